@@ -1,0 +1,28 @@
+/** Imports point one way: the table of docs/architecture.md. */
+const only = (name, from, to) => ({
+  name,
+  severity: 'error',
+  from: { path: `^src/${from}`, pathNot: '\\.test\\.ts$' },
+  to: { path: '^src/', pathNot: to.map((t) => `^src/${t}`) },
+});
+module.exports = {
+  forbidden: [
+    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
+    only('cache-imports-nothing', 'cache/', ['cache/']),
+    only('api-imports-nothing', 'api/', ['api/']),
+    only('model-may-use-api', 'model/', ['model/', 'api/']),
+    only('reconcilers', 'reconcilers/', ['reconcilers/', 'api/', 'model/', 'cache/']),
+    only('envoy', 'envoy/', ['envoy/', 'model/', 'api/object-ref\\.ts$']),
+    only('status', 'status/', ['status/', 'api/', 'model/']),
+    only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\.ts$']),
+    only('kube', 'kube/', ['kube/', 'api/', 'cache/']),
+    only('directory', 'directory/', ['directory/', 'api/', 'cache/']),
+    only('mesh', 'mesh', ['mesh', 'cache/', 'reconcilers/', 'envoy/', 'status/', 'model/', 'api/', 'ads/store\\.ts$', 'ads/resource\\.ts$']),
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '\\.test\\.ts$|/testing/' },
+  },
+};

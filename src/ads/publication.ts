@@ -1,0 +1,44 @@
+import type { EncodedResource } from './resource.ts';
+
+/**
+ * What one published commit changed, as the ADS store takes it. The store is a forest of named lists: a list has
+ * members (resources) and children (other lists). A proxy's world is all that is reachable from its roots. Lists are
+ * shared: most proxies reach the same ones, so that a change is stored once and whom it concerns is found by climbing
+ * from the list to its parents to the roots to the streams.
+ */
+export interface Publication {
+  readonly members: readonly MemberChange[];
+  readonly lists: readonly ListChange[];
+  readonly worlds: readonly WorldChange[];
+}
+
+/** A resource appeared in, changed in or left a list. */
+export interface MemberChange {
+  readonly list: string;
+  readonly typeUrl: string;
+  readonly name: string;
+  /**
+   * Empty: for every proxy that reaches the list. Else only for proxies that have this qualifier (a locality, say);
+   * a proxy never has two qualifiers that a name exists for, nor one beside the empty one.
+   */
+  readonly qualifier: string;
+  /** Absent: it left. */
+  readonly resource?: EncodedResource;
+}
+
+/** The children of a list changed; absent: the list is gone. */
+export interface ListChange {
+  readonly list: string;
+  readonly children?: readonly string[];
+}
+
+/** What a connected stream may see changed; absent: the stream is unknown (its world is empty). */
+export interface WorldChange {
+  readonly stream: string;
+  readonly world?: World;
+}
+
+export interface World {
+  readonly roots: readonly string[];
+  readonly qualifiers: readonly string[];
+}

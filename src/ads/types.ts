@@ -1,0 +1,55 @@
+import type { EncodedResource } from './resource.ts';
+
+/** What the protocol has to know about a resource type. The table of types is made by the composition root. */
+export interface ResourceType {
+  readonly typeUrl: string;
+  /** As in metrics: cds, eds, lds, rds. */
+  readonly shortName: string;
+  /** A first request without names means "everything" (CDS and LDS). */
+  readonly wildcard: boolean;
+  /** State of the world: what a response lacks is deleted (CDS and LDS); otherwise it stays unchanged (EDS and RDS). */
+  readonly fullState: boolean;
+  /**
+   * What a name that does not exist is answered with, so that no proxy waits for ever: an empty table, an empty
+   * assignment. Undefined for types where absence is an answer.
+   */
+  readonly whenAbsent?: (name: string) => EncodedResource;
+}
+
+/** Types in the order in which they are sent within a push: CDS, EDS, LDS, RDS. */
+export type ResourceTypes = readonly ResourceType[];
+
+/** A proxy as its first request described it. Plain JSON. */
+export interface ConnectedProxy {
+  /** Unique in this process. */
+  readonly stream: string;
+  readonly nodeId: string;
+  readonly nodeCluster: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly locality: { readonly region: string; readonly zone: string; readonly subZone: string };
+  /** `user_agent_name` and build version, e.g. `envoy 1.40.0`; empty when unknown. */
+  readonly build: string;
+  /** Names of the extensions it has; empty when it did not say. */
+  readonly extensions: readonly string[];
+}
+
+/** A response that a proxy refused, as far as it could be pinned to a resource. */
+export interface Refusal {
+  readonly stream: string;
+  readonly nodeId: string;
+  readonly build: string;
+  readonly typeUrl: string;
+  /** The refused resource, when it is known. */
+  readonly name?: string;
+  readonly version?: string;
+  /** The proxy's own words, cut to a bounded length. */
+  readonly message: string;
+}
+
+/** What the protocol layer tells the rest of the program. Called synchronously; must be cheap. */
+export interface AdsEvents {
+  /** The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. */
+  connected(proxy: ConnectedProxy): void;
+  disconnected(stream: string): void;
+  refused(refusal: Refusal): void;
+}

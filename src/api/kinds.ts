@@ -1,0 +1,88 @@
+/** The kinds that Fairlead watches. One line names a watch; sources, RBAC and tests read this table. */
+export interface Kind {
+  readonly kind: KindName;
+  readonly group: string;
+  /** The version that is read; the API server converts the others to it. */
+  readonly version: string;
+  /** Every version a file may use. */
+  readonly versions: readonly string[];
+  readonly plural: string;
+  readonly namespaced: boolean;
+  /** The kind has a CRD of ours: it may be missing in a cluster, and its status carries our conditions. */
+  readonly custom: boolean;
+}
+
+export type CustomKindName =
+  | 'VirtualService'
+  | 'DestinationRule'
+  | 'ServiceEntry'
+  | 'Gateway'
+  | 'Sidecar'
+  | 'WorkloadEntry';
+
+export type CoreKindName =
+  | 'Namespace'
+  | 'Node'
+  | 'Pod'
+  | 'Service'
+  | 'Endpoints'
+  | 'EndpointSlice'
+  | 'ConfigMap';
+
+export type KindName = CoreKindName | CustomKindName;
+
+const core = (kind: KindName, plural: string, namespaced = true): Kind => ({
+  kind,
+  group: '',
+  version: 'v1',
+  versions: ['v1'],
+  plural,
+  namespaced,
+  custom: false,
+});
+
+const networking = (kind: CustomKindName, plural: string): Kind => ({
+  kind,
+  group: 'networking.istio.io',
+  version: 'v1',
+  versions: ['v1', 'v1beta1', 'v1alpha3'],
+  plural,
+  namespaced: true,
+  custom: true,
+});
+
+/**
+ * In the order in which a source should read them: what others refer to comes first.
+ * ConfigMap means the one of the mesh config only.
+ */
+export const kinds: readonly Kind[] = [
+  core('ConfigMap', 'configmaps'),
+  core('Namespace', 'namespaces', false),
+  core('Node', 'nodes', false),
+  core('Pod', 'pods'),
+  core('Service', 'services'),
+  {
+    kind: 'EndpointSlice',
+    group: 'discovery.k8s.io',
+    version: 'v1',
+    versions: ['v1'],
+    plural: 'endpointslices',
+    namespaced: true,
+    custom: false,
+  },
+  core('Endpoints', 'endpoints'),
+  networking('WorkloadEntry', 'workloadentries'),
+  networking('ServiceEntry', 'serviceentries'),
+  networking('DestinationRule', 'destinationrules'),
+  networking('Sidecar', 'sidecars'),
+  networking('Gateway', 'gateways'),
+  networking('VirtualService', 'virtualservices'),
+];
+
+/** The kind of an object's `apiVersion` and `kind`, or undefined when it is not one of ours. */
+export function kindOf(apiVersion: string, kind: string): Kind | undefined {
+  const slash = apiVersion.indexOf('/');
+  const group = slash < 0 ? '' : apiVersion.slice(0, slash);
+  const version = apiVersion.slice(slash + 1);
+  return kinds.find((k) => k.kind === kind && k.group === group && k.versions.includes(version));
+}

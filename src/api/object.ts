@@ -1,0 +1,66 @@
+/** The metadata fields that Fairlead reads; sources drop the others (managedFields, last-applied, ...). */
+export interface ObjectMeta {
+  readonly name: string;
+  /** Empty for cluster-scoped kinds. */
+  readonly namespace?: string;
+  readonly uid?: string;
+  /** A JSON integer; absent for kinds without generations. */
+  readonly generation?: number;
+  readonly resourceVersion?: string;
+  /** RFC 3339. Decides which of two conflicting objects is the older one; absent counts as older than all. */
+  readonly creationTimestamp?: string;
+  readonly deletionTimestamp?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly ownerReferences?: readonly { readonly kind: string; readonly name: string; readonly controller?: boolean }[];
+}
+
+/** Any Kubernetes object as plain JSON. The parts beside `metadata` are typed by the kind's own interface. */
+export interface KubernetesObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: ObjectMeta;
+}
+
+/** Which object of which source something is about: the currency of blame. */
+export interface ObjectRef {
+  /** The cluster id, or the name of the directory source. */
+  readonly source: string;
+  /** API group; empty for the core group. */
+  readonly group: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid?: string;
+  readonly generation?: number;
+}
+
+/** The key of an object within the collection of its kind. */
+export function objectKey(source: string, namespace: string, name: string): string {
+  return `${source}/${namespace}/${name}`;
+}
+
+/** Parts of a key made by {@link objectKey}. */
+export function parseObjectKey(key: string): { source: string; namespace: string; name: string } {
+  const [source = '', namespace = '', name = ''] = key.split('/');
+  return { source, namespace, name };
+}
+
+export function refOf(source: string, object: KubernetesObject): ObjectRef {
+  const { name, namespace = '', uid, generation } = object.metadata;
+  const slash = object.apiVersion.indexOf('/');
+  return {
+    source,
+    group: slash < 0 ? '' : object.apiVersion.slice(0, slash),
+    kind: object.kind,
+    namespace,
+    name,
+    ...(uid === undefined ? {} : { uid }),
+    ...(generation === undefined ? {} : { generation }),
+  };
+}
+
+/** `kind/namespace/name`, as logs and messages print it. */
+export function printRef(ref: Pick<ObjectRef, 'kind' | 'namespace' | 'name'>): string {
+  return ref.namespace === '' ? `${ref.kind}/${ref.name}` : `${ref.kind}/${ref.namespace}/${ref.name}`;
+}
