@@ -1,0 +1,15 @@
+/** What decides between two claims: the older wins, then the name, then the namespace. */
+export interface Aged {
+  /** RFC 3339, or empty when unknown: older than all. */
+  readonly createdAt: string;
+  readonly name: string;
+  readonly namespace: string;
+}
+
+export function compareAge(a: Aged, b: Aged): number {
+  return compareText(a.createdAt, b.createdAt) || compareText(a.name, b.name) || compareText(a.namespace, b.namespace);
+}
+
+export function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,15 @@
+export type Labels = Readonly<Record<string, string>>;
+
+/** Whether all pairs of the selector are among the labels. An empty selector matches everything. */
+export function selects(selector: Labels, labels: Labels): boolean {
+  for (const key of Object.keys(selector)) if (labels[key] !== selector[key]) return false;
+  return true;
+}
+
+/** One text for equal selectors: `a=1,b=2`. Empty for the empty selector. */
+export function printSelector(selector: Labels): string {
+  return Object.keys(selector)
+    .sort()
+    .map((key) => `${key}=${selector[key]}`)
+    .join(',');
+}

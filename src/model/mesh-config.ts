@@ -1,0 +1,89 @@
+import type { TrafficPolicy } from './traffic-policy.ts';
+
+/**
+ * The settled mesh config, in sections by who reads them, so that a change of one section marks only its readers.
+ * Source: Istio MeshConfig; defaults are Istio's. Durations are milliseconds.
+ */
+export interface MeshConfig {
+  readonly visibility: VisibilitySettings;
+  readonly clusters: ClusterSettings;
+  readonly routes: RouteSettings;
+  readonly listeners: ListenerSettings;
+}
+
+export interface VisibilitySettings {
+  readonly rootNamespace: string;
+  readonly trustDomain: string;
+  readonly defaultServiceExportTo: readonly string[];
+  readonly defaultVirtualServiceExportTo: readonly string[];
+  readonly defaultDestinationRuleExportTo: readonly string[];
+  /** serviceSettings with clusterLocal, most specific host first. */
+  readonly clusterLocalHosts: readonly { readonly host: string; readonly clusterLocal: boolean }[];
+}
+
+export interface ClusterSettings {
+  readonly connectTimeout: number;
+  readonly dnsRefreshRate: number;
+  readonly enableAutoMtls: boolean;
+  readonly trustDomain: string;
+  readonly trustDomainAliases: readonly string[];
+  readonly rootNamespace: string;
+  readonly h2Upgrade: boolean;
+  readonly inboundTrafficPolicy: 'PASSTHROUGH' | 'LOCALHOST';
+  readonly tcpKeepalive?: { readonly probes?: number; readonly time?: number; readonly interval?: number };
+  readonly tlsDefaults: { readonly cipherSuites: readonly string[]; readonly ecdhCurves: readonly string[] };
+  /** The blocks connectionPool and outlierDetection of mesh.defaultTrafficPolicy. */
+  readonly defaultTrafficPolicy?: TrafficPolicy;
+  /** Absent when disabled. */
+  readonly localityLb?: LocalityLbSetting;
+  readonly outboundClusterStatName: string;
+  readonly inboundClusterStatName: string;
+}
+
+export interface LocalityLbSetting {
+  readonly distribute: readonly { readonly from: string; readonly to: Readonly<Record<string, number>> }[];
+  readonly failover: readonly { readonly from: string; readonly to: string }[];
+  readonly failoverPriority: readonly string[];
+}
+
+export interface RouteSettings {
+  /** Absent: Istio's built-in policy. */
+  readonly defaultHttpRetryPolicy?: RetrySetting;
+  readonly rootNamespace: string;
+}
+
+/** An HTTP retry policy as users write it (HTTPRetry). `attempts` 0 or less: no retries. */
+export interface RetrySetting {
+  readonly attempts: number;
+  readonly perTryTimeout?: number;
+  readonly retryOn: string;
+  readonly retryRemoteLocalities: boolean;
+  readonly retryIgnorePreviousHosts?: boolean;
+  readonly backoff?: number;
+}
+
+export type OutboundPolicy = 'ALLOW_ANY' | 'REGISTRY_ONLY';
+
+export interface ListenerSettings {
+  readonly proxyListenPort: number;
+  readonly proxyInboundListenPort: number;
+  readonly proxyHttpPort: number;
+  readonly protocolDetectionTimeout: number;
+  readonly outboundTrafficPolicy: OutboundPolicy;
+  readonly inboundTrafficPolicy: 'PASSTHROUGH' | 'LOCALHOST';
+  readonly pathNormalization: 'NONE' | 'BASE' | 'MERGE_SLASHES' | 'DECODE_AND_MERGE_SLASHES';
+  /** Empty: no access log. */
+  readonly accessLogFile: string;
+  /** Empty: Istio's default format. */
+  readonly accessLogFormat: string;
+  readonly accessLogEncoding: 'TEXT' | 'JSON';
+  readonly tracingSampling: number;
+  readonly trustDomain: string;
+  readonly trustDomainAliases: readonly string[];
+  readonly minTlsVersion: 'TLSV1_2' | 'TLSV1_3';
+  readonly tlsDefaults: { readonly cipherSuites: readonly string[]; readonly ecdhCurves: readonly string[] };
+  readonly inboundClusterStatName: string;
+  readonly outboundClusterStatName: string;
+  /** Router only: proxyConfig gatewayTopology. */
+  readonly numTrustedProxies: number;
+}

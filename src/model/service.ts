@@ -1,0 +1,138 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { Aged } from './age.ts';
+import type { Labels } from './labels.ts';
+import type { InlineEndpoint } from './endpoint.ts';
+
+/** Istio's protocols. `Unsupported` is a port that names none: its protocol is found by sniffing. */
+export type Protocol =
+  | 'HTTP'
+  | 'HTTP2'
+  | 'HTTP_PROXY'
+  | 'GRPC'
+  | 'GRPCWeb'
+  | 'TCP'
+  | 'HTTPS'
+  | 'TLS'
+  | 'Mongo'
+  | 'Redis'
+  | 'MySQL'
+  | 'UDP'
+  | 'Unsupported';
+
+export type ProtocolClass = 'http' | 'tcp' | 'sniffed' | 'udp';
+
+export function protocolClass(protocol: Protocol): ProtocolClass {
+  switch (protocol) {
+    case 'HTTP':
+    case 'HTTP2':
+    case 'HTTP_PROXY':
+    case 'GRPC':
+    case 'GRPCWeb':
+      return 'http';
+    case 'UDP':
+      return 'udp';
+    case 'Unsupported':
+      return 'sniffed';
+    default:
+      return 'tcp';
+  }
+}
+
+/** Explicit HTTP/2: the proxy speaks it to the endpoints without negotiation. */
+export function isHttp2(protocol: Protocol): boolean {
+  return protocol === 'HTTP2' || protocol === 'GRPC' || protocol === 'GRPCWeb';
+}
+
+/** Ports whose connections carry a TLS server name. */
+export function isTls(protocol: Protocol): boolean {
+  return protocol === 'HTTPS' || protocol === 'TLS';
+}
+
+/** How the addresses of a host are found. Istio's names: ClientSideLB is STATIC or a Service, Passthrough is NONE or headless. */
+export type Resolution = 'ClientSideLB' | 'DNSLB' | 'DNSRoundRobinLB' | 'Passthrough' | 'Alias' | 'DynamicDNS';
+
+export interface ServicePort {
+  /** Empty for a single unnamed port. Endpoints are found by it. */
+  readonly name: string;
+  readonly number: number;
+  readonly protocol: Protocol;
+  /** A Service: number or the name of a container port. A ServiceEntry: number. Absent: the number of the port. */
+  readonly targetPort?: number | string;
+}
+
+/** One host of the mesh. A Service has one, a ServiceEntry one for each of its hosts. */
+export interface MeshService extends Aged {
+  readonly host: string;
+  /** Namespace of the object that claims the host. */
+  readonly namespace: string;
+  /** Name of the Service; for a ServiceEntry the host, as in Istio's metadata. */
+  readonly name: string;
+  readonly registry: 'Kubernetes' | 'External';
+  readonly resolution: Resolution;
+  readonly ports: readonly ServicePort[];
+  /** Virtual IPs and CIDRs; `0.0.0.0` alone when there is none. */
+  readonly addresses: readonly string[];
+  /** Automatically allocated addresses (status of a ServiceEntry); only proxies that capture DNS use them. */
+  readonly autoAddresses: readonly string[];
+  /** `*`, `~` (nobody) or namespaces; `.` is already replaced by the own namespace. Sorted. */
+  readonly exportTo: readonly string[];
+  /** Outside the mesh: no mutual TLS. ExternalName, or location MESH_EXTERNAL. */
+  readonly meshExternal: boolean;
+  readonly labels: Labels;
+  /** Labels of the workloads behind it; absent: selected by nothing. */
+  readonly selector?: Labels;
+  /** The target of an Alias (Service of type ExternalName). */
+  readonly externalName?: string;
+  /** Endpoints that stand in the ServiceEntry itself. */
+  readonly endpoints: readonly InlineEndpoint[];
+  /** Subject names that the upstream certificate may have: service-account annotations, or ServiceEntry.subjectAltNames. */
+  readonly subjectAltNames: readonly string[];
+  /** `trafficDistribution`, settled from spec and annotation. */
+  readonly trafficDistribution?: 'same-zone' | 'same-node';
+  /** `internalTrafficPolicy: Local`. */
+  readonly nodeLocal: boolean;
+  readonly publishNotReadyAddresses: boolean;
+  /** Hosts of Alias services that point here; they are served as further domains. Filled in when claims are merged. */
+  readonly aliases: readonly Alias[];
+  /** ServiceEntry annotation `istio.io/connect-strategy: RACE_FIRST_TCP_CONNECT`. */
+  readonly raceConnect: boolean;
+  readonly origins: readonly ObjectRef[];
+}
+
+export interface Alias {
+  readonly host: string;
+  readonly namespace: string;
+}
+
+/** `namespace/host`: the key of a service. Two namespaces may claim one host. */
+export function serviceKey(service: Pick<MeshService, 'namespace' | 'host'>): string {
+  return `${service.namespace}/${service.host}`;
+}
+
+export function isVisibleTo(service: Pick<MeshService, 'exportTo'>, namespace: string): boolean {
+  return service.exportTo.includes('*') || service.exportTo.includes(namespace);
+}
+
+/** A headless Kubernetes Service, or a ServiceEntry with resolution NONE. */
+export function isHeadless(service: MeshService): boolean {
+  return service.resolution === 'Passthrough';
+}
+
+/** Whether its endpoints come from DNS, inside the proxy. */
+export function isDns(service: MeshService): boolean {
+  return service.resolution === 'DNSLB' || service.resolution === 'DNSRoundRobinLB';
+}
+
+/** Cluster name: `outbound|80|v1|reviews.default.svc.cluster.local`. */
+export function outboundCluster(port: number, subset: string, host: string): string {
+  return `outbound|${port}|${subset}|${host}`;
+}
+
+/** SNI of mutual TLS connections, and name of the clusters of AUTO_PASSTHROUGH: `outbound_.80_.v1_.host`. */
+export function sniCluster(port: number, subset: string, host: string): string {
+  return `outbound_.${port}_.${subset}_.${host}`;
+}
+
+export function inboundCluster(targetPort: number): string {
+  return `inbound|${targetPort}||`;
+}

@@ -1,0 +1,123 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { Aged } from './age.ts';
+import type { Labels } from './labels.ts';
+import type { LocalityLbSetting } from './mesh-config.ts';
+
+/** A DestinationRule as parsed; rules of one namespace, host and visibility are merged into one. */
+export interface DestinationRuleModel extends Aged {
+  /** `namespace/host@...`: unique among merged rules. Appears in keys, so it must not change with the content. */
+  readonly id: string;
+  /** Resolved; may be a wildcard. */
+  readonly host: string;
+  /** `*` or namespaces; `.` is already replaced. Sorted. */
+  readonly exportTo: readonly string[];
+  readonly workloadSelector?: Labels;
+  readonly policy: TrafficPolicy;
+  readonly portPolicies: Readonly<Record<number, TrafficPolicy>>;
+  readonly subsets: readonly Subset[];
+  readonly origins: readonly ObjectRef[];
+}
+
+export interface Subset {
+  readonly name: string;
+  readonly labels: Labels;
+  readonly policy: TrafficPolicy;
+  readonly portPolicies: Readonly<Record<number, TrafficPolicy>>;
+}
+
+/** Blocks replace each other whole; there is no merge of fields inside a block. */
+export interface TrafficPolicy {
+  readonly connectionPool?: ConnectionPool;
+  readonly loadBalancer?: LoadBalancer;
+  readonly outlierDetection?: OutlierDetection;
+  readonly tls?: ClientTls;
+  readonly proxyProtocol?: 'V1' | 'V2';
+  readonly retryBudget?: RetryBudget;
+  readonly tunnel?: Tunnel;
+}
+
+export interface Tunnel {
+  readonly protocol: 'CONNECT' | 'POST';
+  readonly targetHost: string;
+  readonly targetPort: number;
+}
+
+export interface RetryBudget {
+  readonly percent?: number;
+  readonly minRetryConcurrency?: number;
+  readonly budgetInterval?: number;
+}
+
+/** Durations in milliseconds; absent fields are unset in the rule. */
+export interface ConnectionPool {
+  readonly tcp: {
+    readonly maxConnections?: number;
+    readonly connectTimeout?: number;
+    readonly idleTimeout?: number;
+    readonly maxConnectionDuration?: number;
+    readonly tcpKeepalive?: { readonly probes?: number; readonly time?: number; readonly interval?: number };
+  };
+  readonly http: {
+    readonly http1MaxPendingRequests?: number;
+    readonly http2MaxRequests?: number;
+    readonly maxRequestsPerConnection?: number;
+    readonly maxRetries?: number;
+    readonly idleTimeout?: number;
+    readonly h2UpgradePolicy?: 'DO_NOT_UPGRADE' | 'UPGRADE';
+    readonly useClientProtocol: boolean;
+    readonly maxConcurrentStreams?: number;
+    readonly http2KeepAlive?: { readonly interval?: number; readonly timeout?: number };
+  };
+}
+
+export interface LoadBalancer {
+  readonly simple?: 'UNSPECIFIED' | 'LEAST_CONN' | 'LEAST_REQUEST' | 'RANDOM' | 'PASSTHROUGH' | 'ROUND_ROBIN';
+  readonly consistentHash?: ConsistentHash;
+  /** `enabled: false` is kept: it switches the mesh default off. */
+  readonly localityLb?: LocalityLbSetting & { readonly enabled: boolean };
+  readonly warmup?: { readonly duration: number; readonly minimumPercent?: number; readonly aggression?: number };
+  /** Deprecated warmupDurationSecs. */
+  readonly warmupDuration?: number;
+}
+
+export interface ConsistentHash {
+  readonly key?: HashKey;
+  readonly ring?: { readonly kind: 'ringHash'; readonly minimumRingSize?: number } | { readonly kind: 'maglev'; readonly tableSize?: number };
+  /** Deprecated field beside `ringHash`. */
+  readonly minimumRingSize?: number;
+}
+
+export type HashKey =
+  | { readonly kind: 'header'; readonly name: string }
+  | { readonly kind: 'queryParameter'; readonly name: string }
+  | { readonly kind: 'sourceIp' }
+  | {
+      readonly kind: 'cookie';
+      readonly name: string;
+      readonly path: string;
+      /** Milliseconds; absent: the cookie is not generated. */
+      readonly ttl?: number;
+      readonly attributes: readonly { readonly name: string; readonly value: string }[];
+    };
+
+export interface OutlierDetection {
+  readonly consecutive5xx?: number;
+  readonly consecutiveGatewayErrors?: number;
+  readonly splitExternalLocalOriginErrors: boolean;
+  readonly consecutiveLocalOriginFailures?: number;
+  readonly interval?: number;
+  readonly baseEjectionTime?: number;
+  readonly maxEjectionPercent?: number;
+  readonly minHealthPercent?: number;
+}
+
+export interface ClientTls {
+  readonly mode: 'DISABLE' | 'SIMPLE' | 'MUTUAL' | 'ISTIO_MUTUAL';
+  readonly clientCertificate: string;
+  readonly privateKey: string;
+  readonly caCertificates: string;
+  readonly credentialName: string;
+  readonly subjectAltNames: readonly string[];
+  readonly sni: string;
+  readonly insecureSkipVerify: boolean;
+}

@@ -1,0 +1,33 @@
+/**
+ * Facts about a proxy that change what is generated for it. Made by one pure function from the node; metadata that
+ * nobody reads never splits proxies.
+ */
+export interface Traits {
+  readonly proxyType: 'sidecar' | 'router';
+  /** Istio's agent runs beside it: it has workload certificates and gets automatic mutual TLS. */
+  readonly agent: boolean;
+  readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE';
+  readonly ipFamily: 'v4' | 'v6' | 'dual';
+  /** Metadata DNS_CAPTURE: it uses automatically allocated addresses. */
+  readonly dnsCapture: boolean;
+  /** Metadata HTTP10. */
+  readonly http10: boolean;
+  /** Metadata IDLE_TIMEOUT, milliseconds; 0 when unset. */
+  readonly idleTimeout: number;
+  /** Metadata HTTP_PROXY_PORT; 0 when unset. */
+  readonly httpProxyPort: number;
+  /** Metadata UNPRIVILEGED_POD: ports below 1024 cannot be bound. */
+  readonly unprivileged: boolean;
+  /** Ports that the agent and Envoy themselves use (status, prometheus, ...). Sorted. */
+  readonly reservedPorts: readonly number[];
+  /** Metadata INBOUND_LISTENER_EXACT_BALANCE / OUTBOUND_LISTENER_EXACT_BALANCE. */
+  readonly inboundExactBalance: boolean;
+  readonly outboundExactBalance: boolean;
+  /** Metadata TLS_CLIENT_CERT_CHAIN, _KEY, _ROOT_CERT: certificates from files. */
+  readonly clientCertificate?: { readonly chain: string; readonly key: string; readonly root: string };
+  /** ProxyConfig proxyHeaders.preserveHttp1HeaderCase. */
+  readonly preserveHeaderCase: boolean;
+}
+
+export const wildcardAddress = (traits: Pick<Traits, 'ipFamily'>): string => (traits.ipFamily === 'v6' ? '::' : '0.0.0.0');
+export const loopbackAddress = (traits: Pick<Traits, 'ipFamily'>): string => (traits.ipFamily === 'v6' ? '::1' : '127.0.0.1');
