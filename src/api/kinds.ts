@@ -13,21 +13,9 @@ export interface Kind {
 }
 
 export type CustomKindName =
-  | 'VirtualService'
-  | 'DestinationRule'
-  | 'ServiceEntry'
-  | 'Gateway'
-  | 'Sidecar'
-  | 'WorkloadEntry';
+  'VirtualService' | 'DestinationRule' | 'ServiceEntry' | 'Gateway' | 'Sidecar' | 'WorkloadEntry';
 
-export type CoreKindName =
-  | 'Namespace'
-  | 'Node'
-  | 'Pod'
-  | 'Service'
-  | 'Endpoints'
-  | 'EndpointSlice'
-  | 'ConfigMap';
+export type CoreKindName = 'Namespace' | 'Node' | 'Pod' | 'Service' | 'Endpoints' | 'EndpointSlice' | 'ConfigMap';
 
 export type KindName = CoreKindName | CustomKindName;
 

@@ -1,0 +1,101 @@
+import { type Causes, joinCauses } from './causes.ts';
+import { type Cell, isIdle, newCell } from './cell.ts';
+import type { Graph } from './graph.ts';
+
+/** Told when an entry of a collection, or a group of an index, changed within a commit. */
+export interface Consumer {
+  sourceChanged(key: string, before: unknown, after: unknown, causes: Causes): void;
+}
+
+/** How an entry differs from the last published revision. `undefined` stands for absence. */
+export interface Change<V> {
+  readonly key: string;
+  readonly before: V | undefined;
+  readonly after: V | undefined;
+  readonly causes: Causes;
+}
+
+/**
+ * Anything with keys and values that others may read: inputs, derived collections and indexes. Between `settle` and
+ * `publish` it shows the draft.
+ */
+export abstract class Collection<V> {
+  readonly graph: Graph;
+  readonly name: string;
+  /** Position in creation order. A collection reads only collections of a lower position. */
+  readonly position: number;
+  /** @internal */ readonly cells = new Map<string, Cell>();
+  /** @internal */ readonly consumers: Consumer[] = [];
+  /** @internal What changed in the current commit. */
+  changes = new Map<string, Change<V>>();
+
+  constructor(graph: Graph, name: string) {
+    this.graph = graph;
+    this.name = name;
+    this.position = graph.register(this);
+  }
+
+  /** Work of this collection within a commit; yields between units of work. */
+  abstract process(): Generator<void, void>;
+
+  get(key: string): V | undefined {
+    return this.cells.get(key)?.value as V | undefined;
+  }
+
+  /** Present entries; order is of no meaning. */
+  *entries(): Generator<[string, V]> {
+    for (const cell of this.cells.values()) if (cell.value !== undefined) yield [cell.key, cell.value as V];
+  }
+
+  get size(): number {
+    let count = 0;
+    for (const cell of this.cells.values()) if (cell.value !== undefined) count++;
+    return count;
+  }
+
+  /** @internal The cell of a key, made when somebody reads what is not there. */
+  cell(key: string): Cell {
+    let cell = this.cells.get(key);
+    if (cell === undefined) {
+      cell = newCell(this, key);
+      this.cells.set(key, cell);
+      this.graph.undo(() => this.forget(key));
+    }
+    return cell;
+  }
+
+  /** @internal */
+  forget(key: string): void {
+    const cell = this.cells.get(key);
+    if (cell !== undefined && isIdle(cell)) this.cells.delete(key);
+  }
+
+  /** @internal Gives a cell its new value and marks whoever read it. */
+  protected setValue(cell: Cell, after: V | undefined, causes: Causes): void {
+    const before = cell.value as V | undefined;
+    cell.value = after;
+    this.graph.undo(() => {
+      cell.value = before;
+    });
+    this.announce(cell, before, after, causes);
+  }
+
+  /** @internal */
+  protected announce(cell: Cell, before: V | undefined, after: V | undefined, causes: Causes): void {
+    const earlier = this.changes.get(cell.key);
+    this.changes.set(cell.key, {
+      key: cell.key,
+      before: earlier === undefined ? before : earlier.before,
+      after,
+      causes: earlier === undefined ? causes : joinCauses(earlier.causes, causes),
+    });
+    if (cell.dependents !== undefined) for (const run of cell.dependents) run.node.mark(run.key, causes);
+    for (const consumer of this.consumers) consumer.sourceChanged(cell.key, before, after, causes);
+  }
+
+  /** @internal Ends the commit: absent cells that nobody reads are forgotten. */
+  endCommit(): void {
+    for (const change of this.changes.values()) if (change.after === undefined) this.forget(change.key);
+    this.changes = new Map();
+  }
+}

@@ -1,0 +1,170 @@
+import type { Causes } from './causes.ts';
+import type { Cell } from './cell.ts';
+import type { Change, Collection } from './collection.ts';
+import { Derived, type Failure, type Transform } from './derived.ts';
+import { Index, type Order } from './index-of.ts';
+import { Input, type Write } from './input.ts';
+
+/**
+ * The commit graph: collections in creation order, which is topological order because a collection can only name those
+ * that exist already. One pass over them brings every entry up to date with a set of writes.
+ */
+export class Graph {
+  /** In creation order. */
+  readonly collections: Collection<unknown>[] = [];
+  /** Entries whose transform threw or that two runs emitted, until that ends. A bug each: must be empty. */
+  readonly failures = new Map<string, Failure>();
+  /** Number of published commits. */
+  revision = 0;
+  /** @internal Identifies the transform that is running. */
+  stamp = 0;
+  private readonly observers: ((draft: Draft) => void)[] = [];
+  private undoLog: (() => void)[] | undefined;
+  private readonly abandoned: Cell[] = [];
+
+  input<V>(name: string): Input<V> {
+    return new Input<V>(this, name);
+  }
+
+  derive<S, V>(
+    name: string,
+    source: Collection<S>,
+    transform: Transform<S, V>,
+    equals?: (a: V, b: V) => boolean,
+  ): Derived<S, V> {
+    return new Derived(this, name, source, transform, equals);
+  }
+
+  /** Groups the entries of `source` by the keys that `groupsOf` gives; `order` may look at nothing but the entries. */
+  index<V>(
+    name: string,
+    source: Collection<V>,
+    groupsOf: (key: string, value: V) => readonly string[],
+    order?: Order<V>,
+  ): Index<V> {
+    return new Index(this, name, source, groupsOf, order);
+  }
+
+  /** Called with every published draft. What an observer writes goes into the next commit. */
+  observe(observer: (draft: Draft) => void): void {
+    this.observers.push(observer);
+  }
+
+  /** Computes all that follows from the writes. The draft must be published or discarded before the next one begins. */
+  settle(writes: readonly Write[]): Draft {
+    const steps = this.settleInSteps(writes);
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+    }
+  }
+
+  /** As {@link settle}, but pauses between small units of work, so that the caller can let others run. */
+  *settleInSteps(writes: readonly Write[]): Generator<void, Draft> {
+    if (this.undoLog !== undefined) throw new Error('a draft is open');
+    this.undoLog = [];
+    writes.forEach((write, i) => write.input.apply(write.key, write.value, [i]));
+    for (const collection of this.collections) yield* collection.process();
+    return new Draft(this, writes);
+  }
+
+  commit(writes: readonly Write[]): Draft {
+    const draft = this.settle(writes);
+    draft.publish();
+    return draft;
+  }
+
+  /** @internal */
+  register(collection: Collection<unknown>): number {
+    this.collections.push(collection);
+    return this.collections.length - 1;
+  }
+
+  /** @internal */
+  undo(action: () => void): void {
+    this.undoLog?.push(action);
+  }
+
+  /** @internal A cell that lost a reader is forgotten after the commit if nothing is left of it. */
+  sweep(cell: Cell): void {
+    this.abandoned.push(cell);
+  }
+
+  /** @internal */
+  nextStamp(): void {
+    this.stamp++;
+  }
+
+  /** @internal */
+  fail(collection: Collection<unknown>, key: string, failure: Failure): void {
+    this.setFailure(`${collection.name} ${key}`, failure);
+  }
+
+  /** @internal */
+  succeed(collection: Collection<unknown>, key: string): void {
+    if (this.failures.size > 0) this.setFailure(`${collection.name} ${key}`, undefined);
+  }
+
+  /** @internal */
+  endCommit(published: Draft | undefined): void {
+    const log = this.undoLog;
+    if (log === undefined) throw new Error('no draft is open');
+    this.undoLog = undefined;
+    if (published === undefined) for (let i = log.length - 1; i >= 0; i--) log[i]!();
+    else {
+      this.revision++;
+      for (const observer of this.observers) observer(published);
+    }
+    for (const collection of this.collections) collection.endCommit();
+    for (const cell of this.abandoned.splice(0)) cell.home.forget(cell.key);
+  }
+
+  private setFailure(key: string, failure: Failure | undefined): void {
+    const before = this.failures.get(key);
+    if (failure === undefined) this.failures.delete(key);
+    else this.failures.set(key, failure);
+    this.undo(() => {
+      if (before === undefined) this.failures.delete(key);
+      else this.failures.set(key, before);
+    });
+  }
+}
+
+/** The outcome of `settle`, not yet in force. Its changes can be read until it is published or discarded. */
+export class Draft {
+  readonly writes: readonly Write[];
+  private readonly graph: Graph;
+
+  constructor(graph: Graph, writes: readonly Write[]) {
+    this.graph = graph;
+    this.writes = writes;
+  }
+
+  /** What changed in a collection, each key once. */
+  changes<V>(collection: Collection<V>): Iterable<Change<V>> {
+    return collection.changes.values();
+  }
+
+  /** The writes that reached a change; more than a few are cut, see {@link Causes}. */
+  causesOf(causes: Causes): Write[] {
+    return causes.flatMap((i) => this.writes[i] ?? []);
+  }
+
+  /** Makes it the new revision and tells the observers. */
+  publish(): void {
+    this.graph.endCommit(this);
+  }
+
+  /** Leaves no trace. */
+  discard(): void {
+    this.graph.endCommit(undefined);
+  }
+}
+
+export { Collection } from './collection.ts';
+export type { Change } from './collection.ts';
+export type { Reader, Emit, Transform, Failure } from './derived.ts';
+export type { Derived } from './derived.ts';
+export type { Causes } from './causes.ts';
+export type { Group, Index, Member } from './index-of.ts';
+export type { Input, Write } from './input.ts';

@@ -1,0 +1,28 @@
+import { Collection } from './collection.ts';
+import type { Causes } from './causes.ts';
+import { deepEqual } from './equal.ts';
+
+/** One write of a commit; `value` undefined deletes. */
+export interface Write {
+  readonly input: Input<unknown>;
+  readonly key: string;
+  readonly value: unknown;
+}
+
+/** A collection written from outside: plain JSON values, so that a recorded list of commits replays to the same bytes. */
+export class Input<V> extends Collection<V> {
+  write(key: string, value: V | undefined): Write {
+    return { input: this as unknown as Input<unknown>, key, value };
+  }
+
+  /** @internal */
+  apply(key: string, value: V | undefined, causes: Causes): void {
+    const cell = this.cell(key);
+    if (!deepEqual(cell.value, value)) this.setValue(cell, value, causes);
+    else if (value === undefined) this.graph.sweep(cell);
+  }
+
+  override *process(): Generator<void, void> {
+    // Writes were applied before the pass.
+  }
+}
