@@ -16,22 +16,33 @@ export interface Client {
   matches(selector: Labels): boolean;
 }
 
+/** What a route says about where requests go. */
+export interface DestinationName {
+  readonly host: string;
+  readonly subset: string;
+  readonly port?: number;
+}
+
 /** Where a destination of a route leads, as this client sees it. */
 export type DestinationTarget =
   | {
       readonly kind: 'cluster';
       /** `outbound|80|v1|host` */
       readonly cluster: string;
+      /** The target of an Alias, never the Alias itself. */
       readonly service: MeshService;
+      readonly port: number;
       readonly rule?: DestinationRuleModel;
-      /** From the consistentHash of the rule (istio-behaviour 6.9). */
+      /** From the consistentHash of the rule. */
       readonly hash?: HashKey;
     }
   /** Host, port or subset does not exist or is not visible: `BlackHoleCluster` with its weight kept. */
-  | { readonly kind: 'missing'; readonly what: 'host' | 'port' | 'subset' };
+  | {
+      readonly kind: 'missing';
+      readonly what: 'host' | 'port' | 'subset';
+      /** The cluster that the destination would have. */
+      readonly cluster: string;
+    };
 
 /** Looks a destination up; every look-up is recorded as a dependency. */
-export type DestinationLookup = (
-  destination: { readonly host: string; readonly subset: string; readonly port?: number },
-  listenerPort: number,
-) => DestinationTarget;
+export type DestinationLookup = (destination: DestinationName, listenerPort: number) => DestinationTarget;

@@ -1,0 +1,180 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { Problem, ProblemReason } from '../api/problem.ts';
+import { parseDuration } from './durations.ts';
+
+/** What was found wrong while one object was read. */
+export class Findings {
+  readonly problems: Problem[] = [];
+  private refused = false;
+  readonly object: ObjectRef;
+
+  constructor(object: ObjectRef) {
+    this.object = object;
+  }
+
+  /** Whether something makes it impossible to serve the object as its owner meant it. */
+  get invalid(): boolean {
+    return this.refused;
+  }
+
+  report(field: string, reason: ProblemReason, message: string): void {
+    if (reason === 'Invalid') this.refused = true;
+    // An object with 10,000 broken routes is told about the first ones.
+    if (this.problems.length < 100) this.problems.push({ object: this.object, field, reason, message });
+  }
+}
+
+/**
+ * A value of an object's JSON with the path to it. Reading it as a type that it is not is a finding, and gives the
+ * default: reading always goes on, so that an owner hears of everything at once. `null` counts as absent, as it does
+ * for the API server.
+ */
+export class Field {
+  readonly value: unknown;
+  readonly findings: Findings;
+  private readonly parent: Field | undefined;
+  private readonly step: string;
+
+  constructor(value: unknown, step: string, findings: Findings, parent?: Field) {
+    this.value = value;
+    this.step = step;
+    this.findings = findings;
+    this.parent = parent;
+  }
+
+  /** `spec.http[0].route[1].destination` */
+  get path(): string {
+    return this.parent === undefined ? this.step : this.parent.path + this.step;
+  }
+
+  /** Where problems of this value are reported. */
+  invalid(message: string): void {
+    this.findings.report(this.path, 'Invalid', message);
+  }
+
+  get isSet(): boolean {
+    return this.value !== undefined && this.value !== null;
+  }
+
+  /** A member of an object; absent when this is no object. */
+  get(name: string): Field {
+    const value = this.value;
+    // Own members only: `__proto__` and `constructor` are not fields.
+    const member = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+    return new Field(member, `.${name}`, this.findings, this);
+  }
+
+  /** Reports what is neither absent nor an object. */
+  expectObject(): this {
+    if (this.isSet && !isObject(this.value)) this.invalid('must be an object.');
+    return this;
+  }
+
+  string(fallback = ''): string {
+    if (!this.isSet) return fallback;
+    if (typeof this.value !== 'string') {
+      this.invalid('must be a string.');
+      return fallback;
+    }
+    if (!this.value.isWellFormed()) {
+      this.invalid('has half of a UTF-16 surrogate pair; write valid Unicode.');
+      return fallback;
+    }
+    return this.value;
+  }
+
+  boolean(): boolean | undefined {
+    if (!this.isSet) return undefined;
+    if (typeof this.value === 'boolean') return this.value;
+    this.invalid('must be true or false.');
+    return undefined;
+  }
+
+  number(): number | undefined {
+    if (!this.isSet) return undefined;
+    if (typeof this.value === 'number' && Number.isFinite(this.value)) return this.value;
+    this.invalid('must be a number.');
+    return undefined;
+  }
+
+  integer(min: number, max: number): number | undefined {
+    const value = this.number();
+    if (value === undefined) return undefined;
+    if (Number.isInteger(value) && value >= min && value <= max) return value;
+    this.invalid(`must be a whole number from ${min} to ${max}, not ${value}.`);
+    return undefined;
+  }
+
+  /** Milliseconds. */
+  duration(): number | undefined {
+    if (!this.isSet) return undefined;
+    const text = this.string();
+    const ms = parseDuration(text);
+    if (ms === undefined) this.invalid(`${quote(text)} is not a duration; write for example 1.5s, 200ms or 1h.`);
+    return ms;
+  }
+
+  /** One of the names; the first stands for absent. */
+  oneOf<Name extends string>(...names: readonly [Name, ...Name[]]): Name {
+    const text = this.string(names[0]);
+    const found = names.find((name) => name === text);
+    if (found === undefined) this.invalid(`${quote(text)} is none of ${names.join(', ')}.`);
+    return found ?? names[0];
+  }
+
+  list(): Field[] {
+    if (!this.isSet) return [];
+    if (!Array.isArray(this.value)) {
+      this.invalid('must be a list.');
+      return [];
+    }
+    return this.value.map((value: unknown, index) => new Field(value, `[${index}]`, this.findings, this));
+  }
+
+  /** Elements of a list of objects. A null is a finding. */
+  objects(): Field[] {
+    return this.list().filter((element) => {
+      if (isObject(element.value)) return true;
+      element.invalid('must be an object.');
+      return false;
+    });
+  }
+
+  strings(): string[] {
+    return this.list().map((element) => {
+      if (!element.isSet) element.invalid('must be a string.');
+      return element.string();
+    });
+  }
+
+  /** Members of a map, sorted by key. */
+  entries(): [string, Field][] {
+    if (!this.isSet) return [];
+    const value = this.value;
+    if (!isObject(value)) {
+      this.invalid('must be an object.');
+      return [];
+    }
+    const found: [string, Field][] = [];
+    for (const key of Object.keys(value).sort()) {
+      const field = new Field(value[key], `[${quote(key)}]`, this.findings, this);
+      if (key.isWellFormed()) found.push([key, field]);
+      else field.invalid('has a name with half of a UTF-16 surrogate pair; write valid Unicode.');
+    }
+    return found;
+  }
+
+  /** A map of strings. */
+  stringMap(): Readonly<Record<string, string>> {
+    return Object.fromEntries(this.entries().map(([key, field]) => [key, field.string()]));
+  }
+}
+
+/** A value within a message: quoted, and shortened when it is long. */
+export function quote(text: string): string {
+  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}...` : text);
+}
+
+function isObject(value: unknown): value is { readonly [name: string]: unknown } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
