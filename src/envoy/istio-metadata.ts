@@ -1,0 +1,33 @@
+import type { Metadata } from './gen/types.gen.ts';
+import { struct, type StructJson } from './values.ts';
+
+/**
+ * The filter metadata under the name `istio`, which telemetry and tools read. Envoy itself never decides by it.
+ * Undefined members are left out.
+ */
+export interface IstioMetadata {
+  /** The services that a cluster leads to. */
+  readonly services?: readonly { readonly host: string; readonly name: string; readonly namespace: string }[];
+  /** The object that shaped the resource; see {@link configPath}. */
+  readonly config?: string | undefined;
+  readonly subset?: string | undefined;
+  readonly external?: true | undefined;
+  /** Tells istio-proxy's `istio.alpn` filter to leave the protocols alone. */
+  readonly alpn_override?: 'false' | undefined;
+}
+
+export function istioMetadata(members: IstioMetadata): Metadata {
+  const json: Record<string, StructJson> = {};
+  for (const [key, value] of Object.entries(members) as [string, StructJson | undefined][])
+    if (value !== undefined) json[key] = value;
+  return { filterMetadata: { istio: struct(json) } };
+}
+
+/** How Istio names an object in metadata: `/apis/networking.istio.io/v1/namespaces/ns/destination-rule/name`. */
+export function configPath(
+  kind: 'destination-rule' | 'virtual-service' | 'sidecar' | 'gateway',
+  namespace: string,
+  name: string,
+): string {
+  return `/apis/networking.istio.io/v1/namespaces/${namespace}/${kind}/${name}`;
+}

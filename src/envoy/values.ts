@@ -1,0 +1,46 @@
+import type { Address, Duration, SocketAddress, Struct, Value } from './gen/types.gen.ts';
+
+/** A protobuf Duration of milliseconds, possibly with a fraction. */
+export function duration(ms: number): Duration {
+  const seconds = Math.trunc(ms / 1000);
+  const nanos = Math.round((ms - seconds * 1000) * 1_000_000);
+  return nanos === 0 ? { seconds } : { seconds, nanos };
+}
+
+/** A wrapper message (UInt32Value, BoolValue, Percent, ...): a value that may be absent, and is there. */
+export function wrapped<Type extends number | boolean | string>(value: Type): { readonly value: Type } {
+  return { value };
+}
+
+/** A wrapper, or undefined for an absent value. */
+export function wrappedIfSet<Type extends number | boolean>(value: Type | undefined): { value: Type } | undefined {
+  return value === undefined ? undefined : { value };
+}
+
+export function socketAddress(address: string, port: number): SocketAddress {
+  return { address, portValue: port };
+}
+
+/** An address to connect to. Port 0 means that it is the path of a unix socket. */
+export function connectAddress(address: string, port: number): Address {
+  return port === 0 ? { pipe: { path: address } } : { socketAddress: socketAddress(address, port) };
+}
+
+/** JSON as a protobuf Struct. */
+export type StructJson = string | boolean | number | readonly StructJson[] | { readonly [key: string]: StructJson };
+
+export function struct(json: { readonly [key: string]: StructJson }): Struct {
+  return { fields: Object.fromEntries(Object.entries(json).map(([key, value]) => [key, structValue(value)])) };
+}
+
+function structValue(json: StructJson): Value {
+  if (typeof json === 'string') return { stringValue: json };
+  if (typeof json === 'boolean') return { boolValue: json };
+  if (typeof json === 'number') return { numberValue: json };
+  if (isList(json)) return { listValue: { values: json.map(structValue) } };
+  return { structValue: struct(json) };
+}
+
+function isList(json: readonly StructJson[] | { readonly [key: string]: StructJson }): json is readonly StructJson[] {
+  return Array.isArray(json);
+}
