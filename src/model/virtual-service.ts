@@ -37,7 +37,7 @@ export interface HttpRoute {
   /** Empty: everything. Any of them. */
   readonly matches: readonly HttpMatch[];
   readonly action: HttpAction;
-  readonly headers: HeaderOperations;
+  readonly headers?: HeaderOperations;
   readonly fault?: Fault;
   readonly cors?: Cors;
 }
@@ -116,8 +116,8 @@ export interface ForwardOptions {
   /** Milliseconds; absent: no timeout. */
   readonly timeout?: number;
   readonly retries?: RetrySetting;
-  /** Empty when they are switched off by a percentage of 0. */
-  readonly mirrors: readonly Mirror[];
+  /** Empty when a percentage of 0 switches them off; absent when none is written. */
+  readonly mirrors?: readonly Mirror[];
 }
 
 export interface Rewrite {
@@ -134,7 +134,7 @@ export interface Mirror {
 
 export interface HttpDestination extends Destination {
   readonly weight: number;
-  readonly headers: HeaderOperations;
+  readonly headers?: HeaderOperations;
 }
 
 export interface Destination {
@@ -174,7 +174,7 @@ export interface Fault {
   };
   readonly abort?: {
     readonly status: { readonly kind: 'http' | 'grpc'; readonly code: number };
-    /** Absent: all requests. */
+    /** Absent: no request, as in Istio. */
     readonly percentage?: number;
   };
 }

@@ -1,0 +1,90 @@
+import type { Problem } from '../api/problem.ts';
+import type { DelegateAction, HttpAction, HttpRoute, VirtualServiceModel } from '../model/virtual-service.ts';
+import { isVisible } from '../model/virtual-service-selection.ts';
+import { joinNames, mergeMatches } from './delegate-match.ts';
+import { quote } from './field.ts';
+
+/**
+ * Replaces each route that delegates by the routes of the VirtualService that it names. A route whose delegate is
+ * missing or not exported to the root's namespace disappears, and so does a delegate's route whose matches contradict
+ * the root's: both as in Istio.
+ */
+export function applyDelegates(
+  root: VirtualServiceModel,
+  find: (namespace: string, name: string) => VirtualServiceModel | undefined,
+): { model: VirtualServiceModel; problems: readonly Problem[] } {
+  if (!root.http.some((route) => route.action.kind === 'delegate')) return { model: root, problems: [] };
+  const problems: Problem[] = [];
+  const http = root.http.flatMap((route): readonly HttpRoute[] => {
+    const { action } = route;
+    if (action.kind !== 'delegate') return [route];
+    const delegate = find(action.namespace, action.name);
+    const problem = problemOf(root, delegate);
+    if (delegate === undefined || problem !== undefined) {
+      problems.push({
+        object: route.object,
+        field: `${route.field}.delegate`,
+        reason: 'RefNotFound',
+        message: `VirtualService ${action.namespace}/${action.name} ${problem}; the route is left out.`,
+      });
+      return [];
+    }
+    return delegate.http.flatMap((part): readonly HttpRoute[] => {
+      const merged = mergeRoute(route, action, part);
+      if (merged !== undefined) return [merged];
+      problems.push({
+        object: part.object,
+        field: `${part.field}.match`,
+        reason: 'RefNotFound',
+        message: `contradicts ${route.field}.match of VirtualService ${root.namespace}/${root.name}, which delegates to it; the route is left out there.`,
+      });
+      return [];
+    });
+  });
+  return { model: { ...root, http }, problems };
+}
+
+function problemOf(root: VirtualServiceModel, delegate: VirtualServiceModel | undefined): string | undefined {
+  if (delegate === undefined) return 'does not exist or is not valid';
+  if (delegate.hosts.length > 0) return 'has hosts of its own, so it cannot be a delegate';
+  if (!isVisible(delegate, root.namespace)) {
+    return `is not exported to namespace ${quote(root.namespace)}`;
+  }
+  return undefined;
+}
+
+function mergeRoute(root: HttpRoute, delegating: DelegateAction, part: HttpRoute): HttpRoute | undefined {
+  const matches = mergeMatches(root.matches, part.matches);
+  if (matches === undefined) return undefined;
+  const headers = part.headers ?? root.headers;
+  const fault = part.fault ?? root.fault;
+  const cors = part.cors ?? root.cors;
+  return {
+    name: joinNames(root.name, part.name),
+    object: part.object,
+    field: part.field,
+    matches,
+    action: inherit(part.action, delegating),
+    ...(headers === undefined ? {} : { headers }),
+    ...(fault === undefined ? {} : { fault }),
+    ...(cors === undefined ? {} : { cors }),
+  };
+}
+
+/** What the delegate's route does not say is taken from the root's. */
+function inherit(action: HttpAction, root: DelegateAction): HttpAction {
+  if (action.kind !== 'forward') return action;
+  if (root.directResponse !== undefined) return root.directResponse;
+  const rewrite = action.rewrite ?? root.rewrite;
+  const timeout = action.timeout ?? root.timeout;
+  const retries = action.retries ?? root.retries;
+  const mirrors = action.mirrors ?? root.mirrors;
+  return {
+    kind: 'forward',
+    destinations: action.destinations,
+    ...(rewrite === undefined ? {} : { rewrite }),
+    ...(timeout === undefined ? {} : { timeout }),
+    ...(retries === undefined ? {} : { retries }),
+    ...(mirrors === undefined ? {} : { mirrors }),
+  };
+}

@@ -1,0 +1,95 @@
+import { Buffer } from 'node:buffer';
+import { compareText } from '../model/age.ts';
+import type { HeaderOperations, HeaderValue } from '../model/virtual-service.ts';
+import { quote, type Field } from './field.ts';
+
+/** Envoy's limit for a name and for a value, in bytes. */
+const longest = 16_384;
+
+/** `headers` of a route or of a destination. */
+export function readHeaderOperations(field: Field): HeaderOperations | undefined {
+  if (!field.expectObject().isSet) return undefined;
+  const request = field.get('request');
+  const response = field.get('response');
+  const set = readValues(request.get('set'), true);
+  const add = readValues(request.get('add'), true);
+  return {
+    requestSet: set.values,
+    requestAdd: add.values,
+    requestRemove: readNames(request.get('remove')),
+    responseSet: readValues(response.get('set'), false).values,
+    responseAdd: readValues(response.get('add'), false).values,
+    responseRemove: readNames(response.get('remove')),
+    // With both, `set` has the last word.
+    authority: set.authority || add.authority,
+  };
+}
+
+/** Whether the name is one that HTTP allows for a header (RFC 7230 token). */
+export function isHeaderName(name: string): boolean {
+  return name.length <= longest && /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name);
+}
+
+/** Reports text that cannot stand in a header; Envoy checks rewrites and redirects by the same rule. */
+export function readHeaderText(field: Field): string {
+  const text = field.string();
+  if (/[\0\r\n]/.test(text)) field.invalid(`${quote(text)} must have no line break and no NUL.`);
+  else if (text.length > longest || Buffer.byteLength(text) > longest) {
+    field.invalid(`must have at most ${longest} bytes.`);
+  }
+  return text;
+}
+
+function readValues(field: Field, request: boolean): { values: HeaderValue[]; authority: string } {
+  const values: HeaderValue[] = [];
+  let authority = '';
+  for (const [name, member] of field.entries()) {
+    const value = readHeaderText(member);
+    if (request && isAuthority(name)) authority = value;
+    if (!isSettable(name, member, request)) continue;
+    const problem = problemOfFormat(value);
+    if (problem !== undefined) member.invalid(problem);
+    values.push({ name, value });
+  }
+  return { values: values.sort((a, b) => compareText(a.name, b.name)), authority };
+}
+
+function readNames(field: Field): string[] {
+  return field
+    .list()
+    .filter((member) => isSettable(member.string(), member, false))
+    .map((member) => member.string());
+}
+
+function isAuthority(name: string): boolean {
+  return /^(host|:authority)$/i.test(name);
+}
+
+/** Pseudo headers and `host` are left out, as in Istio; its webhook refuses them, but not every cluster has it. */
+function isSettable(name: string, field: Field, authorityAllowed: boolean): boolean {
+  if (name.startsWith(':') || isAuthority(name)) {
+    if (!(authorityAllowed && isAuthority(name))) {
+      field.findings.report(
+        field.path,
+        'UnsupportedField',
+        `${quote(name)} cannot be changed and is ignored; remove it.`,
+      );
+    }
+    return false;
+  }
+  if (isHeaderName(name)) return true;
+  field.invalid(`${quote(name)} is not a header name; use letters, digits and - only.`);
+  return false;
+}
+
+/** Envoy expands `%COMMAND(arguments):length%` in values; a lone `%` makes it refuse the route table. */
+function problemOfFormat(value: string): string | undefined {
+  const command = /%(?:%|[A-Z0-9_]+(?:\(.*?\))?(?::[0-9]+)?%)/y;
+  for (let at = value.indexOf('%'); at >= 0; at = value.indexOf('%', command.lastIndex)) {
+    command.lastIndex = at;
+    if (!command.test(value)) {
+      return `${quote(value)} has a % that starts no Envoy command such as %REQ(x-name)%; write %% for a percent sign.`;
+    }
+  }
+  return undefined;
+}
