@@ -1,0 +1,265 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Agent, request } from 'undici';
+import { createAuthority, createSigningKey } from './keys.ts';
+import type { KeyPair } from './keys.ts';
+import { pathOf } from './peer.ts';
+import { freePorts, poll, run, startProcess } from './process.ts';
+import type { RunningProcess } from './process.ts';
+
+export interface ApiServerOptions {
+  /**
+   * With kube-controller-manager: ServiceAccounts, Deployments, EndpointSlices, garbage collection. Without it no pod
+   * can be created (there is no ServiceAccount `default`).
+   */
+  readonly controllers: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** etcd and kube-apiserver with RBAC, on 127.0.0.1. */
+export interface RunningApiServer {
+  /** `https://127.0.0.1:PORT` */
+  readonly url: string;
+  /** Certificate of its authority, PEM. */
+  readonly ca: string;
+  /** Path of a kubeconfig of an administrator. */
+  readonly kubeconfig: string;
+  /** Path of a kubeconfig for a bearer token, e.g. one made by `kubectl create token`. */
+  kubeconfigWithToken(token: string): Promise<string>;
+  /** What it wrote; throws with what it wrote to stderr when it fails. */
+  kubectl(...args: string[]): Promise<string>;
+  /** `kubectl apply -f -`, server-side, of YAML or JSON. */
+  apply(yaml: string): Promise<string>;
+  helm(...args: string[]): Promise<string>;
+  /** A request of the administrator; the body of the answer, parsed. Throws `ApiError` for a status that is not 2xx. */
+  call(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<ApiObject>;
+  /** The lines of an endless answer (a watch), until the signal. */
+  lines(path: string, signal: AbortSignal): AsyncGenerator<string>;
+  /** Kills the API server and starts it again, on the same port and store. */
+  restart(): Promise<void>;
+  log(): string;
+  stop(): Promise<void>;
+}
+
+export interface ApiObject {
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly [member: string]: unknown;
+}
+
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const SERVICE_RANGE = '10.96.0.0/16';
+const FIRST_SERVICE = '10.96.0.1';
+
+/** Enough for pods, their owners, their addresses and their accounts; with all of them the start takes 5 s more. */
+const CONTROLLERS = [
+  'serviceaccount-controller',
+  'serviceaccount-token-controller',
+  'root-ca-certificate-publisher-controller',
+  'namespace-controller',
+  'deployment-controller',
+  'replicaset-controller',
+  'endpointslice-controller',
+  'garbage-collector-controller',
+];
+
+/** Ready when it returns, in about 4 s. `stop` it in any case. */
+export async function startApiServer({ controllers, signal }: ApiServerOptions): Promise<RunningApiServer> {
+  const directory = await mkdtemp(join(tmpdir(), 'fairlead-api-'));
+  const running: Running = { processes: new Map(), agents: [] };
+  const stop = async (): Promise<void> => {
+    await Promise.all([...running.processes.values()].map((process) => process.stop()));
+    await Promise.all(running.agents.map((agent) => agent.destroy()));
+    await rm(directory, { recursive: true, force: true });
+  };
+  try {
+    return await start(directory, controllers, running, stop, signal);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+interface Running {
+  readonly processes: Map<string, RunningProcess>;
+  readonly agents: Agent[];
+}
+
+async function start(
+  directory: string,
+  controllers: boolean,
+  { processes, agents }: Running,
+  stop: () => Promise<void>,
+  signal: AbortSignal | undefined,
+): Promise<RunningApiServer> {
+  const [etcdPort = 0, etcdPeerPort = 0, port = 0, managerPort = 0] = await freePorts(4);
+  const url = `https://127.0.0.1:${port}`;
+  const etcdUrl = `http://127.0.0.1:${etcdPort}`;
+  const write = async (name: string, content: string): Promise<string> => {
+    const path = join(directory, name);
+    await writeFile(path, content, { mode: 0o600 });
+    return path;
+  };
+  const launch = (name: string, path: string, args: string[]): RunningProcess => {
+    const process = startProcess(path, args, { cwd: directory, signal });
+    processes.set(name, process);
+    return process;
+  };
+
+  const etcd = launch('etcd', pathOf('etcd'), etcdArgs(join(directory, 'etcd'), etcdUrl, etcdPeerPort));
+
+  const authority = await createAuthority();
+  const ca = authority.certificate;
+  const caFile = await write('ca.crt', ca);
+  const server = await authority.server([
+    ...['127.0.0.1', FIRST_SERVICE],
+    ...['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'],
+  ]);
+  const signing = await createSigningKey();
+  const signingKey = await write('sa.key', signing.privateKey);
+  const admin = await authority.client('admin', 'system:masters');
+  const kubeconfig = await write('admin.conf', kubeconfigOf(url, ca, userOf(admin)));
+  const apiServerArgs = [
+    `--etcd-servers=${etcdUrl}`,
+    ...['--bind-address=127.0.0.1', '--advertise-address=127.0.0.1', `--secure-port=${port}`],
+    `--tls-cert-file=${await write('server.crt', server.certificate)}`,
+    `--tls-private-key-file=${await write('server.key', server.key)}`,
+    `--client-ca-file=${caFile}`,
+    '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
+    `--service-account-key-file=${await write('sa.pub', signing.publicKey)}`,
+    `--service-account-signing-key-file=${signingKey}`,
+    ...['--authorization-mode=Node,RBAC', `--service-cluster-ip-range=${SERVICE_RANGE}`, '--allow-privileged=true'],
+    // A loopback address is refused as an endpoint of the Service `kubernetes`.
+    '--endpoint-reconciler-type=none',
+  ];
+
+  const agent = new Agent({ connect: { ca, cert: admin.certificate, key: admin.key } });
+  agents.push(agent);
+  const isHealthy = async (healthUrl: string): Promise<true | undefined> => {
+    const answer = await request(healthUrl, { dispatcher: agent }).catch(() => undefined);
+    await answer?.body.dump();
+    return answer?.statusCode === 200 ? true : undefined;
+  };
+  const startServer = async (): Promise<void> => {
+    const process = launch('kube-apiserver', pathOf('kube-apiserver'), apiServerArgs);
+    await poll('kube-apiserver', () => isHealthy(`${url}/readyz`), { process, signal, timeoutMs: 60_000 });
+  };
+
+  await poll('etcd', () => isHealthy(`${etcdUrl}/health`), { process: etcd, signal });
+  await startServer();
+
+  const call: RunningApiServer['call'] = async (method, path, body) => {
+    const answer = await request(url + path, {
+      method,
+      dispatcher: agent,
+      headers: { 'content-type': method === 'PATCH' ? 'application/strategic-merge-patch+json' : 'application/json' },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    const text = await answer.body.text();
+    if (answer.statusCode >= 300) throw new ApiError(answer.statusCode, `${method} ${path}: ${text}`);
+    return JSON.parse(text) as ApiObject;
+  };
+
+  if (controllers) {
+    const user = userOf(await authority.client('system:kube-controller-manager'));
+    const manager = launch('kube-controller-manager', pathOf('kube-controller-manager'), [
+      `--kubeconfig=${await write('controllers.conf', kubeconfigOf(url, ca, user))}`,
+      ...['--bind-address=127.0.0.1', `--secure-port=${managerPort}`, '--leader-elect=false'],
+      ...[`--service-account-private-key-file=${signingKey}`, `--root-ca-file=${caFile}`],
+      ...['--use-service-account-credentials=true', `--flex-volume-plugin-dir=${join(directory, 'volumes')}`],
+      `--controllers=${CONTROLLERS.join(',')}`,
+    ]);
+    await poll(
+      'kube-controller-manager',
+      () => call('GET', '/api/v1/namespaces/default/serviceaccounts/default').catch(() => undefined),
+      { process: manager, signal },
+    );
+  }
+
+  await mkdir(join(directory, 'home'));
+  const tool = async (path: string, args: readonly string[], input?: string): Promise<string> => {
+    const home = join(directory, 'home');
+    const env = {
+      ...process.env,
+      KUBECONFIG: kubeconfig,
+      HOME: home,
+      HELM_CONFIG_HOME: home,
+      HELM_CACHE_HOME: home,
+      HELM_DATA_HOME: home,
+    };
+    const { code, stdout, stderr } = await run(path, args, { env, ...(input !== undefined && { input }) });
+    if (code !== 0) throw new Error(`${path} ${args.join(' ')}: exit code ${code}\n${stderr}${stdout}`);
+    return stdout;
+  };
+
+  let tokens = 0;
+  return {
+    url,
+    ca,
+    kubeconfig,
+    kubeconfigWithToken: (token) => write(`token-${++tokens}.conf`, kubeconfigOf(url, ca, { token })),
+    kubectl: (...args) => tool(pathOf('kubectl'), args),
+    apply: (yaml) => tool(pathOf('kubectl'), ['apply', '--server-side', '-f', '-'], yaml),
+    helm: (...args) => tool(pathOf('helm'), args),
+    call,
+    async *lines(path, until) {
+      const answer = await request(url + path, { dispatcher: agent, signal: until, bodyTimeout: 0 });
+      if (answer.statusCode !== 200) throw new ApiError(answer.statusCode, await answer.body.text());
+      yield* linesOf(answer.body);
+    },
+    async restart() {
+      await processes.get('kube-apiserver')?.stop();
+      await startServer();
+    },
+    log: () => [...processes].map(([name, process]) => `--- ${name}\n${process.log()}`).join('\n'),
+    stop,
+  };
+}
+
+function etcdArgs(dataDirectory: string, url: string, peerPort: number): string[] {
+  const peerUrl = `http://127.0.0.1:${peerPort}`;
+  return [
+    ...[`--data-dir=${dataDirectory}`, `--listen-client-urls=${url}`, `--advertise-client-urls=${url}`],
+    ...[`--listen-peer-urls=${peerUrl}`, `--initial-advertise-peer-urls=${peerUrl}`],
+    ...[`--initial-cluster=default=${peerUrl}`, '--unsafe-no-fsync', '--log-level=warn'],
+  ];
+}
+
+function userOf({ certificate, key }: KeyPair): object {
+  return { 'client-certificate-data': base64(certificate), 'client-key-data': base64(key) };
+}
+
+/** JSON is YAML. */
+function kubeconfigOf(server: string, ca: string, user: object): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'test', cluster: { server, 'certificate-authority-data': base64(ca) } }],
+    users: [{ name: 'test', user }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+    'current-context': 'test',
+  });
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+async function* linesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const chunk of stream) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+  }
+}

