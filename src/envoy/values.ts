@@ -1,11 +1,4 @@
-import type { Address, Duration, SocketAddress, Struct, Value } from './gen/types.gen.ts';
-
-/** A protobuf Duration of milliseconds, possibly with a fraction. */
-export function duration(ms: number): Duration {
-  const seconds = Math.trunc(ms / 1000);
-  const nanos = Math.round((ms - seconds * 1000) * 1_000_000);
-  return nanos === 0 ? { seconds } : { seconds, nanos };
-}
+import type { Address, SocketAddress, Struct, Value } from './gen/types.gen.ts';
 
 /** A wrapper message (UInt32Value, BoolValue, Percent, ...): a value that may be absent, and is there. */
 export function wrapped<Type extends number | boolean | string>(value: Type): { readonly value: Type } {

@@ -1,0 +1,73 @@
+import type { ClientTls, DestinationRuleModel, HashKey, Subset, TrafficPolicy } from './traffic-policy.ts';
+
+/** The blocks that a port's settings replace, also by leaving them out. */
+const portBlocks = ['connectionPool', 'loadBalancer', 'outlierDetection', 'tls'] as const;
+
+/**
+ * The policy in force for a port and subset (empty: the host itself). Blocks are never merged: the settings of a port
+ * replace the four blocks they can have, and a block of a subset replaces that of the host. What nobody sets comes from
+ * the mesh's defaults, before subsets.
+ */
+export function resolvePolicy(
+  rule: DestinationRuleModel | undefined,
+  port: number,
+  subset: string,
+  defaults?: TrafficPolicy,
+): TrafficPolicy {
+  if (rule === undefined) return defaults ?? {};
+  const host = { ...defaults, ...withPort(rule.policy, rule.portPolicies[port]) };
+  const named = subsetOf(rule, subset);
+  return named === undefined ? host : withPort({ ...host, ...named.policy }, named.portPolicies[port]);
+}
+
+export function subsetOf(rule: DestinationRuleModel | undefined, name: string): Subset | undefined {
+  return name === '' ? undefined : rule?.subsets.find((subset) => subset.name === name);
+}
+
+function withPort(policy: TrafficPolicy, port: TrafficPolicy | undefined): TrafficPolicy {
+  if (port === undefined) return policy;
+  const inherited = { ...policy };
+  for (const block of portBlocks) delete inherited[block];
+  return { ...inherited, ...port };
+}
+
+/**
+ * What requests are hashed by. Unlike clusters, routes look for the nearest level that has a hash at all: the subset's
+ * port, the subset, the port, the host. `port` is absent where a route does not name one.
+ */
+export function hashKeyOf(
+  rule: DestinationRuleModel | undefined,
+  subset: string,
+  port: number | undefined,
+): HashKey | undefined {
+  if (rule === undefined) return undefined;
+  const named = subsetOf(rule, subset);
+  const levels = [
+    port === undefined ? undefined : named?.portPolicies[port],
+    named?.policy,
+    port === undefined ? undefined : rule.portPolicies[port],
+    rule.policy,
+  ];
+  for (const level of levels) {
+    const hash = level?.loadBalancer?.consistentHash;
+    if (hash !== undefined) return hash.key;
+  }
+  return undefined;
+}
+
+/**
+ * Whether endpoints that can do mutual TLS are marked for it. Unlike clusters, endpoints inherit the mode of the host
+ * where a port's settings name none.
+ */
+export function mtlsUsable(rule: DestinationRuleModel | undefined, port: number, subset: string): boolean {
+  const named = subsetOf(rule, subset);
+  const mode = (named === undefined ? undefined : tlsModeOf(named, port)) ?? (rule && tlsModeOf(rule, port));
+  return mode === undefined || mode === 'ISTIO_MUTUAL';
+}
+
+function tlsModeOf(
+  level: Pick<DestinationRuleModel, 'policy' | 'portPolicies'>,
+  port: number,
+): ClientTls['mode'] | undefined {
+  return (level.portPolicies[port]?.tls ?? level.policy.tls)?.mode;
+}

@@ -1,0 +1,88 @@
+import type { KindName } from '../api/kinds.ts';
+import type { ObjectRef } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+
+/** A field of Istio's API that is accepted, but has no effect. */
+export interface UnsupportedField {
+  readonly kind: KindName;
+  /** Path of the field; `[]` stands for every element of a list: `spec.servers[].tls.caCrl`. */
+  readonly field: string;
+  /** Only this value of the field is without effect. */
+  readonly value?: string;
+  /** A sentence for the owner, where there is more to say. */
+  readonly note?: string;
+}
+
+/** All of them, for every kind. An empty list is the goal. */
+export const unsupportedFields: readonly UnsupportedField[] = [
+  ...inTrafficPolicies('loadBalancer.zoneAwareLbSetting', 'Use localityLbSetting.'),
+  ...inTrafficPolicies('outlierDetection.consecutiveErrors', 'It is deprecated; use consecutive5xxErrors.'),
+  ...inTrafficPolicies('tls.caCrl'),
+  ...inTrafficPolicies(
+    'tls.credentialName',
+    'The proxy is told the name of the Secret, but is not sent the Secret; mount the files and name their paths.',
+  ),
+];
+
+/** The fields of an object that have no effect, as problems for its owner. */
+export function findUnsupported(object: ObjectRef, spec: unknown): Problem[] {
+  const problems: Problem[] = [];
+  for (const { kind, field, value, note } of unsupportedFields) {
+    if (kind !== object.kind) continue;
+    for (const path of findSet(spec, field.split('.').slice(1), 'spec', value)) {
+      if (problems.length === maxProblems) return problems;
+      const what = value === undefined ? 'The field is' : `The value ${value} is`;
+      const message = `${what} not supported yet and has no effect.${note === undefined ? '' : ` ${note}`}`;
+      problems.push({ object, field: path, reason: 'UnsupportedField', message });
+    }
+  }
+  return problems;
+}
+
+const maxProblems = 100;
+
+/** A DestinationRule has its policies in four places. */
+function inTrafficPolicies(field: string, note?: string): UnsupportedField[] {
+  const policies = ['spec.trafficPolicy', 'spec.subsets[].trafficPolicy'];
+  return policies
+    .flatMap((policy) => [policy, `${policy}.portLevelSettings[]`])
+    .map((policy) => ({
+      kind: 'DestinationRule',
+      field: `${policy}.${field}`,
+      ...(note === undefined ? {} : { note }),
+    }));
+}
+
+/** Paths of the fields that match the steps and are set. */
+function* findSet(
+  from: unknown,
+  steps: readonly string[],
+  path: string,
+  value: string | undefined,
+): Generator<string, void> {
+  const [step, ...rest] = steps;
+  if (step === undefined) {
+    if (value === undefined ? isSet(from) : from === value) yield path;
+    return;
+  }
+  if (typeof from !== 'object' || from === null) return;
+  const inList = step.endsWith('[]');
+  const name = inList ? step.slice(0, -2) : step;
+  if (!Object.hasOwn(from, name)) return;
+  const member = (from as Readonly<Record<string, unknown>>)[name];
+  if (!inList) {
+    yield* findSet(member, rest, `${path}.${name}`, value);
+    return;
+  }
+  if (!Array.isArray(member)) return;
+  for (const [index, element] of member.entries()) yield* findSet(element, rest, `${path}.${name}[${index}]`, value);
+}
+
+/** What protobuf cannot tell from absence counts as absent. */
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== '' && value !== false && value !== 0 && !isEmptyList(value);
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
