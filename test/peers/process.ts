@@ -33,7 +33,8 @@ const LOG_LENGTH = 64 * 1024;
 export function startProcess(path: string, args: readonly string[], options: ProcessOptions = {}): RunningProcess {
   const { env, cwd, signal } = options;
   signal?.throwIfAborted();
-  const [program, before] = existsSync(SETPRIV) ? [SETPRIV, ['--pdeathsig', 'KILL', '--', path]] : [path, []];
+  const watched = existsSync(SETPRIV);
+  const [program, before] = watched ? [SETPRIV, ['--pdeathsig', 'KILL', '--', path]] : [path, []];
   const child = spawn(program, [...before, ...args], {
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -55,7 +56,7 @@ export function startProcess(path: string, args: readonly string[], options: Pro
       // It has just ended.
     }
   };
-  process.once('exit', kill);
+  if (!watched) process.once('exit', kill);
   signal?.addEventListener('abort', kill, { once: true });
   const exited = new Promise<number | NodeJS.Signals>((resolve) => {
     child.once('error', (error) => {

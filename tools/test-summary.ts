@@ -1,0 +1,82 @@
+/**
+ * Reads vitest's JSON reports (paths as arguments), names every test that was not run and why, and ends with one line
+ * of numbers. Fails when a test failed, and with FAIRLEAD_REQUIRE_PEERS=1 when one was skipped.
+ */
+import { readFileSync } from 'node:fs';
+import { relative } from 'node:path';
+
+/** The part of vitest's JSON report that is read. */
+interface Report {
+  readonly success: boolean;
+  readonly testResults: readonly {
+    /** The path of the file. */
+    readonly name: string;
+    readonly status: string;
+    readonly message: string;
+    readonly assertionResults: readonly {
+      readonly ancestorTitles: readonly string[];
+      readonly title: string;
+      readonly status: string;
+    }[];
+  }[];
+}
+
+interface Summary {
+  passed: number;
+  failed: number;
+  skipped: number;
+  /** Reason -> the tests that it kept from running. */
+  readonly reasons: Map<string, string[]>;
+  /** What failed outside of a test: a file that cannot be loaded, a hook. */
+  readonly broken: string[];
+}
+
+const NO_REASON = 'skipped: without a reason';
+
+function add(summary: Summary, report: Report): void {
+  const failedBefore = summary.failed;
+  for (const { name, status, message, assertionResults } of report.testResults) {
+    const file = relative(process.cwd(), name);
+    for (const { ancestorTitles, title, status } of assertionResults) {
+      if (status === 'passed') summary.passed++;
+      else if (status === 'failed') summary.failed++;
+      else {
+        summary.skipped++;
+        const { reason, titles } = splitReason([...ancestorTitles, title]);
+        const tests = summary.reasons.get(reason) ?? [];
+        summary.reasons.set(reason, [...tests, [file, ...titles].join(' > ')]);
+      }
+    }
+    if (status === 'failed' && !assertionResults.some((test) => test.status === 'failed')) {
+      summary.failed++;
+      summary.broken.push(`${file}: ${message || 'a hook failed'}`);
+    }
+  }
+  if (!report.success && summary.failed === failedBefore) {
+    summary.failed++;
+    summary.broken.push('an error outside of every test file');
+  }
+}
+
+/** `withPeers` puts the reason in the title of the suite: `Envoy (skipped: no Envoy. ...)`. */
+function splitReason(titles: readonly string[]): { reason: string; titles: string[] } {
+  let reason = NO_REASON;
+  const rest = titles.map((title) =>
+    title.replace(/ ?\((skipped: .*)\)$/, (_, found: string) => {
+      reason = found;
+      return '';
+    }),
+  );
+  return { reason, titles: rest };
+}
+
+const summary: Summary = { passed: 0, failed: 0, skipped: 0, reasons: new Map(), broken: [] };
+for (const path of process.argv.slice(2)) add(summary, JSON.parse(readFileSync(path, 'utf8')) as Report);
+
+for (const [reason, tests] of summary.reasons) console.log([reason, ...tests].join('\n  '));
+for (const broken of summary.broken) console.log(`failed: ${broken}`);
+console.log(`${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped`);
+
+const required = process.env['FAIRLEAD_REQUIRE_PEERS'] === '1';
+if (required && summary.skipped > 0) console.error('FAIRLEAD_REQUIRE_PEERS=1: no test may be skipped');
+if (summary.failed > 0 || (required && summary.skipped > 0)) process.exitCode = 1;
