@@ -11,6 +11,14 @@ export interface MeshConfig {
   readonly listeners: ListenerSettings;
 }
 
+/** mesh.tlsDefaults: of TLS that is not the mesh's own. */
+export interface TlsDefaults {
+  readonly cipherSuites: readonly string[];
+  readonly ecdhCurves: readonly string[];
+  /** Absent: Envoy's default. Servers only. */
+  readonly minProtocolVersion?: 'TLSV1_2' | 'TLSV1_3';
+}
+
 export interface VisibilitySettings {
   readonly rootNamespace: string;
   readonly trustDomain: string;
@@ -31,7 +39,7 @@ export interface ClusterSettings {
   readonly h2Upgrade: boolean;
   readonly inboundTrafficPolicy: 'PASSTHROUGH' | 'LOCALHOST';
   readonly tcpKeepalive?: { readonly probes?: number; readonly time?: number; readonly interval?: number };
-  readonly tlsDefaults: { readonly cipherSuites: readonly string[]; readonly ecdhCurves: readonly string[] };
+  readonly tlsDefaults: TlsDefaults;
   /** The blocks connectionPool and outlierDetection of mesh.defaultTrafficPolicy. */
   readonly defaultTrafficPolicy?: TrafficPolicy;
   /** Absent when disabled. */
@@ -77,11 +85,17 @@ export interface ListenerSettings {
   /** Empty: Istio's default format. */
   readonly accessLogFormat: string;
   readonly accessLogEncoding: 'TEXT' | 'JSON';
-  readonly tracingSampling: number;
+  /** Whether connections that no filter chain matches are logged too. */
+  readonly listenerAccessLog: boolean;
+  /** Percent of the requests that are traced where the proxy's bootstrap names a tracer. Absent: tracing is off. */
+  readonly tracingSampling?: number;
   readonly trustDomain: string;
   readonly trustDomainAliases: readonly string[];
+  /** meshMTLS.minProtocolVersion: of mutual TLS between workloads. */
   readonly minTlsVersion: 'TLSV1_2' | 'TLSV1_3';
-  readonly tlsDefaults: { readonly cipherSuites: readonly string[]; readonly ecdhCurves: readonly string[] };
+  /** meshMTLS.cipherSuites; empty: Istio's. */
+  readonly meshCipherSuites: readonly string[];
+  readonly tlsDefaults: TlsDefaults;
   readonly inboundClusterStatName: string;
   readonly outboundClusterStatName: string;
   /** Router only: proxyConfig gatewayTopology. */

@@ -29,5 +29,27 @@ export interface Traits {
   readonly preserveHeaderCase: boolean;
 }
 
-export const wildcardAddress = (traits: Pick<Traits, 'ipFamily'>): string => (traits.ipFamily === 'v6' ? '::' : '0.0.0.0');
-export const loopbackAddress = (traits: Pick<Traits, 'ipFamily'>): string => (traits.ipFamily === 'v6' ? '::1' : '127.0.0.1');
+export const wildcardAddress = (traits: Pick<Traits, 'ipFamily'>): string =>
+  traits.ipFamily === 'v6' ? '::' : '0.0.0.0';
+export const loopbackAddress = (traits: Pick<Traits, 'ipFamily'>): string =>
+  traits.ipFamily === 'v6' ? '::1' : '127.0.0.1';
+
+/** One text for equal traits, and another for any two that differ. */
+export function traitsKey(traits: Traits): string {
+  const words: string[] = [traits.proxyType, traits.agent ? 'agent' : 'plain', traits.interception, traits.ipFamily];
+  if (traits.dnsCapture) words.push('dns-capture');
+  if (traits.http10) words.push('http10');
+  if (traits.idleTimeout !== 0) words.push(`idle=${traits.idleTimeout}`);
+  if (traits.httpProxyPort !== 0) words.push(`http-proxy=${traits.httpProxyPort}`);
+  if (traits.unprivileged) words.push('unprivileged');
+  if (traits.reservedPorts.length > 0) words.push(`reserved=${traits.reservedPorts.join('+')}`);
+  if (traits.inboundExactBalance) words.push('inbound-balance');
+  if (traits.outboundExactBalance) words.push('outbound-balance');
+  if (traits.preserveHeaderCase) words.push('header-case');
+  if (traits.clientCertificate !== undefined) {
+    const { chain, key, root } = traits.clientCertificate;
+    // Paths may hold any character.
+    words.push(`cert=${JSON.stringify([chain, key, root])}`);
+  }
+  return words.join(',');
+}

@@ -1,0 +1,104 @@
+import type { ObjectRef } from '../api/object.ts';
+import { type Aged, compareAge } from './age.ts';
+import type { Protocol } from './service.ts';
+
+/**
+ * What one port of one service asks of the listener at an address and port. Claims are plain data: two services that ask
+ * the same make equal claims.
+ */
+export type ListenerClaim = HttpClaim | L4Claim;
+
+interface ClaimOfBind {
+  readonly bind: Bind;
+  readonly port: number;
+}
+
+export interface Bind {
+  /** The first one names the listener; further ones are of the other IP family. `unix://path` for a socket. */
+  readonly addresses: readonly [string, ...string[]];
+  /** Whether the listener really binds, instead of receiving redirected connections. */
+  readonly toPort: boolean;
+}
+
+/** Requests are told apart by their host: every HTTP service of a port makes the same claim. */
+export interface HttpClaim extends ClaimOfBind {
+  readonly kind: 'http';
+  /** Name of the route table. */
+  readonly routes: string;
+  readonly grpcWeb: boolean;
+  /** `protocol: HTTP_PROXY` of a Sidecar: no other protocol is looked for. */
+  readonly proxy: boolean;
+  /** Host of a DYNAMIC_DNS ServiceEntry, whose requests need a filter. */
+  readonly dynamicHost?: string;
+}
+
+/** Connections to one service. A sniffed port has HTTP beside it, in a table of its own unless the bind is a wildcard. */
+export interface L4Claim extends ClaimOfBind {
+  readonly kind: 'tcp' | 'sniffed';
+  readonly protocol: Protocol;
+  /** For explanations, and for telling the loser of a conflict. */
+  readonly host: string;
+  readonly namespace: string;
+  readonly origins: readonly ObjectRef[];
+  /** Name of the route table of a sniffed port; empty otherwise. */
+  readonly routes: string;
+  readonly chains: readonly L4Chain[];
+}
+
+/** Where the connections go that match. */
+export interface L4Chain {
+  /** Server names; empty or with `*`: any. */
+  readonly serverNames: readonly string[];
+  /** Destination addresses and ranges; empty: any. */
+  readonly subnets: readonly string[];
+  readonly target: L4Target;
+  /** The VirtualService that decided. */
+  readonly route?: { readonly ref: ObjectRef };
+}
+
+export interface L4Target {
+  /** More than one, or one that came from a list of several: weights count. */
+  readonly clusters: readonly { readonly name: string; readonly weight: number }[];
+  readonly weighted: boolean;
+  readonly statPrefix: string;
+  readonly protocol: Protocol;
+  /** Milliseconds, from the DestinationRule. */
+  readonly idleTimeout?: number;
+  readonly maxConnectionDuration?: number;
+  readonly hashSourceIp: boolean;
+  readonly tunnel?: { readonly hostname: string; readonly usePost: boolean };
+  /** Host of a DYNAMIC_DNS ServiceEntry: the server name is looked up. */
+  readonly dynamicHost?: string;
+  readonly origins: readonly ObjectRef[];
+}
+
+/** A claim with the age of the service that makes it. */
+export interface AgedClaim {
+  readonly age: Aged;
+  readonly claim: ListenerClaim;
+}
+
+/** `0.0.0.0_80`: the name of a listener, and the key under which claims meet. */
+export function listenerName(claim: Pick<ListenerClaim, 'bind' | 'port'>): string {
+  return `${claim.bind.addresses[0]}_${claim.port}`;
+}
+
+/** Oldest first; the sort is stable, so that claims of one service keep their order. */
+export function sortClaims(claims: readonly AgedClaim[]): AgedClaim[] {
+  return [...claims].sort((a, b) => compareAge(a.age, b.age));
+}
+
+/**
+ * Without the claims that change nothing: at one listener, HTTP after HTTP. What a thousand HTTP services ask of one
+ * port is one claim, with the age of the oldest. The claims are of one listener, oldest first; what is left of two lists
+ * may be merged by age and summarised again.
+ */
+export function summariseClaims(claims: readonly AgedClaim[]): readonly AgedClaim[] {
+  let seen = false;
+  return claims.filter(({ claim }) => {
+    if (claim.kind !== 'http') return true;
+    const needed = claim.proxy || !seen;
+    seen = true;
+    return needed;
+  });
+}

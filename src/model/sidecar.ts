@@ -1,0 +1,96 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { Aged } from './age.ts';
+import { isSubsetOf, isWildcard, hostsMatch } from './host.ts';
+import type { SidecarIngress } from './inbound.ts';
+import type { Labels } from './labels.ts';
+import type { OutboundPolicy } from './mesh-config.ts';
+import type { Protocol } from './service.ts';
+import type { ConnectionPool } from './traffic-policy.ts';
+import type { Destination } from './virtual-service.ts';
+
+/** A Sidecar as parsed. */
+export interface SidecarModel extends Aged {
+  /** `source/namespace/name`. */
+  readonly key: string;
+  readonly ref: ObjectRef;
+  /** Absent: every workload of the namespace; in the root namespace, of every namespace. */
+  readonly workloadSelector?: Labels;
+  /** Never empty: a Sidecar without egress listeners sees everything. */
+  readonly egress: readonly EgressListener[];
+  /** Empty: the ports of the Services that select the workload. */
+  readonly ingress: readonly IngressListener[];
+  /** Absent: the mesh's. */
+  readonly outboundTrafficPolicy?: { readonly mode: OutboundPolicy; readonly egressProxy?: Destination };
+  readonly inboundConnectionPool?: ConnectionPool;
+}
+
+export interface EgressListener {
+  /** `spec.egress[0]` */
+  readonly field: string;
+  /** Absent: the catch-all, for every port that no listener before it took. 0: a unix socket. */
+  readonly port?: { readonly number: number; readonly name: string; readonly protocol: Protocol };
+  /** An address or `unix://path`; empty: as without a Sidecar. */
+  readonly bind: string;
+  /** `captureMode: NONE`, or a unix socket: the listener binds its address. */
+  readonly bindToPort: boolean;
+  readonly hosts: readonly EgressHost[];
+}
+
+export interface EgressHost {
+  /** A namespace, `.` (of the client) or `*`. */
+  readonly namespace: string;
+  readonly host: string;
+  /** `~namespace/host`: what it names is left out. */
+  readonly excluded: boolean;
+}
+
+export interface IngressListener extends SidecarIngress {
+  readonly field: string;
+  readonly port: number;
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly connectionPool?: ConnectionPool;
+}
+
+/** What a proxy has that no Sidecar selects. */
+export const everything: readonly EgressListener[] = [
+  { field: '', bind: '', bindToPort: false, hosts: [{ namespace: '*', host: '*', excluded: false }] },
+];
+
+/** Whether egress hosts take a service. Whether the service is visible at all is asked elsewhere. */
+export function egressImports(
+  hosts: readonly EgressHost[],
+  clientNamespace: string,
+  service: { readonly namespace: string; readonly host: string },
+): boolean {
+  return imports(hosts, clientNamespace, service.namespace, service.host, isSubsetOf);
+}
+
+/** Whether they take a VirtualService by one of its hosts. A wildcard there takes more than it does for services. */
+export function egressImportsRoutes(
+  hosts: readonly EgressHost[],
+  clientNamespace: string,
+  routes: { readonly namespace: string; readonly hosts: readonly string[] },
+): boolean {
+  return routes.hosts.some((host) => imports(hosts, clientNamespace, routes.namespace, host, hostsMatch));
+}
+
+function imports(
+  hosts: readonly EgressHost[],
+  clientNamespace: string,
+  namespace: string,
+  host: string,
+  matches: (host: string, imported: string) => boolean,
+): boolean {
+  let imported = false;
+  for (const entry of hosts) {
+    const scope = entry.namespace === '.' ? clientNamespace : entry.namespace;
+    if (scope !== '*' && scope !== namespace) continue;
+    if (entry.excluded) {
+      if (isSubsetOf(host, entry.host)) return false;
+    } else if (!imported) {
+      imported = isWildcard(host) || isWildcard(entry.host) ? matches(host, entry.host) : host === entry.host;
+    }
+  }
+  return imported;
+}

@@ -1,0 +1,267 @@
+import { isIP } from 'node:net';
+import type { Labels } from '../model/labels.ts';
+import type { Traits } from '../model/traits.ts';
+import { parseDuration } from './durations.ts';
+
+/** What a proxy's node says about it. Source: Istio's node metadata. */
+export interface NodeFacts {
+  readonly traits: Traits;
+  /** Of its configuration; empty when the node names none. */
+  readonly namespace: string;
+  /** Name of the Pod (or WorkloadEntry); empty when the node names none. */
+  readonly workloadName: string;
+  /** Empty for a plain Envoy that does not say. */
+  readonly addresses: readonly string[];
+  /** `default.svc.cluster.local`: suffix of short names. */
+  readonly dnsDomain: string;
+  /** Stands in when the workload is not known. */
+  readonly labels: Labels;
+  /** Win over the labels of the workload. */
+  readonly staticLabels: Labels;
+  /** Named container ports, for a workload that is not known; undefined when the node says nothing. */
+  readonly podPorts: Readonly<Record<string, number>> | undefined;
+  /** `region/zone/subzone` of the request; empty when unknown. */
+  readonly locality: string;
+  readonly network: string;
+  readonly cluster: string;
+  /** Name of the Kubernetes node; empty when the proxy does not say. */
+  readonly nodeName: string;
+}
+
+export interface NodeInput {
+  readonly nodeId: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly locality: { readonly region: string; readonly zone: string; readonly subZone: string };
+  readonly extensions: readonly string[];
+}
+
+/** For proxies whose node does not follow Istio's form. */
+export interface NodeDefaults {
+  readonly namespace: string;
+  readonly domainSuffix: string;
+  /** When the metadata has no `PROXY_TYPE`. */
+  readonly proxyType?: Traits['proxyType'];
+}
+
+/** An error is the reason to end the stream with InvalidArgument. */
+export function readNode(
+  proxy: NodeInput,
+  defaults: NodeDefaults,
+): { readonly node: NodeFacts } | { readonly error: string } {
+  try {
+    return { node: factsOf(proxy, defaults) };
+  } catch (error) {
+    if (error instanceof NodeError) return { error: error.message };
+    throw error;
+  }
+}
+
+class NodeError extends Error {}
+
+function factsOf(proxy: NodeInput, defaults: NodeDefaults): NodeFacts {
+  const metadata = new Metadata(proxy.metadata);
+  const id = parseId(proxy.nodeId, metadata, defaults);
+  const addresses = metadata.addresses('INSTANCE_IPS') ?? (isIP(id.ip) === 0 ? [] : [id.ip]);
+  if (id.istio && addresses.length === 0)
+    throw new NodeError('no valid IP address in the node id or in metadata INSTANCE_IPS');
+  const namespace = metadata.text('NAMESPACE') || id.namespace;
+  const { region, zone, subZone } = proxy.locality;
+  return {
+    traits: traitsOf(id.type, addresses, metadata),
+    namespace,
+    workloadName: id.workload,
+    addresses,
+    dnsDomain: id.dnsDomain || `${namespace}.svc.${defaults.domainSuffix}`,
+    labels: metadata.labels('LABELS'),
+    staticLabels: metadata.labels('STATIC_LABELS'),
+    podPorts: metadata.podPorts(),
+    locality: region === '' && zone === '' && subZone === '' ? '' : `${region}/${zone}/${subZone}`,
+    network: metadata.text('NETWORK'),
+    cluster: metadata.text('CLUSTER_ID') || 'Kubernetes',
+    nodeName: metadata.text('NODE_NAME'),
+  };
+}
+
+interface ParsedId {
+  readonly istio: boolean;
+  readonly type: Traits['proxyType'];
+  readonly ip: string;
+  readonly workload: string;
+  readonly namespace: string;
+  readonly dnsDomain: string;
+}
+
+const ISTIO_TYPES: readonly string[] = ['sidecar', 'router', 'waypoint', 'ztunnel', 'agentgateway'];
+
+/** `type~ip~workload.namespace~domain` of Istio's agents, or any other text. */
+function parseId(nodeId: string, metadata: Metadata, defaults: NodeDefaults): ParsedId {
+  if (nodeId === '') throw new NodeError('the node id is empty');
+  const parts = nodeId.split('~');
+  const [type = '', ip = '', workload = '', dnsDomain = ''] = parts;
+  if (parts.length === 1 || !ISTIO_TYPES.includes(type)) {
+    const named = metadata.text('PROXY_TYPE');
+    if (named !== '' && named !== 'sidecar' && named !== 'router')
+      throw new NodeError(`metadata PROXY_TYPE is ${quote(named)}: use sidecar or router`);
+    return {
+      istio: false,
+      type: named === '' ? (defaults.proxyType ?? 'sidecar') : named,
+      ip: '',
+      workload: metadata.text('NAME'),
+      namespace: defaults.namespace,
+      dnsDomain: '',
+    };
+  }
+  if (parts.length !== 4) throw new NodeError(`missing parts in the service node ${quote(nodeId)}: 4 are needed`);
+  if (type !== 'sidecar' && type !== 'router') throw new NodeError(`proxies of type ${type} are not served`);
+  const dot = workload.lastIndexOf('.');
+  return {
+    istio: true,
+    type,
+    ip,
+    workload: dot < 0 ? workload : workload.slice(0, dot),
+    namespace: dnsDomain.includes('.') ? dnsDomain.slice(0, dnsDomain.indexOf('.')) : '',
+    dnsDomain,
+  };
+}
+
+function traitsOf(proxyType: Traits['proxyType'], addresses: readonly string[], metadata: Metadata): Traits {
+  const chain = metadata.text('TLS_CLIENT_CERT_CHAIN');
+  const interception = metadata.text('INTERCEPTION_MODE');
+  return {
+    proxyType,
+    agent: metadata.text('ISTIO_VERSION') !== '',
+    interception: interception === 'NONE' || interception === 'TPROXY' ? interception : 'REDIRECT',
+    ipFamily: ipFamilyOf(addresses),
+    dnsCapture: metadata.flag('DNS_CAPTURE'),
+    http10: metadata.text('HTTP10') === '1',
+    idleTimeout: parseDuration(metadata.text('IDLE_TIMEOUT')) ?? 0,
+    httpProxyPort: portOf(metadata.text('HTTP_PROXY_PORT')),
+    unprivileged: metadata.text('UNPRIVILEGED_POD') === 'true',
+    reservedPorts: [...new Set(RESERVED_PORTS.map((key) => metadata.port(key)))]
+      .filter((port) => port !== 0)
+      .sort((a, b) => a - b),
+    inboundExactBalance: metadata.flag('INBOUND_LISTENER_EXACT_BALANCE'),
+    outboundExactBalance: metadata.flag('OUTBOUND_LISTENER_EXACT_BALANCE'),
+    ...(chain === ''
+      ? {}
+      : {
+          clientCertificate: {
+            chain,
+            key: metadata.text('TLS_CLIENT_KEY'),
+            root: metadata.text('TLS_CLIENT_ROOT_CERT'),
+          },
+        }),
+    preserveHeaderCase: metadata.preserveHeaderCase(),
+  };
+}
+
+const RESERVED_PORTS = [
+  'ENVOY_STATUS_PORT',
+  'ENVOY_PROMETHEUS_PORT',
+  'ENVOY_SECURE_METRICS_PORT',
+  'ENVOY_SECURE_MERGED_METRICS_PORT',
+] as const;
+
+/** A proxy that does not say its addresses counts as IPv4. */
+function ipFamilyOf(addresses: readonly string[]): Traits['ipFamily'] {
+  const v4 = addresses.some((address) => isIP(address) === 4);
+  const v6 = addresses.some((address) => isIP(address) === 6);
+  return v6 ? (v4 ? 'dual' : 'v6') : 'v4';
+}
+
+/** A port written as text; what is none counts as absent, as in Istio. */
+function portOf(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  return port <= 65535 ? port : 0;
+}
+
+const TRUE: readonly string[] = ['1', 't', 'T', 'true', 'TRUE', 'True'];
+const FALSE: readonly string[] = ['0', 'f', 'F', 'false', 'FALSE', 'False'];
+
+/** Reads node metadata. Booleans are text and port keys numbers there; a value of the wrong type is an error. */
+class Metadata {
+  private readonly values: Readonly<Record<string, unknown>>;
+
+  constructor(values: Readonly<Record<string, unknown>>) {
+    this.values = values;
+  }
+
+  private get(key: string): unknown {
+    return Object.hasOwn(this.values, key) ? this.values[key] : undefined;
+  }
+
+  text(key: string): string {
+    const value = this.get(key);
+    if (value === undefined || value === null) return '';
+    if (typeof value !== 'string') throw new NodeError(`metadata ${key} must be a string`);
+    return value;
+  }
+
+  flag(key: string): boolean {
+    const value = this.get(key);
+    if (typeof value === 'boolean') return value;
+    const text = this.text(key);
+    if (TRUE.includes(text)) return true;
+    if (text === '' || FALSE.includes(text)) return false;
+    throw new NodeError(`metadata ${key} is ${quote(text)}: use "true" or "false"`);
+  }
+
+  port(key: string): number {
+    const value = this.get(key);
+    if (value === undefined || value === null) return 0;
+    if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65535) return value;
+    throw new NodeError(`metadata ${key} must be a port number`);
+  }
+
+  /** Undefined unless all of them are IP addresses. */
+  addresses(key: string): readonly string[] | undefined {
+    const list = this.text(key).split(',');
+    return list.every((address) => isIP(address) !== 0) ? list : undefined;
+  }
+
+  labels(key: string): Labels {
+    const value = this.get(key);
+    if (value === undefined || value === null) return {};
+    if (!isObject(value)) throw new NodeError(`metadata ${key} must be an object`);
+    for (const name of Object.keys(value))
+      if (typeof value[name] !== 'string') throw new NodeError(`metadata ${key} must hold strings only`);
+    // Every value was just checked.
+    return value as Labels;
+  }
+
+  podPorts(): Readonly<Record<string, number>> | undefined {
+    const text = this.text('POD_PORTS');
+    if (text === '') return undefined;
+    const ports: Record<string, number> = {};
+    for (const port of parseList(text, 'POD_PORTS')) {
+      const { name, containerPort, protocol } = isObject(port) ? port : {};
+      if (typeof containerPort !== 'number') throw new NodeError('metadata POD_PORTS holds an entry without a port');
+      if (typeof name === 'string' && (protocol === undefined || protocol === 'TCP')) ports[name] ??= containerPort;
+    }
+    return ports;
+  }
+
+  preserveHeaderCase(): boolean {
+    let value = this.get('PROXY_CONFIG');
+    for (const key of ['proxyHeaders', 'preserveHttp1HeaderCase']) value = isObject(value) ? value[key] : undefined;
+    return value === true;
+  }
+}
+
+function parseList(text: string, key: string): readonly unknown[] {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (Array.isArray(parsed)) return parsed;
+  } catch {
+    // Said below.
+  }
+  throw new NodeError(`metadata ${key} must be a JSON list as text`);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}...` : text);
+}
