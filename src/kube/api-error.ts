@@ -1,0 +1,88 @@
+import { isObject } from './json.ts';
+
+/** Why a request to the API server did not succeed. The message never holds credentials. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  /** HTTP status; 0 when there was no answer. */
+  readonly code: number;
+  /** `reason` of the Kubernetes Status, or the code of the transport error: `Conflict`, `ECONNREFUSED`. */
+  readonly reason: string;
+  /** The same request may succeed later. */
+  readonly retryable: boolean;
+  /** Milliseconds that the server asked to wait; 0 when it did not. */
+  readonly retryAfter: number;
+
+  constructor(
+    message: string,
+    options: { code: number; reason: string; retryable: boolean; retryAfter?: number; cause?: unknown },
+  ) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause });
+    this.code = options.code;
+    this.reason = options.reason;
+    this.retryable = options.retryable;
+    this.retryAfter = options.retryAfter ?? 0;
+  }
+}
+
+/** The error that an HTTP answer stands for. The body is a Kubernetes Status, or whatever stood in between. */
+export function errorOfAnswer(code: number, body: string, retryAfterSeconds = 0): ApiError {
+  const status = parseStatus(body);
+  const reason = status?.reason ?? (status === undefined ? 'NotKubernetes' : 'Unknown');
+  const message = status?.message ?? (body.trim().slice(0, 200) || `status ${code}`);
+  return new ApiError(`${code} ${reason}: ${message}`, {
+    code,
+    reason,
+    retryable: code >= 500 || code === 429 || code === 401 || code === 403 || code === 408,
+    retryAfter: retryAfterSeconds * 1000,
+  });
+}
+
+/** The error of a Status object, as watch streams carry it in events of type ERROR. */
+export function errorOfStatus(status: unknown): ApiError {
+  const code = isObject(status) && typeof status['code'] === 'number' ? status['code'] : 500;
+  return errorOfAnswer(code, JSON.stringify(status) ?? '');
+}
+
+/** The error of a request without an answer. */
+export function errorOfTransport(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  const causes: unknown[] = [];
+  for (let e: unknown = error; e instanceof Error && causes.length < 5; e = e.cause) causes.push(e);
+  const codes = causes.map((e) => (isObject(e) && typeof e['code'] === 'string' ? e['code'] : '')).filter(Boolean);
+  const reason = codes.find((c) => !c.startsWith('UND_ERR_')) ?? codes[0] ?? 'TransportError';
+  const message = error instanceof AggregateError || !(error instanceof Error) ? reason : error.message;
+  return new ApiError(message, { code: 0, reason, retryable: true, cause: error });
+}
+
+/** Whether keys, certificates or their checking are to blame, so that reading them again may help. */
+export function isTlsFailure(error: ApiError): boolean {
+  return /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|EPROTO|ERR_OSSL|HOSTNAME_MISMATCH|INVALID_CA)/.test(
+    error.reason,
+  );
+}
+
+/** The resourceVersion or the page is older than what the server keeps. */
+export function isExpired(error: ApiError): boolean {
+  return error.code === 410 || error.reason === 'Expired' || error.reason === 'Gone';
+}
+
+/** The server cannot resume from this resourceVersion: too old, too new (a restored backup), or refused as such. */
+export function needsList(error: ApiError): boolean {
+  const refused = error.code >= 400 && error.code < 500 && !error.retryable;
+  return isExpired(error) || refused || error.message.includes('Too large resource version');
+}
+
+function parseStatus(body: string): { reason?: string; message?: string } | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value) || value['kind'] !== 'Status') return undefined;
+  const { reason, message } = value;
+  return {
+    ...(typeof reason === 'string' ? { reason } : {}),
+    ...(typeof message === 'string' ? { message } : {}),
+  };
+}

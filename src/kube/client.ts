@@ -1,0 +1,178 @@
+import { request, type Dispatcher } from 'undici';
+import { ApiError, errorOfAnswer, errorOfTransport, isTlsFailure } from './api-error.ts';
+import type { Credentials, PooledKubeConfig } from './credentials.ts';
+
+export type Query = Readonly<Record<string, string | number | undefined>>;
+
+export interface CallOptions {
+  readonly query?: Query;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The API server as raw JSON by path. Every call rejects with an `ApiError`, or with the reason of its signal when that
+ * fired. Nothing is retried here except credentials that were refused once.
+ */
+export interface KubeApi {
+  get(path: string, options: CallOptions): Promise<unknown>;
+  post(path: string, body: unknown, options: CallOptions): Promise<unknown>;
+  put(path: string, body: unknown, options: CallOptions): Promise<unknown>;
+  /** A JSON merge patch (RFC 7386). With `metadata.resourceVersion` in it, it conflicts like a PUT. */
+  patch(path: string, body: unknown, options: CallOptions): Promise<unknown>;
+  /** An answer without end, as its bytes arrive. There is no time limit between them. */
+  stream(path: string, options: CallOptions): Promise<AsyncIterable<Uint8Array>>;
+}
+
+export interface KubeClientOptions {
+  readonly config: PooledKubeConfig;
+  readonly userAgent?: string;
+  /** Milliseconds without a byte after which a request that is not a stream fails. */
+  readonly timeout?: number;
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
+
+export class KubeClient implements KubeApi {
+  readonly config: PooledKubeConfig;
+  private readonly userAgent: string;
+  private readonly timeout: number;
+
+  constructor({ config, userAgent = 'fairlead', timeout = 30_000 }: KubeClientOptions) {
+    this.config = config;
+    this.userAgent = userAgent;
+    this.timeout = timeout;
+  }
+
+  get(path: string, options: CallOptions): Promise<unknown> {
+    return this.call('GET', path, undefined, options);
+  }
+
+  post(path: string, body: unknown, options: CallOptions): Promise<unknown> {
+    return this.call('POST', path, body, options);
+  }
+
+  put(path: string, body: unknown, options: CallOptions): Promise<unknown> {
+    return this.call('PUT', path, body, options);
+  }
+
+  patch(path: string, body: unknown, options: CallOptions): Promise<unknown> {
+    return this.call('PATCH', path, body, options);
+  }
+
+  async stream(path: string, options: CallOptions): Promise<AsyncIterable<Uint8Array>> {
+    const answer = await this.send('GET', path, undefined, { ...options, bodyTimeout: 0 });
+    return answer.body;
+  }
+
+  /** Ends all connections, also those of streams. */
+  async close(): Promise<void> {
+    await this.config.close();
+  }
+
+  private async call(method: Method, path: string, body: unknown, options: CallOptions): Promise<unknown> {
+    const answer = await this.send(method, path, body, { ...options, bodyTimeout: this.timeout });
+    let text: string;
+    try {
+      text = await answer.body.text();
+    } catch (error) {
+      options.signal.throwIfAborted();
+      throw errorOfTransport(error);
+    }
+    try {
+      return JSON.parse(text);
+    } catch (cause) {
+      throw new ApiError(`answer to ${method} ${path} is no JSON`, {
+        code: answer.statusCode,
+        reason: 'NotJson',
+        retryable: true,
+        cause,
+      });
+    }
+  }
+
+  private async send(
+    method: Method,
+    path: string,
+    body: unknown,
+    options: CallOptions & { readonly bodyTimeout: number },
+  ): Promise<Dispatcher.ResponseData> {
+    const first = await this.credentials();
+    const refused = await this.attempt(first, method, path, body, options);
+    if (refused.statusCode !== 401) return this.accepted(refused);
+    await refused.body.dump();
+    try {
+      this.config.refresh(first);
+    } catch (cause) {
+      throw new ApiError('credentials were refused and cannot be read again', {
+        code: 401,
+        reason: 'Unauthorized',
+        retryable: true,
+        cause,
+      });
+    }
+    return this.accepted(await this.attempt(await this.credentials(), method, path, body, options));
+  }
+
+  private async attempt(
+    credentials: Credentials,
+    method: Method,
+    path: string,
+    body: unknown,
+    { query = {}, signal, bodyTimeout }: CallOptions & { readonly bodyTimeout: number },
+  ): Promise<Dispatcher.ResponseData> {
+    const { server, headers, dispatcher } = credentials;
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
+    signal.throwIfAborted();
+    try {
+      return await request(`${server}${path}${search.size === 0 ? '' : `?${search}`}`, {
+        method,
+        dispatcher,
+        signal,
+        bodyTimeout,
+        headersTimeout: this.timeout,
+        headers: {
+          ...headers,
+          accept: 'application/json',
+          'user-agent': this.userAgent,
+          ...(body === undefined ? {} : { 'content-type': contentTypes[method] }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+    } catch (raw) {
+      signal.throwIfAborted();
+      const error = errorOfTransport(raw);
+      if (isTlsFailure(error)) this.config.dropPool(dispatcher);
+      throw error;
+    }
+  }
+
+  private async accepted(answer: Dispatcher.ResponseData): Promise<Dispatcher.ResponseData> {
+    const { statusCode, headers } = answer;
+    if (statusCode >= 200 && statusCode < 300) return answer;
+    const retryAfter = Number(headers['retry-after']);
+    const text = await answer.body.text().catch(() => '');
+    throw errorOfAnswer(statusCode, text, Number.isFinite(retryAfter) ? retryAfter : 0);
+  }
+
+  private async credentials(): Promise<Credentials> {
+    try {
+      return await this.config.credentials();
+    } catch (cause) {
+      const message = cause instanceof Error ? cause.message : String(cause);
+      throw new ApiError(`credentials cannot be read: ${message}`, {
+        code: 0,
+        reason: 'NoCredentials',
+        retryable: true,
+        cause,
+      });
+    }
+  }
+}
+
+const contentTypes: Readonly<Record<Method, string>> = {
+  GET: 'application/json',
+  POST: 'application/json',
+  PUT: 'application/json',
+  PATCH: 'application/merge-patch+json',
+};

@@ -1,0 +1,32 @@
+/** Time as this layer sees it; tests bring their own. */
+export interface Clock {
+  /** Milliseconds on a clock that never jumps. Only differences mean anything. */
+  now(): number;
+  /** Wall clock, for what is written into objects. */
+  date(): Date;
+  /** Calls `fn` once after `ms`; the result cancels. */
+  after(ms: number, fn: () => void): () => void;
+}
+
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  date: () => new Date(),
+  after: (ms, fn) => {
+    const timer = setTimeout(fn, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Ends after `ms`, or when the signal fires. Never rejects: whoever waits looks at the signal next. */
+export function sleep(clock: Clock, ms: number, { signal }: { readonly signal: AbortSignal }): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = (): void => {
+      cancel();
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const cancel = clock.after(ms, end);
+    signal.addEventListener('abort', end);
+  });
+}

@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto';
+import type { RequestOptions } from 'node:https';
+import { KubeConfig, type RequestContext } from '@kubernetes/client-node';
+import { Agent, ProxyAgent, Socks5ProxyAgent, type Dispatcher } from 'undici';
+
+/** What one request is sent with. */
+export interface Credentials {
+  readonly server: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly dispatcher: Dispatcher;
+  /** Which reading of the configuration they come from. */
+  readonly reading: number;
+}
+
+/**
+ * A KubeConfig whose requests share connections. client-node on its own opens a new TLS connection for every request.
+ * Certificate files are read for each request (client-node does that) and the pool is made anew when they differ, so
+ * a rotated CA or client certificate needs no restart.
+ */
+export class PooledKubeConfig extends KubeConfig {
+  private readonly read: () => KubeConfig;
+  private inner: KubeConfig;
+  private reading = 0;
+  private pool: { readonly fingerprint: string; readonly dispatcher: Dispatcher } | undefined;
+
+  /** `read` is called again when the credentials are refused; what it throws then is reported and changes nothing. */
+  constructor(read: () => KubeConfig) {
+    super();
+    this.read = read;
+    this.inner = this.take(read());
+  }
+
+  async credentials(): Promise<Credentials> {
+    const { inner, reading } = this;
+    const options: RequestOptions = {};
+    await inner.applyToHTTPSOptions(options);
+    const headers: Record<string, string> = {};
+    for (const [name, value] of Object.entries(options.headers ?? {})) headers[name] = String(value).trim();
+    if (typeof options.auth === 'string')
+      headers['Authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`;
+    return { server: inner.getCurrentCluster()!.server, headers, dispatcher: this.dispatcher(options), reading };
+  }
+
+  override async applySecurityAuthentication(context: RequestContext): Promise<void> {
+    const { headers, dispatcher } = await this.credentials();
+    for (const [name, value] of Object.entries(headers)) context.setHeaderParam(name, value);
+    context.setDispatcher(dispatcher);
+  }
+
+  /**
+   * The server refused these credentials: everything is read again, so that no cached token survives. Of several
+   * requests refused with the same reading only the first one reads.
+   */
+  refresh(refused: Credentials): void {
+    if (refused.reading !== this.reading) return;
+    const inner = this.read();
+    this.reading++;
+    this.inner = this.take(inner);
+  }
+
+  /** TLS failed on this pool: the next request opens a new one. Watches on the old one run on. */
+  dropPool(failed: Dispatcher): void {
+    if (this.pool?.dispatcher !== failed) return;
+    this.pool = undefined;
+    void failed.close().catch(() => undefined);
+  }
+
+  /** Ends all connections. */
+  async close(): Promise<void> {
+    const pool = this.pool;
+    this.pool = undefined;
+    await pool?.dispatcher.destroy();
+  }
+
+  private take(inner: KubeConfig): KubeConfig {
+    const { clusters, users, contexts, currentContext } = inner;
+    this.loadFromOptions({ clusters, users, contexts, currentContext });
+    return inner;
+  }
+
+  private dispatcher(options: RequestOptions): Dispatcher {
+    const cluster = this.inner.getCurrentCluster()!;
+    const { ca, cert, key, passphrase, servername, rejectUnauthorized } = options;
+    const tls = Object.fromEntries(
+      Object.entries({ ca, cert, key, passphrase, servername, rejectUnauthorized }).filter(([, v]) => v !== undefined),
+    );
+    const hash = createHash('sha256').update(`${cluster.server}\n${cluster.proxyUrl ?? ''}\n`);
+    for (const [name, value] of Object.entries(tls))
+      hash.update(`${name}\n`).update(Buffer.isBuffer(value) ? value : String(value));
+    const fingerprint = hash.digest('base64');
+    if (this.pool?.fingerprint === fingerprint) return this.pool.dispatcher;
+
+    const old = this.pool;
+    const dispatcher = open(cluster.proxyUrl, tls);
+    this.pool = { fingerprint, dispatcher };
+    void old?.dispatcher.close().catch(() => undefined);
+    return dispatcher;
+  }
+}
+
+/**
+ * HTTP/1.1 only: each watch has a connection of its own, so one that dies silently takes nothing else with it and is
+ * gone when its request is aborted. A dead HTTP/2 session would stay in the pool and swallow the next requests too.
+ */
+function open(proxy: string | undefined, tls: object): Dispatcher {
+  const pool = { allowH2: false, keepAliveTimeout: 30_000, connectTimeout: 10_000 };
+  const connect = { ...tls, keepAlive: true, keepAliveInitialDelay: 30_000, allowH2: false };
+  if (proxy === undefined || proxy === '') return new Agent({ ...pool, connect });
+  return proxy.startsWith('socks')
+    ? new Socks5ProxyAgent(proxy, { ...pool, requestTls: connect })
+    : new ProxyAgent({ ...pool, uri: proxy, requestTls: connect });
+}

@@ -1,0 +1,33 @@
+import { ApiError } from './api-error.ts';
+import type { KubeApi } from './client.ts';
+import { isObject } from './json.ts';
+import type { ResourceType } from './paths.ts';
+
+/**
+ * Whether the server knows the resource. A 404 alone proves nothing (a load balancer without a backend answers it too):
+ * false means that the server listed what it has, and this was not there. Rejects when it cannot be found out.
+ */
+export async function isInstalled(
+  api: KubeApi,
+  { group, version, plural }: ResourceType,
+  options: { readonly signal: AbortSignal },
+): Promise<boolean> {
+  if (group === '') return true;
+  try {
+    const resources = entries(await api.get(`/apis/${group}/${version}`, options), 'APIResourceList', 'resources');
+    return resources.some((resource) => resource === plural);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 404) throw error;
+  }
+  // Neither does the version exist. When the group list does, that is the server's own word.
+  entries(await api.get('/apis', options), 'APIGroupList', 'groups');
+  return false;
+}
+
+/** Names of the entries of a discovery document. */
+function entries(answer: unknown, kind: string, field: string): unknown[] {
+  const list = isObject(answer) && answer['kind'] === kind ? answer[field] : undefined;
+  if (!Array.isArray(list))
+    throw new ApiError(`discovery is no ${kind}`, { code: 200, reason: 'NotDiscovery', retryable: true });
+  return list.map((entry) => (isObject(entry) ? entry['name'] : undefined));
+}

@@ -1,0 +1,334 @@
+import type { KubernetesObject } from '../api/object.ts';
+import { ApiError, errorOfTransport, needsList } from './api-error.ts';
+import { Backoff } from './backoff.ts';
+import type { KubeApi, Query } from './client.ts';
+import { sleep, type Clock } from './clock.ts';
+import { isObject, type Json } from './json.ts';
+import { list } from './list.ts';
+import type { Log } from './log.ts';
+import type { Outages } from './outages.ts';
+import { watch, type WatchEvent } from './watch.ts';
+
+/** Whom an informer tells. All calls are synchronous. */
+export interface InformerSink {
+  /** Everything there is: called after each complete list, never with a part of one. */
+  replace(objects: readonly KubernetesObject[]): void;
+  upsert(object: KubernetesObject): void;
+  delete(object: KubernetesObject): void;
+  /** Something of the object changed that `same` overlooks: see {@link Informer.latest}. Without it nobody asks for that. */
+  touched?(object: KubernetesObject): void;
+}
+
+/** What is kept of an object, and what of it matters. */
+export interface Shape {
+  /** Never throws for an object that the API server accepted. */
+  trim(raw: Json): KubernetesObject;
+  /** Whether the two differ in nothing that the sink is told about. */
+  same(a: KubernetesObject, b: KubernetesObject): boolean;
+}
+
+export interface InformerOptions {
+  /** For logs: a kind or a resource id. */
+  readonly name: string;
+  readonly path: string;
+  readonly query?: Query;
+  readonly shape: Shape;
+  readonly sink: InformerSink;
+  /** Asked after a 404: false only when the server itself says that it does not know the resource. */
+  readonly installed: (options: { readonly signal: AbortSignal }) => Promise<boolean>;
+  readonly api: KubeApi;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly outages: Outages;
+  readonly pageSize?: number;
+  /** Milliseconds without a byte after which a watch counts as dead. */
+  readonly idle?: number;
+  /** Longest delay between two tries, in milliseconds. */
+  readonly maxDelay?: number;
+}
+
+export interface InformerStats {
+  readonly synced: boolean;
+  readonly installed: boolean;
+  readonly objects: number;
+  readonly lists: number;
+  readonly watches: number;
+  readonly events: number;
+  readonly errors: number;
+  readonly odd: number;
+  /** Since the server was last heard; up to a minute when nothing happens. */
+  readonly stalenessSeconds: number;
+}
+
+/**
+ * Keeps one collection in step with the API server: list, watch from there, resume where the watch ended, list again
+ * only when the server cannot resume. Runs until its signal fires; whatever happens in between, what it has told the
+ * sink stays as it was until the server says otherwise.
+ */
+export class Informer {
+  private readonly options: InformerOptions;
+  private readonly backoff: Backoff;
+  private readonly missing: Backoff;
+  /** What the sink was told. */
+  private told = new Map<string, KubernetesObject>();
+  /** Newer ones that differ from what was told only in what `same` overlooks. */
+  private newer = new Map<string, KubernetesObject>();
+  /** Where to resume; undefined: list first. */
+  private version: string | undefined;
+  /** Where a line was last found to be no event. */
+  private garbledAt: string | undefined;
+  private isInstalled = true;
+  private oddSaid = false;
+  private heardAt: number;
+  private onSynced: () => void = () => undefined;
+  private readonly counts = { lists: 0, watches: 0, events: 0, errors: 0, odd: 0 };
+  synced = false;
+  /** Fulfilled when the collection was read once, or found to be not installed. */
+  readonly whenSynced: Promise<void> = new Promise((resolve) => (this.onSynced = resolve));
+
+  constructor(options: InformerOptions) {
+    const { random, maxDelay = 10_000 } = options;
+    this.options = options;
+    this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
+    this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
+    this.heardAt = options.clock.now();
+  }
+
+  /** The object as the server last showed it. */
+  latest(namespace: string, name: string): KubernetesObject | undefined {
+    const key = `${namespace}/${name}`;
+    return this.newer.get(key) ?? this.told.get(key);
+  }
+
+  stats(): InformerStats {
+    return {
+      ...this.counts,
+      synced: this.synced,
+      installed: this.isInstalled,
+      objects: this.told.size,
+      stalenessSeconds: Math.max(0, (this.options.clock.now() - this.heardAt) / 1000),
+    };
+  }
+
+  async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    const { clock, outages, name } = this.options;
+    while (!signal.aborted) {
+      try {
+        if (this.version === undefined) await this.list(signal);
+        else await this.watch(this.version, signal);
+      } catch (cause) {
+        if (signal.aborted) return;
+        const error = errorOfTransport(cause);
+        this.counts.errors++;
+        if (error.code === 404 && !(await this.confirmInstalled(signal))) {
+          await sleep(clock, this.missing.next(), { signal });
+          continue;
+        }
+        if (this.version !== undefined && needsList(error)) this.version = undefined;
+        else outages.begin(name, error);
+        await sleep(clock, this.backoff.next(error.retryAfter), { signal });
+      }
+    }
+  }
+
+  private async list(signal: AbortSignal): Promise<void> {
+    const { api, path, query, pageSize = 500 } = this.options;
+    let found = new Map<string, KubernetesObject>();
+    const version = await list({
+      api,
+      path,
+      ...(query === undefined ? {} : { query }),
+      pageSize,
+      signal,
+      onRestart: () => (found = new Map()),
+      onItem: (item) => {
+        this.heard();
+        const key = keyOf(item);
+        // An item that cannot be read stays as it was.
+        const object = this.read(item) ?? (key === undefined ? undefined : this.latestOf(key));
+        if (key !== undefined && object !== undefined) found.set(key, object);
+      },
+    });
+    this.counts.lists++;
+    this.heard();
+    this.options.outages.end(this.options.name);
+    if (!this.isInstalled) this.options.log.info('kind is installed now', { kind: this.options.name });
+    this.isInstalled = true;
+    this.missing.reset();
+    this.swap(found);
+    this.version = version;
+    this.sync();
+  }
+
+  private async watch(from: string, signal: AbortSignal): Promise<void> {
+    const { api, clock, path, query, random, idle = 150_000, outages, name } = this.options;
+    this.counts.watches++;
+    const began = clock.now();
+    let events = 0;
+    const end = await watch({
+      api,
+      clock,
+      path,
+      ...(query === undefined ? {} : { query }),
+      resourceVersion: from,
+      timeoutSeconds: Math.round(300 + 300 * random()),
+      idle,
+      signal,
+      onHeard: () => this.heard(),
+      onEvent: (event) => {
+        if (events++ === 0) {
+          this.backoff.reset();
+          outages.end(name);
+        }
+        this.apply(event);
+      },
+    });
+    if (end === 'aborted') return;
+    if (end === 'silent') await this.checkVersion(from, signal);
+    else if (events === 0 && clock.now() - began < 1_000) await sleep(clock, this.backoff.next(), { signal });
+    else {
+      this.backoff.reset();
+      outages.end(name);
+    }
+  }
+
+  /**
+   * A watch from a revision that the server has not reached yet (etcd was restored from a backup) is silent and stays
+   * so. Asking for one item tells.
+   */
+  private async checkVersion(from: string, signal: AbortSignal): Promise<void> {
+    const { api, path, query } = this.options;
+    const page = await api.get(path, { query: { ...query, limit: 1 }, signal });
+    this.heard();
+    const metadata = isObject(page) && isObject(page['metadata']) ? page['metadata'] : {};
+    const version = metadata['resourceVersion'];
+    if (this.version === from && typeof version === 'string' && isBefore(version, from)) this.version = undefined;
+  }
+
+  private async confirmInstalled(signal: AbortSignal): Promise<boolean> {
+    const { installed, log, name, outages } = this.options;
+    try {
+      if (await installed({ signal })) return true;
+    } catch {
+      return true;
+    }
+    outages.end(name);
+    this.heard();
+    if (this.isInstalled) log.info('kind is not installed, looking for it again', { kind: name });
+    this.isInstalled = false;
+    this.version = undefined;
+    if (!this.synced || this.told.size > 0) this.swap(new Map());
+    this.sync();
+    return false;
+  }
+
+  private apply(event: WatchEvent): void {
+    this.counts.events++;
+    if (event.type === 'odd') return this.garbled(event.line);
+    const metadata = event.object['metadata'];
+    const version = isObject(metadata) ? metadata['resourceVersion'] : undefined;
+    if (event.type !== 'BOOKMARK') this.change(event.type, event.object);
+    if (typeof version === 'string' && version !== '') this.version = version;
+  }
+
+  /**
+   * Once for each revision the watch is opened again, so that a line broken on its way is sent again; one that stays
+   * broken is skipped.
+   */
+  private garbled(line: string): void {
+    if (this.garbledAt === this.version) return this.odd(line);
+    this.garbledAt = this.version;
+    throw new ApiError('a line of the watch is no event', { code: 0, reason: 'Garbled', retryable: true });
+  }
+
+  private change(type: 'ADDED' | 'MODIFIED' | 'DELETED', raw: Json): void {
+    const { sink, shape } = this.options;
+    const key = keyOf(raw);
+    if (key === undefined) return this.odd(raw);
+    const before = this.told.get(key);
+    if (type === 'DELETED') {
+      if (before === undefined) return;
+      sink.delete(before);
+      this.told.delete(key);
+      this.newer.delete(key);
+      return;
+    }
+    const object = this.read(raw);
+    if (object === undefined) return;
+    if (before !== undefined && before.metadata.uid === object.metadata.uid && shape.same(before, object)) {
+      if (sink.touched === undefined) return;
+      this.newer.set(key, object);
+      sink.touched(object);
+      return;
+    }
+    if (before !== undefined && before.metadata.uid !== object.metadata.uid) sink.delete(before);
+    sink.upsert(object);
+    this.told.set(key, object);
+    this.newer.delete(key);
+  }
+
+  private swap(found: Map<string, KubernetesObject>): void {
+    const { sink, shape } = this.options;
+    const newer = new Map<string, KubernetesObject>();
+    for (const [key, object] of found) {
+      const before = this.told.get(key);
+      if (before === undefined || before.metadata.uid !== object.metadata.uid || !shape.same(before, object)) continue;
+      found.set(key, before);
+      if (sink.touched !== undefined) newer.set(key, object);
+    }
+    sink.replace([...found.values()]);
+    this.told = found;
+    this.newer = newer;
+    for (const object of newer.values()) sink.touched?.(object);
+  }
+
+  private latestOf(key: string): KubernetesObject | undefined {
+    return this.newer.get(key) ?? this.told.get(key);
+  }
+
+  private read(raw: unknown): KubernetesObject | undefined {
+    if (isObject(raw) && keyOf(raw) !== undefined) {
+      try {
+        return this.options.shape.trim(raw);
+      } catch {
+        // Counted below: one object that cannot be read is not worth more.
+      }
+    }
+    this.odd(raw);
+    return undefined;
+  }
+
+  private odd(what: unknown): void {
+    this.counts.odd++;
+    if (this.oddSaid) return;
+    this.oddSaid = true;
+    const text = typeof what === 'string' ? what : (JSON.stringify(what) ?? '');
+    this.options.log.warn('skipped an object that cannot be read; further ones are only counted', {
+      kind: this.options.name,
+      object: text.slice(0, 200),
+    });
+  }
+
+  private heard(): void {
+    this.heardAt = this.options.clock.now();
+  }
+
+  private sync(): void {
+    this.synced = true;
+    this.onSynced();
+  }
+}
+
+/** `namespace/name`, or undefined for what has no name. */
+function keyOf(raw: unknown): string | undefined {
+  const metadata = isObject(raw) ? raw['metadata'] : undefined;
+  if (!isObject(metadata)) return undefined;
+  const { name, namespace = '' } = metadata;
+  return typeof name === 'string' && name !== '' && typeof namespace === 'string' ? `${namespace}/${name}` : undefined;
+}
+
+/** resourceVersions of one resource are numbers that grow; of anything else nothing is concluded. */
+function isBefore(a: string, b: string): boolean {
+  return /^\d+$/.test(a) && /^\d+$/.test(b) && BigInt(a) < BigInt(b);
+}

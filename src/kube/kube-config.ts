@@ -1,0 +1,159 @@
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, join, resolve } from 'node:path';
+import { KubeConfig, loadYaml, type Context, type User } from '@kubernetes/client-node';
+import { isObject } from './json.ts';
+
+/** The API server cannot be addressed: the message is one line that says which file or name is wrong. */
+export class KubeConfigError extends Error {
+  override readonly name = 'KubeConfigError';
+  readonly code = 'KUBECONFIG';
+}
+
+export interface KubeConfigOptions {
+  /** The flag: a kubeconfig file, which wins over everything else. */
+  readonly path?: string | undefined;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Where a Pod finds its ServiceAccount. */
+  readonly serviceAccount?: string;
+}
+
+/**
+ * Reads the configuration from, in this order: the flag, `$KUBECONFIG`, the Pod's ServiceAccount, `~/.kube/config`.
+ * The same order as controller-runtime. Throws a {@link KubeConfigError}; never falls back to a server nobody named.
+ */
+export function readKubeConfig(options: KubeConfigOptions = {}): KubeConfig {
+  const { path, env = process.env, serviceAccount = '/var/run/secrets/kubernetes.io/serviceaccount' } = options;
+  if (path !== undefined && path !== '') return usable(readFile(path), `kubeconfig ${path}`);
+
+  const named = (env['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '');
+  if (named.length === 1) return usable(readFile(named[0]!), `kubeconfig ${named[0]}`);
+  if (named.length > 1) {
+    const there = named.filter((file) => existsSync(file));
+    if (there.length === 0) throw new KubeConfigError(`kubeconfig: no file of KUBECONFIG exists: ${named.join(', ')}`);
+    return usable(merge(there.map(readFile)), `kubeconfig ${there.join(', ')}`);
+  }
+
+  const host = env['KUBERNETES_SERVICE_HOST'];
+  if (host !== undefined && host !== '' && existsSync(join(serviceAccount, 'token')))
+    return usable(inCluster(host, env['KUBERNETES_SERVICE_PORT'] ?? '443', serviceAccount), 'the ServiceAccount');
+
+  const home = join(env['HOME'] ?? homedir(), '.kube', 'config');
+  if (existsSync(home)) return usable(readFile(home), `kubeconfig ${home}`);
+  throw new KubeConfigError(
+    'no Kubernetes configuration: not in a Pod, KUBECONFIG is not set and there is no ~/.kube/config',
+  );
+}
+
+function readFile(file: string): KubeConfig {
+  try {
+    const text = readFileSync(file, 'utf8');
+    const content = loadYaml<unknown>(text);
+    if (!isObject(content)) throw new Error('not a kubeconfig');
+    const config = new KubeConfig();
+    config.loadFromString(text);
+    config.makePathsAbsolute(resolve(file, '..'));
+    return withTokenFiles(config, content['users'], resolve(file, '..'));
+  } catch (cause) {
+    const first = cause instanceof Error ? cause.message.split('\n')[0] : String(cause);
+    throw new KubeConfigError(`kubeconfig ${file}: ${first}`, { cause });
+  }
+}
+
+/** client-node does not know `tokenFile` of a user, but has an authenticator for it. */
+function withTokenFiles(config: KubeConfig, users: unknown, directory: string): KubeConfig {
+  if (!Array.isArray(users)) return config;
+  const files = new Map<unknown, string>();
+  for (const entry of users) {
+    const file: unknown = isObject(entry) && isObject(entry['user']) ? entry['user']['tokenFile'] : undefined;
+    if (isObject(entry) && typeof file === 'string') files.set(entry['name'], resolve(directory, file));
+  }
+  config.users = config.users.map((user) => {
+    const tokenFile = files.get(user.name);
+    return tokenFile === undefined ? user : { ...user, authProvider: { name: 'tokenFile', config: { tokenFile } } };
+  });
+  return config;
+}
+
+/** Of entries with one name the first file's wins, as with kubectl. */
+function merge(configs: readonly KubeConfig[]): KubeConfig {
+  const merged = new KubeConfig();
+  const first = <T extends { readonly name: string }>(entries: readonly T[]): T[] => [
+    ...new Map([...entries].reverse().map((entry) => [entry.name, entry])).values(),
+  ];
+  merged.loadFromOptions({
+    clusters: first(configs.flatMap((c) => c.clusters)),
+    users: first(configs.flatMap((c) => c.users)),
+    contexts: first(configs.flatMap((c) => c.contexts)),
+    currentContext: configs.map((c) => c.currentContext).find((name) => name !== undefined && name !== ''),
+  });
+  return merged;
+}
+
+function inCluster(host: string, port: string, serviceAccount: string): KubeConfig {
+  const config = new KubeConfig();
+  config.loadFromOptions({
+    clusters: [
+      {
+        name: 'in-cluster',
+        server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+        caFile: join(serviceAccount, 'ca.crt'),
+        skipTLSVerify: false,
+      },
+    ],
+    users: [
+      {
+        name: 'service-account',
+        authProvider: { name: 'tokenFile', config: { tokenFile: join(serviceAccount, 'token') } },
+      },
+    ],
+    contexts: [{ name: 'in-cluster', cluster: 'in-cluster', user: 'service-account' }],
+    currentContext: 'in-cluster',
+  });
+  return config;
+}
+
+/** Finds what is wrong before the first request, where the message can still say it. */
+function usable(config: KubeConfig, origin: string): KubeConfig {
+  const wrong = (what: string): KubeConfigError => new KubeConfigError(`${origin}: ${what}`);
+  const current = config.currentContext as string | undefined;
+  if (current === undefined || current === '') throw wrong('current-context is not set');
+  const context = config.getContextObject(current);
+  if (context === null) throw wrong(`context ${current} does not exist`);
+  const cluster = config.getCluster(context.cluster);
+  if (cluster === null) throw wrong(`cluster ${context.cluster} does not exist`);
+  if (!URL.canParse(cluster.server) || !/^https?:$/.test(new URL(cluster.server).protocol))
+    throw wrong(`server of cluster ${cluster.name} is no URL: ${cluster.server}`);
+  const user = config.getCurrentUser() as User | null;
+  const files = [
+    cluster.caFile,
+    user?.certFile,
+    user?.keyFile,
+    (user?.authProvider?.config as { tokenFile?: string } | undefined)?.tokenFile,
+  ];
+  for (const file of files) if (file && !readable(file)) throw wrong(`${file} cannot be read`);
+
+  config.loadFromOptions({
+    // client-node takes plain HTTP (kubectl proxy) only where TLS is not to be verified.
+    clusters: config.clusters.map((c) => (c.server.startsWith('http:') ? { ...c, skipTLSVerify: true } : c)),
+    // client-node ignores the CA of the cluster for a context without user.
+    users: user === null ? [...config.users, { name: anonymous }] : config.users,
+    contexts:
+      user === null
+        ? config.contexts.map((c): Context => (c.name === current ? { ...c, user: anonymous } : c))
+        : config.contexts,
+    currentContext: current,
+  });
+  return config;
+}
+
+const anonymous = 'anonymous';
+
+function readable(file: string): boolean {
+  try {
+    accessSync(file, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,30 @@
+import { ApiError } from './api-error.ts';
+
+/** No event of an API server comes near: etcd refuses objects over 1.5 MB. */
+const longest = 64 * 1024 * 1024;
+
+/** Cuts a byte stream at newlines. What follows the last newline waits for its end, and is lost if the stream ends first. */
+export class LineSplitter {
+  private pending: Uint8Array[] = [];
+  private size = 0;
+
+  push(chunk: Uint8Array): string[] {
+    const lines: string[] = [];
+    let start = 0;
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
+      const tail = chunk.subarray(start, end);
+      const line = this.pending.length === 0 ? tail : Buffer.concat([...this.pending, tail]);
+      this.pending = [];
+      this.size = 0;
+      start = end + 1;
+      if (line.length > 0) lines.push(Buffer.from(line.buffer, line.byteOffset, line.length).toString('utf8'));
+    }
+    if (start < chunk.length) {
+      this.pending.push(chunk.subarray(start));
+      this.size += chunk.length - start;
+    }
+    if (this.size > longest)
+      throw new ApiError('a line of the watch does not end', { code: 0, reason: 'LineTooLong', retryable: true });
+    return lines;
+  }
+}

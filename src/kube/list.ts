@@ -1,0 +1,47 @@
+import { ApiError, isExpired } from './api-error.ts';
+import type { KubeApi, Query } from './client.ts';
+import { isObject, type Json } from './json.ts';
+
+export interface ListOptions {
+  readonly api: KubeApi;
+  readonly path: string;
+  readonly query?: Query;
+  readonly pageSize: number;
+  readonly signal: AbortSignal;
+  /** Called for each item; pages are not kept. */
+  readonly onItem: (item: unknown) => void;
+  /** The list begins anew: items so far do not count. */
+  readonly onRestart: () => void;
+}
+
+/**
+ * Reads a collection in pages, all of one revision, and returns its resourceVersion. When the revision expires between
+ * two pages, the list is read again in one piece, so that it ends however slow it is.
+ */
+export async function list(options: ListOptions): Promise<string> {
+  const { api, path, query, pageSize, signal, onItem } = options;
+  let limit: number | undefined = pageSize;
+  let token: string | undefined;
+  for (;;) {
+    let page: unknown;
+    try {
+      page = await api.get(path, { query: { ...query, limit, continue: token }, signal });
+    } catch (error) {
+      if (token === undefined || !(error instanceof ApiError) || !isExpired(error)) throw error;
+      limit = token = undefined;
+      options.onRestart();
+      continue;
+    }
+    const metadata = isObject(page) && isObject(page['metadata']) ? page['metadata'] : {};
+    const items = isObject(page) ? (page['items'] ?? []) : undefined;
+    const version = metadata['resourceVersion'];
+    if (!Array.isArray(items) || typeof version !== 'string' || version === '')
+      throw new ApiError(`answer to GET ${path} is no list`, { code: 200, reason: 'NotAList', retryable: true });
+    // Items of the built-in kinds do not say what they are.
+    const { apiVersion, kind } = page as Json;
+    const type = { apiVersion, kind: typeof kind === 'string' ? kind.replace(/List$/, '') : kind };
+    for (const item of items) onItem(isObject(item) && item['kind'] === undefined ? { ...type, ...item } : item);
+    token = typeof metadata['continue'] === 'string' ? metadata['continue'] : '';
+    if (token === '') return version;
+  }
+}

@@ -1,0 +1,7 @@
+/** What this layer says: a constant message and variable fields. A winston logger is one. */
+export interface Log {
+  debug(message: string, fields?: object): void;
+  info(message: string, fields?: object): void;
+  warn(message: string, fields?: object): void;
+  error(message: string, fields?: object): void;
+}

@@ -1,0 +1,269 @@
+import { deepEqual } from '../cache/equal.ts';
+import type { Kind, KindName } from '../api/kinds.ts';
+import type { KubernetesObject, ObjectMeta } from '../api/object.ts';
+import type { Shape } from './informer.ts';
+import type { Interner } from './interner.ts';
+import { isObject, type Json } from './json.ts';
+
+type Trim = (raw: Json, interner: Interner) => Json;
+
+/** What of each kind is kept: what the model reads and nothing else. All are pure and take any JSON. */
+const trims: Readonly<Record<KindName, Trim>> = {
+  ConfigMap: trimConfigMap,
+  Namespace: trimNamespace,
+  Node: trimNode,
+  Pod: trimPod,
+  Service: trimService,
+  EndpointSlice: trimEndpointSlice,
+  Endpoints: trimEndpoints,
+  VirtualService: trimCustom,
+  DestinationRule: trimCustom,
+  ServiceEntry: trimCustom,
+  Gateway: trimCustom,
+  Sidecar: trimCustom,
+  WorkloadEntry: trimCustom,
+};
+
+export function shapeOf(kind: Kind, interner: Interner): Shape {
+  const trim = trims[kind.kind];
+  const apiVersion = kind.group === '' ? kind.version : `${kind.group}/${kind.version}`;
+  return {
+    // The informer has checked that there is a name.
+    trim: (raw) => ({ apiVersion, kind: kind.kind, ...trim(raw, interner) }) as unknown as KubernetesObject,
+    same: kind.custom ? sameForModel : deepEqual,
+  };
+}
+
+/** The object as it is, for watches that are not the model's. */
+export const wholeShape: Shape = {
+  trim: (raw) => {
+    const { managedFields: _, ...metadata } = object(raw['metadata']);
+    return { ...raw, metadata } as unknown as KubernetesObject;
+  },
+  same: (a, b) => a.metadata.resourceVersion === b.metadata.resourceVersion && deepEqual(a, b),
+};
+
+export function trimCustom(raw: Json, interner: Interner): Json {
+  const { metadata } = raw;
+  const { conditions, addresses } = object(raw['status']);
+  return {
+    metadata: {
+      ...meta(metadata, interner, 'uid', 'generation', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'),
+      ...texts('labels', object(metadata)['labels'], interner),
+      ...texts('annotations', object(metadata)['annotations'], interner, (key) => key !== lastApplied),
+    },
+    ...(raw['spec'] === undefined ? {} : { spec: raw['spec'] }),
+    ...present('status', {
+      ...(Array.isArray(conditions) ? { conditions } : {}),
+      ...(Array.isArray(addresses) ? { addresses } : {}),
+    }),
+  };
+}
+
+/** Whatever status writers do, the model reads two things of a status: health of a WorkloadEntry, allocated addresses. */
+function sameForModel(a: KubernetesObject, b: KubernetesObject): boolean {
+  return deepEqual(modelPart(a as unknown as Json), modelPart(b as unknown as Json));
+}
+
+function modelPart({ metadata, status, ...rest }: Json): Json {
+  const { resourceVersion: _, ...own } = object(metadata);
+  const { conditions, addresses } = object(status);
+  const healthy = objects(conditions)
+    .filter((condition) => condition['type'] === 'Healthy')
+    .map((condition) => condition['status']);
+  return { ...rest, metadata: own, healthy, addresses };
+}
+
+export function trimConfigMap(raw: Json, interner: Interner): Json {
+  const data = object(raw['data']);
+  return {
+    metadata: meta(raw['metadata'], interner, 'uid', 'creationTimestamp'),
+    data: pick(data, 'mesh', 'meshNetworks'),
+  };
+}
+
+export function trimNamespace(raw: Json, interner: Interner): Json {
+  const { labels, annotations } = object(raw['metadata']);
+  return {
+    metadata: {
+      ...meta(raw['metadata'], interner, 'deletionTimestamp'),
+      ...texts('labels', labels, interner),
+      ...texts('annotations', annotations, interner, isIstio),
+    },
+  };
+}
+
+export function trimNode(raw: Json, interner: Interner): Json {
+  const { labels } = object(raw['metadata']);
+  const external = objects(object(raw['status'])['addresses'])
+    .filter(({ type }) => type === 'ExternalIP')
+    .map((address) => pick(address, 'type', 'address'));
+  return {
+    metadata: { ...meta(raw['metadata'], interner), ...texts('labels', labels, interner) },
+    ...(external.length === 0 ? {} : { status: { addresses: external } }),
+  };
+}
+
+export function trimPod(raw: Json, interner: Interner): Json {
+  const { labels, annotations, ownerReferences } = object(raw['metadata']);
+  const { nodeName, serviceAccountName, hostname, subdomain, containers, initContainers } = object(raw['spec']);
+  const { phase, podIP, podIPs, conditions } = object(raw['status']);
+  const owners = objects(ownerReferences).map((owner) => pick(owner, 'kind', 'name', 'controller'));
+  const ports = (list: unknown): Json[] =>
+    objects(list)
+      .filter((container) => objects(container['ports']).length > 0)
+      .map((container) => ({
+        ...pick(container, 'restartPolicy'),
+        ports: objects(container['ports']).map((port) => pick(port, 'name', 'containerPort', 'protocol')),
+      }));
+  const ready = objects(conditions)
+    .filter(({ type }) => type === 'Ready')
+    .map((condition) => pick(condition, 'type', 'status'));
+  // A Pod of one address family has it twice.
+  const families = objects(podIPs).map((entry) => pick(entry, 'ip'));
+  return {
+    metadata: {
+      ...meta(raw['metadata'], interner, 'deletionTimestamp'),
+      ...texts('labels', labels, interner),
+      ...texts('annotations', annotations, interner, isIstio),
+      ...listed('ownerReferences', owners, interner),
+    },
+    spec: {
+      ...shared({ nodeName, serviceAccountName, hostname, subdomain }, interner),
+      ...listed('containers', ports(containers), interner),
+      ...listed('initContainers', ports(initContainers), interner),
+    },
+    status: {
+      ...shared({ phase }, interner),
+      ...(podIP === undefined ? {} : { podIP }),
+      ...(families.length > 1 ? { podIPs: families } : {}),
+      ...listed('conditions', ready, interner),
+    },
+  };
+}
+
+export function trimService(raw: Json, interner: Interner): Json {
+  const { metadata, spec, status } = raw;
+  const ingress = objects(object(object(status)['loadBalancer'])['ingress']).map((e) => pick(e, 'ip', 'hostname'));
+  return {
+    metadata: {
+      ...meta(metadata, interner, 'uid', 'creationTimestamp', 'deletionTimestamp'),
+      ...texts('labels', object(metadata)['labels'], interner),
+      ...texts('annotations', object(metadata)['annotations'], interner, isIstio),
+    },
+    spec: {
+      ...shared(
+        pick(
+          object(spec),
+          'type',
+          'clusterIP',
+          'clusterIPs',
+          'externalName',
+          'externalIPs',
+          'ports',
+          'selector',
+          'internalTrafficPolicy',
+          'trafficDistribution',
+          'publishNotReadyAddresses',
+          'ipFamilies',
+        ),
+        interner,
+      ),
+    },
+    ...(ingress.length === 0 ? {} : { status: { loadBalancer: { ingress } } }),
+  };
+}
+
+export function trimEndpointSlice(raw: Json, interner: Interner): Json {
+  return {
+    metadata: {
+      ...meta(raw['metadata'], interner, 'deletionTimestamp'),
+      ...texts('labels', object(raw['metadata'])['labels'], interner),
+    },
+    ...shared(pick(raw, 'addressType'), interner),
+    ports: interner.value(objects(raw['ports']).map((port) => pick(port, 'name', 'port', 'protocol', 'appProtocol'))),
+    endpoints: objects(raw['endpoints']).map((endpoint) => ({
+      addresses: endpoint['addresses'] ?? [],
+      ...shared(pick(endpoint, 'conditions', 'hostname', 'nodeName'), interner),
+      ...target(endpoint['targetRef'], interner),
+    })),
+  };
+}
+
+export function trimEndpoints(raw: Json, interner: Interner): Json {
+  const addresses = (list: unknown): Json[] =>
+    objects(list).map((address) => ({
+      ip: address['ip'],
+      ...shared(pick(address, 'hostname', 'nodeName'), interner),
+      ...target(address['targetRef'], interner),
+    }));
+  return {
+    metadata: {
+      ...meta(raw['metadata'], interner, 'deletionTimestamp'),
+      ...texts('labels', object(raw['metadata'])['labels'], interner),
+    },
+    subsets: objects(raw['subsets']).map((subset) => ({
+      addresses: addresses(subset['addresses']),
+      notReadyAddresses: addresses(subset['notReadyAddresses']),
+      ports: interner.value(objects(subset['ports']).map((p) => pick(p, 'name', 'port', 'protocol', 'appProtocol'))),
+    })),
+  };
+}
+
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
+
+/** Annotations of the mesh; those of others are often large and change often. */
+function isIstio(key: string): boolean {
+  const slash = key.indexOf('/');
+  return slash > 0 && (key.slice(0, slash) === 'istio.io' || key.slice(0, slash).endsWith('.istio.io'));
+}
+
+function meta(raw: unknown, interner: Interner, ...more: (keyof ObjectMeta)[]): Json {
+  const { name, namespace } = object(raw);
+  return { name, ...shared({ namespace }, interner), ...pick(object(raw), ...more) };
+}
+
+/** A map of strings under its key, or nothing when it is empty. */
+function texts(key: string, raw: unknown, interner: Interner, keep: (key: string) => boolean = () => true): Json {
+  const found: Json = {};
+  for (const [name, value] of Object.entries(object(raw)))
+    if (typeof value === 'string' && keep(name)) found[name] = interner.string(value);
+  return present(key, interner.value(found));
+}
+
+function target(raw: unknown, interner: Interner): Json {
+  if (!isObject(raw)) return {};
+  return { targetRef: { ...shared(pick(raw, 'kind', 'namespace'), interner), ...pick(raw, 'name') } };
+}
+
+function present(key: string, value: Json): Json {
+  return Object.keys(value).length === 0 ? {} : { [key]: value };
+}
+
+function listed(key: string, value: readonly Json[], interner: Interner): Json {
+  return value.length === 0 ? {} : { [key]: interner.value(value) };
+}
+
+/** The same fields, each value shared with equal ones; absent ones stay absent. */
+function shared(fields: Json, interner: Interner): Json {
+  const found: Json = {};
+  for (const [key, value] of Object.entries(fields)) if (value !== undefined) found[key] = interner.value(value);
+  return found;
+}
+
+function pick(raw: Json, ...keys: readonly string[]): Json {
+  const found: Json = {};
+  for (const key of keys) {
+    const value = raw[key];
+    if (value !== undefined && value !== null && Object.hasOwn(raw, key)) found[key] = value;
+  }
+  return found;
+}
+
+function object(raw: unknown): Json {
+  return isObject(raw) ? raw : {};
+}
+
+function objects(raw: unknown): readonly Json[] {
+  return Array.isArray(raw) ? raw.filter(isObject) : [];
+}
