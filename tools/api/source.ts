@@ -1,0 +1,76 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { parse } from 'yaml';
+
+/**
+ * The sources in `schemas/` are OpenAPI schemas as a CRD has them, with two additions: `$ref` to a definition, whose
+ * description may be replaced beside it, and `x-exclusive`: groups of fields of which at most one may be set (an empty
+ * list is not set).
+ */
+export interface Schema {
+  readonly $ref?: string;
+  readonly description?: string;
+  readonly type?: string;
+  readonly format?: string;
+  readonly enum?: readonly string[];
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+  readonly additionalProperties?: Schema;
+  readonly 'x-exclusive'?: readonly (readonly string[])[];
+  readonly 'x-kubernetes-int-or-string'?: boolean;
+  readonly 'x-kubernetes-preserve-unknown-fields'?: boolean;
+  readonly [constraint: string]: unknown;
+}
+
+export interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly jsonPath: string;
+  readonly description: string;
+}
+
+export interface KindSource {
+  readonly kind: string;
+  readonly plural: string;
+  readonly shortNames: readonly string[];
+  readonly description: string;
+  /** Printer columns before those that all kinds have. */
+  readonly columns: readonly Column[];
+  /** Name of the definition of the status; that of the spec is `<kind>Spec`. */
+  readonly status: string;
+  readonly definitions: Readonly<Record<string, Schema>>;
+}
+
+export interface Source {
+  readonly kinds: readonly KindSource[];
+  /** Definitions that several kinds use. */
+  readonly shared: Readonly<Record<string, Schema>>;
+  /** All definitions. Names are unique over all kinds. */
+  readonly definitions: Readonly<Record<string, Schema>>;
+}
+
+export function readSource(directory: string): Source {
+  const kinds: KindSource[] = [];
+  const definitions: Record<string, Schema> = {};
+  let shared: Readonly<Record<string, Schema>> = {};
+  for (const file of readdirSync(directory).sort()) {
+    const content = parse(readFileSync(`${directory}/${file}`, 'utf8')) as KindSource;
+    if (content.kind === undefined) shared = content.definitions;
+    else kinds.push(content);
+    for (const [name, schema] of Object.entries(content.definitions)) {
+      if (definitions[name] !== undefined) throw new Error(`${file}: definition ${name} exists already`);
+      definitions[name] = schema;
+    }
+  }
+  return { kinds, shared, definitions };
+}
+
+/** Name of the definition that `$ref` points to. */
+export function referenced(ref: string): string {
+  return ref.slice('#/definitions/'.length);
+}
+
+/** `virtual-service` of `VirtualService`. */
+export function fileName(kind: string): string {
+  return kind.replace(/(?<=[a-z])[A-Z]/g, '-$&').toLowerCase();
+}
