@@ -7,6 +7,7 @@ import { isObject, type Json } from './json.ts';
 import { list } from './list.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
+import { isBefore } from './resource-version.ts';
 import { watch, type WatchEvent } from './watch.ts';
 
 /** Whom an informer tells. All calls are synchronous. */
@@ -326,9 +327,4 @@ function keyOf(raw: unknown): string | undefined {
   if (!isObject(metadata)) return undefined;
   const { name, namespace = '' } = metadata;
   return typeof name === 'string' && name !== '' && typeof namespace === 'string' ? `${namespace}/${name}` : undefined;
-}
-
-/** resourceVersions of one resource are numbers that grow; of anything else nothing is concluded. */
-function isBefore(a: string, b: string): boolean {
-  return /^\d+$/.test(a) && /^\d+$/.test(b) && BigInt(a) < BigInt(b);
 }

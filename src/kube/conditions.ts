@@ -1,0 +1,65 @@
+import { isObject, type Json } from './json.ts';
+
+export interface Condition {
+  readonly type: string;
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly reason: string;
+  readonly message: string;
+  /** A JSON integer, also where Istio's own CRDs would take text. */
+  readonly observedGeneration: number;
+  /** RFC 3339. */
+  readonly lastTransitionTime: string;
+}
+
+/** When it last changed is known only to who compares it with what is there. */
+export type DesiredCondition = Omit<Condition, 'lastTransitionTime'>;
+
+/**
+ * The list of conditions to write, or undefined when what is there says the same. The list is atomic in Istio's CRDs, so
+ * it is always written whole: conditions of other types stay as they are, wherever they stand; of our own types those
+ * that are not desired any more go.
+ */
+export function mergeConditions(
+  existing: unknown,
+  desired: readonly DesiredCondition[],
+  own: readonly string[],
+  now: string,
+): readonly unknown[] | undefined {
+  const wanted = new Map(desired.map((condition) => [condition.type, condition]));
+  const merged: unknown[] = [];
+  let changed = false;
+  for (const there of Array.isArray(existing) ? existing : []) {
+    const type = isObject(there) ? there['type'] : undefined;
+    const condition = typeof type === 'string' ? wanted.get(type) : undefined;
+    if (condition === undefined) {
+      // What an atomic list has twice is not desired the second time.
+      const ours = typeof type === 'string' && (own.includes(type) || desired.some((d) => d.type === type));
+      if (ours) changed = true;
+      else merged.push(there);
+      continue;
+    }
+    wanted.delete(condition.type);
+    const next = complete(condition, there as Json, now);
+    const same = fields.every((field) => (there as Json)[field] === next[field]);
+    if (!same) changed = true;
+    merged.push(same ? there : { ...(there as Json), ...next });
+  }
+  for (const condition of wanted.values()) merged.push(complete(condition, undefined, now));
+  return changed || wanted.size > 0 ? merged : undefined;
+}
+
+const fields = ['status', 'reason', 'message', 'observedGeneration', 'lastTransitionTime'] as const;
+
+function complete(desired: DesiredCondition, there: Json | undefined, now: string): Condition {
+  const { type, status, reason, observedGeneration } = desired;
+  const since = there?.['lastTransitionTime'];
+  return {
+    type,
+    status,
+    reason,
+    // The server replaces lone surrogates: kept, they would differ for ever.
+    message: desired.message.toWellFormed(),
+    observedGeneration,
+    lastTransitionTime: there?.['status'] === status && typeof since === 'string' && since !== '' ? since : now,
+  };
+}

@@ -1,0 +1,186 @@
+import { ApiError, errorOfTransport } from './api-error.ts';
+import type { KubeApi } from './client.ts';
+import { sleep, type Clock } from './clock.ts';
+import { isObject, type Json } from './json.ts';
+import type { Log } from './log.ts';
+import { Outages } from './outages.ts';
+import { collectionPath, objectPath } from './paths.ts';
+
+export interface LeaderElectorOptions {
+  readonly api: KubeApi;
+  readonly namespace: string;
+  readonly name: string;
+  /** Must differ between replicas: the Pod's name, for one. */
+  readonly identity: string;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  /** Called when this replica becomes the leader, with the signal that ends its term. Must not wait. */
+  readonly onElected: (term: AbortSignal) => void;
+  /** Milliseconds; defaults are those of client-go. Others take over after this time without a renewal. */
+  readonly leaseDuration?: number;
+  /** A leader that could not renew for so long stops. Must be shorter than the duration. */
+  readonly renewDeadline?: number;
+  readonly retryPeriod?: number;
+}
+
+const type = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' };
+
+/**
+ * Leader election on a Lease. Every write is guarded by the resourceVersion that was read, so of two replicas that see
+ * the same free lease one fails. A leader's term ends before anybody else may begin one: `renewDeadline` after the
+ * start of its last successful renewal at the latest, while others wait `leaseDuration` from when they saw it. Only
+ * differences of one's own clock are used, so clocks need not agree.
+ */
+export class LeaderElector {
+  private readonly options: Required<LeaderElectorOptions>;
+  private readonly outages: Outages;
+  private term: AbortController | undefined;
+  private cancelDeadline: () => void = () => undefined;
+  /** The lease as last seen, and when it was first seen like that. */
+  private seen: { readonly record: string; readonly at: number } | undefined;
+  private elections = 0;
+
+  constructor(options: LeaderElectorOptions) {
+    this.options = { leaseDuration: 15_000, renewDeadline: 10_000, retryPeriod: 2_000, ...options };
+    this.outages = new Outages(options.log);
+  }
+
+  isLeader(): boolean {
+    return this.term !== undefined;
+  }
+
+  stats(): { readonly leader: boolean; readonly elections: number } {
+    return { leader: this.isLeader(), elections: this.elections };
+  }
+
+  /** Runs until the signal fires; then ends its term and gives the lease back. */
+  async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    const { clock, random, retryPeriod } = this.options;
+    while (!signal.aborted) {
+      await this.round(signal);
+      await sleep(clock, retryPeriod * (1 + 0.2 * random()), { signal });
+    }
+    this.endTerm();
+    await this.release();
+  }
+
+  private async round(signal: AbortSignal): Promise<void> {
+    const { clock, name, renewDeadline } = this.options;
+    const began = clock.now();
+    // A request that hangs must leave time for another one before the term is over.
+    const late = new AbortController();
+    const cancel = clock.after(renewDeadline / 2, () => late.abort());
+    try {
+      const either = AbortSignal.any([signal, late.signal]);
+      let result = await this.acquireOrRenew(began, either);
+      // Somebody wrote in between: who holds it now is known only after another look.
+      for (let i = 0; result === 'conflict' && i < 3; i++) result = await this.acquireOrRenew(began, either);
+      this.outages.end(name);
+      if (result === 'lost') this.endTerm();
+    } catch (cause) {
+      if (!signal.aborted) this.outages.begin(name, errorOfTransport(cause));
+    } finally {
+      cancel();
+    }
+  }
+
+  private async acquireOrRenew(began: number, signal: AbortSignal): Promise<'held' | 'lost' | 'conflict'> {
+    const { api, clock, identity, namespace, name } = this.options;
+    const path = objectPath(type, namespace, name);
+    let lease: Json;
+    try {
+      const found = await api.get(path, { signal });
+      if (!isObject(found)) return 'conflict';
+      lease = found;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 404) throw error;
+      const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name, namespace } };
+      return this.write(() => api.post(collectionPath(type, namespace), this.claim(body, 0), { signal }), began);
+    }
+
+    const spec = isObject(lease['spec']) ? lease['spec'] : {};
+    const holder = typeof spec['holderIdentity'] === 'string' ? spec['holderIdentity'] : '';
+    const transitions = typeof spec['leaseTransitions'] === 'number' ? spec['leaseTransitions'] : 0;
+    if (holder !== identity && holder !== '') {
+      const record = JSON.stringify([holder, spec['renewTime'], spec['acquireTime'], transitions]);
+      if (this.seen?.record !== record) this.seen = { record, at: clock.now() };
+      const seconds = spec['leaseDurationSeconds'];
+      const duration = typeof seconds === 'number' ? seconds * 1000 : this.options.leaseDuration;
+      if (clock.now() < this.seen.at + duration) return 'lost';
+    }
+    const next = holder === identity ? transitions : transitions + 1;
+    return this.write(() => api.put(path, this.claim(lease, next, holder === identity ? spec : {}), { signal }), began);
+  }
+
+  private async write(write: () => Promise<unknown>, began: number): Promise<'held' | 'conflict'> {
+    try {
+      await write();
+    } catch (error) {
+      if (error instanceof ApiError && (error.code === 409 || error.code === 404)) return 'conflict';
+      throw error;
+    }
+    this.renewed(began);
+    return 'held';
+  }
+
+  private claim(lease: Json, transitions: number, before: Json = {}): Json {
+    const { identity, leaseDuration, clock } = this.options;
+    const now = microTime(clock.date());
+    const spec = {
+      ...(isObject(lease['spec']) ? lease['spec'] : {}),
+      holderIdentity: identity,
+      leaseDurationSeconds: Math.ceil(leaseDuration / 1000),
+      acquireTime: before['acquireTime'] ?? now,
+      renewTime: now,
+      leaseTransitions: transitions,
+    };
+    return { ...lease, spec };
+  }
+
+  private renewed(began: number): void {
+    const { clock, renewDeadline, log, identity, onElected } = this.options;
+    const left = began + renewDeadline - clock.now();
+    if (left <= 0) return this.endTerm();
+    this.cancelDeadline();
+    this.cancelDeadline = clock.after(left, () => this.endTerm());
+    if (this.term !== undefined) return;
+    this.term = new AbortController();
+    this.elections++;
+    log.info('became the leader', { identity });
+    onElected(this.term.signal);
+  }
+
+  private endTerm(): void {
+    this.cancelDeadline();
+    this.cancelDeadline = () => undefined;
+    if (this.term === undefined) return;
+    const { log, identity } = this.options;
+    const { term } = this;
+    this.term = undefined;
+    log.info('no longer the leader', { identity });
+    term.abort();
+  }
+
+  /** So that the next replica need not wait for the duration. */
+  private async release(): Promise<void> {
+    const { api, clock, identity, namespace, name, retryPeriod } = this.options;
+    const path = objectPath(type, namespace, name);
+    const late = new AbortController();
+    const cancel = clock.after(retryPeriod, () => late.abort());
+    try {
+      const lease = await api.get(path, { signal: late.signal });
+      if (!isObject(lease) || !isObject(lease['spec']) || lease['spec']['holderIdentity'] !== identity) return;
+      const spec = { ...lease['spec'], holderIdentity: '', leaseDurationSeconds: 1 };
+      await api.put(path, { ...lease, spec }, { signal: late.signal });
+    } catch {
+      // It runs out by itself.
+    } finally {
+      cancel();
+    }
+  }
+}
+
+function microTime(date: Date): string {
+  return date.toISOString().replace('Z', '000Z');
+}

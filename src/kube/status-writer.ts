@@ -1,0 +1,322 @@
+import { kinds, type KindName } from '../api/kinds.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import { ApiError, errorOfTransport } from './api-error.ts';
+import { Backoff } from './backoff.ts';
+import type { KubeApi } from './client.ts';
+import type { Clock } from './clock.ts';
+import { mergeConditions, type DesiredCondition } from './conditions.ts';
+import { isObject } from './json.ts';
+import type { Log } from './log.ts';
+import { Outages } from './outages.ts';
+import { objectPath } from './paths.ts';
+import { isBefore } from './resource-version.ts';
+import { TokenBucket } from './token-bucket.ts';
+
+export interface DesiredStatus {
+  readonly kind: KindName;
+  readonly namespace: string;
+  readonly name: string;
+  /** Of the object that the conditions speak of: they are never written on another one of this name. */
+  readonly uid: string;
+  /** Of the object that they were computed from: on a newer one they are not written, its own will come. */
+  readonly generation: number;
+  readonly conditions: readonly DesiredCondition[];
+}
+
+export interface StatusWriterOptions {
+  readonly api: KubeApi;
+  /** The object as the server last showed it. */
+  readonly latest: (kind: KindName, namespace: string, name: string) => KubernetesObject | undefined;
+  /** Condition types that nobody else writes: those that are not desired are removed. */
+  readonly types: readonly string[];
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  /** Writes a second in the long run, and at once. */
+  readonly rate?: number;
+  readonly burst?: number;
+  readonly concurrency?: number;
+}
+
+interface Entry {
+  desired: DesiredStatus;
+  /** This one was written: when the object differs again, somebody else wrote. */
+  written: DesiredStatus | undefined;
+  readonly backoff: Backoff;
+  /** Ends the wait after a failure. */
+  cancel: (() => void) | undefined;
+  /** A newer copy than the informer's. */
+  fresh: KubernetesObject | undefined;
+  busy: boolean;
+}
+
+/** So many objects are compared before others get their turn. */
+const slice = 100;
+
+/** Every so often the oldest change goes first, or it would wait as long as there are new ones. */
+const oldestEvery = 5;
+
+/**
+ * Brings conditions to the API server. It remembers what each object's conditions should be, and while this replica
+ * leads it writes those that differ from what the object has: newest changes first, throttled, one write for an object
+ * at a time. Bounded by the number of objects.
+ */
+export class StatusWriter {
+  private readonly options: StatusWriterOptions;
+  private readonly outages: Outages;
+  private readonly bucket: TokenBucket;
+  /** In the order of their last change. */
+  private readonly entries = new Map<string, Entry>();
+  private readonly keys = new Map<string, string>();
+  /** To be looked at, in the order of their changes; the number tells which element of `newest` is valid. */
+  private readonly due = new Map<string, number>();
+  private newest: { readonly key: string; readonly change: number }[] = [];
+  private changes = 0;
+  private picks = 0;
+  private term: AbortSignal | undefined;
+  private cancelPump: (() => void) | undefined;
+  private readonly writing = new Set<Promise<void>>();
+  private readonly counts = { writes: 0, conflicts: 0, failures: 0 };
+
+  constructor(options: StatusWriterOptions) {
+    const { rate = 20, burst = 50, clock, log } = options;
+    this.options = options;
+    this.outages = new Outages(log);
+    this.bucket = new TokenBucket({ rate, burst, now: clock.now() });
+  }
+
+  /** What the conditions of an object should be from now on. */
+  set(key: string, desired: DesiredStatus): void {
+    const known = this.entries.get(key);
+    known?.cancel?.();
+    const entry = known ?? this.newEntry(desired);
+    Object.assign(entry, { desired, written: undefined, cancel: undefined });
+    entry.backoff.reset();
+    this.entries.delete(key);
+    this.entries.set(key, entry);
+    this.keys.set(idOf(desired), key);
+    this.mark(key);
+  }
+
+  /** The object is gone, or not ours any more. */
+  forget(key: string): void {
+    const entry = this.entries.get(key);
+    if (entry === undefined) return;
+    entry.cancel?.();
+    this.outages.end(idOf(entry.desired));
+    this.entries.delete(key);
+    this.due.delete(key);
+    if (this.keys.get(idOf(entry.desired)) === key) this.keys.delete(idOf(entry.desired));
+  }
+
+  /** The server's copy of an object changed: somebody may have written over what we wrote. */
+  observed(kind: KindName, namespace: string, name: string): void {
+    const key = this.keys.get(`${kind}/${namespace}/${name}`);
+    const entry = key === undefined ? undefined : this.entries.get(key);
+    if (key !== undefined && entry !== undefined) this.look(key, entry);
+  }
+
+  /** Writes until the signal fires, beginning with everything that differs. */
+  lead(term: AbortSignal): void {
+    if (term.aborted) return;
+    this.term = term;
+    term.addEventListener('abort', () => this.endTerm(term), { once: true });
+    for (const key of this.entries.keys()) this.mark(key);
+  }
+
+  /** Fulfilled when no write is under way. */
+  async idle(): Promise<void> {
+    await Promise.all(this.writing);
+  }
+
+  stats(): {
+    readonly writes: number;
+    readonly conflicts: number;
+    readonly failures: number;
+    readonly pending: number;
+  } {
+    return { ...this.counts, pending: this.due.size + this.writing.size };
+  }
+
+  private newEntry(desired: DesiredStatus): Entry {
+    const backoff = new Backoff({ base: 1_000, cap: 300_000, random: this.options.random });
+    return { desired, written: undefined, backoff, cancel: undefined, fresh: undefined, busy: false };
+  }
+
+  private endTerm(term: AbortSignal): void {
+    if (this.term !== term) return;
+    this.term = undefined;
+    this.cancelPump?.();
+    this.cancelPump = undefined;
+    this.due.clear();
+    this.newest = [];
+    for (const entry of this.entries.values()) {
+      entry.cancel?.();
+      entry.cancel = undefined;
+    }
+  }
+
+  /** Whether the object differs again. Over somebody who keeps writing other things we write ever more slowly. */
+  private look(key: string, entry: Entry): void {
+    if (this.term === undefined || entry.busy || entry.cancel !== undefined || this.entries.get(key) !== entry) return;
+    if (this.plan(entry) === undefined) return;
+    if (entry.written === entry.desired) this.park(key, entry);
+    else this.mark(key);
+  }
+
+  private mark(key: string): void {
+    if (this.term === undefined) return;
+    const change = ++this.changes;
+    this.due.delete(key);
+    this.due.set(key, change);
+    this.newest.push({ key, change });
+    if (this.newest.length > 2 * this.due.size + 1_000)
+      this.newest = this.newest.filter((element) => this.due.get(element.key) === element.change);
+    this.pumpAfter(0);
+  }
+
+  private pumpAfter(ms: number): void {
+    if (this.cancelPump !== undefined) return;
+    this.cancelPump = this.options.clock.after(ms, () => {
+      this.cancelPump = undefined;
+      this.pump();
+    });
+  }
+
+  private pump(): void {
+    const { clock, concurrency = 8 } = this.options;
+    for (let i = 0; this.term !== undefined && this.due.size > 0 && this.writing.size < concurrency; i++) {
+      if (i === slice) return this.pumpAfter(0);
+      const key = this.next();
+      const entry = this.entries.get(key);
+      // A write that is under way looks again when it is done.
+      const plan = entry === undefined || entry.busy || entry.cancel !== undefined ? undefined : this.plan(entry);
+      if (entry === undefined || plan === undefined) {
+        this.due.delete(key);
+        continue;
+      }
+      const wait = this.bucket.take(clock.now());
+      if (wait > 0) return this.pumpAfter(wait);
+      this.due.delete(key);
+      entry.busy = true;
+      const write = this.write(key, entry, plan, this.term).finally(() => {
+        entry.busy = false;
+        this.writing.delete(write);
+        this.look(key, entry);
+        if (this.due.size > 0) this.pumpAfter(0);
+      });
+      this.writing.add(write);
+    }
+  }
+
+  /** The newest change, mostly. It stays due until its write begins. */
+  private next(): string {
+    const [oldest] = this.due.keys();
+    if (++this.picks % oldestEvery === 0) return oldest!;
+    for (;;) {
+      const top = this.newest.at(-1);
+      if (top === undefined) return oldest!;
+      if (this.due.get(top.key) === top.change) return top.key;
+      this.newest.pop();
+    }
+  }
+
+  /** What to write, or undefined when nothing differs or the object is not the one that was meant. */
+  private plan(entry: Entry): { readonly path: string; readonly body: unknown } | undefined {
+    const { fresh } = entry;
+    const { kind, namespace, name, uid, generation, conditions } = entry.desired;
+    const latest = this.options.latest(kind, namespace, name);
+    const type = kinds.find((k) => k.kind === kind);
+    if (latest === undefined || type === undefined) return undefined;
+    const newer = fresh !== undefined && isBefore(versionOf(latest), versionOf(fresh));
+    if (!newer) entry.fresh = undefined;
+    const object = newer ? fresh : latest;
+    if (object.metadata.uid !== uid || (object.metadata.generation ?? generation) !== generation) return undefined;
+    const status = (object as KubernetesObject & { status?: unknown }).status;
+    const there = isObject(status) ? status['conditions'] : undefined;
+    const now = this.options.clock
+      .date()
+      .toISOString()
+      .replace(/\.\d+Z$/, 'Z');
+    const merged = mergeConditions(there, conditions, this.options.types, now);
+    if (merged === undefined) return undefined;
+    return {
+      path: objectPath(type, namespace, name),
+      body: { metadata: { resourceVersion: versionOf(object) }, status: { conditions: merged } },
+    };
+  }
+
+  private async write(
+    key: string,
+    entry: Entry,
+    { path, body }: { readonly path: string; readonly body: unknown },
+    term: AbortSignal,
+  ): Promise<void> {
+    const { api } = this.options;
+    const { desired } = entry;
+    try {
+      entry.fresh = compared(await api.patch(`${path}/status`, body, { signal: term }));
+      this.counts.writes++;
+      this.outages.end(idOf(desired));
+      entry.written = desired;
+    } catch (cause) {
+      if (term.aborted) return;
+      const error = errorOfTransport(cause);
+      if (error.code === 404) {
+        if (entry.desired === desired) this.forget(key);
+      } else if (error.code === 409) {
+        this.counts.conflicts++;
+        await this.readAgain(key, entry, path, term);
+      } else this.failed(key, entry, error);
+    }
+  }
+
+  private async readAgain(key: string, entry: Entry, path: string, term: AbortSignal): Promise<void> {
+    try {
+      const fresh = compared(await this.options.api.get(path, { signal: term }));
+      const again = entry.fresh !== undefined && fresh !== undefined && versionOf(fresh) === versionOf(entry.fresh);
+      entry.fresh = fresh;
+      // The same copy conflicting twice is no race.
+      if (again) this.park(key, entry);
+    } catch (cause) {
+      if (term.aborted) return;
+      const error = errorOfTransport(cause);
+      if (error.code === 404) this.forget(key);
+      else this.failed(key, entry, error);
+    }
+  }
+
+  private failed(key: string, entry: Entry, error: ApiError): void {
+    this.counts.failures++;
+    this.outages.begin(idOf(entry.desired), error);
+    this.park(key, entry, error.retryAfter);
+  }
+
+  /** Looks at it again after a delay that grows until the conditions change. */
+  private park(key: string, entry: Entry, atLeast = 0): void {
+    if (this.term === undefined || this.entries.get(key) !== entry) return;
+    entry.cancel = this.options.clock.after(entry.backoff.next(atLeast), () => {
+      entry.cancel = undefined;
+      this.mark(key);
+    });
+  }
+}
+
+function idOf({ kind, namespace, name }: DesiredStatus): string {
+  return `${kind}/${namespace}/${name}`;
+}
+
+function versionOf(object: KubernetesObject): string {
+  return object.metadata.resourceVersion ?? '';
+}
+
+/** What of an answer is compared with what is desired; the rest is not kept. */
+function compared(answer: unknown): KubernetesObject | undefined {
+  if (!isObject(answer) || !isObject(answer['metadata'])) return undefined;
+  const { name, uid, generation, resourceVersion } = answer['metadata'];
+  const status = isObject(answer['status']) ? answer['status'] : {};
+  return {
+    metadata: { name, uid, generation, resourceVersion },
+    status: { conditions: status['conditions'] },
+  } as unknown as KubernetesObject;
+}

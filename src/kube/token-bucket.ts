@@ -1,0 +1,24 @@
+/** At most `burst` at once and `rate` a second in the long run. */
+export class TokenBucket {
+  private readonly rate: number;
+  private readonly burst: number;
+  private tokens: number;
+  private at: number;
+
+  constructor({ rate, burst, now }: { readonly rate: number; readonly burst: number; readonly now: number }) {
+    this.rate = rate;
+    this.burst = burst;
+    this.tokens = burst;
+    this.at = now;
+  }
+
+  /** Takes a token and returns 0, or takes none and returns how many milliseconds to wait for one. */
+  take(now: number): number {
+    this.tokens = Math.min(this.burst, this.tokens + ((now - this.at) / 1000) * this.rate);
+    this.at = now;
+    // A token that is there but for rounding counts.
+    if (this.tokens < 1 - 1e-6) return Math.ceil(((1 - this.tokens) / this.rate) * 1000);
+    this.tokens -= 1;
+    return 0;
+  }
+}
