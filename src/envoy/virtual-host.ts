@@ -1,0 +1,120 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+import type { Client, DestinationLookup } from '../model/client.ts';
+import type { OutboundPolicy, RouteSettings } from '../model/mesh-config.ts';
+import { hashKeyOf } from '../model/policy-resolution.ts';
+import { outboundCluster, type MeshService } from '../model/service.ts';
+import type { DestinationRuleModel } from '../model/traffic-policy.ts';
+import { meshGateway, type VirtualServiceModel } from '../model/virtual-service.ts';
+import type { Route, VirtualHost } from './gen/types.gen.ts';
+import type { Protos } from './proto.ts';
+import { retryPolicy } from './retry.ts';
+import { hashPolicy, timeouts } from './route-action.ts';
+import { anyRequest } from './route-match.ts';
+import { translateHttpRoutes, type TranslatedRoutes } from './route.ts';
+import { bracketed } from './virtual-host-domains.ts';
+
+export interface VirtualHostInput {
+  readonly protos: Protos;
+  readonly client: Client;
+  /** The service of the host; absent for a host that only a VirtualService names. */
+  readonly service?: MeshService;
+  readonly host: string;
+  /** Port of the service. */
+  readonly port: number;
+  /** Port of the listener when it is another one: 0 for a listener for all ports. */
+  readonly listenerPort?: number;
+  readonly virtualService?: VirtualServiceModel;
+  /** The rule of the service itself. */
+  readonly rule?: DestinationRuleModel;
+  readonly lookup: DestinationLookup;
+  readonly settings: RouteSettings;
+  readonly domains: readonly string[];
+  /** The table is of this service alone: every request is for it. */
+  readonly sniffed?: boolean;
+}
+
+export interface BuiltVirtualHost {
+  /** Undefined when there is nothing to serve: no domain is left, or no route holds. */
+  readonly virtualHost: VirtualHost | undefined;
+  /** Names of the clusters that its routes name. Sorted, distinct. */
+  readonly clusters: readonly string[];
+  readonly problems: readonly Problem[];
+  readonly origins: readonly ObjectRef[];
+}
+
+/** The virtual host of one host on a sidecar's port. */
+export function buildVirtualHost(input: VirtualHostInput): BuiltVirtualHost {
+  const domains = input.sniffed ? ['*'] : input.domains;
+  const translated = translate(input);
+  if (translated === undefined || domains.length === 0) {
+    return { virtualHost: undefined, clusters: [], problems: [], origins: [] };
+  }
+  return {
+    virtualHost: {
+      name: `${bracketed(input.host)}:${input.port}`,
+      domains,
+      routes: translated.routes,
+      includeRequestAttemptCount: true,
+    },
+    clusters: translated.clusters,
+    problems: translated.problems,
+    origins: [...new Set([...(input.service?.origins ?? []), ...translated.origins])],
+  };
+}
+
+/** The VirtualService's routes; where none of them holds for this client, the service is served as without it. */
+function translate(input: VirtualHostInput): TranslatedRoutes | undefined {
+  const { virtualService, service, port, listenerPort = port } = input;
+  if (virtualService !== undefined) {
+    const translated = translateHttpRoutes(virtualService.http, {
+      protos: input.protos,
+      client: input.client,
+      gateway: meshGateway,
+      listenerPort,
+      model: virtualService,
+      lookup: input.lookup,
+      settings: input.settings,
+    });
+    if (translated.routes.length > 0) return translated;
+  }
+  return service === undefined ? undefined : defaultRoute(service, input);
+}
+
+function defaultRoute(service: MeshService, { port, rule, settings, protos }: VirtualHostInput): TranslatedRoutes {
+  const cluster = outboundCluster(port, '', service.host);
+  const hash = hashKeyOf(rule, '', port);
+  const route: Route = {
+    name: 'default',
+    match: anyRequest,
+    route: {
+      cluster,
+      ...timeouts(undefined),
+      // Unlike in a VirtualService's routes, a hash does not keep retries from other endpoints.
+      retryPolicy: retryPolicy(settings.defaultHttpRetryPolicy, false, protos),
+      ...(hash === undefined ? {} : { hashPolicy: [hashPolicy(hash)] }),
+    },
+    decorator: { operation: `${service.host}:${port}/*` },
+  };
+  return {
+    routes: [route],
+    clusters: [cluster],
+    problems: [],
+    origins: hash === undefined ? [] : (rule?.origins ?? []),
+  };
+}
+
+/** For requests whose host is not known: the last virtual host of every table. */
+export function catchAllVirtualHost(policy: OutboundPolicy, egressProxyCluster?: string): VirtualHost {
+  const name = policy === 'ALLOW_ANY' ? 'allow_any' : 'block_all';
+  const route: Route =
+    policy === 'ALLOW_ANY'
+      ? { route: { cluster: egressProxyCluster ?? 'PassthroughCluster', ...timeouts(undefined) } }
+      : { directResponse: { status: 502 } };
+  return {
+    name,
+    domains: ['*'],
+    routes: [{ name, match: anyRequest, ...route }],
+    includeRequestAttemptCount: true,
+  };
+}
