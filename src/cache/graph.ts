@@ -26,23 +26,24 @@ export class Graph {
     return new Input<V>(this, name);
   }
 
+  /** Annotate the last parameter of the transform, `emit: Emit<V>`, and the types follow. */
   derive<S, V>(
     name: string,
     source: Collection<S>,
     transform: Transform<S, V>,
     equals?: (a: V, b: V) => boolean,
-  ): Derived<S, V> {
+  ): Collection<V> {
     return new Derived(this, name, source, transform, equals);
   }
 
-  /** Groups the entries of `source` by the keys that `groupsOf` gives; `order` may look at nothing but the entries. */
+  /** Groups the entries of the sources by the keys that `groupsOf` gives; `order` may look at nothing but the entries. */
   index<V>(
     name: string,
-    source: Collection<V>,
+    sources: Collection<V> | readonly Collection<V>[],
     groupsOf: (key: string, value: V) => readonly string[],
     order?: Order<V>,
   ): Index<V> {
-    return new Index(this, name, source, groupsOf, order);
+    return new Index(this, name, 'length' in sources ? sources : [sources], groupsOf, order);
   }
 
   /** Called with every published draft. What an observer writes goes into the next commit. */
@@ -164,7 +165,6 @@ export class Draft {
 export { Collection } from './collection.ts';
 export type { Change } from './collection.ts';
 export type { Reader, Emit, Transform, Failure } from './derived.ts';
-export type { Derived } from './derived.ts';
 export type { Causes } from './causes.ts';
 export type { Group, Index, Member } from './index-of.ts';
 export type { Input, Write } from './input.ts';

@@ -13,8 +13,9 @@ export type Group<V> = readonly Member<V>[];
 export type Order<V> = (a: Member<V>, b: Member<V>) => number;
 
 /**
- * Groups a collection by other keys. An entry may be in any number of groups. It is a collection of its groups, so it
- * can be the source of a derived collection: one run for each group.
+ * Groups entries by other keys. An entry may be in any number of groups. It is a collection of its groups, so it can be
+ * the source of a derived collection: one run for each group. Over several collections, whose keys must differ, it is
+ * also their union.
  */
 export class Index<V> extends Collection<Group<V>> {
   private readonly groupsOf: (key: string, value: V) => readonly string[];
@@ -24,18 +25,19 @@ export class Index<V> extends Collection<Group<V>> {
   constructor(
     graph: Graph,
     name: string,
-    source: Collection<V>,
+    sources: readonly Collection<V>[],
     groupsOf: (key: string, value: V) => readonly string[],
     order: Order<V> = () => 0,
   ) {
     super(graph, name);
     this.groupsOf = groupsOf;
     this.order = (a, b) => order(a, b) || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
-    source.consumers.push({
-      sourceChanged: (key, before, after, causes) => {
-        this.pending.push({ key, before: before as V | undefined, after: after as V | undefined, causes });
-      },
-    });
+    for (const source of sources)
+      source.consumers.push({
+        sourceChanged: (key, before, after, causes) => {
+          this.pending.push({ key, before: before as V | undefined, after: after as V | undefined, causes });
+        },
+      });
   }
 
   override *process(): Generator<void, void> {

@@ -1,0 +1,128 @@
+import type { Collection, Draft, Graph } from './cache/graph.ts';
+import type { Publication } from './ads/publication.ts';
+import { createFilters } from './envoy/filters.ts';
+import type { Protos } from './envoy/proto.ts';
+import { declareClusters } from './mesh/clusters.ts';
+import { declareEndpoints } from './mesh/endpoints.ts';
+import { declareGateways, gatewayList } from './mesh/gateways.ts';
+import { type Inputs, declareInputs } from './mesh/inputs.ts';
+import { declareInbounds, declareOutboundListeners, inboundList } from './mesh/listeners.ts';
+import { type Members, qualifiers } from './mesh/members.ts';
+import { declareRules } from './mesh/policies.ts';
+import { type Problems, declareProblems } from './mesh/problems.ts';
+import { type AcceptedProxy, type ProxyView, declareProxies } from './mesh/proxies.ts';
+import { declareServices, declareSettings, declareWorkloads } from './mesh/registry.ts';
+import { declareRouteHosts, declareRoutes } from './mesh/routes.ts';
+import { declareAudiences } from './mesh/selectors.ts';
+import { declareSidecars } from './mesh/sidecars.ts';
+import { declareViews } from './mesh/views.ts';
+import { declareVirtualServices } from './mesh/virtual-services.ts';
+
+/** The map of the system: every collection and edge between objects and what proxies are sent. */
+export interface Mesh {
+  readonly graph: Graph;
+  readonly inputs: Inputs;
+  /** What is wrong with each object, by object. */
+  readonly problems: Problems;
+  readonly proxies: Collection<ProxyView>;
+  /** What a commit changed for the ADS store. */
+  publicationOf(draft: Draft): Publication;
+}
+
+export function buildMesh(graph: Graph, protos: Protos): Mesh {
+  const filters = createFilters(protos);
+
+  // What users write, and what it means.
+  const inputs = declareInputs(graph);
+  const settings = declareSettings(graph, inputs);
+  const workloads = declareWorkloads(graph, inputs, settings);
+  const services = declareServices(graph, inputs, settings);
+  const endpoints = declareEndpoints(graph, inputs, services, workloads);
+  const rules = declareRules(graph, inputs, settings);
+  const virtualServices = declareVirtualServices(graph, inputs, settings);
+  const sidecars = declareSidecars(graph, inputs);
+
+  // Who asks, and what they share.
+  const { selectors, audiences } = declareAudiences(graph, services, rules, virtualServices);
+  const proxies = declareProxies(graph, { inputs, settings, workloads, services, rules, sidecars, selectors });
+  const routeHosts = declareRouteHosts(graph, services, virtualServices);
+  const base = {
+    inputs,
+    settings,
+    services,
+    endpoints,
+    rules,
+    virtualServices,
+    sidecars,
+    routeHosts,
+    proxies,
+    protos,
+    filters,
+  };
+  const views = declareViews(graph, { ...base, selectors, audiences });
+
+  // What they are sent.
+  const parts = { ...base, views };
+  const routes = declareRoutes(graph, parts);
+  const gateways = declareGateways(graph, parts);
+  const members: readonly Members[] = [
+    ...declareClusters(graph, parts),
+    ...declareOutboundListeners(graph, parts),
+    ...declareInbounds(graph, parts),
+    ...routes.members,
+    ...gateways.members,
+  ];
+  const problems = declareProblems(graph, [
+    services.parsedEntries,
+    rules.parsed,
+    rules.merged,
+    virtualServices.parsed,
+    virtualServices.delegated,
+    sidecars.parsed,
+    ...routes.problems,
+    ...gateways.problems,
+  ]);
+
+  return {
+    graph,
+    inputs,
+    problems,
+    proxies: proxies.views as Collection<ProxyView>,
+    publicationOf(draft) {
+      return {
+        members: members.flatMap((collection) =>
+          [...draft.changes(collection)].map(({ before, after }) => {
+            const { list, qualifier, resource } = (after ?? before)!;
+            const place = { list, qualifier, typeUrl: resource.typeUrl, name: resource.name };
+            return after === undefined ? place : { ...place, resource: after.resource };
+          }),
+        ),
+        lists: [
+          ...[...draft.changes(views.scopes)].map(({ key, after }) => listChange(key, after && viewKeys(after))),
+          ...[...draft.changes(views.viewLists)].map(({ key, after }) => listChange(key, after)),
+        ],
+        worlds: [...draft.changes(proxies.views)].map(({ key, after }) => ({
+          stream: key,
+          ...(after === undefined || 'error' in after ? {} : { world: worldOf(after) }),
+        })),
+      };
+    },
+  };
+}
+
+function listChange(list: string, children: readonly string[] | undefined) {
+  return children === undefined ? { list } : { list, children };
+}
+
+function viewKeys(scope: {
+  readonly outlets: readonly { readonly views: readonly { readonly key: string }[] }[];
+}): string[] {
+  return [...new Set(scope.outlets.flatMap((outlet) => outlet.views.map((view) => view.key)))];
+}
+
+function worldOf(proxy: AcceptedProxy): { roots: readonly string[]; qualifiers: readonly string[] } {
+  const roots = [proxy.scope.key];
+  if (proxy.inbound !== undefined) roots.push(inboundList(proxy.inbound.key));
+  if (proxy.router !== undefined) roots.push(gatewayList(proxy.router.key));
+  return { roots, qualifiers: [qualifiers.locality(proxy.vantage.locality), qualifiers.vantage(proxy.vantageKey)] };
+}

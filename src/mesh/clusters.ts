@@ -1,0 +1,248 @@
+import type { EncodedResource } from '../ads/resource.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { buildAssignment, mtlsUsable, narrowVantage, vantageNeeds } from '../envoy/assignment.ts';
+import { buildClusters } from '../envoy/clusters.ts';
+import { types } from '../envoy/proto-types.ts';
+import { type Protos, typeUrl } from '../envoy/proto.ts';
+import { leaf, resource } from '../envoy/resource.ts';
+import { hostsMatch } from '../model/host.ts';
+import type { VisibilitySettings } from '../model/mesh-config.ts';
+import { resolvePolicy, subsetOf } from '../model/policy-resolution.ts';
+import { type MeshService, isDns, outboundCluster } from '../model/service.ts';
+import type { DestinationRuleModel } from '../model/traffic-policy.ts';
+import type { Traits } from '../model/traits.ts';
+import type { VantageNeeds } from '../envoy/locality.ts';
+import type { Vantage } from '../model/vantage.ts';
+import { NO_ENDPOINTS, type ServiceEndpoints } from './endpoints.ts';
+import { type Member, type Members, emitMember, qualifiers, sameMember } from './members.ts';
+import type { Rules } from './policies.ts';
+import type { AcceptedProxy, Proxies } from './proxies.ts';
+import { type Services, type Settings, settingOf } from './registry.ts';
+import type { ServiceView, Views } from './views.ts';
+
+/** The resources of one service under one rule, shared by all views that see it so. */
+interface ResourceSet {
+  readonly resources: readonly {
+    readonly port: number;
+    readonly qualifier: string;
+    readonly resource: EncodedResource;
+  }[];
+}
+
+export interface ClusterParts {
+  readonly settings: Settings;
+  readonly services: Services;
+  readonly endpoints: ServiceEndpoints;
+  readonly rules: Rules;
+  readonly proxies: Proxies;
+  readonly views: Views;
+  readonly protos: Protos;
+}
+
+/** Outbound clusters and their assignments. */
+export function declareClusters(graph: Graph, parts: ClusterParts): readonly Members[] {
+  const vantages = declareVantages(graph, parts.proxies);
+  const clusterSets = graph.derive(
+    'clusterSets',
+    graph.index('views by cluster set', parts.views.serviceViews, (_, view) => [clusterSetKey(view)]),
+    (key, members, read, emit: Emit<ResourceSet>) => {
+      const { value } = (members as readonly { value: ServiceView }[])[0]!;
+      const set = clusterSet(value, read, parts, vantages);
+      if (set !== undefined) emit(key, set);
+    },
+    sameSet,
+  );
+  const assignmentSets = graph.derive(
+    'assignmentSets',
+    graph.index('views by assignment set', parts.views.serviceViews, (_, view) => [assignmentSetKey(view)]),
+    (key, members, read, emit: Emit<ResourceSet>) => {
+      const { value } = (members as readonly { value: ServiceView }[])[0]!;
+      const set = assignmentSet(value, read, parts, vantages);
+      if (set !== undefined) emit(key, set);
+    },
+    sameSet,
+  );
+  const membersOf = (name: string, sets: Collection<ResourceSet>, keyOf: (view: ServiceView) => string) =>
+    graph.derive(
+      name,
+      parts.views.serviceViews,
+      (_, view, read, emit: Emit<Member>) => {
+        for (const entry of read.get(sets, keyOf(view))?.resources ?? [])
+          if (view.clusterPorts.includes(entry.port)) emitMember(emit, view.list, entry.resource, entry.qualifier);
+      },
+      sameMember,
+    );
+  return [
+    membersOf('clusters', clusterSets, clusterSetKey),
+    membersOf('assignments', assignmentSets, assignmentSetKey),
+  ];
+}
+
+const clusterSetKey = (view: ServiceView): string =>
+  [view.service, view.rule, clusterTraits(view.view.traits)].join('|');
+
+const assignmentSetKey = (view: ServiceView): string =>
+  [view.service, view.rule, Number(view.view.traits.agent), view.view.traits.proxyType].join('|');
+
+/** The traits that clusters depend on. */
+function clusterTraits(traits: Traits): string {
+  return [
+    traits.proxyType,
+    Number(traits.agent),
+    traits.ipFamily,
+    Number(traits.dnsCapture),
+    Number(traits.preserveHeaderCase),
+    JSON.stringify(traits.clientCertificate ?? null),
+  ].join(',');
+}
+
+function sameSet(a: ResourceSet, b: ResourceSet): boolean {
+  return (
+    a.resources.length === b.resources.length &&
+    a.resources.every((x, i) => {
+      const y = b.resources[i]!;
+      return (
+        x.port === y.port &&
+        x.qualifier === y.qualifier &&
+        x.resource.version === y.resource.version &&
+        x.resource.name === y.resource.name
+      );
+    })
+  );
+}
+
+interface Vantages {
+  /** Group `all`: every locality that a connected proxy has. */
+  readonly localities: Index<string>;
+  readonly full: Index<{ readonly key: string; readonly vantage: Vantage }>;
+}
+
+/** Demand is data: assignments are made for the places where somebody is. */
+function declareVantages(graph: Graph, proxies: Proxies): Vantages {
+  type Proxy = { readonly value: AcceptedProxy };
+  const full = graph.derive(
+    'vantages',
+    proxies.byVantage,
+    (key, members, _, emit: Emit<{ key: string; vantage: Vantage }>) =>
+      emit(key, { key, vantage: (members as unknown as readonly Proxy[])[0]!.value.vantage }),
+  );
+  const localities = graph.derive(
+    'localities',
+    graph.index('vantages by locality', full, (_, { vantage }) => [vantage.locality]),
+    (locality, _, __, emit: Emit<string>) => emit(locality, locality),
+  );
+  return {
+    localities: graph.index('all localities', localities, () => ['all']),
+    full: graph.index('all vantages', full, () => ['all']),
+  };
+}
+
+/** The places for which something looks different, with the qualifier of each; one without qualifier when it does not. */
+function placesOf(
+  read: Reader,
+  vantages: Vantages,
+  needs: VantageNeeds,
+): readonly { readonly qualifier: string; readonly vantage: Vantage }[] {
+  if (needs.nodeName || needs.cluster || needs.labels.length > 0)
+    return read
+      .group(vantages.full, 'all')
+      .map(({ value }) => ({ qualifier: qualifiers.vantage(value.key), vantage: narrowVantage(value.vantage, needs) }));
+  if (!needs.locality) return [{ qualifier: '', vantage: nowhere }];
+  return read
+    .group(vantages.localities, 'all')
+    .map(({ value }) => ({ qualifier: qualifiers.locality(value), vantage: { ...nowhere, locality: value } }));
+}
+
+const noNeeds: VantageNeeds = { locality: false, nodeName: false, cluster: false, labels: [] };
+const nowhere: Vantage = { locality: '', network: '', cluster: '', nodeName: '', labels: {} };
+
+interface Parts {
+  readonly service: MeshService;
+  readonly rule: DestinationRuleModel | undefined;
+}
+
+function partsOf(view: ServiceView, read: Reader, parts: ClusterParts): Parts | undefined {
+  const service = read.get(parts.services.services, view.service);
+  return service && { service, rule: view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule) };
+}
+
+function clusterSet(view: ServiceView, read: Reader, parts: ClusterParts, vantages: Vantages): ResourceSet | undefined {
+  const found = partsOf(view, read, parts);
+  if (found === undefined) return undefined;
+  const { service, rule } = found;
+  const settings = settingOf(read, parts.settings.clusters);
+  const summary = read.get(parts.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
+  // The endpoints of a DNS service stand in the cluster itself.
+  const needs = isDns(service) ? vantageNeeds(resolvePolicy(rule, 0, ''), service, settings) : noNeeds;
+  return {
+    resources: placesOf(read, vantages, needs).flatMap(({ qualifier, vantage }) =>
+      buildClusters({
+        protos: parts.protos,
+        service,
+        ...(rule && { rule }),
+        traits: view.view.traits,
+        settings,
+        summary,
+        vantage,
+      }).map((built) => ({
+        port: built.port,
+        qualifier,
+        resource: resource(
+          typeUrl(types.cluster),
+          built.name,
+          leaf(parts.protos.encode(types.cluster, built.cluster), [], built.origins),
+        ),
+      })),
+    ),
+  };
+}
+
+function assignmentSet(
+  view: ServiceView,
+  read: Reader,
+  parts: ClusterParts,
+  vantages: Vantages,
+): ResourceSet | undefined {
+  const found = partsOf(view, read, parts);
+  if (found === undefined || isDns(found.service)) return undefined;
+  const { service, rule } = found;
+  const settings = settingOf(read, parts.settings.clusters);
+  const { clusterLocalHosts } = settingOf(read, parts.settings.visibility);
+  const clusterLocal = isClusterLocal(service.host, clusterLocalHosts);
+  const group = read.get(parts.endpoints.groups, view.service);
+  const subsets = ['', ...(rule?.subsets ?? []).map((subset) => subset.name)];
+  const origins = [...service.origins, ...(rule?.origins ?? [])];
+  const shared = { service, settings, clusterLocal };
+  return {
+    resources: service.ports
+      .filter((port) => port.protocol !== 'UDP')
+      .flatMap((port) =>
+        subsets.flatMap((subset) => {
+          const policy = resolvePolicy(rule, port.number, subset);
+          const clusterName = outboundCluster(port.number, subset, service.host);
+          const input = {
+            ...shared,
+            clusterName,
+            policy,
+            endpoints: group?.byPort.get(port.name) ?? [],
+            subsetLabels: subsetOf(rule, subset)?.labels ?? {},
+            mtls: view.view.traits.agent && mtlsUsable(rule, port.number, subset),
+          };
+          const needs = vantageNeeds(policy, service, settings, clusterLocal);
+          return placesOf(read, vantages, needs).map(({ qualifier, vantage }) => {
+            const bytes = buildAssignment({ ...input, vantage });
+            return {
+              port: port.number,
+              qualifier,
+              resource: resource(typeUrl(types.endpoint), clusterName, leaf(bytes, [], origins)),
+            };
+          });
+        }),
+      ),
+  };
+}
+
+/** The most specific setting for a host decides. */
+function isClusterLocal(host: string, settings: VisibilitySettings['clusterLocalHosts']): boolean {
+  return settings.find((setting) => hostsMatch(setting.host, host))?.clusterLocal ?? false;
+}

@@ -1,0 +1,153 @@
+import type { Endpoints, EndpointSlice, Service } from '../api/core.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import type { Endpoint, EndpointSummary } from '../model/endpoint.ts';
+import { isDns, isHeadless } from '../model/service.ts';
+import { type EncodedEndpoint, encodeEndpoint } from '../envoy/assignment.ts';
+import {
+  type EndpointContext,
+  reconcileEndpoints,
+  reconcileEndpointSlice,
+  serviceOfSlice,
+} from '../reconcilers/endpoint-slice.ts';
+import { entryEndpoints, selectedEntries } from '../reconcilers/entry-endpoints.ts';
+import { summarize } from '../reconcilers/endpoint-summary.ts';
+import { type Inputs, optionsOf, siblingKey } from './inputs.ts';
+import { type Services, type Workloads, selectedWorkloads } from './registry.ts';
+
+/** Some endpoints of one service, from one object. */
+export interface EndpointList {
+  /** `namespace/host` */
+  readonly service: string;
+  readonly endpoints: readonly Endpoint[];
+}
+
+interface EncodedList {
+  readonly service: string;
+  readonly endpoints: readonly EncodedEndpoint[];
+}
+
+/** All endpoints of a service by port name, each with its bytes. */
+export interface EndpointGroup {
+  readonly byPort: ReadonlyMap<string, readonly EncodedEndpoint[]>;
+}
+
+export interface ServiceEndpoints {
+  /** By `namespace/host`; services without endpoints have none. */
+  readonly groups: Collection<EndpointGroup>;
+  readonly summaries: Collection<EndpointSummary>;
+}
+
+export const NO_ENDPOINTS: EndpointSummary = {
+  identities: [],
+  any: false,
+  plaintext: true,
+  addresses: [],
+  dnsEndpoints: [],
+};
+
+export function declareEndpoints(
+  graph: Graph,
+  inputs: Inputs,
+  services: Services,
+  workloads: Workloads,
+): ServiceEndpoints {
+  const { objects } = inputs;
+  const hostOf = (read: Reader, namespace: string, name: string) =>
+    `${namespace}/${name}.${namespace}.svc.${optionsOf(read, inputs).domainSuffix}`;
+  const contextOf = (read: Reader, key: string, namespace: string, service: string): EndpointContext => {
+    const object = read.get(objects.Service, siblingKey(key, namespace, service)) as Service | undefined;
+    return {
+      cluster: optionsOf(read, inputs).clusterId,
+      persistentSession: (object?.metadata.labels ?? {})['istio.io/persistent-session'] !== undefined,
+      pod: (ns, name) => read.get(workloads.pods, siblingKey(key, ns, name)),
+      workloadAt: (ns, address) => read.group(workloads.byAddress, `${ns}/${address}`)[0]?.value,
+    };
+  };
+
+  const slices = graph.derive(
+    'sliceEndpoints',
+    objects.EndpointSlice,
+    (key, object, read, emit: Emit<EndpointList>) => {
+      const slice = object as EndpointSlice;
+      const name = serviceOfSlice(slice);
+      if (name === undefined) return;
+      const { namespace = '' } = slice.metadata;
+      emit(key, {
+        service: hostOf(read, namespace, name),
+        endpoints: reconcileEndpointSlice(slice, contextOf(read, key, namespace, name)),
+      });
+    },
+  );
+  const slicesByService = graph.index('slices by service', slices, (_, list) => [list.service]);
+  const legacy = graph.derive('legacyEndpoints', objects.Endpoints, (key, object, read, emit: Emit<EndpointList>) => {
+    const { name, namespace = '' } = object.metadata;
+    const service = hostOf(read, namespace, name);
+    if (read.group(slicesByService, service).length > 0) return;
+    const endpoints = reconcileEndpoints(object as Endpoints, contextOf(read, key, namespace, name));
+    emit(`${key}#legacy`, { service, endpoints });
+  });
+  const claimed = graph.derive(
+    'claimedEndpoints',
+    services.services,
+    (key, service, read, emit: Emit<EndpointList>) => {
+      const cluster = optionsOf(read, inputs).clusterId;
+      const picked =
+        service.selector === undefined ? [] : selectedWorkloads(read, workloads, service.namespace, service.selector);
+      const endpoints =
+        service.registry === 'External'
+          ? entryEndpoints(service, cluster, picked)
+          : selectedEntries(service, cluster, picked);
+      if (endpoints.length > 0) emit(key, { service: key, endpoints });
+    },
+  );
+
+  const lists = [slices, legacy, claimed];
+  // A union: each list is a group of its own.
+  const each = graph.index('endpoint lists', lists, (key) => [key]);
+  const encoded = graph.derive('encodedEndpoints', each, (key, members, _, emit: Emit<EncodedList>) => {
+    for (const { value } of members)
+      emit(key, { service: value.service, endpoints: value.endpoints.map((endpoint) => encodeEndpoint(endpoint)) });
+  });
+  const byService = graph.index('encoded endpoints by service', encoded, (_, list) => [list.service]);
+  const groups = graph.derive(
+    'endpointGroups',
+    byService as Index<{ service: string; endpoints: readonly EncodedEndpoint[] }>,
+    (key, members, _, emit: Emit<EndpointGroup>) =>
+      emit(key, { byPort: groupByPort(members.flatMap((member) => member.value.endpoints)) }),
+    () => false,
+  );
+  const plainByService = graph.index('endpoint lists by service', lists, (_, list) => [list.service]);
+  const summaries = graph.derive(
+    'endpointSummaries',
+    plainByService,
+    (key, members, read, emit: Emit<EndpointSummary>) => {
+      const service = read.get(services.services, key);
+      if (service === undefined) return;
+      emit(
+        key,
+        summarize(
+          members.flatMap((member) => member.value.endpoints),
+          { addresses: isHeadless(service), dns: isDns(service) },
+        ),
+      );
+    },
+  );
+  return { groups, summaries };
+}
+
+/** An address serves a port once, whatever slices say. */
+function groupByPort(endpoints: readonly EncodedEndpoint[]): Map<string, readonly EncodedEndpoint[]> {
+  const byPort = new Map<string, EncodedEndpoint[]>();
+  const seen = new Set<string>();
+  for (const endpoint of endpoints) {
+    if (endpoint.fromSlice) {
+      const identity = `${endpoint.portName}|${endpoint.address}`;
+      if (seen.has(identity)) continue;
+      seen.add(identity);
+    }
+    const list = byPort.get(endpoint.portName);
+    if (list === undefined) byPort.set(endpoint.portName, [endpoint]);
+    else list.push(endpoint);
+  }
+  return byPort;
+}

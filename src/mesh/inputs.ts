@@ -1,0 +1,52 @@
+import type { ConnectedProxy } from '../ads/types.ts';
+import { type KindName, kinds } from '../api/kinds.ts';
+import { type KubernetesObject, objectKey } from '../api/object.ts';
+import type { Graph, Input, Reader } from '../cache/graph.ts';
+
+/** What is decided when the program starts and every transform may read. Plain JSON like every input. */
+export interface MeshOptions {
+  /** Source of the mesh config and of Namespaces and Nodes: the cluster id, or the name of the directory source. */
+  readonly source: string;
+  readonly domainSuffix: string;
+  readonly rootNamespace: string;
+  /** Cluster id of the endpoints of this source. */
+  readonly clusterId: string;
+  /** For proxies whose node says nothing. */
+  readonly defaultProxyNamespace: string;
+}
+
+export const defaultMeshOptions: MeshOptions = {
+  source: 'Kubernetes',
+  domainSuffix: 'cluster.local',
+  rootNamespace: 'istio-system',
+  clusterId: 'Kubernetes',
+  defaultProxyNamespace: 'default',
+};
+
+/** The single key of collections that hold one value. */
+export const ONE = '';
+
+export interface Inputs {
+  readonly options: Input<MeshOptions>;
+  /** By kind; keys are source/namespace/name. */
+  readonly objects: Readonly<Record<KindName, Input<KubernetesObject>>>;
+  /** By stream id. */
+  readonly proxies: Input<ConnectedProxy>;
+}
+
+export function declareInputs(graph: Graph): Inputs {
+  const objects = Object.fromEntries(
+    kinds.map(({ kind }) => [kind, graph.input<KubernetesObject>(`objects.${kind}`)]),
+  ) as Record<KindName, Input<KubernetesObject>>;
+  return { options: graph.input('options'), objects, proxies: graph.input('proxies') };
+}
+
+/** The options, which the first commit writes before anything else is there. */
+export function optionsOf(read: Reader, inputs: Inputs): MeshOptions {
+  return read.get(inputs.options, ONE) ?? defaultMeshOptions;
+}
+
+/** An object of the source that `key` belongs to. */
+export function siblingKey(key: string, namespace: string, name: string): string {
+  return objectKey(key.slice(0, key.indexOf('/')), namespace, name);
+}

@@ -1,0 +1,219 @@
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { fixedClusters } from '../envoy/clusters.ts';
+import { buildInboundClusters } from '../envoy/inbound-clusters.ts';
+import { buildInbound } from '../envoy/inbound-listeners.ts';
+import { claimsOf } from '../envoy/outbound-claims.ts';
+import { type OutboundContext, buildOutboundListener } from '../envoy/outbound-listener.ts';
+import { httpProxyListener, virtualOutbound } from '../envoy/virtual-outbound.ts';
+import { types } from '../envoy/proto-types.ts';
+import type { Filters } from '../envoy/filters.ts';
+import { type Protos, typeUrl } from '../envoy/proto.ts';
+import { leaf, resource } from '../envoy/resource.ts';
+import type { Listener } from '../envoy/gen/types.gen.ts';
+import type { ObjectRef } from '../api/object.ts';
+import { type AgedClaim, listenerName, sortClaims, summariseClaims } from '../model/listener.ts';
+import { NO_ENDPOINTS, type ServiceEndpoints } from './endpoints.ts';
+import { optionsOf } from './inputs.ts';
+import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import type { Inbound, Proxies } from './proxies.ts';
+import { settingOf } from './registry.ts';
+import { type RouteParts, lookupFor } from './routes.ts';
+import { type ScopeViews, type ServiceView, type View, builderClient } from './views.ts';
+
+export interface ListenerParts extends RouteParts {
+  readonly endpoints: ServiceEndpoints;
+  readonly proxies: Proxies;
+  readonly filters: Filters;
+}
+
+/** What services ask of one address and port, HTTP summed up. */
+interface Claims {
+  readonly view: View;
+  readonly list: string;
+  /** `0.0.0.0_80` */
+  readonly name: string;
+  readonly claims: readonly AgedClaim[];
+}
+
+/** Outbound listeners: of addresses per view, of wildcard ports per scope. */
+export function declareOutboundListeners(graph: Graph, parts: ListenerParts): readonly Members[] {
+  const { views } = parts;
+  const claims = graph.derive('listenerClaims', views.serviceViews, (key, view, read, emit: Emit<Claims>) => {
+    if (view.view.traits.proxyType === 'router') return;
+    for (const [name, claims] of claimsOfService(view, read, parts))
+      emit(`${key}|${name}`, { view: view.view, list: view.list, name, claims });
+  });
+  const merge = (name: string, source: Collection<Claims>, keyOf: (claims: Claims) => string) =>
+    graph.derive(
+      name,
+      graph.index(`${name} by key`, source, (_, value) => [keyOf(value)]),
+      (key, members, _, emit: Emit<Claims>) => {
+        const all = (members as readonly { value: Claims }[]).map((member) => member.value);
+        const merged = summariseClaims(sortClaims(all.flatMap((value) => value.claims)));
+        emit(key, { ...all[0]!, claims: merged });
+      },
+    );
+  // HTTP services of a port ask the same: what thousands ask is small and equal again at each level of the tree.
+  const byShard = merge('shardClaims', claims, (value) => `${value.list}|${value.name}`);
+  const byView = merge('viewClaims', byShard, (value) => `${value.view.key}|${value.name}`);
+  const ofView: Index<Claims> = graph.index('claims of view', byView, (_, value) => [value.view.key]);
+
+  const scopeClaims = graph.derive(
+    'scopeClaims',
+    views.scopes,
+    (
+      key,
+      { scope, outlets },
+      read,
+      emit: Emit<{ scope: ScopeViews['scope']; list: string; name: string; claims: readonly AgedClaim[] }>,
+    ) => {
+      if (scope.traits.proxyType === 'router') return;
+      const byName = new Map<string, AgedClaim[]>();
+      const locked = new Set<string>();
+      for (const outlet of outlets) {
+        const own = new Set<string>();
+        for (const view of outlet.views)
+          for (const { value } of read.group(ofView, view.key)) {
+            if (locked.has(value.name)) continue;
+            own.add(value.name);
+            const list = byName.get(value.name);
+            if (list === undefined) byName.set(value.name, [...value.claims]);
+            else list.push(...value.claims);
+          }
+        // Listeners of an explicit port are closed to the egress listeners behind it.
+        if (outlet.listener.port !== undefined) for (const name of own) locked.add(name);
+      }
+      for (const [name, list] of byName)
+        emit(`${key}|${name}`, { scope, list: key, name, claims: summariseClaims(sortClaims(list)) });
+    },
+  );
+  const outbound = graph.derive(
+    'outboundListeners',
+    scopeClaims,
+    (_, { scope, list, claims }, read, emit: Emit<Member>) => {
+      const built = buildOutboundListener(claims, outboundContext(scope, read, parts));
+      if (built !== undefined) emitListener(emit, parts.protos, list, built.listener, built.clusters, built.origins);
+    },
+    sameMember,
+  );
+  const fixed = graph.derive(
+    'scopeResources',
+    views.scopes,
+    (key, { scope }, read, emit: Emit<Member>) => {
+      const settings = settingOf(read, parts.settings.clusters);
+      for (const cluster of fixedClusters({ traits: scope.traits, settings, protos: parts.protos }))
+        emitMember(
+          emit,
+          key,
+          resource(
+            typeUrl(types.cluster),
+            cluster.name ?? '',
+            leaf(parts.protos.encode(types.cluster, cluster), [], []),
+          ),
+        );
+      if (scope.traits.proxyType === 'router') return;
+      const options = outboundContext(scope, read, parts);
+      for (const built of [virtualOutbound(options), httpProxyListener(options)])
+        if (built !== undefined) emitListener(emit, parts.protos, key, built.listener, built.clusters, []);
+    },
+    sameMember,
+  );
+  return [outbound, fixed];
+}
+
+function emitListener(
+  emit: (key: string, member: Member) => void,
+  protos: Protos,
+  list: string,
+  listener: Listener,
+  clusters: readonly string[],
+  origins: readonly ObjectRef[],
+): void {
+  emitMember(
+    emit,
+    list,
+    resource(
+      typeUrl(types.listener),
+      listener.name ?? '',
+      leaf(protos.encode(types.listener, listener), clusters, origins),
+    ),
+  );
+}
+
+function outboundContext(scope: ScopeViews['scope'], read: Reader, parts: ListenerParts): OutboundContext {
+  const settings = settingOf(read, parts.settings.listeners);
+  const view = { client: scope.namespace, traits: scope.traits, matched: scope.matched };
+  const sidecar = scope.sidecar === '' ? undefined : read.get(parts.sidecars.models, scope.sidecar);
+  const policy = sidecar?.outboundTrafficPolicy;
+  const proxy = policy?.egressProxy;
+  const target = proxy && lookupFor(view, read, parts)(proxy, proxy.port ?? 0);
+  return {
+    traits: scope.traits,
+    settings,
+    filters: parts.filters,
+    outboundPolicy: policy?.mode ?? settings.outboundTrafficPolicy,
+    ...(target?.kind === 'cluster' && { egressProxy: target.cluster }),
+  };
+}
+
+function claimsOfService(view: ServiceView, read: Reader, parts: ListenerParts): Map<string, AgedClaim[]> {
+  const byName = new Map<string, AgedClaim[]>();
+  const service = read.get(parts.services.services, view.service);
+  if (service === undefined) return byName;
+  const client = builderClient(view.view, optionsOf(read, parts.inputs).domainSuffix);
+  const rule = view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule);
+  const summary = read.get(parts.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
+  const settings = settingOf(read, parts.settings.listeners);
+  const virtualServices = view.routes.flatMap(({ matched, key }) => {
+    const model = read.get(parts.virtualServices.routes, key);
+    return model === undefined || (model.tcp.length === 0 && model.tls.length === 0) ? [] : [{ matched, model }];
+  });
+  const egress =
+    view.view.egress && read.get(parts.sidecars.models, view.view.egress.sidecar)?.egress[view.view.egress.listener];
+  const lookup = lookupFor(view.view, read, parts);
+  for (const port of service.ports) {
+    if (!view.ports.includes(port.number)) continue;
+    for (const claim of claimsOf({ service, port, client, summary, virtualServices, lookup, rule, settings, egress })) {
+      const name = listenerName(claim);
+      const list = byName.get(name) ?? [];
+      list.push({ age: { createdAt: service.createdAt, name: service.name, namespace: service.namespace }, claim });
+      byName.set(name, list);
+    }
+  }
+  return byName;
+}
+
+/** What a workload serves itself. */
+export function declareInbounds(graph: Graph, parts: ListenerParts): readonly Members[] {
+  const inbounds = graph.derive('inbounds', parts.proxies.byInbound, (key, members, _, emit: Emit<Inbound>) =>
+    emit(key, (members as unknown as readonly { value: { inbound: Inbound } }[])[0]!.value.inbound),
+  );
+  return [
+    graph.derive(
+      'inboundResources',
+      inbounds,
+      (key, inbound, read, emit: Emit<Member>) => {
+        const list = inboundList(key);
+        const { traits, targets, addresses } = inbound;
+        const listenerSettings = settingOf(read, parts.settings.listeners);
+        const clusterSettings = settingOf(read, parts.settings.clusters);
+        const shared = { targets, traits, addresses, protos: parts.protos };
+        for (const built of buildInboundClusters({ ...shared, settings: clusterSettings }))
+          emitMember(
+            emit,
+            list,
+            resource(
+              typeUrl(types.cluster),
+              built.name,
+              leaf(parts.protos.encode(types.cluster, built.cluster), [], built.origins),
+            ),
+          );
+        for (const built of buildInbound({ ...shared, settings: listenerSettings }))
+          emitListener(emit, parts.protos, list, built.listener, built.clusters, built.origins);
+      },
+      sameMember,
+    ),
+  ];
+}
+
+export const inboundList = (key: string): string => `inbound|${key}`;

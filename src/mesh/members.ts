@@ -1,0 +1,26 @@
+import type { EncodedResource } from '../ads/resource.ts';
+import type { Collection, Emit } from '../cache/graph.ts';
+import { sameResource } from '../envoy/resource.ts';
+
+/** A resource in a list. Collections of members are what the ADS store is told about. */
+export interface Member {
+  readonly list: string;
+  readonly qualifier: string;
+  readonly resource: EncodedResource;
+}
+
+export type Members = Collection<Member>;
+
+export function sameMember(a: Member, b: Member): boolean {
+  return a.list === b.list && a.qualifier === b.qualifier && sameResource(a.resource, b.resource);
+}
+
+export function emitMember(emit: Emit<Member>, list: string, resource: EncodedResource, qualifier = ''): void {
+  emit(`${list} ${resource.typeUrl} ${resource.name} ${qualifier}`, { list, qualifier, resource });
+}
+
+/** Qualifiers of proxies: from where they look at endpoints. */
+export const qualifiers = {
+  locality: (locality: string): string => `locality ${locality}`,
+  vantage: (key: string): string => `vantage ${key}`,
+};

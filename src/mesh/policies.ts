@@ -1,0 +1,91 @@
+import type { DestinationRule } from '../api/gen/destination-rule.gen.ts';
+import type { Problem } from '../api/problem.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { compareAge } from '../model/age.ts';
+import { isWildcard } from '../model/host.ts';
+import type { Labels } from '../model/labels.ts';
+import type { MeshService } from '../model/service.ts';
+import type { DestinationRuleModel } from '../model/traffic-policy.ts';
+import { selectRule } from '../model/rule-selection.ts';
+import { type MergedRules, mergeRules } from '../reconcilers/destination-rule-merge.ts';
+import { type ReconciledRule, reconcileDestinationRule } from '../reconcilers/destination-rule.ts';
+import { type Inputs, optionsOf } from './inputs.ts';
+import { type Settings, settingOf } from './registry.ts';
+
+export interface Rules {
+  readonly parsed: Collection<{ rules: readonly DestinationRuleModel[]; problems: readonly Problem[] }>;
+  readonly merged: Collection<{ rules: readonly DestinationRuleModel[]; problems: readonly Problem[] }>;
+  /** By the id of the rule. */
+  readonly rules: Collection<DestinationRuleModel>;
+  /** By `namespace/host`, exact hosts only. */
+  readonly byHost: Index<DestinationRuleModel>;
+  /** By namespace: rules for wildcard hosts, of which a namespace has few. */
+  readonly wildcards: Index<DestinationRuleModel>;
+}
+
+export function declareRules(graph: Graph, inputs: Inputs, settings: Settings): Rules {
+  const parsed = graph.derive(
+    'destinationRules',
+    inputs.objects.DestinationRule,
+    (key, object, read, emit: Emit<ReconciledRule>) => {
+      const { domainSuffix } = optionsOf(read, inputs);
+      emit(
+        key,
+        reconcileDestinationRule(object as DestinationRule, {
+          source: key.slice(0, key.indexOf('/')),
+          domainSuffix,
+          defaultExportTo: settingOf(read, settings.visibility).defaultDestinationRuleExportTo,
+        }),
+      );
+    },
+  );
+  const single = graph.derive('rule of object', parsed, (key, { rules }, _, emit: Emit<DestinationRuleModel>) => {
+    for (const rule of rules) emit(key, rule);
+  });
+  const sameHost = graph.index(
+    'rules of one host',
+    single,
+    (_, rule) => [`${rule.namespace}/${rule.host}`],
+    (a, b) => compareAge(a.value, b.value),
+  );
+  const merged = graph.derive('merged rules', sameHost, (key, members, _, emit: Emit<MergedRules>) =>
+    emit(key, mergeRules(members.map((member) => member.value))),
+  );
+  const rules = graph.derive('rules', merged, (_, value, __, emit: Emit<DestinationRuleModel>) => {
+    for (const rule of value.rules) emit(rule.id, rule);
+  });
+  return {
+    parsed: parsed,
+    merged: merged,
+    rules,
+    byHost: graph.index('rules by host', rules, (_, rule) =>
+      isWildcard(rule.host) ? [] : [`${rule.namespace}/${rule.host}`],
+    ),
+    wildcards: graph.index('wildcard rules', rules, (_, rule) => (isWildcard(rule.host) ? [rule.namespace] : [])),
+  };
+}
+
+/**
+ * The rule that a client uses for a service. `client` is absent for clients whose namespace has no rule for it (the
+ * audience that most share).
+ */
+export function ruleFor(
+  read: Reader,
+  rules: Rules,
+  service: Pick<MeshService, 'namespace' | 'host'>,
+  rootNamespace: string,
+  client: { readonly namespace: string; matches(selector: Labels): boolean } | undefined,
+): DestinationRuleModel | undefined {
+  const of = (namespace: string) =>
+    [...read.group(rules.byHost, `${namespace}/${service.host}`), ...read.group(rules.wildcards, namespace)].map(
+      (member) => member.value,
+    );
+  return selectRule({
+    host: service.host,
+    serviceNamespace: service.namespace,
+    rootNamespace,
+    clientNamespace: client?.namespace,
+    matches: client && ((selector) => client.matches(selector)),
+    rulesOf: of,
+  });
+}

@@ -1,0 +1,43 @@
+import type { Problem } from '../api/problem.ts';
+import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
+import { objectKey } from '../api/object.ts';
+
+export interface HasProblems {
+  readonly problems: readonly Problem[];
+}
+
+export interface Problems {
+  /** By `kind/source/namespace/name`; objects without problems have none. */
+  readonly byObject: Collection<readonly Problem[]>;
+}
+
+/** All findings about each object, whichever collection made them: distinct, ordered by field. */
+export function declareProblems(graph: Graph, sources: readonly Collection<HasProblems>[]): Problems {
+  // Keys of several collections are alike; a finding is its object and text, so they are told apart by the collection.
+  const found = sources.map((source, i) =>
+    graph.derive(`problems.${source.name}`, source, (key, { problems }, _, emit: Emit<readonly Problem[]>) => {
+      if (problems.length > 0) emit(`${i}|${key}`, problems);
+    }),
+  );
+  const byObject: Index<readonly Problem[]> = graph.index('problems by object', found, (_, problems) => [
+    ...new Set(problems.map((problem) => problemKey(problem))),
+  ]);
+  return {
+    byObject: graph.derive('problems', byObject, (key, members, _, emit: Emit<readonly Problem[]>) => {
+      const own = (members as readonly { value: readonly Problem[] }[])
+        .flatMap((member) => member.value)
+        .filter((problem) => problemKey(problem) === key);
+      const distinct = new Map(
+        own.map((problem) => [`${problem.field}|${problem.reason}|${problem.message}`, problem]),
+      );
+      emit(
+        key,
+        [...distinct.keys()].sort().map((id) => distinct.get(id)!),
+      );
+    }),
+  };
+}
+
+function problemKey({ object }: Problem): string {
+  return `${object.kind}/${objectKey(object.source, object.namespace, object.name)}`;
+}

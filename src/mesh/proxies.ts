@@ -1,0 +1,224 @@
+import { objectKey } from '../api/object.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { compareAge } from '../model/age.ts';
+import { contentHash } from '../model/hash.ts';
+import type { InboundTarget } from '../model/inbound.ts';
+import { type Labels, printSelector, selects } from '../model/labels.ts';
+import type { MeshService } from '../model/service.ts';
+import type { SidecarModel } from '../model/sidecar.ts';
+import { type Traits, traitsKey } from '../model/traits.ts';
+import type { Vantage } from '../model/vantage.ts';
+import { inboundTargets } from '../reconcilers/inbound.ts';
+import { type NodeFacts, readNode } from '../reconcilers/node.ts';
+import { selectSidecar } from '../reconcilers/sidecar.ts';
+import { augmentLabels, localityOfLabels } from '../reconcilers/workload.ts';
+import { type Inputs, optionsOf } from './inputs.ts';
+import { type Rules, ruleFor } from './policies.ts';
+import { type Services, type Settings, type Workloads, labelKeys, settingOf } from './registry.ts';
+import type { Selectors } from './selectors.ts';
+import type { Sidecars } from './sidecars.ts';
+
+/** What a connected proxy is, taken apart into what it shares with others. */
+export type ProxyView = AcceptedProxy | { readonly error: string };
+
+export interface AcceptedProxy {
+  /** The outbound world: same scope, same clusters, listeners and routes. */
+  readonly scope: Scope;
+  /** From where it looks at endpoints. */
+  readonly vantage: Vantage;
+  readonly vantageKey: string;
+  /** What it serves itself; undefined for routers. */
+  readonly inbound: Inbound | undefined;
+  /** Routers: their labels, by which Gateways select them, and the ports of Services that lead to them. */
+  readonly router: RouterFacts | undefined;
+}
+
+export interface Scope {
+  readonly key: string;
+  readonly traits: Traits;
+  readonly namespace: string;
+  /** Selectors mentioned anywhere that match the proxy; sorted. */
+  readonly matched: readonly string[];
+  /** Key of the Sidecar in force; empty: everything that is visible. */
+  readonly sidecar: string;
+}
+
+export interface Inbound {
+  readonly key: string;
+  readonly traits: Traits;
+  readonly targets: readonly InboundTarget[];
+  /** Only where a listener names them; else empty, so that all replicas share one inbound. */
+  readonly addresses: readonly string[];
+}
+
+export interface RouterFacts {
+  readonly key: string;
+  readonly traits: Traits;
+  readonly namespace: string;
+  readonly labels: Labels;
+  /** Services that select it: `servicePort -> targetPort`, first service first. */
+  readonly services: readonly { readonly key: string; readonly targetPorts: Readonly<Record<number, number>> }[];
+}
+
+export interface Proxies {
+  readonly views: Collection<ProxyView>;
+  readonly byScope: Index<ProxyView>;
+  readonly byInbound: Index<ProxyView>;
+  readonly byRouter: Index<ProxyView>;
+  /** By vantage key. */
+  readonly byVantage: Index<ProxyView>;
+}
+
+export interface ProxyParts {
+  readonly inputs: Inputs;
+  readonly settings: Settings;
+  readonly workloads: Workloads;
+  readonly services: Services;
+  readonly rules: Rules;
+  readonly sidecars: Sidecars;
+  readonly selectors: Selectors;
+}
+
+export function declareProxies(graph: Graph, parts: ProxyParts): Proxies {
+  const views = graph.derive('proxyViews', parts.inputs.proxies, (key, proxy, read, emit: Emit<ProxyView>) => {
+    const options = optionsOf(read, parts.inputs);
+    const result = readNode(proxy, { namespace: options.defaultProxyNamespace, domainSuffix: options.domainSuffix });
+    emit(key, 'error' in result ? result : viewOf(result.node, read, parts));
+  });
+  const keyed = (name: string, keyOf: (view: AcceptedProxy) => string | undefined) =>
+    graph.index(name, views, (_, view) => {
+      const key = 'error' in view ? undefined : keyOf(view);
+      return key === undefined ? [] : [key];
+    });
+  return {
+    views,
+    byScope: keyed('proxies by scope', (view) => view.scope.key),
+    byInbound: keyed('proxies by inbound', (view) => view.inbound?.key),
+    byRouter: keyed('proxies by router', (view) => view.router?.key),
+    byVantage: keyed('proxies by vantage', (view) => view.vantageKey),
+  };
+}
+
+function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy {
+  const { source, rootNamespace } = optionsOf(read, parts.inputs);
+  const { traits, namespace } = node;
+  const podKey = objectKey(source, namespace, node.workloadName);
+  const pod = node.workloadName === '' ? undefined : read.get(parts.workloads.pods, podKey);
+  const labels: Labels = { ...(pod?.labels ?? node.labels), ...node.staticLabels };
+  const locality = pod?.locality || localityOfLabels(labels) || node.locality;
+  const matched = mentioned(read, parts.selectors, namespace)
+    .filter((selector) => selects(selector, labels))
+    .map(printSelector)
+    .sort();
+  const sidecar =
+    traits.proxyType === 'sidecar'
+      ? selectSidecar(
+          {
+            own: read.group(parts.sidecars.byNamespace, namespace).map((member) => member.value),
+            root: read.group(parts.sidecars.byNamespace, rootNamespace).map((member) => member.value),
+          },
+          (selector) => selects(selector, labels),
+        )
+      : undefined;
+  const scope = {
+    traits,
+    namespace,
+    matched,
+    sidecar: sidecar?.key ?? '',
+  };
+  const nodeName = pod?.nodeName ?? '';
+  const vantage: Vantage = {
+    locality,
+    network: pod?.network || node.network,
+    cluster: node.cluster,
+    nodeName,
+    labels: topologyOf(augmentLabels(labels, { locality, network: node.network, cluster: node.cluster, nodeName })),
+  };
+  const selecting = selectingServices(read, parts.services, namespace, labels);
+  return {
+    scope: { ...scope, key: scopeKey(scope) },
+    vantage,
+    vantageKey: JSON.stringify(vantage),
+    inbound:
+      traits.proxyType === 'sidecar' ? inboundOf(node, pod?.ports, labels, sidecar, selecting, read, parts) : undefined,
+    router: traits.proxyType === 'router' ? routerOf(node, pod?.ports, labels, selecting) : undefined,
+  };
+}
+
+function scopeKey(scope: Omit<Scope, 'key'>): string {
+  return [traitsKey(scope.traits), scope.namespace, scope.matched.join('&'), scope.sidecar].join('|');
+}
+
+/** The labels that a failover priority may name and that are facts of the place, not of the workload. */
+function topologyOf(labels: Labels): Labels {
+  return Object.fromEntries(
+    Object.entries(labels)
+      .filter(([key]) => key.startsWith('topology.') || key === 'kubernetes.io/hostname')
+      .sort(),
+  );
+}
+
+function mentioned(read: Reader, selectors: Selectors, namespace: string): readonly Labels[] {
+  const of = (target: string) => read.group(selectors.byClient, target).map((member) => member.value.selector);
+  return [...of('*'), ...of(namespace)];
+}
+
+/** Services of the namespace that select these labels, oldest first. */
+function selectingServices(
+  read: Reader,
+  services: Services,
+  namespace: string,
+  labels: Labels,
+): readonly MeshService[] {
+  const found = new Map<string, MeshService>();
+  for (const key of labelKeys(namespace, labels))
+    for (const { key: service, value } of read.group(services.bySelector, key))
+      if (selects(value.selector!, labels)) found.set(service, value);
+  return [...found.values()].sort((a, b) => compareAge(a, b) || (a.host < b.host ? -1 : 1));
+}
+
+function inboundOf(
+  node: NodeFacts,
+  podPorts: Readonly<Record<string, number>> | undefined,
+  labels: Labels,
+  sidecar: SidecarModel | undefined,
+  services: readonly MeshService[],
+  read: Reader,
+  parts: ProxyParts,
+): Inbound {
+  const { rootNamespace } = settingOf(read, parts.settings.visibility);
+  const targets = inboundTargets({
+    services,
+    ports: podPorts ?? node.podPorts,
+    sidecar,
+    interception: node.traits.interception,
+    ruleOf: (service) =>
+      ruleFor(read, parts.rules, service, rootNamespace, {
+        namespace: node.namespace,
+        matches: (selector) => selects(selector, labels),
+      }),
+  });
+  const addresses = targets.some((target) => target.ingress !== undefined) ? node.addresses : [];
+  const content = JSON.stringify([traitsKey(node.traits), targets, addresses]);
+  return { key: contentHash(content), traits: node.traits, targets, addresses };
+}
+
+function routerOf(
+  node: NodeFacts,
+  podPorts: Readonly<Record<string, number>> | undefined,
+  labels: Labels,
+  services: readonly MeshService[],
+): RouterFacts {
+  const ports = podPorts ?? node.podPorts ?? {};
+  const targets = services.map((service) => ({
+    key: `${service.namespace}/${service.host}`,
+    targetPorts: Object.fromEntries(
+      service.ports.map((port) => {
+        const target = port.targetPort ?? port.number;
+        return [port.number, typeof target === 'number' ? target : (ports[target] ?? 0)];
+      }),
+    ),
+  }));
+  const facts = { traits: node.traits, namespace: node.namespace, labels, services: targets };
+  return { key: contentHash(JSON.stringify(facts)), ...facts };
+}

@@ -1,0 +1,452 @@
+import type { LeafPart, Part } from '../ads/resource.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { types } from '../envoy/proto-types.ts';
+import { type Protos, typeUrl } from '../envoy/proto.ts';
+import { node, resource } from '../envoy/resource.ts';
+import { routeHeaderPart, virtualHostPart } from '../envoy/route-parts.ts';
+import { type BuiltVirtualHost, buildVirtualHost, catchAllVirtualHost } from '../envoy/virtual-host.ts';
+import { domainsOf } from '../envoy/virtual-host-domains.ts';
+import type { Problem } from '../api/problem.ts';
+import { compareAge } from '../model/age.ts';
+import type { DestinationLookup } from '../model/client.ts';
+import { resolveDestination } from '../model/destination-target.ts';
+import { isWildcard } from '../model/host.ts';
+import { type MeshService, isVisibleTo, protocolClass } from '../model/service.ts';
+import type { EgressListener } from '../model/sidecar.ts';
+import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
+import { type Inputs, optionsOf } from './inputs.ts';
+import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import { type Rules, ruleFor } from './policies.ts';
+import { type Services, type Settings, settingOf, shardOf } from './registry.ts';
+import {
+  type ScopeViews,
+  type ServiceView,
+  type View,
+  type Views,
+  builderClient,
+  candidatesFor,
+  clientOf,
+  serviceFor,
+} from './views.ts';
+import type { Sidecars } from './sidecars.ts';
+import type { VirtualServices } from './virtual-services.ts';
+
+/** A host of a VirtualService of the mesh that is no service. */
+export interface RouteHost {
+  /** Of the VirtualService. */
+  readonly namespace: string;
+  readonly host: string;
+  /** Key of the VirtualService. */
+  readonly route: string;
+  readonly exportTo: readonly string[];
+  readonly createdAt: string;
+  readonly name: string;
+  /** 80, and the ports of the services that the VirtualService names beside it. */
+  readonly ports: readonly number[];
+}
+
+/** A virtual host in a table of a list, with its place in it. */
+interface VirtualHostEntry {
+  readonly list: string;
+  readonly view: string;
+  /** Name of the route table. */
+  readonly table: string;
+  readonly part: LeafPart;
+  readonly problems: readonly Problem[];
+}
+
+export interface RouteParts {
+  readonly inputs: Inputs;
+  readonly settings: Settings;
+  readonly services: Services;
+  readonly rules: Rules;
+  readonly virtualServices: VirtualServices;
+  readonly routeHosts: RouteHosts;
+  readonly sidecars: Sidecars;
+  readonly views: Views;
+  readonly protos: Protos;
+}
+
+export interface RouteHosts {
+  readonly hosts: Collection<RouteHost>;
+  readonly byShard: Index<RouteHost>;
+  /** Services and route hosts by host name: who may own a domain. */
+  readonly owners: Index<{ readonly host: string; readonly exportTo: readonly string[] }>;
+}
+
+/** Declared before views, because shards hold these hosts too. */
+export function declareRouteHosts(graph: Graph, services: Services, virtualServices: VirtualServices): RouteHosts {
+  const hosts = graph.derive('routeHosts', virtualServices.routes, (key, model, read, emit: Emit<RouteHost>) => {
+    if (!model.gateways.includes('mesh') || model.http.length === 0) return;
+    const ports = new Set([80]);
+    const unknown: string[] = [];
+    for (const host of new Set(model.hosts)) {
+      const found = read.group(services.byHost, host);
+      if (found.length === 0) unknown.push(host);
+      for (const { value } of found)
+        for (const port of value.ports) if (isRouted(port.protocol)) ports.add(port.number);
+    }
+    const { namespace, exportTo, createdAt, name } = model;
+    for (const host of unknown)
+      if (host !== '*')
+        emit(`${key}|${host}`, {
+          namespace,
+          host,
+          route: key,
+          exportTo,
+          createdAt,
+          name,
+          ports: [...ports].sort((a, b) => a - b),
+        });
+  });
+  const owners: readonly Collection<{ host: string; exportTo: readonly string[] }>[] = [services.services, hosts];
+  return {
+    hosts,
+    byShard: graph.index(
+      'route hosts by shard',
+      hosts,
+      (_, value) => [shardOf(value)],
+      (a, b) => compareAge(a.value, b.value),
+    ),
+    owners: graph.index('owners of domains', owners, (_, value) => [value.host]),
+  };
+}
+
+export interface Routes {
+  readonly members: readonly Members[];
+  /** Missing destinations, by what found them. */
+  readonly problems: readonly Collection<{ readonly problems: readonly Problem[] }>[];
+  /** Ports of a view that have a route table. */
+  readonly tablesOfView: Collection<readonly string[]>;
+}
+
+const isRouted = (protocol: MeshService['ports'][number]['protocol']): boolean => {
+  const kind = protocolClass(protocol);
+  return kind === 'http' || kind === 'sniffed';
+};
+
+/** Virtual hosts, and the tables of parts that scopes have. */
+export function declareRoutes(graph: Graph, parts: RouteParts): Routes {
+  const { views } = parts;
+  const ofServices = graph.derive(
+    'virtualHosts',
+    views.serviceViews,
+    (_, view, read, emit: Emit<VirtualHostEntry>) => {
+      if (view.view.traits.proxyType === 'router') return;
+      for (const [name, entry] of serviceVirtualHosts(view, read, parts))
+        emit(`${view.list}|${entry.table}|${name}`, entry);
+    },
+    sameEntry,
+  );
+  const hostMembers = graph.derive(
+    'routeHosts.members',
+    views.shardViews,
+    (list, { view, shard }, read, emit: Emit<{ list: string; view: View; host: RouteHost }>) => {
+      if (view.traits.proxyType === 'router') return;
+      const taken = new Set<string>();
+      for (const { value: host } of read.group(parts.routeHosts.byShard, shard))
+        if (!taken.has(host.host) && isVisibleTo(host, view.client)) {
+          taken.add(host.host);
+          emit(`${list}|${host.host}`, { list, view, host });
+        }
+    },
+  );
+  const ofHosts = graph.derive(
+    'virtualHosts.routeHosts',
+    hostMembers,
+    (_, { list, view, host }, read, emit: Emit<VirtualHostEntry>) => {
+      for (const [name, entry] of hostVirtualHosts(list, view, host, read, parts))
+        emit(`${list}|${entry.table}|${name}`, entry);
+    },
+    sameEntry,
+  );
+
+  const byTable = graph.index('virtual hosts by table', [ofServices, ofHosts], (_, entry) => [
+    `${entry.list}|${entry.table}`,
+  ]);
+  const routeShards = graph.derive(
+    'routeShards',
+    byTable,
+    (key, members, _, emit: Emit<{ view: string; table: string; part: Part }>) => {
+      const entries = (members as readonly { value: VirtualHostEntry }[]).map((member) => member.value);
+      const { view, table } = entries[0]!;
+      emit(key, { view, table, part: node(entries.map((entry) => entry.part)) });
+    },
+    samePart,
+  );
+  const routeNamespaces = graph.derive(
+    'routeNamespaces',
+    graph.index('route shards by view', routeShards, (_, { view, table }) => [`${view}|${table}`]),
+    (key, members, _, emit: Emit<{ view: string; table: string; part: Part }>) => {
+      const entries = (members as readonly { value: { view: string; table: string; part: Part } }[]).map(
+        (m) => m.value,
+      );
+      emit(key, { view: entries[0]!.view, table: entries[0]!.table, part: node(entries.map((entry) => entry.part)) });
+    },
+    samePart,
+  );
+  const tablesOfView = graph.derive(
+    'tablesOfView',
+    graph.index('tables by view', routeNamespaces, (_, { view }) => [view]),
+    (view, members, _, emit: Emit<readonly string[]>) =>
+      emit(view, (members as readonly { value: { table: string } }[]).map((member) => member.value.table).sort()),
+  );
+  const routeTables = declareTables(graph, parts, routeNamespaces, tablesOfView);
+  return { members: [routeTables], problems: [ofServices, ofHosts], tablesOfView };
+}
+
+function sameEntry(a: VirtualHostEntry, b: VirtualHostEntry): boolean {
+  return a.part.hash === b.part.hash && a.problems.length === 0 && b.problems.length === 0;
+}
+
+function samePart(a: { part: Part }, b: { part: Part }): boolean {
+  return a.part.hash === b.part.hash && a.part.length === b.part.length;
+}
+
+/** Which table each scope has under which name, and from which views. */
+function declareTables(
+  graph: Graph,
+  parts: RouteParts,
+  routeNamespaces: Collection<{ part: Part }>,
+  tablesOfView: Collection<readonly string[]>,
+): Members {
+  interface Table {
+    readonly list: string;
+    readonly name: string;
+    /** The table of the views that it is made of. */
+    readonly source: string;
+    readonly views: readonly string[];
+    readonly catchAll: boolean;
+    readonly scope: ScopeViews['scope'];
+  }
+  const tables = graph.derive('scopeTables', parts.views.scopes, (key, { scope, outlets }, read, emit: Emit<Table>) => {
+    if (scope.traits.proxyType === 'router') return;
+    const taken = new Set<string>();
+    for (const { listener, views } of outlets)
+      for (const { name, source } of tablesOfOutlet(
+        listener,
+        new Set(views.flatMap((v) => read.get(tablesOfView, v.key) ?? [])),
+        scope,
+        read,
+        parts,
+      ))
+        if (!taken.has(name)) {
+          taken.add(name);
+          const holding = views.filter((view) => read.get(tablesOfView, view.key)?.includes(source));
+          emit(`${key}|${name}`, {
+            list: key,
+            name,
+            source,
+            views: holding.map((v) => v.key),
+            catchAll: isWholePort(source),
+            scope,
+          });
+        }
+  });
+  return graph.derive(
+    'routeTables',
+    tables,
+    (_, table, read, emit: Emit<Member>) => {
+      const children: Part[] = [routeHeaderPart(parts.protos, table.name)];
+      for (const view of table.views) {
+        const found = read.get(routeNamespaces, `${view}|${table.source}`);
+        if (found !== undefined) children.push(found.part);
+      }
+      if (table.catchAll) children.push(catchAllPart(table.scope, read, parts));
+      emitMember(emit, table.list, resource(typeUrl(types.route), table.name, node(children)));
+    },
+    sameMember,
+  );
+}
+
+/** Tables of a port or a proxy have a catch-all; those of one sniffed service do not. */
+const isWholePort = (table: string): boolean => table === PROXY_TABLE || /^\d+$/.test(table);
+
+const PROXY_TABLE = 'http_proxy';
+
+function tablesOfOutlet(
+  listener: EgressListener,
+  tables: ReadonlySet<string>,
+  scope: ScopeViews['scope'],
+  read: Reader,
+  parts: RouteParts,
+): { name: string; source: string }[] {
+  const { port } = listener;
+  if (port === undefined) {
+    const all = [...tables].filter((table) => table !== PROXY_TABLE).map((table) => ({ name: table, source: table }));
+    const { proxyHttpPort } = settingOf(read, parts.settings.listeners);
+    const proxied = proxyHttpPort > 0 || scope.traits.httpProxyPort > 0;
+    return proxied ? [...all, { name: PROXY_TABLE, source: PROXY_TABLE }] : all;
+  }
+  if (port.number === 0) return [{ name: listener.bind, source: PROXY_TABLE }];
+  if (port.protocol === 'HTTP_PROXY') return [{ name: String(port.number), source: PROXY_TABLE }];
+  const own = [...tables].filter((table) => table === String(port.number) || table.endsWith(`:${port.number}`));
+  return own.map((table) => ({ name: table, source: table }));
+}
+
+function catchAllPart(scope: ScopeViews['scope'], read: Reader, parts: RouteParts): LeafPart {
+  const sidecar = scope.sidecar === '' ? undefined : read.get(parts.sidecars.models, scope.sidecar);
+  const { outboundTrafficPolicy } = settingOf(read, parts.settings.listeners);
+  const policy = sidecar?.outboundTrafficPolicy ?? { mode: outboundTrafficPolicy };
+  const proxy = 'egressProxy' in policy ? policy.egressProxy : undefined;
+  const target =
+    proxy &&
+    lookupFor(
+      { client: scope.namespace, traits: scope.traits, matched: scope.matched },
+      read,
+      parts,
+    )(proxy, proxy.port ?? 0);
+  const cluster = target?.kind === 'cluster' ? target.cluster : undefined;
+  return virtualHostPart(
+    parts.protos,
+    catchAllVirtualHost(policy.mode, cluster),
+    cluster === undefined ? [] : [cluster],
+    [],
+  );
+}
+
+/** Destinations as the clients of a view see them. */
+export function lookupFor(
+  view: Pick<View, 'client' | 'traits' | 'matched'>,
+  read: Reader,
+  parts: Pick<RouteParts, 'inputs' | 'settings' | 'services' | 'rules'>,
+): DestinationLookup {
+  const client = builderClient(view, optionsOf(read, parts.inputs).domainSuffix);
+  const { rootNamespace } = settingOf(read, parts.settings.visibility);
+  return (destination, listenerPort) =>
+    resolveDestination(destination, listenerPort, client, {
+      service: (host) => serviceFor(read, parts.services, view, host),
+      rule: (service) => ruleFor(read, parts.rules, service, rootNamespace, clientOf(view)),
+    });
+}
+
+function* serviceVirtualHosts(
+  view: ServiceView,
+  read: Reader,
+  parts: RouteParts,
+): Generator<[name: string, entry: VirtualHostEntry]> {
+  const service = read.get(parts.services.services, view.service);
+  if (service === undefined) return;
+  const rule = view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule);
+  const client = builderClient(view.view, optionsOf(read, parts.inputs).domainSuffix);
+  const candidates = view.routes.flatMap(({ matched, key }): Candidate[] => {
+    const model = read.get(parts.virtualServices.routes, key);
+    return model === undefined ? [] : [{ matched, model }];
+  });
+  const lookup = lookupFor(view.view, read, parts);
+  const settings = settingOf(read, parts.settings.routes);
+  for (const port of service.ports) {
+    if (!view.ports.includes(port.number) || !isRouted(port.protocol)) continue;
+    const virtualService = virtualServiceFor(candidates, { client, listenerPort: port.number });
+    const sniffed = protocolClass(port.protocol) === 'sniffed';
+    for (const table of tablesOf(service, port.number, sniffed, view.view, read, parts)) {
+      const place = {
+        client,
+        host: service.host,
+        service,
+        port: port.number,
+        ...(table === PROXY_TABLE && { listenerPort: 0 }),
+      };
+      const domains = freeDomains(domainsOf(place), service, port.number, view.view, read, parts);
+      const built = buildVirtualHost({
+        ...place,
+        protos: parts.protos,
+        ...(virtualService && { virtualService }),
+        ...(rule && { rule }),
+        lookup,
+        settings,
+        domains,
+        sniffed: table.includes(':'),
+      });
+      const entry = entryOf(built, view.list, view.view, table, parts);
+      if (entry !== undefined) yield [`${service.host}:${port.number}`, entry];
+    }
+  }
+}
+
+function entryOf(
+  built: BuiltVirtualHost,
+  list: string,
+  view: View,
+  table: string,
+  parts: RouteParts,
+): VirtualHostEntry | undefined {
+  if (built.virtualHost === undefined) return undefined;
+  const part = virtualHostPart(parts.protos, built.virtualHost, built.clusters, built.origins);
+  return { list, view: view.key, table, part, problems: built.problems };
+}
+
+/** The table of the port; a sniffed service with an address has one of its own; proxies for any port have one for all. */
+function tablesOf(
+  service: MeshService,
+  port: number,
+  sniffed: boolean,
+  view: View,
+  read: Reader,
+  parts: RouteParts,
+): string[] {
+  const tables = [String(port)];
+  if (sniffed && service.addresses.some((address) => address !== '0.0.0.0') && view.traits.interception !== 'NONE')
+    tables.push(`${service.host}:${port}`);
+  return [...tables, ...proxyTables(view, read, parts)];
+}
+
+/** Only where somebody listens for all ports at once. */
+function proxyTables(view: View, read: Reader, parts: RouteParts): string[] {
+  const { proxyHttpPort } = settingOf(read, parts.settings.listeners);
+  return proxyHttpPort > 0 || view.traits.httpProxyPort > 0 || view.egress !== undefined ? [PROXY_TABLE] : [];
+}
+
+/** Domains that nobody with a better claim has: a host of that very name, or an older service with the same address. */
+function freeDomains(
+  domains: readonly string[],
+  service: MeshService,
+  port: number,
+  view: View,
+  read: Reader,
+  parts: RouteParts,
+): readonly string[] {
+  const full = new Set([service.host, `${service.host}.`]);
+  return domains.filter((domain) => {
+    if (full.has(domain) || domain.endsWith('.') || isWildcard(domain)) return true;
+    const rivals = read.group(parts.routeHosts.owners, domain);
+    if (rivals.some((rival) => rival.value.host !== service.host && isVisibleTo(rival.value, view.client)))
+      return false;
+    const sharing = read.group(parts.services.byAddress, domain);
+    const first = sharing.find(
+      ({ value }) =>
+        isVisibleTo(value, view.client) && value.ports.some((p) => p.number === port && isRouted(p.protocol)),
+    );
+    return first === undefined || first.value.host === service.host;
+  });
+}
+
+function* hostVirtualHosts(
+  list: string,
+  view: View,
+  host: RouteHost,
+  read: Reader,
+  parts: RouteParts,
+): Generator<[name: string, entry: VirtualHostEntry]> {
+  const client = builderClient(view, optionsOf(read, parts.inputs).domainSuffix);
+  const candidates = candidatesFor(read, parts.virtualServices, view.client, host.host);
+  const lookup = lookupFor(view, read, parts);
+  const settings = settingOf(read, parts.settings.routes);
+  for (const port of host.ports) {
+    const virtualService = virtualServiceFor(candidates, { client, listenerPort: port });
+    if (virtualService === undefined) continue;
+    for (const table of [String(port), ...proxyTables(view, read, parts)]) {
+      const place = { client, host: host.host, port, ...(table === PROXY_TABLE && { listenerPort: 0 }) };
+      const built = buildVirtualHost({
+        ...place,
+        protos: parts.protos,
+        virtualService,
+        lookup,
+        settings,
+        domains: domainsOf(place),
+      });
+      const entry = entryOf(built, list, view, table, parts);
+      if (entry !== undefined) yield [`${host.host}:${port}`, entry];
+    }
+  }
+}

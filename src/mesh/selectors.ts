@@ -1,0 +1,140 @@
+import type { Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { isWildcard } from '../model/host.ts';
+import { type Labels, printSelector } from '../model/labels.ts';
+import type { VirtualServiceModel } from '../model/virtual-service.ts';
+import type { Rules } from './policies.ts';
+import type { Services } from './registry.ts';
+import type { VirtualServices } from './virtual-services.ts';
+
+/**
+ * A selector of client labels that some route or rule mentions. Proxies that match the same of them share a scope,
+ * whatever other labels they have.
+ */
+export interface Mention {
+  readonly selector: Labels;
+  /** Client namespace that it can concern; `*`: any. */
+  readonly client: string;
+  /** Namespace of the services that it is about; `*`: any. */
+  readonly target: string;
+}
+
+/** Clients of this namespace see the services of the target namespace in a way of their own. */
+export interface AudienceClaim {
+  readonly client: string;
+  /** `*`: the services of every namespace. */
+  readonly target: string;
+}
+
+export interface Selectors {
+  readonly byClient: Index<Mention>;
+  readonly byTarget: Index<Mention>;
+}
+
+export interface Audiences {
+  readonly byTarget: Index<AudienceClaim>;
+}
+
+/** What splits clients: selectors of labels, and namespaces whose clients see services differently. */
+export function declareAudiences(
+  graph: Graph,
+  services: Services,
+  rules: Rules,
+  virtualServices: VirtualServices,
+): { readonly selectors: Selectors; readonly audiences: Audiences } {
+  const targetsOf = (read: Reader, hosts: readonly string[]): string[] => {
+    if (hosts.some(isWildcard)) return ['*'];
+    return [...new Set(hosts.flatMap((host) => read.group(services.byHost, host).map((m) => m.value.namespace)))];
+  };
+
+  const ruleMentions = graph.derive('rule mentions', rules.rules, (key, rule, read, emit: Emit<Mention>) => {
+    const selector = rule.workloadSelector;
+    if (selector === undefined) return;
+    for (const target of targetsOf(read, [rule.host]))
+      emit(`${key}|${target}`, { selector, client: rule.namespace, target });
+  });
+  const routeMentions = graph.derive(
+    'route mentions',
+    virtualServices.routes,
+    (key, model, read, emit: Emit<Mention>) => {
+      const selectors = sourceSelectors(model);
+      if (selectors.length === 0) return;
+      const targets = targetsOf(read, model.hosts);
+      const clients = model.exportTo.includes('*') ? ['*'] : model.exportTo;
+      for (const selector of selectors)
+        for (const target of targets)
+          for (const client of clients)
+            emit(`${key}|${printSelector(selector)}|${target}|${client}`, { selector, client, target });
+    },
+  );
+  const allMentions = [ruleMentions, routeMentions];
+  const distinct = graph.derive(
+    'selectors',
+    graph.index('mentions', allMentions, (_, m) => [`${m.client}|${m.target}|${printSelector(m.selector)}`]),
+    (key, members, _, emit: Emit<Mention>) => emit(key, members[0]!.value),
+  );
+
+  const ruleClaims = graph.derive('rule audiences', rules.rules, (key, rule, read, emit: Emit<AudienceClaim>) => {
+    const hashes = JSON.stringify([rule.policy, rule.portPolicies, rule.subsets]).includes('"consistentHash"');
+    // A hash key is part of routes, and routes of any host may lead to this one.
+    const targets = hashes ? ['*'] : targetsOf(read, [rule.host]);
+    for (const target of targets)
+      if (target !== rule.namespace) emit(`${key}|${target}`, { client: rule.namespace, target });
+  });
+  const routeClaims = graph.derive(
+    'route audiences',
+    virtualServices.routes,
+    (key, model, read, emit: Emit<AudienceClaim>) => {
+      const clients = new Set(sourceNamespaces(model));
+      if (!model.exportTo.includes('*')) for (const client of model.exportTo) clients.add(client);
+      if (clients.size === 0) return;
+      for (const target of [...targetsOf(read, model.hosts), model.namespace])
+        for (const client of clients) emit(`${key}|${target}|${client}`, { client, target });
+    },
+  );
+  const serviceClaims = graph.derive(
+    'service audiences',
+    services.services,
+    (key, service, read, emit: Emit<AudienceClaim>) => {
+      const clients = new Set(service.exportTo.filter((namespace) => namespace !== '*' && namespace !== '~'));
+      const rivals = read.group(services.byHost, service.host);
+      if (rivals.length > 1) for (const rival of rivals) clients.add(rival.value.namespace);
+      clients.delete(service.namespace);
+      for (const client of clients) emit(`${key}|${client}`, { client, target: service.namespace });
+    },
+  );
+  const claims = graph.derive(
+    'audiences',
+    graph.index('audience claims', [ruleClaims, routeClaims, serviceClaims], (_, claim) => [
+      `${claim.target}|${claim.client}`,
+    ]),
+    (key, members, _, emit: Emit<AudienceClaim>) => emit(key, members[0]!.value),
+  );
+
+  return {
+    selectors: {
+      byClient: graph.index('selectors by client', distinct, (_, mention) => [mention.client]),
+      byTarget: graph.index('selectors by target', distinct, (_, mention) => [mention.target]),
+    },
+    audiences: { byTarget: graph.index('audiences by target', claims, (_, claim) => [claim.target]) },
+  };
+}
+
+/** All matches of a VirtualService, of whatever protocol. */
+function matchesOf(model: VirtualServiceModel) {
+  return [
+    ...model.http.flatMap((route) => route.matches),
+    ...model.tcp.flatMap((route) => route.matches),
+    ...model.tls.flatMap((route) => route.matches),
+  ];
+}
+
+function sourceSelectors(model: VirtualServiceModel): Labels[] {
+  const found = new Map<string, Labels>();
+  for (const { sourceLabels } of matchesOf(model))
+    if (Object.keys(sourceLabels).length > 0) found.set(printSelector(sourceLabels), sourceLabels);
+  return [...found.values()];
+}
+
+function sourceNamespaces(model: VirtualServiceModel): string[] {
+  return matchesOf(model).flatMap(({ sourceNamespace }) => (sourceNamespace === '' ? [] : [sourceNamespace]));
+}

@@ -1,0 +1,39 @@
+import type { Sidecar } from '../api/gen/sidecar.gen.ts';
+import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
+import { compareAge } from '../model/age.ts';
+import type { SidecarModel } from '../model/sidecar.ts';
+import { type ReconciledSidecar, reconcileSidecar } from '../reconcilers/sidecar.ts';
+import { type Inputs, optionsOf } from './inputs.ts';
+
+export interface Sidecars {
+  readonly parsed: Collection<ReconciledSidecar>;
+  /** By object key. */
+  readonly models: Collection<SidecarModel>;
+  /** Oldest first. */
+  readonly byNamespace: Index<SidecarModel>;
+}
+
+export function declareSidecars(graph: Graph, inputs: Inputs): Sidecars {
+  const parsed = graph.derive('sidecars', inputs.objects.Sidecar, (key, object, read, emit: Emit<ReconciledSidecar>) =>
+    emit(
+      key,
+      reconcileSidecar(object as Sidecar, {
+        source: key.slice(0, key.indexOf('/')),
+        domainSuffix: optionsOf(read, inputs).domainSuffix,
+      }),
+    ),
+  );
+  const models = graph.derive('sidecarModels', parsed, (key, value, _, emit: Emit<SidecarModel>) => {
+    for (const model of value.models) emit(key, model);
+  });
+  return {
+    parsed: parsed,
+    models,
+    byNamespace: graph.index(
+      'sidecars by namespace',
+      models,
+      (_, model) => [model.namespace],
+      (a, b) => compareAge(a.value, b.value),
+    ),
+  };
+}

@@ -1,0 +1,90 @@
+import type { VirtualService } from '../api/gen/virtual-service.gen.ts';
+import { objectKey } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
+import { compareAge } from '../model/age.ts';
+import { isWildcard } from '../model/host.ts';
+import type { VirtualServiceModel } from '../model/virtual-service.ts';
+import { applyDelegates } from '../reconcilers/delegate.ts';
+import { type ReconciledVirtualService, reconcileVirtualService } from '../reconcilers/virtual-service.ts';
+import { type Inputs, optionsOf } from './inputs.ts';
+import { type Settings, settingOf } from './registry.ts';
+
+export interface VirtualServices {
+  readonly parsed: Collection<ReconciledVirtualService>;
+  /** With delegates applied; by object key. */
+  readonly routes: Collection<VirtualServiceModel>;
+  readonly delegated: Collection<{ model: VirtualServiceModel | undefined; problems: readonly Problem[] }>;
+  /** Those for the mesh, by exact host. Oldest first. */
+  readonly byHost: Index<VirtualServiceModel>;
+  /** Those for the mesh whose host is a wildcard, by {@link wildcardKey}. */
+  readonly byWildcard: Index<VirtualServiceModel>;
+  /** By gateway, `namespace/name`. Oldest first. */
+  readonly byGateway: Index<VirtualServiceModel>;
+}
+
+export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: Settings): VirtualServices {
+  const parsed = graph.derive(
+    'virtualServices',
+    inputs.objects.VirtualService,
+    (key, object, read, emit: Emit<ReconciledVirtualService>) =>
+      emit(
+        key,
+        reconcileVirtualService(object as VirtualService, {
+          source: key.slice(0, key.indexOf('/')),
+          domainSuffix: optionsOf(read, inputs).domainSuffix,
+          defaultExportTo: settingOf(read, settings.visibility).defaultVirtualServiceExportTo,
+        }),
+      ),
+  );
+  const delegated = graph.derive(
+    'delegated',
+    parsed,
+    (key, { models }, read, emit: Emit<{ model: VirtualServiceModel | undefined; problems: readonly Problem[] }>) => {
+      const [root] = models;
+      if (root === undefined || root.hosts.length === 0) return;
+      const source = key.slice(0, key.indexOf('/'));
+      emit(
+        key,
+        applyDelegates(root, (namespace, name) => read.get(parsed, objectKey(source, namespace, name))?.models[0]),
+      );
+    },
+  );
+  const routes = graph.derive('routes', delegated, (key, { model }, _, emit: Emit<VirtualServiceModel>) => {
+    if (model !== undefined) emit(key, model);
+  });
+  const oldest = (a: { value: VirtualServiceModel }, b: { value: VirtualServiceModel }) => compareAge(a.value, b.value);
+  const meshHosts = (model: VirtualServiceModel) => (model.gateways.includes('mesh') ? [...new Set(model.hosts)] : []);
+  return {
+    parsed: parsed,
+    routes,
+    delegated: delegated,
+    byHost: graph.index(
+      'routes by host',
+      routes,
+      (_, model) => meshHosts(model).filter((host) => !isWildcard(host)),
+      oldest,
+    ),
+    byWildcard: graph.index(
+      'routes by wildcard',
+      routes,
+      (_, model) => [...new Set(meshHosts(model).filter(isWildcard).map(wildcardKey))],
+      oldest,
+    ),
+    byGateway: graph.index(
+      'routes by gateway',
+      routes,
+      (_, model) => [...new Set(model.gateways)].filter((gateway) => gateway !== 'mesh'),
+      oldest,
+    ),
+  };
+}
+
+/**
+ * Where a wildcard host is kept: its part from the first dot on. A wildcard may end within a label (`*-a.example.com`), so
+ * who looks there has to compare.
+ */
+export function wildcardKey(wildcard: string): string {
+  const dot = wildcard.indexOf('.');
+  return dot < 0 ? '*' : `*${wildcard.slice(dot)}`;
+}

@@ -1,0 +1,119 @@
+import type { Endpoint, Workload } from '../model/endpoint.ts';
+import { selects } from '../model/labels.ts';
+import { type MeshService, isDns } from '../model/service.ts';
+
+/**
+ * The endpoints of a ServiceEntry: those written into it, or the workloads that its selector picks (Pods and
+ * WorkloadEntries of its namespace), or for DNS without either the host itself.
+ */
+export function entryEndpoints(
+  service: MeshService,
+  cluster: string,
+  workloads: readonly Workload[],
+): readonly Endpoint[] {
+  if (service.resolution === 'DynamicDNS') return [];
+  if (service.selector !== undefined)
+    return service.ports.flatMap((port) => selected(service, port, cluster, workloads));
+  if (service.endpoints.length > 0) {
+    // Istio makes a service of each address, and all of them share the endpoints.
+    const copies = Math.max(1, service.addresses.length);
+    const each = service.ports.flatMap((port) => inline(service, port, cluster));
+    return Array.from({ length: copies }, () => each).flat();
+  }
+  if (!isDns(service)) return [];
+  return service.ports.map((port) => ({
+    ...NO_WORKLOAD,
+    addresses: [service.host],
+    port: targetOf(port),
+    portName: port.name,
+    cluster,
+    namespace: service.namespace,
+  }));
+}
+
+/** The WorkloadEntries that a Kubernetes Service selects, beside its slices. */
+export function selectedEntries(
+  service: MeshService,
+  cluster: string,
+  workloads: readonly Workload[],
+): readonly Endpoint[] {
+  const { selector } = service;
+  if (selector === undefined || service.registry !== 'Kubernetes') return [];
+  return service.ports.flatMap((port) =>
+    workloads
+      .filter((w) => w.kind === 'WorkloadEntry' && w.ready && selects(selector, w.labels) && isAddress(w))
+      .map((workload) => {
+        const target = port.targetPort ?? port.number;
+        const named = typeof target === 'string' ? workload.ports[target] : workload.ports[port.name];
+        return fromWorkload(workload, named ?? (typeof target === 'number' ? target : port.number), port.name, cluster);
+      }),
+  );
+}
+
+type Port = MeshService['ports'][number];
+
+const NO_WORKLOAD = {
+  labels: {},
+  locality: '',
+  network: '',
+  identity: '',
+  tlsMode: 'disabled',
+  workload: '',
+  nodeName: '',
+} as const;
+
+const targetOf = (port: Port): number => (typeof port.targetPort === 'number' ? port.targetPort : port.number);
+
+function inline(service: MeshService, port: Port, cluster: string): Endpoint[] {
+  const endpoints = service.resolution === 'DNSRoundRobinLB' ? service.endpoints.slice(0, 1) : service.endpoints;
+  return endpoints.map((endpoint): Endpoint => {
+    const path = endpoint.address.startsWith('unix://') ? endpoint.address.slice('unix://'.length) : undefined;
+    return {
+      ...NO_WORKLOAD,
+      addresses: [path ?? endpoint.address],
+      port: path === undefined ? (endpoint.ports[port.name] ?? targetOf(port)) : 0,
+      portName: port.name,
+      labels: endpoint.labels,
+      locality: endpoint.locality,
+      network: endpoint.network,
+      cluster,
+      identity: endpoint.identity,
+      tlsMode: endpoint.tlsMode,
+      ...(endpoint.weight === undefined ? {} : { weight: endpoint.weight }),
+      namespace: service.namespace,
+    };
+  });
+}
+
+function selected(service: MeshService, port: Port, cluster: string, workloads: readonly Workload[]): Endpoint[] {
+  return workloads
+    .filter((w) => w.ready && selects(service.selector!, w.labels) && (isDns(service) || isAddress(w)))
+    .map((workload) => {
+      const number = workload.kind === 'WorkloadEntry' ? workload.ports[port.name] : undefined;
+      return fromWorkload(workload, number ?? targetOf(port), port.name, cluster);
+    });
+}
+
+/** WorkloadEntries may name hosts or sockets; only services that resolve names can use these. */
+function isAddress(workload: Workload): boolean {
+  return workload.addresses.some((address) => /^[0-9.]+$|:/.test(address) && !address.startsWith('unix:'));
+}
+
+function fromWorkload(workload: Workload, port: number, portName: string, cluster: string): Endpoint {
+  return {
+    addresses: workload.kind === 'Pod' ? workload.addresses.slice(0, 1) : workload.addresses,
+    port,
+    portName,
+    ...(workload.kind === 'Pod' ? { health: 'Healthy' as const } : {}),
+    labels: workload.labels,
+    locality: workload.locality,
+    network: workload.network,
+    cluster,
+    identity: workload.identity,
+    tlsMode: workload.tlsMode,
+    ...(workload.weight === undefined ? {} : { weight: workload.weight }),
+    workload: workload.workload,
+    namespace: workload.namespace,
+    nodeName: workload.nodeName,
+  };
+}

@@ -1,0 +1,32 @@
+import type { MeshService } from '../model/service.ts';
+
+/**
+ * One service of the claims of a host in one namespace, the winner first. Claims of the winner's registry and resolution
+ * add their ports, addresses and endpoints; the others lose.
+ */
+export function mergeClaims(claims: readonly MeshService[]): MeshService {
+  const [winner, ...others] = claims;
+  if (winner === undefined) throw new Error('a host without claims');
+  const joining = others.filter((other) => joins(winner, other));
+  if (joining.length === 0) return winner;
+  const ports = new Map(winner.ports.map((port) => [port.number, port]));
+  for (const other of joining) for (const port of other.ports) if (!ports.has(port.number)) ports.set(port.number, port);
+  return {
+    ...winner,
+    ports: [...ports.values()],
+    addresses: distinct([winner, ...joining].flatMap((claim) => claim.addresses)),
+    endpoints: [winner, ...joining].flatMap((claim) => claim.endpoints),
+    subjectAltNames: distinct([winner, ...joining].flatMap((claim) => claim.subjectAltNames)),
+    origins: [winner, ...joining].flatMap((claim) => claim.origins),
+  };
+}
+
+/** Whether a claim of the same host and namespace is served together with the winner. */
+export function joins(winner: MeshService, other: MeshService): boolean {
+  return winner.registry === 'External' && other.registry === 'External' && winner.resolution === other.resolution;
+}
+
+function distinct(values: readonly string[]): string[] {
+  const all = [...new Set(values)];
+  return all.length > 1 ? all.filter((value) => value !== '0.0.0.0') : all;
+}
