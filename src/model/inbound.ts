@@ -23,6 +23,7 @@ export interface InboundService {
   readonly host: string;
   readonly name: string;
   readonly namespace: string;
+  readonly registry: 'Kubernetes' | 'External';
   /** Number and name of the service port. */
   readonly port: number;
   readonly portName: string;

@@ -82,7 +82,9 @@ export interface LoadBalancer {
 
 export interface ConsistentHash {
   readonly key?: HashKey;
-  readonly ring?: { readonly kind: 'ringHash'; readonly minimumRingSize?: number } | { readonly kind: 'maglev'; readonly tableSize?: number };
+  readonly ring?:
+    | { readonly kind: 'ringHash'; readonly minimumRingSize?: number }
+    | { readonly kind: 'maglev'; readonly tableSize?: number };
   /** Deprecated field beside `ringHash`. */
   readonly minimumRingSize?: number;
 }
@@ -109,6 +111,8 @@ export interface OutlierDetection {
   readonly baseEjectionTime?: number;
   readonly maxEjectionPercent?: number;
   readonly minHealthPercent?: number;
+  /** HTTP statuses that count as errors, in place of 5xx. */
+  readonly httpErrorCodes?: readonly number[];
 }
 
 export interface ClientTls {

@@ -75,9 +75,16 @@ export function readOutlierDetection(field: Field): OutlierDetection | undefined
       baseEjectionTime: positiveDuration(field.get('baseEjectionTime')),
       maxEjectionPercent: percent(field.get('maxEjectionPercent')),
       minHealthPercent: percent(field.get('minHealthPercent')),
+      httpErrorCodes: readHttpErrorCodes(field.get('outlierDetectionHttpErrorCodes')),
     }),
     splitExternalLocalOriginErrors,
   };
+}
+
+function readHttpErrorCodes(field: Field): readonly number[] | undefined {
+  const codes = field.list().map((element) => element.integer(100, 599));
+  const valid = codes.filter((code) => code !== undefined);
+  return valid.length === 0 ? undefined : valid;
 }
 
 export function readRetryBudget(field: Field): RetryBudget | undefined {
@@ -89,6 +96,6 @@ export function readRetryBudget(field: Field): RetryBudget | undefined {
   return present({
     percent: inRange ? value : undefined,
     minRetryConcurrency: count(field.get('minRetryConcurrency')),
-    budgetInterval: positiveDuration(field.get('budgetInterval')),
+    budgetInterval: field.get('budgetInterval').duration(),
   });
 }

@@ -1,4 +1,5 @@
-import { type KubernetesObject, refOf } from '../api/object.ts';
+import type { DestinationRule } from '../api/gen/destination-rule.gen.ts';
+import { refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import { isHostName, resolveShortName } from '../model/host.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
@@ -21,14 +22,11 @@ export interface ReconciledRule {
 }
 
 /** What a DestinationRule says. A broken part is a problem and is left out; the other parts count. */
-export function reconcileDestinationRule(
-  object: KubernetesObject & { readonly spec?: object },
-  context: DestinationRuleContext,
-): ReconciledRule {
+export function reconcileDestinationRule(object: DestinationRule, context: DestinationRuleContext): ReconciledRule {
   const ref = refOf(context.source, object);
   const { name, namespace = '', creationTimestamp = '' } = object.metadata;
   const findings = new Findings(ref);
-  const spec = new Field(object.spec ?? {}, 'spec', findings).expectObject();
+  const spec = new Field(object.spec, 'spec', findings).expectObject();
 
   const host = readHost(spec.get('host'), namespace, context.domainSuffix);
   const workloadSelector = readSelector(spec.get('workloadSelector'));

@@ -1,0 +1,97 @@
+import type { Labels } from '../model/labels.ts';
+import { selects } from '../model/labels.ts';
+import type { ClusterSettings } from '../model/mesh-config.ts';
+import type { MeshService } from '../model/service.ts';
+import type { TrafficPolicy } from '../model/traffic-policy.ts';
+import type { Vantage } from '../model/vantage.ts';
+import { type EncodedEndpoint, isDraining } from './assignment-endpoint.ts';
+import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from './locality-groups.ts';
+import { localityPlan } from './locality.ts';
+import { concat, messageField, Pieces, stringField, varintField } from './wire.ts';
+
+export { type EncodedEndpoint, encodeEndpoint } from './assignment-endpoint.ts';
+export { looksAtLocality, narrowVantage, vantageNeeds } from './locality.ts';
+export { mtlsUsable } from '../model/policy-resolution.ts';
+
+export interface AssignmentInput {
+  readonly clusterName: string;
+  /** Of the service port. */
+  readonly endpoints: readonly EncodedEndpoint[];
+  /** Empty: all. */
+  readonly subsetLabels: Labels;
+  /** In force for the port and subset. */
+  readonly policy: TrafficPolicy;
+  readonly service: MeshService;
+  readonly settings: Pick<ClusterSettings, 'localityLb'>;
+  /** Endpoints are marked for mutual TLS: the proxy has certificates, and the rule does not say otherwise. */
+  readonly mtls: boolean;
+  /** Endpoints without mutual TLS are left out: clusters of AUTO_PASSTHROUGH carry nothing else. */
+  readonly mtlsOnly?: boolean;
+  /** Endpoints of other clusters than the proxy's are left out. */
+  readonly clusterLocal?: boolean;
+  /** Needed where {@link looksAtLocality}. */
+  readonly vantage?: Vantage | undefined;
+}
+
+/** The bytes of a ClusterLoadAssignment. Without endpoints it has only its name. */
+export function buildAssignment(input: AssignmentInput): Uint8Array {
+  const { clusterName, policy, service, settings, vantage, mtls } = input;
+  const endpoints = selectEndpoints(input);
+  if (endpoints.length === 0) return emptyAssignment(clusterName);
+  const groups = placeGroups(groupByLocality(endpoints), localityPlan(policy, service, settings), vantage);
+  // ClusterLoadAssignment: cluster_name 1, endpoints 2.
+  const assignment = new Pieces();
+  assignment.add(stringField(1, clusterName));
+  for (const group of groups) assignment.addPieces(2, groupPieces(group, mtls));
+  return assignment.concat();
+}
+
+/** The answer for a cluster that has no endpoints, or does not exist. */
+export function emptyAssignment(clusterName: string): Uint8Array {
+  return concat([stringField(1, clusterName)]);
+}
+
+/** Labels of Services whose sessions stick to an endpoint, also while it drains. */
+const persistentSessionLabels = ['istio.io/persistent-session', 'istio.io/persistent-session-header'];
+
+export function hasPersistentSession(service: Pick<MeshService, 'labels'>): boolean {
+  return persistentSessionLabels.some((label) => (service.labels[label] ?? '') !== '');
+}
+
+/**
+ * Endpoints that are not ready are sent, marked, so that Envoy does not fall into its panic mode. A rule with
+ * `minHealthPercent` wants the panic mode, which would send requests to them.
+ */
+export function sendsUnhealthy(policy: TrafficPolicy, service: Pick<MeshService, 'trafficDistribution'>): boolean {
+  return service.trafficDistribution !== undefined || (policy.outlierDetection?.minHealthPercent ?? 0) === 0;
+}
+
+function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
+  const { endpoints, subsetLabels, policy, service, vantage } = input;
+  const wanted = Object.keys(subsetLabels).length > 0;
+  const unhealthy = sendsUnhealthy(policy, service);
+  const draining = hasPersistentSession(service);
+  const sameCluster = service.nodeLocal || input.clusterLocal === true;
+  return endpoints.filter(
+    (endpoint) =>
+      endpoint.sendable &&
+      endpoint.health !== 'Terminating' &&
+      (unhealthy || endpoint.health !== 'UnHealthy') &&
+      (draining || !isDraining(endpoint)) &&
+      (!wanted || selects(subsetLabels, endpoint.labels)) &&
+      (!sameCluster || vantage === undefined || endpoint.cluster === vantage.cluster) &&
+      (!service.nodeLocal || vantage === undefined || endpoint.nodeName === vantage.nodeName) &&
+      (input.mtlsOnly !== true || endpoint.mtls !== endpoint.plain),
+  );
+}
+
+function groupPieces(group: LocalityGroup<EncodedEndpoint>, mtls: boolean): Pieces {
+  const [region, zone, subzone] = partsOf(group.locality);
+  // LocalityLbEndpoints: locality 1, lb_endpoints 2, load_balancing_weight 3, priority 5. Locality: 1, 2, 3.
+  const pieces = new Pieces();
+  pieces.addMessage(1, concat([stringField(1, region), stringField(2, zone), stringField(3, subzone)]));
+  for (const endpoint of group.endpoints) pieces.addMessage(2, mtls ? endpoint.mtls : endpoint.plain);
+  pieces.add(messageField(3, varintField(1, group.weight)));
+  pieces.add(varintField(5, group.priority));
+  return pieces;
+}

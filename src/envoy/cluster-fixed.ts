@@ -1,0 +1,58 @@
+import type { ClusterSettings } from '../model/mesh-config.ts';
+import type { Traits } from '../model/traits.ts';
+import { poolFields } from './cluster-pool.ts';
+import { duration } from './duration.ts';
+import type { BindConfig, Cluster } from './gen/types.gen.ts';
+import type { Protos } from './proto.ts';
+import { socketAddress } from './values.ts';
+
+export const blackHoleCluster = 'BlackHoleCluster';
+export const passthroughCluster = 'PassthroughCluster';
+export const inboundPassthroughCluster = 'InboundPassthroughCluster';
+
+/** The clusters that every proxy of a kind has, whatever the mesh holds. */
+export function fixedClusters(protos: Protos, traits: Traits, settings: ClusterSettings): readonly Cluster[] {
+  const blackHole = {
+    name: blackHoleCluster,
+    altStatName: `${blackHoleCluster};`,
+    type: 'STATIC',
+    connectTimeout: duration(settings.connectTimeout),
+  } as const;
+  if (traits.proxyType === 'router') return [blackHole];
+  const passthrough = originalDestination(protos, settings);
+  return [
+    blackHole,
+    { ...passthrough, name: passthroughCluster },
+    { ...passthrough, name: inboundPassthroughCluster, upstreamBindConfig: bindInbound(traits) },
+  ];
+}
+
+/**
+ * Connections from the proxy to the workload leave from an address that the interception rules know, or they would be
+ * sent back to the proxy.
+ */
+export function bindInbound({ ipFamily }: Pick<Traits, 'ipFamily'>): BindConfig {
+  const v6 = socketAddress('::6', 0);
+  if (ipFamily === 'v6') return { sourceAddress: v6 };
+  const sourceAddress = socketAddress('127.0.0.6', 0);
+  return ipFamily === 'v4' ? { sourceAddress } : { sourceAddress, extraSourceAddresses: [{ address: v6 }] };
+}
+
+const passthroughIdleMs = 300_000;
+
+/** Both passthrough clusters count under one name in Istio's statistics. */
+function originalDestination(protos: Protos, settings: ClusterSettings): Cluster {
+  const options = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
+  return {
+    altStatName: `${passthroughCluster};`,
+    type: 'ORIGINAL_DST',
+    lbPolicy: 'CLUSTER_PROVIDED',
+    ...poolFields(settings.defaultTrafficPolicy?.connectionPool, undefined, settings),
+    typedExtensionProtocolOptions: {
+      [options]: protos.any(options, {
+        commonHttpProtocolOptions: { idleTimeout: duration(passthroughIdleMs) },
+        useDownstreamProtocolConfig: { httpProtocolOptions: {}, http2ProtocolOptions: {} },
+      }),
+    },
+  };
+}

@@ -1,0 +1,228 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { EndpointSummary } from '../model/endpoint.ts';
+import type { ClusterSettings } from '../model/mesh-config.ts';
+import { mtlsUsable, resolvePolicy } from '../model/policy-resolution.ts';
+import { isDns, isTls, type MeshService, outboundCluster, protocolClass, type ServicePort } from '../model/service.ts';
+import { sniCluster } from '../model/service.ts';
+import type { DestinationRuleModel, Subset, TrafficPolicy } from '../model/traffic-policy.ts';
+import type { Traits } from '../model/traits.ts';
+import { balancerFields, commonLbFields, outlierFields } from './cluster-balancer.ts';
+import { dnsAssignment, dnsFields, lookupFamily } from './cluster-dns.ts';
+import { poolFields } from './cluster-pool.ts';
+import { portProtocol, protocolOptions, upstreamProtocol } from './cluster-protocol.ts';
+import type { Cluster, Cluster_EdsClusterConfig } from './gen/types.gen.ts';
+import { configPath, istioMetadata } from './istio-metadata.ts';
+import { localityPlan } from './locality.ts';
+import type { Protos } from './proto.ts';
+import { altStatName } from './stat-name.ts';
+import { peerNames, type UpstreamTls, upstreamTls, withProxyProtocol } from './tls-upstream.ts';
+import { wrapped } from './values.ts';
+
+export interface ClustersInput {
+  readonly protos: Protos;
+  readonly service: MeshService;
+  /** The rule that the client uses for the service. */
+  readonly rule?: DestinationRuleModel | undefined;
+  readonly traits: Traits;
+  readonly settings: ClusterSettings;
+  readonly summary: EndpointSummary;
+  /** Numbers of the service ports; absent: all. */
+  readonly ports?: readonly number[] | undefined;
+  /** `region/zone/subzone`; needed for DNS services where the policy looks at locality. */
+  readonly proxyLocality?: string | undefined;
+  /** Clusters that AUTO_PASSTHROUGH forwards to: named by the server name of mutual TLS, which passes through them. */
+  readonly sniDnat?: boolean;
+}
+
+export interface BuiltCluster {
+  readonly name: string;
+  readonly port: number;
+  /** Empty: the service itself. */
+  readonly subset: string;
+  readonly cluster: Cluster;
+  readonly origins: readonly ObjectRef[];
+}
+
+/** The clusters of a service: for each port one, and one for each subset. */
+export function buildClusters(input: ClustersInput): readonly BuiltCluster[] {
+  const { service, rule, ports } = input;
+  if (service.resolution === 'Alias') return [];
+  const wanted = service.ports.filter(
+    (port) => protocolClass(port.protocol) !== 'udp' && (ports === undefined || ports.includes(port.number)),
+  );
+  const subsets = service.resolution === 'DynamicDNS' ? [] : (rule?.subsets ?? []);
+  const built = new Map<string, BuiltCluster>();
+  for (const port of wanted)
+    for (const subset of [undefined, ...subsets]) {
+      const cluster = buildCluster(input, port, subset);
+      if (cluster !== undefined && !built.has(cluster.name)) built.set(cluster.name, cluster);
+    }
+  return [...built.values()];
+}
+
+/** What the parts of a cluster are made from. */
+interface Parts extends ClustersInput {
+  readonly name: string;
+  readonly port: ServicePort;
+  readonly subset: Subset | undefined;
+  readonly policy: TrafficPolicy;
+  readonly passthrough: boolean;
+}
+
+function buildCluster(input: ClustersInput, port: ServicePort, subset: Subset | undefined): BuiltCluster | undefined {
+  const { service, rule, settings } = input;
+  const subsetName = subset?.name ?? '';
+  const name = (input.sniDnat === true ? sniCluster : outboundCluster)(port.number, subsetName, service.host);
+  const policy = resolvePolicy(rule, port.number, subsetName, settings.defaultTrafficPolicy);
+  const parts: Parts = { ...input, name, port, subset, policy, passthrough: isPassthrough(input, port, policy) };
+  const cluster = service.resolution === 'DynamicDNS' ? dynamicCluster(parts) : resolvedCluster(parts);
+  if (cluster === undefined) return undefined;
+  const origins = [...service.origins, ...(rule?.origins ?? [])];
+  return { name, port: port.number, subset: subsetName, cluster, origins };
+}
+
+function resolvedCluster(parts: Parts): Cluster | undefined {
+  const { service, policy, settings } = parts;
+  const plan = localityPlan(policy, service, settings);
+  const discovery = discoveryFields(parts);
+  if (discovery === undefined) return undefined;
+  return {
+    ...commonFields(parts, discovery.type === 'ORIGINAL_DST'),
+    ...outlierFields(policy.outlierDetection),
+    commonLbConfig: commonLbFields(policy, service, plan),
+    ...(discovery.type === 'ORIGINAL_DST' ? { lbPolicy: 'CLUSTER_PROVIDED' } : balancerFields(policy.loadBalancer)),
+    ...discovery,
+    metadata: metadataOf(parts, [service]),
+  };
+}
+
+/** Envoy resolves the host of each request: there are no endpoints to choose from. */
+function dynamicCluster(parts: Parts): Cluster | undefined {
+  const { protos, service, port, traits } = parts;
+  if (protocolClass(port.protocol) !== 'http' && !isTls(port.protocol)) return undefined;
+  const type = 'envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig';
+  return {
+    ...commonFields(parts, true),
+    clusterType: {
+      name: 'envoy.clusters.dynamic_forward_proxy',
+      typedConfig: protos.any(type, {
+        dnsCacheConfig: { name: dnsCacheName(service.host), dnsLookupFamily: lookupFamily(traits) },
+      }),
+    },
+    lbPolicy: 'CLUSTER_PROVIDED',
+    metadata: metadataOf(parts, undefined),
+  };
+}
+
+/** Name of the DNS cache that the cluster of a wildcard host shares with the filter of its listeners. */
+export function dnsCacheName(host: string): string {
+  return `${host}_dfp_dns_cache`;
+}
+
+/** What every outbound cluster has. */
+function commonFields(parts: Parts, originalDestination: boolean): Cluster {
+  const { protos, name, service, port, subset, policy, settings, traits } = parts;
+  const { connectionPool: pool, outlierDetection, retryBudget } = policy;
+  const sniDnat = parts.sniDnat === true;
+  const protocol = upstreamProtocol(port, pool, settings, traits);
+  const tls = sniDnat ? {} : tlsOf(parts, protocol, originalDestination);
+  const preserveHeaderCase =
+    traits.preserveHeaderCase && (protocolClass(port.protocol) === 'http' || protocol === 'downstream');
+  const { upstreamHttp, ...sockets } = tls;
+  return {
+    name,
+    altStatName: altStatName(name, settings.outboundClusterStatName, { service, port, subset: subset?.name ?? '' }),
+    ...poolFields(pool, retryBudget, settings),
+    typedExtensionProtocolOptions: protocolOptions(protos, {
+      protocol,
+      pool,
+      outlierDetection,
+      upstreamHttp,
+      preserveHeaderCase,
+    }),
+    ...sockets,
+  };
+}
+
+function tlsOf(parts: Parts, protocol: ReturnType<typeof portProtocol>, originalDestination: boolean): UpstreamTls {
+  const { protos, service, rule, port, subset, policy, settings, summary, traits } = parts;
+  const tls = upstreamTls(protos, {
+    tls: policy.tls,
+    autoMtls: settings.enableAutoMtls && !service.meshExternal && !sendsPlainText(parts),
+    peerNames: peerNames(summary.identities, service.subjectAltNames, settings),
+    meshSni: sniCluster(port.number, subset?.name ?? '', service.host),
+    entryNames: service.registry === 'External' ? service.subjectAltNames : [],
+    originalDestination,
+    selective: rule?.workloadSelector !== undefined,
+    protocol,
+    traits,
+    settings,
+  });
+  return policy.proxyProtocol === undefined ? tls : withProxyProtocol(protos, tls, policy.proxyProtocol);
+}
+
+/**
+ * Where the client chooses the endpoint, all of them must speak mutual TLS: nothing tells one from the other. The
+ * question is asked of the policy as it is written for the host or the subset, not of what it inherits.
+ */
+function sendsPlainText({ service, rule, subset, summary }: Parts): boolean {
+  const written = (subset ?? rule)?.policy.loadBalancer?.simple;
+  return (service.resolution === 'Passthrough' || written === 'PASSTHROUGH') && summary.plaintext;
+}
+
+/** PASSTHROUGH of the host is that of its subsets too. */
+function isPassthrough({ rule, settings }: ClustersInput, port: ServicePort, policy: TrafficPolicy): boolean {
+  const host = resolvePolicy(rule, port.number, '', settings.defaultTrafficPolicy);
+  return [host, policy].some(
+    (level) => level.loadBalancer?.simple === 'PASSTHROUGH' && !level.loadBalancer.consistentHash,
+  );
+}
+
+/** How the cluster finds its endpoints; undefined when it cannot have any. */
+function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig' | 'loadAssignment'> | undefined {
+  const { protos, name, service, port, traits, settings, passthrough } = parts;
+  if (isDns(service)) {
+    const loadAssignment = dnsAssignment({
+      clusterName: name,
+      service,
+      endpoints: parts.summary.dnsEndpoints,
+      portName: port.name,
+      subsetLabels: parts.subset?.labels ?? {},
+      plan: localityPlan(parts.policy, service, settings),
+      mtls: traits.agent && mtlsUsable(parts.rule, port.number, parts.subset?.name ?? ''),
+      proxyLocality: parts.proxyLocality ?? '',
+    });
+    if (loadAssignment === undefined) return undefined;
+    if (!passthrough) return { ...dnsFields(protos, service, settings, traits), loadAssignment };
+  }
+  const chosenByClient = service.resolution === 'Passthrough' && traits.proxyType === 'sidecar';
+  if (!passthrough && !chosenByClient) return { type: 'EDS', edsClusterConfig: edsConfig(name) };
+  return { type: 'ORIGINAL_DST', ...portOverride(service, port) };
+}
+
+/** Envoy waits for the endpoints without end: a proxy never starts half configured. */
+export function edsConfig(serviceName: string): Cluster_EdsClusterConfig {
+  return {
+    serviceName,
+    edsConfig: { ads: {}, resourceApiVersion: 'V3', initialFetchTimeout: { seconds: 0 } },
+  };
+}
+
+/** A ServiceEntry may say that its hosts listen on another port than the one that clients use. */
+function portOverride(service: MeshService, port: ServicePort): Pick<Cluster, 'originalDstLbConfig'> {
+  const { targetPort } = port;
+  if (service.registry !== 'External' || typeof targetPort !== 'number' || targetPort === port.number) return {};
+  return { originalDstLbConfig: { upstreamPortOverride: wrapped(targetPort) } };
+}
+
+function metadataOf(parts: Parts, services: readonly MeshService[] | undefined): Cluster['metadata'] {
+  const { service, rule, subset, policy } = parts;
+  const originates = policy.tls?.mode === 'SIMPLE' || policy.tls?.mode === 'MUTUAL';
+  return istioMetadata({
+    ...(services && { services: services.map(({ host, name, namespace }) => ({ host, name, namespace })) }),
+    config: rule && configPath('destination-rule', rule.namespace, rule.name),
+    subset: subset?.name,
+    external: service.meshExternal ? true : undefined,
+    alpn_override: originates ? 'false' : undefined,
+  });
+}

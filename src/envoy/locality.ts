@@ -1,0 +1,101 @@
+import type { ClusterSettings, LocalityLbSetting } from '../model/mesh-config.ts';
+import type { MeshService } from '../model/service.ts';
+import type { TrafficPolicy } from '../model/traffic-policy.ts';
+import type { Vantage } from '../model/vantage.ts';
+
+/** How endpoints of different localities are used. */
+export interface LocalityPlan {
+  readonly setting: LocalityLbSetting;
+  /**
+   * Whether far endpoints have lower priorities. Without outlier detection Envoy would never leave the first
+   * priority, so there is none then, unless the Service itself asks for near endpoints.
+   */
+  readonly failover: boolean;
+}
+
+/** The setting in force: of the rule, else what the Service prefers, else of the mesh. Undefined: switched off. */
+export function localityPlan(
+  policy: TrafficPolicy,
+  service: Pick<MeshService, 'trafficDistribution'>,
+  settings: Pick<ClusterSettings, 'localityLb'>,
+): LocalityPlan | undefined {
+  const own = policy.loadBalancer?.localityLb;
+  const failover = policy.outlierDetection !== undefined;
+  if (own !== undefined) return own.enabled ? { setting: own, failover } : undefined;
+  const { trafficDistribution } = service;
+  if (trafficDistribution !== undefined)
+    return {
+      setting: { distribute: [], failover: [], failoverPriority: nearestFirst[trafficDistribution] },
+      failover: true,
+    };
+  return settings.localityLb === undefined ? undefined : { setting: settings.localityLb, failover };
+}
+
+export const networkLabel = 'topology.istio.io/network';
+
+const sameZone = [networkLabel, 'topology.kubernetes.io/region', 'topology.kubernetes.io/zone'];
+const nearestFirst = {
+  'same-zone': sameZone,
+  'same-node': [...sameZone, 'topology.istio.io/subzone', 'kubernetes.io/hostname'],
+} as const;
+
+/** Whether Envoy has to weigh localities, not only endpoints. */
+export function weighsLocalities(plan: LocalityPlan | undefined): boolean {
+  if (plan === undefined) return false;
+  const { distribute, failover, failoverPriority } = plan.setting;
+  return distribute.length > 0 || (plan.failover && (failover.length > 0 || failoverPriority.length > 0));
+}
+
+/** What an assignment has to know of the proxy that asks. Assignments that need nothing are the same for all proxies. */
+export interface VantageNeeds {
+  readonly locality: boolean;
+  readonly nodeName: boolean;
+  readonly cluster: boolean;
+  /** Names of the labels. */
+  readonly labels: readonly string[];
+}
+
+export function vantageNeeds(
+  policy: TrafficPolicy,
+  service: Pick<MeshService, 'trafficDistribution' | 'nodeLocal'>,
+  settings: Pick<ClusterSettings, 'localityLb'>,
+  clusterLocal = false,
+): VantageNeeds {
+  const plan = localityPlan(policy, service, settings);
+  const { distribute = [], failover = [], failoverPriority = [] } = plan?.setting ?? {};
+  const distributes = distribute.length > 0;
+  const prefers = !distributes && plan?.failover === true;
+  return {
+    locality: distributes || (prefers && (failoverPriority.length === 0 || failover.length > 0)),
+    nodeName: service.nodeLocal,
+    cluster: service.nodeLocal || clusterLocal,
+    labels: prefers ? failoverPriority.filter((label) => !label.includes('=')) : [],
+  };
+}
+
+/** Whether assignments differ between proxies at different places. */
+export function looksAtLocality(
+  policy: TrafficPolicy,
+  service: Pick<MeshService, 'trafficDistribution' | 'nodeLocal'>,
+  settings: Pick<ClusterSettings, 'localityLb'>,
+  clusterLocal = false,
+): boolean {
+  const needs = vantageNeeds(policy, service, settings, clusterLocal);
+  return needs.locality || needs.nodeName || needs.cluster || needs.labels.length > 0;
+}
+
+/** A vantage reduced to what is needed: proxies that differ in nothing else share it. */
+export function narrowVantage(vantage: Vantage, needs: VantageNeeds): Vantage {
+  const labels: Record<string, string> = {};
+  for (const name of needs.labels) {
+    const value = vantage.labels[name];
+    if (value !== undefined) labels[name] = value;
+  }
+  return {
+    locality: needs.locality ? vantage.locality : '',
+    network: '',
+    cluster: needs.cluster ? vantage.cluster : '',
+    nodeName: needs.nodeName ? vantage.nodeName : '',
+    labels,
+  };
+}

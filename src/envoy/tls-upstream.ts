@@ -1,0 +1,255 @@
+import { compareText } from '../model/age.ts';
+import type { ClusterSettings } from '../model/mesh-config.ts';
+import type { ClientTls } from '../model/traffic-policy.ts';
+import type { Traits } from '../model/traits.ts';
+import type { UpstreamProtocol } from './cluster-protocol.ts';
+import type {
+  CertificateValidationContext,
+  Cluster_TransportSocketMatch,
+  CommonTlsContext,
+  DataSource,
+  TransportSocket,
+  UpstreamHttpProtocolOptions,
+} from './gen/types.gen.ts';
+import type { Protos } from './proto.ts';
+import {
+  certificateFiles,
+  clientTlsParameters,
+  credentialNames,
+  credentialSecret,
+  fileSecret,
+  meshRoots,
+  rootFile,
+  workloadCertificate,
+  workloadSecret,
+} from './tls-secrets.ts';
+import { struct } from './values.ts';
+
+export interface UpstreamTlsInput {
+  /** Of the rule. */
+  readonly tls: ClientTls | undefined;
+  /** The peers may be expected to speak mutual TLS, each as its endpoint says. */
+  readonly autoMtls: boolean;
+  /** Names that peers prove in mutual TLS of the mesh; see {@link peerNames}. */
+  readonly peerNames: readonly string[];
+  /** Server name of mutual TLS of the mesh. */
+  readonly meshSni: string;
+  /** Names of a ServiceEntry, accepted where the rule has none. */
+  readonly entryNames: readonly string[];
+  /** Endpoints are where the client connects to: there is no endpoint that could say what it speaks. */
+  readonly originalDestination: boolean;
+  /** The rule is for some workloads only, so that these can be expected to have the credential. */
+  readonly selective: boolean;
+  readonly protocol: UpstreamProtocol;
+  readonly traits: Traits;
+  readonly settings: Pick<ClusterSettings, 'tlsDefaults'>;
+}
+
+export interface UpstreamTls {
+  readonly transportSocket?: TransportSocket;
+  readonly transportSocketMatches?: readonly Cluster_TransportSocketMatch[];
+  /** Where the server name follows the request. */
+  readonly upstreamHttp?: UpstreamHttpProtocolOptions;
+}
+
+/** The transport sockets of a cluster: a setting of the rule, else mutual TLS where the mesh has it. */
+export function upstreamTls(protos: Protos, input: UpstreamTlsInput): UpstreamTls {
+  const { tls } = input;
+  if (tls === undefined) return input.autoMtls && input.traits.agent ? autoMtls(protos, input) : {};
+  switch (tls.mode) {
+    case 'DISABLE':
+      return {};
+    case 'SIMPLE':
+      return originate(protos, input, tls, false);
+    case 'MUTUAL':
+      return originate(protos, input, withMountedFiles(tls, input.traits), true);
+    case 'ISTIO_MUTUAL': {
+      if (!input.traits.agent) return {};
+      if (input.traits.clientCertificate !== undefined)
+        return originate(protos, input, withMountedFiles(tls, input.traits), true);
+      const names = tls.subjectAltNames.length > 0 ? tls.subjectAltNames : input.peerNames;
+      return { transportSocket: meshSocket(protos, input, names, tls.sni === '' ? input.meshSni : tls.sni) };
+    }
+  }
+}
+
+function autoMtls(protos: Protos, input: UpstreamTlsInput): UpstreamTls {
+  const { traits, peerNames, meshSni } = input;
+  if (traits.clientCertificate !== undefined) {
+    const tls = { ...withMountedFiles(noTls, traits), subjectAltNames: peerNames, sni: meshSni };
+    return originate(protos, input, tls, true);
+  }
+  const transportSocket = meshSocket(protos, input, peerNames, meshSni);
+  if (input.originalDestination) return { transportSocket };
+  return {
+    transportSocketMatches: [
+      { name: 'tlsMode-istio', match: struct({ tlsMode: 'istio' }), transportSocket },
+      { name: 'tlsMode-disabled', match: {}, transportSocket: plainSocket(protos) },
+    ],
+  };
+}
+
+/** What peers prove to be: their identities and what the Service adds, in each of the mesh's trust domains. Sorted. */
+export function peerNames(
+  identities: readonly string[],
+  subjectAltNames: readonly string[],
+  { trustDomainAliases }: Pick<ClusterSettings, 'trustDomainAliases'>,
+): readonly string[] {
+  const names = new Set([...identities, ...subjectAltNames]);
+  for (const name of [...names]) {
+    const workload = /^spiffe:\/\/[^/]+(\/ns\/[^/]+\/sa\/[^/]+)$/.exec(name)?.[1];
+    if (workload !== undefined) for (const domain of trustDomainAliases) names.add(`spiffe://${domain}${workload}`);
+  }
+  return [...names].sort(compareText);
+}
+
+export function plainSocket(protos: Protos): TransportSocket {
+  return {
+    name: 'envoy.transport_sockets.raw_buffer',
+    typedConfig: protos.any('envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer', {}),
+  };
+}
+
+/** Prepends the PROXY header to whatever the sockets speak. */
+export function withProxyProtocol(protos: Protos, tls: UpstreamTls, version: 'V1' | 'V2'): UpstreamTls {
+  const type = 'envoy.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport';
+  const wrap = (transportSocket: TransportSocket): TransportSocket => ({
+    name: 'envoy.transport_sockets.upstream_proxy_protocol',
+    typedConfig: protos.any(type, { config: { version }, transportSocket }),
+  });
+  if (tls.transportSocketMatches === undefined)
+    return { ...tls, transportSocket: wrap(tls.transportSocket ?? plainSocket(protos)) };
+  return {
+    ...tls,
+    transportSocketMatches: tls.transportSocketMatches.map((match) => ({
+      ...match,
+      transportSocket: wrap(match.transportSocket ?? plainSocket(protos)),
+    })),
+  };
+}
+
+/** TLS with the certificate that Istio's agent got for the workload, to peers of the mesh. */
+function meshSocket(protos: Protos, input: UpstreamTlsInput, names: readonly string[], sni: string): TransportSocket {
+  return tlsSocket(protos, sni, {
+    tlsParams: clientTlsParameters(),
+    alpnProtocols: input.protocol === 'http2' ? ['istio', 'h2'] : ['istio'],
+    tlsCertificateSdsSecretConfigs: [workloadSecret(workloadCertificate)],
+    combinedValidationContext: {
+      defaultValidationContext: exactNames(names),
+      validationContextSdsSecretConfig: workloadSecret(meshRoots),
+    },
+  });
+}
+
+/** TLS to a server outside the mesh, or with certificates of the owner's own. */
+function originate(protos: Protos, input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): UpstreamTls {
+  const { traits, settings, entryNames } = input;
+  // A Secret that most workloads may not read would keep their clusters from starting.
+  const sharedCredential =
+    tls.credentialName !== '' && !input.selective && !tls.credentialName.startsWith('configmap://');
+  if (traits.proxyType === 'sidecar' && sharedCredential) return {};
+  const autoSni = tls.sni === '';
+  const autoSanValidation = autoSni && tls.subjectAltNames.length === 0 && !tls.insecureSkipVerify;
+  const names = tls.subjectAltNames.length > 0 ? tls.subjectAltNames : entryNames;
+  const context: CommonTlsContext = {
+    tlsParams: clientTlsParameters(settings.tlsDefaults),
+    ...(input.protocol === 'http2' ? { alpnProtocols: ['h2'] } : {}),
+    ...(tls.credentialName !== ''
+      ? credentialContext(tls, names, mutual)
+      : traits.agent
+        ? agentFileContext(tls, names, mutual)
+        : fileContext(tls, names, mutual)),
+  };
+  return {
+    transportSocket: tlsSocket(protos, tls.sni, context),
+    ...(autoSni ? { upstreamHttp: { autoSni, ...(autoSanValidation ? { autoSanValidation } : {}) } } : {}),
+  };
+}
+
+function credentialContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
+  const { certificate, roots } = credentialNames(tls.credentialName);
+  return {
+    ...(mutual ? { tlsCertificateSdsSecretConfigs: [credentialSecret(certificate)] } : {}),
+    ...(tls.insecureSkipVerify
+      ? { validationContext: {} }
+      : {
+          combinedValidationContext: {
+            defaultValidationContext: exactNames(names),
+            validationContextSdsSecretConfig: credentialSecret(roots),
+          },
+        }),
+  };
+}
+
+/** Files that Istio's agent reads and watches. */
+function agentFileContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
+  return {
+    ...(hasCertificate(tls, mutual)
+      ? { tlsCertificateSdsSecretConfigs: [fileSecret(certificateFiles(tls.clientCertificate, tls.privateKey))] }
+      : {}),
+    ...(tls.insecureSkipVerify
+      ? { validationContext: {} }
+      : {
+          combinedValidationContext: {
+            defaultValidationContext: exactNames(names),
+            validationContextSdsSecretConfig: fileSecret(rootFile(tls.caCertificates)),
+          },
+        }),
+  };
+}
+
+/** Files that Envoy reads itself, where it has no agent. */
+function fileContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
+  const file = (filename: string): DataSource => ({ filename });
+  const roots = tls.caCertificates === '' ? { systemRootCerts: {} } : { trustedCa: file(tls.caCertificates) };
+  return {
+    ...(hasCertificate(tls, mutual)
+      ? {
+          tlsCertificates: [{ certificateChain: file(tls.clientCertificate), privateKey: file(tls.privateKey) }],
+        }
+      : {}),
+    validationContext: tls.insecureSkipVerify ? {} : { ...roots, ...exactNames(names) },
+  };
+}
+
+/**
+ * Without the files of its client certificate MUTUAL still speaks TLS: the server refuses it, instead of being sent
+ * plain text.
+ */
+function hasCertificate(tls: ClientTls, mutual: boolean): boolean {
+  return mutual && tls.clientCertificate !== '' && tls.privateKey !== '';
+}
+
+function exactNames(names: readonly string[]): CertificateValidationContext {
+  return names.length === 0 ? {} : { matchSubjectAltNames: names.map((exact) => ({ exact })) };
+}
+
+function tlsSocket(protos: Protos, sni: string, commonTlsContext: CommonTlsContext): TransportSocket {
+  const type = 'envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext';
+  return { name: 'envoy.transport_sockets.tls', typedConfig: protos.any(type, { commonTlsContext, sni }) };
+}
+
+/** The certificate files that a proxy names in its metadata count instead of those of a rule, and of the mesh. */
+function withMountedFiles(tls: ClientTls, { clientCertificate: files }: Traits): ClientTls {
+  if (files === undefined) return tls;
+  return {
+    ...noTls,
+    mode: 'MUTUAL',
+    clientCertificate: files.chain,
+    privateKey: files.key,
+    caCertificates: files.root,
+    subjectAltNames: tls.subjectAltNames,
+    sni: tls.sni,
+  };
+}
+
+const noTls: ClientTls = {
+  mode: 'MUTUAL',
+  clientCertificate: '',
+  privateKey: '',
+  caCertificates: '',
+  credentialName: '',
+  subjectAltNames: [],
+  sni: '',
+  insecureSkipVerify: false,
+};
