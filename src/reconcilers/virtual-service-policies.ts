@@ -124,6 +124,7 @@ function readAbort(field: Field): Fault['abort'] {
   const percentage = readPercentage(field.get('percentage'));
   const share = percentage === undefined ? {} : { percentage };
   if (http !== undefined) return { status: { kind: 'http', code: http }, ...share };
+  if (!grpc.isSet && field.get('httpStatus').isSet) return undefined;
   if (!grpc.isSet) {
     field.findings.report(
       field.path,
