@@ -69,6 +69,8 @@ export interface L4Target {
   readonly tunnel?: { readonly hostname: string; readonly usePost: boolean };
   /** Host of a DYNAMIC_DNS ServiceEntry: the server name is looked up. */
   readonly dynamicHost?: string;
+  /** Its port. */
+  readonly dynamicPort?: number;
   readonly origins: readonly ObjectRef[];
 }
 

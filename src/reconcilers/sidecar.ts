@@ -1,7 +1,7 @@
 import { type KubernetesObject, objectKey, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import { compareAge } from '../model/age.ts';
-import type { Labels } from '../model/labels.ts';
+import { type Labels, selects } from '../model/labels.ts';
 import { type SidecarModel, everything } from '../model/sidecar.ts';
 import { readConnectionPool } from './destination-rule-pool.ts';
 import { Field, Findings, quote } from './field.ts';
@@ -84,11 +84,11 @@ function readOutboundPolicy(
  */
 export function selectSidecar(
   candidates: { readonly own: readonly SidecarModel[]; readonly root: readonly SidecarModel[] },
-  matches: (selector: Labels) => boolean,
+  labels: Labels,
 ): SidecarModel | undefined {
   const own = [...candidates.own].sort(compareAge);
   return (
-    own.find(({ workloadSelector }) => workloadSelector !== undefined && matches(workloadSelector)) ??
+    own.find(({ workloadSelector }) => workloadSelector !== undefined && selects(workloadSelector, labels)) ??
     own.find(({ workloadSelector }) => workloadSelector === undefined) ??
     [...candidates.root].sort(compareAge).find(({ workloadSelector }) => workloadSelector === undefined)
   );

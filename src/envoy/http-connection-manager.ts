@@ -1,0 +1,137 @@
+import type { ListenerSettings } from '../model/mesh-config.ts';
+import type { Traits } from '../model/traits.ts';
+import { accessLogs } from './access-log.ts';
+import { duration } from './duration.ts';
+import { type Filters, emptyAny, networkFilter } from './filters.ts';
+import type {
+  Filter,
+  Http1ProtocolOptions,
+  HttpConnectionManager,
+  HttpFilter,
+  RouteConfiguration,
+} from './gen/types.gen.ts';
+import { types } from './proto-types.ts';
+
+/** What one connection manager serves. Everything else follows from the direction, the proxy and the mesh config. */
+export interface ConnectionManagerOptions {
+  readonly direction: 'outbound' | 'inbound' | 'gateway';
+  readonly traits: Traits;
+  readonly settings: ListenerSettings;
+  readonly filters: Filters;
+  /** Without the `;` that ends it. */
+  readonly statPrefix: string;
+  /** The name of a route table, or the table itself. */
+  readonly routes: string | RouteConfiguration;
+  readonly grpcWeb?: boolean;
+  /** The port names HTTP/2 as its protocol. */
+  readonly http2?: boolean;
+  /** Clients use the listener as an HTTP proxy. */
+  readonly absoluteUrls?: boolean;
+  /** Filters between CORS and the router. */
+  readonly beforeRouter?: readonly HttpFilter[];
+}
+
+/** The network filter. The order of HTTP filters is Istio's, without those that only istio-proxy has. */
+export function httpConnectionManager(options: ConnectionManagerOptions): Filter {
+  const { direction, traits, settings, filters, routes } = options;
+  const http1 = http1Options(options);
+  const logs = accessLogs(settings, filters.protos);
+  const message: HttpConnectionManager = {
+    statPrefix: `${options.statPrefix};`,
+    ...(typeof routes === 'string' ? { rds: routeSource(routes) } : { routeConfig: routes }),
+    httpFilters: [
+      ...(options.grpcWeb === true ? [filters.http.grpcWeb] : []),
+      filters.http.grpcStats,
+      filters.http.fault,
+      filters.http.cors,
+      ...(options.beforeRouter ?? []),
+      filters.http.router,
+    ],
+    useRemoteAddress: { value: direction === 'gateway' },
+    ...clientIdentity(options),
+    proxy100Continue: true,
+    streamIdleTimeout: { seconds: 0 },
+    upgradeConfigs: [{ upgradeType: 'websocket' }],
+    requestIdExtension: { typedConfig: filters.requestId },
+    ...pathNormalization(settings),
+    ...tracing(settings),
+    ...(http1 === undefined ? {} : { httpProtocolOptions: http1 }),
+    ...(direction === 'inbound' && options.http2 === true ? { http2ProtocolOptions: {} } : {}),
+    ...(traits.idleTimeout === 0 ? {} : { commonHttpProtocolOptions: { idleTimeout: duration(traits.idleTimeout) } }),
+    ...(direction === 'gateway' && settings.numTrustedProxies > 0
+      ? { xffNumTrustedHops: settings.numTrustedProxies }
+      : {}),
+    ...(logs.length === 0 ? {} : { accessLog: logs }),
+  };
+  return networkFilter('http_connection_manager', filters.protos.any(types.httpConnectionManager, message));
+}
+
+/** Routes come over the same stream. Envoy waits for them without end: an answer to every name is promised. */
+function routeSource(name: string): HttpConnectionManager['rds'] {
+  return {
+    configSource: { ads: {}, initialFetchTimeout: { seconds: 0 }, resourceApiVersion: 'V3' },
+    routeConfigName: name,
+  };
+}
+
+function clientIdentity({ direction }: ConnectionManagerOptions): HttpConnectionManager {
+  const serverName = 'istio-envoy';
+  switch (direction) {
+    case 'outbound':
+      return {};
+    case 'inbound':
+      return {
+        serverName,
+        forwardClientCertDetails: 'APPEND_FORWARD',
+        setCurrentClientCertDetails: { subject: { value: true }, uri: true, dns: true },
+      };
+    case 'gateway':
+      return {
+        serverName,
+        forwardClientCertDetails: 'SANITIZE_SET',
+        setCurrentClientCertDetails: { subject: { value: true }, cert: true, dns: true, uri: true },
+      };
+  }
+}
+
+function http1Options({ direction, traits, absoluteUrls }: ConnectionManagerOptions): Http1ProtocolOptions | undefined {
+  if (direction !== 'gateway' && !traits.http10 && !traits.preserveHeaderCase && absoluteUrls !== true)
+    return undefined;
+  return {
+    ...(absoluteUrls === true ? { allowAbsoluteUrl: { value: true } } : {}),
+    ...(traits.http10 ? { acceptHttp10: true } : {}),
+    ...(traits.preserveHeaderCase
+      ? {
+          headerKeyFormat: {
+            statefulFormatter: {
+              name: 'preserve_case',
+              typedConfig: emptyAny(
+                'envoy.extensions.http.header_formatters.preserve_case.v3.PreserveCaseFormatterConfig',
+              ),
+            },
+          },
+        }
+      : {}),
+  };
+}
+
+function pathNormalization({ pathNormalization: mode }: ListenerSettings): HttpConnectionManager {
+  const merge = mode === 'MERGE_SLASHES' || mode === 'DECODE_AND_MERGE_SLASHES';
+  return {
+    normalizePath: { value: mode !== 'NONE' },
+    ...(merge ? { mergeSlashes: true } : {}),
+    pathWithEscapedSlashesAction: mode === 'DECODE_AND_MERGE_SLASHES' ? 'UNESCAPE_AND_FORWARD' : 'KEEP_UNCHANGED',
+  };
+}
+
+/** Takes effect where the proxy's bootstrap names a tracer. */
+function tracing({ tracingSampling }: ListenerSettings): HttpConnectionManager {
+  if (tracingSampling === undefined) return {};
+  return {
+    tracing: {
+      clientSampling: { value: 100 },
+      randomSampling: { value: tracingSampling },
+      overallSampling: { value: 100 },
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import { loopbackAddress, wildcardAddress } from '../model/traits.ts';
+import { listenerAccessLogs } from './access-log.ts';
+import type { Listener } from './gen/types.gen.ts';
+import { httpConnectionManager } from './http-connection-manager.ts';
+import { listenerAddress, realListener } from './listener.ts';
+import { BLACK_HOLE, blackHoleFilter, unknownTrafficCluster, unknownTrafficFilters } from './outbound-filters.ts';
+import { type BuiltListener, CONNECT_TIMEOUT, type OutboundListenerInput, contextOf } from './outbound-listener.ts';
+
+/**
+ * The listener that redirected connections arrive at. It gives each one to the listener of its original destination, and
+ * keeps those that have none. Absent where nothing is redirected.
+ */
+export function virtualOutbound(input: OutboundListenerInput): BuiltListener | undefined {
+  const context = contextOf(input);
+  const { traits, settings, filters } = context;
+  const port = settings.proxyListenPort;
+  if (traits.interception === 'NONE' || port <= 0) return undefined;
+  const logs = listenerAccessLogs(settings, filters.protos);
+  const listener: Listener = {
+    name: 'virtualOutbound',
+    address: listenerAddress(wildcardAddress(traits), port),
+    trafficDirection: 'OUTBOUND',
+    useOriginalDst: { value: true },
+    ...(traits.interception === 'TPROXY' ? { transparent: { value: true } } : {}),
+    ...realListener,
+    ...(logs.length === 0 ? {} : { accessLog: logs }),
+    filterChains: [
+      {
+        name: 'virtualOutbound-blackhole',
+        filterChainMatch: { destinationPort: { value: port } },
+        filters: [blackHoleFilter(context)],
+      },
+      { name: 'virtualOutbound-catchall-tcp', filters: unknownTrafficFilters(context) },
+    ],
+  };
+  const clusters = [...new Set([BLACK_HOLE, unknownTrafficCluster(context)])];
+  return { listener, clusters, routes: [], origins: [], conflicts: [] };
+}
+
+/** The listener that clients use as their HTTP proxy, when the proxy or the mesh names a port for it. */
+export function httpProxyListener(input: OutboundListenerInput): BuiltListener | undefined {
+  const context = contextOf(input);
+  const { traits, settings, filters } = context;
+  const port = traits.httpProxyPort || settings.proxyHttpPort;
+  if (port === 0 || settings.proxyListenPort <= 0) return undefined;
+  const address = loopbackAddress(traits);
+  const name = `${address}_${port}`;
+  const routes = 'http_proxy';
+  const manager = httpConnectionManager({
+    direction: 'outbound',
+    traits,
+    settings,
+    filters,
+    statPrefix: `outbound_${name}`,
+    routes,
+    absoluteUrls: true,
+  });
+  const listener: Listener = {
+    name,
+    address: listenerAddress(address, port),
+    ...(traits.ipFamily === 'dual' ? { additionalAddresses: [{ address: listenerAddress('::1', port) }] } : {}),
+    trafficDirection: 'OUTBOUND',
+    continueOnListenerFiltersTimeout: true,
+    ...(traits.outboundExactBalance ? { connectionBalanceConfig: { exactBalance: {} } } : {}),
+    ...realListener,
+    listenerFiltersTimeout: { seconds: 0 },
+    filterChains: [{ filters: [manager], transportSocketConnectTimeout: CONNECT_TIMEOUT }],
+  };
+  return { listener, clusters: [], routes: [routes], origins: [], conflicts: [] };
+}

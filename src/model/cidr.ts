@@ -1,0 +1,52 @@
+import { isIP } from 'node:net';
+
+/** A range of addresses. An address alone is the range of itself. */
+export interface Cidr {
+  readonly address: string;
+  readonly length: number;
+}
+
+/** Undefined for text that is neither an address nor a range. */
+export function parseCidr(text: string): Cidr | undefined {
+  const [address = '', bits, ...more] = text.split('/');
+  const family = isIP(address);
+  const longest = family === 4 ? 32 : 128;
+  if (family === 0 || more.length > 0 || address.includes('%')) return undefined;
+  if (bits === undefined) return { address, length: longest };
+  if (!/^\d{1,3}$/.test(bits) || Number(bits) > longest) return undefined;
+  return { address, length: Number(bits) };
+}
+
+/** One text for ranges of the same addresses: `10.1.2.3/8` and `10.0.0.0/8` are equal. */
+export function canonicalCidr(text: string): string {
+  const cidr = parseCidr(text);
+  if (cidr === undefined) return text;
+  const groups = isIP(cidr.address) === 4 ? v4Bytes(cidr.address) : v6Bytes(cidr.address);
+  const masked = groups.map((byte, i) => {
+    const kept = Math.min(8, Math.max(0, cidr.length - i * 8));
+    return byte & (0xff00 >> kept);
+  });
+  return `${masked.join('.')}/${cidr.length}`;
+}
+
+function v4Bytes(address: string): number[] {
+  return address.split('.').map(Number);
+}
+
+function v6Bytes(address: string): number[] {
+  const [head = '', tail] = address.split('::');
+  const front = groupBytes(head);
+  if (tail === undefined) return front;
+  const back = groupBytes(tail);
+  return [...front, ...new Array<number>(16 - front.length - back.length).fill(0), ...back];
+}
+
+/** Two bytes for each group; the last one may be written as an IPv4 address. */
+function groupBytes(text: string): number[] {
+  if (text === '') return [];
+  return text.split(':').flatMap((group) => {
+    if (group.includes('.')) return v4Bytes(group);
+    const value = parseInt(group, 16);
+    return [value >> 8, value & 0xff];
+  });
+}
