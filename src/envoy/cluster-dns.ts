@@ -2,13 +2,16 @@ import type { Endpoint } from '../model/endpoint.ts';
 import { selects } from '../model/labels.ts';
 import type { Labels } from '../model/labels.ts';
 import type { ClusterSettings } from '../model/mesh-config.ts';
+import { resolvePolicy } from '../model/policy-resolution.ts';
 import { isDns, type MeshService } from '../model/service.ts';
+import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import type { Traits } from '../model/traits.ts';
+import type { Vantage } from '../model/vantage.ts';
 import { isDraining, workloadOf } from './assignment-endpoint.ts';
 import { duration } from './duration.ts';
 import type { Cluster, ClusterLoadAssignment, LbEndpoint } from './gen/types.gen.ts';
 import { groupByLocality, partsOf, placeGroups } from './locality-groups.ts';
-import type { LocalityPlan } from './locality.ts';
+import { type LocalityPlan, localityPlan, type VantageNeeds } from './locality.ts';
 import type { Protos } from './proto.ts';
 import { connectAddress, struct, wrapped } from './values.ts';
 
@@ -41,6 +44,23 @@ export function dnsFields(
   };
 }
 
+/** What the clusters of a DNS service have to know of the proxy: nothing, or its locality. */
+export function dnsVantageNeeds(
+  service: MeshService,
+  rule: DestinationRuleModel | undefined,
+  settings: Pick<ClusterSettings, 'localityLb' | 'defaultTrafficPolicy'>,
+): VantageNeeds {
+  const subsets = ['', ...(rule?.subsets ?? []).map((subset) => subset.name)];
+  const locality = service.ports.some((port) =>
+    subsets.some((subset) => {
+      const policy = resolvePolicy(rule, port.number, subset, settings);
+      const plan = withoutLabels(localityPlan(policy, service, settings));
+      return plan !== undefined && (plan.failover || plan.setting.distribute.length > 0);
+    }),
+  );
+  return { locality, nodeName: false, cluster: false, labels: [] };
+}
+
 export function lookupFamily({ ipFamily }: Pick<Traits, 'ipFamily'>): 'V4_ONLY' | 'V6_ONLY' {
   return ipFamily === 'v6' ? 'V6_ONLY' : 'V4_ONLY';
 }
@@ -54,8 +74,7 @@ export interface DnsEndpointsInput {
   readonly subsetLabels: Labels;
   readonly plan: LocalityPlan | undefined;
   readonly mtls: boolean;
-  /** `region/zone/subzone` of the proxy. */
-  readonly proxyLocality: string;
+  readonly vantage: Vantage | undefined;
 }
 
 /** The endpoints that stand in the cluster itself; undefined when there are none, as Envoy then refuses the cluster. */
@@ -71,8 +90,7 @@ export function dnsAssignment(input: DnsEndpointsInput): ClusterLoadAssignment |
       message: lbEndpoint(endpoint, mtls),
     }));
   if (endpoints.length === 0) return undefined;
-  const vantage = { locality: input.proxyLocality, network: '', cluster: '', nodeName: '', labels: {} };
-  const groups = placeGroups(groupByLocality(endpoints), withoutLabels(plan), vantage);
+  const groups = placeGroups(groupByLocality(endpoints), withoutLabels(plan), input.vantage);
   return {
     clusterName,
     endpoints: groups.map((group) => {

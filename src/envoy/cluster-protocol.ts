@@ -12,6 +12,7 @@ import type {
   UpstreamsHttpProtocolOptions,
 } from './gen/types.gen.ts';
 import type { Protos } from './proto.ts';
+import { types } from './proto-types.ts';
 import { wrapped } from './values.ts';
 
 /**
@@ -54,12 +55,12 @@ export interface ProtocolInput {
   readonly preserveHeaderCase: boolean;
 }
 
-const optionsName = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
-
 /** The cluster's HTTP options by their extension's name; undefined where there is nothing to say. */
 export function protocolOptions(protos: Protos, input: ProtocolInput): { readonly [name: string]: Any } | undefined {
   const options = httpOptions(protos, input);
-  return options === undefined ? undefined : { [optionsName]: protos.any(optionsName, options) };
+  return options === undefined
+    ? undefined
+    : { [types.httpProtocolOptions]: protos.any(types.httpProtocolOptions, options) };
 }
 
 function httpOptions(protos: Protos, input: ProtocolInput): UpstreamsHttpProtocolOptions | undefined {

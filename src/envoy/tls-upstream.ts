@@ -12,6 +12,7 @@ import type {
   UpstreamHttpProtocolOptions,
 } from './gen/types.gen.ts';
 import type { Protos } from './proto.ts';
+import { types } from './proto-types.ts';
 import {
   certificateFiles,
   clientTlsParameters,
@@ -106,16 +107,15 @@ export function peerNames(
 export function plainSocket(protos: Protos): TransportSocket {
   return {
     name: 'envoy.transport_sockets.raw_buffer',
-    typedConfig: protos.any('envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer', {}),
+    typedConfig: protos.any(types.rawBuffer, {}),
   };
 }
 
 /** Prepends the PROXY header to whatever the sockets speak. */
 export function withProxyProtocol(protos: Protos, tls: UpstreamTls, version: 'V1' | 'V2'): UpstreamTls {
-  const type = 'envoy.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport';
   const wrap = (transportSocket: TransportSocket): TransportSocket => ({
     name: 'envoy.transport_sockets.upstream_proxy_protocol',
-    typedConfig: protos.any(type, { config: { version }, transportSocket }),
+    typedConfig: protos.any(types.upstreamProxyProtocol, { config: { version }, transportSocket }),
   });
   if (tls.transportSocketMatches === undefined)
     return { ...tls, transportSocket: wrap(tls.transportSocket ?? plainSocket(protos)) };
@@ -225,8 +225,7 @@ function exactNames(names: readonly string[]): CertificateValidationContext {
 }
 
 function tlsSocket(protos: Protos, sni: string, commonTlsContext: CommonTlsContext): TransportSocket {
-  const type = 'envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext';
-  return { name: 'envoy.transport_sockets.tls', typedConfig: protos.any(type, { commonTlsContext, sni }) };
+  return { name: 'envoy.transport_sockets.tls', typedConfig: protos.any(types.upstreamTls, { commonTlsContext, sni }) };
 }
 
 /** The certificate files that a proxy names in its metadata count instead of those of a rule, and of the mesh. */

@@ -1,6 +1,7 @@
 import type { EncodedResource } from '../ads/resource.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { buildAssignment, mtlsUsable, narrowVantage, vantageNeeds } from '../envoy/assignment.ts';
+import { dnsVantageNeeds } from '../envoy/cluster-dns.ts';
 import { buildClusters } from '../envoy/clusters.ts';
 import { types } from '../envoy/proto-types.ts';
 import { type Protos, typeUrl } from '../envoy/proto.ts';
@@ -173,7 +174,7 @@ function clusterSet(view: ServiceView, read: Reader, parts: ClusterParts, vantag
   const settings = settingOf(read, parts.settings.clusters);
   const summary = read.get(parts.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
   // The endpoints of a DNS service stand in the cluster itself.
-  const needs = isDns(service) ? vantageNeeds(resolvePolicy(rule, 0, ''), service, settings) : noNeeds;
+  const needs = isDns(service) ? dnsVantageNeeds(service, rule, settings) : noNeeds;
   return {
     resources: placesOf(read, vantages, needs).flatMap(({ qualifier, vantage }) =>
       buildClusters({
@@ -218,7 +219,7 @@ function assignmentSet(
       .filter((port) => port.protocol !== 'UDP')
       .flatMap((port) =>
         subsets.flatMap((subset) => {
-          const policy = resolvePolicy(rule, port.number, subset);
+          const policy = resolvePolicy(rule, port.number, subset, settings);
           const clusterName = outboundCluster(port.number, subset, service.host);
           const input = {
             ...shared,

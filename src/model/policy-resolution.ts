@@ -12,8 +12,9 @@ export function resolvePolicy(
   rule: DestinationRuleModel | undefined,
   port: number,
   subset: string,
-  defaults?: TrafficPolicy,
+  settings: { readonly defaultTrafficPolicy?: TrafficPolicy },
 ): TrafficPolicy {
+  const defaults = settings.defaultTrafficPolicy;
   if (rule === undefined) return defaults ?? {};
   const host = { ...defaults, ...withPort(rule.policy, rule.portPolicies[port]) };
   const named = subsetOf(rule, subset);

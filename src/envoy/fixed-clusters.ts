@@ -4,14 +4,21 @@ import { poolFields } from './cluster-pool.ts';
 import { duration } from './duration.ts';
 import type { BindConfig, Cluster } from './gen/types.gen.ts';
 import type { Protos } from './proto.ts';
+import { types } from './proto-types.ts';
 import { socketAddress } from './values.ts';
 
 export const blackHoleCluster = 'BlackHoleCluster';
 export const passthroughCluster = 'PassthroughCluster';
 export const inboundPassthroughCluster = 'InboundPassthroughCluster';
 
+export interface FixedClustersInput {
+  readonly protos: Protos;
+  readonly traits: Traits;
+  readonly settings: ClusterSettings;
+}
+
 /** The clusters that every proxy of a kind has, whatever the mesh holds. */
-export function fixedClusters(protos: Protos, traits: Traits, settings: ClusterSettings): readonly Cluster[] {
+export function fixedClusters({ protos, traits, settings }: FixedClustersInput): readonly Cluster[] {
   const blackHole = {
     name: blackHoleCluster,
     altStatName: `${blackHoleCluster};`,
@@ -42,14 +49,13 @@ const passthroughIdleMs = 300_000;
 
 /** Both passthrough clusters count under one name in Istio's statistics. */
 function originalDestination(protos: Protos, settings: ClusterSettings): Cluster {
-  const options = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
   return {
     altStatName: `${passthroughCluster};`,
     type: 'ORIGINAL_DST',
     lbPolicy: 'CLUSTER_PROVIDED',
     ...poolFields(settings.defaultTrafficPolicy?.connectionPool, undefined, settings),
     typedExtensionProtocolOptions: {
-      [options]: protos.any(options, {
+      [types.httpProtocolOptions]: protos.any(types.httpProtocolOptions, {
         commonHttpProtocolOptions: { idleTimeout: duration(passthroughIdleMs) },
         useDownstreamProtocolConfig: { httpProtocolOptions: {}, http2ProtocolOptions: {} },
       }),

@@ -6,6 +6,7 @@ import { isDns, isTls, type MeshService, outboundCluster, protocolClass, type Se
 import { sniCluster } from '../model/service.ts';
 import type { DestinationRuleModel, Subset, TrafficPolicy } from '../model/traffic-policy.ts';
 import type { Traits } from '../model/traits.ts';
+import type { Vantage } from '../model/vantage.ts';
 import { balancerFields, commonLbFields, outlierFields } from './cluster-balancer.ts';
 import { dnsAssignment, dnsFields, lookupFamily } from './cluster-dns.ts';
 import { poolFields } from './cluster-pool.ts';
@@ -28,8 +29,8 @@ export interface ClustersInput {
   readonly summary: EndpointSummary;
   /** Numbers of the service ports; absent: all. */
   readonly ports?: readonly number[] | undefined;
-  /** `region/zone/subzone`; needed for DNS services where the policy looks at locality. */
-  readonly proxyLocality?: string | undefined;
+  /** Needed for DNS services where the policy looks at locality: their endpoints stand in the cluster. */
+  readonly vantage?: Vantage | undefined;
   /** Clusters that AUTO_PASSTHROUGH forwards to: named by the server name of mutual TLS, which passes through them. */
   readonly sniDnat?: boolean;
 }
@@ -73,7 +74,7 @@ function buildCluster(input: ClustersInput, port: ServicePort, subset: Subset | 
   const { service, rule, settings } = input;
   const subsetName = subset?.name ?? '';
   const name = (input.sniDnat === true ? sniCluster : outboundCluster)(port.number, subsetName, service.host);
-  const policy = resolvePolicy(rule, port.number, subsetName, settings.defaultTrafficPolicy);
+  const policy = resolvePolicy(rule, port.number, subsetName, settings);
   const parts: Parts = { ...input, name, port, subset, policy, passthrough: isPassthrough(input, port, policy) };
   const cluster = service.resolution === 'DynamicDNS' ? dynamicCluster(parts) : resolvedCluster(parts);
   if (cluster === undefined) return undefined;
@@ -172,7 +173,7 @@ function sendsPlainText({ service, rule, subset, summary }: Parts): boolean {
 
 /** PASSTHROUGH of the host is that of its subsets too. */
 function isPassthrough({ rule, settings }: ClustersInput, port: ServicePort, policy: TrafficPolicy): boolean {
-  const host = resolvePolicy(rule, port.number, '', settings.defaultTrafficPolicy);
+  const host = resolvePolicy(rule, port.number, '', settings);
   return [host, policy].some(
     (level) => level.loadBalancer?.simple === 'PASSTHROUGH' && !level.loadBalancer.consistentHash,
   );
@@ -190,7 +191,7 @@ function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig
       subsetLabels: parts.subset?.labels ?? {},
       plan: localityPlan(parts.policy, service, settings),
       mtls: traits.agent && mtlsUsable(parts.rule, port.number, parts.subset?.name ?? ''),
-      proxyLocality: parts.proxyLocality ?? '',
+      vantage: parts.vantage,
     });
     if (loadAssignment === undefined) return undefined;
     if (!passthrough) return { ...dnsFields(protos, service, settings, traits), loadAssignment };

@@ -3,7 +3,7 @@ import type { IngressEndpoint, InboundTarget } from '../model/inbound.ts';
 import type { ClusterSettings } from '../model/mesh-config.ts';
 import { inboundCluster, protocolClass } from '../model/service.ts';
 import { loopbackAddress, type Traits } from '../model/traits.ts';
-import { bindInbound } from './cluster-fixed.ts';
+import { bindInbound } from './fixed-clusters.ts';
 import { poolFields } from './cluster-pool.ts';
 import { portProtocol, protocolOptions } from './cluster-protocol.ts';
 import type { Address, Cluster } from './gen/types.gen.ts';
