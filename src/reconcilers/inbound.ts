@@ -1,0 +1,108 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { InboundService, InboundTarget, SidecarIngress } from '../model/inbound.ts';
+import type { MeshService, ServicePort } from '../model/service.ts';
+import type { IngressListener, SidecarModel } from '../model/sidecar.ts';
+import type { ConnectionPool, DestinationRuleModel } from '../model/traffic-policy.ts';
+import type { Traits } from '../model/traits.ts';
+
+export interface InboundInput {
+  /** Services that select the workload, oldest first. */
+  readonly services: readonly MeshService[];
+  /** Named ports of the workload; undefined when nothing is known of it. */
+  readonly ports?: Readonly<Record<string, number>> | undefined;
+  readonly sidecar?: SidecarModel | undefined;
+  /** Namespace of the proxy, which is another one than that of a Sidecar of the root namespace. */
+  readonly namespace?: string;
+  readonly interception: Traits['interception'];
+  readonly ruleOf: (service: MeshService) => DestinationRuleModel | undefined;
+}
+
+/** What a workload serves through its proxy, by port. */
+export function inboundTargets(input: InboundInput): readonly InboundTarget[] {
+  const { sidecar } = input;
+  const targets =
+    sidecar !== undefined && sidecar.ingress.length > 0
+      ? sidecar.ingress.map((listener) => ingressTarget(listener, sidecar, input.namespace ?? sidecar.namespace))
+      : serviceTargets(input);
+  return targets.sort((a, b) => a.port - b.port);
+}
+
+function ingressTarget(listener: IngressListener, sidecar: SidecarModel, namespace: string): InboundTarget {
+  const { port, protocol, name, bind, bindToPort, endpoint } = listener;
+  const connectionPool = listener.connectionPool ?? sidecar.inboundConnectionPool;
+  const ingress: SidecarIngress = { bind, bindToPort, endpoint };
+  return {
+    port,
+    protocol,
+    // There is no service: the Sidecar stands in for its name.
+    services: [
+      {
+        host: `${sidecar.name}.${namespace}`,
+        name: sidecar.name,
+        namespace,
+        registry: 'External',
+        port,
+        portName: name,
+      },
+    ],
+    ...(connectionPool === undefined ? {} : { connectionPool }),
+    ingress,
+    origins: [sidecar.ref],
+  };
+}
+
+function serviceTargets(input: InboundInput): InboundTarget[] {
+  // Where nothing is redirected a listener would take the port from the workload itself.
+  if (input.interception === 'NONE') return [];
+  const byPort = new Map<number, { first: MeshService; port: ServicePort; services: InboundService[] }>();
+  for (const service of input.services) {
+    const seen = new Set<string>();
+    for (const port of service.ports) {
+      const number = targetPort(port, input.ports);
+      const duplicate = `${number} ${port.protocol}`;
+      if (number === undefined || port.protocol === 'UDP' || seen.has(duplicate)) continue;
+      seen.add(duplicate);
+      const { host, name, namespace, registry } = service;
+      const entry = { host, name, namespace, registry, port: port.number, portName: port.name };
+      const found = byPort.get(number);
+      if (found === undefined) byPort.set(number, { first: service, port, services: [entry] });
+      else found.services.push(entry);
+    }
+  }
+  return [...byPort].map(([port, found]) => serviceTarget(port, found, input));
+}
+
+function serviceTarget(
+  port: number,
+  found: { readonly first: MeshService; readonly port: ServicePort; readonly services: readonly InboundService[] },
+  { sidecar, ruleOf }: InboundInput,
+): InboundTarget {
+  const { first, services } = found;
+  const rule = ruleOf(first);
+  const own = sidecar?.inboundConnectionPool;
+  const connectionPool = own ?? poolOf(rule, found.port.number);
+  const origins: ObjectRef[] = [...first.origins];
+  if (own !== undefined && sidecar !== undefined) origins.push(sidecar.ref);
+  else if (connectionPool !== undefined && rule !== undefined) origins.push(...rule.origins);
+  return {
+    port,
+    protocol: found.port.protocol,
+    services,
+    ...(connectionPool === undefined ? {} : { connectionPool }),
+    origins,
+  };
+}
+
+/** The settings of a port replace those of the rule. */
+function poolOf(rule: DestinationRuleModel | undefined, port: number): ConnectionPool | undefined {
+  const ported = rule?.portPolicies[port];
+  return ported === undefined ? rule?.policy.connectionPool : ported.connectionPool;
+}
+
+/** Undefined when the workload has no port of that name; 0 when it is not known at all. */
+function targetPort(port: ServicePort, named: Readonly<Record<string, number>> | undefined): number | undefined {
+  const target = port.targetPort ?? port.number;
+  if (typeof target === 'number') return target;
+  if (named === undefined) return 0;
+  return Object.hasOwn(named, target) ? named[target] : undefined;
+}
