@@ -1,6 +1,5 @@
 import type { Collection, Draft, Graph } from './cache/graph.ts';
-import type { Publication } from './ads/publication.ts';
-import { createFilters } from './envoy/filters.ts';
+import type { Publication, World } from './ads/publication.ts';
 import type { Protos } from './envoy/proto.ts';
 import { declareClusters } from './mesh/clusters.ts';
 import { declareEndpoints } from './mesh/endpoints.ts';
@@ -25,12 +24,13 @@ export interface Mesh {
   /** What is wrong with each object, by object. */
   readonly problems: Problems;
   readonly proxies: Collection<ProxyView>;
+  /** What a connected proxy can reach; empty for one that is not known or not accepted. */
+  worldOf(stream: string): World;
   /** What a commit changed for the ADS store. */
   publicationOf(draft: Draft): Publication;
 }
 
 export function buildMesh(graph: Graph, protos: Protos): Mesh {
-  const filters = createFilters(protos);
 
   // What users write, and what it means.
   const inputs = declareInputs(graph);
@@ -57,7 +57,6 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     routeHosts,
     proxies,
     protos,
-    filters,
   };
   const views = declareViews(graph, { ...base, selectors, audiences });
 
@@ -88,6 +87,10 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     inputs,
     problems,
     proxies: proxies.views as Collection<ProxyView>,
+    worldOf(stream) {
+      const view = proxies.views.get(stream);
+      return view === undefined || 'error' in view ? { roots: [], qualifiers: [] } : worldOf(view);
+    },
     publicationOf(draft) {
       return {
         members: members.flatMap((collection) =>
@@ -120,7 +123,7 @@ function viewKeys(scope: {
   return [...new Set(scope.outlets.flatMap((outlet) => outlet.views.map((view) => view.key)))];
 }
 
-function worldOf(proxy: AcceptedProxy): { roots: readonly string[]; qualifiers: readonly string[] } {
+function worldOf(proxy: AcceptedProxy): World {
   const roots = [proxy.scope.key];
   if (proxy.inbound !== undefined) roots.push(inboundList(proxy.inbound.key));
   if (proxy.router !== undefined) roots.push(gatewayList(proxy.router.key));

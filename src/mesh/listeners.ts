@@ -1,12 +1,11 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
-import { fixedClusters } from '../envoy/clusters.ts';
+import { fixedClusters } from '../envoy/fixed-clusters.ts';
 import { buildInboundClusters } from '../envoy/inbound-clusters.ts';
 import { buildInbound } from '../envoy/inbound-listeners.ts';
 import { claimsOf } from '../envoy/outbound-claims.ts';
-import { type OutboundContext, buildOutboundListener } from '../envoy/outbound-listener.ts';
+import { type OutboundListenerInput, buildOutboundListener } from '../envoy/outbound-listener.ts';
 import { httpProxyListener, virtualOutbound } from '../envoy/virtual-outbound.ts';
 import { types } from '../envoy/proto-types.ts';
-import type { Filters } from '../envoy/filters.ts';
 import { type Protos, typeUrl } from '../envoy/proto.ts';
 import { leaf, resource } from '../envoy/resource.ts';
 import type { Listener } from '../envoy/gen/types.gen.ts';
@@ -23,7 +22,6 @@ import { type ScopeViews, type ServiceView, type View, builderClient } from './v
 export interface ListenerParts extends RouteParts {
   readonly endpoints: ServiceEndpoints;
   readonly proxies: Proxies;
-  readonly filters: Filters;
 }
 
 /** What services ask of one address and port, HTTP summed up. */
@@ -91,8 +89,8 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
     'outboundListeners',
     scopeClaims,
     (_, { scope, list, claims }, read, emit: Emit<Member>) => {
-      const built = buildOutboundListener(claims, outboundContext(scope, read, parts));
-      if (built !== undefined) emitListener(emit, parts.protos, list, built.listener, built.clusters, built.origins);
+      const built = buildOutboundListener({ claims, ...outboundInput(scope, read, parts) });
+      if (built.listener !== undefined) emitListener(emit, parts.protos, list, built.listener, built.clusters, built.origins);
     },
     sameMember,
   );
@@ -112,7 +110,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
           ),
         );
       if (scope.traits.proxyType === 'router') return;
-      const options = outboundContext(scope, read, parts);
+      const options = outboundInput(scope, read, parts);
       for (const built of [virtualOutbound(options), httpProxyListener(options)])
         if (built !== undefined) emitListener(emit, parts.protos, key, built.listener, built.clusters, []);
     },
@@ -140,7 +138,7 @@ function emitListener(
   );
 }
 
-function outboundContext(scope: ScopeViews['scope'], read: Reader, parts: ListenerParts): OutboundContext {
+function outboundInput(scope: ScopeViews['scope'], read: Reader, parts: ListenerParts): OutboundListenerInput {
   const settings = settingOf(read, parts.settings.listeners);
   const view = { client: scope.namespace, traits: scope.traits, matched: scope.matched };
   const sidecar = scope.sidecar === '' ? undefined : read.get(parts.sidecars.models, scope.sidecar);
@@ -148,11 +146,11 @@ function outboundContext(scope: ScopeViews['scope'], read: Reader, parts: Listen
   const proxy = policy?.egressProxy;
   const target = proxy && lookupFor(view, read, parts)(proxy, proxy.port ?? 0);
   return {
-    traits: scope.traits,
-    settings,
-    filters: parts.filters,
+    client: builderClient(view, optionsOf(read, parts.inputs).domainSuffix),
     outboundPolicy: policy?.mode ?? settings.outboundTrafficPolicy,
-    ...(target?.kind === 'cluster' && { egressProxy: target.cluster }),
+    egressProxy: target?.kind === 'cluster' ? target.cluster : undefined,
+    settings,
+    protos: parts.protos,
   };
 }
 

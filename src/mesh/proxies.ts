@@ -117,7 +117,7 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
             own: read.group(parts.sidecars.byNamespace, namespace).map((member) => member.value),
             root: read.group(parts.sidecars.byNamespace, rootNamespace).map((member) => member.value),
           },
-          (selector) => selects(selector, labels),
+          labels,
         )
       : undefined;
   const scope = {

@@ -1,0 +1,67 @@
+import { bytesOf } from './ads/bytes-of.ts';
+import type { World } from './ads/publication.ts';
+import type { EncodedResource } from './ads/resource.ts';
+import type { Store } from './ads/store.ts';
+import type { Cluster, HttpConnectionManager, Listener } from './envoy/gen/types.gen.ts';
+import { types } from './envoy/proto-types.ts';
+import { type Json, type Protos, typeOfUrl, typeUrl } from './envoy/proto.ts';
+
+/** What a proxy would hold once it has asked for everything: all clusters and listeners, and what these name. */
+export interface Snapshot {
+  readonly cds: readonly EncodedResource[];
+  readonly eds: readonly EncodedResource[];
+  readonly lds: readonly EncodedResource[];
+  readonly rds: readonly EncodedResource[];
+  /** Names that clusters and listeners refer to and that do not exist. */
+  readonly missing: readonly string[];
+}
+
+export function snapshotOf(store: Store, world: World, protos: Protos): Snapshot {
+  const view = store.enter(world);
+  try {
+    const all = (type: string): EncodedResource[] =>
+      view.all(typeUrl(type)).flatMap((batch) => batch.items.map((served) => served.resource));
+    const missing: string[] = [];
+    const named = (type: string, names: Iterable<string>): EncodedResource[] =>
+      [...new Set(names)].sort().flatMap((name) => {
+        const found = view.resolve(typeUrl(type), name)?.resource;
+        if (found === undefined) missing.push(name);
+        return found === undefined ? [] : [found];
+      });
+    const cds = byName(all(types.cluster));
+    const lds = byName(all(types.listener));
+    const eds = named(types.endpoint, cds.flatMap((resource) => assignmentOf(protos, resource)));
+    const rds = named(types.route, lds.flatMap((resource) => tablesOf(protos, resource)));
+    return { cds, eds, lds, rds, missing };
+  } finally {
+    store.leave(view);
+  }
+}
+
+/** The message as protobuf JSON, with its type. */
+export function jsonOf(protos: Protos, resource: EncodedResource): Json {
+  const json = protos.toJson(typeOfUrl(resource.typeUrl), bytesOf(resource.body));
+  return { '@type': resource.typeUrl, ...(json as object) } as Json;
+}
+
+function byName(resources: readonly EncodedResource[]): EncodedResource[] {
+  return [...resources].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function assignmentOf(protos: Protos, { body }: EncodedResource): string[] {
+  const cluster: Cluster = protos.decode(types.cluster, bytesOf(body));
+  if (cluster.type !== 'EDS') return [];
+  return [cluster.edsClusterConfig?.serviceName || (cluster.name ?? '')];
+}
+
+function tablesOf(protos: Protos, { body }: EncodedResource): string[] {
+  const listener: Listener = protos.decode(types.listener, bytesOf(body));
+  const chains = [...(listener.filterChains ?? []), ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : [])];
+  return chains.flatMap((chain) =>
+    (chain.filters ?? []).flatMap(({ typedConfig }) => {
+      if (typedConfig === undefined || typedConfig.typeUrl !== typeUrl(types.httpConnectionManager)) return [];
+      const manager: HttpConnectionManager = protos.decode(types.httpConnectionManager, typedConfig.value ?? new Uint8Array());
+      return manager.rds?.routeConfigName === undefined ? [] : [manager.rds.routeConfigName];
+    }),
+  );
+}

@@ -1,0 +1,101 @@
+import { parseAllDocuments } from 'yaml';
+import { ContentHasher } from '../../src/ads/content-hash.ts';
+import { Store } from '../../src/ads/store.ts';
+import type { ConnectedProxy } from '../../src/ads/types.ts';
+import { kindOf } from '../../src/api/kinds.ts';
+import { type KubernetesObject, objectKey } from '../../src/api/object.ts';
+import { Graph, type Write } from '../../src/cache/graph.ts';
+import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
+import { type Protos, createProtos } from '../../src/envoy/proto.ts';
+import { type Mesh, buildMesh } from '../../src/mesh.ts';
+import { ONE, defaultMeshOptions } from '../../src/mesh/inputs.ts';
+import { type Snapshot, jsonOf, snapshotOf } from '../../src/snapshot.ts';
+
+let shared: Protos | undefined;
+
+/** Made once for a test file: it takes a while. */
+export function testProtos(): Protos {
+  return (shared ??= createProtos());
+}
+
+/** The whole of Fairlead between objects and resources, without a network. */
+export class TestMesh {
+  readonly graph = new Graph();
+  readonly mesh: Mesh;
+  readonly store = new Store(new ContentHasher([1, 2]));
+  /** Compares every commit with a build from scratch. */
+  readonly oracle: boolean;
+
+  constructor(options: { readonly oracle?: boolean } = {}) {
+    this.oracle = options.oracle ?? true;
+    this.mesh = buildMesh(this.graph, testProtos());
+    this.graph.observe((draft) => this.store.apply(this.mesh.publicationOf(draft)));
+    this.commit([this.mesh.inputs.options.write(ONE, defaultMeshOptions)]);
+  }
+
+  commit(writes: readonly Write[]): void {
+    this.graph.commit(writes);
+    for (const failure of this.graph.failures.values()) throw failure.error;
+    if (this.oracle) assertFromScratch(this.graph, (graph) => void buildMesh(graph, testProtos()));
+  }
+
+  apply(objects: readonly KubernetesObject[]): void {
+    this.commit(objects.map((object) => this.write(object, object)));
+  }
+
+  delete(objects: readonly KubernetesObject[]): void {
+    this.commit(objects.map((object) => this.write(object, undefined)));
+  }
+
+  connect(proxy: ConnectedProxy): void {
+    this.commit([this.mesh.inputs.proxies.write(proxy.stream, proxy)]);
+  }
+
+  disconnect(stream: string): void {
+    this.commit([this.mesh.inputs.proxies.write(stream, undefined)]);
+  }
+
+  snapshot(stream: string): Snapshot {
+    return snapshotOf(this.store, this.mesh.worldOf(stream), testProtos());
+  }
+
+  /** What the proxy holds, as protobuf JSON. */
+  json(stream: string): Record<'cds' | 'eds' | 'lds' | 'rds', unknown[]> {
+    const { cds, eds, lds, rds } = this.snapshot(stream);
+    const print = (resources: Snapshot['cds']) => resources.map((resource) => jsonOf(testProtos(), resource));
+    return { cds: print(cds), eds: print(eds), lds: print(lds), rds: print(rds) };
+  }
+
+  private write(object: KubernetesObject, value: KubernetesObject | undefined): Write {
+    const kind = kindOf(object.apiVersion, object.kind)!;
+    const { namespace = '', name } = object.metadata;
+    return this.mesh.inputs.objects[kind.kind].write(objectKey(defaultMeshOptions.source, namespace, name), value);
+  }
+}
+
+/** The objects of a YAML text that Fairlead watches. */
+export function readObjects(yaml: string): KubernetesObject[] {
+  return parseAllDocuments(yaml)
+    .map((document) => document.toJS() as KubernetesObject | null)
+    .filter((object): object is KubernetesObject => object !== null && kindOf(object.apiVersion, object.kind) !== undefined);
+}
+
+export interface EnvoyNode {
+  readonly id: string;
+  readonly cluster?: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly locality?: { readonly region?: string; readonly zone?: string; readonly sub_zone?: string };
+}
+
+export function connectedProxy(stream: string, node: EnvoyNode): ConnectedProxy {
+  const { region = '', zone = '', sub_zone: subZone = '' } = node.locality ?? {};
+  return {
+    stream,
+    nodeId: node.id,
+    nodeCluster: node.cluster ?? '',
+    metadata: node.metadata ?? {},
+    locality: { region, zone, subZone },
+    build: '',
+    extensions: [],
+  };
+}

@@ -1,0 +1,36 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type EnvoyNode, TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
+import { differences } from './difference.ts';
+import { type Tree, normalise, recorded } from './normalise.ts';
+
+const root = join(import.meta.dirname, 'cases');
+
+/** Names as `area/case`. */
+export function caseNames(): string[] {
+  return readdirSync(root).flatMap((area) => readdirSync(join(root, area)).map((name) => `${area}/${name}`));
+}
+
+export interface Verdict {
+  readonly primary: readonly string[];
+  readonly telemetry: readonly string[];
+}
+
+/** Runs a case; a line for each difference to what was recorded. */
+export function runCase(name: string): Verdict {
+  const directory = join(root, name);
+  const mesh = new TestMesh({ oracle: false });
+  mesh.apply(readObjects(readFileSync(join(directory, 'input.yaml'), 'utf8')));
+  const primary: string[] = [];
+  const telemetry: string[] = [];
+  for (const file of readdirSync(join(directory, 'proxies')).sort()) {
+    const proxy = file.replace(/\.json$/, '');
+    const read = (folder: string) => JSON.parse(readFileSync(join(directory, folder, file), 'utf8')) as unknown;
+    mesh.connect(connectedProxy(proxy, read('proxies') as EnvoyNode));
+    const want = recorded(read('expected') as { [key: string]: Tree });
+    const got = normalise(mesh.json(proxy) as unknown as { [kind: string]: Tree[] });
+    primary.push(...differences(want.primary, got.primary, proxy));
+    telemetry.push(...differences(want.telemetry, got.telemetry, proxy));
+  }
+  return { primary, telemetry };
+}
