@@ -1,0 +1,64 @@
+import type { Client, DestinationLookup } from '../../model/client.ts';
+import type { MeshService } from '../../model/service.ts';
+import type { DestinationRuleModel, HashKey } from '../../model/traffic-policy.ts';
+import { reconcileVirtualService } from '../../reconcilers/virtual-service.ts';
+import { createProtos, type Json } from '../proto.ts';
+import { types } from '../proto-types.ts';
+import { translateHttpRoutes } from '../route.ts';
+
+const protos = createProtos();
+const rule = { origins: [{ kind: 'DestinationRule', name: 'hashed' }] } as unknown as DestinationRuleModel;
+const service = {} as MeshService;
+
+/** Every host exists but `nowhere`; hosts named after a hash have it. */
+const lookup: DestinationLookup = ({ host, subset, port = 80 }) => {
+  const name = host.split('.')[0] ?? '';
+  const cluster = `outbound|${port}|${subset}|${name}`;
+  if (name === 'nowhere') return { kind: 'missing', what: 'host', cluster };
+  if (subset === 'none') return { kind: 'missing', what: 'subset', cluster };
+  const hash = hashes[name];
+  return { kind: 'cluster', cluster, service, port, ...(hash === undefined ? {} : { rule, hash }) };
+};
+const hashes: Readonly<Record<string, HashKey>> = {
+  header: { kind: 'header', name: 'x-user' },
+  query: { kind: 'queryParameter', name: 'user' },
+  source: { kind: 'sourceIp' },
+  cookie: { kind: 'cookie', name: 'c', path: '/p', ttl: 5000, attributes: [{ name: 'SameSite', value: 'Lax' }] },
+};
+
+const client = { namespace: 'shop', matches: () => false } as unknown as Client;
+
+/** Routes of a VirtualService `v` with these http routes. */
+export function translate(http: readonly object[], { gateway = 'mesh', listenerPort = 80, tls = false } = {}) {
+  const { models, problems } = reconcileVirtualService(
+    {
+      apiVersion: 'networking.istio.io/v1',
+      kind: 'VirtualService',
+      metadata: { name: 'v', namespace: 'shop' },
+      spec: { hosts: ['a'], http },
+    },
+    { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] },
+  );
+  if (problems.length > 0) throw new Error(JSON.stringify(problems));
+  const model = models[0]!;
+  const settings = { rootNamespace: 'istio-system' };
+  return translateHttpRoutes(model.http, { protos, client, gateway, listenerPort, tls, model, lookup, settings });
+}
+
+const config = '/apis/networking.istio.io/v1/namespaces/shop/virtual-service/v';
+
+/** The routes as protobuf JSON, without what every one has. */
+export function routesOf(http: readonly object[], options?: Parameters<typeof translate>[1]): Json[] {
+  const { routes } = translate(http, options);
+  const { virtualHosts } = protos.toJson(
+    types.route,
+    protos.encode(types.route, { virtualHosts: [{ name: 'x', domains: ['*'], routes }] }),
+  ) as { virtualHosts: { routes: Record<string, Json>[] }[] };
+  return virtualHosts[0]!.routes.map(({ metadata, ...route }) => {
+    if (JSON.stringify(metadata) !== JSON.stringify({ filterMetadata: { istio: { config } } }))
+      throw new Error('metadata');
+    return route;
+  });
+}
+
+export const to = (...hosts: string[]) => ({ route: hosts.map((host) => ({ destination: { host } })) });

@@ -1,0 +1,152 @@
+import { expect, test } from 'vitest';
+import type { Client, DestinationLookup } from '../model/client.ts';
+import type { MeshService } from '../model/service.ts';
+import type { DestinationRuleModel } from '../model/traffic-policy.ts';
+import type { VirtualServiceModel } from '../model/virtual-service.ts';
+import { reconcileVirtualService } from '../reconcilers/virtual-service.ts';
+import { createProtos } from './proto.ts';
+import { types } from './proto-types.ts';
+import { emptyRouteConfiguration, routeConfigurationHeader } from './route-configuration.ts';
+import { buildVirtualHost, catchAllVirtualHost, type VirtualHostInput } from './virtual-host.ts';
+
+const protos = createProtos();
+const service = {
+  host: 'a.shop.svc.cluster.local',
+  origins: [{ kind: 'Service', name: 'a' }],
+} as unknown as MeshService;
+const client = { namespace: 'shop', matches: () => false } as unknown as Client;
+const lookup: DestinationLookup = ({ host, subset }, port) => ({
+  kind: 'cluster',
+  cluster: `outbound|${port}|${subset}|${host}`,
+  service,
+  port,
+});
+
+function virtualService(...http: object[]): VirtualServiceModel {
+  return reconcileVirtualService(
+    {
+      apiVersion: 'networking.istio.io/v1',
+      kind: 'VirtualService',
+      metadata: { name: 'v', namespace: 'shop' },
+      spec: { hosts: ['a'], http },
+    },
+    { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] },
+  ).models[0]!;
+}
+
+const build = (input: Partial<VirtualHostInput>) =>
+  buildVirtualHost({
+    protos,
+    client,
+    host: service.host,
+    port: 80,
+    lookup,
+    settings: { rootNamespace: 'istio-system' },
+    domains: ['a.shop', 'a'],
+    ...input,
+  });
+
+const toB = { route: [{ destination: { host: 'b.com' } }] };
+
+test('a service without VirtualService has one route to its own cluster', () => {
+  const { virtualHost, clusters, problems, origins } = build({ service });
+  expect(virtualHost).toMatchObject({
+    name: 'a.shop.svc.cluster.local:80',
+    domains: ['a.shop', 'a'],
+    includeRequestAttemptCount: true,
+    routes: [
+      {
+        name: 'default',
+        match: { prefix: '/' },
+        route: {
+          cluster: 'outbound|80||a.shop.svc.cluster.local',
+          timeout: { seconds: 0 },
+          maxGrpcTimeout: { seconds: 0 },
+        },
+        decorator: { operation: 'a.shop.svc.cluster.local:80/*' },
+      },
+    ],
+  });
+  expect({ clusters, problems, origins }).toEqual({
+    clusters: ['outbound|80||a.shop.svc.cluster.local'],
+    problems: [],
+    origins: service.origins,
+  });
+});
+
+test('the default route has the hash of the port, and keeps retries free', () => {
+  const hash = (name: string) => ({ loadBalancer: { consistentHash: { key: { kind: 'header', name } } } });
+  const rule = { policy: hash('top'), portPolicies: { 80: hash('port') }, subsets: [], origins: [{ name: 'rule' }] };
+  const { virtualHost, origins } = build({ service, rule: rule as unknown as DestinationRuleModel });
+  expect(virtualHost?.routes?.[0]?.route).toMatchObject({
+    hashPolicy: [{ header: { headerName: 'port' } }],
+    retryPolicy: { retryHostPredicate: [{}] },
+  });
+  expect(origins).toMatchObject([{ name: 'a' }, { name: 'rule' }]);
+});
+
+test('a VirtualService has the host, also one that is no service', () => {
+  const model = virtualService(toB);
+  expect(build({ service, virtualService: model })).toMatchObject({
+    virtualHost: { routes: [{ route: { cluster: 'outbound|80||b.com' } }] },
+    clusters: ['outbound|80||b.com'],
+    origins: [{ kind: 'Service' }, { kind: 'VirtualService' }],
+  });
+  expect(build({ host: '::1', virtualService: model, domains: ['[::1]'] }).virtualHost).toMatchObject({
+    name: '[::1]:80',
+  });
+});
+
+test('without a route that holds the service is served as usual, and a host without service not at all', () => {
+  const model = virtualService({ match: [{ port: 81 }], ...toB });
+  expect(build({ service, virtualService: model }).virtualHost?.routes).toMatchObject([{ name: 'default' }]);
+  expect(build({ virtualService: model }).virtualHost).toBeUndefined();
+});
+
+test('without domains there is nothing to serve', () => {
+  expect(build({ service, domains: [] }).virtualHost).toBeUndefined();
+});
+
+test('a table of a sniffed port is for its service alone', () => {
+  expect(build({ service, domains: [], sniffed: true }).virtualHost).toMatchObject({ domains: ['*'] });
+});
+
+test('a listener for all ports decides about matches, the port of the service about the default', () => {
+  const model = virtualService(
+    { match: [{ port: 80 }], ...toB },
+    { match: [{ uri: { prefix: '/' } }], redirect: { uri: '/' } },
+  );
+  expect(build({ service, listenerPort: 0, virtualService: model }).virtualHost?.routes).toMatchObject([
+    { redirect: {}, decorator: { operation: 'v:0/*' } },
+  ]);
+  expect(build({ service, listenerPort: 0, port: 8000 }).clusters).toEqual(['outbound|8000||a.shop.svc.cluster.local']);
+});
+
+test('unknown hosts pass, or are refused', () => {
+  expect(catchAllVirtualHost('ALLOW_ANY')).toMatchObject({
+    name: 'allow_any',
+    domains: ['*'],
+    routes: [{ name: 'allow_any', route: { cluster: 'PassthroughCluster', timeout: { seconds: 0 } } }],
+  });
+  expect(catchAllVirtualHost('ALLOW_ANY', 'outbound|80||egress').routes?.[0]?.route?.cluster).toBe(
+    'outbound|80||egress',
+  );
+  expect(catchAllVirtualHost('REGISTRY_ONLY')).toMatchObject({
+    name: 'block_all',
+    routes: [{ name: 'block_all', directResponse: { status: 502 } }],
+  });
+});
+
+test('a table is its header followed by its virtual hosts', () => {
+  const { virtualHost } = build({ service });
+  const header = protos.encode(types.route, routeConfigurationHeader('80'));
+  const hosts = protos.encode(types.route, { virtualHosts: [virtualHost!, catchAllVirtualHost('ALLOW_ANY')] });
+  expect(protos.toJson(types.route, new Uint8Array([...header, ...hosts]))).toMatchObject({
+    name: '80',
+    validateClusters: false,
+    ignorePortInHostMatching: true,
+    maxDirectResponseBodySizeBytes: 1048576,
+    virtualHosts: [{ name: 'a.shop.svc.cluster.local:80' }, { name: 'allow_any' }],
+  });
+  expect(emptyRouteConfiguration('x')).toEqual({ name: 'x', validateClusters: { value: false } });
+});
