@@ -90,7 +90,8 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
     scopeClaims,
     (_, { scope, list, claims }, read, emit: Emit<Member>) => {
       const built = buildOutboundListener({ claims, ...outboundInput(scope, read, parts) });
-      if (built.listener !== undefined) emitListener(emit, parts.protos, list, built.listener, built.clusters, built.origins);
+      if (built.listener !== undefined)
+        emitListener(emit, parts.protos, list, built.listener, built.clusters, built.origins);
     },
     sameMember,
   );

@@ -10,14 +10,16 @@ import type { Problem } from '../api/problem.ts';
 import { compareAge } from '../model/age.ts';
 import type { DestinationLookup } from '../model/client.ts';
 import { resolveDestination } from '../model/destination-target.ts';
-import { isWildcard } from '../model/host.ts';
-import { type MeshService, isVisibleTo, protocolClass } from '../model/service.ts';
+import { isWildcard, wildcardsOf } from '../model/host.ts';
+import { spreadHash } from '../model/hash.ts';
+import { type MeshService, isHeadless, isVisibleTo, protocolClass } from '../model/service.ts';
 import type { EgressListener } from '../model/sidecar.ts';
+import { meshGateway } from '../model/virtual-service.ts';
 import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import { type Rules, ruleFor } from './policies.ts';
-import { type Services, type Settings, settingOf, shardOf } from './registry.ts';
+import { type Services, type Settings, SHARDS, settingOf, shardOf } from './registry.ts';
 import {
   type ScopeViews,
   type ServiceView,
@@ -29,20 +31,21 @@ import {
   serviceFor,
 } from './views.ts';
 import type { Sidecars } from './sidecars.ts';
-import type { VirtualServices } from './virtual-services.ts';
+import { type VirtualServices, wildcardKey } from './virtual-services.ts';
 
-/** A host of a VirtualService of the mesh that is no service. */
+/**
+ * A host of a VirtualService of the mesh. On ports where no service has that name it is a virtual host of its own: on port
+ * 80 always, on others beside the services of its VirtualService.
+ */
 export interface RouteHost {
   /** Of the VirtualService. */
   readonly namespace: string;
   readonly host: string;
-  /** Key of the VirtualService. */
-  readonly route: string;
   readonly exportTo: readonly string[];
   readonly createdAt: string;
   readonly name: string;
-  /** 80, and the ports of the services that the VirtualService names beside it. */
-  readonly ports: readonly number[];
+  /** All hosts of the VirtualService. */
+  readonly hosts: readonly string[];
 }
 
 /** A virtual host in a table of a list, with its place in it. */
@@ -51,6 +54,8 @@ interface VirtualHostEntry {
   readonly view: string;
   /** Name of the route table. */
   readonly table: string;
+  /** Services make a table; hosts of VirtualServices alone do not. */
+  readonly declares: boolean;
   readonly part: LeafPart;
   readonly problems: readonly Problem[];
 }
@@ -72,34 +77,18 @@ export interface RouteHosts {
   readonly byShard: Index<RouteHost>;
   /** Services and route hosts by host name: who may own a domain. */
   readonly owners: Index<{ readonly host: string; readonly exportTo: readonly string[] }>;
+  /** By wildcard host. */
+  readonly portsUnder: Index<SuffixPorts>;
 }
 
 /** Declared before views, because shards hold these hosts too. */
 export function declareRouteHosts(graph: Graph, services: Services, virtualServices: VirtualServices): RouteHosts {
-  const hosts = graph.derive('routeHosts', virtualServices.routes, (key, model, read, emit: Emit<RouteHost>) => {
-    if (!model.gateways.includes('mesh') || model.http.length === 0) return;
-    const ports = new Set([80]);
-    const unknown: string[] = [];
-    for (const host of new Set(model.hosts)) {
-      const found = read.group(services.byHost, host);
-      if (found.length === 0) unknown.push(host);
-      for (const { value } of found)
-        for (const port of value.ports) if (isRouted(port.protocol)) ports.add(port.number);
-    }
+  const hosts = graph.derive('routeHosts', virtualServices.routes, (key, model, _, emit: Emit<RouteHost>) => {
+    if (!model.gateways.includes(meshGateway) || model.http.length === 0) return;
     const { namespace, exportTo, createdAt, name } = model;
-    for (const host of unknown)
-      if (host !== '*')
-        emit(`${key}|${host}`, {
-          namespace,
-          host,
-          route: key,
-          exportTo,
-          createdAt,
-          name,
-          ports: [...ports].sort((a, b) => a - b),
-        });
+    for (const host of new Set(model.hosts))
+      if (host !== '*') emit(`${key}|${host}`, { namespace, host, exportTo, createdAt, name, hosts: model.hosts });
   });
-  const owners: readonly Collection<{ host: string; exportTo: readonly string[] }>[] = [services.services, hosts];
   return {
     hosts,
     byShard: graph.index(
@@ -108,8 +97,44 @@ export function declareRouteHosts(graph: Graph, services: Services, virtualServi
       (_, value) => [shardOf(value)],
       (a, b) => compareAge(a.value, b.value),
     ),
-    owners: graph.index('owners of domains', owners, (_, value) => [value.host]),
+    owners: graph.index<{ readonly host: string; readonly exportTo: readonly string[]; readonly resolution?: string }>(
+      'owners of domains',
+      [services.services, hosts],
+      (_, value) => (value.resolution === 'Alias' ? [] : [value.host]),
+    ),
+    portsUnder: declareSuffixes(graph, services),
   };
+}
+
+interface SuffixPorts {
+  /** `*.default.svc.cluster.local` */
+  readonly suffix: string;
+  readonly ports: readonly number[];
+}
+
+/** By wildcard: ports that services under it serve with HTTP, in pieces of a namespace. */
+function declareSuffixes(graph: Graph, services: Services): Index<SuffixPorts> {
+  const pieces = graph.derive(
+    'ports by suffix',
+    graph.index('services by suffix', services.services, (_, { host }) => [
+      `${wildcardKey(`*${host.slice(host.indexOf('.'))}`)}|${spreadHash(host) % SHARDS}`,
+    ]),
+    (key, members, _, emit: Emit<SuffixPorts>) => {
+      const ports = new Set(
+        members.flatMap(({ value }) => value.ports.filter((p) => isRouted(p.protocol)).map((p) => p.number)),
+      );
+      emit(key, { suffix: key.slice(0, key.lastIndexOf('|')), ports: [...ports].sort((a, b) => a - b) });
+    },
+  );
+  return graph.index('ports under wildcards', pieces, (_, { suffix }) => wildcardsOf(suffix));
+}
+
+/** Virtual hosts of a table, of one shard or one view. */
+interface TablePiece {
+  readonly view: string;
+  readonly table: string;
+  readonly declares: boolean;
+  readonly part: Part;
 }
 
 export interface Routes {
@@ -161,35 +186,32 @@ export function declareRoutes(graph: Graph, parts: RouteParts): Routes {
     sameEntry,
   );
 
-  const byTable = graph.index('virtual hosts by table', [ofServices, ofHosts], (_, entry) => [
-    `${entry.list}|${entry.table}`,
-  ]);
-  const routeShards = graph.derive(
-    'routeShards',
-    byTable,
-    (key, members, _, emit: Emit<{ view: string; table: string; part: Part }>) => {
-      const entries = (members as readonly { value: VirtualHostEntry }[]).map((member) => member.value);
-      const { view, table } = entries[0]!;
-      emit(key, { view, table, part: node(entries.map((entry) => entry.part)) });
-    },
-    samePart,
+  const byTable = graph.index(
+    'virtual hosts by table',
+    [ofServices, ofHosts],
+    (_, entry) => [`${entry.list}|${entry.table}`],
   );
-  const routeNamespaces = graph.derive(
+  const assemble = <Piece extends TablePiece>(name: string, source: Index<Piece>) =>
+    graph.derive(
+      name,
+      source,
+      (key, members, _, emit: Emit<TablePiece>) => {
+        const pieces = members.map((member) => member.value);
+        const { view, table } = pieces[0]!;
+        const declares = pieces.some((piece) => piece.declares);
+        emit(key, { view, table, declares, part: node(pieces.map((piece) => piece.part)) });
+      },
+      samePiece,
+    );
+  const routeShards = assemble('routeShards', byTable);
+  const routeNamespaces = assemble(
     'routeNamespaces',
     graph.index('route shards by view', routeShards, (_, { view, table }) => [`${view}|${table}`]),
-    (key, members, _, emit: Emit<{ view: string; table: string; part: Part }>) => {
-      const entries = (members as readonly { value: { view: string; table: string; part: Part } }[]).map(
-        (m) => m.value,
-      );
-      emit(key, { view: entries[0]!.view, table: entries[0]!.table, part: node(entries.map((entry) => entry.part)) });
-    },
-    samePart,
   );
   const tablesOfView = graph.derive(
     'tablesOfView',
-    graph.index('tables by view', routeNamespaces, (_, { view }) => [view]),
-    (view, members, _, emit: Emit<readonly string[]>) =>
-      emit(view, (members as readonly { value: { table: string } }[]).map((member) => member.value.table).sort()),
+    graph.index('tables by view', routeNamespaces, (_, { view, declares }) => (declares ? [view] : [])),
+    (view, members, _, emit: Emit<readonly string[]>) => emit(view, members.map((member) => member.value.table).sort()),
   );
   const routeTables = declareTables(graph, parts, routeNamespaces, tablesOfView);
   return { members: [routeTables], problems: [ofServices, ofHosts], tablesOfView };
@@ -199,15 +221,15 @@ function sameEntry(a: VirtualHostEntry, b: VirtualHostEntry): boolean {
   return a.part.hash === b.part.hash && a.problems.length === 0 && b.problems.length === 0;
 }
 
-function samePart(a: { part: Part }, b: { part: Part }): boolean {
-  return a.part.hash === b.part.hash && a.part.length === b.part.length;
+function samePiece(a: TablePiece, b: TablePiece): boolean {
+  return a.part.hash === b.part.hash && a.part.length === b.part.length && a.declares === b.declares;
 }
 
 /** Which table each scope has under which name, and from which views. */
 function declareTables(
   graph: Graph,
   parts: RouteParts,
-  routeNamespaces: Collection<{ part: Part }>,
+  routeNamespaces: Collection<TablePiece>,
   tablesOfView: Collection<readonly string[]>,
 ): Members {
   interface Table {
@@ -232,12 +254,11 @@ function declareTables(
       ))
         if (!taken.has(name)) {
           taken.add(name);
-          const holding = views.filter((view) => read.get(tablesOfView, view.key)?.includes(source));
           emit(`${key}|${name}`, {
             list: key,
             name,
             source,
-            views: holding.map((v) => v.key),
+            views: views.map((view) => view.key),
             catchAll: isWholePort(source),
             scope,
           });
@@ -358,7 +379,7 @@ function* serviceVirtualHosts(
         domains,
         sniffed: table.includes(':'),
       });
-      const entry = entryOf(built, view.list, view.view, table, parts);
+      const entry = entryOf(built, view.list, view.view, table, true, parts);
       if (entry !== undefined) yield [`${service.host}:${port.number}`, entry];
     }
   }
@@ -369,11 +390,12 @@ function entryOf(
   list: string,
   view: View,
   table: string,
+  declares: boolean,
   parts: RouteParts,
 ): VirtualHostEntry | undefined {
   if (built.virtualHost === undefined) return undefined;
   const part = virtualHostPart(parts.protos, built.virtualHost, built.clusters, built.origins);
-  return { list, view: view.key, table, part, problems: built.problems };
+  return { list, view: view.key, table, declares, part, problems: built.problems };
 }
 
 /** The table of the port; a sniffed service with an address has one of its own; proxies for any port have one for all. */
@@ -386,7 +408,10 @@ function tablesOf(
   parts: RouteParts,
 ): string[] {
   const tables = [String(port)];
-  if (sniffed && service.addresses.some((address) => address !== '0.0.0.0') && view.traits.interception !== 'NONE')
+  if (
+    sniffed &&
+    (isHeadless(service) || service.addresses.some((address) => address !== '0.0.0.0'))
+  )
     tables.push(`${service.host}:${port}`);
   return [...tables, ...proxyTables(view, read, parts)];
 }
@@ -429,10 +454,12 @@ function* hostVirtualHosts(
   parts: RouteParts,
 ): Generator<[name: string, entry: VirtualHostEntry]> {
   const client = builderClient(view, optionsOf(read, parts.inputs).domainSuffix);
+  const served = routedPorts(host.host, view, read, parts);
+  const ports = new Set([80, ...host.hosts.flatMap((sibling) => routedPorts(sibling, view, read, parts))]);
   const candidates = candidatesFor(read, parts.virtualServices, view.client, host.host);
   const lookup = lookupFor(view, read, parts);
   const settings = settingOf(read, parts.settings.routes);
-  for (const port of host.ports) {
+  for (const port of [...ports].filter((candidate) => !served.includes(candidate))) {
     const virtualService = virtualServiceFor(candidates, { client, listenerPort: port });
     if (virtualService === undefined) continue;
     for (const table of [String(port), ...proxyTables(view, read, parts)]) {
@@ -445,8 +472,16 @@ function* hostVirtualHosts(
         settings,
         domains: domainsOf(place),
       });
-      const entry = entryOf(built, list, view, table, parts);
+      const entry = entryOf(built, list, view, table, false, parts);
       if (entry !== undefined) yield [`${host.host}:${port}`, entry];
     }
   }
+}
+
+/** Ports on which a service of that name, or services under that wildcard, are served with HTTP. */
+function routedPorts(host: string, view: View, read: Reader, parts: RouteParts): readonly number[] {
+  if (isWildcard(host))
+    return read.group(parts.routeHosts.portsUnder, wildcardKey(host)).flatMap((member) => member.value.ports);
+  const service = serviceFor(read, parts.services, view, host);
+  return (service?.ports ?? []).filter((port) => isRouted(port.protocol)).map((port) => port.number);
 }

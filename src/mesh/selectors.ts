@@ -87,7 +87,7 @@ export function declareAudiences(
       const clients = new Set(sourceNamespaces(model));
       if (!model.exportTo.includes('*')) for (const client of model.exportTo) clients.add(client);
       if (clients.size === 0) return;
-      for (const target of [...targetsOf(read, model.hosts), model.namespace])
+      for (const target of new Set([...targetsOf(read, model.hosts), model.namespace]))
         for (const client of clients) emit(`${key}|${target}|${client}`, { client, target });
     },
   );
