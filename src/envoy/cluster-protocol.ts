@@ -51,6 +51,8 @@ export interface ProtocolInput {
   readonly outlierDetection?: OutlierDetection | undefined;
   /** Server name and accepted names are those of the request. */
   readonly upstreamHttp?: UpstreamHttpProtocolOptions | undefined;
+  /** The cluster is for any host: Envoy refuses options that do not bind the certificate to the host of the request. */
+  readonly anyHost?: boolean;
   /** HTTP/1.1 headers keep the case that the client wrote. */
   readonly preserveHeaderCase: boolean;
 }
@@ -71,7 +73,7 @@ function httpOptions(protos: Protos, input: ProtocolInput): UpstreamsHttpProtoco
   const http1 = preserveHeaderCase ? keepCase(protos) : {};
   return {
     commonHttpProtocolOptions: common,
-    upstreamHttpProtocolOptions: upstreamHttp,
+    upstreamHttpProtocolOptions: input.anyHost === true ? { autoSni: true, autoSanValidation: true } : upstreamHttp,
     outlierDetection: codes && { errorMatcher: matchStatuses(codes) },
     ...(protocol === 'downstream'
       ? { useDownstreamProtocolConfig: { httpProtocolOptions: http1, http2ProtocolOptions: {} } }

@@ -139,6 +139,7 @@ function commonFields(parts: Parts, originalDestination: boolean): Cluster {
       pool,
       outlierDetection,
       upstreamHttp,
+      anyHost: service.resolution === 'DynamicDNS',
       preserveHeaderCase,
     }),
     ...sockets,

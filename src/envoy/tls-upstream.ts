@@ -198,17 +198,23 @@ function agentFileContext(tls: ClientTls, names: readonly string[], mutual: bool
   };
 }
 
+/**
+ * Where Debian, Alpine and the images of Envoy keep the roots of the operating system. Envoy itself does not look for
+ * them: its `system_root_certs` is accepted and then verifies nothing. Without the file Envoy refuses the cluster.
+ */
+const systemRoots = '/etc/ssl/certs/ca-certificates.crt';
+
 /** Files that Envoy reads itself, where it has no agent. */
 function fileContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
   const file = (filename: string): DataSource => ({ filename });
-  const roots = tls.caCertificates === '' ? { systemRootCerts: {} } : { trustedCa: file(tls.caCertificates) };
+  const trustedCa = file(tls.caCertificates === '' ? systemRoots : tls.caCertificates);
   return {
     ...(hasCertificate(tls, mutual)
       ? {
           tlsCertificates: [{ certificateChain: file(tls.clientCertificate), privateKey: file(tls.privateKey) }],
         }
       : {}),
-    validationContext: tls.insecureSkipVerify ? {} : { ...roots, ...exactNames(names) },
+    validationContext: tls.insecureSkipVerify ? {} : { trustedCa, ...exactNames(names) },
   };
 }
 
