@@ -32,9 +32,9 @@ export function createRules(): CheckRules {
     const found: string[] = [];
     if (present && options.disallowed.has(keyOf(field))) found.push('is disallowed by default');
     if (isMessage(field)) {
-      if (!present && (rules.message?.required || rules.duration?.required || rules.any?.required)) {
-        found.push('is required');
-      }
+      const required = rules.message?.required || rules.duration?.required || rules.any?.required;
+      // Of a oneof, only the member that is chosen has to hold to its rules.
+      if (!present && required && field.partOf == null) found.push('is required');
       if (present) found.push(...checkMessageValue(field, rules, message[field.name]));
     } else if (present || !hasPresence(field)) {
       const value = message[field.name];

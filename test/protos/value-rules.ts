@@ -98,7 +98,8 @@ function checkString(rules: StringRules, value: string): string[] {
 function wellKnownRegex(name: string, strict: boolean): RegExp {
   switch (name) {
     case 'HTTP_HEADER_NAME':
-      return strict ? /^:?[0-9a-zA-Z!#$%&'*+\-.^_|~`]+$/ : /^[^\0\n\r]+$/;
+      // Names that must not be empty say so by minLen.
+      return strict ? /^:?[0-9a-zA-Z!#$%&'*+\-.^_|~`]+$/ : /^[^\0\n\r]*$/;
     case 'HTTP_HEADER_VALUE':
       return strict ? /^[^\0-\x08\x0a-\x1f\x7f]*$/ : /^[^\0\n\r]*$/;
     default:

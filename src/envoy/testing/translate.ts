@@ -1,12 +1,13 @@
 import type { Client, DestinationLookup } from '../../model/client.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { DestinationRuleModel, HashKey } from '../../model/traffic-policy.ts';
+import type { VirtualServiceModel } from '../../model/virtual-service.ts';
 import { reconcileVirtualService } from '../../reconcilers/virtual-service.ts';
 import { createProtos, type Json } from '../proto.ts';
 import { types } from '../proto-types.ts';
-import { translateHttpRoutes } from '../route.ts';
+import { translateHttpRoutes, type TranslatedRoutes } from '../route.ts';
 
-const protos = createProtos();
+export const protos = createProtos();
 const rule = { origins: [{ kind: 'DestinationRule', name: 'hashed' }] } as unknown as DestinationRuleModel;
 const service = {} as MeshService;
 
@@ -29,7 +30,7 @@ const hashes: Readonly<Record<string, HashKey>> = {
 const client = { namespace: 'shop', matches: () => false } as unknown as Client;
 
 /** Routes of a VirtualService `v` with these http routes. */
-export function translate(http: readonly object[], { gateway = 'mesh', listenerPort = 80, tls = false } = {}) {
+export function translate(http: readonly object[], options?: Parameters<typeof translateModel>[1]): TranslatedRoutes {
   const { models, problems } = reconcileVirtualService(
     {
       apiVersion: 'networking.istio.io/v1',
@@ -41,6 +42,13 @@ export function translate(http: readonly object[], { gateway = 'mesh', listenerP
   );
   if (problems.length > 0) throw new Error(JSON.stringify(problems));
   const model = models[0]!;
+  return translateModel(model, options);
+}
+
+export function translateModel(
+  model: VirtualServiceModel,
+  { gateway = 'mesh', listenerPort = 80, tls = false } = {},
+): TranslatedRoutes {
   const settings = { rootNamespace: 'istio-system' };
   return translateHttpRoutes(model.http, { protos, client, gateway, listenerPort, tls, model, lookup, settings });
 }
