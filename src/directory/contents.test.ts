@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest';
+import { type FileContent, mergeContents, nextContent } from './contents.ts';
+import { Lines } from './lines.ts';
+import { printReport } from './report.ts';
+import { validate, virtualService } from './testing/yaml.ts';
+
+const lines = new Lines();
+const read = (text: string, previous?: FileContent, file = 'a.yaml'): FileContent =>
+  nextContent(previous, file, text, { validate, lines });
+const destinations = (content: FileContent): Record<string, string> =>
+  Object.fromEntries(
+    content.objects.map(({ name, object }) => [
+      name,
+      /"destination":\{"host":"([^"]*)"/.exec(JSON.stringify(object))?.[1] ?? '',
+    ]),
+  );
+const reports = (...contents: FileContent[]): string[] => mergeContents(contents, lines).reports.map(printReport);
+
+const two = `${virtualService('a', 'a1')}---\n${virtualService('b', 'b1')}`;
+
+describe('what is wrong takes nothing valid away', () => {
+  test('an object that fails its schema stays as it was, and its neighbours change', () => {
+    const content = read(
+      `${virtualService('a', 'a2').replace('- a\n', '- 7\n')}---\n${virtualService('b', 'b2')}`,
+      read(two),
+    );
+    expect(destinations(content)).toEqual({ a: 'a1', b: 'b2' });
+    expect(reports(content)).toEqual(['a.yaml:7: VirtualService/shop/a: spec.hosts: must be a list of strings']);
+  });
+
+  test('a broken document keeps what the file had and does not mention', () => {
+    const content = read(`kind: [\n---\n${virtualService('b', 'b2')}`, read(two));
+    expect(destinations(content)).toEqual({ b: 'b2', a: 'a1' });
+    expect(reports(content)).toEqual([
+      expect.stringMatching(/^a.yaml:2: is no valid YAML: /),
+      'a.yaml: VirtualService/shop/a: is not in the file any more, but stays in force while the file has errors',
+    ]);
+  });
+
+  test('a file that is cut off anywhere loses nothing, unless the rest is valid', () => {
+    const valid = Array.from(two, (_, length) => read(two.slice(0, length), read(two))).filter((content) => {
+      const { reports } = content;
+      if (reports.length > 0) expect(Object.keys(destinations(content)).sort()).toEqual(['a', 'b']);
+      return reports.length === 0;
+    });
+    // Within `http` of either object and between the two.
+    expect(valid.length).toBeLessThan(two.length / 3);
+  });
+
+  test('an empty file keeps its objects and says so; a file of comments deletes them', () => {
+    const empty = read('\n', read(two));
+    expect(destinations(empty)).toEqual({ a: 'a1', b: 'b1' });
+    expect(reports(empty)).toEqual([
+      'a.yaml: is empty; its objects stay in force until it has other content or is deleted',
+    ]);
+    expect(destinations(read('# nothing\n', empty))).toEqual({});
+    expect(destinations(read('---\n---\n', read(two)))).toEqual({});
+  });
+
+  test('what was broken for some time and is mended is as if it had never been', () => {
+    const mended = read(virtualService('b', 'b3'), read('{', read(two)));
+    expect(destinations(mended)).toEqual({ b: 'b3' });
+    expect(mended.reports).toEqual([]);
+  });
+
+  test('an object that is broken from the start is not there, and the others are', () => {
+    const content = read(
+      `${virtualService('a', 'a1').replace('name: a', 'name: A_1')}---\n${virtualService('b', 'b1')}`,
+    );
+    expect(destinations(content)).toEqual({ b: 'b1' });
+    expect(reports(content)).toEqual([
+      'a.yaml:4: metadata.name: "A_1" is no name of a VirtualService; use lower-case letters, digits, dots and dashes',
+    ]);
+  });
+});
+
+describe('what stands in several places', () => {
+  test('is taken from the first file, and the other is told where that is', () => {
+    const first = read(two, undefined, 'a.yaml');
+    const second = read(`# b\n${virtualService('b', 'other')}`, undefined, 'b.yaml');
+    expect(reports(first, second)).toEqual([
+      'b.yaml:2: VirtualService/shop/b: is defined in a.yaml:14 already, and that one is used; remove one of them',
+    ]);
+    expect(mergeContents([first, second], lines).objects.get('VirtualService/shop/b')?.document.file).toBe('a.yaml');
+  });
+});
+
+describe('what files look like', () => {
+  test('a BOM, carriage returns, empty documents and comments change nothing', () => {
+    const plain = read(two);
+    const odd = read(
+      `\ufeff# c\n%YAML 1.2\n---\n${two.replace('---', '---\n---\n# x\n--- # y')}...\n`.replaceAll('\n', '\r\n'),
+    );
+    expect(odd.reports).toEqual([]);
+    expect(odd.objects.map(({ object }) => object)).toEqual(plain.objects.map(({ object }) => object));
+  });
+
+  test('lists are the objects in them, also nested and without kinds of their own', () => {
+    const item = { metadata: { name: 'a' }, spec: { ports: [{ port: 80 }] } };
+    const services = { apiVersion: 'v1', kind: 'ServiceList', items: [item] };
+    const slice = {
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { name: 'a-1', creationTimestamp: null, managedFields: [{}], uid: 'x', generation: 7 },
+      addressType: 'IPv4',
+      endpoints: null,
+    };
+    const content = read(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [services, slice] }));
+    expect(content.reports).toEqual([]);
+    expect(content.objects.map(({ object }) => object)).toEqual([
+      {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name: 'a', namespace: 'default' },
+        spec: { ports: [{ port: 80 }] },
+      },
+      {
+        apiVersion: 'discovery.k8s.io/v1',
+        kind: 'EndpointSlice',
+        metadata: { name: 'a-1', namespace: 'default' },
+        addressType: 'IPv4',
+      },
+    ]);
+  });
+
+  test('an error in a list names the item and its line', () => {
+    const text = `apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Service
+  metadata: {name: a, labels: {version: 1}}
+  spec:
+    ports:
+    - port: 80
+    - {name: web, port: 80000}
+- apiVersion: v1
+  kind: Service
+  metadata: {}
+- 7
+`;
+    expect(reports(read(text))).toEqual([
+      'a.yaml:13: items[1].metadata.name: is missing',
+      'a.yaml:14: items[2]: is no Kubernetes object; it needs apiVersion, kind and metadata',
+      'a.yaml:6: Service/default/a: metadata.labels.version: must be a string; put it in quotes',
+      'a.yaml:10: Service/default/a: spec.ports[1].port: must be a whole number from 1 to 65535',
+    ]);
+  });
+
+  test('the versions of one kind are one kind', () => {
+    const content = read(virtualService('a', 'x').replace('io/v1', 'io/v1alpha3'));
+    expect(content.objects[0]?.object?.apiVersion).toBe('networking.istio.io/v1');
+  });
+
+  test('other kinds are ignored; those of the networking group are named', () => {
+    const content = read(
+      ['apps/v1 Deployment', 'networking.istio.io/v1 ProxyConfig', 'networking.istio.io/v2 Gateway', 'v1 Secret']
+        .map((id) => id.split(' '))
+        .map(([apiVersion, kind]) => `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`)
+        .join('---\n'),
+    );
+    expect(content.ignored).toBe(4);
+    expect(content.reports.map((report) => `${report.severity} ${printReport(report)}`)).toEqual([
+      'info a.yaml:6: kind: ProxyConfig is a kind that Fairlead does not support; the object is ignored',
+      'info a.yaml:9: apiVersion: networking.istio.io/v2 is no version of Gateway; the object is ignored, write networking.istio.io/v1',
+    ]);
+  });
+
+  test('what is no object is ignored with a warning, or an error where it tries to be one', () => {
+    const content = read('replicas: 2\n---\nkind: Service\n---\nhello\n');
+    expect(content.reports.map((report) => `${report.severity} ${printReport(report)}`)).toEqual([
+      'warning a.yaml:1: is no Kubernetes object (it has neither apiVersion nor kind) and is ignored',
+      'error a.yaml:3: apiVersion: is missing',
+      'error a.yaml:5: is no Kubernetes object; it needs apiVersion, kind and metadata',
+    ]);
+  });
+
+  test('an object of a megabyte is an object', () => {
+    const routes = Array.from(
+      { length: 10_000 },
+      (_, i) => `  - route: [{destination: {host: h${i}, subset: "${'x'.repeat(80)}"}}]`,
+    );
+    const content = read(`${virtualService('a', 'a1')}${routes.join('\n')}\n`);
+    expect(content.reports).toEqual([]);
+    expect((content.objects[0]?.object as unknown as { spec: { http: unknown[] } }).spec.http).toHaveLength(10_001);
+  });
+});

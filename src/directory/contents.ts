@@ -1,0 +1,155 @@
+import { type FieldPath, printPath } from './field-path.ts';
+import type { Lines } from './lines.ts';
+import { type DocumentObject, parseObjects, type ParsedDocument, type Validate } from './objects.ts';
+import type { FileReport } from './report.ts';
+import { splitDocuments } from './split.ts';
+
+/** An object together with the document and file that it stands in. */
+export interface PlacedObject extends DocumentObject {
+  readonly document: PlacedDocument;
+}
+
+export interface PlacedDocument extends ParsedDocument {
+  readonly file: string;
+  /** Line of the file on which the document begins, counted from 1. */
+  readonly line: number;
+}
+
+/** What reading a file takes. */
+export interface Reading {
+  readonly validate: Validate;
+  readonly lines: Lines;
+}
+
+/** What one file contributes. */
+export interface FileContent {
+  readonly file: string;
+  readonly documents: readonly PlacedDocument[];
+  /** Usable objects, in the order in which they stand in the file; what is kept from before may stand elsewhere. */
+  readonly objects: readonly PlacedObject[];
+  readonly reports: readonly FileReport[];
+  readonly ignored: number;
+}
+
+/**
+ * What a file contributes now that it reads so. What is wrong never takes something valid away:
+ *
+ * - An object that fails its schema stays as the file last had it.
+ * - A file with errors deletes nothing: an object that it does not mention may be what the broken part is about, or a
+ *   part that is not written yet. The same holds for an empty file, which is how a file begins that is being written.
+ * - A file without errors holds what it holds: other objects that it had are deleted.
+ */
+export function nextContent(
+  previous: FileContent | undefined,
+  file: string,
+  text: string,
+  { validate, lines }: Reading,
+): FileContent {
+  const before = new Map(previous?.objects.map((object) => [object.key, object]));
+  if (text.trim() === '' && before.size > 0) {
+    const message = 'is empty; its objects stay in force until it has other content or is deleted';
+    return { ...previous!, file, documents: [], reports: [{ severity: 'warning', file, field: '', message }] };
+  }
+  const known = new Map(previous?.documents.map((document) => [document.text, document]));
+  const documents = splitDocuments(text).map((part): PlacedDocument => {
+    const parsed = known.get(part.text) ?? parseObjects(part.text, validate);
+    return { ...parsed, file, line: part.line };
+  });
+  const objects: PlacedObject[] = [];
+  const mentioned = new Set<string>();
+  for (const document of documents)
+    for (const object of document.objects) {
+      const { key } = object;
+      const kept = object.object === undefined ? before.get(key) : { ...object, document };
+      if (kept !== undefined && !(object.object === undefined && mentioned.has(key))) objects.push(kept);
+      mentioned.add(key);
+    }
+  const reports = documents.flatMap((document) => reportsOf(document, lines));
+  if (reports.some(({ severity }) => severity === 'error'))
+    for (const [key, object] of before) {
+      if (mentioned.has(key)) continue;
+      objects.push(object);
+      reports.push(stays(file, object));
+    }
+  return {
+    file,
+    documents,
+    objects,
+    reports,
+    ignored: documents.reduce((sum, { ignored }) => sum + ignored, 0),
+  };
+}
+
+function stays(file: string, { kind, namespace, name }: PlacedObject): FileReport {
+  return {
+    severity: 'warning',
+    file,
+    object: { kind: kind.kind, namespace, name },
+    field: '',
+    message: 'is not in the file any more, but stays in force while the file has errors',
+  };
+}
+
+/** The file cannot be read now: everything stays. */
+export function unreadableContent(previous: FileContent | undefined, file: string, message: string): FileContent {
+  const report: FileReport = { severity: 'error', file, field: '', message };
+  return { file, documents: [], objects: previous?.objects ?? [], reports: [report], ignored: 0 };
+}
+
+function reportsOf(document: PlacedDocument, lines: Lines): FileReport[] {
+  const { file } = document;
+  const ofDocument = document.findings.map((finding): FileReport => {
+    const line = finding.line === undefined ? lineIn(document, finding.path, lines) : document.line - 1 + finding.line;
+    return { severity: finding.severity, file, line, field: printPath(finding.path), message: finding.message };
+  });
+  const ofObjects = document.objects.flatMap(({ kind, namespace, name, path, errors }) =>
+    errors.map((error): FileReport => ({
+      severity: error.severity,
+      file,
+      line: lineIn(document, [...path, ...error.path], lines),
+      object: { kind: kind.kind, namespace, name },
+      field: printPath(error.path),
+      message: error.message,
+    })),
+  );
+  return [...ofDocument, ...ofObjects];
+}
+
+export interface Merged {
+  readonly objects: ReadonlyMap<string, PlacedObject>;
+  readonly reports: readonly FileReport[];
+}
+
+/** All files together. Of an object that stands in several places the first wins and the others are reported. */
+export function mergeContents(contents: Iterable<FileContent>, lines: Lines): Merged {
+  const objects = new Map<string, PlacedObject>();
+  const reports: FileReport[] = [];
+  for (const content of contents) {
+    reports.push(...content.reports);
+    for (const object of content.objects) {
+      const { key } = object;
+      const first = objects.get(key);
+      if (first === undefined) objects.set(key, object);
+      else reports.push(duplicate(object, first, lines));
+    }
+  }
+  return { objects, reports };
+}
+
+function duplicate(object: PlacedObject, first: PlacedObject, lines: Lines): FileReport {
+  const { kind, namespace, name, document, path } = object;
+  const winner = `${first.document.file}:${lineIn(first.document, first.path, lines)}`;
+  return {
+    severity: 'error',
+    file: document.file,
+    line: lineIn(document, path, lines),
+    object: { kind: kind.kind, namespace, name },
+    field: '',
+    message: `is defined in ${winner} already, and that one is used; remove one of them`,
+  };
+}
+
+/** Line of the file on which the value at a path of the document stands. */
+export function lineIn(document: PlacedDocument, path: FieldPath, lines: Lines): number {
+  return document.line - 1 + lines.of(document.text, path);
+}

@@ -1,0 +1,145 @@
+import type { BigIntStats, Dirent } from 'node:fs';
+import { readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+/** A path that was given cannot be read. The message is one line that names it. */
+export class DirectoryError extends Error {
+  override readonly name = 'DirectoryError';
+  readonly code = 'DIRECTORY';
+}
+
+export interface FoundFile {
+  /** As it is reached from the path that was given. */
+  readonly path: string;
+  /** Changes when the content does. */
+  readonly stamp: string;
+  /** Milliseconds since 1970. */
+  readonly modified: number;
+}
+
+export interface Listing {
+  /** Of every given path in turn, in the order of their names. */
+  readonly files: readonly FoundFile[];
+  /** Where a change of one of the files would be seen. Directory → its identity. */
+  readonly directories: ReadonlyMap<string, string>;
+  /** What of the given paths, or in them, cannot be listed: path → reason. */
+  readonly unreadable: ReadonlyMap<string, string>;
+}
+
+const extension = /\.(ya?ml|json)$/i;
+
+/**
+ * Lists the files at the paths, all the way down. Hidden names are left out: editors keep their copies there, and a
+ * mounted ConfigMap its versions, to which the visible names are links. A path that is a file counts whatever its name.
+ */
+export async function listFiles(paths: readonly string[]): Promise<Listing> {
+  const listing = new Lister();
+  for (const path of paths) await listing.add(path, 'given');
+  return listing;
+}
+
+/** Where nothing was read before, a path that cannot be read is the caller's mistake. */
+export function refuseUnreadable(listing: Listing): void {
+  for (const [path, reason] of listing.unreadable) throw new DirectoryError(`${path}: ${reason}`);
+}
+
+class Lister implements Listing {
+  readonly files: FoundFile[] = [];
+  readonly directories = new Map<string, string>();
+  readonly unreadable = new Map<string, string>();
+  readonly #seen = new Set<string>();
+
+  async add(path: string, how: 'given' | 'listed' | 'linked'): Promise<void> {
+    let stats: BigIntStats;
+    try {
+      stats = await stat(path, { bigint: true });
+    } catch (error) {
+      // A name that is gone again, or a link that leads nowhere, is no file. A path that was given must be there.
+      if (how === 'given' || !isMissing(error)) this.unreadable.set(path, reasonOf(error));
+      return;
+    }
+    if (stats.isDirectory()) return this.#addDirectory(path, stats);
+    if (!stats.isFile() || (how !== 'given' && !extension.test(path)) || this.#seen.has(path)) return;
+    this.#seen.add(path);
+    if (how !== 'listed') await this.#watchTarget(path);
+    this.files.push({
+      path,
+      stamp: `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`,
+      modified: Number(stats.mtimeMs),
+    });
+  }
+
+  async #addDirectory(path: string, stats: BigIntStats): Promise<void> {
+    // Links can lead in circles.
+    const identity = `${stats.dev}:${stats.ino}`;
+    if (this.#seen.has(identity)) return;
+    this.#seen.add(identity);
+    this.directories.set(path, identity);
+    let entries: Dirent[];
+    try {
+      entries = await readdir(path, { withFileTypes: true });
+    } catch (error) {
+      this.unreadable.set(path, reasonOf(error));
+      return;
+    }
+    entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+    for (const entry of entries)
+      if (!entry.name.startsWith('.'))
+        await this.add(join(path, entry.name), entry.isSymbolicLink() ? 'linked' : 'listed');
+  }
+
+  /** A link's target changes where it is, not where the link is. */
+  async #watchTarget(path: string): Promise<void> {
+    const directories = [dirname(path)];
+    try {
+      directories.push(dirname(await realpath(path)));
+    } catch {
+      // Gone again: the next look will tell.
+    }
+    for (const directory of directories)
+      if (!this.directories.has(directory)) this.directories.set(directory, await identityOf(directory));
+  }
+}
+
+async function identityOf(directory: string): Promise<string> {
+  try {
+    const { dev, ino } = await stat(directory, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch {
+    return '';
+  }
+}
+
+/** Larger files are reported, not read. */
+const MAX_SIZE = 32 << 20;
+
+/** The text of a file, or the reason why there is none; undefined for a file that does not exist any more. */
+export async function readText(path: string): Promise<{ text: string } | { reason: string } | undefined> {
+  try {
+    const { size } = await stat(path);
+    if (size > MAX_SIZE) return { reason: `is larger than ${MAX_SIZE >> 20} MiB and is not read; split it` };
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path)) };
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    if (error instanceof TypeError) return { reason: 'is not UTF-8; save it in that encoding' };
+    return { reason: `cannot be read: ${reasonOf(error)}` };
+  }
+}
+
+export function isMissing(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException).code;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+function reasonOf(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code;
+  switch (code) {
+    case 'ENOENT':
+      return 'no such file or directory';
+    case 'EACCES':
+    case 'EPERM':
+      return 'permission denied';
+    default:
+      return code ?? String(error);
+  }
+}

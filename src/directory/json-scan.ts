@@ -1,0 +1,56 @@
+/**
+ * Whether text that `JSON.parse` accepts needs a closer look than it takes: a key that an object has twice, a nesting
+ * beyond `maxDepth`, an escaped surrogate, a number that is infinite.
+ */
+export function isSuspicious(json: string, maxDepth: number): boolean {
+  if (!json.isWellFormed()) return true;
+  const colon = /\s*:/y;
+  const number = /-?\d[\d.eE+-]*/y;
+  const open: (Set<string> | undefined)[] = [];
+  for (let at = 0; at < json.length; at++) {
+    switch (json[at]) {
+      case '{':
+        open.push(new Set());
+        break;
+      case '[':
+        open.push(undefined);
+        break;
+      case '}':
+      case ']':
+        open.pop();
+        break;
+      case '"': {
+        const end = endOfString(json, at);
+        const text = json.slice(at, end);
+        if (text.includes('\\') && /\\u[dD][89a-fA-F]/.test(text)) return true;
+        at = end - 1;
+        colon.lastIndex = end;
+        if (!colon.test(json)) break;
+        const key = String(JSON.parse(text));
+        const keys = open.at(-1);
+        if (keys?.has(key) === true) return true;
+        keys?.add(key);
+        break;
+      }
+      default:
+        number.lastIndex = at;
+        if (!number.test(json)) break;
+        if (!Number.isFinite(Number(json.slice(at, number.lastIndex)))) return true;
+        at = number.lastIndex - 1;
+    }
+    if (open.length > maxDepth) return true;
+  }
+  return false;
+}
+
+/** Position behind the closing quote of the string that begins at `start`. */
+function endOfString(json: string, start: number): number {
+  for (let at = start + 1; ;) {
+    const quote = json.indexOf('"', at);
+    if (quote < 0) return json.length;
+    let slashes = 0;
+    while (json[quote - 1 - slashes] === '\\') slashes++;
+    if (slashes % 2 === 0) return quote + 1;
+    at = quote + 1;
+  }
+}

@@ -1,0 +1,64 @@
+import { type KindName, kinds } from '../api/kinds.ts';
+import type { KubernetesObject, ObjectRef } from '../api/object.ts';
+import {
+  type FileContent,
+  lineIn,
+  mergeContents,
+  nextContent,
+  type PlacedObject,
+  unreadableContent,
+} from './contents.ts';
+import { parsePath } from './field-path.ts';
+import { listFiles, readText, refuseUnreadable } from './files.ts';
+import { Lines } from './lines.ts';
+import { keyOf, type Validate } from './objects.ts';
+import type { FileReport } from './report.ts';
+import { withIdentity } from './revisions.ts';
+
+/** What directories and files hold, read once. */
+export interface LoadedDirectory {
+  /** Of every kind, in the order in which the files have them. */
+  readonly objects: ReadonlyMap<KindName, readonly KubernetesObject[]>;
+  readonly reports: readonly FileReport[];
+  /** Number of objects of kinds that Fairlead does not know. */
+  readonly ignored: number;
+  readonly locate: Locate;
+}
+
+/** Where a field of an object stands, or the nearest thing around it that does. Undefined for an unknown object. */
+export type Locate = (
+  object: Pick<ObjectRef, 'kind' | 'namespace' | 'name'>,
+  field: string,
+) => { readonly file: string; readonly line: number } | undefined;
+
+/** Reads every object once. Throws a DirectoryError for a path that cannot be read. */
+export async function loadDirectory(paths: readonly string[], validate: Validate): Promise<LoadedDirectory> {
+  const lines = new Lines();
+  const listing = await listFiles(paths);
+  refuseUnreadable(listing);
+  const contents: FileContent[] = [];
+  for (const { path } of listing.files) {
+    const read = await readText(path);
+    if (read === undefined) continue;
+    if ('text' in read) contents.push(nextContent(undefined, path, read.text, { validate, lines }));
+    else contents.push(unreadableContent(undefined, path, read.reason));
+  }
+  const { objects, reports } = mergeContents(contents, lines);
+  const byKind = new Map<KindName, KubernetesObject[]>(kinds.map(({ kind }) => [kind, []]));
+  for (const placed of objects.values()) byKind.get(placed.kind.kind)!.push(withIdentity(placed, 0, 1));
+  return {
+    objects: byKind,
+    reports,
+    ignored: contents.reduce((sum, { ignored }) => sum + ignored, 0),
+    locate: locateIn(() => objects, lines),
+  };
+}
+
+export function locateIn(objects: () => ReadonlyMap<string, PlacedObject>, lines: Lines): Locate {
+  return (object, field) => {
+    const placed = objects().get(keyOf(object.kind, object.namespace, object.name));
+    if (placed === undefined) return undefined;
+    const { document, path } = placed;
+    return { file: document.file, line: lineIn(document, [...path, ...parsePath(field)], lines) };
+  };
+}

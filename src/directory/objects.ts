@@ -1,0 +1,149 @@
+import { type CoreKindName, type Kind, kindOf, kinds } from '../api/kinds.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import { checkShape, withoutNulls } from './core-shapes.ts';
+import { readDocument } from './document.ts';
+import { type FieldPath, parsePath } from './field-path.ts';
+import { type FieldError, type Identity, readMetadata, trimMetadata } from './metadata.ts';
+import { isObject, type Json } from './plain-json.ts';
+
+/** Of all ConfigMaps only the mesh config is read. */
+const MESH_CONFIG = 'istio';
+
+/** Checks an object of one of our own kinds against its schema. */
+export type Validate = (
+  object: KubernetesObject,
+) => readonly { readonly field: string; readonly message: string; readonly severity: 'error' | 'warning' }[];
+
+/** What a document says about one object. */
+export interface DocumentObject extends Identity {
+  readonly key: string;
+  readonly kind: Kind;
+  /** Steps from the top of the document to the object: some stand in lists. */
+  readonly path: FieldPath;
+  /** Absent when the object cannot be used; `errors` then has an error. Has neither uid nor generation. */
+  readonly object?: KubernetesObject;
+  readonly errors: readonly Finding[];
+}
+
+export interface Finding extends FieldError {
+  readonly severity: 'error' | 'warning' | 'info';
+  /** Counted from 1 within the document, where it is known better than by the path. */
+  readonly line?: number;
+}
+
+/** One document, parsed. What it means does not depend on the file it stands in, nor on the place. */
+export interface ParsedDocument {
+  readonly text: string;
+  readonly objects: readonly DocumentObject[];
+  /** About the document as a whole. */
+  readonly findings: readonly Finding[];
+  /** Objects of kinds that Fairlead does not know. */
+  readonly ignored: number;
+}
+
+export function parseObjects(text: string, validate: Validate): ParsedDocument {
+  const content = readDocument(text);
+  if ('broken' in content) {
+    const { line, path, message } = content.broken;
+    return { text, objects: [], findings: [{ severity: 'error', path, line, message }], ignored: 0 };
+  }
+  const reading = new Reading(validate);
+  reading.read(content.value, []);
+  return { text, ...reading };
+}
+
+class Reading {
+  readonly objects: DocumentObject[] = [];
+  readonly findings: Finding[] = [];
+  ignored = 0;
+  readonly #validate: Validate;
+
+  constructor(validate: Validate) {
+    this.#validate = validate;
+  }
+
+  read(value: unknown, path: FieldPath, listOf?: { apiVersion: string; kind: string }): void {
+    if (value === null && path.length === 0) return;
+    if (!isObject(value)) return this.#refuse(path, 'is no Kubernetes object; it needs apiVersion, kind and metadata');
+    // Members of a typed list need not repeat what the list says.
+    const { apiVersion = listOf?.apiVersion, kind: kindName = listOf?.kind } = value;
+    if (apiVersion === undefined && kindName === undefined) {
+      const message = 'is no Kubernetes object (it has neither apiVersion nor kind) and is ignored';
+      this.findings.push({ severity: 'warning', path, message });
+      return;
+    }
+    if (typeof apiVersion !== 'string' || typeof kindName !== 'string' || apiVersion === '' || kindName === '') {
+      const field = typeof apiVersion !== 'string' || apiVersion === '' ? 'apiVersion' : 'kind';
+      return this.#refuse([...path, field], value[field] === undefined ? 'is missing' : 'must be a string');
+    }
+    if (kindName.endsWith('List') && (Array.isArray(value['items']) || kindName === 'List'))
+      return this.#readList(value, apiVersion, kindName.slice(0, -4), path);
+    const kind = kindOf(apiVersion, kindName);
+    if (kind === undefined) this.#ignore(apiVersion, kindName, value, path);
+    else this.#readObject(kind, value, path);
+  }
+
+  #readList(value: Json, apiVersion: string, kind: string, path: FieldPath): void {
+    const items = value['items'] ?? [];
+    if (!Array.isArray(items)) return this.#refuse([...path, 'items'], 'must be a list');
+    for (const [index, item] of items.entries())
+      this.read(item, [...path, 'items', index], kind === '' ? undefined : { apiVersion, kind });
+  }
+
+  #readObject(kind: Kind, value: Json, path: FieldPath): void {
+    const { identity, errors } = readMetadata(kind, value['metadata']);
+    const findings: Finding[] = errors.map((error) => ({ ...error, severity: 'error' }));
+    if (identity === undefined) {
+      this.findings.push(...findings.map((finding) => ({ ...finding, path: [...path, ...finding.path] })));
+      return;
+    }
+    if (kind.kind === 'ConfigMap' && identity.name !== MESH_CONFIG) {
+      this.ignored++;
+      return;
+    }
+    const content = (kind.custom ? value : withoutNulls(value)) as Json;
+    const { apiVersion: _, kind: __, metadata, ...rest } = content;
+    const object = {
+      apiVersion: kind.group === '' ? kind.version : `${kind.group}/${kind.version}`,
+      kind: kind.kind,
+      metadata: trimMetadata(identity, metadata as Json),
+      ...rest,
+    } as unknown as KubernetesObject;
+    if (kind.custom)
+      for (const { field, message, severity } of this.#validate(object))
+        findings.push({ path: parsePath(field), message, severity });
+    else
+      for (const error of checkShape(kind.kind as CoreKindName, content))
+        findings.push({ ...error, severity: 'error' });
+    const usable = !findings.some(({ severity }) => severity === 'error');
+    const key = keyOf(kind.kind, identity.namespace, identity.name);
+    this.objects.push({ key, kind, ...identity, path, errors: findings, ...(usable ? { object } : {}) });
+  }
+
+  #ignore(apiVersion: string, kind: string, value: Json, path: FieldPath): void {
+    const group = apiVersion.slice(0, Math.max(apiVersion.indexOf('/'), 0));
+    // In groups that are read, half a name of a kind may be the beginning of one.
+    if (kinds.some((known) => known.group === group) && !hasName(value))
+      return this.#refuse([...path, 'metadata', 'name'], 'is missing');
+    this.ignored++;
+    if (group !== 'networking.istio.io') return;
+    const known = kinds.some((other) => other.group === group && other.kind === kind);
+    const message = known
+      ? `${apiVersion} is no version of ${kind}; the object is ignored, write networking.istio.io/v1`
+      : `${kind} is a kind that Fairlead does not support; the object is ignored`;
+    this.findings.push({ severity: 'info', path: [...path, known ? 'apiVersion' : 'kind'], message });
+  }
+
+  #refuse(path: FieldPath, message: string): void {
+    this.findings.push({ severity: 'error', path, message });
+  }
+}
+
+function hasName({ metadata }: Json): boolean {
+  return isObject(metadata) && typeof metadata['name'] === 'string' && metadata['name'] !== '';
+}
+
+/** Identifies an object within the directory. */
+export function keyOf(kind: string, namespace: string, name: string): string {
+  return `${kind}/${namespace}/${name}`;
+}

@@ -1,0 +1,24 @@
+import { printRef } from '../api/object.ts';
+
+/** What is wrong in a file, for the person who edits it. */
+export interface FileReport {
+  /** `info`: not wrong, but worth knowing when somebody asks what was read. */
+  readonly severity: 'error' | 'warning' | 'info';
+  /** As it is reached from the path that was given. */
+  readonly file: string;
+  /** Counted from 1. */
+  readonly line?: number;
+  /** Absent when the report is about a document that is no object, or about the file. */
+  readonly object?: { readonly kind: string; readonly namespace: string; readonly name: string };
+  /** As kubectl prints it; empty for the object, document or file as a whole. */
+  readonly field: string;
+  readonly message: string;
+}
+
+/** `file:line: kind/namespace/name: field: sentence`, without the parts that are not known. */
+export function printReport({ file, line, object, field, message }: FileReport): string {
+  const place = line === undefined ? file : `${file}:${line}`;
+  return [place, ...(object === undefined ? [] : [printRef(object)]), ...(field === '' ? [] : [field]), message].join(
+    ': ',
+  );
+}

@@ -1,0 +1,70 @@
+import { deepEqual } from '../cache/equal.ts';
+import { type Kind, type KindName, kinds } from '../api/kinds.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import type { ObjectSink } from '../api/source.ts';
+import type { PlacedObject } from './contents.ts';
+
+interface Revision {
+  readonly placed: PlacedObject;
+  readonly object: KubernetesObject;
+  readonly incarnation: number;
+  readonly generation: number;
+}
+
+/**
+ * What an API server would keep of each object: an identity from creation to deletion, and the count of its contents.
+ * Hands the sink what is different.
+ */
+export class Revisions {
+  readonly #sink: ObjectSink;
+  #current = new Map<string, Revision>();
+  #deletions = 0;
+  #complete = false;
+
+  constructor(sink: ObjectSink) {
+    this.#sink = sink;
+  }
+
+  /** All objects that there are now. The sink is called before this returns. */
+  apply(objects: ReadonlyMap<string, PlacedObject>): void {
+    const next = new Map<string, Revision>();
+    const changed: Revision[] = [];
+    for (const [key, placed] of objects) {
+      const old = this.#current.get(key);
+      const revision = nextRevision(old, placed, this.#deletions);
+      next.set(key, revision);
+      if (revision.object !== old?.object) changed.push(revision);
+    }
+    const deleted = [...this.#current.values()].filter(({ placed }) => !next.has(placed.key));
+    this.#current = next;
+    this.#deletions += deleted.length;
+    if (this.#complete) {
+      for (const { placed } of deleted) this.#sink.delete(placed.kind.kind, placed.namespace, placed.name);
+      for (const { placed, object } of changed) this.#sink.upsert(placed.kind.kind, object);
+      return;
+    }
+    this.#complete = true;
+    const byKind = new Map<KindName, KubernetesObject[]>(kinds.map(({ kind }) => [kind, []]));
+    for (const { placed, object } of changed) byKind.get(placed.kind.kind)!.push(object);
+    for (const [kind, all] of byKind) this.#sink.replace(kind, all);
+  }
+}
+
+function nextRevision(old: Revision | undefined, placed: PlacedObject, deletions: number): Revision {
+  if (old === undefined)
+    return { placed, object: withIdentity(placed, deletions, 1), incarnation: deletions, generation: 1 };
+  if (old.placed.object === placed.object || deepEqual(old.placed.object, placed.object)) return { ...old, placed };
+  const generation = old.generation + 1;
+  return { ...old, placed, object: withIdentity(placed, old.incarnation, generation), generation };
+}
+
+/** `incarnation` tells apart objects of one name that were never there together. */
+export function withIdentity(placed: PlacedObject, incarnation: number, generation: number): KubernetesObject {
+  const object = placed.object!;
+  const uid = uidOf(placed.kind, placed.namespace, placed.name, incarnation);
+  return { ...object, metadata: { ...object.metadata, uid, generation } };
+}
+
+function uidOf({ kind }: Kind, namespace: string, name: string, incarnation: number): string {
+  return [kind, namespace, name, ...(incarnation === 0 ? [] : [incarnation])].join(':');
+}

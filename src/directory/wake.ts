@@ -1,0 +1,31 @@
+/** A sleeper that others can wake. A call that comes while nobody sleeps counts for the next sleep. */
+export class Wake {
+  #called = false;
+  #wake: (() => void) | undefined;
+
+  up(): void {
+    this.#called = true;
+    this.#wake?.();
+  }
+
+  clear(): void {
+    this.#called = false;
+  }
+
+  /** Whether it was woken; false after so many milliseconds, or when the signal fires. */
+  async wait(ms: number, signal: AbortSignal): Promise<boolean> {
+    if (this.#called || signal.aborted) return this.#called;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', done);
+        this.#wake = undefined;
+        resolve();
+      };
+      const timer = setTimeout(done, ms);
+      signal.addEventListener('abort', done);
+      this.#wake = done;
+    });
+    return this.#called;
+  }
+}
