@@ -77,8 +77,11 @@ export class Informer {
   private newer = new Map<string, KubernetesObject>();
   /** Where to resume; undefined: list first. */
   private version: string | undefined;
-  /** Where a line was last found to be no event. */
-  private garbledAt: string | undefined;
+  /** Lines that were no event, all after the same revision. */
+  private garbage: { readonly version: string | undefined; readonly lines: Set<string> } = {
+    version: undefined,
+    lines: new Set(),
+  };
   private isInstalled = true;
   private oddSaid = false;
   private heardAt: number;
@@ -233,13 +236,12 @@ export class Informer {
     if (typeof version === 'string' && version !== '') this.version = version;
   }
 
-  /**
-   * Once for each revision the watch is opened again, so that a line broken on its way is sent again; one that stays
-   * broken is skipped.
-   */
+  /** The watch is opened again, so that a line broken on its way is sent again; one that comes back the same is skipped. */
   private garbled(line: string): void {
-    if (this.garbledAt === this.version) return this.odd(line);
-    this.garbledAt = this.version;
+    if (this.garbage.version !== this.version) this.garbage = { version: this.version, lines: new Set() };
+    const { lines } = this.garbage;
+    if (lines.has(line) || lines.size >= 10) return this.odd(line);
+    lines.add(line);
     throw new ApiError('a line of the watch is no event', { code: 0, reason: 'Garbled', retryable: true });
   }
 

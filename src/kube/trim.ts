@@ -94,26 +94,26 @@ export function trimNamespace(raw: Json, interner: Interner): Json {
 }
 
 export function trimNode(raw: Json, interner: Interner): Json {
-  const { labels } = object(raw['metadata']);
-  const external = objects(object(raw['status'])['addresses'])
-    .filter(({ type }) => type === 'ExternalIP')
-    .map((address) => pick(address, 'type', 'address'));
+  const { labels, annotations } = object(raw['metadata']);
   return {
-    metadata: { ...meta(raw['metadata'], interner), ...texts('labels', labels, interner) },
-    ...(external.length === 0 ? {} : { status: { addresses: external } }),
+    metadata: {
+      ...meta(raw['metadata'], interner),
+      ...texts('labels', labels, interner),
+      ...texts('annotations', annotations, interner, isIstio),
+    },
   };
 }
 
 export function trimPod(raw: Json, interner: Interner): Json {
   const { labels, annotations, ownerReferences } = object(raw['metadata']);
-  const { nodeName, serviceAccountName, hostname, subdomain, containers, initContainers } = object(raw['spec']);
+  const { containers, initContainers, ...spec } = object(raw['spec']);
   const { phase, podIP, podIPs, conditions } = object(raw['status']);
   const owners = objects(ownerReferences).map((owner) => pick(owner, 'kind', 'name', 'controller'));
   const ports = (list: unknown): Json[] =>
     objects(list)
       .filter((container) => objects(container['ports']).length > 0)
       .map((container) => ({
-        ...pick(container, 'restartPolicy'),
+        ...pick(container, 'name', 'restartPolicy'),
         ports: objects(container['ports']).map((port) => pick(port, 'name', 'containerPort', 'protocol')),
       }));
   const ready = objects(conditions)
@@ -129,7 +129,7 @@ export function trimPod(raw: Json, interner: Interner): Json {
       ...listed('ownerReferences', owners, interner),
     },
     spec: {
-      ...shared({ nodeName, serviceAccountName, hostname, subdomain }, interner),
+      ...shared(pick(spec, 'nodeName', 'serviceAccountName', 'hostNetwork', 'hostname', 'subdomain'), interner),
       ...listed('containers', ports(containers), interner),
       ...listed('initContainers', ports(initContainers), interner),
     },
@@ -165,7 +165,6 @@ export function trimService(raw: Json, interner: Interner): Json {
           'internalTrafficPolicy',
           'trafficDistribution',
           'publishNotReadyAddresses',
-          'ipFamilies',
         ),
         interner,
       ),
@@ -184,7 +183,7 @@ export function trimEndpointSlice(raw: Json, interner: Interner): Json {
     ports: interner.value(objects(raw['ports']).map((port) => pick(port, 'name', 'port', 'protocol', 'appProtocol'))),
     endpoints: objects(raw['endpoints']).map((endpoint) => ({
       addresses: endpoint['addresses'] ?? [],
-      ...shared(pick(endpoint, 'conditions', 'hostname', 'nodeName'), interner),
+      ...shared(pick(endpoint, 'conditions', 'hostname', 'nodeName', 'zone'), interner),
       ...target(endpoint['targetRef'], interner),
     })),
   };

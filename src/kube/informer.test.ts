@@ -1,0 +1,341 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import type { KindName } from '../api/kinds.ts';
+import type { InformerOptions } from './informer.ts';
+import { InformerLab } from './testing/informer-lab.ts';
+
+const labs: InformerLab[] = [];
+afterEach(async () => {
+  await Promise.all(labs.splice(0).map((lab) => lab.stop()));
+});
+
+function lab(kind: KindName = 'VirtualService', options: Partial<InformerOptions> = {}): InformerLab {
+  const made = new InformerLab(kind, options);
+  labs.push(made);
+  return made;
+}
+
+/** A lab with objects `a` and `b`, listed and watched. */
+async function started(): Promise<InformerLab> {
+  const made = lab().install();
+  made.put('a');
+  made.put('b');
+  await made.start();
+  made.requests();
+  made.sink.calls.length = 0;
+  return made;
+}
+
+describe('what goes well', () => {
+  test('a collection is listed in pages and then watched', async () => {
+    const it = lab('VirtualService', { pageSize: 2 }).install();
+    for (const name of ['a', 'b', 'c', 'd', 'e']) it.put(name);
+    await it.start();
+    expect(it.served()).toEqual({ a: 'a', b: 'b', c: 'c', d: 'd', e: 'e' });
+    expect(it.sink.calls).toEqual(['replace VirtualService 5']);
+    expect(it.requests()).toEqual(['list', 'next page', 'next page', 'watch']);
+    expect(it.informer.synced).toBe(true);
+  });
+
+  test('changes and deletes arrive one by one', async () => {
+    const it = await started();
+    it.put('a', 'changed');
+    it.put('c');
+    it.delete('b');
+    await it.clock.settle();
+    expect(it.sink.calls).toEqual([
+      'upsert VirtualService default/a',
+      'upsert VirtualService default/c',
+      'delete VirtualService default/b',
+    ]);
+    expect(it.served()).toEqual({ a: 'changed', c: 'c' });
+    expect(it.requests()).toEqual([]);
+  });
+
+  test('an object of the same name with another uid is a delete and an add', async () => {
+    const it = await started();
+    const [watch] = it.cluster.watches();
+    it.cluster.apply(
+      it.path,
+      { metadata: { name: 'a', namespace: 'default' }, spec: { hosts: ['a'] } },
+      { anew: true },
+    );
+    await it.clock.settle();
+    expect(it.sink.calls).toEqual(['delete VirtualService default/a', 'upsert VirtualService default/a']);
+    it.sink.calls.length = 0;
+    // The delete was never seen.
+    const metadata = { name: 'b', namespace: 'default', uid: 'another', resourceVersion: '900' };
+    watch?.send(JSON.stringify({ type: 'MODIFIED', object: { metadata, spec: { hosts: ['b'] } } }));
+    await it.clock.settle();
+    expect(it.sink.calls).toEqual(['delete VirtualService default/b', 'upsert VirtualService default/b']);
+  });
+
+  test('what only writes the status is not told to the sink, but is the latest', async () => {
+    const it = await started();
+    const conditions = [{ type: 'Accepted', status: 'True' }];
+    it.put('a', 'a', { status: { conditions } });
+    await it.clock.settle();
+    expect(it.sink.calls).toEqual([]);
+    expect(it.touched.map((object) => object.metadata.name)).toEqual(['a']);
+    expect(it.informer.latest('default', 'a')).toMatchObject({ status: { conditions } });
+  });
+});
+
+describe('a watch that ends', () => {
+  test('is resumed where it ended, with nothing lost and nothing listed', async () => {
+    const it = await started();
+    await it.clock.advance(5_000);
+    for (const watch of it.cluster.watches()) watch.finish();
+    it.delete('b');
+    it.put('a', 'changed');
+    await it.clock.advance(1_000);
+    expect(it.served()).toEqual({ a: 'changed' });
+    expect(it.requests()).toEqual(['watch']);
+  });
+
+  test('by a reset is resumed after a delay', async () => {
+    const it = await started();
+    for (const watch of it.cluster.watches()) watch.fail(new Error('ECONNRESET'));
+    it.delete('b');
+    await it.clock.settle();
+    expect(it.served()).toEqual({ a: 'a', b: 'b' });
+    await it.clock.advance(1_000);
+    expect(it.served()).toEqual({ a: 'a' });
+    expect(it.requests()).toEqual(['watch']);
+  });
+
+  test('resumes from the last bookmark', async () => {
+    const it = await started();
+    it.cluster.install('/api/v1/pods', 'Pod');
+    for (let i = 0; i < 3; i++) it.cluster.apply('/api/v1/pods', { metadata: { name: `x${i}` } });
+    it.cluster.bookmark();
+    await it.clock.settle();
+    it.cluster.compact();
+    for (const watch of it.cluster.watches()) watch.finish();
+    await it.clock.advance(1_000);
+    expect(it.requests()).toEqual(['watch']);
+  });
+
+  test('at once again and again is opened ever more slowly', async () => {
+    const it = await started();
+    it.cluster.onRequest = () => queueMicrotask(() => it.cluster.watches().forEach((watch) => watch.finish()));
+    for (const watch of it.cluster.watches()) watch.finish();
+    await it.clock.advance(60_000);
+    expect(it.requests().length).toBeLessThan(20);
+  });
+
+  test('silently is noticed by the idle timer and resumed', async () => {
+    const it = await started();
+    for (const watch of it.cluster.watches()) watch.mute();
+    it.delete('b');
+    it.put('c');
+    await it.clock.advance(149_000);
+    expect(it.served()).toEqual({ a: 'a', b: 'b' });
+    expect(it.informer.stats().stalenessSeconds).toBe(149);
+    await it.clock.advance(2_000);
+    expect(it.served()).toEqual({ a: 'a', c: 'c' });
+    expect(it.requests()).toEqual(['probe', 'watch']);
+  });
+
+  test('is not taken for dead while bookmarks come', async () => {
+    const it = await started();
+    for (let minute = 0; minute < 5; minute++) {
+      await it.clock.advance(60_000);
+      it.cluster.bookmark();
+    }
+    await it.clock.settle();
+    expect(it.requests()).toEqual([]);
+  });
+});
+
+describe('a server that cannot resume', () => {
+  test('is listed again, and the difference is delivered at once', async () => {
+    const it = await started();
+    for (const watch of it.cluster.watches()) watch.mute();
+    it.delete('b');
+    it.put('a', 'changed');
+    it.put('c');
+    it.cluster.compact();
+    for (const watch of it.cluster.watches()) watch.finish();
+    await it.clock.advance(2_000);
+    expect(it.sink.calls).toEqual(['replace VirtualService 2']);
+    expect(it.served()).toEqual({ a: 'changed', c: 'c' });
+    expect(it.requests()).toEqual(['watch', 'list', 'watch']);
+    expect(it.informer.stats().lists).toBe(2);
+  });
+
+  test('may say so in an event of the stream', async () => {
+    const it = await started();
+    const status = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' };
+    for (const watch of it.cluster.watches()) watch.send(JSON.stringify({ type: 'ERROR', object: status }));
+    await it.clock.advance(2_000);
+    expect(it.requests()).toEqual(['list', 'watch']);
+  });
+
+  test('keeps the store as it was until the list is complete', async () => {
+    const it = await started();
+    it.cluster.compact();
+    it.put('c');
+    it.cluster.compact();
+    it.cluster.onRequest = ({ query }) => {
+      if (query['watch'] === undefined) it.cluster.failNext(500);
+    };
+    for (const watch of it.cluster.watches()) watch.mute();
+    for (const watch of it.cluster.watches()) watch.finish();
+    it.delete('a');
+    await it.clock.advance(30_000);
+    expect(it.sink.calls.filter((call) => call.startsWith('replace'))).toEqual([]);
+    it.cluster.onRequest = () => undefined;
+    it.cluster.recover();
+    await it.clock.advance(30_000);
+    expect(it.served()).toEqual({ b: 'b', c: 'c' });
+  });
+
+  test('because it was restored from a backup is found out by asking when the watch is silent', async () => {
+    const it = await started();
+    it.cluster.restore(50);
+    for (const watch of it.cluster.watches()) watch.mute();
+    it.put('c');
+    it.delete('a');
+    await it.clock.advance(152_000);
+    expect(it.served()).toEqual({ b: 'b', c: 'c' });
+    expect(it.requests()).toEqual(['probe', 'list', 'watch']);
+  });
+
+  test('between two pages is listed in one piece', async () => {
+    const it = lab('VirtualService', { pageSize: 2 }).install();
+    for (const name of ['a', 'b', 'c', 'd', 'e']) it.put(name);
+    it.cluster.onRequest = ({ query }) => {
+      if (query['continue'] !== undefined) {
+        it.put('f');
+        it.delete('a');
+        it.cluster.compact();
+      }
+    };
+    await it.start();
+    expect(it.requests()).toEqual(['list', 'next page', 'list', 'watch']);
+    expect(Object.keys(it.served())).toEqual(['b', 'c', 'd', 'e', 'f']);
+    expect(it.sink.calls[0]).toBe('replace VirtualService 5');
+  });
+});
+
+describe('trouble', () => {
+  test('of any sort never ends the informer, is said once, and its end too', async () => {
+    const it = lab().install();
+    it.put('a');
+    it.cluster.failNext(503, 10);
+    await it.start();
+    expect(it.informer.synced).toBe(false);
+    await it.clock.advance(120_000);
+    expect(it.informer.synced).toBe(true);
+    expect(it.served()).toEqual({ a: 'a' });
+    expect(it.log.messages()).toEqual([
+      'API server: unavailable, trying again until it works',
+      'API server: no longer unavailable',
+    ]);
+  });
+
+  test('changes nothing of what was delivered', async () => {
+    const it = await started();
+    it.cluster.failNext(500, 3);
+    it.cluster.failNext(403, 3, { kind: 'Status', code: 403, reason: 'Forbidden', message: 'not allowed' });
+    it.cluster.failNext(404, 2, '404 page not found');
+    it.cluster.failNext(200, 1, 'proxy says hello');
+    for (const watch of it.cluster.watches()) watch.fail(new Error('reset'));
+    await it.clock.advance(300_000);
+    expect(it.served()).toEqual({ a: 'a', b: 'b' });
+    expect(it.informer.synced).toBe(true);
+    it.delete('a');
+    await it.clock.settle();
+    expect(it.served()).toEqual({ b: 'b' });
+  });
+});
+
+describe('an odd object', () => {
+  test('in the stream is skipped and counted, and costs no list', async () => {
+    const it = await started();
+    for (const watch of it.cluster.watches()) {
+      watch.send(JSON.stringify({ type: 'ADDED', object: { metadata: {}, spec: {} } }));
+      watch.send(JSON.stringify({ type: 'ADDED', object: { metadata: { name: 7 } } }));
+    }
+    it.put('c');
+    await it.clock.advance(1_000);
+    expect(it.served()).toEqual({ a: 'a', b: 'b', c: 'c' });
+    expect(it.informer.stats().odd).toBe(2);
+    expect(it.requests()).toEqual([]);
+    expect(it.log.messages()).toHaveLength(1);
+  });
+
+  test('in the list is skipped', async () => {
+    const it = lab().install();
+    it.cluster.failNext(200, 1, {
+      metadata: { resourceVersion: '100' },
+      items: [null, 7, {}, { metadata: { name: 'a', namespace: 'default' }, spec: { hosts: ['a'] } }],
+    });
+    await it.start();
+    expect(it.served()).toEqual({ a: 'a' });
+    expect(it.informer.stats().odd).toBe(3);
+  });
+
+  test('that was broken on its way is asked for again', async () => {
+    const it = await started();
+    for (const watch of it.cluster.watches()) watch.corrupt();
+    it.delete('a');
+    await it.clock.advance(1_000);
+    expect(it.served()).toEqual({ b: 'b' });
+    expect(it.informer.stats().odd).toBe(0);
+    expect(it.requests()).toEqual(['watch']);
+  });
+
+  test('that stays a broken line is skipped', async () => {
+    const it = await started();
+    it.cluster.onRequest = () =>
+      queueMicrotask(() => it.cluster.watches().forEach((watch) => watch.send('{"type":"DEL')));
+    for (const watch of it.cluster.watches()) watch.send('{"type":"DEL');
+    await it.clock.advance(1_000);
+    it.delete('a');
+    await it.clock.advance(1_000);
+    expect(it.served()).toEqual({ b: 'b' });
+    expect(it.informer.stats().odd).toBe(1);
+    expect(it.requests()).toEqual(['watch']);
+  });
+});
+
+describe('a kind that is not installed', () => {
+  test('is empty and synced, said once, and picked up when it appears', async () => {
+    const it = await lab().start();
+    expect(it.informer.synced).toBe(true);
+    expect(it.sink.calls).toEqual(['replace VirtualService 0']);
+    await it.clock.advance(120_000);
+    expect(it.sink.calls).toEqual(['replace VirtualService 0']);
+    expect(it.log.messages()).toEqual(['kind is not installed, looking for it again']);
+    it.install().put('a');
+    await it.clock.advance(10_000);
+    expect(it.served()).toEqual({ a: 'a' });
+    expect(it.log.messages()).toEqual(['kind is not installed, looking for it again', 'kind is installed now']);
+  });
+
+  test('any more is empty, and comes back', async () => {
+    const it = await started();
+    it.cluster.uninstall(it.path);
+    await it.clock.advance(5_000);
+    expect(it.served()).toEqual({});
+    expect(it.informer.stats().installed).toBe(false);
+    it.install().put('z');
+    await it.clock.advance(10_000);
+    expect(it.served()).toEqual({ z: 'z' });
+  });
+
+  test('is not concluded from a 404 of something that stands before the server', async () => {
+    const it = await started();
+    for (const watch of it.cluster.watches()) watch.mute();
+    it.cluster.onRequest = () => it.cluster.failNext(404, 1, 'no backend');
+    for (const watch of it.cluster.watches()) watch.finish();
+    await it.clock.advance(60_000);
+    expect(it.served()).toEqual({ a: 'a', b: 'b' });
+    it.cluster.onRequest = () => undefined;
+    it.cluster.recover();
+    it.delete('a');
+    await it.clock.advance(20_000);
+    expect(it.served()).toEqual({ b: 'b' });
+  });
+});

@@ -1,0 +1,50 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Clock } from '../clock.ts';
+
+/** Time that passes only when a test says so. */
+export class FakeClock implements Clock {
+  private time = 0;
+  private order = 0;
+  private timers: { readonly at: number; readonly order: number; readonly fn: () => void }[] = [];
+
+  now(): number {
+    return this.time;
+  }
+
+  date(): Date {
+    return new Date(Date.UTC(2030, 0, 1) + this.time);
+  }
+
+  after(ms: number, fn: () => void): () => void {
+    const timer = { at: this.time + Math.max(0, ms), order: this.order++, fn };
+    this.timers.push(timer);
+    this.timers.sort((a, b) => a.at - b.at || a.order - b.order);
+    return () => (this.timers = this.timers.filter((other) => other !== timer));
+  }
+
+  /** Lets everything run that needs no time. */
+  async settle(): Promise<void> {
+    for (let i = 0; i < 3; i++) await setImmediate();
+  }
+
+  /** Lets time pass, timer by timer, and everything run that they set off. */
+  async advance(ms: number): Promise<void> {
+    const end = this.time + ms;
+    await this.settle();
+    for (let next = this.timers[0]; next !== undefined && next.at <= end; next = this.timers[0]) {
+      this.timers.shift();
+      this.time = next.at;
+      next.fn();
+      await this.settle();
+    }
+    this.time = end;
+  }
+
+  /** Lets time pass until something holds; false when it does not within `ms`. */
+  async until(holds: () => boolean, ms: number): Promise<boolean> {
+    const end = this.time + ms;
+    await this.settle();
+    while (!holds() && this.time < end) await this.advance(Math.min(end, this.timers[0]?.at ?? end) - this.time);
+    return holds();
+  }
+}

@@ -1,0 +1,94 @@
+import { kinds, type Kind, type KindName } from '../../api/kinds.ts';
+import type { KubernetesObject } from '../../api/object.ts';
+import { isInstalled } from '../discovery.ts';
+import { Informer, type InformerOptions } from '../informer.ts';
+import { Interner } from '../interner.ts';
+import type { Json } from '../json.ts';
+import { Outages } from '../outages.ts';
+import { collectionPath } from '../paths.ts';
+import { shapeOf } from '../trim.ts';
+import { FakeClock } from './fake-clock.ts';
+import { FakeCluster } from './fake-cluster.ts';
+import { RecordingLog } from './recording-log.ts';
+import { RecordingSink } from './recording-sink.ts';
+
+/** One informer against a cluster in memory, with time in the test's hands. */
+export class InformerLab {
+  readonly clock = new FakeClock();
+  readonly cluster = new FakeCluster();
+  readonly log = new RecordingLog();
+  readonly sink = new RecordingSink();
+  readonly touched: KubernetesObject[] = [];
+  readonly kind: Kind;
+  readonly path: string;
+  readonly informer: Informer;
+  private readonly ending = new AbortController();
+  private running: Promise<void> | undefined;
+
+  constructor(kind: KindName = 'VirtualService', options: Partial<InformerOptions> = {}) {
+    this.kind = kinds.find((k) => k.kind === kind)!;
+    this.path = collectionPath(this.kind);
+    const { cluster, clock, log, sink } = this;
+    this.informer = new Informer({
+      name: kind,
+      path: this.path,
+      shape: shapeOf(this.kind, new Interner()),
+      sink: {
+        replace: (objects) => sink.replace(kind, objects),
+        upsert: (object) => sink.upsert(kind, object),
+        delete: ({ metadata }) => sink.delete(kind, metadata.namespace ?? '', metadata.name),
+        touched: (object) => this.touched.push(object),
+      },
+      installed: (call) => isInstalled(cluster, this.kind, call),
+      api: cluster,
+      clock,
+      random: () => 0.5,
+      log,
+      outages: new Outages(log),
+      ...options,
+    });
+  }
+
+  install(): this {
+    this.cluster.install(this.path, this.kind.kind);
+    return this;
+  }
+
+  async start(): Promise<this> {
+    this.running = this.informer.run({ signal: this.ending.signal });
+    await this.clock.settle();
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    this.ending.abort();
+    await this.running;
+  }
+
+  put(name: string, host = name, more: Json = {}): Json {
+    const metadata = { name, namespace: 'default' };
+    return this.cluster.apply(this.path, { metadata, spec: { hosts: [host] }, ...more });
+  }
+
+  delete(name: string): void {
+    this.cluster.delete(this.path, 'default', name);
+  }
+
+  /** name -> first host, as the sink has it. */
+  served(): Record<string, unknown> {
+    const entries = [...this.sink.of(this.kind.kind).values()].map((object) => {
+      const { spec } = object as unknown as { spec?: { hosts?: unknown[] } };
+      return [object.metadata.name, spec?.hosts?.[0]] as const;
+    });
+    return Object.fromEntries(entries.sort());
+  }
+
+  /** Requests since the last call, as `list`, `watch`, `get`. */
+  requests(): string[] {
+    return this.cluster.requests.splice(0).map(({ path, query }) => {
+      if (path !== this.path) return `get ${path}`;
+      if (query['watch'] !== undefined) return 'watch';
+      return query['limit'] === '1' ? 'probe' : query['continue'] === undefined ? 'list' : 'next page';
+    });
+  }
+}
