@@ -137,8 +137,8 @@ function isDynamic(service: MeshService): boolean {
 }
 
 function routeTarget(destinations: readonly L4Destination[], model: VirtualServiceModel, input: ChainInput): L4Target {
-  const { port, lookup, settings } = input;
-  const targets = destinations.map((destination) => ({ destination, target: lookup(destination, port.number) }));
+  const { port, settings } = input;
+  const targets = destinations.map((destination) => ({ destination, target: lookUp(destination, input) }));
   const [first] = targets;
   if (first === undefined) return blackHole(port);
   const rule = first.target.kind === 'cluster' ? first.target.rule : undefined;
@@ -166,6 +166,13 @@ function routeTarget(destinations: readonly L4Destination[], model: VirtualServi
     ...policyOf(rule, destination.subset),
     origins,
   };
+}
+
+/** Unlike for requests, the only port of a service counts also where the listener has another one. */
+function lookUp(destination: L4Destination, { port, lookup }: ChainInput): DestinationTarget {
+  if (destination.port !== undefined) return lookup(destination, port.number);
+  const target = lookup(destination, 0);
+  return target.kind === 'missing' && target.what === 'port' ? lookup(destination, port.number) : target;
 }
 
 function clusterOf(target: DestinationTarget): string {

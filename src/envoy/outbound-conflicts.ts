@@ -77,7 +77,10 @@ function addL4(entry: Entry | undefined, claim: L4Claim, conflicts: ListenerConf
   const replaces = claim.kind === 'sniffed' && existing === 'http';
   const places = entry === undefined || replaces ? new Places() : entry.places;
   let winner: string | undefined;
-  for (const chain of chains) winner ??= places.add(chain, claim.host);
+  for (const chain of chains) {
+    const taken = places.add(chain, claim.host);
+    winner ??= taken;
+  }
   if (winner !== undefined) conflicts.push({ loser: claim, winner });
   if (entry === undefined || replaces) return { bind: claim.bind, port: claim.port, protocol: claim.protocol, places };
   const mixes = existing !== 'sniffed' && existing !== claim.kind;

@@ -32,15 +32,13 @@ export function l4Filters(target: L4Target, context: FilterContext): Filter[] {
   const { statPrefix, dynamicHost } = target;
   const found: Filter[] = [];
   if (dynamicHost !== undefined)
-    found.push(
-      networkFilter(
-        'sni_dynamic_forward_proxy',
-        protos.any('envoy.extensions.filters.network.sni_dynamic_forward_proxy.v3.FilterConfig', {
-          dnsCacheConfig: dnsCache(dynamicHost, context.traits),
-          ...(target.dynamicPort === undefined ? {} : { portValue: target.dynamicPort }),
-        }),
-      ),
-    );
+    found.push({
+      name: 'envoy.extensions.filters.network.sni_dynamic_forward_proxy',
+      typedConfig: protos.any('envoy.extensions.filters.network.sni_dynamic_forward_proxy.v3.FilterConfig', {
+        dnsCacheConfig: dnsCache(dynamicHost, context.traits),
+        ...(target.dynamicPort === undefined ? {} : { portValue: target.dynamicPort }),
+      }),
+    });
   if (target.protocol === 'Mongo')
     found.push(networkFilter('mongo_proxy', protos.any(types.mongoProxy, { statPrefix })));
   return [...found, tcpProxy(tcpTarget(target), target.idleTimeout, context)];
