@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import { exclusiveMessage } from '../../src/api/schema-messages.ts';
 import { referenced } from './source.ts';
 import type { KindSource, Schema, Source } from './source.ts';
 
@@ -58,17 +59,17 @@ function condition(type: string, description: string) {
   return { name: type, type: 'string', jsonPath: `.status.conditions[?(@.type=="${type}")].status`, description };
 }
 
-/** A structural schema: references are replaced by what they mean, exclusive choices are spelt out. */
+/** A structural schema: references are replaced by what they mean, exclusive choices become rules. */
 function inline(schema: Schema, source: Source): Schema {
   const { $ref, 'x-exclusive': exclusive, properties, items, additionalProperties, ...rest } = schema;
   if ($ref !== undefined) {
     const target = source.definitions[referenced($ref)];
     if (target === undefined) throw new Error(`no definition ${$ref}`);
-    return inline({ ...target, ...rest }, source);
+    return inline({ ...target, ...rest, ...(properties && refine(target, properties)) }, source);
   }
   return {
     ...rest,
-    ...(exclusive === undefined ? {} : spellExclusive(exclusive, properties ?? {})),
+    ...(exclusive === undefined ? {} : spellExclusive(exclusive, schema)),
     ...(properties === undefined
       ? {}
       : { properties: Object.fromEntries(Object.entries(properties).map(([k, v]) => [k, inline(v, source)])) }),
@@ -77,17 +78,33 @@ function inline(schema: Schema, source: Source): Schema {
   };
 }
 
+/** What stands in `properties` beside a reference adds constraints to the fields of the same name. */
+function refine(target: Schema, properties: Readonly<Record<string, Schema>>): Partial<Schema> {
+  const refined = { ...target.properties };
+  for (const [name, constraints] of Object.entries(properties)) {
+    if (refined[name] === undefined) throw new Error(`no field ${name} to constrain`);
+    refined[name] = { ...refined[name], ...constraints };
+  }
+  return { properties: refined };
+}
+
+/**
+ * Rules rather than `oneOf`: of a `oneOf` the API server tells neither the path nor the choices. Where all fields of an
+ * object exclude each other, their number costs nothing to check.
+ */
 function spellExclusive(
   groups: readonly (readonly string[])[],
-  properties: Readonly<Record<string, Schema>>,
-): { readonly oneOf?: unknown; readonly allOf?: unknown } {
-  const choices = groups.map((group) => {
+  { properties = {}, 'x-kubernetes-validations': rules = [] }: Schema,
+): Partial<Schema> {
+  const [first = []] = groups;
+  if (groups.length === 1 && first.length === Object.keys(properties).length) return { maxProperties: 1 };
+  const spelt = groups.map((group) => {
     const set = group.map((name) => {
       if (properties[name] === undefined) throw new Error(`x-exclusive names ${name}, which is no property`);
-      const isList = properties[name].type === 'array';
-      return { required: [name], ...(isList ? { properties: { [name]: { minItems: 1 } } } : {}) };
+      return properties[name].type === 'array' ? `has(self.${name}) && self.${name}.size() > 0` : `has(self.${name})`;
     });
-    return { oneOf: [{ not: { anyOf: set } }, ...set] };
+    const rule = set.length === 2 ? `!(${set.join(' && ')})` : `${set.map((s) => `(${s} ? 1 : 0)`).join(' + ')} <= 1`;
+    return { rule, message: exclusiveMessage(group) };
   });
-  return choices.length === 1 ? choices[0]! : { allOf: choices };
+  return { 'x-kubernetes-validations': [...spelt, ...rules] };
 }

@@ -1,26 +1,13 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { parse } from 'yaml';
+import type { SchemaNode } from '../../src/api/schema-node.ts';
 
 /**
  * The sources in `schemas/` are OpenAPI schemas as a CRD has them, with two additions: `$ref` to a definition, whose
- * description may be replaced beside it, and `x-exclusive`: groups of fields of which at most one may be set (an empty
- * list is not set).
+ * description may be replaced and whose `properties` may be constrained beside it, and `x-exclusive`: groups of fields of
+ * which at most one may be set (an empty list is not set).
  */
-export interface Schema {
-  readonly $ref?: string;
-  readonly description?: string;
-  readonly type?: string;
-  readonly format?: string;
-  readonly enum?: readonly string[];
-  readonly required?: readonly string[];
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly items?: Schema;
-  readonly additionalProperties?: Schema;
-  readonly 'x-exclusive'?: readonly (readonly string[])[];
-  readonly 'x-kubernetes-int-or-string'?: boolean;
-  readonly 'x-kubernetes-preserve-unknown-fields'?: boolean;
-  readonly [constraint: string]: unknown;
-}
+export type Schema = SchemaNode;
 
 export interface Column {
   readonly name: string;
