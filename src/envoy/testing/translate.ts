@@ -17,15 +17,15 @@ const lookup: DestinationLookup = ({ host, subset, port = 80 }) => {
   const cluster = `outbound|${port}|${subset}|${name}`;
   if (name === 'nowhere') return { kind: 'missing', what: 'host', cluster };
   if (subset === 'none') return { kind: 'missing', what: 'subset', cluster };
-  const hash = hashes[name];
+  const hash = hashes.get(name);
   return { kind: 'cluster', cluster, service, port, ...(hash === undefined ? {} : { rule, hash }) };
 };
-const hashes: Readonly<Record<string, HashKey>> = {
-  header: { kind: 'header', name: 'x-user' },
-  query: { kind: 'queryParameter', name: 'user' },
-  source: { kind: 'sourceIp' },
-  cookie: { kind: 'cookie', name: 'c', path: '/p', ttl: 5000, attributes: [{ name: 'SameSite', value: 'Lax' }] },
-};
+const hashes: ReadonlyMap<string, HashKey> = new Map<string, HashKey>([
+  ['header', { kind: 'header', name: 'x-user' }],
+  ['query', { kind: 'queryParameter', name: 'user' }],
+  ['source', { kind: 'sourceIp' }],
+  ['cookie', { kind: 'cookie', name: 'c', path: '/p', ttl: 5000, attributes: [{ name: 'SameSite', value: 'Lax' }] }],
+]);
 
 const client = { namespace: 'shop', matches: () => false } as unknown as Client;
 
