@@ -31,7 +31,6 @@ export interface Mesh {
 }
 
 export function buildMesh(graph: Graph, protos: Protos): Mesh {
-
   // What users write, and what it means.
   const inputs = declareInputs(graph);
   const settings = declareSettings(graph, inputs);
@@ -81,6 +80,9 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     ...routes.problems,
     ...gateways.problems,
   ]);
+
+  for (const collection of [...members, views.scopes, views.viewLists, proxies.views, problems.byObject])
+    collection.track();
 
   return {
     graph,

@@ -10,6 +10,8 @@ export interface Cell {
   dependents: Run[] | Set<Run> | undefined;
   /** The last run that recorded a read of it: a run reads a cell once. */
   stamp: number;
+  /** The last run that had read it before it ran again. */
+  formerStamp: number;
   /** The run that emitted the value (Derived collections). */
   owner: Run | undefined;
   /** Runs that emitted the same key and lost. */
@@ -19,7 +21,16 @@ export interface Cell {
 const SMALL = 8;
 
 export function newCell(home: Cell['home'], key: string): Cell {
-  return { key, home, value: undefined, dependents: undefined, stamp: 0, owner: undefined, losers: undefined };
+  return {
+    key,
+    home,
+    value: undefined,
+    dependents: undefined,
+    stamp: 0,
+    formerStamp: 0,
+    owner: undefined,
+    losers: undefined,
+  };
 }
 
 export function addDependent(cell: Cell, run: Run): void {

@@ -26,8 +26,8 @@ export abstract class Collection<V> {
   readonly position: number;
   /** @internal */ readonly cells = new Map<string, Cell>();
   /** @internal */ readonly consumers: Consumer[] = [];
-  /** @internal What changed in the current commit. */
-  changes = new Map<string, Change<V>>();
+  /** @internal What changed in the current commit; undefined: nobody asks. */
+  changes: Map<string, Change<V>> | undefined;
 
   constructor(graph: Graph, name: string) {
     this.graph = graph;
@@ -40,6 +40,12 @@ export abstract class Collection<V> {
 
   get(key: string): V | undefined {
     return this.cells.get(key)?.value as V | undefined;
+  }
+
+  /** Asks for the changes of this collection in drafts; see {@link Draft.changes}. */
+  track(): this {
+    this.changes ??= new Map();
+    return this;
   }
 
   /** Present entries; order is of no meaning. */
@@ -59,7 +65,7 @@ export abstract class Collection<V> {
     if (cell === undefined) {
       cell = newCell(this, key);
       this.cells.set(key, cell);
-      this.graph.undo(() => this.forget(key));
+      if (this.graph.recording) this.graph.undo(() => this.forget(key));
     }
     return cell;
   }
@@ -74,28 +80,31 @@ export abstract class Collection<V> {
   protected setValue(cell: Cell, after: V | undefined, causes: Causes): void {
     const before = cell.value as V | undefined;
     cell.value = after;
-    this.graph.undo(() => {
-      cell.value = before;
-    });
+    if (this.graph.recording)
+      this.graph.undo(() => {
+        cell.value = before;
+      });
     this.announce(cell, before, after, causes);
   }
 
   /** @internal */
   protected announce(cell: Cell, before: V | undefined, after: V | undefined, causes: Causes): void {
-    const earlier = this.changes.get(cell.key);
-    this.changes.set(cell.key, {
-      key: cell.key,
-      before: earlier === undefined ? before : earlier.before,
-      after,
-      causes: earlier === undefined ? causes : joinCauses(earlier.causes, causes),
-    });
+    if (after === undefined) this.graph.sweep(cell);
+    if (this.changes !== undefined) {
+      const earlier = this.changes.get(cell.key);
+      this.changes.set(cell.key, {
+        key: cell.key,
+        before: earlier === undefined ? before : earlier.before,
+        after,
+        causes: earlier === undefined ? causes : joinCauses(earlier.causes, causes),
+      });
+    }
     if (cell.dependents !== undefined) for (const run of cell.dependents) run.node.mark(run.key, causes);
     for (const consumer of this.consumers) consumer.sourceChanged(cell.key, before, after, causes);
   }
 
-  /** @internal Ends the commit: absent cells that nobody reads are forgotten. */
+  /** @internal */
   endCommit(): void {
-    for (const change of this.changes.values()) if (change.after === undefined) this.forget(change.key);
-    this.changes = new Map();
+    if (this.changes !== undefined && this.changes.size > 0) this.changes = new Map();
   }
 }

@@ -22,7 +22,8 @@ export interface Run {
   readonly node: Derived<unknown, unknown>;
   readonly key: string;
   reads: readonly Cell[];
-  outputs: ReadonlySet<string> | undefined;
+  /** Keys; a single one stands alone, because most runs emit one. */
+  outputs: string | readonly string[] | undefined;
 }
 
 export interface Failure {
@@ -32,7 +33,7 @@ export interface Failure {
   readonly causes: Causes;
 }
 
-const NOTHING: ReadonlySet<string> = new Set();
+const NO_READS: readonly Cell[] = [];
 /** Runs between two yields. */
 const STEP = 32;
 
@@ -118,9 +119,9 @@ export class Derived<S, V> extends Collection<V> {
   private runOf(key: string): Run {
     let run = this.runs.get(key);
     if (run === undefined) {
-      run = { node: this as unknown as Derived<unknown, unknown>, key, reads: [], outputs: undefined };
+      run = { node: this as unknown as Derived<unknown, unknown>, key, reads: NO_READS, outputs: undefined };
       this.runs.set(key, run);
-      this.graph.undo(() => this.runs.delete(key));
+      if (this.graph.recording) this.graph.undo(() => this.runs.delete(key));
     }
     return run;
   }
@@ -128,27 +129,29 @@ export class Derived<S, V> extends Collection<V> {
   /** After a failure the earlier reads stay too: whatever fixes it, or would have changed the kept output, runs it again. */
   private keepReads(run: Run, failed: boolean): void {
     const before = run.reads;
-    const after = failed ? [...new Set([...before, ...this.reads])] : this.reads;
+    const { stamp } = this.graph;
+    const after = failed ? [...this.reads, ...before.filter((cell) => cell.stamp !== stamp)] : this.reads;
     if (before.length === after.length && before.every((cell, i) => cell === after[i])) return;
+    for (const cell of before) cell.formerStamp = stamp;
+    for (const cell of after) cell.stamp = stamp;
+    const added = before.length === 0 ? after : after.filter((cell) => cell.formerStamp !== stamp);
+    const removed = before.filter((cell) => cell.stamp !== stamp);
     run.reads = after;
-    const kept = new Set(after);
-    const known = new Set(before);
-    const added = after.filter((cell) => !known.has(cell));
-    const removed = before.filter((cell) => !kept.has(cell));
     for (const cell of added) addDependent(cell, run);
     for (const cell of removed) {
       removeDependent(cell, run);
       this.graph.sweep(cell);
     }
-    this.graph.undo(() => {
-      run.reads = before;
-      for (const cell of added) removeDependent(cell, run);
-      for (const cell of removed) addDependent(cell, run);
-    });
+    if (this.graph.recording)
+      this.graph.undo(() => {
+        run.reads = before;
+        for (const cell of added) removeDependent(cell, run);
+        for (const cell of removed) addDependent(cell, run);
+      });
   }
 
   private retract(run: Run, outputs: ReadonlyMap<string, V>, causes: Causes): void {
-    for (const key of run.outputs ?? NOTHING) {
+    for (const key of keysOf(run.outputs)) {
       if (outputs.has(key)) continue;
       const cell = this.cells.get(key);
       if (cell === undefined) continue;
@@ -186,9 +189,10 @@ export class Derived<S, V> extends Collection<V> {
   private setOwner(cell: Cell, owner: Run | undefined): void {
     const before = cell.owner;
     cell.owner = owner;
-    this.graph.undo(() => {
-      cell.owner = before;
-    });
+    if (this.graph.recording)
+      this.graph.undo(() => {
+        cell.owner = before;
+      });
   }
 
   private setLosers(cell: Cell, run: Run, lost: boolean): void {
@@ -199,20 +203,25 @@ export class Derived<S, V> extends Collection<V> {
     else after.delete(run);
     cell.losers = after.size === 0 ? undefined : after;
     if (cell.losers === undefined) this.graph.succeed(this, cell.key);
-    this.graph.undo(() => {
-      cell.losers = before;
-    });
+    if (this.graph.recording)
+      this.graph.undo(() => {
+        cell.losers = before;
+      });
   }
 
   private keepOutputs(run: Run, outputs: ReadonlyMap<string, V>): void {
     const before = run.outputs;
     const gone = this.source.get(run.key) === undefined;
-    run.outputs = outputs.size === 0 ? undefined : new Set(outputs.keys());
+    if (!sameKeys(before, outputs)) {
+      const keys = [...outputs.keys()];
+      run.outputs = keys.length > 1 ? keys : keys[0];
+    }
     if (gone) this.runs.delete(run.key);
-    this.graph.undo(() => {
-      run.outputs = before;
-      if (gone) this.runs.set(run.key, run);
-    });
+    if (this.graph.recording)
+      this.graph.undo(() => {
+        run.outputs = before;
+        if (gone) this.runs.set(run.key, run);
+      });
   }
 
   private record<X>(collection: Collection<X>, key: string): Cell {
@@ -225,4 +234,14 @@ export class Derived<S, V> extends Collection<V> {
     }
     return cell;
   }
+}
+
+function keysOf(outputs: Run['outputs']): readonly string[] {
+  if (outputs === undefined) return [];
+  return typeof outputs === 'string' ? [outputs] : outputs;
+}
+
+function sameKeys(before: Run['outputs'], outputs: ReadonlyMap<string, unknown>): boolean {
+  const keys = keysOf(before);
+  return keys.length === outputs.size && keys.every((key) => outputs.has(key));
 }

@@ -42,7 +42,7 @@ function declare(graph: Graph) {
     if (thing.size % 3 === 0) emit(`${key}/third`, { parity: undefined, liked: undefined, order: [] });
   });
   const claims = graph.derive('claims', things, (key, thing, _, emit) => emit(`size-${thing.size}`, key));
-  return { things, settings, byGroup, totals, parity, seen, claims };
+  return { things, settings, byGroup, totals: totals.track(), parity, seen, claims };
 }
 
 const names = ['a', 'b', 'c', 'd', 'e', 'f'];

@@ -51,6 +51,10 @@ export class Graph {
     this.observers.push(observer);
   }
 
+  /** @internal Whether the open draft can be discarded. */
+  recording = false;
+  private open = false;
+
   /** Computes all that follows from the writes. The draft must be published or discarded before the next one begins. */
   settle(writes: readonly Write[]): Draft {
     const steps = this.settleInSteps(writes);
@@ -61,18 +65,22 @@ export class Graph {
   }
 
   /** As {@link settle}, but pauses between small units of work, so that the caller can let others run. */
-  *settleInSteps(writes: readonly Write[]): Generator<void, Draft> {
-    if (this.undoLog !== undefined) throw new Error('a draft is open');
-    this.undoLog = [];
+  *settleInSteps(writes: readonly Write[], options: SettleOptions = {}): Generator<void, Draft> {
+    if (this.open) throw new Error('a draft is open');
+    this.open = true;
+    this.undoLog = options.discardable === false ? undefined : [];
+    this.recording = this.undoLog !== undefined;
     writes.forEach((write, i) => write.input.apply(write.key, write.value, [i]));
     for (const collection of this.collections) yield* collection.process();
     return new Draft(this, writes);
   }
 
   commit(writes: readonly Write[]): Draft {
-    const draft = this.settle(writes);
-    draft.publish();
-    return draft;
+    const steps = this.settleInSteps(writes, { discardable: false });
+    let step = steps.next();
+    while (step.done !== true) step = steps.next();
+    step.value.publish();
+    return step.value;
   }
 
   /** @internal */
@@ -109,9 +117,12 @@ export class Graph {
   /** @internal */
   endCommit(published: Draft | undefined): void {
     const log = this.undoLog;
-    if (log === undefined) throw new Error('no draft is open');
+    if (!this.open) throw new Error('no draft is open');
+    if (published === undefined && log === undefined) throw new Error('the draft was settled to be published');
+    this.open = false;
     this.undoLog = undefined;
-    if (published === undefined) for (let i = log.length - 1; i >= 0; i--) log[i]!();
+    this.recording = false;
+    if (published === undefined) for (let i = log!.length - 1; i >= 0; i--) log![i]!();
     else {
       this.revision++;
       for (const observer of this.observers) observer(published);
@@ -124,11 +135,17 @@ export class Graph {
     const before = this.failures.get(key);
     if (failure === undefined) this.failures.delete(key);
     else this.failures.set(key, failure);
-    this.undo(() => {
-      if (before === undefined) this.failures.delete(key);
-      else this.failures.set(key, before);
-    });
+    if (this.recording)
+      this.undo(() => {
+        if (before === undefined) this.failures.delete(key);
+        else this.failures.set(key, before);
+      });
   }
+}
+
+export interface SettleOptions {
+  /** False: the draft will be published. What is needed to undo it is not kept, which is most of the memory of a large commit. */
+  readonly discardable?: boolean;
 }
 
 /** The outcome of `settle`, not yet in force. Its changes can be read until it is published or discarded. */
@@ -141,8 +158,9 @@ export class Draft {
     this.writes = writes;
   }
 
-  /** What changed in a collection, each key once. */
+  /** What changed in a collection that is tracked, each key once. */
   changes<V>(collection: Collection<V>): Iterable<Change<V>> {
+    if (collection.changes === undefined) throw new Error(`the changes of ${collection.name} are not tracked`);
     return collection.changes.values();
   }
 

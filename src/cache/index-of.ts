@@ -55,9 +55,10 @@ export class Index<V> extends Collection<Group<V>> {
           originals.set(group, current);
           // The working copy; the published group is never changed in place.
           this.cell(group).value = current === undefined ? [] : current.slice();
-          this.graph.undo(() => {
-            this.cell(group).value = current;
-          });
+          if (this.graph.recording)
+            this.graph.undo(() => {
+              this.cell(group).value = current;
+            });
         }
         touched.set(group, joinCauses(touched.get(group) ?? [], causes));
         const members = this.cell(group).value as Member<V>[];

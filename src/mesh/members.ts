@@ -16,7 +16,8 @@ export function sameMember(a: Member, b: Member): boolean {
 }
 
 export function emitMember(emit: Emit<Member>, list: string, resource: EncodedResource, qualifier = ''): void {
-  emit(`${list} ${resource.typeUrl} ${resource.name} ${qualifier}`, { list, qualifier, resource });
+  const type = resource.typeUrl.slice(resource.typeUrl.lastIndexOf('.') + 1);
+  emit(`${list} ${type} ${resource.name}${qualifier === '' ? '' : ` ${qualifier}`}`, { list, qualifier, resource });
 }
 
 /** Qualifiers of proxies: from where they look at endpoints. */

@@ -186,11 +186,9 @@ export function declareRoutes(graph: Graph, parts: RouteParts): Routes {
     sameEntry,
   );
 
-  const byTable = graph.index(
-    'virtual hosts by table',
-    [ofServices, ofHosts],
-    (_, entry) => [`${entry.list}|${entry.table}`],
-  );
+  const byTable = graph.index('virtual hosts by table', [ofServices, ofHosts], (_, entry) => [
+    `${entry.list}|${entry.table}`,
+  ]);
   const assemble = <Piece extends TablePiece>(name: string, source: Index<Piece>) =>
     graph.derive(
       name,
@@ -408,10 +406,7 @@ function tablesOf(
   parts: RouteParts,
 ): string[] {
   const tables = [String(port)];
-  if (
-    sniffed &&
-    (isHeadless(service) || service.addresses.some((address) => address !== '0.0.0.0'))
-  )
+  if (sniffed && (isHeadless(service) || service.addresses.some((address) => address !== '0.0.0.0')))
     tables.push(`${service.host}:${port}`);
   return [...tables, ...proxyTables(view, read, parts)];
 }

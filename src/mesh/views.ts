@@ -1,6 +1,7 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { compareSpecificity, hostsMatch, isWildcard, wildcardsOf } from '../model/host.ts';
 import type { Client } from '../model/client.ts';
+import { contentHash } from '../model/hash.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
 import { type MeshService, isVisibleTo, serviceKey } from '../model/service.ts';
 import { type EgressListener, egressImports, everything } from '../model/sidecar.ts';
@@ -104,8 +105,10 @@ export function declareViews(graph: Graph, parts: ViewParts): Views {
   const shardViews = graph.derive('shardViews', byView, (key, members, read, emit: Emit<ShardView>) => {
     const { value } = (members as readonly { value: ScopeViews }[])[0]!;
     const view = value.outlets.flatMap((outlet) => outlet.views).find((candidate) => candidate.key === key)!;
-    for (const shard of read.get(namespaces.info, view.namespace)?.shards ?? [])
-      emit(`${key}/${shard}`, { list: `${key}/${shard}`, view, shard });
+    for (const shard of read.get(namespaces.info, view.namespace)?.shards ?? []) {
+      const list = `${key}/${shard.slice(shard.lastIndexOf('/') + 1)}`;
+      emit(list, { list, view, shard });
+    }
   });
   const members = graph.derive(
     'serviceViews.members',
@@ -284,13 +287,14 @@ function viewOf(scope: Scope, info: Omit<NamespaceInfo, 'shards'>, egress: View[
     info.namespace === scope.namespace ||
     info.audiences.includes(scope.namespace);
   const client = own ? scope.namespace : '';
-  const key = [
-    info.namespace,
+  // The key is part of many others: short, and told apart by a hash of all that makes the view.
+  const facts = [
     traitsKey(scope.traits),
     client,
     matched.join('&'),
     egress === undefined ? '' : `${egress.sidecar}#${egress.listener}`,
   ].join('|');
+  const key = `${info.namespace}@${contentHash(facts).slice(0, 12)}`;
   return { key, namespace: info.namespace, traits: scope.traits, client, matched, ...(egress ? { egress } : {}) };
 }
 
