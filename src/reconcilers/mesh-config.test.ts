@@ -1,0 +1,152 @@
+import { expect, test } from 'vitest';
+import { reconcileMeshConfig } from './mesh-config.ts';
+
+const { config: defaults } = reconcileMeshConfig(undefined);
+
+test('without a ConfigMap the defaults of Istio are in force', () => {
+  expect(reconcileMeshConfig(undefined).problems).toEqual([]);
+  expect(defaults.visibility).toMatchObject({
+    rootNamespace: 'istio-system',
+    trustDomain: 'cluster.local',
+    defaultServiceExportTo: ['*'],
+  });
+  expect(defaults.clusters).toMatchObject({
+    connectTimeout: 10_000,
+    dnsRefreshRate: 60_000,
+    enableAutoMtls: true,
+    inboundTrafficPolicy: 'PASSTHROUGH',
+    localityLb: { distribute: [], failover: [], failoverPriority: [] },
+  });
+  expect(defaults.routes).toEqual({ rootNamespace: 'istio-system' });
+  expect(defaults.listeners).toMatchObject({
+    proxyListenPort: 15001,
+    proxyInboundListenPort: 15006,
+    proxyHttpPort: 0,
+    protocolDetectionTimeout: 0,
+    outboundTrafficPolicy: 'ALLOW_ANY',
+    pathNormalization: 'BASE',
+    accessLogFile: '',
+    tracingSampling: 1,
+    minTlsVersion: 'TLSV1_2',
+  });
+});
+
+test.each([
+  ['', []],
+  ['{}', []],
+  ['null', []],
+  ['# only a comment', []],
+])('the text %j is the defaults', (yaml, problems) => {
+  expect(reconcileMeshConfig(yaml)).toEqual({ config: defaults, problems });
+});
+
+test('every section takes its fields', () => {
+  const { config, problems } = reconcileMeshConfig(`
+    rootNamespace: mesh-root
+    trustDomain: td
+    trustDomainAliases: [old]
+    defaultServiceExportTo: ["."]
+    connectTimeout: 3s
+    enableAutoMtls: false
+    h2UpgradePolicy: UPGRADE
+    tcpKeepalive: {probes: 2, time: 10s}
+    tlsDefaults: {minProtocolVersion: TLSV1_3, cipherSuites: [C], ecdhCurves: [P-256]}
+    meshMTLS: {minProtocolVersion: TLSV1_3}
+    defaultTrafficPolicy: {connectionPool: {tcp: {maxConnections: 9}}}
+    localityLbSetting: {failover: [{from: a, to: b}], distribute: [{from: a/*, to: {"a/*": 80, "b/*": 20}}]}
+    defaultHttpRetryPolicy: {attempts: 5, retryOn: "5xx", perTryTimeout: 2s}
+    proxyListenPort: 16001
+    proxyHttpPort: 15002
+    outboundTrafficPolicy: {mode: REGISTRY_ONLY}
+    inboundTrafficPolicy: {mode: LOCALHOST}
+    pathNormalization: {normalization: MERGE_SLASHES}
+    accessLogFile: /dev/stdout
+    enableTracing: false
+    defaultConfig: {gatewayTopology: {numTrustedProxies: 2}, terminationDrainDuration: 5s}
+  `);
+  expect(problems).toEqual([]);
+  expect(config.visibility).toMatchObject({
+    rootNamespace: 'mesh-root',
+    trustDomain: 'td',
+    defaultServiceExportTo: ['.'],
+  });
+  expect(config.clusters).toMatchObject({
+    connectTimeout: 3000,
+    enableAutoMtls: false,
+    h2Upgrade: true,
+    inboundTrafficPolicy: 'LOCALHOST',
+    tcpKeepalive: { probes: 2, time: 10_000 },
+    tlsDefaults: { minProtocolVersion: 'TLSV1_3', cipherSuites: ['C'], ecdhCurves: ['P-256'] },
+    defaultTrafficPolicy: { connectionPool: { tcp: { maxConnections: 9 } } },
+    localityLb: { failover: [{ from: 'a', to: 'b' }], distribute: [{ from: 'a/*', to: { 'a/*': 80, 'b/*': 20 } }] },
+  });
+  expect(config.routes.defaultHttpRetryPolicy).toEqual({
+    attempts: 5,
+    retryOn: '5xx',
+    perTryTimeout: 2000,
+    retryRemoteLocalities: false,
+  });
+  expect(config.listeners).toMatchObject({
+    proxyListenPort: 16001,
+    proxyHttpPort: 15002,
+    outboundTrafficPolicy: 'REGISTRY_ONLY',
+    inboundTrafficPolicy: 'LOCALHOST',
+    pathNormalization: 'MERGE_SLASHES',
+    accessLogFile: '/dev/stdout',
+    minTlsVersion: 'TLSV1_3',
+    trustDomainAliases: ['old'],
+    numTrustedProxies: 2,
+  });
+  expect(config.listeners).not.toHaveProperty('tracingSampling');
+});
+
+test('locality load balancing can be switched off', () => {
+  expect(reconcileMeshConfig('localityLbSetting: {enabled: false}').config.clusters).not.toHaveProperty('localityLb');
+});
+
+test('the most specific clusterLocal setting comes first', () => {
+  const { config } = reconcileMeshConfig(
+    'serviceSettings: [{settings: {clusterLocal: false}, hosts: ["*.kube-system.svc.cluster.local", a.b.svc.cluster.local]}]',
+  );
+  expect(config.visibility.clusterLocalHosts).toEqual([
+    { host: 'kubernetes.default.svc.cluster.local', clusterLocal: true },
+    { host: 'a.b.svc.cluster.local', clusterLocal: false },
+    { host: '*.kube-system.svc.cluster.local', clusterLocal: false },
+  ]);
+});
+
+test.each([
+  ['connectTimeout: soon', 'connectTimeout'],
+  ['proxyListenPort: 99999', 'proxyListenPort'],
+  ['outboundTrafficPolicy: {mode: SOMETIMES}', 'outboundTrafficPolicy.mode'],
+  ['trustDomainAliases: a', 'trustDomainAliases'],
+  ['accessLogEncoding: JSON\naccessLogFormat: "{"', 'accessLogFormat'],
+  ['- a list', 'mesh'],
+  ['a: [', 'mesh'],
+  ['a: 1\na: 2', 'mesh'],
+  [
+    `a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c]`,
+    'mesh',
+  ],
+  ['x'.repeat(1024 * 1024 + 1), 'mesh'],
+])('what is wrong in %.40j is said, and the field has its default', (yaml, field) => {
+  const { config, problems } = reconcileMeshConfig(yaml);
+  expect(problems[0]).toMatchObject({ field });
+  expect(config.listeners.outboundTrafficPolicy).toBe('ALLOW_ANY');
+  expect(config.clusters.connectTimeout).toBe(10_000);
+});
+
+test('a field that nothing acts on is said once; fields for the agent and the injector are not ours', () => {
+  const { problems } = reconcileMeshConfig(`
+    ingressService: x
+    extensionProviders: []
+    defaultConfig: {discoveryAddress: x, gatewayTopology: {forwardClientCertDetails: SANITIZE}}
+    meshMTLS: {ecdhCurves: [P-256]}
+    enableEnvoyAccessLogService: true
+  `);
+  expect(problems.map(({ field }) => field).sort()).toEqual([
+    'defaultConfig.gatewayTopology.forwardClientCertDetails',
+    'enableEnvoyAccessLogService',
+    'meshMTLS.ecdhCurves',
+  ]);
+});

@@ -1,0 +1,171 @@
+import { expect, test } from 'vitest';
+import { traitsKey } from '../model/traits.ts';
+import { type NodeFacts, type NodeInput, readNode } from './node.ts';
+
+const locality = { region: '', zone: '', subZone: '' };
+const defaults = { namespace: 'default', domainSuffix: 'cluster.local' };
+const agentId = 'sidecar~10.1.0.1~web-1.shop~shop.svc.cluster.local';
+
+function read(nodeId: string, metadata: NodeInput['metadata'] = {}): NodeFacts {
+  const result = readNode({ nodeId, metadata, locality, extensions: [] }, defaults);
+  if ('error' in result) throw new Error(result.error);
+  return result.node;
+}
+
+function errorOf(nodeId: string, metadata: NodeInput['metadata'] = {}): string {
+  const result = readNode({ nodeId, metadata, locality, extensions: [] }, defaults);
+  return 'error' in result ? result.error : 'accepted';
+}
+
+test('an id of an Istio agent names type, address, workload, namespace and domain', () => {
+  expect(read(agentId)).toMatchObject({
+    traits: { proxyType: 'sidecar', agent: false, interception: 'REDIRECT', ipFamily: 'v4' },
+    namespace: 'shop',
+    workloadName: 'web-1',
+    addresses: ['10.1.0.1'],
+    dnsDomain: 'shop.svc.cluster.local',
+    cluster: 'Kubernetes',
+    podPorts: undefined,
+  });
+});
+
+test('a pod name may have dots, a namespace has none', () => {
+  expect(read('router~10.0.0.1~gw.v1.istio-system~istio-system.svc.cluster.local')).toMatchObject({
+    traits: { proxyType: 'router' },
+    workloadName: 'gw.v1',
+  });
+});
+
+test('metadata wins over the id', () => {
+  const node = read(agentId, { NAMESPACE: 'prod', INSTANCE_IPS: '10.1.0.2,fd00::2', CLUSTER_ID: 'c1', NETWORK: 'n1' });
+  expect(node).toMatchObject({ namespace: 'prod', addresses: ['10.1.0.2', 'fd00::2'], cluster: 'c1', network: 'n1' });
+  expect(node.traits.ipFamily).toBe('dual');
+});
+
+test('one bad address makes all of INSTANCE_IPS count for nothing', () => {
+  expect(read(agentId, { INSTANCE_IPS: '10.1.0.2,nonsense' }).addresses).toEqual(['10.1.0.1']);
+});
+
+test('a plain Envoy may have any id, and has the defaults of the flags', () => {
+  expect(read('my-envoy')).toMatchObject({
+    traits: { proxyType: 'sidecar', ipFamily: 'v4' },
+    namespace: 'default',
+    workloadName: '',
+    addresses: [],
+    dnsDomain: 'default.svc.cluster.local',
+  });
+  const router = readNode(
+    { nodeId: 'x', metadata: {}, locality, extensions: [] },
+    { ...defaults, proxyType: 'router' },
+  );
+  expect(router).toMatchObject({ node: { traits: { proxyType: 'router' } } });
+});
+
+test('a plain Envoy says in its metadata what it is', () => {
+  const metadata = { PROXY_TYPE: 'router', NAMESPACE: 'edge', NAME: 'edge-1', INSTANCE_IPS: 'fd00::1' };
+  expect(read('edge', metadata)).toMatchObject({
+    traits: { proxyType: 'router', ipFamily: 'v6' },
+    namespace: 'edge',
+    workloadName: 'edge-1',
+    dnsDomain: 'edge.svc.cluster.local',
+  });
+});
+
+test('traits come from metadata', () => {
+  const { traits } = read(agentId, {
+    ISTIO_VERSION: '1.32.0',
+    INTERCEPTION_MODE: 'NONE',
+    DNS_CAPTURE: 'true',
+    HTTP10: '1',
+    IDLE_TIMEOUT: '90s',
+    HTTP_PROXY_PORT: '15007',
+    UNPRIVILEGED_POD: 'true',
+    ENVOY_STATUS_PORT: 15021,
+    ENVOY_PROMETHEUS_PORT: 15020,
+    INBOUND_LISTENER_EXACT_BALANCE: 'true',
+    TLS_CLIENT_CERT_CHAIN: '/c',
+    TLS_CLIENT_KEY: '/k',
+    TLS_CLIENT_ROOT_CERT: '/r',
+    PROXY_CONFIG: { proxyHeaders: { preserveHttp1HeaderCase: true } },
+  });
+  expect(traits).toEqual({
+    proxyType: 'sidecar',
+    agent: true,
+    interception: 'NONE',
+    ipFamily: 'v4',
+    dnsCapture: true,
+    http10: true,
+    idleTimeout: 90_000,
+    httpProxyPort: 15007,
+    unprivileged: true,
+    reservedPorts: [15020, 15021],
+    inboundExactBalance: true,
+    outboundExactBalance: false,
+    clientCertificate: { chain: '/c', key: '/k', root: '/r' },
+    preserveHeaderCase: true,
+  });
+});
+
+test('labels and static labels stay apart, because only the latter win over those of the workload', () => {
+  expect(read(agentId, { LABELS: { app: 'web' }, STATIC_LABELS: { tier: 'front' } })).toMatchObject({
+    labels: { app: 'web' },
+    staticLabels: { tier: 'front' },
+  });
+});
+
+test('pod ports are JSON within a text; only named TCP ports count', () => {
+  const ports = [
+    { name: 'http', containerPort: 8080, protocol: 'TCP' },
+    { name: 'http', containerPort: 9999, protocol: 'TCP' },
+    { name: 'dns', containerPort: 53, protocol: 'UDP' },
+    { containerPort: 1 },
+  ];
+  expect(read(agentId, { POD_PORTS: JSON.stringify(ports) }).podPorts).toEqual({ http: 8080 });
+});
+
+test('the locality of the request is one text', () => {
+  const at = (region: string, zone: string, subZone: string) =>
+    readNode({ nodeId: 'x', metadata: {}, locality: { region, zone, subZone }, extensions: [] }, defaults);
+  expect(at('r', 'z', '')).toMatchObject({ node: { locality: 'r/z/' } });
+  expect(at('', '', '')).toMatchObject({ node: { locality: '' } });
+});
+
+test.each([
+  ['', {}, /empty/],
+  ['sidecar~10.0.0.1~a.b', {}, /missing parts in the service node/],
+  ['waypoint~10.0.0.1~a.b~c', {}, /type waypoint/],
+  ['sidecar~nonsense~a.b~c', {}, /no valid IP address/],
+  ['x', { PROXY_TYPE: 'gateway' }, /PROXY_TYPE/],
+  [agentId, { ENVOY_STATUS_PORT: '15021' }, /ENVOY_STATUS_PORT must be a port number/],
+  [agentId, { DNS_CAPTURE: 'maybe' }, /DNS_CAPTURE/],
+  [agentId, { NAMESPACE: 7 }, /NAMESPACE must be a string/],
+  [agentId, { LABELS: { app: 1 } }, /LABELS must hold strings/],
+  [agentId, { LABELS: 'app=web' }, /LABELS must be an object/],
+  [agentId, { POD_PORTS: '{' }, /POD_PORTS must be a JSON list/],
+  [agentId, { POD_PORTS: '[{}]' }, /POD_PORTS holds an entry without a port/],
+])('the node %j with %j is refused', (nodeId, metadata, message) => {
+  expect(errorOf(nodeId, metadata)).toMatch(message);
+});
+
+test('an IPv4 or a free-form id without any metadata has the shortest key', () => {
+  expect(traitsKey(read('x').traits)).toBe('sidecar,plain,REDIRECT,v4');
+});
+
+test('metadata that nobody reads never splits proxies, traits do', () => {
+  const key = (metadata: NodeInput['metadata']) => traitsKey(read(agentId, metadata).traits);
+  expect(key({ MESH_ID: 'm', WORKLOAD_NAME: 'w', ANNOTATIONS: { a: 'b' } })).toBe(key({}));
+  const different = [
+    {},
+    { ISTIO_VERSION: '1.30' },
+    { INTERCEPTION_MODE: 'TPROXY' },
+    { DNS_CAPTURE: 'true' },
+    { HTTP10: '1' },
+    { IDLE_TIMEOUT: '1s' },
+    { HTTP_PROXY_PORT: '8080' },
+    { UNPRIVILEGED_POD: 'true' },
+    { ENVOY_STATUS_PORT: 1 },
+    { TLS_CLIENT_CERT_CHAIN: 'a,b' },
+    { TLS_CLIENT_CERT_CHAIN: 'a', TLS_CLIENT_KEY: 'b' },
+  ];
+  expect(new Set(different.map(key)).size).toBe(different.length);
+});
