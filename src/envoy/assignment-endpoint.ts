@@ -1,11 +1,11 @@
-import { Buffer } from 'node:buffer';
+import { isIP } from 'node:net';
 import type { Endpoint, Health } from '../model/endpoint.ts';
 import type { Labels } from '../model/labels.ts';
-import { concat, messageField, numberField, stringField, varintField } from './wire.ts';
+import { BackwardWriter } from './wire.ts';
 
 /**
- * An endpoint with its bytes (a `LbEndpoint`), encoded once and shared by all assignments that it is in, and with
- * what decides in which ones that is.
+ * An endpoint with its bytes (the field of a locality that holds it), encoded once and shared by all assignments that
+ * it is in, and with what decides in which ones that is.
  */
 export interface EncodedEndpoint {
   readonly portName: string;
@@ -26,15 +26,29 @@ export interface EncodedEndpoint {
   readonly mtls: Uint8Array;
 }
 
-export function encodeEndpoint(endpoint: Endpoint): EncodedEndpoint {
-  const { addresses, port, portName, health, labels, locality, cluster, nodeName, tlsMode } = endpoint;
+/** Endpoints of one list share one block of memory. */
+export function encodeEndpoints(endpoints: readonly Endpoint[]): readonly EncodedEndpoint[] {
+  const writer = new BackwardWriter(256 * (endpoints.length + 1));
+  const marks = endpoints.map((endpoint) => {
+    const plain = writer.mark();
+    writeEndpoint(writer, endpoint, false);
+    const mtls = writer.mark();
+    if (endpoint.tlsMode === 'istio') writeEndpoint(writer, endpoint, true);
+    return { plain, mtls, end: writer.mark() };
+  });
+  const all = writer.since(0);
+  // The writer went backwards: marks count from the end.
+  const between = (from: number, to: number) => all.subarray(all.length - to, all.length - from);
+  return endpoints.map((endpoint, index) => {
+    const { plain, mtls, end } = marks[index]!;
+    const bytes = between(plain, mtls);
+    return factsOf(endpoint, bytes, end === mtls ? bytes : between(mtls, end));
+  });
+}
+
+function factsOf(endpoint: Endpoint, plain: Uint8Array, mtls: Uint8Array): EncodedEndpoint {
+  const { addresses, port, portName, health, labels, locality, cluster, nodeName } = endpoint;
   const [address = ''] = addresses;
-  const weight = endpoint.weight === undefined || endpoint.weight === 0 ? 1 : endpoint.weight;
-  // LbEndpoint: endpoint 1, health_status 2, metadata 3, load_balancing_weight 4.
-  const front = concat([messageField(1, endpointMessage(addresses, port)), varintField(2, healthStatus(health))]);
-  const back = messageField(4, varintField(1, weight));
-  const telemetry = metadataEntry('istio', 'workload', workloadOf(endpoint));
-  const plain = concat([front, messageField(3, telemetry), back]);
   return {
     portName,
     address,
@@ -43,11 +57,11 @@ export function encodeEndpoint(endpoint: Endpoint): EncodedEndpoint {
     cluster,
     nodeName,
     health,
-    weight,
-    sendable: port === 0 || isIp(address),
+    weight: weightOf(endpoint),
+    sendable: port === 0 ? /^[/@]/.test(address) : port <= 65_535 && addresses.every(isAddress),
     fromSlice: health !== undefined,
     plain,
-    mtls: tlsMode === 'istio' ? concat([front, messageField(3, concat([tlsMark, telemetry])), back]) : plain,
+    mtls,
   };
 }
 
@@ -71,24 +85,58 @@ export function workloadOf(endpoint: Pick<Endpoint, 'labels' | 'workload' | 'nam
   return [workload, namespace, name, revision === 'latest' ? '' : revision, cluster].join(';');
 }
 
-export function isIp(address: string): boolean {
-  return /^\d+\.\d+\.\d+\.\d+$/.test(address) || /^[0-9a-fA-F:]*:[0-9a-fA-F:.]+$/.test(address) || address === '::';
+function weightOf({ weight }: Pick<Endpoint, 'weight'>): number {
+  return weight === undefined || weight === 0 ? 1 : weight;
 }
 
-function endpointMessage(addresses: readonly string[], port: number): Uint8Array {
-  const [address = '', ...others] = addresses;
+/** Envoy refuses a whole assignment for one address that it cannot parse. */
+function isAddress(address: string): boolean {
+  return isIP(address) !== 0 && !address.includes('%');
+}
+
+/**
+ * Field 2 of a LocalityLbEndpoints, a LbEndpoint: endpoint 1, health_status 2, metadata 3, load_balancing_weight 4. From
+ * its last field to its first.
+ */
+function writeEndpoint(writer: BackwardWriter, endpoint: Endpoint, mtls: boolean): void {
+  const { addresses, port, health } = endpoint;
+  const whole = writer.mark();
+  const weight = writer.mark();
+  writer.unsigned(1, weightOf(endpoint));
+  writer.wrap(4, weight);
+
+  const metadata = writer.mark();
+  writeMetadata(writer, 'istio', 'workload', workloadOf(endpoint));
+  if (mtls) writeMetadata(writer, 'envoy.transport_socket_match', 'tlsMode', 'istio');
+  writer.wrap(3, metadata);
+
+  writer.unsigned(2, healthStatus(health));
+
   // Endpoint: address 1, additional_addresses 4 (each with address 1).
-  return concat([
-    messageField(1, addressMessage(address, port)),
-    ...others.map((other) => messageField(4, messageField(1, addressMessage(other, port)))),
-  ]);
+  const end = writer.mark();
+  for (let index = addresses.length - 1; index > 0; index--) {
+    const additional = writer.mark();
+    writeAddress(writer, addresses[index]!, port);
+    writer.wrap(4, additional);
+  }
+  writeAddress(writer, addresses[0] ?? '', port);
+  writer.wrap(1, end);
+  writer.wrap(2, whole);
 }
 
-function addressMessage(address: string, port: number): Uint8Array {
-  // Address: socket_address 1, pipe 2. SocketAddress: address 2, port_value 3. Pipe: path 1.
-  return port === 0
-    ? messageField(2, stringField(1, address))
-    : messageField(1, concat([stringField(2, address), numberField(3, port)]));
+/** Field 1, an Address: socket_address 1, pipe 2. SocketAddress: address 2, port_value 3. Pipe: path 1. */
+function writeAddress(writer: BackwardWriter, address: string, port: number): void {
+  const field = writer.mark();
+  const kind = writer.mark();
+  if (port === 0) {
+    writer.text(1, address);
+    writer.wrap(2, kind);
+  } else {
+    writer.presentUnsigned(3, port);
+    writer.text(2, address);
+    writer.wrap(1, kind);
+  }
+  writer.wrap(1, field);
 }
 
 /** Envoy's numbers. An endpoint without a health of its own is unknown to be unhealthy. */
@@ -106,11 +154,16 @@ function healthStatus(health: Health | undefined): number {
   }
 }
 
-/** Metadata: filter_metadata 1, a map. A map entry: key 1, value 2. Struct: fields 1, a map. Value: string_value 3. */
-function metadataEntry(filter: string, key: string, value: string): Uint8Array {
-  const text = messageField(3, Buffer.from(value, 'utf8'));
-  const field = messageField(1, concat([stringField(1, key), messageField(2, text)]));
-  return messageField(1, concat([stringField(1, filter), messageField(2, field)]));
+/** Field 1 of Metadata, a map of Structs. A map entry: key 1, value 2. Struct: fields 1, a map. Value: string_value 3. */
+function writeMetadata(writer: BackwardWriter, filter: string, key: string, value: string): void {
+  const entry = writer.mark();
+  const field = writer.mark();
+  const text = writer.mark();
+  writer.text(3, value);
+  writer.wrap(2, text);
+  writer.text(1, key);
+  writer.wrap(1, field);
+  writer.wrap(2, entry);
+  writer.text(1, filter);
+  writer.wrap(1, entry);
 }
-
-const tlsMark = metadataEntry('envoy.transport_socket_match', 'tlsMode', 'istio');

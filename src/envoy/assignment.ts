@@ -7,9 +7,9 @@ import type { Vantage } from '../model/vantage.ts';
 import { type EncodedEndpoint, isDraining } from './assignment-endpoint.ts';
 import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from './locality-groups.ts';
 import { localityPlan } from './locality.ts';
-import { concat, messageField, Pieces, stringField, varintField } from './wire.ts';
+import { BackwardWriter, Pieces } from './wire.ts';
 
-export { type EncodedEndpoint, encodeEndpoint } from './assignment-endpoint.ts';
+export { type EncodedEndpoint, encodeEndpoints } from './assignment-endpoint.ts';
 export { looksAtLocality, narrowVantage, vantageNeeds } from './locality.ts';
 export { mtlsUsable } from '../model/policy-resolution.ts';
 
@@ -41,14 +41,16 @@ export function buildAssignment(input: AssignmentInput): Uint8Array {
   const groups = placeGroups(groupByLocality(endpoints), localityPlan(policy, service, settings), vantage);
   // ClusterLoadAssignment: cluster_name 1, endpoints 2.
   const assignment = new Pieces();
-  assignment.add(stringField(1, clusterName));
+  assignment.add(emptyAssignment(clusterName));
   for (const group of groups) assignment.addPieces(2, groupPieces(group, mtls));
   return assignment.concat();
 }
 
 /** The answer for a cluster that has no endpoints, or does not exist. */
 export function emptyAssignment(clusterName: string): Uint8Array {
-  return concat([stringField(1, clusterName)]);
+  const writer = new BackwardWriter();
+  writer.text(1, clusterName);
+  return writer.since(0);
 }
 
 /** Labels of Services whose sessions stick to an endpoint, also while it drains. */
@@ -85,13 +87,22 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
   );
 }
 
+/** LocalityLbEndpoints: locality 1, lb_endpoints 2, load_balancing_weight 3, priority 5. */
 function groupPieces(group: LocalityGroup<EncodedEndpoint>, mtls: boolean): Pieces {
   const [region, zone, subzone] = partsOf(group.locality);
-  // LocalityLbEndpoints: locality 1, lb_endpoints 2, load_balancing_weight 3, priority 5. Locality: 1, 2, 3.
+  const writer = new BackwardWriter();
+  writer.text(3, subzone);
+  writer.text(2, zone);
+  writer.text(1, region);
+  writer.wrap(1, 0);
   const pieces = new Pieces();
-  pieces.addMessage(1, concat([stringField(1, region), stringField(2, zone), stringField(3, subzone)]));
-  for (const endpoint of group.endpoints) pieces.addMessage(2, mtls ? endpoint.mtls : endpoint.plain);
-  pieces.add(messageField(3, varintField(1, group.weight)));
-  pieces.add(varintField(5, group.priority));
+  pieces.add(writer.since(0));
+  for (const endpoint of group.endpoints) pieces.add(mtls ? endpoint.mtls : endpoint.plain);
+  writer.reset();
+  writer.unsigned(5, group.priority);
+  const weight = writer.mark();
+  writer.unsigned(1, group.weight);
+  writer.wrap(3, weight);
+  pieces.add(writer.since(0));
   return pieces;
 }

@@ -1,15 +1,100 @@
 import { Buffer } from 'node:buffer';
 
 /**
- * Just enough of the protobuf wire format to put messages together from parts that were encoded once. What is written
- * here must be what the encoder of `proto.ts` writes; tests compare the two.
+ * Just enough of the protobuf wire format to put messages together from parts that were encoded once, and to encode
+ * what there is very much of. What is written here is what the encoder of `proto.ts` writes; tests compare the two.
+ * Field numbers above 15 are not needed.
  */
 
-/** A key: field number and wire type 2 (length-delimited). Fields above 15 are not needed. */
-const lengthDelimited = (field: number): number => (field << 3) | 2;
-const varintKey = (field: number): number => field << 3;
+/** Writes a message from its end to its start, so that the length of what is nested is known when it is needed. */
+export class BackwardWriter {
+  private buffer: Buffer;
+  private start: number;
 
-/** Collects pieces and knows their length, so that the result is allocated once and nothing is copied twice. */
+  constructor(capacity = 1024) {
+    this.buffer = Buffer.allocUnsafe(capacity);
+    this.start = capacity;
+  }
+
+  /** Bytes written since a {@link mark}, in memory of their own. */
+  since(mark: number): Uint8Array {
+    const bytes = Buffer.allocUnsafeSlow(this.lengthSince(mark));
+    this.buffer.copy(bytes, 0, this.start, this.start + bytes.length);
+    return bytes;
+  }
+
+  /** The end of something that is written next. Counted from the end of the buffer: growing does not move it. */
+  mark(): number {
+    return this.buffer.length - this.start;
+  }
+
+  lengthSince(mark: number): number {
+    return this.mark() - mark;
+  }
+
+  reset(): void {
+    this.start = this.buffer.length;
+  }
+
+  /** Makes what was written since the mark a nested message, or a string. */
+  wrap(field: number, mark: number): void {
+    this.varint(this.lengthSince(mark));
+    this.byte((field << 3) | 2);
+  }
+
+  /** Nothing when it is empty, as proto3 has it. */
+  text(field: number, text: string): void {
+    if (text === '') return;
+    const mark = this.mark();
+    const length = Buffer.byteLength(text, 'utf8');
+    this.reserve(length);
+    this.start -= length;
+    this.buffer.write(text, this.start, length, 'utf8');
+    this.wrap(field, mark);
+  }
+
+  /** An unsigned integer or enum; nothing when it is 0. */
+  unsigned(field: number, value: number): void {
+    if (value !== 0) this.presentUnsigned(field, value);
+  }
+
+  /** A member of a oneof is present even when it is 0. */
+  presentUnsigned(field: number, value: number): void {
+    this.varint(value);
+    this.byte(field << 3);
+  }
+
+  bytes(bytes: Uint8Array): void {
+    this.reserve(bytes.length);
+    this.start -= bytes.length;
+    this.buffer.set(bytes, this.start);
+  }
+
+  private byte(value: number): void {
+    this.reserve(1);
+    this.buffer[--this.start] = value;
+  }
+
+  /** Up to 2^32, which is more than any number here. */
+  private varint(value: number): void {
+    const length = varintLength(value);
+    this.reserve(length);
+    this.start -= length;
+    writeVarint(this.buffer, this.start, value);
+  }
+
+  private reserve(length: number): void {
+    if (this.start >= length) return;
+    const written = this.mark();
+    const capacity = Math.max(this.buffer.length * 2, written + length);
+    const grown = Buffer.allocUnsafe(capacity);
+    this.buffer.copy(grown, capacity - written, this.start);
+    this.buffer = grown;
+    this.start = capacity - written;
+  }
+}
+
+/** Collects pieces of a message in their order. Copied once, at the end. */
 export class Pieces {
   private readonly pieces: Uint8Array[] = [];
   length = 0;
@@ -19,14 +104,12 @@ export class Pieces {
     this.length += piece.length;
   }
 
-  /** A nested message, or bytes. */
-  addMessage(field: number, message: Uint8Array): void {
-    this.add(head(field, message.length));
-    this.add(message);
-  }
-
+  /** A nested message. */
   addPieces(field: number, message: Pieces): void {
-    this.add(head(field, message.length));
+    const head = new Uint8Array(1 + varintLength(message.length));
+    head[0] = (field << 3) | 2;
+    writeVarint(head, 1, message.length);
+    this.add(head);
     for (const piece of message.pieces) this.pieces.push(piece);
     this.length += message.length;
   }
@@ -43,54 +126,16 @@ export class Pieces {
   }
 }
 
-/** A string field; nothing when it is empty, as proto3 has it. */
-export function stringField(field: number, text: string): Uint8Array {
-  return text === '' ? none : messageField(field, Buffer.from(text, 'utf8'));
+function varintLength(value: number): number {
+  return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;
 }
 
-/** A nested message, also when it is empty: it is present then. */
-export function messageField(field: number, message: Uint8Array): Uint8Array {
-  return concat([head(field, message.length), message]);
-}
-
-/** An unsigned integer or enum; nothing when it is 0. */
-export function varintField(field: number, value: number): Uint8Array {
-  return value === 0 ? none : numberField(field, value);
-}
-
-/** The same for a member of a oneof, which is present even when it is 0. */
-export function numberField(field: number, value: number): Uint8Array {
-  const bytes: number[] = [varintKey(field)];
-  pushVarint(bytes, value);
-  return Uint8Array.from(bytes);
-}
-
-export function concat(parts: readonly Uint8Array[]): Uint8Array {
-  let length = 0;
-  for (const part of parts) length += part.length;
-  const bytes = Buffer.allocUnsafeSlow(length);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
-}
-
-const none = new Uint8Array(0);
-
-function head(field: number, length: number): Uint8Array {
-  const bytes: number[] = [lengthDelimited(field)];
-  pushVarint(bytes, length);
-  return Uint8Array.from(bytes);
-}
-
-/** Up to 2^53, which is more than any number here. */
-function pushVarint(bytes: number[], value: number): void {
+function writeVarint(bytes: Uint8Array, at: number, value: number): void {
   let rest = value;
+  let index = at;
   while (rest > 127) {
-    bytes.push((rest % 128) | 128);
+    bytes[index++] = (rest & 127) | 128;
     rest = Math.floor(rest / 128);
   }
-  bytes.push(rest);
+  bytes[index] = rest;
 }

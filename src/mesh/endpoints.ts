@@ -2,7 +2,7 @@ import type { Endpoints, EndpointSlice, Service } from '../api/core.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import type { Endpoint, EndpointSummary } from '../model/endpoint.ts';
 import { isDns, isHeadless } from '../model/service.ts';
-import { type EncodedEndpoint, encodeEndpoint } from '../envoy/assignment.ts';
+import { type EncodedEndpoint, encodeEndpoints } from '../envoy/assignment.ts';
 import {
   type EndpointContext,
   reconcileEndpoints,
@@ -105,8 +105,7 @@ export function declareEndpoints(
   // A union: each list is a group of its own.
   const each = graph.index('endpoint lists', lists, (key) => [key]);
   const encoded = graph.derive('encodedEndpoints', each, (key, members, _, emit: Emit<EncodedList>) => {
-    for (const { value } of members)
-      emit(key, { service: value.service, endpoints: value.endpoints.map((endpoint) => encodeEndpoint(endpoint)) });
+    for (const { value } of members) emit(key, { service: value.service, endpoints: encodeEndpoints(value.endpoints) });
   });
   const byService = graph.index('encoded endpoints by service', encoded, (_, list) => [list.service]);
   const groups = graph.derive(

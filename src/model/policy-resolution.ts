@@ -72,3 +72,10 @@ function tlsModeOf(
 ): ClientTls['mode'] | undefined {
   return (level.portPolicies[port]?.tls ?? level.policy.tls)?.mode;
 }
+
+/** Names of the workload labels by which the rule prefers endpoints: what a proxy's vantage must have of its labels. */
+export function failoverLabels(rule: Pick<DestinationRuleModel, 'policy' | 'portPolicies' | 'subsets'>): string[] {
+  const policies = [rule, ...rule.subsets].flatMap((level) => [level.policy, ...Object.values(level.portPolicies)]);
+  const entries = policies.flatMap((policy) => policy.loadBalancer?.localityLb?.failoverPriority ?? []);
+  return [...new Set(entries.filter((entry) => !entry.includes('=')))].sort();
+}
