@@ -14,6 +14,16 @@ export interface ResourceType {
    * assignment. Undefined for types where absence is an answer.
    */
   readonly whenAbsent?: (name: string) => EncodedResource;
+  /**
+   * Type URL of the resources that those of this type belong to, name for name (EDS: CDS). A client that gets a
+   * changed cluster warms it until its assignment comes again, without asking: it is sent right behind.
+   */
+  readonly behind?: string;
+  /**
+   * Type URL of the resources that leaves of this type name in `clusters` (LDS, RDS: CDS): a name is not sent before
+   * the client can use what it stands for, and that is not removed while the client may still use the name.
+   */
+  readonly refersTo?: string;
 }
 
 /** Types in the order in which they are sent within a push: CDS, EDS, LDS, RDS. */

@@ -1,0 +1,184 @@
+import { randomInt } from 'node:crypto';
+import { status as Status } from '@grpc/grpc-js';
+import { ContentHasher } from './content-hash.ts';
+import { Delivery } from './delivery.ts';
+import { Frames } from './frames.ts';
+import { Gate } from './gate.ts';
+import { NameSets } from './name-set.ts';
+import type { Publication } from './publication.ts';
+import type { AdsServerOptions } from './server.ts';
+import type { Call } from './sink.ts';
+import { type AdsCounts, AdsStats, type StreamState, stateOf } from './stats.ts';
+import { Store } from './store.ts';
+import { AdsStream, type StreamHost } from './stream.ts';
+import type { SubscriptionContext } from './subscription.ts';
+import { readDeltaRequest, readRequest } from './wire-read.ts';
+import type { WorldView } from './world.ts';
+
+const STREAMS_PER_TURN = 64;
+const TURN_MS = 8;
+/** Streams that wait for their first world, and streams that are sent everything of a type, at one time. */
+const MAX_ANNOUNCING = 256;
+const MAX_COMPLETE = 32;
+/** Type URLs that are asked for and not served; more than these are not told apart. */
+const MAX_UNKNOWN_TYPES = 64;
+
+/** All streams, the store that they see, and the queue of those that something is owed to. */
+export class AdsStreams {
+  readonly #options: AdsServerOptions;
+  readonly #hasher = new ContentHasher([randomInt(2 ** 32), randomInt(2 ** 32)]);
+  readonly #store = new Store(this.#hasher);
+  readonly #sets = new NameSets(this.#hasher);
+  readonly #frames = new Frames();
+  readonly #announcing = new Gate(MAX_ANNOUNCING);
+  readonly #complete = new Gate(MAX_COMPLETE);
+  readonly #streams = new Map<string, AdsStream>();
+  readonly #unknownTypes = new Set<string>();
+  readonly #stats: AdsStats;
+  readonly #delta = this.#host(true);
+  readonly #stateOfTheWorld = this.#host(false);
+  #queue: AdsStream[] = [];
+  #scheduled = false;
+  /** Something was sent since the last tick. */
+  #active = false;
+  #lastId = 0;
+
+  constructor(options: AdsServerOptions) {
+    this.#options = options;
+    this.#stats = new AdsStats(options.types);
+  }
+
+  accept(call: Call, delta: boolean): void {
+    if (!this.#options.ready()) {
+      call.emit('error', { code: Status.UNAVAILABLE, details: 'the configuration is not synchronised yet' });
+      return;
+    }
+    const id = `stream-${++this.#lastId}`;
+    this.#streams.set(id, new AdsStream(id, call, delta ? this.#delta : this.#stateOfTheWorld));
+  }
+
+  apply(publication: Publication): void {
+    const begun: AdsStream[] = [];
+    for (const { stream: id, world } of publication.worlds) {
+      const stream = this.#streams.get(id);
+      if (stream?.proxy === undefined) continue;
+      const view = this.#store.enter(world ?? { roots: [], qualifiers: [] });
+      const former = stream.world(view);
+      if (former === undefined) begun.push(stream);
+      else this.#store.leave(former);
+    }
+    this.#store.apply(publication);
+    this.#frames.outdate();
+    for (const stream of begun) stream.begin();
+  }
+
+  /** Time passes: about once a second. */
+  tick(): void {
+    const now = this.#options.now();
+    for (const stream of this.#streams.values()) stream.tick(now);
+    if (!this.#active) {
+      this.#frames.clear();
+      this.#store.shared.clear();
+    }
+    this.#active = false;
+  }
+
+  counts(): AdsCounts {
+    let pending = 0;
+    for (const stream of this.#streams.values()) if (stream.delivery?.owes === true) pending++;
+    return this.#stats.counts({
+      streams: this.#streams.size,
+      pendingStreams: pending,
+      waitingForWorld: this.#announcing.waiting,
+      waitingForPlace: this.#complete.waiting,
+      ...this.#store.size,
+      nameSets: this.#sets.size,
+    });
+  }
+
+  streams(): StreamState[] {
+    return [...this.#streams.values()].flatMap((stream) => stateOf(stream));
+  }
+
+  close(): void {
+    for (const stream of this.#streams.values()) stream.end(Status.UNAVAILABLE, 'the server is shutting down');
+  }
+
+  #host(delta: boolean): StreamHost {
+    const context: SubscriptionContext = {
+      delta,
+      sets: this.#sets,
+      once: (resource) => this.#store.once(resource),
+    };
+    const read = delta ? readDeltaRequest : readRequest;
+    return {
+      announcing: this.#announcing,
+      complete: this.#complete,
+      now: () => this.#options.now(),
+      read: (bytes) => read(bytes, this.#hasher),
+      open: (stream, view) => this.#open(stream, view, context),
+      connected: (proxy) => this.#options.events.connected(proxy),
+      closed: (stream) => this.#closed(stream),
+      wake: (stream) => this.#wake(stream),
+      failed: (stream, error) => {
+        this.#stats.failures++;
+        this.#options.log.warn('a stream failed', { stream: stream.id, error: String(error) });
+      },
+    };
+  }
+
+  #open(stream: AdsStream, view: WorldView, context: SubscriptionContext): Delivery {
+    const { nodeId = '', build = '' } = stream.proxy ?? {};
+    return new Delivery(this.#options.types, context, this.#frames, view, {
+      wake: () => this.#wake(stream),
+      sent: (type, frame) => this.#stats.sent(type, frame),
+      refused: (type, item, message) => {
+        this.#stats.refused(type);
+        const about = item === undefined ? {} : { name: item.name, version: item.version };
+        this.#options.events.refused({ stream: stream.id, nodeId, build, typeUrl: type.typeUrl, ...about, message });
+      },
+      unknownType: (typeUrl) => this.#warnOfType(typeUrl),
+    });
+  }
+
+  #closed(stream: AdsStream): void {
+    if (!this.#streams.delete(stream.id)) return;
+    const { delivery } = stream;
+    if (delivery !== undefined) {
+      delivery.close();
+      this.#store.leave(delivery.view);
+    }
+    if (stream.announced) this.#options.events.disconnected(stream.id);
+  }
+
+  #wake(stream: AdsStream): void {
+    if (stream.queued) return;
+    stream.queued = true;
+    this.#queue.push(stream);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => this.#turn());
+  }
+
+  /** Serves some of the waiting streams, and then lets the event loop do the rest of its work. */
+  #turn(): void {
+    this.#active = true;
+    const until = this.#options.now() + TURN_MS;
+    let served = 0;
+    for (const stream of this.#queue) {
+      if (served === STREAMS_PER_TURN || (served > 0 && this.#options.now() > until)) break;
+      served++;
+      stream.queued = false;
+      stream.serve();
+    }
+    this.#queue = this.#queue.slice(served);
+    this.#scheduled = this.#queue.length > 0;
+    if (this.#scheduled) setImmediate(() => this.#turn());
+  }
+
+  #warnOfType(typeUrl: string): void {
+    if (this.#unknownTypes.has(typeUrl) || this.#unknownTypes.size >= MAX_UNKNOWN_TYPES) return;
+    this.#unknownTypes.add(typeUrl);
+    this.#options.log.warn('a proxy asks for a type that is not served', { typeUrl: typeUrl.slice(0, 256) });
+  }
+}

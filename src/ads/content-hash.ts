@@ -1,0 +1,109 @@
+import { Buffer } from 'node:buffer';
+
+/**
+ * Hashes byte strings into two lanes of 32 bits, left in {@link a} and {@link b} by the last call. Hashes of members
+ * are *added* to make the hash of a set, so that it does not depend on order and can follow additions and removals.
+ * The seed is secret to the process: a client cannot construct a set that passes for another.
+ */
+export class ContentHasher {
+  a = 0;
+  b = 0;
+  readonly #seedA: number;
+  readonly #seedB: number;
+  #scratch = Buffer.allocUnsafeSlow(1024);
+  #view = new DataView(this.#scratch.buffer);
+
+  constructor(seed: readonly [number, number]) {
+    this.#seedA = seed[0] | 0;
+    this.#seedB = seed[1] | 0;
+  }
+
+  bytes(view: DataView, from: number, to: number): void {
+    let a = this.#seedA ^ (to - from);
+    let b = this.#seedB;
+    let i = from;
+    for (; i + 4 <= to; i += 4) {
+      const word = view.getInt32(i, true);
+      a = Math.imul(a ^ word, 0x9e3779b1);
+      a ^= a >>> 15;
+      b = Math.imul((b + word) | 0, 0x85ebca6b);
+      b = (b << 13) | (b >>> 19);
+    }
+    let rest = 1;
+    for (; i < to; i++) rest = (rest << 8) | view.getUint8(i);
+    a = Math.imul(a ^ rest, 0x9e3779b1);
+    b = Math.imul((b + rest) | 0, 0x85ebca6b);
+    this.a = finish(a ^ (b >>> 7));
+    this.b = finish(b ^ a);
+  }
+
+  text(text: string): void {
+    if (text.length * 3 > this.#scratch.length) {
+      this.#scratch = Buffer.allocUnsafeSlow(text.length * 3);
+      this.#view = new DataView(this.#scratch.buffer);
+    }
+    this.bytes(this.#view, 0, this.#scratch.write(text, 0));
+  }
+
+  /** The pair of a name and a version, as `initial_resource_versions` lists them. */
+  pair(view: DataView, nameFrom: number, nameTo: number, versionFrom: number, versionTo: number): void {
+    this.bytes(view, nameFrom, nameTo);
+    const { a, b } = this;
+    this.bytes(view, versionFrom, versionTo);
+    this.#join(a, b);
+  }
+
+  textPair(name: string, version: string): void {
+    this.text(name);
+    const { a, b } = this;
+    this.text(version);
+    this.#join(a, b);
+  }
+
+  #join(a: number, b: number): void {
+    this.a = finish(a ^ Math.imul(this.b, 0xc2b2ae35));
+    this.b = finish(b ^ Math.imul(this.a, 0x27d4eb2f));
+  }
+}
+
+function finish(h: number): number {
+  h ^= h >>> 16;
+  h = Math.imul(h, 0x85ebca6b);
+  h ^= h >>> 13;
+  h = Math.imul(h, 0xc2b2ae35);
+  return h ^ (h >>> 16);
+}
+
+/** The sum of the hashes of the members of a set, and how many there are. */
+export class SetHash {
+  a = 0;
+  b = 0;
+  count = 0;
+
+  add(hash: { readonly a: number; readonly b: number }): void {
+    this.a = (this.a + hash.a) | 0;
+    this.b = (this.b + hash.b) | 0;
+    this.count++;
+  }
+
+  remove(hash: { readonly a: number; readonly b: number }): void {
+    this.a = (this.a - hash.a) | 0;
+    this.b = (this.b - hash.b) | 0;
+    this.count--;
+  }
+
+  addAll(other: { readonly a: number; readonly b: number; readonly count: number }): void {
+    this.a = (this.a + other.a) | 0;
+    this.b = (this.b + other.b) | 0;
+    this.count += other.count;
+  }
+
+  equals(other: { readonly a: number; readonly b: number; readonly count: number }): boolean {
+    return this.a === other.a && this.b === other.b && this.count === other.count;
+  }
+}
+
+/** 53 bits of a hash as a map key; whoever finds something under it compares the rest. */
+export function hashKey(hash: { readonly a: number; readonly b: number }): number {
+  return (hash.a >>> 0) * 0x200000 + (hash.b & 0x1fffff);
+}

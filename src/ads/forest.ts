@@ -1,0 +1,156 @@
+import type { Served } from './served.ts';
+
+/** Several variants of a name, by qualifier; a single one without a qualifier is kept as itself. */
+export type Member = Served | ReadonlyMap<string, Served>;
+
+/** What became of one name for those that a qualifier lets see it. */
+export interface Change {
+  readonly qualifier: string;
+  readonly was: Served | undefined;
+  readonly now: Served | undefined;
+}
+
+/** Changes by type and name. */
+export type Changes = ReadonlyMap<string, ReadonlyMap<string, readonly Change[]>>;
+
+/** Whoever must hear what changes: a world, and in it a stream. */
+export interface Watcher {
+  changed(changes: Changes): void;
+}
+
+/** A named list: members and child lists. Lists without any are kept while a parent or a world names them. */
+export class List {
+  readonly key: string;
+  children: readonly List[] = [];
+  /** How many lists have it as a child. */
+  parents = 0;
+  readonly members = new Map<string, Map<string, Member>>();
+  /** The roots that it is reachable from. */
+  readonly roots = new Set<Root>();
+
+  constructor(key: string) {
+    this.key = key;
+  }
+
+  get(typeUrl: string, name: string, qualifiers: readonly string[]): Served | undefined {
+    const member = this.members.get(typeUrl)?.get(name);
+    return member === undefined ? undefined : variantOf(member, qualifiers);
+  }
+}
+
+export function variantOf(member: Member, qualifiers: readonly string[]): Served | undefined {
+  if (!(member instanceof Map)) return member as Served;
+  const plain = member.get('');
+  if (plain !== undefined) return plain;
+  for (const qualifier of qualifiers) {
+    const variant = member.get(qualifier);
+    if (variant !== undefined) return variant;
+  }
+  return undefined;
+}
+
+/** A list as the root of worlds: all lists reachable from it, with the number of ways that lead to each. */
+export class Root {
+  readonly list: List;
+  readonly lists = new Map<List, number>();
+  /** The worlds that have it. */
+  readonly worlds = new Set<Watcher>();
+  /** For lists that were gained or lost since {@link settle}: were they reachable before? */
+  readonly #before = new Map<List, boolean>();
+
+  constructor(list: List) {
+    this.list = list;
+    this.gain(list);
+    this.#before.clear();
+  }
+
+  gain(list: List): void {
+    const ways = this.lists.get(list) ?? 0;
+    this.lists.set(list, ways + 1);
+    if (ways > 0) return;
+    if (!this.#before.has(list)) this.#before.set(list, false);
+    list.roots.add(this);
+    for (const child of list.children) this.gain(child);
+  }
+
+  lose(list: List): void {
+    const ways = this.lists.get(list) ?? 0;
+    if (ways > 1) {
+      this.lists.set(list, ways - 1);
+      return;
+    }
+    if (!this.#before.has(list)) this.#before.set(list, true);
+    this.lists.delete(list);
+    list.roots.delete(this);
+    for (const child of list.children) this.lose(child);
+  }
+
+  get moved(): boolean {
+    return this.#before.size > 0;
+  }
+
+  /** Lists that came and went since the last call. */
+  settle(): { readonly gained: readonly List[]; readonly lost: readonly List[] } {
+    const gained: List[] = [];
+    const lost: List[] = [];
+    for (const [list, before] of this.#before) {
+      const now = this.lists.has(list);
+      if (now && !before) gained.push(list);
+      if (before && !now) lost.push(list);
+    }
+    this.#before.clear();
+    return { gained, lost };
+  }
+
+  dissolve(): void {
+    for (const list of this.lists.keys()) list.roots.delete(this);
+    this.lists.clear();
+  }
+}
+
+/** Changes under construction. */
+export class ChangeSet {
+  readonly byType = new Map<string, Map<string, Change[]>>();
+
+  /** Of several changes of one name the first one's `was` and the last one's `now` count. */
+  add(typeUrl: string, name: string, qualifier: string, was: Served | undefined, now: Served | undefined): void {
+    let names = this.byType.get(typeUrl);
+    if (names === undefined) this.byType.set(typeUrl, (names = new Map<string, Change[]>()));
+    const changes = names.get(name);
+    if (changes === undefined) {
+      names.set(name, [{ qualifier, was, now }]);
+      return;
+    }
+    const index = changes.findIndex((change) => change.qualifier === qualifier);
+    if (index < 0) changes.push({ qualifier, was, now });
+    else changes[index] = { qualifier, was: changes[index]!.was, now };
+  }
+
+  /** Adds what another list contributes: a name that moves from list to list is one change, whichever comes first. */
+  merge(typeUrl: string, name: string, change: Change): void {
+    const same = this.byType.get(typeUrl)?.get(name);
+    const index = same?.findIndex((other) => other.qualifier === change.qualifier) ?? -1;
+    if (same === undefined || index < 0) {
+      this.add(typeUrl, name, change.qualifier, change.was, change.now);
+      return;
+    }
+    const other = same[index]!;
+    same[index] = { qualifier: change.qualifier, was: other.was ?? change.was, now: other.now ?? change.now };
+  }
+}
+
+/** Every member of a list, one by one. */
+export function eachMember(
+  list: List,
+  visit: (typeUrl: string, name: string, qualifier: string, item: Served) => void,
+): void {
+  for (const [typeUrl, members] of list.members) {
+    for (const [name, member] of members) {
+      if (member instanceof Map) {
+        for (const [qualifier, item] of member as ReadonlyMap<string, Served>) visit(typeUrl, name, qualifier, item);
+      } else {
+        visit(typeUrl, name, '', member as Served);
+      }
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import { Buffer } from 'node:buffer';
+import type { ConnectedProxy } from './types.ts';
+import { FieldReader, MalformedRequest } from './wire-read.ts';
+
+const MAX_DEPTH = 64;
+
+/** `envoy.config.core.v3.Node` of a first request. */
+export function readNode(bytes: Uint8Array, stream: string): ConnectedProxy {
+  const reader = new FieldReader(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  let nodeId = '';
+  let nodeCluster = '';
+  let metadata: Record<string, unknown> = {};
+  let locality = { region: '', zone: '', subZone: '' };
+  let agent = '';
+  let version = '';
+  const extensions: string[] = [];
+  while (reader.next()) {
+    switch (reader.field) {
+      case 1:
+        nodeId = reader.string();
+        break;
+      case 2:
+        nodeCluster = reader.string();
+        break;
+      case 3:
+        metadata = readStruct(reader.message(), 0);
+        break;
+      case 4:
+        locality = readLocality(reader.message());
+        break;
+      case 6:
+        agent = reader.string();
+        break;
+      case 7:
+        version = reader.string();
+        break;
+      case 8:
+        version = readBuildVersion(reader.message());
+        break;
+      case 9:
+        extensions.push(readExtension(reader.message()));
+        break;
+    }
+  }
+  const build = version === '' ? agent : `${agent} ${version}`;
+  return { stream, nodeId, nodeCluster, metadata, locality, build, extensions };
+}
+
+function readLocality(reader: FieldReader): ConnectedProxy['locality'] {
+  const locality = { region: '', zone: '', subZone: '' };
+  while (reader.next()) {
+    if (reader.field === 1) locality.region = reader.string();
+    else if (reader.field === 2) locality.zone = reader.string();
+    else if (reader.field === 3) locality.subZone = reader.string();
+  }
+  return locality;
+}
+
+/** `BuildVersion.version` as `major.minor.patch`. */
+function readBuildVersion(reader: FieldReader): string {
+  const numbers = [0, 0, 0];
+  while (reader.next()) {
+    if (reader.field !== 1) continue;
+    const semantic = reader.message();
+    while (semantic.next())
+      if (semantic.field <= 3 && semantic.wireType === 0) numbers[semantic.field - 1] = semantic.varint;
+  }
+  return numbers.join('.');
+}
+
+function readExtension(reader: FieldReader): string {
+  let name = '';
+  while (reader.next()) if (reader.field === 1) name = reader.string();
+  return name;
+}
+
+/** `google.protobuf.Struct` as plain JSON. */
+function readStruct(reader: FieldReader, depth: number): Record<string, unknown> {
+  if (depth > MAX_DEPTH) throw new MalformedRequest('the node metadata is nested too deeply');
+  const fields = Object.create(null) as Record<string, unknown>;
+  while (reader.next()) {
+    if (reader.field !== 1) continue;
+    const entry = reader.message();
+    let key = '';
+    let value: unknown = null;
+    while (entry.next()) {
+      if (entry.field === 1) key = entry.string();
+      else if (entry.field === 2) value = readValue(entry.message(), depth + 1);
+    }
+    fields[key] = value;
+  }
+  return { ...fields };
+}
+
+function readValue(reader: FieldReader, depth: number): unknown {
+  if (depth > MAX_DEPTH) throw new MalformedRequest('the node metadata is nested too deeply');
+  let value: unknown = null;
+  while (reader.next()) {
+    switch (reader.field) {
+      case 2:
+        if (reader.wireType !== 1) throw new MalformedRequest('a number in the node metadata is no double');
+        value = finite(reader.buffer.readDoubleLE(reader.from));
+        break;
+      case 3:
+        value = reader.string();
+        break;
+      case 4:
+        value = reader.varint !== 0;
+        break;
+      case 5:
+        value = readStruct(reader.message(), depth + 1);
+        break;
+      case 6:
+        value = readList(reader.message(), depth + 1);
+        break;
+    }
+  }
+  return value;
+}
+
+function readList(reader: FieldReader, depth: number): unknown[] {
+  const values: unknown[] = [];
+  while (reader.next()) if (reader.field === 1) values.push(readValue(reader.message(), depth));
+  return values;
+}
+
+/** JSON has no other numbers. */
+function finite(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
+}

@@ -1,0 +1,100 @@
+import { type Held, versionOf } from './served.ts';
+
+const FIRST_BACKOFF_MS = 60_000;
+const LAST_BACKOFF_MS = 3_600_000;
+
+interface Refused {
+  version: string;
+  held: Held;
+  retryAt: number;
+  backoff: number;
+  /** The version is being tried again. */
+  due: boolean;
+}
+
+/** Versions that one proxy refused: not repeated to it before a back-off, which doubles with every refusal. */
+export class Refusals {
+  readonly #names = new Map<string, Refused>();
+
+  get size(): number {
+    return this.#names.size;
+  }
+
+  names(): Iterable<string> {
+    return this.#names.keys();
+  }
+
+  /** `held` is what the client has instead. */
+  refuse(name: string, version: string, held: Held, now: number): void {
+    const former = this.#names.get(name);
+    const backoff = former?.version === version ? Math.min(former.backoff * 2, LAST_BACKOFF_MS) : FIRST_BACKOFF_MS;
+    this.#names.set(name, { version, held, retryAt: now + backoff, backoff, due: false });
+  }
+
+  /** This version must not be sent now. */
+  forbids(name: string, version: string): boolean {
+    const refused = this.#names.get(name);
+    return refused !== undefined && !refused.due && refused.version === version;
+  }
+
+  held(name: string): Held {
+    return this.#names.get(name)?.held;
+  }
+
+  /** A version was accepted: of the refused one that counts only when it was tried again. */
+  accepted(name: string, version: string): void {
+    const refused = this.#names.get(name);
+    if (refused === undefined) return;
+    if (refused.version === version ? refused.due : versionOf(refused.held) !== version) this.#names.delete(name);
+  }
+
+  forget(name: string): void {
+    this.#names.delete(name);
+  }
+
+  /** The refused versions whose time has come, with what the client holds instead. From now on they may be sent. */
+  *due(now: number): Generator<[string, Held]> {
+    for (const [name, refused] of this.#names) {
+      if (refused.due || refused.retryAt > now) continue;
+      refused.due = true;
+      yield [name, refused.held];
+    }
+  }
+}
+
+/**
+ * The names that a refusal mentions. Envoy names each bad cluster and listener (`Error adding/updating cluster(s) a:
+ * ..., b: ...`), but no assignment and no route table; gRPC clients put the name into free text.
+ */
+export function namesIn(message: string, names: Iterable<string>): string[] {
+  const mentioned: string[] = [];
+  for (const name of names) if (mentions(message, name)) mentioned.push(name);
+  return mentioned;
+}
+
+function mentions(message: string, name: string): boolean {
+  if (name === '') return false;
+  for (let at = message.indexOf(name); at >= 0; at = message.indexOf(name, at + 1)) {
+    const before = message[at - 1];
+    const after = message[at + name.length];
+    const ends =
+      after === undefined || !NAME_CHARACTER.test(after) || (after === ':' && isEnd(message[at + name.length + 1]));
+    if (ends && (before === undefined || !NAME_CHARACTER.test(before))) return true;
+  }
+  return false;
+}
+
+/** A colon ends a name only where no further character of a name follows. */
+function isEnd(character: string | undefined): boolean {
+  return character === undefined || !NAME_CHARACTER.test(character);
+}
+
+const NAME_CHARACTER = /[\w.:|/~*^-]/;
+
+/** Long messages hold a copy of the config in an unstable format: what follows the last constraint is the message. */
+export function shortMessage(message: string): string {
+  const at = message.lastIndexOf('Proto constraint validation failed');
+  return (at < 0 ? message : message.slice(at)).slice(0, MAX_MESSAGE);
+}
+
+const MAX_MESSAGE = 1024;

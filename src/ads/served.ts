@@ -1,0 +1,95 @@
+import { type ContentHasher, SetHash } from './content-hash.ts';
+import type { EncodedResource, Part } from './resource.ts';
+
+/** A resource as the store holds it: one object per content, however many lists have it. */
+export class Served {
+  readonly resource: EncodedResource;
+  /** Unique in this process. */
+  readonly id: number;
+  /** How many lists hold it; zero for those made for one answer (an absent name). */
+  holders = 0;
+  /** Hash of name and version, as a client that holds it would report it. */
+  readonly a: number;
+  readonly b: number;
+
+  constructor(resource: EncodedResource, id: number, hasher: ContentHasher) {
+    this.resource = resource;
+    this.id = id;
+    hasher.textPair(resource.name, resource.version);
+    this.a = hasher.a;
+    this.b = hasher.b;
+  }
+
+  get name(): string {
+    return this.resource.name;
+  }
+
+  get version(): string {
+    return this.resource.version;
+  }
+}
+
+/** What a client holds of a name: these very bytes, something of this version, or nothing. */
+export type Held = Served | string | undefined;
+
+export function versionOf(held: Held): string | undefined {
+  return typeof held === 'object' ? held.version : held;
+}
+
+/** Resources that are sent together. A batch shared by many streams is laid out for the wire once. */
+export class Batch {
+  readonly items: readonly Served[];
+  #hash: SetHash | undefined;
+  #print = 0;
+
+  constructor(items: readonly Served[]) {
+    this.items = items;
+  }
+
+  /** Of names and versions: equal to that of a client which holds exactly this. */
+  get hash(): SetHash {
+    if (this.#hash === undefined) {
+      this.#hash = new SetHash();
+      for (const item of this.items) this.#hash.add(item);
+    }
+    return this.#hash;
+  }
+
+  /** A number that tells batches apart cheaply; equal ones still have to be compared by {@link equals}. */
+  get print(): number {
+    if (this.#print === 0) {
+      let print = 7;
+      for (const item of this.items) print = (Math.imul(print, 31) + item.id) | 0;
+      this.#print = print === 0 ? 1 : print;
+    }
+    return this.#print;
+  }
+
+  equals(other: Batch): boolean {
+    if (this === other) return true;
+    if (this.items.length !== other.items.length) return false;
+    for (let i = 0; i < this.items.length; i++) if (this.items[i] !== other.items[i]) return false;
+    return true;
+  }
+}
+
+/**
+ * Which clusters a part refers to. Sets are kept for nodes as long as the nodes live: a new version of a table shares
+ * most of its nodes with the former one, so that only the changed ones are walked again.
+ */
+export class References {
+  readonly #ofNode = new WeakMap<Part, ReadonlySet<string>>();
+
+  has(part: Part, cluster: string): boolean {
+    if ('bytes' in part) return part.clusters.includes(cluster);
+    if (part.children.some((child) => 'children' in child)) {
+      return part.children.some((child) => this.has(child, cluster));
+    }
+    let known = this.#ofNode.get(part);
+    if (known === undefined) {
+      known = new Set(part.children.flatMap((leaf) => ('bytes' in leaf ? leaf.clusters : [])));
+      this.#ofNode.set(part, known);
+    }
+    return known.has(cluster);
+  }
+}

@@ -1,0 +1,100 @@
+import type { Buffer } from 'node:buffer';
+import { type ChannelOptions, Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js';
+import { AdsStreams } from './ads-streams.ts';
+import type { Publication } from './publication.ts';
+import type { Call } from './sink.ts';
+import type { AdsCounts, StreamState } from './stats.ts';
+import type { AdsEvents, ResourceTypes } from './types.ts';
+
+export interface AdsLog {
+  info(message: string, fields: object): void;
+  warn(message: string, fields: object): void;
+}
+
+export interface AdsServerOptions {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  readonly types: ResourceTypes;
+  readonly events: AdsEvents;
+  readonly log: AdsLog;
+  /** Streams are refused with UNAVAILABLE while this says no. */
+  readonly ready: () => boolean;
+  /** Milliseconds; only differences count. */
+  readonly now: () => number;
+  /** Ends the server. */
+  readonly signal: AbortSignal;
+}
+
+export interface AdsServer {
+  readonly port: number;
+  apply(publication: Publication): void;
+  counts(): AdsCounts;
+  streams(): StreamState[];
+  close(): Promise<void>;
+}
+
+const TICK_MS = 1_000;
+
+const OPTIONS: ChannelOptions = {
+  'grpc.max_receive_message_length': 16 * 1024 * 1024,
+  'grpc.max_concurrent_streams': 100_000,
+  'grpc.keepalive_time_ms': 30_000,
+  'grpc.keepalive_timeout_ms': 10_000,
+  'grpc.enable_channelz': 0,
+};
+
+const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
+
+/** Starts listening; rejects if the address cannot be had. */
+export async function startAdsServer(options: AdsServerOptions): Promise<AdsServer> {
+  options.signal.throwIfAborted();
+  const ads = new AdsStreams(options);
+  const server = new Server(OPTIONS);
+  server.addService(DEFINITION, {
+    StreamAggregatedResources: (call: Call) => ads.accept(call, false),
+    DeltaAggregatedResources: (call: Call) => ads.accept(call, true),
+  });
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync(`${options.host}:${options.port}`, ServerCredentials.createInsecure(), (error, bound) => {
+      if (error === null) resolve(bound);
+      else reject(error);
+    });
+  });
+  const ticking = setInterval(() => ads.tick(), TICK_MS);
+  let closed: Promise<void> | undefined;
+  const onAbort = (): void => void close();
+  const close = (): Promise<void> => {
+    closed ??= new Promise((resolve) => {
+      options.signal.removeEventListener('abort', onAbort);
+      clearInterval(ticking);
+      ads.close();
+      server.forceShutdown();
+      server.tryShutdown(() => resolve());
+    });
+    return closed;
+  };
+  options.signal.addEventListener('abort', onAbort);
+  return {
+    port,
+    apply: (publication) => ads.apply(publication),
+    counts: () => ads.counts(),
+    streams: () => ads.streams(),
+    close,
+  };
+}
+
+const identity = (bytes: Uint8Array): Buffer => bytes as Buffer;
+const method = (name: string): ServiceDefinition[string] => ({
+  path: `${SERVICE}/${name}`,
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: identity,
+  requestDeserialize: identity,
+  responseSerialize: identity,
+  responseDeserialize: identity,
+});
+const DEFINITION: ServiceDefinition = {
+  StreamAggregatedResources: method('StreamAggregatedResources'),
+  DeltaAggregatedResources: method('DeltaAggregatedResources'),
+};

@@ -1,0 +1,106 @@
+import type { Frame } from './frames.ts';
+import type { AdsStream } from './stream.ts';
+import type { ResourceType, ResourceTypes } from './types.ts';
+
+/** Figures of the server. Counters are by short name of the type. */
+export interface AdsCounts {
+  readonly pushes: Readonly<Record<string, number>>;
+  readonly bytes: Readonly<Record<string, number>>;
+  readonly refusals: Readonly<Record<string, number>>;
+  /** Bugs that ended a stream. Must be zero. */
+  readonly failures: number;
+  readonly streams: number;
+  /** Streams that something is owed to, whether or not it may be sent now. */
+  readonly pendingStreams: number;
+  readonly waitingForWorld: number;
+  readonly waitingForPlace: number;
+  readonly lists: number;
+  readonly roots: number;
+  readonly worlds: number;
+  readonly resources: number;
+  readonly nameSets: number;
+}
+
+type Gauges = Omit<AdsCounts, 'pushes' | 'bytes' | 'refusals' | 'failures'>;
+
+export class AdsStats {
+  failures = 0;
+  readonly #pushes: Record<string, number> = {};
+  readonly #bytes: Record<string, number> = {};
+  readonly #refusals: Record<string, number> = {};
+
+  constructor(types: ResourceTypes) {
+    for (const { shortName } of types) this.#pushes[shortName] = this.#bytes[shortName] = this.#refusals[shortName] = 0;
+  }
+
+  sent({ shortName }: ResourceType, frame: Frame): void {
+    this.#pushes[shortName]!++;
+    this.#bytes[shortName]! += frame.length;
+  }
+
+  refused({ shortName }: ResourceType): void {
+    this.#refusals[shortName]!++;
+  }
+
+  counts(gauges: Gauges): AdsCounts {
+    return {
+      pushes: { ...this.#pushes },
+      bytes: { ...this.#bytes },
+      refusals: { ...this.#refusals },
+      failures: this.failures,
+      ...gauges,
+    };
+  }
+}
+
+/** One stream as `/debug/syncz` shows it. */
+export interface StreamState {
+  readonly stream: string;
+  readonly nodeId: string;
+  readonly build: string;
+  readonly types: readonly TypeState[];
+}
+
+export interface TypeState {
+  readonly typeUrl: string;
+  readonly shortName: string;
+  readonly wildcard: boolean;
+  readonly names: number;
+  /** Nonces; empty before the first. */
+  readonly sent: string;
+  readonly acked: string;
+  /** Owed names; those of which the client holds an accepted older version are in it. */
+  readonly pending: number;
+  /** All that the client is owed was sent and accepted. */
+  readonly synced: boolean;
+  /** Names whose present version this client refused. */
+  readonly refused: readonly string[];
+}
+
+/** Nothing for a stream that has not said yet who it is. */
+export function stateOf(stream: AdsStream): StreamState[] {
+  const { proxy } = stream;
+  if (proxy === undefined) return [];
+  const types = (stream.delivery?.subscriptions ?? []).flatMap((subscription): TypeState[] => {
+    if (subscription === undefined) return [];
+    const { type, ledger, names, wildcard, sentNonce, ackedNonce, owes, inFlight } = subscription;
+    return [
+      {
+        typeUrl: type.typeUrl,
+        shortName: type.shortName,
+        wildcard,
+        names: names.size,
+        sent: nonceText(sentNonce),
+        acked: nonceText(ackedNonce),
+        pending: ledger.pending?.size ?? 0,
+        synced: !owes && inFlight.length === 0,
+        refused: [...(ledger.refusals?.names() ?? [])],
+      },
+    ];
+  });
+  return [{ stream: stream.id, nodeId: proxy.nodeId, build: proxy.build, types }];
+}
+
+function nonceText(nonce: number): string {
+  return nonce === 0 ? '' : String(nonce);
+}

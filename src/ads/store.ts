@@ -1,0 +1,267 @@
+import type { ContentHasher } from './content-hash.ts';
+import { type Change, type Changes, ChangeSet, eachMember, List, type Member, Root } from './forest.ts';
+import type { ListChange, MemberChange, Publication, World } from './publication.ts';
+import type { EncodedResource } from './resource.ts';
+import { Served } from './served.ts';
+import { SharedBatches, WorldView } from './world.ts';
+
+/**
+ * What the published commits made: a forest of lists, and the worlds that streams see of it. Applying a publication
+ * costs in proportion to what it changes: nothing looks at all names, all lists or all streams.
+ */
+export class Store {
+  readonly #hasher: ContentHasher;
+  readonly #lists = new Map<string, List>();
+  readonly #roots = new Map<List, Root>();
+  readonly #worlds = new Map<string, WorldView>();
+  /** Type -> name -> the lists that hold it. */
+  readonly #holders = new Map<string, Map<string, List | Set<List>>>();
+  readonly #served = new Map<string, Served>();
+  readonly shared = new SharedBatches();
+  #lastId = 0;
+
+  constructor(hasher: ContentHasher) {
+    this.#hasher = hasher;
+  }
+
+  /** Members and lists of a publication; its worlds are for whoever knows the streams. */
+  apply(publication: Pick<Publication, 'members' | 'lists'>): void {
+    const touched = new Map<List, ChangeSet>();
+    for (const change of publication.members) this.#setMember(change, touched);
+    const moved = new Set<Root>();
+    for (const change of publication.lists) this.#setChildren(change, touched, moved);
+    for (const [root, changes] of this.#changesByRoot(touched, moved)) {
+      this.shared.changed(root, changes.keys());
+      for (const world of root.worlds) world.changed(changes);
+    }
+    for (const list of touched.keys()) this.#drop(list);
+    for (const change of publication.lists) this.#drop(this.#lists.get(change.list));
+  }
+
+  /** The world of these roots, shared with all who have the same. To be given back by {@link leave}. */
+  enter(world: World): WorldView {
+    const roots = [...new Set(world.roots)];
+    const key = JSON.stringify([roots, world.qualifiers]);
+    let view = this.#worlds.get(key);
+    if (view === undefined) {
+      const held = roots.map((root) => this.#root(root));
+      view = new WorldView(key, held, world.qualifiers, this.#holders, this.shared);
+      this.#worlds.set(key, view);
+      for (const root of held) root.worlds.add(view);
+    }
+    view.holders++;
+    return view;
+  }
+
+  leave(view: WorldView): void {
+    if (--view.holders > 0) return;
+    this.#worlds.delete(view.key);
+    for (const root of view.roots) {
+      root.worlds.delete(view);
+      if (root.worlds.size > 0) continue;
+      this.#roots.delete(root.list);
+      root.dissolve();
+      this.#drop(root.list);
+    }
+  }
+
+  /** A resource that is in no list: made for an answer. */
+  once(resource: EncodedResource): Served {
+    return new Served(resource, ++this.#lastId, this.#hasher);
+  }
+
+  get size(): { readonly lists: number; readonly roots: number; readonly worlds: number; readonly resources: number } {
+    return {
+      lists: this.#lists.size,
+      roots: this.#roots.size,
+      worlds: this.#worlds.size,
+      resources: this.#served.size,
+    };
+  }
+
+  #list(key: string): List {
+    let list = this.#lists.get(key);
+    if (list === undefined) this.#lists.set(key, (list = new List(key)));
+    return list;
+  }
+
+  #root(key: string): Root {
+    const list = this.#list(key);
+    let root = this.#roots.get(list);
+    if (root === undefined) this.#roots.set(list, (root = new Root(list)));
+    return root;
+  }
+
+  #setMember(change: MemberChange, touched: Map<List, ChangeSet>): void {
+    const list = this.#list(change.list);
+    const { typeUrl, name, qualifier } = change;
+    const was = this.#exactly(list, typeUrl, name, qualifier);
+    const now = change.resource === undefined ? undefined : this.#serve(change.resource, was);
+    if (was === now) return;
+    let members = list.members.get(typeUrl);
+    if (members === undefined) list.members.set(typeUrl, (members = new Map<string, Member>()));
+    const member = withVariant(members.get(name), qualifier, now);
+    if (member === undefined) {
+      members.delete(name);
+      if (members.size === 0) list.members.delete(typeUrl);
+      this.#unhold(typeUrl, name, list);
+    } else {
+      members.set(name, member);
+      this.#hold(typeUrl, name, list);
+    }
+    if (now !== undefined) now.holders++;
+    if (was !== undefined) this.#release(was);
+    changesOf(touched, list).add(typeUrl, name, qualifier, was, now);
+  }
+
+  #setChildren(change: ListChange, touched: Map<List, ChangeSet>, moved: Set<Root>): void {
+    const list = this.#list(change.list);
+    if (change.children === undefined) {
+      const gone: MemberChange[] = [];
+      eachMember(list, (typeUrl, name, qualifier) => gone.push({ list: list.key, typeUrl, name, qualifier }));
+      for (const member of gone) this.#setMember(member, touched);
+    }
+    const before = new Set(list.children);
+    const children = [...new Set(change.children ?? [])].map((key) => this.#list(key));
+    const after = new Set(children);
+    list.children = children;
+    for (const child of after) if (!before.has(child)) this.#addEdge(list, child, moved);
+    for (const child of before) if (!after.has(child)) this.#removeEdge(list, child, moved);
+  }
+
+  #addEdge(list: List, child: List, moved: Set<Root>): void {
+    child.parents++;
+    for (const root of [...list.roots]) {
+      root.gain(child);
+      moved.add(root);
+    }
+  }
+
+  #removeEdge(list: List, child: List, moved: Set<Root>): void {
+    child.parents--;
+    for (const root of [...list.roots]) {
+      root.lose(child);
+      moved.add(root);
+    }
+    this.#drop(child);
+  }
+
+  /** What each root sees changed: climbing from the lists, so that nobody else is looked at. */
+  *#changesByRoot(touched: ReadonlyMap<List, ChangeSet>, moved: ReadonlySet<Root>): Generator<[Root, Changes]> {
+    const direct = new Map<Root, List[]>();
+    for (const list of touched.keys()) {
+      for (const root of list.roots) {
+        const lists = direct.get(root);
+        if (lists === undefined) direct.set(root, [list]);
+        else lists.push(list);
+      }
+    }
+    for (const root of moved) if (!direct.has(root)) direct.set(root, []);
+    for (const [root, lists] of direct) {
+      if (!root.moved && lists.length === 1) {
+        yield [root, touched.get(lists[0]!)!.byType];
+        continue;
+      }
+      const { gained, lost } = root.settle();
+      const changes = new ChangeSet();
+      const isNew = new Set(gained);
+      for (const list of lists) {
+        if (isNew.has(list)) continue;
+        eachChange(touched.get(list)!, (typeUrl, name, change) => changes.merge(typeUrl, name, change));
+      }
+      for (const list of gained) {
+        eachMember(list, (typeUrl, name, qualifier, now) =>
+          changes.merge(typeUrl, name, { qualifier, was: undefined, now }),
+        );
+      }
+      for (const list of lost) {
+        const before = touched.get(list);
+        eachMember(list, (typeUrl, name, qualifier, was) => {
+          const changed = before?.byType.get(typeUrl)?.get(name);
+          if (changed?.some((change) => change.qualifier === qualifier)) return;
+          changes.merge(typeUrl, name, { qualifier, was, now: undefined });
+        });
+        if (before === undefined) continue;
+        eachChange(before, (typeUrl, name, { qualifier, was }) => {
+          if (was !== undefined) changes.merge(typeUrl, name, { qualifier, was, now: undefined });
+        });
+      }
+      if (changes.byType.size > 0) yield [root, changes.byType];
+    }
+  }
+
+  #exactly(list: List, typeUrl: string, name: string, qualifier: string): Served | undefined {
+    const member = list.members.get(typeUrl)?.get(name);
+    if (member instanceof Served) return qualifier === '' ? member : undefined;
+    return member?.get(qualifier);
+  }
+
+  /** One object per content: what a client holds is compared by identity where many lists carry the same bytes. */
+  #serve(resource: EncodedResource, was: Served | undefined): Served {
+    if (was !== undefined && same(was.resource, resource)) return was;
+    const known = this.#served.get(resource.version);
+    if (known !== undefined && same(known.resource, resource)) return known;
+    const served = new Served(resource, ++this.#lastId, this.#hasher);
+    if (known === undefined) this.#served.set(resource.version, served);
+    return served;
+  }
+
+  #release(served: Served): void {
+    if (--served.holders > 0) return;
+    if (this.#served.get(served.version) === served) this.#served.delete(served.version);
+  }
+
+  #hold(typeUrl: string, name: string, list: List): void {
+    let byName = this.#holders.get(typeUrl);
+    if (byName === undefined) this.#holders.set(typeUrl, (byName = new Map<string, List | Set<List>>()));
+    const holders = byName.get(name);
+    if (holders === undefined) byName.set(name, list);
+    else if (holders instanceof Set) holders.add(list);
+    else if (holders !== list) byName.set(name, new Set([holders, list]));
+  }
+
+  #unhold(typeUrl: string, name: string, list: List): void {
+    const byName = this.#holders.get(typeUrl);
+    const holders = byName?.get(name);
+    if (holders instanceof Set) {
+      holders.delete(list);
+      if (holders.size === 1) for (const last of holders) byName!.set(name, last);
+    } else if (holders === list) {
+      byName!.delete(name);
+    }
+  }
+
+  /** Forgets a list that nobody names and that says nothing. */
+  #drop(list: List | undefined): void {
+    if (list === undefined || list.parents > 0 || list.members.size > 0 || list.children.length > 0) return;
+    if (!this.#roots.has(list)) this.#lists.delete(list.key);
+  }
+}
+
+function same(a: EncodedResource, b: EncodedResource): boolean {
+  return a === b || (a.version === b.version && a.name === b.name && a.typeUrl === b.typeUrl);
+}
+
+function withVariant(member: Member | undefined, qualifier: string, item: Served | undefined): Member | undefined {
+  if (qualifier === '' && (member === undefined || member instanceof Served)) return item;
+  const variants = new Map<string, Served>(
+    member instanceof Served ? [['', member]] : (member as ReadonlyMap<string, Served> | undefined),
+  );
+  if (item === undefined) variants.delete(qualifier);
+  else variants.set(qualifier, item);
+  const plain = variants.get('');
+  if (variants.size === 1 && plain !== undefined) return plain;
+  return variants.size === 0 ? undefined : variants;
+}
+
+function changesOf(touched: Map<List, ChangeSet>, list: List): ChangeSet {
+  let changes = touched.get(list);
+  if (changes === undefined) touched.set(list, (changes = new ChangeSet()));
+  return changes;
+}
+
+function eachChange(changes: ChangeSet, visit: (typeUrl: string, name: string, change: Change) => void): void {
+  for (const [typeUrl, names] of changes.byType) {
+    for (const [name, list] of names) for (const change of list) visit(typeUrl, name, change);
+  }
+}

@@ -1,0 +1,214 @@
+import { status as Status } from '@grpc/grpc-js';
+import type { Delivery } from './delivery.ts';
+import { type Frame, SLICE_BYTES } from './frames.ts';
+import type { Gate } from './gate.ts';
+import { readNode } from './node.ts';
+import { type Call, Sink } from './sink.ts';
+import type { ConnectedProxy } from './types.ts';
+import { type DiscoveryRequest, MalformedRequest } from './wire-read.ts';
+import type { WorldView } from './world.ts';
+
+/** What a stream needs of the server. */
+export interface StreamHost {
+  readonly announcing: Gate;
+  readonly complete: Gate;
+  now(): number;
+  read(bytes: Uint8Array): DiscoveryRequest;
+  open(stream: AdsStream, view: WorldView): Delivery;
+  connected(proxy: ConnectedProxy): void;
+  closed(stream: AdsStream): void;
+  wake(stream: AdsStream): void;
+  failed(stream: AdsStream, error: unknown): void;
+}
+
+/** A place of a {@link Gate}: waited for, had, or neither. */
+class Place {
+  readonly #gate: Gate;
+  #had = false;
+  #giveUp: (() => void) | undefined;
+
+  constructor(gate: Gate) {
+    this.#gate = gate;
+  }
+
+  get had(): boolean {
+    return this.#had;
+  }
+
+  /** Calls `then` as soon as there is a place. */
+  take(then: () => void): void {
+    if (this.#had || this.#giveUp !== undefined) return;
+    const giveUp = this.#gate.wait(() => {
+      this.#had = true;
+      this.#giveUp = undefined;
+      then();
+    });
+    if (!this.#had) this.#giveUp = giveUp;
+  }
+
+  leave(): void {
+    this.#giveUp?.();
+    this.#giveUp = undefined;
+    if (!this.#had) return;
+    this.#had = false;
+    this.#gate.leave();
+  }
+}
+
+/** A connection that takes nothing for so long makes room for others; its bytes stay where they are. */
+const STALLED_MS = 2_000;
+
+/** One ADS stream: reads requests, and writes what its delivery owes, one piece at a time. */
+export class AdsStream {
+  readonly id: string;
+  readonly openedAt: number;
+  /** Who it is; undefined before its first request. The rest of the node is not kept. */
+  proxy: { readonly nodeId: string; readonly build: string } | undefined;
+  delivery: Delivery | undefined;
+  /** Is in the queue of streams to be served. */
+  queued = false;
+  readonly #host: StreamHost;
+  readonly #call: Call;
+  readonly #sink: Sink;
+  readonly #announcing: Place;
+  #announced = false;
+  readonly #complete: Place;
+  #first: DiscoveryRequest | undefined;
+  #writing = false;
+  #progressAt = 0;
+  #closed = false;
+
+  constructor(id: string, call: Call, host: StreamHost) {
+    this.id = id;
+    this.#host = host;
+    this.#call = call;
+    this.#announcing = new Place(host.announcing);
+    this.#complete = new Place(host.complete);
+    this.openedAt = host.now();
+    this.#sink = new Sink(call);
+    call.on('data', (bytes: Uint8Array) => this.#received(bytes));
+    call.on('end', () => call.end());
+    call.on('cancelled', () => this.#close());
+    call.on('close', () => this.#close());
+    call.on('error', () => this.#close());
+  }
+
+  get writing(): boolean {
+    return this.#writing;
+  }
+
+  /** The rest of the program has been told of it. */
+  get announced(): boolean {
+    return this.#announced;
+  }
+
+  /** What it may see from now on; returns what it saw before. */
+  world(view: WorldView): WorldView | undefined {
+    const former = this.delivery?.view;
+    if (this.delivery === undefined) this.delivery = this.#host.open(this, view);
+    else this.delivery.move(view);
+    return former;
+  }
+
+  /** After its first world: what was requested meanwhile can be answered. */
+  begin(): void {
+    this.#announcing.leave();
+    const first = this.#first;
+    if (first === undefined || this.#closed) return;
+    this.#first = undefined;
+    this.#handle(first);
+    this.#call.resume();
+  }
+
+  /** Writes what is owed and may be sent now, unless a former write is still under way. */
+  serve(): void {
+    const { delivery } = this;
+    if (delivery === undefined || this.#writing || this.#closed) return;
+    if (delivery.owesAll && !this.#complete.had) {
+      this.#complete.take(() => this.#host.wake(this));
+      if (!this.#complete.had) return;
+    }
+    const now = this.#host.now();
+    const frames: Frame[] = [];
+    for (let bytes = 0; bytes < SLICE_BYTES;) {
+      const frame = delivery.next(now);
+      if (frame === undefined) break;
+      frames.push(frame);
+      bytes += frame.length;
+    }
+    if (frames.length === 0) {
+      this.#complete.leave();
+      return;
+    }
+    this.#writing = true;
+    this.#progressAt = now;
+    this.#sink.write(
+      frames,
+      (taken) => this.#written(taken),
+      () => {
+        this.#progressAt = this.#host.now();
+      },
+    );
+  }
+
+  tick(now: number): void {
+    if (this.#writing && now - this.#progressAt >= STALLED_MS) this.#complete.leave();
+    this.delivery?.tick(now);
+  }
+
+  end(code: number, details: string): void {
+    if (this.#closed) return;
+    this.#call.emit('error', { code, details });
+    this.#close();
+  }
+
+  #written(taken: boolean): void {
+    this.#writing = false;
+    if (!taken || this.#closed) return;
+    const { delivery } = this;
+    if (delivery?.owesAll !== true) this.#complete.leave();
+    if (delivery?.owes === true) this.#host.wake(this);
+  }
+
+  #received(bytes: Uint8Array): void {
+    if (this.#closed) return;
+    try {
+      const request = this.#host.read(bytes);
+      if (this.proxy === undefined) this.#introduce(request);
+      else this.#handle(request);
+    } catch (error) {
+      if (error instanceof MalformedRequest) {
+        this.end(Status.INVALID_ARGUMENT, error.message);
+        return;
+      }
+      this.#host.failed(this, error);
+      this.end(Status.INTERNAL, 'internal error');
+    }
+  }
+
+  #introduce(request: DiscoveryRequest): void {
+    if (request.node === undefined) throw new MalformedRequest('the first request of a stream has no node');
+    const proxy = readNode(request.node, this.id);
+    if (proxy.nodeId === '') throw new MalformedRequest('the node has no id');
+    this.proxy = { nodeId: proxy.nodeId, build: proxy.build };
+    this.#first = request;
+    this.#call.pause();
+    this.#announcing.take(() => {
+      this.#announced = true;
+      this.#host.connected(proxy);
+    });
+  }
+
+  #handle(request: DiscoveryRequest): void {
+    this.delivery?.request(request, this.#host.now());
+  }
+
+  #close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#announcing.leave();
+    this.#complete.leave();
+    this.#first = undefined;
+    this.#host.closed(this);
+  }
+}

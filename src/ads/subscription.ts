@@ -1,0 +1,404 @@
+import type { Change } from './forest.ts';
+import { Ledger } from './ledger.ts';
+import type { NameSet, NameSets } from './name-set.ts';
+import { Batch, type Held, type Served, versionOf } from './served.ts';
+import { foldOldest, itemsOf, type Sent, type Trial } from './sent.ts';
+import type { ResourceType } from './types.ts';
+import type { DiscoveryRequest, RequestedVersions } from './wire-read.ts';
+import type { WorldView } from './world.ts';
+
+/** What an answer of the client said about earlier responses. */
+export interface Settled {
+  readonly accepted: readonly Sent[];
+  readonly refused: readonly Sent[];
+}
+
+/** What the subscriptions of one stream have in common. */
+export interface SubscriptionContext {
+  readonly delta: boolean;
+  readonly sets: NameSets;
+  /** A resource that is in no list, for a single answer. */
+  once(resource: Served['resource']): Served;
+}
+
+/** Un-ACKed responses to a type whose answers are held back: see {@link Subscription}. */
+const MAX_HELD_BACK = { delta: 32, sotw: 3 };
+
+/**
+ * What one stream asked for of one type and what it is still owed: the same machine for state of the world and delta,
+ * for wildcards and names. A name that is neither owed nor on its way is current at the client, so that the steady
+ * state is empty. Names are owed together with what the client holds of them, not with what happened meanwhile: a
+ * resource that changes and changes back is not sent.
+ *
+ * One response at a time waits for its answer. Clusters are the exception: Envoy applies every response at once but
+ * holds its answers back while any cluster warms, and in state of the world then answers the newest only.
+ */
+export class Subscription {
+  readonly type: ResourceType;
+  readonly ledger = new Ledger();
+  readonly #context: SubscriptionContext;
+  /** What left the world is kept by the client: until it unsubscribes, or until {@link release}. */
+  readonly #keeps: boolean;
+  readonly #heldBack: boolean;
+  wildcard = false;
+  names: NameSet;
+  /** Everything subscribed is owed, whatever the client holds. */
+  all = false;
+  inFlight: Sent[] = [];
+  trial: Trial | undefined;
+  sentNonce = 0;
+  ackedNonce = 0;
+
+  /** `guarded`: other resources refer to those of this type, so that they are removed only when {@link release}d. */
+  constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean) {
+    this.type = type;
+    this.#context = context;
+    this.#keeps = guarded || type.whenAbsent !== undefined;
+    this.#heldBack = guarded;
+    this.names = context.sets.empty;
+  }
+
+  /** Responses carry the whole state: what is left out is deleted by the client. */
+  get wholeState(): boolean {
+    return this.type.fullState && !this.#context.delta;
+  }
+
+  /** After a refusal the client is given back what it had. */
+  get reinstates(): boolean {
+    return this.#heldBack || this.type.behind !== undefined;
+  }
+
+  has(name: string): boolean {
+    return this.wildcard || this.names.has(name);
+  }
+
+  get owes(): boolean {
+    return this.all || this.ledger.pending !== undefined;
+  }
+
+  /** The first request of the type on a stream, or one that starts anew. */
+  begin(request: DiscoveryRequest, view: WorldView): void {
+    this.close();
+    this.wildcard = request.names.star || (this.type.wildcard && request.names.hash.count === 0);
+    this.names = this.#context.sets.of(request.names);
+    this.all = this.wildcard || this.names.size > 0;
+    if (this.all && request.versions.hash.count > 0) this.#compare(request.versions, view);
+  }
+
+  close(): void {
+    this.#context.sets.release(this.names);
+    this.names = this.#context.sets.empty;
+    this.ledger.clear();
+    this.inFlight = [];
+    this.trial = undefined;
+  }
+
+  /** Delta: names come and go. Honoured whatever else the request says. */
+  subscribe(request: DiscoveryRequest, view: WorldView): void {
+    const { sets } = this.#context;
+    const gone = request.removed.strings();
+    if (gone.length > 0) {
+      const before = this.names;
+      this.names = sets.without(before, gone);
+      sets.release(before);
+      // Under a wildcard the client keeps seeing the name, and has to be told its state once more.
+      for (const name of gone) {
+        if (this.wildcard) this.ledger.ask(name, undefined);
+        else this.ledger.forget(name);
+      }
+    }
+    if (request.removed.star) this.#endWildcard();
+    const added = request.names.strings();
+    if (added.length > 0) {
+      const before = this.names;
+      this.names = sets.with(before, added);
+      sets.release(before);
+      for (const name of added) this.ledger.ask(name, undefined);
+    }
+    if (request.names.star && !this.wildcard) {
+      this.wildcard = true;
+      for (const batch of view.all(this.type.typeUrl)) {
+        for (const item of batch.items) if (!this.names.has(item.name)) this.ledger.ask(item.name, undefined);
+      }
+    }
+  }
+
+  /** State of the world: the names of a request replace the former ones. */
+  replace(request: DiscoveryRequest): void {
+    const { names } = request;
+    if (names.hash.count === 0 && !names.any && this.wildcard && this.names.size === 0) return;
+    const before = this.names;
+    const next = this.#context.sets.of(names);
+    const star = names.star && !this.wildcard;
+    this.names = next;
+    if (!names.star) this.wildcard = false;
+    if (star) {
+      this.wildcard = true;
+      this.all = true;
+    }
+    if (next !== before) {
+      for (const name of next.names) if (!before.has(name)) this.ledger.ask(name, undefined);
+      for (const name of before.names) if (!this.has(name)) this.ledger.forget(name);
+    }
+    if (this.names.size === 0 && !this.wildcard) this.all = false;
+    this.#context.sets.release(before);
+  }
+
+  changed(names: ReadonlyMap<string, readonly Change[]>, view: WorldView): void {
+    for (const [name, changes] of names) {
+      if (!this.has(name)) continue;
+      for (const { qualifier, was, now } of changes) {
+        if (qualifier === '' || view.qualifiers.includes(qualifier)) this.#mark(name, was, now, view);
+      }
+    }
+  }
+
+  /** The stream moved to another world. */
+  moved(before: WorldView, after: WorldView): void {
+    const { typeUrl } = this.type;
+    const names = this.wildcard
+      ? new Set([...before.differing(typeUrl, after), ...after.differing(typeUrl, before)])
+      : [];
+    for (const subscribed of [names, this.names.names]) {
+      for (const name of subscribed) {
+        const was = before.resolve(typeUrl, name);
+        const now = after.resolve(typeUrl, name);
+        if (was !== now) this.#mark(name, was, now, after);
+      }
+    }
+  }
+
+  /** A name that left the world is no longer needed by anything that the client uses: it may go. */
+  release(name: string): void {
+    if (this.ledger.kept?.has(name) === true) this.ledger.owe(name, this.ledger.unkeep(name));
+  }
+
+  askAll(): void {
+    this.all = this.wildcard || this.names.size > 0;
+  }
+
+  /** Refused versions whose time has come are tried again. */
+  retry(now: number): void {
+    for (const [name, held] of this.ledger.refusals?.due(now) ?? []) this.ledger.owe(name, held);
+  }
+
+  /** Owed in any case, where the client is known to hold the present version. */
+  repeat(name: string, view: WorldView): void {
+    if (!this.all && this.has(name)) this.ledger.ask(name, view.resolve(this.type.typeUrl, name));
+  }
+
+  /**
+   * The next response, if one is owed and may be sent now. The caller sets its nonce. What `blocked` says yes to
+   * stays owed.
+   */
+  take(view: WorldView, blocked?: (item: Served) => boolean): Sent | undefined {
+    const { delta } = this.#context;
+    if (!this.owes || this.inFlight.length >= (this.#heldBack ? (delta ? Infinity : MAX_HELD_BACK.sotw) : 1))
+      return undefined;
+    const sent = this.wholeState ? this.#takeState(view, blocked) : this.#takeOwed(view, blocked);
+    if (sent === undefined) return undefined;
+    if (this.inFlight.length >= MAX_HELD_BACK.delta) foldOldest(this.inFlight);
+    this.inFlight.push(sent);
+    return sent;
+  }
+
+  /**
+   * An answer to a response. Undefined: to a response that is not the newest any more.
+   *
+   * In delta every response is answered. In state of the world an answer stands for all earlier responses too; and a
+   * refusal that reports the version of the very response it answers accepts that one: Envoy held the answer back, and
+   * the error is an earlier response's.
+   */
+  settle(nonce: number, error: boolean, version: string): Settled | undefined {
+    const index = this.inFlight.findIndex((sent) => sent.first <= nonce && nonce <= sent.nonce);
+    if (index < 0) return nonce === this.sentNonce ? { accepted: [], refused: [] } : undefined;
+    const answered = this.inFlight[index]!;
+    if (!error) this.ackedNonce = Math.max(this.ackedNonce, nonce);
+    if (this.#context.delta) {
+      if (!error && nonce < answered.nonce) return { accepted: [], refused: [] };
+      this.inFlight.splice(index, 1);
+      return error ? { accepted: [], refused: [answered] } : { accepted: [answered], refused: [] };
+    }
+    const upTo = this.inFlight.splice(0, index + 1);
+    if (!error) return { accepted: upTo, refused: [] };
+    if (index > 0 && version === String(answered.nonce)) return { accepted: [answered], refused: upTo.slice(0, -1) };
+    return { accepted: [], refused: upTo };
+  }
+
+  /** A response was accepted. That says nothing of bytes that this client has refused before. */
+  accept(sent: Sent): void {
+    if (sent.trial) this.trial?.answered();
+    const { refusals } = this.ledger;
+    if (refusals === undefined) return;
+    for (const item of itemsOf(sent)) refusals.accepted(item.name, item.version);
+  }
+
+  #mark(name: string, was: Served | undefined, now: Served | undefined, view: WorldView): void {
+    if (this.all && this.ledger.kept?.has(name) !== true) return;
+    const gone = this.#keeps && now === undefined && view.resolve(this.type.typeUrl, name) === undefined;
+    this.ledger.mark(name, was, gone);
+  }
+
+  /** What a reconnecting client holds: only differences are owed. Equal hashes are the usual case, and cost nothing. */
+  #compare(versions: RequestedVersions, view: WorldView): void {
+    const { typeUrl } = this.type;
+    this.all = false;
+    const { batches, missing } = this.#subscribed(view);
+    let [a, b, count] = [0, 0, 0];
+    for (const { hash } of batches) [a, b, count] = [(a + hash.a) | 0, (b + hash.b) | 0, count + hash.count];
+    if (missing.length === 0 && versions.hash.equals({ a, b, count })) return;
+    const held = versions.entries();
+    for (const batch of batches) {
+      for (const { name, version } of batch.items) {
+        const has = held.get(name);
+        held.delete(name);
+        if (has === undefined) this.ledger.ask(name, undefined);
+        else if (has !== version) this.ledger.owe(name, has);
+      }
+    }
+    for (const name of missing) if (!held.has(name)) this.ledger.ask(name, undefined);
+    for (const [name, version] of held) {
+      if (this.has(name) && view.resolve(typeUrl, name) === undefined) this.ledger.mark(name, version, this.#keeps);
+    }
+  }
+
+  #endWildcard(): void {
+    this.wildcard = false;
+    this.all = false;
+    const { pending, kept } = this.ledger;
+    for (const name of [...(pending?.keys() ?? []), ...(kept?.keys() ?? [])]) {
+      if (!this.names.has(name)) this.ledger.forget(name);
+    }
+  }
+
+  #subscribed(view: WorldView): { batches: readonly Batch[]; missing: readonly string[] } {
+    const { typeUrl } = this.type;
+    if (!this.wildcard) return view.select(typeUrl, this.names);
+    const missing = [...this.names.names].filter((name) => view.resolve(typeUrl, name) === undefined);
+    return { batches: view.all(typeUrl), missing };
+  }
+
+  /** Names or delta: what is owed, no more. */
+  #takeOwed(view: WorldView, blocked: ((item: Served) => boolean) | undefined): Sent | undefined {
+    if (this.all) return this.#takeAll(view);
+    const { ledger, type } = this;
+    const { delta } = this.#context;
+    for (;;) {
+      const owed = ledger.pending;
+      if (owed === undefined) return undefined;
+      const group = this.#group(owed);
+      const items: Served[] = [];
+      const removed: string[] = [];
+      const rest = new Map<string, Held>();
+      for (const [name, held] of owed) {
+        if (group !== undefined && !group.has(name)) {
+          rest.set(name, held);
+          continue;
+        }
+        const present = view.resolve(type.typeUrl, name);
+        const offer = ledger.offer(name, present);
+        const must = ledger.asked?.has(name) === true;
+        if (offer !== undefined) {
+          if (!must && offer.version === versionOf(held)) continue;
+          if (offer === present && blocked?.(offer) === true) rest.set(name, held);
+          else items.push(offer);
+        } else if (ledger.unknown(name, present)) {
+          continue;
+        } else if (type.whenAbsent !== undefined) {
+          if (must) items.push(this.#context.once(type.whenAbsent(name)));
+        } else if (delta && (must || held !== undefined)) {
+          removed.push(name);
+        }
+      }
+      this.#leave(rest);
+      if (items.length > 0 || removed.length > 0) {
+        const batches = items.length === 0 ? [] : [new Batch(items)];
+        return { nonce: 0, first: 0, at: 0, batches, removed, prior: owed, trial: group !== undefined };
+      }
+      if (group === undefined) return undefined;
+    }
+  }
+
+  /** Everything that is subscribed. */
+  #takeAll(view: WorldView): Sent | undefined {
+    const { ledger, type } = this;
+    const { batches, missing } = this.#subscribed(view);
+    const given = ledger.deviates ? [new Batch(this.#offers(batches, () => false))] : batches;
+    const removed: string[] = [];
+    const absent: Served[] = [];
+    for (const name of missing) {
+      if (ledger.kept?.has(name) === true) continue;
+      if (type.whenAbsent !== undefined) absent.push(this.#context.once(type.whenAbsent(name)));
+      else if (this.#context.delta) removed.push(name);
+    }
+    this.all = false;
+    this.trial = undefined;
+    this.#leave(new Map());
+    const all = absent.length === 0 ? given : [...given, new Batch(absent)];
+    if (all.length === 0 && removed.length === 0 && !this.wildcard && !this.wholeState) return undefined;
+    return { nonce: 0, first: 0, at: 0, batches: all, removed, prior: undefined, trial: false };
+  }
+
+  /** State of the world where absence means removal: all of it, as soon as something in it is owed. */
+  #takeState(view: WorldView, blocked: ((item: Served) => boolean) | undefined): Sent | undefined {
+    if (this.all) return this.#takeAll(view);
+    const { ledger } = this;
+    for (;;) {
+      const owed = ledger.pending;
+      if (owed === undefined) return undefined;
+      const group = this.#group(owed);
+      const rest = new Map<string, Held>();
+      let differs = false;
+      for (const [name, held] of owed) {
+        const present = view.resolve(this.type.typeUrl, name);
+        const offer = ledger.offer(name, present);
+        const must = ledger.asked?.has(name) === true;
+        const same = !must && offer?.version === versionOf(held);
+        if (same || ledger.unknown(name, present)) continue;
+        const withheld =
+          group !== undefined
+            ? !group.has(name)
+            : offer === present && offer !== undefined && blocked?.(offer) === true;
+        if (withheld) rest.set(name, held);
+        else differs = true;
+      }
+      this.#leave(rest);
+      if (differs) {
+        const { batches } = this.#subscribed(view);
+        const plain = rest.size === 0 && !ledger.deviates;
+        const given = plain ? batches : [new Batch(this.#offers(batches, (name) => rest.has(name)))];
+        return { nonce: 0, first: 0, at: 0, batches: given, removed: [], prior: owed, trial: group !== undefined };
+      }
+      if (group === undefined) return undefined;
+    }
+  }
+
+  /** What this client is given in place of the world's own resources; withheld names stay as it holds them. */
+  #offers(batches: readonly Batch[], withheld: (name: string) => boolean): Served[] {
+    const { ledger } = this;
+    const offers: Served[] = [];
+    for (const batch of batches) {
+      for (const item of batch.items) {
+        const offer = withheld(item.name) ? ledger.pending?.get(item.name) : ledger.offer(item.name, item);
+        if (typeof offer === 'object') offers.push(offer);
+      }
+    }
+    for (const [name, held] of ledger.kept ?? []) if (this.has(name) && typeof held === 'object') offers.push(held);
+    return offers;
+  }
+
+  #group(owed: ReadonlyMap<string, Held>): ReadonlySet<string> | undefined {
+    const group = this.trial?.next(owed);
+    if (group === undefined) this.trial = undefined;
+    return group;
+  }
+
+  /** Only these names stay owed. */
+  #leave(rest: Map<string, Held>): void {
+    const { ledger } = this;
+    ledger.pending = rest.size === 0 ? undefined : rest;
+    if (ledger.asked === undefined) return;
+    for (const name of ledger.asked) if (!rest.has(name)) ledger.asked.delete(name);
+    if (ledger.asked.size === 0) ledger.asked = undefined;
+  }
+}

@@ -1,0 +1,269 @@
+import { Buffer, isUtf8 } from 'node:buffer';
+import { type ContentHasher, SetHash } from './content-hash.ts';
+import type { RequestedNames } from './name-set.ts';
+
+/** A request that is no valid message, or too large a one: ends its stream with INVALID_ARGUMENT. */
+export class MalformedRequest extends Error {}
+
+/** Names and versions of `initial_resource_versions`. */
+export interface RequestedVersions {
+  /** Of the pairs: equal to that of the batches that a client holds. */
+  readonly hash: SetHash;
+  entries(): Map<string, string>;
+}
+
+/** Either kind of discovery request, as far as it matters. */
+export interface DiscoveryRequest {
+  readonly typeUrl: string;
+  readonly nonce: string;
+  /** State of the world only: the last version that was accepted in full. */
+  readonly version: string;
+  /** The encoded node; absent in all but the first request. */
+  readonly node: Uint8Array | undefined;
+  readonly error: { readonly code: number; readonly message: string } | undefined;
+  /** State of the world: all names. Delta: the names added. `*` is not among them. */
+  readonly names: WireNames;
+  readonly removed: WireNames;
+  readonly versions: RequestedVersions;
+}
+
+/** Fields of a message: number, wire type, and where the value is. */
+export class FieldReader {
+  readonly buffer: Buffer;
+  readonly #end: number;
+  field = 0;
+  wireType = 0;
+  /** Of a length-delimited field: its bytes. */
+  from = 0;
+  to = 0;
+  /** Of a varint field: its lower 53 bits. */
+  varint = 0;
+  #at: number;
+
+  constructor(buffer: Buffer, from = 0, to = buffer.length) {
+    this.buffer = buffer;
+    this.#at = from;
+    this.#end = to;
+  }
+
+  next(): boolean {
+    if (this.#at >= this.#end) return false;
+    const tag = this.#varint();
+    this.field = Math.floor(tag / 8);
+    this.wireType = tag & 7;
+    if (this.field === 0) throw new MalformedRequest('a field has number 0');
+    if (this.wireType === 2) {
+      const length = this.#varint();
+      this.from = this.#at;
+      this.to = this.#at + length;
+      if (this.to > this.#end) throw new MalformedRequest('a field is longer than its message');
+      this.#at = this.to;
+    } else if (this.wireType === 0) {
+      this.varint = this.#varint();
+    } else if (this.wireType === 1 || this.wireType === 5) {
+      this.from = this.#at;
+      this.#at += this.wireType === 1 ? 8 : 4;
+      this.to = this.#at;
+      if (this.to > this.#end) throw new MalformedRequest('a field is longer than its message');
+    } else {
+      throw new MalformedRequest(`a field has wire type ${this.wireType}`);
+    }
+    return true;
+  }
+
+  /** The bytes of the current field must be there. */
+  expectBytes(): void {
+    if (this.wireType !== 2) throw new MalformedRequest(`field ${this.field} has wire type ${this.wireType}`);
+  }
+
+  string(): string {
+    this.expectBytes();
+    return stringOf(this.buffer, this.from, this.to);
+  }
+
+  message(): FieldReader {
+    this.expectBytes();
+    return new FieldReader(this.buffer, this.from, this.to);
+  }
+
+  #varint(): number {
+    let value = 0;
+    let factor = 1;
+    for (let i = 0; i < 10; i++) {
+      if (this.#at >= this.#end) throw new MalformedRequest('the message is cut off');
+      const byte = this.buffer[this.#at++]!;
+      if (i < 8) value += (byte & 0x7f) * factor;
+      if (byte < 0x80) return value;
+      factor *= 128;
+    }
+    throw new MalformedRequest('a number is too long');
+  }
+}
+
+function stringOf(buffer: Buffer, from: number, to: number): string {
+  const text = buffer.toString('utf8', from, to);
+  if (text.includes('\ufffd') && !isUtf8(buffer.subarray(from, to)))
+    throw new MalformedRequest('a string is not UTF-8');
+  return text;
+}
+
+/** Repeated names, hashed while the message was read; strings are made of them only if somebody asks. */
+export class WireNames implements RequestedNames {
+  readonly hash = new SetHash();
+  /** The name `*` is among them. */
+  star = false;
+  /** Whether there was any, `*` and blank ones included. */
+  any = false;
+  readonly #buffer: Buffer;
+  readonly #field: number;
+
+  constructor(buffer: Buffer, field: number) {
+    this.#buffer = buffer;
+    this.#field = field;
+  }
+
+  add(reader: FieldReader, view: DataView, hasher: ContentHasher): void {
+    this.any = true;
+    const length = reader.to - reader.from;
+    if (length === 0) return;
+    if (length === 1 && this.#buffer[reader.from] === STAR) {
+      this.star = true;
+      return;
+    }
+    hasher.bytes(view, reader.from, reader.to);
+    this.hash.add(hasher);
+  }
+
+  strings(): string[] {
+    if (this.hash.count === 0) return [];
+    const names: string[] = [];
+    const reader = new FieldReader(this.#buffer);
+    while (reader.next()) {
+      if (reader.field !== this.#field) continue;
+      const name = reader.string();
+      if (name !== '' && name !== '*') names.push(name);
+    }
+    return names;
+  }
+}
+
+const STAR = 0x2a;
+
+class WireVersions implements RequestedVersions {
+  readonly hash = new SetHash();
+  readonly #buffer: Buffer;
+
+  constructor(buffer: Buffer) {
+    this.#buffer = buffer;
+  }
+
+  add(reader: FieldReader, view: DataView, hasher: ContentHasher): void {
+    const entry = reader.message();
+    let [nameFrom, nameTo, versionFrom, versionTo] = [0, 0, 0, 0];
+    while (entry.next()) {
+      if (entry.field === 1) [nameFrom, nameTo] = [entry.from, entry.to];
+      else if (entry.field === 2) [versionFrom, versionTo] = [entry.from, entry.to];
+      else continue;
+      entry.expectBytes();
+    }
+    hasher.pair(view, nameFrom, nameTo, versionFrom, versionTo);
+    this.hash.add(hasher);
+  }
+
+  entries(): Map<string, string> {
+    const entries = new Map<string, string>();
+    if (this.hash.count === 0) return entries;
+    const reader = new FieldReader(this.#buffer);
+    while (reader.next()) {
+      if (reader.field !== 5) continue;
+      const entry = reader.message();
+      let name = '';
+      let version = '';
+      while (entry.next()) {
+        if (entry.field === 1) name = entry.string();
+        else if (entry.field === 2) version = entry.string();
+      }
+      entries.set(name, version);
+    }
+    return entries;
+  }
+}
+
+/** `envoy.service.discovery.v3.DiscoveryRequest` */
+export function readRequest(bytes: Uint8Array, hasher: ContentHasher): DiscoveryRequest {
+  return read(bytes, hasher, { version: 1, node: 2, names: 3, typeUrl: 4, nonce: 5, error: 6 });
+}
+
+/** `envoy.service.discovery.v3.DeltaDiscoveryRequest` */
+export function readDeltaRequest(bytes: Uint8Array, hasher: ContentHasher): DiscoveryRequest {
+  return read(bytes, hasher, { node: 1, typeUrl: 2, names: 3, removed: 4, versions: 5, nonce: 6, error: 7 });
+}
+
+/** Field numbers; -1 for what the kind of request does not have. */
+interface Numbers {
+  readonly node: number;
+  readonly typeUrl: number;
+  readonly names: number;
+  readonly nonce: number;
+  readonly error: number;
+  readonly version?: number;
+  readonly removed?: number;
+  readonly versions?: number;
+}
+
+function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryRequest {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let typeUrl = '';
+  let nonce = '';
+  let version = '';
+  let node: Uint8Array | undefined;
+  let error: DiscoveryRequest['error'];
+  const names = new WireNames(buffer, at.names);
+  const removed = new WireNames(buffer, at.removed ?? -1);
+  const versions = new WireVersions(buffer);
+  const reader = new FieldReader(buffer);
+  while (reader.next()) {
+    switch (reader.field) {
+      case at.names:
+        reader.expectBytes();
+        names.add(reader, view, hasher);
+        break;
+      case at.versions:
+        versions.add(reader, view, hasher);
+        break;
+      case at.removed:
+        reader.expectBytes();
+        removed.add(reader, view, hasher);
+        break;
+      case at.typeUrl:
+        typeUrl = reader.string();
+        break;
+      case at.nonce:
+        nonce = reader.string();
+        break;
+      case at.version:
+        version = reader.string();
+        break;
+      case at.node:
+        reader.expectBytes();
+        node = buffer.subarray(reader.from, reader.to);
+        break;
+      case at.error:
+        error = readStatus(reader.message());
+        break;
+    }
+  }
+  return { typeUrl, nonce, version, node, error, names, removed, versions };
+}
+
+/** `google.rpc.Status` */
+function readStatus(reader: FieldReader): { code: number; message: string } {
+  let code = 0;
+  let message = '';
+  while (reader.next()) {
+    if (reader.field === 1 && reader.wireType === 0) code = reader.varint;
+    else if (reader.field === 2) message = reader.string();
+  }
+  return { code, message };
+}

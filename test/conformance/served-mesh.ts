@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto';
+import type { MemberChange, World } from '../../src/ads/publication.ts';
+import type { EncodedResource, Part } from '../../src/ads/resource.ts';
+import { type AdsServer, type AdsServerOptions, startAdsServer } from '../../src/ads/server.ts';
+import type { ConnectedProxy, Refusal, ResourceTypes } from '../../src/ads/types.ts';
+
+export const CDS = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
+export const EDS = 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment';
+export const LDS = 'type.googleapis.com/envoy.config.listener.v3.Listener';
+export const RDS = 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration';
+
+export const TYPES: ResourceTypes = [
+  { typeUrl: CDS, shortName: 'cds', wildcard: true, fullState: true },
+  {
+    typeUrl: EDS,
+    shortName: 'eds',
+    wildcard: false,
+    fullState: false,
+    behind: CDS,
+    whenAbsent: (name) => resourceOf(EDS, name, `${name}@absent`),
+  },
+  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS },
+  {
+    typeUrl: RDS,
+    shortName: 'rds',
+    wildcard: false,
+    fullState: false,
+    refersTo: CDS,
+    whenAbsent: (name) => resourceOf(RDS, name, `${name}@absent`),
+  },
+];
+
+/** A resource whose body is the text, or these bytes. */
+export function resourceOf(
+  typeUrl: string,
+  name: string,
+  content: string | Uint8Array,
+  clusters: readonly string[] = [],
+): EncodedResource {
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+  const hash = createHash('sha1').update(bytes).digest('base64url').slice(0, 16);
+  const body: Part = { bytes, length: bytes.length, hash, clusters, origins: [] };
+  return { typeUrl, name, version: hash, body };
+}
+
+/** A server, and publications in few words: each resource is in the list that is named, `mesh` unless said otherwise. */
+export class ServedMesh {
+  readonly proxies = new Map<string, ConnectedProxy>();
+  readonly refusals: Refusal[] = [];
+  readonly warnings: string[] = [];
+  readonly ended: string[] = [];
+  server!: AdsServer;
+  world: (proxy: ConnectedProxy) => World = () => ({ roots: ['mesh'], qualifiers: [] });
+  #ready = true;
+  readonly #abort = new AbortController();
+
+  static async start(options: Partial<AdsServerOptions> = {}): Promise<ServedMesh> {
+    const mesh = new ServedMesh();
+    mesh.server = await startAdsServer({
+      host: '127.0.0.1',
+      port: 0,
+      types: TYPES,
+      now: () => performance.now(),
+      ready: () => mesh.#ready,
+      signal: mesh.#abort.signal,
+      log: { info: () => {}, warn: (message, fields) => mesh.warnings.push(`${message} ${JSON.stringify(fields)}`) },
+      events: {
+        connected: (proxy) => {
+          mesh.proxies.set(proxy.stream, proxy);
+          setImmediate(() => mesh.move(proxy.stream, mesh.world(proxy)));
+        },
+        disconnected: (stream) => {
+          mesh.proxies.delete(stream);
+          mesh.ended.push(stream);
+        },
+        refused: (refusal) => mesh.refusals.push(refusal),
+      },
+      ...options,
+    });
+    return mesh;
+  }
+
+  set ready(ready: boolean) {
+    this.#ready = ready;
+  }
+
+  move(stream: string, world: World): void {
+    this.server.apply({ members: [], lists: [], worlds: [{ stream, world }] });
+  }
+
+  /** Names to contents; undefined removes. */
+  publish(changes: Readonly<Record<string, Readonly<Record<string, Content | undefined>>>>, list = 'mesh'): void {
+    const members: MemberChange[] = [];
+    for (const [typeUrl, names] of Object.entries(changes)) {
+      for (const [name, content] of Object.entries(names)) {
+        members.push({ list, typeUrl, name, qualifier: '', ...resourceMember(typeUrl, name, content) });
+      }
+    }
+    this.server.apply({ members, lists: [], worlds: [] });
+  }
+
+  async stop(): Promise<void> {
+    await this.server.close();
+  }
+}
+
+type Content = string | Uint8Array | { readonly content: string | Uint8Array; readonly clusters: readonly string[] };
+
+function resourceMember(typeUrl: string, name: string, content: Content | undefined): Partial<MemberChange> {
+  if (content === undefined) return {};
+  if (typeof content === 'string') return { resource: resourceOf(typeUrl, name, `${name}@${content}`) };
+  if (content instanceof Uint8Array) return { resource: resourceOf(typeUrl, name, content) };
+  const { content: body, clusters } = content;
+  const text = typeof body === 'string' ? `${name}@${body}` : body;
+  return { resource: resourceOf(typeUrl, name, text, clusters) };
+}

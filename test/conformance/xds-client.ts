@@ -1,0 +1,220 @@
+import { Client, type ClientDuplexStream, credentials, type ServiceError } from '@grpc/grpc-js';
+import protobuf from 'protobufjs';
+
+/** A response of either kind. The bodies of the conformance tests are texts, `name@content`. */
+export interface Response {
+  readonly typeUrl: string;
+  readonly nonce: string;
+  /** State of the world only. */
+  readonly version: string;
+  readonly bodies: ReadonlyMap<string, string>;
+  /** Delta only. */
+  readonly versions: ReadonlyMap<string, string>;
+  readonly removed: readonly string[];
+  readonly bytes: number;
+}
+
+export interface Request {
+  readonly typeUrl: string;
+  readonly nonce?: string;
+  readonly error?: string;
+  readonly node?: Node | undefined;
+  /** State of the world. */
+  readonly version?: string;
+  readonly names?: readonly string[];
+  /** Delta. */
+  readonly subscribe?: readonly string[];
+  readonly unsubscribe?: readonly string[];
+  readonly initial?: Readonly<Record<string, string>>;
+}
+
+export interface Node {
+  readonly id: string;
+  readonly cluster?: string;
+}
+
+const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
+const identity = (bytes: Buffer): Buffer => bytes;
+
+/** A hand-driven xDS client on a real gRPC connection: it sends exactly what a script says. */
+export class XdsClient {
+  readonly delta: boolean;
+  readonly #client: Client;
+  readonly #call: ClientDuplexStream<Buffer, Buffer>;
+  readonly #received: Response[] = [];
+  readonly #waiting: (() => void)[] = [];
+  #error: ServiceError | undefined;
+  #ended = false;
+  #markers = 0;
+  readonly closed: Promise<ServiceError | undefined>;
+
+  constructor(port: number, delta: boolean) {
+    this.delta = delta;
+    this.#client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+      'grpc.max_receive_message_length': -1,
+      'grpc.use_local_subchannel_pool': 1,
+    });
+    const method = delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources';
+    this.#call = this.#client.makeBidiStreamRequest(`${SERVICE}/${method}`, identity, identity);
+    this.#call.on('data', (bytes: Buffer) => {
+      this.#received.push(delta ? readDelta(bytes) : readState(bytes));
+      this.#wake();
+    });
+    this.closed = new Promise((resolve) => {
+      this.#call.on('error', (error: ServiceError) => {
+        this.#error = error;
+        this.#ended = true;
+        this.#wake();
+        resolve(error);
+      });
+      this.#call.on('end', () => {
+        this.#ended = true;
+        this.#wake();
+        resolve(undefined);
+      });
+    });
+  }
+
+  send(request: Request): void {
+    this.#call.write(this.delta ? writeDelta(request) : writeState(request));
+  }
+
+  sendBytes(bytes: Uint8Array): void {
+    this.#call.write(Buffer.from(bytes));
+  }
+
+  /** The next response of a type; those of other types stay. */
+  async next(typeUrl: string): Promise<Response> {
+    for (;;) {
+      const index = this.#received.findIndex((response) => response.typeUrl === typeUrl);
+      if (index >= 0) return this.#received.splice(index, 1)[0]!;
+      if (this.#ended) throw this.#error ?? new Error('the stream has ended');
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  /** What came so far, in order. */
+  get received(): readonly Response[] {
+    return this.#received;
+  }
+
+  /**
+   * Everything that the server had to say up to now: a name of a type that is always answered is asked for, and what
+   * came before its answer is returned. Uses a type that the script does not use.
+   */
+  async settled(typeUrl: string, names: readonly string[] = []): Promise<readonly Response[]> {
+    const marker = `marker-${++this.#markers}`;
+    this.send(this.delta ? { typeUrl, subscribe: [marker] } : { typeUrl, names: [...names, marker], nonce: '' });
+    for (;;) {
+      const index = this.#received.findIndex((r) => r.typeUrl === typeUrl && r.bodies.has(marker));
+      if (index >= 0) {
+        const [response] = this.#received.splice(index, 1);
+        this.send({ typeUrl, nonce: response!.nonce, version: response!.version, names: [...names, marker] });
+        return this.#received.splice(0);
+      }
+      if (this.#ended) throw this.#error ?? new Error('the stream has ended');
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  close(): void {
+    this.#call.cancel();
+    this.#client.close();
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+}
+
+function writeState(request: Request): Buffer {
+  const writer = protobuf.Writer.create();
+  if (request.version !== undefined) writer.uint32(10).string(request.version);
+  if (request.node !== undefined) writer.uint32(18).bytes(writeNode(request.node));
+  for (const name of request.names ?? []) writer.uint32(26).string(name);
+  writer.uint32(34).string(request.typeUrl);
+  if (request.nonce !== undefined) writer.uint32(42).string(request.nonce);
+  if (request.error !== undefined) writer.uint32(50).bytes(writeStatus(request.error));
+  return Buffer.from(writer.finish());
+}
+
+function writeDelta(request: Request): Buffer {
+  const writer = protobuf.Writer.create();
+  if (request.node !== undefined) writer.uint32(10).bytes(writeNode(request.node));
+  writer.uint32(18).string(request.typeUrl);
+  for (const name of request.subscribe ?? []) writer.uint32(26).string(name);
+  for (const name of request.unsubscribe ?? []) writer.uint32(34).string(name);
+  for (const [name, version] of Object.entries(request.initial ?? {})) {
+    writer.uint32(42).fork().uint32(10).string(name).uint32(18).string(version).ldelim();
+  }
+  if (request.nonce !== undefined) writer.uint32(50).string(request.nonce);
+  if (request.error !== undefined) writer.uint32(58).bytes(writeStatus(request.error));
+  return Buffer.from(writer.finish());
+}
+
+function writeNode(node: Node): Uint8Array {
+  const writer = protobuf.Writer.create().uint32(10).string(node.id);
+  if (node.cluster !== undefined) writer.uint32(18).string(node.cluster);
+  return writer.finish();
+}
+
+function writeStatus(message: string): Uint8Array {
+  return protobuf.Writer.create().uint32(8).int32(13).uint32(18).string(message).finish();
+}
+
+function fields(bytes: Uint8Array, visit: (field: number, value: Uint8Array) => void): void {
+  const reader = protobuf.Reader.create(bytes);
+  while (reader.pos < reader.len) visit(reader.uint32() >>> 3, reader.bytes());
+}
+
+const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
+
+function readState(bytes: Buffer): Response {
+  let [typeUrl, nonce, version] = ['', '', ''];
+  const bodies = new Map<string, string>();
+  fields(bytes, (field, value) => {
+    if (field === 1) version = text(value);
+    if (field === 4) typeUrl = text(value);
+    if (field === 5) nonce = text(value);
+    if (field !== 2) return;
+    const body = readAny(value);
+    if (bodies.has(nameOf(body))) throw new Error(`${nameOf(body)} is sent twice`);
+    bodies.set(nameOf(body), body);
+  });
+  return { typeUrl, nonce, version, bodies, versions: new Map(), removed: [], bytes: bytes.length };
+}
+
+function readDelta(bytes: Buffer): Response {
+  let [typeUrl, nonce] = ['', ''];
+  const bodies = new Map<string, string>();
+  const versions = new Map<string, string>();
+  const removed: string[] = [];
+  fields(bytes, (field, value) => {
+    if (field === 4) typeUrl = text(value);
+    if (field === 5) nonce = text(value);
+    if (field === 6) removed.push(text(value));
+    if (field !== 2) return;
+    let [name, version, body] = ['', '', ''];
+    fields(value, (inner, content) => {
+      if (inner === 1) version = text(content);
+      if (inner === 2) body = readAny(content);
+      if (inner === 3) name = text(content);
+    });
+    if (bodies.has(name)) throw new Error(`${name} is sent twice`);
+    bodies.set(name, body);
+    versions.set(name, version);
+  });
+  return { typeUrl, nonce, version: '', bodies, versions, removed, bytes: bytes.length };
+}
+
+function readAny(bytes: Uint8Array): string {
+  let value = '';
+  fields(bytes, (field, content) => {
+    if (field === 2) value = text(content);
+  });
+  return value;
+}
+
+function nameOf(body: string): string {
+  return body.slice(0, body.indexOf('@'));
+}
