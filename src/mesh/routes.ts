@@ -8,11 +8,11 @@ import { type BuiltVirtualHost, buildVirtualHost, catchAllVirtualHost } from '..
 import { domainsOf } from '../envoy/virtual-host-domains.ts';
 import type { Problem } from '../api/problem.ts';
 import { compareAge } from '../model/age.ts';
-import type { DestinationLookup } from '../model/client.ts';
+import type { Client, DestinationLookup } from '../model/client.ts';
 import { resolveDestination } from '../model/destination-target.ts';
 import { isWildcard, wildcardsOf } from '../model/host.ts';
 import { spreadHash } from '../model/hash.ts';
-import { type MeshService, isHeadless, isVisibleTo, protocolClass } from '../model/service.ts';
+import { type MeshService, type ServicePort, isHeadless, isVisibleTo, protocolClass } from '../model/service.ts';
 import type { EgressListener } from '../model/sidecar.ts';
 import { meshGateway } from '../model/virtual-service.ts';
 import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
@@ -47,6 +47,9 @@ export interface RouteHost {
   /** All hosts of the VirtualService. */
   readonly hosts: readonly string[];
 }
+
+/** The virtual hosts of a view for clients of its own namespace are kept beside those for all others. */
+const localKey = (view: string): string => `${view}~`;
 
 /** A virtual host in a table of a list, with its place in it. */
 interface VirtualHostEntry {
@@ -159,7 +162,7 @@ export function declareRoutes(graph: Graph, parts: RouteParts): Routes {
     (_, view, read, emit: Emit<VirtualHostEntry>) => {
       if (view.view.traits.proxyType === 'router') return;
       for (const [name, entry] of serviceVirtualHosts(view, read, parts))
-        emit(`${view.list}|${entry.table}|${name}`, entry);
+        if (!isOwnTable(entry.table) || entry.list === view.list) emit(`${entry.list}|${entry.table}|${name}`, entry);
     },
     sameEntry,
   );
@@ -181,14 +184,14 @@ export function declareRoutes(graph: Graph, parts: RouteParts): Routes {
     hostMembers,
     (_, { list, view, host }, read, emit: Emit<VirtualHostEntry>) => {
       for (const [name, entry] of hostVirtualHosts(list, view, host, read, parts))
-        emit(`${list}|${entry.table}|${name}`, entry);
+        emit(`${entry.list}|${entry.table}|${name}`, entry);
     },
     sameEntry,
   );
 
-  const byTable = graph.index('virtual hosts by table', [ofServices, ofHosts], (_, entry) => [
-    `${entry.list}|${entry.table}`,
-  ]);
+  const byTable = graph.index('virtual hosts by table', [ofServices, ofHosts], (_, { list, table }) =>
+    isOwnTable(table) ? [] : [`${list}|${table}`],
+  );
   const assemble = <Piece extends TablePiece>(name: string, source: Index<Piece>) =>
     graph.derive(
       name,
@@ -212,7 +215,16 @@ export function declareRoutes(graph: Graph, parts: RouteParts): Routes {
     (view, members, _, emit: Emit<readonly string[]>) => emit(view, members.map((member) => member.value.table).sort()),
   );
   const routeTables = declareTables(graph, parts, routeNamespaces, tablesOfView);
-  return { members: [routeTables], problems: [ofServices, ofHosts], tablesOfView };
+  const ownTables = graph.derive(
+    'routeTables.sniffed',
+    ofServices,
+    (_, { list, table, part }, __, emit: Emit<Member>) => {
+      if (!isOwnTable(table)) return;
+      emitMember(emit, list, resource(typeUrl(types.route), table, node([routeHeaderPart(parts.protos, table), part])));
+    },
+    sameMember,
+  );
+  return { members: [routeTables, ownTables], problems: [ofServices, ofHosts], tablesOfView };
 }
 
 function sameEntry(a: VirtualHostEntry, b: VirtualHostEntry): boolean {
@@ -236,32 +248,34 @@ function declareTables(
     /** The table of the views that it is made of. */
     readonly source: string;
     readonly views: readonly string[];
-    readonly catchAll: boolean;
     readonly scope: ScopeViews['scope'];
   }
-  const tables = graph.derive('scopeTables', parts.views.scopes, (key, { scope, outlets }, read, emit: Emit<Table>) => {
-    if (scope.traits.proxyType === 'router') return;
-    const taken = new Set<string>();
-    for (const { listener, views } of outlets)
-      for (const { name, source } of tablesOfOutlet(
-        listener,
-        new Set(views.flatMap((v) => read.get(tablesOfView, v.key) ?? [])),
-        scope,
-        read,
-        parts,
-      ))
-        if (!taken.has(name)) {
-          taken.add(name);
-          emit(`${key}|${name}`, {
-            list: key,
-            name,
-            source,
-            views: views.map((view) => view.key),
-            catchAll: isWholePort(source),
-            scope,
-          });
-        }
-  });
+  const tables = graph.derive(
+    'scopeTables',
+    parts.views.scopes,
+    (key, { scope, outlets, local }, read, emit: Emit<Table>) => {
+      if (scope.traits.proxyType === 'router') return;
+      const taken = new Set<string>();
+      for (const { listener, views } of outlets)
+        for (const { name, source } of tablesOfOutlet(
+          listener,
+          new Set(views.flatMap((v) => read.get(tablesOfView, v.key) ?? [])),
+          scope,
+          read,
+          parts,
+        ))
+          if (!taken.has(name)) {
+            taken.add(name);
+            emit(`${key}|${name}`, {
+              list: key,
+              name,
+              source,
+              views: views.map((view) => (view.key === local ? localKey(view.key) : view.key)),
+              scope,
+            });
+          }
+    },
+  );
   return graph.derive(
     'routeTables',
     tables,
@@ -271,15 +285,12 @@ function declareTables(
         const found = read.get(routeNamespaces, `${view}|${table.source}`);
         if (found !== undefined) children.push(found.part);
       }
-      if (table.catchAll) children.push(catchAllPart(table.scope, read, parts));
+      children.push(catchAllPart(table.scope, read, parts));
       emitMember(emit, table.list, resource(typeUrl(types.route), table.name, node(children)));
     },
     sameMember,
   );
 }
-
-/** Tables of a port or a proxy have a catch-all; those of one sniffed service do not. */
-const isWholePort = (table: string): boolean => table === PROXY_TABLE || /^\d+$/.test(table);
 
 const PROXY_TABLE = 'http_proxy';
 
@@ -299,7 +310,7 @@ function tablesOfOutlet(
   }
   if (port.number === 0) return [{ name: listener.bind, source: PROXY_TABLE }];
   if (port.protocol === 'HTTP_PROXY') return [{ name: String(port.number), source: PROXY_TABLE }];
-  const own = [...tables].filter((table) => table === String(port.number) || table.endsWith(`:${port.number}`));
+  const own = [...tables].filter((table) => table === String(port.number));
   return own.map((table) => ({ name: table, source: table }));
 }
 
@@ -347,69 +358,87 @@ function* serviceVirtualHosts(
   const service = read.get(parts.services.services, view.service);
   if (service === undefined) return;
   const rule = view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule);
-  const client = builderClient(view.view, optionsOf(read, parts.inputs).domainSuffix);
   const candidates = view.routes.flatMap(({ matched, key }): Candidate[] => {
     const model = read.get(parts.virtualServices.routes, key);
     return model === undefined ? [] : [{ matched, model }];
   });
   const lookup = lookupFor(view.view, read, parts);
   const settings = settingOf(read, parts.settings.routes);
-  for (const port of service.ports) {
-    if (!view.ports.includes(port.number) || !isRouted(port.protocol)) continue;
-    const virtualService = virtualServiceFor(candidates, { client, listenerPort: port.number });
-    const sniffed = protocolClass(port.protocol) === 'sniffed';
-    for (const table of tablesOf(service, port.number, sniffed, view.view, read, parts)) {
-      const place = {
-        client,
-        host: service.host,
-        service,
-        port: port.number,
-        ...(table === PROXY_TABLE && { listenerPort: 0 }),
-      };
-      const domains = freeDomains(domainsOf(place), service, port.number, view.view, read, parts);
-      const built = buildVirtualHost({
-        ...place,
-        protos: parts.protos,
-        ...(virtualService && { virtualService }),
-        ...(rule && { rule }),
-        lookup,
-        settings,
-        domains,
-        sniffed: table.includes(':'),
-      });
-      const entry = entryOf(built, view.list, view.view, table, true, parts);
-      if (entry !== undefined) yield [`${service.host}:${port.number}`, entry];
+  for (const place of placesOf(view.list, view.view, read, parts)) {
+    const { client } = place;
+    for (const port of service.ports) {
+      if (!view.ports.includes(port.number) || !isRouted(port.protocol)) continue;
+      const virtualService = virtualServiceFor(candidates, { client, listenerPort: port.number });
+      for (const table of tablesOf(service, port, view.view, read, parts)) {
+        const subject = {
+          client,
+          host: service.host,
+          service,
+          port: port.number,
+          ...(table === PROXY_TABLE && { listenerPort: 0 }),
+        };
+        const built = buildVirtualHost({
+          ...subject,
+          protos: parts.protos,
+          ...(virtualService && { virtualService }),
+          ...(rule && { rule }),
+          lookup,
+          settings,
+          domains: freeDomains(domainsOf(subject), service, port.number, view.view, read, parts),
+          sniffed: isOwnTable(table),
+        });
+        const entry = entryOf(built, place, table, true, parts);
+        if (entry !== undefined) yield [`${service.host}:${port.number}`, entry];
+      }
     }
   }
 }
 
+interface Place {
+  readonly list: string;
+  readonly view: string;
+  readonly client: Client;
+}
+
+/** Where the virtual hosts of a view go, and for which client each is made. */
+function placesOf(list: string, view: View, read: Reader, parts: RouteParts): Place[] {
+  const { domainSuffix } = optionsOf(read, parts.inputs);
+  const places: Place[] = [{ list, view: view.key, client: builderClient(view, domainSuffix) }];
+  if (read.get(parts.views.localViews, view.key) === true) {
+    const client = builderClient({ ...view, client: view.namespace }, domainSuffix);
+    places.push({ list: localKey(list), view: localKey(view.key), client });
+  }
+  return places;
+}
+
 function entryOf(
   built: BuiltVirtualHost,
-  list: string,
-  view: View,
+  { list, view }: Place,
   table: string,
   declares: boolean,
   parts: RouteParts,
 ): VirtualHostEntry | undefined {
   if (built.virtualHost === undefined) return undefined;
   const part = virtualHostPart(parts.protos, built.virtualHost, built.clusters, built.origins);
-  return { list, view: view.key, table, declares, part, problems: built.problems };
+  return { list, view, table, declares, part, problems: built.problems };
 }
 
 /** The table of the port; a sniffed service with an address has one of its own; proxies for any port have one for all. */
 function tablesOf(
   service: MeshService,
-  port: number,
-  sniffed: boolean,
+  { number, protocol }: ServicePort,
   view: View,
   read: Reader,
   parts: RouteParts,
 ): string[] {
-  const tables = [String(port)];
-  if (sniffed && (isHeadless(service) || service.addresses.some((address) => address !== '0.0.0.0')))
-    tables.push(`${service.host}:${port}`);
-  return [...tables, ...proxyTables(view, read, parts)];
+  const tables = [String(number), ...proxyTables(view, read, parts)];
+  const addressed = isHeadless(service) || service.addresses.some((address) => address !== '0.0.0.0');
+  if (protocolClass(protocol) === 'sniffed' && addressed) tables.push(`${service.host}:${number}`);
+  return tables;
 }
+
+/** The table of one sniffed service, which all scopes that see the service share. */
+const isOwnTable = (table: string): boolean => table.includes(':');
 
 /** Only where somebody listens for all ports at once. */
 function proxyTables(view: View, read: Reader, parts: RouteParts): string[] {
@@ -448,29 +477,28 @@ function* hostVirtualHosts(
   read: Reader,
   parts: RouteParts,
 ): Generator<[name: string, entry: VirtualHostEntry]> {
-  const client = builderClient(view, optionsOf(read, parts.inputs).domainSuffix);
   const served = routedPorts(host.host, view, read, parts);
   const ports = new Set([80, ...host.hosts.flatMap((sibling) => routedPorts(sibling, view, read, parts))]);
   const candidates = candidatesFor(read, parts.virtualServices, view.client, host.host);
   const lookup = lookupFor(view, read, parts);
   const settings = settingOf(read, parts.settings.routes);
-  for (const port of [...ports].filter((candidate) => !served.includes(candidate))) {
-    const virtualService = virtualServiceFor(candidates, { client, listenerPort: port });
-    if (virtualService === undefined) continue;
-    for (const table of [String(port), ...proxyTables(view, read, parts)]) {
-      const place = { client, host: host.host, port, ...(table === PROXY_TABLE && { listenerPort: 0 }) };
-      const built = buildVirtualHost({
-        ...place,
-        protos: parts.protos,
-        virtualService,
-        lookup,
-        settings,
-        domains: domainsOf(place),
-      });
-      const entry = entryOf(built, list, view, table, false, parts);
-      if (entry !== undefined) yield [`${host.host}:${port}`, entry];
+  for (const place of placesOf(list, view, read, parts))
+    for (const port of [...ports].filter((candidate) => !served.includes(candidate))) {
+      const virtualService = virtualServiceFor(candidates, { client: place.client, listenerPort: port });
+      if (virtualService === undefined) continue;
+      for (const table of [String(port), ...proxyTables(view, read, parts)]) {
+        const subject = {
+          client: place.client,
+          host: host.host,
+          port,
+          ...(table === PROXY_TABLE && { listenerPort: 0 }),
+        };
+        const domains = domainsOf(subject);
+        const built = buildVirtualHost({ ...subject, protos: parts.protos, virtualService, lookup, settings, domains });
+        const entry = entryOf(built, place, table, false, parts);
+        if (entry !== undefined) yield [`${host.host}:${port}`, entry];
+      }
     }
-  }
 }
 
 /** Ports on which a service of that name, or services under that wildcard, are served with HTTP. */

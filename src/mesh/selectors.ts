@@ -74,11 +74,18 @@ export function declareAudiences(
   );
 
   const ruleClaims = graph.derive('rule audiences', rules.rules, (key, rule, read, emit: Emit<AudienceClaim>) => {
-    const hashes = JSON.stringify([rule.policy, rule.portPolicies, rule.subsets]).includes('"consistentHash"');
-    // A hash key is part of routes, and routes of any host may lead to this one.
-    const targets = hashes ? ['*'] : targetsOf(read, [rule.host]);
+    const everybody = rule.exportTo.includes('*') && rule.workloadSelector === undefined;
+    const own = targetsOf(read, [rule.host]);
+    const foreign = own.some((target) => target !== rule.namespace);
+    // Routes of any host may lead to this one, and have to know its subsets and hash keys as these clients see them.
+    const seen = rule.subsets.length > 0 || JSON.stringify(rule).includes('"consistentHash"');
+    const targets = foreign && seen ? ['*'] : own;
+    const clients = new Set(everybody ? [] : rule.exportTo.filter((namespace) => namespace !== '*'));
+    clients.add(rule.namespace);
     for (const target of targets)
-      if (target !== rule.namespace) emit(`${key}|${target}`, { client: rule.namespace, target });
+      for (const client of clients)
+        // A public rule beside its service is what everybody sees.
+        if (!everybody || client !== target) emit(`${key}|${target}|${client}`, { client, target });
   });
   const routeClaims = graph.derive(
     'route audiences',
@@ -98,7 +105,6 @@ export function declareAudiences(
       const clients = new Set(service.exportTo.filter((namespace) => namespace !== '*' && namespace !== '~'));
       const rivals = read.group(services.byHost, service.host);
       if (rivals.length > 1) for (const rival of rivals) clients.add(rival.value.namespace);
-      clients.delete(service.namespace);
       for (const client of clients) emit(`${key}|${client}`, { client, target: service.namespace });
     },
   );

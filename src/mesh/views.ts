@@ -36,6 +36,11 @@ export interface ScopeViews {
   readonly scope: Scope;
   /** One for each egress listener; the last is the catch-all, if there is one. */
   readonly outlets: readonly { readonly listener: EgressListener; readonly views: readonly View[] }[];
+  /**
+   * Key of the view of the scope's own namespace where it is the public one: these clients see the same, and know the
+   * services by their short names beside.
+   */
+  readonly local: string;
 }
 
 export interface ShardView {
@@ -68,6 +73,8 @@ export interface Views {
   /** Lists of the shards of a view; by view key. */
   readonly viewLists: Collection<readonly string[]>;
   readonly serviceViews: Collection<ServiceView>;
+  /** Views that are local to some scope; by view key. */
+  readonly localViews: Collection<true>;
 }
 
 export interface ViewParts {
@@ -146,7 +153,12 @@ export function declareViews(graph: Graph, parts: ViewParts): Views {
         (shards as readonly { key: string }[]).map((shard) => shard.key),
       ),
   );
-  return { scopes, shardViews, viewLists, serviceViews };
+  const localViews = graph.derive(
+    'localViews',
+    graph.index('scopes by local view', scopes, (_, { local }) => (local === '' ? [] : [local])),
+    (key, _, __, emit: Emit<true>) => emit(key, true),
+  );
+  return { scopes, shardViews, viewLists, serviceViews, localViews };
 }
 
 /** What a client of the view can be asked by rules; undefined for the public audience, which has no namespace. */
@@ -252,20 +264,18 @@ function scopeViews(
   const sidecar = scope.sidecar === '' ? undefined : read.get(parts.sidecars.models, scope.sidecar);
   const listeners = sidecar?.egress ?? everything;
   const all = read.group(namespaces.all, 'all').map((member) => member.value);
-  return {
-    scope,
-    outlets: listeners.map((listener, i) => ({
-      listener,
-      views: all.flatMap((info) => {
-        const reach = reachOf(listener, scope.namespace, info.namespace);
-        if (reach === 'nothing') return [];
-        const whole = reach === 'everything' && listener.port === undefined && listeners.length === 1;
-        return [
-          viewOf(scope, info, whole || sidecar === undefined ? undefined : { sidecar: sidecar.key, listener: i }),
-        ];
-      }),
-    })),
-  };
+  const outlets = listeners.map((listener, i) => ({
+    listener,
+    views: all.flatMap((info) => {
+      const reach = reachOf(listener, scope.namespace, info.namespace);
+      if (reach === 'nothing') return [];
+      const whole = reach === 'everything' && listener.port === undefined && listeners.length === 1;
+      return [viewOf(scope, info, whole || sidecar === undefined ? undefined : { sidecar: sidecar.key, listener: i })];
+    }),
+  }));
+  const own = outlets.flatMap((outlet) => outlet.views).find((view) => view.namespace === scope.namespace);
+  const local = own?.client === '' && scope.traits.proxyType === 'sidecar' ? own.key : '';
+  return { scope, outlets, local };
 }
 
 /** How much of a namespace an egress listener can import. */
@@ -281,11 +291,7 @@ function reachOf(listener: EgressListener, client: string, namespace: string): '
 
 function viewOf(scope: Scope, info: Omit<NamespaceInfo, 'shards'>, egress: View['egress']): View {
   const matched = scope.matched.filter((selector) => info.selectors.includes(selector));
-  const own =
-    egress !== undefined ||
-    matched.length > 0 ||
-    info.namespace === scope.namespace ||
-    info.audiences.includes(scope.namespace);
+  const own = egress !== undefined || matched.length > 0 || info.audiences.includes(scope.namespace);
   const client = own ? scope.namespace : '';
   // The key is part of many others: short, and told apart by a hash of all that makes the view.
   const facts = [
