@@ -1,0 +1,167 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { KubeConfig } from '@kubernetes/client-node';
+import { KubeClient } from './client.ts';
+import { PooledKubeConfig } from './credentials.ts';
+import { FakeApiServer } from './testing/fake-api-server.ts';
+
+const path = '/api/v1/pods';
+const { signal } = new AbortController();
+let server: FakeApiServer;
+let client: KubeClient;
+let token = 'old';
+
+beforeEach(async () => {
+  server = await new FakeApiServer().start();
+  server.cluster.install(path, 'Pod');
+  token = 'old';
+  client = new KubeClient({ config: new PooledKubeConfig(() => server.kubeConfig(token)) });
+});
+
+afterEach(async () => {
+  await client.close();
+  await server.stop();
+});
+
+test('requests share connections', async () => {
+  for (let i = 0; i < 20; i++) await client.get(path, { signal });
+  expect(server.connections).toBeLessThanOrEqual(2);
+});
+
+test("client-node's own requests use them too", async () => {
+  const { CoreV1Api } = await import('@kubernetes/client-node');
+  const api = client.config.makeApiClient(CoreV1Api);
+  await client.get(path, { signal });
+  for (let i = 0; i < 5; i++) expect(await api.listPodForAllNamespaces()).toMatchObject({ items: [] });
+  expect(server.connections).toBeLessThanOrEqual(2);
+});
+
+describe('a token that is refused', () => {
+  test('is read again, and the request repeated, without anybody noticing', async () => {
+    server.tokens = new Set(['new']);
+    token = 'new';
+    expect(await client.get(path, { signal })).toMatchObject({ kind: 'PodList' });
+    expect(server.cluster.requests).toHaveLength(1);
+  });
+
+  test('again is an error that may be retried', async () => {
+    server.tokens = new Set(['other']);
+    await expect(client.get(path, { signal })).rejects.toMatchObject({ code: 401, retryable: true });
+  });
+
+  test('is read once for all requests that were refused with it', async () => {
+    let reads = 0;
+    client = new KubeClient({
+      config: new PooledKubeConfig(() => {
+        reads++;
+        return server.kubeConfig(reads === 1 ? 'old' : 'new');
+      }),
+    });
+    server.tokens = new Set(['new']);
+    await Promise.all(Array.from({ length: 10 }, () => client.get(path, { signal })));
+    expect(reads).toBe(2);
+  });
+
+  test('stays in use when it cannot be read', async () => {
+    let broken = false;
+    const config = new PooledKubeConfig(() => {
+      if (broken) throw new Error('no such file');
+      return server.kubeConfig('old');
+    });
+    client = new KubeClient({ config });
+    broken = true;
+    server.tokens = new Set(['new']);
+    await expect(client.get(path, { signal })).rejects.toMatchObject({ code: 401 });
+    server.tokens = new Set(['old']);
+    expect(await client.get(path, { signal })).toMatchObject({ kind: 'PodList' });
+  });
+});
+
+describe('errors are typed', () => {
+  test.each<[string, number, object | string, object]>([
+    [
+      'a Status',
+      409,
+      { kind: 'Status', code: 409, reason: 'Conflict', message: 'the object has been modified' },
+      { code: 409, reason: 'Conflict', retryable: false, message: expect.stringContaining('has been modified') },
+    ],
+    ['a page of something else', 502, '<html>bad gateway', { code: 502, reason: 'NotKubernetes', retryable: true }],
+    ['too many requests', 429, '', { code: 429, retryable: true }],
+    ['a success that is no JSON', 200, 'hello', { code: 200, reason: 'NotJson', retryable: true }],
+  ])('%s', async (_, status, body, expected) => {
+    server.cluster.failNext(status, 1, body as never);
+    await expect(client.get(path, { signal })).rejects.toMatchObject({ name: 'ApiError', ...expected });
+  });
+
+  test('a server that asks to wait', async () => {
+    server.intercept.push((_, response) => void response.writeHead(429, { 'retry-after': '7' }).end('slow down'));
+    await expect(client.get(path, { signal })).rejects.toMatchObject({ code: 429, retryAfter: 7000 });
+  });
+
+  test('nobody listens', async () => {
+    await server.stop();
+    await expect(client.get(path, { signal })).rejects.toMatchObject({
+      code: 0,
+      reason: 'ECONNREFUSED',
+      retryable: true,
+    });
+    await server.start();
+    expect(await client.get(path, { signal })).toMatchObject({ kind: 'PodList' });
+  });
+
+  test('the connection is reset within the answer', async () => {
+    server.intercept.push((_, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('{"kind":', () => server.reset());
+    });
+    await expect(client.get(path, { signal })).rejects.toMatchObject({ code: 0, retryable: true });
+  });
+
+  test('a server that does not answer', async () => {
+    const impatient = new KubeClient({ config: new PooledKubeConfig(() => server.kubeConfig()), timeout: 50 });
+    server.intercept.push(() => undefined);
+    await expect(impatient.get(path, { signal })).rejects.toMatchObject({ code: 0, reason: 'UND_ERR_HEADERS_TIMEOUT' });
+    await impatient.close();
+  });
+
+  test('TLS that does not come about makes a new pool', async () => {
+    const config = new KubeConfig();
+    config.loadFromOptions({
+      clusters: [{ name: 'c', server: server.url.replace('http:', 'https:'), skipTLSVerify: true }],
+      users: [{ name: 'u' }],
+      contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
+      currentContext: 'x',
+    });
+    const pooled = new PooledKubeConfig(() => config);
+    const overTls = new KubeClient({ config: pooled });
+    const before = (await pooled.credentials()).dispatcher;
+    await expect(overTls.get(path, { signal })).rejects.toMatchObject({ code: 0, retryable: true });
+    expect((await pooled.credentials()).dispatcher).not.toBe(before);
+    await overTls.close();
+  });
+});
+
+describe('a signal', () => {
+  test('that fired is the reason of the rejection', async () => {
+    const reason = new Error('enough');
+    await expect(client.get(path, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  });
+
+  test('ends a request that hangs, and a stream', async () => {
+    for (const call of ['get', 'stream'] as const) {
+      const abort = new AbortController();
+      const reason = new Error('enough');
+      server.intercept.push(() => abort.abort(reason));
+      await expect(client[call](path, { signal: abort.signal })).rejects.toBe(reason);
+    }
+  });
+});
+
+test('a stream delivers bytes as they come, and fails when the connection does', async () => {
+  const bytes = await client.stream(path, { query: { watch: 1, resourceVersion: '100' }, signal });
+  server.cluster.apply(path, { metadata: { name: 'a', namespace: 'n' } });
+  const iterator = bytes[Symbol.asyncIterator]();
+  const { value } = await iterator.next();
+  expect(JSON.parse(Buffer.from(value as Uint8Array).toString())).toMatchObject({ type: 'ADDED' });
+  server.reset();
+  await expect(iterator.next()).rejects.toThrow();
+});
