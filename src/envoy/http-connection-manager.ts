@@ -20,6 +20,8 @@ export interface ConnectionManagerOptions {
   readonly filters: Filters;
   /** Without the `;` that ends it. */
   readonly statPrefix: string;
+  /** The owner's own name for the statistics, used instead and as it is. */
+  readonly statName?: string;
   /** The name of a route table, or the table itself. */
   readonly routes: string | RouteConfiguration;
   readonly grpcWeb?: boolean;
@@ -37,7 +39,7 @@ export function httpConnectionManager(options: ConnectionManagerOptions): Filter
   const http1 = http1Options(options);
   const logs = accessLogs(settings, filters.protos);
   const message: HttpConnectionManager = {
-    statPrefix: `${options.statPrefix};`,
+    statPrefix: options.statName ?? `${options.statPrefix};`,
     ...(typeof routes === 'string' ? { rds: routeSource(routes) } : { routeConfig: routes }),
     httpFilters: [
       ...(options.grpcWeb === true ? [filters.http.grpcWeb] : []),

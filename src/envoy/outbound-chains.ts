@@ -136,7 +136,12 @@ function isDynamic(service: MeshService): boolean {
   return service.resolution === 'DynamicDNS' && isWildcard(service.host);
 }
 
-function routeTarget(destinations: readonly L4Destination[], model: VirtualServiceModel, input: ChainInput): L4Target {
+/** Where the destinations of a `tcp` or `tls` route lead. What does not exist keeps its weight, and goes nowhere. */
+export function routeTarget(
+  destinations: readonly L4Destination[],
+  model: VirtualServiceModel,
+  input: Pick<ChainInput, 'port' | 'lookup' | 'settings'>,
+): L4Target {
   const { port, settings } = input;
   const targets = destinations.map((destination) => ({ destination, target: lookUp(destination, input) }));
   const [first] = targets;
@@ -169,7 +174,7 @@ function routeTarget(destinations: readonly L4Destination[], model: VirtualServi
 }
 
 /** Unlike for requests, the only port of a service counts also where the listener has another one. */
-function lookUp(destination: L4Destination, { port, lookup }: ChainInput): DestinationTarget {
+function lookUp(destination: L4Destination, { port, lookup }: Pick<ChainInput, 'port' | 'lookup'>): DestinationTarget {
   if (destination.port !== undefined) return lookup(destination, port.number);
   const target = lookup(destination, 0);
   return target.kind === 'missing' && target.what === 'port' ? lookup(destination, port.number) : target;
