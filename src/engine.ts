@@ -1,0 +1,69 @@
+import { type AdsLog, type AdsServer, startAdsServer } from './ads/server.ts';
+import type { ConnectedProxy, Refusal } from './ads/types.ts';
+import { Graph } from './cache/graph.ts';
+import { catalog } from './catalog.ts';
+import { Committer } from './committer.ts';
+import type { Protos } from './envoy/proto.ts';
+import { type Mesh, buildMesh } from './mesh.ts';
+import { type MeshOptions, ONE } from './mesh/inputs.ts';
+import { ObjectWriter } from './object-writer.ts';
+
+export interface EngineOptions {
+  readonly mesh: MeshOptions;
+  readonly revision?: string;
+  readonly protos: Protos;
+  readonly grpc: { readonly host: string; readonly port: number };
+  readonly batch: { readonly quiet: number; readonly max: number };
+  readonly log: AdsLog;
+  readonly refused: (refusal: Refusal) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Objects in, resources out: the graph, the way into it, and the ADS server that its commits feed. */
+export interface Engine {
+  readonly mesh: Mesh;
+  readonly committer: Committer;
+  readonly objects: ObjectWriter;
+  readonly ads: AdsServer;
+  /** The first commit: call when the source has delivered all it knows. Proxies are served from then on. */
+  open(): Promise<void>;
+}
+
+export async function startEngine(options: EngineOptions): Promise<Engine> {
+  const graph = new Graph();
+  const mesh = buildMesh(graph, options.protos);
+  const committer = new Committer(graph, {
+    ...options.batch,
+    slice: 10,
+    now: () => performance.now(),
+    signal: options.signal,
+  });
+  const { inputs } = mesh;
+  let ready = false;
+  const ads = await startAdsServer({
+    ...options.grpc,
+    types: catalog(options.protos),
+    events: {
+      connected: (proxy: ConnectedProxy) => committer.write(inputs.proxies.write(proxy.stream, proxy)),
+      disconnected: (stream) => committer.write(inputs.proxies.write(stream, undefined)),
+      refused: options.refused,
+    },
+    log: options.log,
+    ready: () => ready,
+    now: () => performance.now(),
+    signal: options.signal,
+  });
+  graph.observe((draft) => ads.apply(mesh.publicationOf(draft)));
+  committer.write(inputs.options.write(ONE, options.mesh));
+  return {
+    mesh,
+    committer,
+    objects: new ObjectWriter(options.mesh.source, options.revision, inputs, (write) => committer.write(write)),
+    ads,
+    async open() {
+      committer.open();
+      await committer.settled();
+      ready = true;
+    },
+  };
+}
