@@ -1,0 +1,104 @@
+import type { Endpoint, EndpointSummary } from '../../model/endpoint.ts';
+import type { ClusterSettings } from '../../model/mesh-config.ts';
+import type { MeshService } from '../../model/service.ts';
+import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
+import type { Traits } from '../../model/traits.ts';
+import type { Vantage } from '../../model/vantage.ts';
+import { reconcileDestinationRule } from '../../reconcilers/destination-rule.ts';
+import { mergeRules } from '../../reconcilers/destination-rule-merge.ts';
+import { reconcileMeshConfig } from '../../reconcilers/mesh-config.ts';
+import { buildClusters } from '../clusters.ts';
+import type { Cluster } from '../gen/types.gen.ts';
+import type { Json } from '../proto.ts';
+import { types } from '../proto-types.ts';
+import { protos, port, serviceOf, traitsOf } from './listeners.ts';
+
+export type Members = { readonly [name: string]: Json };
+
+/** Settings of a mesh config. */
+export function settingsOf(mesh = ''): ClusterSettings {
+  return reconcileMeshConfig(mesh).config.clusters;
+}
+
+/** A rule of the namespace `shop` for its service `a`. */
+export function ruleOf(spec: object): DestinationRuleModel {
+  const object = {
+    apiVersion: 'networking.istio.io/v1',
+    kind: 'DestinationRule',
+    metadata: { name: 'd', namespace: 'shop' },
+    spec: { host: 'a', ...spec },
+  } as const;
+  const context = { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] };
+  const { rules, problems } = reconcileDestinationRule(object, context);
+  const broken = problems.filter((problem) => problem.reason === 'Invalid');
+  if (broken.length > 0) throw new Error(JSON.stringify(broken));
+  return mergeRules(rules).rules[0]!;
+}
+
+export function summaryOf(summary: Partial<EndpointSummary> = {}): EndpointSummary {
+  return { identities: [], any: true, plaintext: false, addresses: [], dnsEndpoints: [], ...summary };
+}
+
+/** A ready endpoint of a Pod in the namespace `shop`, on the port `p`. */
+export function endpointOf(address: string, endpoint: Partial<Endpoint> = {}): Endpoint {
+  return {
+    addresses: [address],
+    port: 8080,
+    portName: 'p',
+    health: 'Healthy',
+    labels: {},
+    locality: '',
+    network: '',
+    cluster: 'Kubernetes',
+    identity: '',
+    tlsMode: 'disabled',
+    workload: 'a',
+    namespace: 'shop',
+    nodeName: '',
+    ...endpoint,
+  };
+}
+
+export interface ClustersCase {
+  readonly service?: MeshService;
+  readonly rule?: object;
+  readonly traits?: Partial<Traits>;
+  readonly summary?: Partial<EndpointSummary>;
+  readonly mesh?: string;
+  readonly vantage?: Vantage;
+  readonly sniDnat?: boolean;
+}
+
+/** The clusters by name, as protobuf JSON. */
+export function clustersOf(given: ClustersCase): ReadonlyMap<string, Members> {
+  const built = buildClusters({
+    protos,
+    service: given.service ?? serviceOf('a', [port(80, 'HTTP')]),
+    rule: given.rule && ruleOf(given.rule),
+    traits: traitsOf(given.traits),
+    settings: settingsOf(given.mesh),
+    summary: summaryOf(given.summary),
+    vantage: given.vantage,
+    sniDnat: given.sniDnat ?? false,
+  });
+  return new Map(built.map(({ name, cluster }) => [name, jsonOf(cluster)]));
+}
+
+/** The cluster of the first port, or of its subset. */
+export function clusterOf(given: ClustersCase, subset = ''): Members {
+  const found = [...clustersOf(given)].find(([name]) => name.split('|')[2] === subset);
+  if (found === undefined) throw new Error('there is no such cluster');
+  return found[1];
+}
+
+/** As protobuf JSON, which is also the proof that Envoy's types can hold it. */
+export function jsonOf(cluster: Cluster): Members {
+  return protos.toJson(types.cluster, protos.encode(types.cluster, cluster)) as Members;
+}
+
+/** What the named member of the cluster's HTTP options says; undefined when there are none. */
+export function httpOptionsOf(cluster: Members): Members | undefined {
+  const options = cluster['typedExtensionProtocolOptions'] as Members | undefined;
+  const { '@type': _, ...members } = (options?.[types.httpProtocolOptions] ?? {}) as Record<string, Json>;
+  return options === undefined ? undefined : members;
+}

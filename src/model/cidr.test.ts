@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { canonicalCidr, parseCidr } from './cidr.ts';
+
+test.each([
+  ['10.0.0.1', { address: '10.0.0.1', length: 32 }],
+  ['10.1.2.3/8', { address: '10.1.2.3', length: 8 }],
+  ['2001:db8::/48', { address: '2001:db8::', length: 48 }],
+  ['::1', { address: '::1', length: 128 }],
+  ['0.0.0.0/0', { address: '0.0.0.0', length: 0 }],
+])('%s is a range', (text, range) => {
+  expect(parseCidr(text)).toEqual(range);
+});
+
+test.each(['', 'x', '10.0.0.0/33', '::/129', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0.0/-1', 'fe80::1%eth0', '10.0.0/8'])(
+  '%j is none',
+  (text) => {
+    expect(parseCidr(text)).toBeUndefined();
+  },
+);
+
+test.each([
+  ['10.1.2.3/8', '10.9.9.9/8'],
+  ['10.1.2.129/25', '10.1.2.200/25'],
+  ['2001:db8:1::/48', '2001:0db8:0001:ffff::1/48'],
+  ['::ffff:10.0.0.1', '0:0:0:0:0:ffff:0a00:0001/128'],
+  ['1.2.3.4/0', '0.0.0.0/0'],
+])('%s and %s are the same addresses', (a, b) => {
+  expect(canonicalCidr(a)).toBe(canonicalCidr(b));
+});
+
+test.each([
+  ['10.0.0.0/8', '10.0.0.0/9'],
+  ['10.1.2.1/25', '10.1.2.200/25'],
+  ['::1', '::2'],
+  ['0.0.0.0/0', '::/0'],
+])('%s and %s are not', (a, b) => {
+  expect(canonicalCidr(a)).not.toBe(canonicalCidr(b));
+});

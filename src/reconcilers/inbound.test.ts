@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest';
+import type { MeshService, ServicePort } from '../model/service.ts';
+import type { SidecarModel } from '../model/sidecar.ts';
+import type { DestinationRuleModel } from '../model/traffic-policy.ts';
+import { type InboundInput, inboundTargets } from './inbound.ts';
+
+const service = (name: string, ports: readonly ServicePort[]): MeshService =>
+  ({
+    host: `${name}.shop.svc`,
+    name,
+    namespace: 'shop',
+    registry: 'Kubernetes',
+    ports,
+    origins: [],
+  }) as unknown as MeshService;
+
+const port = (
+  number: number,
+  targetPort?: number | string,
+  protocol: ServicePort['protocol'] = 'HTTP',
+): ServicePort => ({
+  name: `p${number}`,
+  number,
+  protocol,
+  ...(targetPort === undefined ? {} : { targetPort }),
+});
+
+const targets = (services: readonly MeshService[], input: Partial<InboundInput> = {}) =>
+  inboundTargets({ services, interception: 'REDIRECT', ruleOf: () => undefined, ...input });
+
+/** `8080 HTTP a:80 b:81` */
+const print = (services: readonly MeshService[], input: Partial<InboundInput> = {}) =>
+  targets(services, input).map((target) =>
+    [target.port, target.protocol, ...target.services.map(({ name, port: number }) => `${name}:${number}`)].join(' '),
+  );
+
+test.each<[string, MeshService[], InboundInput['ports'], string[]]>([
+  [
+    'ports by number, in order',
+    [service('a', [port(81, 9000, 'TCP'), port(80, 8080)])],
+    {},
+    ['8080 HTTP a:80', '9000 TCP a:81'],
+  ],
+  ['without a target port, the port itself', [service('a', [port(80)])], {}, ['80 HTTP a:80']],
+  ['ports by name', [service('a', [port(80, 'web')])], { web: 8080 }, ['8080 HTTP a:80']],
+  ['a name that the workload lacks', [service('a', [port(80, 'web'), port(81, 1)])], { other: 8080 }, ['1 HTTP a:81']],
+  ['a name of a workload that is not known', [service('a', [port(80, 'web')])], undefined, ['0 HTTP a:80']],
+  ['UDP is not served', [service('a', [port(53, 53, 'UDP')])], {}, []],
+  [
+    'the oldest service of a port gives protocol and name',
+    [service('old', [port(81, 8080, 'TCP')]), service('new', [port(80, 8080)])],
+    {},
+    ['8080 TCP old:81 new:80'],
+  ],
+  ['two ports of one service on one target', [service('a', [port(80, 8080), port(81, 8080)])], {}, ['8080 HTTP a:80']],
+])('%s', (_, services, ports, expected) => {
+  expect(print(services, { ports })).toEqual(expected);
+});
+
+test('where nothing is redirected the services of the workload are not served', () => {
+  expect(print([service('a', [port(80)])], { interception: 'NONE' })).toEqual([]);
+});
+
+const pool = (maxConnections: number) => ({ tcp: { maxConnections }, http: { useClientProtocol: false } });
+const rule = {
+  policy: { connectionPool: pool(1) },
+  portPolicies: { 81: { connectionPool: pool(2) }, 82: {} },
+  origins: [],
+} as unknown as DestinationRuleModel;
+const sidecar: SidecarModel = {
+  key: 'test/root/s',
+  ref: { source: 'test', group: '', kind: 'Sidecar', namespace: 'root', name: 's' },
+  name: 's',
+  namespace: 'root',
+  createdAt: '',
+  egress: [],
+  ingress: [],
+};
+
+test('the connection pool is that of the port, of the rule, or of the Sidecar', () => {
+  const services = [service('a', [port(80, 1), port(81, 2), port(82, 3)])];
+  const pools = (input: Partial<InboundInput>) =>
+    targets(services, input).map((target) => target.connectionPool?.tcp.maxConnections);
+  expect(pools({})).toEqual([undefined, undefined, undefined]);
+  expect(pools({ ruleOf: () => rule })).toEqual([1, 2, undefined]);
+  expect(pools({ ruleOf: () => rule, sidecar: { ...sidecar, inboundConnectionPool: pool(9) } })).toEqual([9, 9, 9]);
+});
+
+test('ingress listeners of a Sidecar replace the ports of services, also where nothing is redirected', () => {
+  const listener = {
+    field: '',
+    name: 'h',
+    bind: '',
+    bindToPort: false,
+    endpoint: { kind: 'originalDestination' },
+  } as const;
+  const own: SidecarModel = {
+    ...sidecar,
+    inboundConnectionPool: pool(9),
+    ingress: [
+      { ...listener, port: 9000, protocol: 'TCP' },
+      { ...listener, port: 8080, protocol: 'HTTP', connectionPool: pool(1) },
+    ],
+  };
+  for (const interception of ['REDIRECT', 'NONE'] as const)
+    expect(targets([service('a', [port(80)])], { sidecar: own, interception, namespace: 'shop' })).toMatchObject([
+      {
+        port: 8080,
+        services: [{ host: 's.shop', port: 8080, portName: 'h' }],
+        connectionPool: pool(1),
+        ingress: { bindToPort: false },
+        origins: [{ kind: 'Sidecar', name: 's' }],
+      },
+      { port: 9000, protocol: 'TCP', connectionPool: pool(9) },
+    ]);
+});
