@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer';
 import { compareText } from '../model/age.ts';
 import type { HeaderOperations, HeaderValue } from '../model/virtual-service.ts';
 import { quote, type Field } from './field.ts';
+import { problemOfFormat } from './header-format.ts';
 
 /** Envoy's limit for a name and for a value, in bytes. */
 const longest = 16_384;
@@ -80,16 +81,4 @@ function isSettable(name: string, field: Field, authorityAllowed: boolean): bool
   if (isHeaderName(name)) return true;
   field.invalid(`${quote(name)} is not a header name; use letters, digits and - only.`);
   return false;
-}
-
-/** Envoy expands `%COMMAND(arguments):length%` in values; a lone `%` makes it refuse the route table. */
-function problemOfFormat(value: string): string | undefined {
-  const command = /%(?:%|[A-Z0-9_]+(?:\(.*?\))?(?::[0-9]+)?%)/y;
-  for (let at = value.indexOf('%'); at >= 0; at = value.indexOf('%', command.lastIndex)) {
-    command.lastIndex = at;
-    if (!command.test(value)) {
-      return `${quote(value)} has a % that starts no Envoy command such as %REQ(x-name)%; write %% for a percent sign.`;
-    }
-  }
-  return undefined;
 }
