@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { status as Status } from '@grpc/grpc-js';
 import { ContentHasher } from './content-hash.ts';
-import { Delivery } from './delivery.ts';
+import { BARRIER_TIMES } from './barrier.ts';
+import { Delivery, type DeliveryContext } from './delivery.ts';
 import { Frames } from './frames.ts';
 import { Gate } from './gate.ts';
 import { NameSets } from './name-set.ts';
@@ -9,9 +10,9 @@ import type { Publication } from './publication.ts';
 import type { AdsServerOptions } from './server.ts';
 import type { Call } from './sink.ts';
 import { type AdsCounts, AdsStats, type StreamState, stateOf } from './stats.ts';
+import { References } from './served.ts';
 import { Store } from './store.ts';
 import { AdsStream, type StreamHost } from './stream.ts';
-import type { SubscriptionContext } from './subscription.ts';
 import { readDeltaRequest, readRequest } from './wire-read.ts';
 import type { WorldView } from './world.ts';
 
@@ -35,8 +36,9 @@ export class AdsStreams {
   readonly #streams = new Map<string, AdsStream>();
   readonly #unknownTypes = new Set<string>();
   readonly #stats: AdsStats;
-  readonly #delta = this.#host(true);
-  readonly #stateOfTheWorld = this.#host(false);
+  readonly #references = new References();
+  readonly #delta: StreamHost;
+  readonly #stateOfTheWorld: StreamHost;
   #queue: AdsStream[] = [];
   #scheduled = false;
   /** Something was sent since the last tick. */
@@ -46,6 +48,8 @@ export class AdsStreams {
   constructor(options: AdsServerOptions) {
     this.#options = options;
     this.#stats = new AdsStats(options.types);
+    this.#delta = this.#host(true);
+    this.#stateOfTheWorld = this.#host(false);
   }
 
   accept(call: Call, delta: boolean): void {
@@ -105,8 +109,12 @@ export class AdsStreams {
   }
 
   #host(delta: boolean): StreamHost {
-    const context: SubscriptionContext = {
+    const context: DeliveryContext = {
       delta,
+      types: this.#options.types,
+      frames: this.#frames,
+      references: this.#references,
+      times: { ...BARRIER_TIMES, ...this.#options.times },
       sets: this.#sets,
       once: (resource) => this.#store.once(resource),
     };
@@ -127,9 +135,9 @@ export class AdsStreams {
     };
   }
 
-  #open(stream: AdsStream, view: WorldView, context: SubscriptionContext): Delivery {
+  #open(stream: AdsStream, view: WorldView, context: DeliveryContext): Delivery {
     const { nodeId = '', build = '' } = stream.proxy ?? {};
-    return new Delivery(this.#options.types, context, this.#frames, view, {
+    return new Delivery(context, view, {
       wake: () => this.#wake(stream),
       sent: (type, frame) => this.#stats.sent(type, frame),
       refused: (type, item, message) => {
@@ -137,6 +145,8 @@ export class AdsStreams {
         const about = item === undefined ? {} : { name: item.name, version: item.version };
         this.#options.events.refused({ stream: stream.id, nodeId, build, typeUrl: type.typeUrl, ...about, message });
       },
+      timedOut: () => this.#stats.timeouts++,
+      overdue: () => this.#stats.overdue++,
       unknownType: (typeUrl) => this.#warnOfType(typeUrl),
     });
   }

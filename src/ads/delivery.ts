@@ -1,22 +1,31 @@
+import { Barrier, type BarrierEvents, type BarrierTimes, type Parties } from './barrier.ts';
 import { blame } from './blame.ts';
 import type { Changes, Watcher } from './forest.ts';
 import type { Frame, Frames } from './frames.ts';
 import { shortMessage } from './refusals.ts';
 import { itemsOf, type Sent } from './sent.ts';
-import type { Served } from './served.ts';
+import type { References, Served } from './served.ts';
 import { Subscription, type SubscriptionContext } from './subscription.ts';
 import type { ResourceType, ResourceTypes } from './types.ts';
 import type { DiscoveryRequest } from './wire-read.ts';
 import type { WorldView } from './world.ts';
 
 /** What a delivery tells its stream. */
-export interface DeliveryEvents {
+export interface DeliveryEvents extends BarrierEvents {
   /** Something may be owed: {@link Delivery.next} wants to be called. */
   wake(): void;
   sent(type: ResourceType, frame: Frame): void;
   /** A response was refused: by this resource, or by nobody knows which. */
   refused(type: ResourceType, item: Served | undefined, message: string): void;
   unknownType(typeUrl: string): void;
+}
+
+/** What the deliveries of all streams of one kind have in common. */
+export interface DeliveryContext extends SubscriptionContext {
+  readonly types: ResourceTypes;
+  readonly frames: Frames;
+  readonly references: References;
+  readonly times: BarrierTimes;
 }
 
 /** Changes that wait to be looked at; more are folded at once. They are shared by all streams of a root. */
@@ -28,26 +37,21 @@ const MAX_WAITING = 16;
  * newest state.
  */
 export class Delivery implements Watcher {
-  readonly #types: ResourceTypes;
-  readonly #context: SubscriptionContext;
-  readonly #frames: Frames;
+  readonly #context: DeliveryContext;
   readonly #events: DeliveryEvents;
   readonly #subscriptions: (Subscription | undefined)[] = [];
+  #barrier: Barrier | undefined;
+  #parties: Parties;
   #view: WorldView;
   #waiting: Changes[] = [];
+  /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
+  #resumed = false;
 
-  constructor(
-    types: ResourceTypes,
-    context: SubscriptionContext,
-    frames: Frames,
-    view: WorldView,
-    events: DeliveryEvents,
-  ) {
-    this.#types = types;
+  constructor(context: DeliveryContext, view: WorldView, events: DeliveryEvents) {
     this.#context = context;
-    this.#frames = frames;
     this.#view = view;
     this.#events = events;
+    this.#parties = partiesOf([], view);
     view.watchers.add(this);
   }
 
@@ -67,6 +71,7 @@ export class Delivery implements Watcher {
     for (const subscription of this.#subscriptions) subscription?.moved(this.#view, view);
     this.#view.watchers.delete(this);
     this.#view = view;
+    this.#parties = partiesOf(this.#subscriptions, view);
     view.watchers.add(this);
     this.#events.wake();
   }
@@ -85,8 +90,9 @@ export class Delivery implements Watcher {
 
   request(request: DiscoveryRequest, now: number): void {
     this.#fold();
-    const index = this.#types.findIndex((type) => type.typeUrl === request.typeUrl);
-    const type = this.#types[index];
+    const { types } = this.#context;
+    const index = types.findIndex((type) => type.typeUrl === request.typeUrl);
+    const type = types[index];
     if (type === undefined) {
       this.#events.unknownType(request.typeUrl);
       return;
@@ -95,31 +101,34 @@ export class Delivery implements Watcher {
     if (subscription === undefined) {
       subscription = new Subscription(type, this.#context, this.#isGuarded(type));
       this.#subscriptions[index] = subscription;
+      this.#parties = partiesOf(this.#subscriptions, this.#view);
       subscription.begin(request, this.#view);
+      if (request.versions.hash.count > 0) this.#resumed = true;
     } else if (this.#answer(subscription, request, now)) {
       if (this.#context.delta) subscription.subscribe(request, this.#view);
       else subscription.replace(request);
     }
-    if (subscription.owes) this.#events.wake();
+    if (this.owes) this.#events.wake();
   }
 
   /** The next response in the order of types, if one may be sent. */
   next(now: number): Frame | undefined {
     this.#fold();
     for (const subscription of this.#subscriptions) {
-      const sent = subscription?.take(this.#view);
-      if (sent !== undefined) return this.#send(subscription!, sent, now);
+      if (subscription?.owes !== true) continue;
+      const blocked = subscription.type.refersTo === undefined ? undefined : this.#blocks(now);
+      const sent = subscription.take(this.#view, blocked);
+      if (sent !== undefined) return this.#send(subscription, sent, now);
     }
     return undefined;
   }
 
   /** Time passes: to be called about once a second. */
   tick(now: number): void {
-    for (const subscription of this.#subscriptions) {
-      if (subscription === undefined) continue;
-      subscription.retry(now);
-      if (subscription.owes) this.#events.wake();
-    }
+    this.#fold();
+    for (const subscription of this.#subscriptions) subscription?.retry(now);
+    this.#tickBarrier(now);
+    if (this.owes) this.#events.wake();
   }
 
   get owes(): boolean {
@@ -134,12 +143,18 @@ export class Delivery implements Watcher {
   #send(subscription: Subscription, sent: Sent, now: number): Frame {
     const { type } = subscription;
     const { delta } = this.#context;
-    const frame = this.#frames.of(
+    const frame = this.#context.frames.of(
       { typeUrl: type.typeUrl, delta, batches: sent.batches, removed: sent.removed },
       subscription.sentNonce,
     );
     sent.nonce = sent.first = subscription.sentNonce = frame.nonce;
     sent.at = now;
+    if (subscription.guarded) {
+      // A client that starts asks for listeners when its first clusters are ready: nothing has to be held before.
+      if (this.#resumed || this.#parties.referrers.length > 0) this.#arrived(sent, now);
+    } else if (type.behind !== undefined) {
+      this.#barrier?.followed(sent);
+    }
     this.#followBehind(type, sent);
     this.#events.sent(type, frame);
     return frame;
@@ -163,7 +178,11 @@ export class Delivery implements Watcher {
     const { error } = request;
     const settled = subscription.settle(Number(request.nonce), error !== undefined, request.version);
     if (settled === undefined) return this.#context.delta;
-    for (const sent of settled.accepted) subscription.accept(sent);
+    for (const sent of settled.accepted) {
+      subscription.accept(sent);
+      if (subscription.guarded) this.#barrier?.accepted(sent);
+      else if (subscription.type.behind !== undefined) this.#barrier?.followedAccepted(sent);
+    }
     if (error !== undefined && settled.refused.length > 0) {
       const message = shortMessage(error.message);
       const culprits = blame(subscription, settled.refused, error.message, now);
@@ -184,7 +203,43 @@ export class Delivery implements Watcher {
     this.#waiting = [];
   }
 
-  #isGuarded(type: ResourceType): boolean {
-    return this.#types.some((other) => other.refersTo === type.typeUrl);
+  /** Streams in which no cluster comes or goes have no barrier. */
+  #needBarrier(): Barrier {
+    return (this.#barrier ??= new Barrier(this.#context.times, this.#context.references, this.#events));
   }
+
+  #arrived(sent: Sent, now: number): void {
+    for (const held of sent.prior?.values() ?? []) {
+      if (held !== undefined) continue;
+      this.#needBarrier().sent(sent, now);
+      return;
+    }
+  }
+
+  #blocks(now: number): ((item: Served) => boolean) | undefined {
+    const { guarded } = this.#parties;
+    if (this.#barrier === undefined && guarded?.ledger.pending === undefined) return undefined;
+    return this.#needBarrier().blocks(this.#parties, now);
+  }
+
+  #tickBarrier(now: number): void {
+    const { guarded } = this.#parties;
+    if (this.#barrier === undefined && guarded?.ledger.kept === undefined && (guarded?.inFlight.length ?? 0) === 0)
+      return;
+    this.#needBarrier().tick(this.#parties, now);
+  }
+
+  #isGuarded(type: ResourceType): boolean {
+    return this.#context.types.some((other) => other.refersTo === type.typeUrl);
+  }
+}
+
+function partiesOf(subscriptions: readonly (Subscription | undefined)[], view: WorldView): Parties {
+  const present = subscriptions.filter((subscription) => subscription !== undefined);
+  return {
+    guarded: present.find((subscription) => subscription.guarded),
+    referrers: present.filter((subscription) => subscription.type.refersTo !== undefined),
+    followers: present.filter((subscription) => subscription.type.behind !== undefined),
+    view,
+  };
 }

@@ -1,6 +1,7 @@
 import type { Buffer } from 'node:buffer';
 import { type ChannelOptions, Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js';
 import { AdsStreams } from './ads-streams.ts';
+import type { BarrierTimes } from './barrier.ts';
 import type { Publication } from './publication.ts';
 import type { Call } from './sink.ts';
 import type { AdsCounts, StreamState } from './stats.ts';
@@ -22,6 +23,10 @@ export interface AdsServerOptions {
   readonly ready: () => boolean;
   /** Milliseconds; only differences count. */
   readonly now: () => number;
+  /** Other than the defaults: shorter in tests. */
+  readonly times?: Partial<BarrierTimes>;
+  /** How often time is looked at. */
+  readonly tickMs?: number;
   /** Ends the server. */
   readonly signal: AbortSignal;
 }
@@ -61,7 +66,7 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
       else reject(error);
     });
   });
-  const ticking = setInterval(() => ads.tick(), TICK_MS);
+  const ticking = setInterval(() => ads.tick(), options.tickMs ?? TICK_MS);
   let closed: Promise<void> | undefined;
   const onAbort = (): void => void close();
   const close = (): Promise<void> => {

@@ -7,6 +7,10 @@ export interface AdsCounts {
   readonly pushes: Readonly<Record<string, number>>;
   readonly bytes: Readonly<Record<string, number>>;
   readonly refusals: Readonly<Record<string, number>>;
+  /** Waits for an acknowledgement that ended by time: what waited was sent all the same. */
+  readonly timeouts: number;
+  /** Times that a stream was sent assignments again because its answer to clusters was missing for long. */
+  readonly overdue: number;
   /** Bugs that ended a stream. Must be zero. */
   readonly failures: number;
   readonly streams: number;
@@ -21,10 +25,12 @@ export interface AdsCounts {
   readonly nameSets: number;
 }
 
-type Gauges = Omit<AdsCounts, 'pushes' | 'bytes' | 'refusals' | 'failures'>;
+type Gauges = Omit<AdsCounts, 'pushes' | 'bytes' | 'refusals' | 'failures' | 'timeouts' | 'overdue'>;
 
 export class AdsStats {
   failures = 0;
+  timeouts = 0;
+  overdue = 0;
   readonly #pushes: Record<string, number> = {};
   readonly #bytes: Record<string, number> = {};
   readonly #refusals: Record<string, number> = {};
@@ -48,6 +54,8 @@ export class AdsStats {
       bytes: { ...this.#bytes },
       refusals: { ...this.#refusals },
       failures: this.failures,
+      timeouts: this.timeouts,
+      overdue: this.overdue,
       ...gauges,
     };
   }

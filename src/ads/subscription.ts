@@ -39,7 +39,8 @@ export class Subscription {
   readonly #context: SubscriptionContext;
   /** What left the world is kept by the client: until it unsubscribes, or until {@link release}. */
   readonly #keeps: boolean;
-  readonly #heldBack: boolean;
+  /** Other resources refer to those of this type. */
+  readonly guarded: boolean;
   wildcard = false;
   names: NameSet;
   /** Everything subscribed is owed, whatever the client holds. */
@@ -49,12 +50,11 @@ export class Subscription {
   sentNonce = 0;
   ackedNonce = 0;
 
-  /** `guarded`: other resources refer to those of this type, so that they are removed only when {@link release}d. */
   constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean) {
     this.type = type;
     this.#context = context;
     this.#keeps = guarded || type.whenAbsent !== undefined;
-    this.#heldBack = guarded;
+    this.guarded = guarded;
     this.names = context.sets.empty;
   }
 
@@ -65,7 +65,7 @@ export class Subscription {
 
   /** After a refusal the client is given back what it had. */
   get reinstates(): boolean {
-    return this.#heldBack || this.type.behind !== undefined;
+    return this.guarded || this.type.behind !== undefined;
   }
 
   has(name: string): boolean {
@@ -193,7 +193,7 @@ export class Subscription {
    */
   take(view: WorldView, blocked?: (item: Served) => boolean): Sent | undefined {
     const { delta } = this.#context;
-    if (!this.owes || this.inFlight.length >= (this.#heldBack ? (delta ? Infinity : MAX_HELD_BACK.sotw) : 1))
+    if (!this.owes || this.inFlight.length >= (this.guarded ? (delta ? Infinity : MAX_HELD_BACK.sotw) : 1))
       return undefined;
     const sent = this.wholeState ? this.#takeState(view, blocked) : this.#takeOwed(view, blocked);
     if (sent === undefined) return undefined;

@@ -1,0 +1,212 @@
+import { itemsOf, priorOf, type Sent } from './sent.ts';
+import { type Held, type References, Served } from './served.ts';
+import type { Subscription } from './subscription.ts';
+import type { WorldView } from './world.ts';
+
+/** How long a stream waits for what it can prove, in milliseconds. */
+export interface BarrierTimes {
+  /** Retries in back-off look a cluster up again: it stays this long after the last table let go of it. */
+  readonly lingerMs: number;
+  /** A wait for an answer ends here; what waited is sent anyway, and counted. */
+  readonly timeoutMs: number;
+  /** An answer that is missing for so long is held back by something that warms. */
+  readonly overdueMs: number;
+}
+
+export const BARRIER_TIMES: BarrierTimes = { lingerMs: 5_000, timeoutMs: 10_000, overdueMs: 10_000 };
+
+export interface BarrierEvents {
+  /** A wait ended by timeout. */
+  timedOut(): void;
+  /** The client has not answered for long, and was sent again what it may be waiting for. */
+  overdue(): void;
+}
+
+/** The subscriptions of one stream by what they are to a barrier. */
+export interface Parties {
+  /** What others refer to: clusters. */
+  readonly guarded: Subscription | undefined;
+  /** What refers to it: listeners and tables. */
+  readonly referrers: readonly Subscription[];
+  /** What belongs to it: assignments. */
+  readonly followers: readonly Subscription[];
+  readonly view: WorldView;
+}
+
+interface Arrival {
+  since: number;
+  /** Nonce of the response that carried it. */
+  nonce: number;
+  /** Nonce of the response that carried what belongs to it, sent after that; 0 before. */
+  followed: number;
+  /** Something was held back because of it. */
+  awaited: boolean;
+}
+
+interface Departure {
+  since: number;
+  /** Since when nothing that the client may use names it. */
+  freeAt: number | undefined;
+  timedOut: boolean;
+}
+
+/**
+ * Make before break, for one stream. A table or listener that names a new cluster waits until the client can use the
+ * cluster; a cluster that left the world stays until nothing that the client may still use names it.
+ *
+ * A new cluster is usable when the client acknowledged the response that carried it, or (those answers are held back
+ * while anything warms) subscribed to its assignment and acknowledged one that was sent after it. A live cluster that
+ * is changed in place waits for nothing: the old one serves until the new one is warm.
+ *
+ * It looks at the few clusters that come or go, and costs nothing while there are none.
+ */
+export class Barrier {
+  readonly #times: BarrierTimes;
+  readonly #references: References;
+  readonly #events: BarrierEvents;
+  readonly #arrivals = new Map<string, Arrival>();
+  readonly #departures = new Map<string, Departure>();
+  #overdueAt = 0;
+  #overdueMs: number;
+
+  constructor(times: BarrierTimes, references: References, events: BarrierEvents) {
+    this.#times = times;
+    this.#references = references;
+    this.#events = events;
+    this.#overdueMs = times.overdueMs;
+  }
+
+  /** A response with guarded resources went out. */
+  sent(sent: Sent, now: number): void {
+    if (sent.prior === undefined) return;
+    for (const item of itemsOf(sent)) {
+      if (priorOf(sent, item) !== undefined) continue;
+      this.#arrivals.set(item.name, { since: now, nonce: sent.nonce, followed: 0, awaited: false });
+    }
+  }
+
+  /** A response with what belongs to guarded resources went out. */
+  followed(sent: Sent): void {
+    if (this.#arrivals.size === 0) return;
+    for (const { name } of itemsOf(sent)) {
+      const arrival = this.#arrivals.get(name);
+      if (arrival !== undefined) arrival.followed = sent.nonce;
+    }
+  }
+
+  /** A response with guarded resources was accepted. */
+  accepted(sent: Sent): void {
+    for (const [name, { nonce }] of this.#arrivals) {
+      if (sent.first <= nonce && nonce <= sent.nonce) this.#arrivals.delete(name);
+    }
+  }
+
+  /** A response with what belongs to them was accepted. */
+  followedAccepted(sent: Sent): void {
+    for (const [name, { followed }] of this.#arrivals) {
+      if (sent.first <= followed && followed <= sent.nonce) this.#arrivals.delete(name);
+    }
+  }
+
+  /** What must not be sent yet; undefined while nothing is held back. */
+  blocks({ guarded, view }: Parties, now: number): ((item: Served) => boolean) | undefined {
+    for (const [name, held] of guarded?.ledger.pending ?? []) {
+      // Only a few unanswered responses may be out: this one has not been sent at all.
+      if (held !== undefined || this.#arrivals.has(name)) continue;
+      this.#arrivals.set(name, { since: now, nonce: Infinity, followed: 0, awaited: false });
+    }
+    if (guarded === undefined || this.#arrivals.size === 0) return undefined;
+    return (item) => {
+      for (const [name, arrival] of this.#arrivals) {
+        if (!this.#references.has(item.resource.body, name)) continue;
+        if (view.resolve(guarded.type.typeUrl, name) === undefined) continue;
+        arrival.awaited = true;
+        return true;
+      }
+      return false;
+    };
+  }
+
+  /** Time passes. */
+  tick(parties: Parties, now: number): void {
+    for (const [name, { since, awaited }] of this.#arrivals) {
+      if (now - since < this.#times.timeoutMs) continue;
+      this.#arrivals.delete(name);
+      if (awaited) this.#events.timedOut();
+    }
+    this.#release(parties, now);
+    this.#repeatOverdue(parties, now);
+  }
+
+  #release(parties: Parties, now: number): void {
+    const kept = parties.guarded?.ledger.kept;
+    for (const name of this.#departures.keys()) if (kept?.has(name) !== true) this.#departures.delete(name);
+    for (const name of [...(kept?.keys() ?? [])]) {
+      let departure = this.#departures.get(name);
+      if (departure === undefined) {
+        departure = { since: now, freeAt: undefined, timedOut: false };
+        this.#departures.set(name, departure);
+      }
+      if (this.#isUsed(parties, name, departure, now)) {
+        departure.freeAt = undefined;
+        continue;
+      }
+      departure.freeAt ??= now;
+      if (now - departure.freeAt < this.#times.lingerMs) continue;
+      parties.guarded!.release(name);
+      this.#departures.delete(name);
+    }
+  }
+
+  /**
+   * May the client use something that names it? Not by the tables and listeners of today's world, which name only what
+   * is in it: so only those that deviate are looked at.
+   */
+  #isUsed({ referrers }: Parties, name: string, departure: Departure, now: number): boolean {
+    const names = (held: Held): boolean =>
+      held instanceof Served ? this.#references.has(held.resource.body, name) : held !== undefined;
+    // What drains (kept), or stays in force after a refusal, goes on for as long as it takes.
+    for (const { ledger } of referrers) {
+      for (const held of ledger.kept?.values() ?? []) if (names(held)) return true;
+      for (const refused of ledger.refusals?.names() ?? []) if (names(ledger.refusals!.held(refused))) return true;
+    }
+    if (departure.timedOut || !referrers.some((referrer) => this.#mayUse(referrer, names))) return false;
+    if (now - departure.since < this.#times.timeoutMs) return true;
+    departure.timedOut = true;
+    this.#events.timedOut();
+    return false;
+  }
+
+  #mayUse({ all, inFlight, ledger, sentNonce }: Subscription, names: (held: Held) => boolean): boolean {
+    if (all && sentNonce > 0) return true;
+    for (const held of ledger.pending?.values() ?? []) if (names(held)) return true;
+    for (const sent of inFlight) {
+      for (const item of itemsOf(sent)) if (names(item) || names(priorOf(sent, item))) return true;
+    }
+    return false;
+  }
+
+  /**
+   * While anything warms Envoy holds all its answers back; what it waits for may have been lost on it (an assignment
+   * that came before its cluster). It is sent again, in growing intervals.
+   */
+  #repeatOverdue({ guarded, followers, view }: Parties, now: number): void {
+    const oldest = guarded?.inFlight[0];
+    if (oldest === undefined) {
+      this.#overdueMs = this.#times.overdueMs;
+      this.#overdueAt = 0;
+      return;
+    }
+    if (now - Math.max(oldest.at, this.#overdueAt) < this.#overdueMs) return;
+    this.#overdueAt = now;
+    this.#overdueMs = Math.min(this.#overdueMs * 2, MAX_REPEAT_MS);
+    this.#events.overdue();
+    for (const follower of followers) {
+      for (const sent of guarded!.inFlight) {
+        for (const { name } of itemsOf(sent)) if (sent.prior?.has(name) !== false) follower.repeat(name, view);
+      }
+    }
+  }
+}
+
+const MAX_REPEAT_MS = 300_000;
