@@ -1,13 +1,16 @@
-/** How many letters must be inserted, removed or replaced to make one text of the other. For short texts. */
+/** How many letters must be inserted, removed, replaced or swapped to make one text of the other. For short texts. */
 export function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
+  const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)];
   for (let i = 1; i <= a.length; i++) {
-    const current = [i];
+    const above = rows[i - 1]!;
+    const row = [i];
     for (let j = 1; j <= b.length; j++) {
-      const replaced = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      current.push(Math.min(replaced, previous[j]! + 1, current[j - 1]! + 1));
+      const same = a[i - 1] === b[j - 1];
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const candidates = [above[j - 1]! + (same ? 0 : 1), above[j]! + 1, row[j - 1]! + 1];
+      row.push(Math.min(...candidates, swapped ? rows[i - 2]![j - 2]! + 1 : Infinity));
     }
-    previous = current;
+    rows.push(row);
   }
-  return previous[b.length]!;
+  return rows[a.length]![b.length]!;
 }
