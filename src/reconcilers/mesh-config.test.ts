@@ -100,6 +100,17 @@ test('every section takes its fields', () => {
   expect(config.listeners).not.toHaveProperty('tracingSampling');
 });
 
+test.each([
+  '%START_TIME%',
+  '%START_TIME(%Y/%m/%dT%H:%M:%S)%',
+  '%REQ(X?Y):10% 100%% %CEL(request.headers["a"])%',
+  'plain',
+])('the log format %j is one that Envoy takes', (format) => {
+  const { config, problems } = reconcileMeshConfig(`accessLogFormat: ${JSON.stringify(format)}`);
+  expect(problems).toEqual([]);
+  expect(config.listeners.accessLogFormat).toBe(format);
+});
+
 test('locality load balancing can be switched off', () => {
   expect(reconcileMeshConfig('localityLbSetting: {enabled: false}').config.clusters).not.toHaveProperty('localityLb');
 });
@@ -121,6 +132,8 @@ test.each([
   ['outboundTrafficPolicy: {mode: SOMETIMES}', 'outboundTrafficPolicy.mode'],
   ['trustDomainAliases: a', 'trustDomainAliases'],
   ['accessLogEncoding: JSON\naccessLogFormat: "{"', 'accessLogFormat'],
+  ['accessLogFormat: "100% %START_TIME%"', 'accessLogFormat'],
+  ['accessLogEncoding: JSON\naccessLogFormat: \'{"a": {"b": "%START_TIME"}}\'', 'accessLogFormat'],
   ['- a list', 'mesh'],
   ['a: [', 'mesh'],
   ['a: 1\na: 2', 'mesh'],

@@ -24,6 +24,8 @@ export interface MeshConfigProblem {
 
 /** What the API server allows for a ConfigMap. */
 const LONGEST = 1024 * 1024;
+/** Every proxy holds the format once for each connection manager. */
+const LONGEST_FORMAT = 8192;
 
 /**
  * The mesh config of the text under `mesh` in the ConfigMap `istio`. A field that is wrong is reported and has its
@@ -247,18 +249,44 @@ function listeners(mesh: Field, shared: Shared): ListenerSettings {
   };
 }
 
-/** Empty, the default format, also for a JSON format that is no JSON object. */
+/** Empty, the default format, also for one that Envoy would refuse: with it all listeners would be refused. */
 function accessLogFormat(field: Field, encoding: 'TEXT' | 'JSON'): string {
   const format = field.string();
-  if (encoding === 'TEXT' || format === '') return format;
+  if (format === '') return format;
+  if (format.length > LONGEST_FORMAT) {
+    field.invalid(`is longer than ${LONGEST_FORMAT} characters; the default format is in force.`);
+    return '';
+  }
+  const problem = encoding === 'JSON' ? problemOfJson(format) : problemOfFormat(format);
+  if (problem === undefined) return format;
+  field.invalid(`${problem}; the default format is in force.`);
+  return '';
+}
+
+function problemOfJson(format: string): string | undefined {
   try {
     const parsed: unknown = JSON.parse(format);
-    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return format;
+    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return problemOfMembers(parsed);
   } catch {
     // Said below.
   }
-  field.invalid('must be a JSON object because accessLogEncoding is JSON; the default format is in force.');
-  return '';
+  return 'must be a JSON object because accessLogEncoding is JSON';
+}
+
+function problemOfMembers(json: unknown): string | undefined {
+  if (typeof json === 'string') return problemOfFormat(json);
+  if (typeof json !== 'object' || json === null) return undefined;
+  for (const member of Object.values(json)) {
+    const problem = problemOfMembers(member);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** `%COMMAND%`, `%COMMAND(arguments):length%`, or `%%` for the sign itself. */
+function problemOfFormat(format: string): string | undefined {
+  const rest = format.replace(/%%|%[A-Z0-9_]+(\(.*?\))?(:\d+)?%/g, '');
+  return rest.includes('%') ? 'has a % that begins no command such as %RESPONSE_CODE%' : undefined;
 }
 
 function tlsDefaults(field: Field): TlsDefaults {

@@ -22,6 +22,7 @@ export const unsupportedFields: readonly UnsupportedField[] = [
     'tls.credentialName',
     'The proxy is told the name of the Secret, but is not sent the Secret; mount the files and name their paths.',
   ),
+  { kind: 'Sidecar', field: 'spec.ingress[].tls', note: 'Mutual TLS of the mesh is used where the proxy has certificates.' },
 ];
 
 /** The fields of an object that have no effect, as problems for its owner. */
