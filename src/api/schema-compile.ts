@@ -24,6 +24,7 @@ export function createCompiler(
     strict: false,
     validateSchema: false,
     ownProperties: true,
+    inlineRefs: false,
     messages: false,
     verbose: true,
     logger: false,
