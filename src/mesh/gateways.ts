@@ -1,11 +1,167 @@
-import type { Graph } from '../cache/graph.ts';
-import type { Members } from './members.ts';
-import type { Collection } from '../cache/graph.ts';
-import type { Problem } from '../api/problem.ts';
+import type { Gateway } from '../api/gen/gateway.gen.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { buildGatewayListener } from '../envoy/gateway-listener.ts';
+import type { EncodedResource } from '../ads/resource.ts';
+import { types } from '../envoy/proto-types.ts';
+import { typeUrl } from '../envoy/proto.ts';
+import { leaf, resource, sameResource } from '../envoy/resource.ts';
+import { compareAge } from '../model/age.ts';
+import type { GatewayModel, MergedListener } from '../model/gateway.ts';
+import { type Labels, selects } from '../model/labels.ts';
+import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
+import { gatewayPrecedence, isVisible } from '../model/virtual-service-selection.ts';
+import { type ReconciledGateway, reconcileGateway } from '../reconcilers/gateway.ts';
+import { mergeServers } from '../reconcilers/gateway-merge.ts';
+import { type GatewayParts, type GatewaySet, gatewayList, routerClient } from './gateway-router.ts';
+import { declareGatewayRoutes } from './gateway-routes.ts';
+import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import type { HasProblems } from './problems.ts';
+import type { RouterFacts } from './proxies.ts';
+import { labelKeys, selectorKey, settingOf } from './registry.ts';
+
+/** From Gateways and the VirtualServices that name them to the listeners and route tables of routers. */
 export function declareGateways(
-  _graph: Graph,
-  _parts: unknown,
-): { members: readonly Members[]; problems: readonly Collection<{ problems: readonly Problem[] }>[] } {
-  return { members: [], problems: [] };
+  graph: Graph,
+  parts: GatewayParts,
+): { readonly members: readonly Members[]; readonly problems: readonly Collection<HasProblems>[] } {
+  const { inputs } = parts;
+  const parsed = graph.derive('gateways', inputs.objects.Gateway, (key, object, _, emit: Emit<ReconciledGateway>) =>
+    emit(key, reconcileGateway(object as Gateway, { source: key.slice(0, key.indexOf('/')) })),
+  );
+  const models = graph.derive('gatewayModels', parsed, (key, value, _, emit: Emit<GatewayModel>) => {
+    for (const model of value.models) emit(key, model);
+  });
+  const bySelector = graph.index('gateways by selector', models, (_, { selector }) => [
+    selectorKey('', selector) ?? ANY_ROUTER,
+  ]);
+  const routers = graph.derive('routers', parts.proxies.byRouter, (key, [first], _, emit: Emit<RouterFacts>) => {
+    const view = first?.value;
+    if (view !== undefined && !('error' in view) && view.router !== undefined) emit(key, view.router);
+  });
+  const sets = graph.derive('gatewaySets', routers, (key, router, read, emit: Emit<GatewaySet>) =>
+    emit(key, {
+      router,
+      ...mergeServers({
+        gateways: gatewaysOf(read, bySelector, router.labels),
+        targetPort: (port) => targetPort(port, router, read, parts),
+        traits: router.traits,
+      }),
+    }),
+  );
+
+  const listeners = declareListeners(graph, parts, sets);
+  const routes = declareGatewayRoutes(graph, parts, { routers, sets });
+  return {
+    members: [listeners.members, routes.members],
+    problems: [parsed, sets, listeners.built, routes.virtualHosts],
+  };
 }
-export const gatewayList = (key: string): string => `gateway|${key}`;
+
+/** Group of the Gateways without a selector. */
+const ANY_ROUTER = '*';
+
+/** Those that select the labels, whatever their namespace. Oldest first. */
+function gatewaysOf(read: Reader, bySelector: Index<GatewayModel>, labels: Labels): readonly GatewayModel[] {
+  return [ANY_ROUTER, ...labelKeys('', labels)]
+    .flatMap((key) => read.group(bySelector, key))
+    .map((member) => member.value)
+    .filter(({ selector }) => selects(selector, labels))
+    .sort((a, b) => compareAge(a, b) || (a.key < b.key ? -1 : 1));
+}
+
+/** A Service with this label says nothing about the ports of Gateways. */
+const NO_TRANSLATION = 'experimental.istio.io/disable-gateway-port-translation';
+
+/** What the first Service in front of the router with that port leads to; without any, the port itself. */
+function targetPort(port: number, router: RouterFacts, read: Reader, parts: GatewayParts): number {
+  for (const { key, targetPorts } of router.services) {
+    // 0: a name that no container has.
+    const target = targetPorts[port] ?? 0;
+    if (target === 0 || read.get(parts.services.services, key)?.labels[NO_TRANSLATION] !== undefined) continue;
+    return target;
+  }
+  return port;
+}
+
+interface RouterListener {
+  readonly router: RouterFacts;
+  readonly listener: MergedListener;
+}
+
+interface BuiltListener extends HasProblems {
+  readonly list: string;
+  readonly resource: EncodedResource | undefined;
+}
+
+function declareListeners(graph: Graph, parts: GatewayParts, sets: Collection<GatewaySet>) {
+  const { protos } = parts;
+  // Apart from the routes that these have anyway, so that those of HTTP do not touch listeners.
+  const forwarding = graph.index(
+    'forwarding routes by gateway',
+    parts.virtualServices.routes,
+    (_, { tcp, tls, gateways }) =>
+      tcp.length + tls.length === 0 ? [] : gateways.filter((gateway) => gateway !== meshGateway),
+    (a, b) => compareAge(a.value, b.value),
+  );
+  const listeners = graph.derive('routerListeners', sets, (key, set, _, emit: Emit<RouterListener>) => {
+    for (const listener of set.listeners) {
+      // One connection manager serves all HTTP servers: more of them change routes only.
+      const servers = listener.kind === 'http' ? listener.servers.slice(0, 1) : listener.servers;
+      emit(`${key}|${listener.name}`, { router: set.router, listener: { ...listener, servers } });
+    }
+  });
+  const built = graph.derive(
+    'gatewayListeners.built',
+    listeners,
+    (key, { router, listener }, read, emit: Emit<BuiltListener>) => {
+      const { lookup } = routerClient(router, read, parts);
+      const found = buildGatewayListener({
+        listener,
+        traits: router.traits,
+        settings: settingOf(read, parts.settings.listeners),
+        protos,
+        virtualServices: (gateway) => virtualServicesOf(read, forwarding, gateway, router.namespace),
+        lookup,
+      });
+      emit(key, {
+        list: gatewayList(router.key),
+        resource:
+          found.listener &&
+          resource(
+            typeUrl(types.listener),
+            listener.name,
+            leaf(protos.encode(types.listener, found.listener), found.clusters, found.origins),
+          ),
+        problems: found.problems,
+      });
+    },
+    sameListener,
+  );
+  const members = graph.derive(
+    'gatewayListeners',
+    built,
+    (_, value, __, emit: Emit<Member>) => {
+      if (value.resource !== undefined) emitMember(emit, value.list, value.resource);
+    },
+    sameMember,
+  );
+  return { built, members };
+}
+
+function sameListener(a: BuiltListener, b: BuiltListener): boolean {
+  if (a.resource === undefined || b.resource === undefined || !sameResource(a.resource, b.resource)) return false;
+  return a.problems.length === 0 && b.problems.length === 0;
+}
+
+function virtualServicesOf(
+  read: Reader,
+  byGateway: Index<VirtualServiceModel>,
+  gateway: string,
+  namespace: string,
+): readonly VirtualServiceModel[] {
+  return read
+    .group(byGateway, gateway)
+    .map((member) => member.value)
+    .filter((model) => isVisible(model, namespace))
+    .sort((a, b) => gatewayPrecedence(a, namespace) - gatewayPrecedence(b, namespace));
+}

@@ -27,6 +27,12 @@ export function isVisible(model: VirtualServiceModel, namespace: string): boolea
   return model.exportTo.includes('*') || model.exportTo.includes(namespace);
 }
 
+/** Which of two VirtualServices of a Gateway a router's namespace has first: private ones, those for it by name, public ones. */
+export function gatewayPrecedence(model: VirtualServiceModel, namespace: string): number {
+  if (model.exportTo.includes('*')) return 2;
+  return model.namespace === namespace ? 0 : 1;
+}
+
 /**
  * The VirtualServices that sidecars of the namespace see, in order of precedence: private ones, then those exported to
  * the namespace by name, then public ones; within each of these as given (oldest first).

@@ -1,0 +1,137 @@
+import type { ServerTls, TlsVersion } from '../model/gateway.ts';
+import type { ListenerSettings } from '../model/mesh-config.ts';
+import type { Traits } from '../model/traits.ts';
+import type {
+  CertificateValidationContext,
+  CommonTlsContext,
+  DataSource,
+  SdsSecretConfig,
+  TlsParameters,
+  TlsParameters_TlsProtocol,
+  TransportSocket,
+} from './gen/types.gen.ts';
+import type { Protos } from './proto.ts';
+import { types } from './proto-types.ts';
+import {
+  certificateFiles,
+  credentialNames,
+  credentialSecret,
+  fileSecret,
+  meshRoots,
+  rootFile,
+  workloadCertificate,
+  workloadSecret,
+} from './tls-secrets.ts';
+
+export interface DownstreamTlsInput {
+  readonly tls: ServerTls;
+  readonly traits: Pick<Traits, 'agent'>;
+  readonly settings: Pick<ListenerSettings, 'tlsDefaults'>;
+}
+
+/**
+ * The transport socket of a server that ends TLS. Undefined where the router lacks what the mode needs: certificates of
+ * the mesh come from Istio's agent.
+ */
+export function downstreamTls(protos: Protos, input: DownstreamTlsInput): TransportSocket | undefined {
+  const { tls, traits } = input;
+  if (tls.mode === 'ISTIO_MUTUAL' && !traits.agent) return undefined;
+  const tlsParams = tls.mode === 'ISTIO_MUTUAL' ? undefined : parameters(input);
+  return {
+    name: 'envoy.transport_sockets.tls',
+    typedConfig: protos.any(types.downstreamTls, {
+      commonTlsContext: {
+        alpnProtocols: ['h2', 'http/1.1'],
+        ...(tlsParams === undefined ? {} : { tlsParams }),
+        ...certificates(input),
+      },
+      requireClientCertificate: { value: tls.mode === 'MUTUAL' || tls.mode === 'ISTIO_MUTUAL' },
+    }),
+  };
+}
+
+/** The server's own settings, else those of the mesh. */
+function parameters({ tls, settings: { tlsDefaults } }: DownstreamTlsInput): TlsParameters | undefined {
+  const min = tls.minProtocolVersion ?? tlsDefaults.minProtocolVersion;
+  const { maxProtocolVersion: max } = tls;
+  const ciphers = tls.cipherSuites.length > 0 ? tls.cipherSuites : tlsDefaults.cipherSuites;
+  const curves = tls.ecdhCurves.length > 0 ? tls.ecdhCurves : tlsDefaults.ecdhCurves;
+  const found: TlsParameters = {
+    ...(min === undefined ? {} : { tlsMinimumProtocolVersion: versions[min] }),
+    ...(max === undefined ? {} : { tlsMaximumProtocolVersion: versions[max] }),
+    ...(ciphers.length === 0 ? {} : { cipherSuites: ciphers }),
+    ...(curves.length === 0 ? {} : { ecdhCurves: curves }),
+  };
+  return Object.keys(found).length === 0 ? undefined : found;
+}
+
+const versions: Readonly<Record<TlsVersion, TlsParameters_TlsProtocol>> = {
+  TLSV1_0: 'TLSv1_0',
+  TLSV1_1: 'TLSv1_1',
+  TLSV1_2: 'TLSv1_2',
+  TLSV1_3: 'TLSv1_3',
+};
+
+/** What the server shows, and what it wants to see of clients. */
+function certificates({ tls, traits }: DownstreamTlsInput): CommonTlsContext {
+  const source = tls.certificates;
+  switch (source.kind) {
+    case 'mesh':
+      return fromSecrets([workloadSecret(workloadCertificate)], workloadSecret(meshRoots), tls);
+    case 'credentials': {
+      const named = source.names.map(credentialNames);
+      const roots = source.roots === '' ? (named[0]?.roots ?? '') : credentialNames(source.roots).certificate;
+      return fromSecrets(
+        named.map(({ certificate }) => credentialSecret(certificate)),
+        credentialSecret(roots),
+        tls,
+      );
+    }
+    case 'files': {
+      if (!traits.agent) return fromFiles(source.files, source.roots, tls);
+      const secrets = source.files.map(({ certificate, key }) => fileSecret(certificateFiles(certificate, key)));
+      return fromSecrets(secrets, fileSecret(rootFile(source.roots)), tls);
+    }
+  }
+}
+
+function fromSecrets(secrets: readonly SdsSecretConfig[], roots: SdsSecretConfig, tls: ServerTls): CommonTlsContext {
+  return {
+    tlsCertificateSdsSecretConfigs: secrets,
+    ...(tls.mode === 'SIMPLE'
+      ? {}
+      : {
+          combinedValidationContext: {
+            defaultValidationContext: clientChecks(tls),
+            validationContextSdsSecretConfig: roots,
+          },
+        }),
+  };
+}
+
+/** Files that Envoy reads itself, where it has no agent. */
+function fromFiles(
+  files: readonly { readonly certificate: string; readonly key: string }[],
+  roots: string,
+  tls: ServerTls,
+): CommonTlsContext {
+  const file = (filename: string): DataSource => ({ filename });
+  return {
+    tlsCertificates: files.map(({ certificate, key }) => ({
+      certificateChain: file(certificate),
+      privateKey: file(key),
+    })),
+    ...(tls.mode === 'SIMPLE' ? {} : { validationContext: { trustedCa: file(roots), ...clientChecks(tls) } }),
+  };
+}
+
+function clientChecks(tls: ServerTls): CertificateValidationContext {
+  const { subjectAltNames, verifyCertificateSpki, verifyCertificateHash, caCrl, insecureSkipVerify } = tls;
+  return {
+    ...(subjectAltNames.length === 0 ? {} : { matchSubjectAltNames: subjectAltNames.map((exact) => ({ exact })) }),
+    ...(verifyCertificateSpki.length === 0 ? {} : { verifyCertificateSpki }),
+    ...(verifyCertificateHash.length === 0 ? {} : { verifyCertificateHash }),
+    ...(caCrl === '' ? {} : { crl: { filename: caCrl } }),
+    ...(insecureSkipVerify ? { trustChainVerification: 'ACCEPT_UNTRUSTED' } : {}),
+  };
+}

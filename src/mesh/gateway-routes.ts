@@ -1,0 +1,257 @@
+import type { LeafPart, Part } from '../ads/resource.ts';
+import type { Collection, Emit, Graph } from '../cache/graph.ts';
+import { type GatewayRoutes, blackHoleVirtualHost, buildGatewayVirtualHost } from '../envoy/gateway-virtual-host.ts';
+import { types } from '../envoy/proto-types.ts';
+import { typeUrl } from '../envoy/proto.ts';
+import { node, resource } from '../envoy/resource.ts';
+import { routeHeaderPart, virtualHostPart } from '../envoy/route-parts.ts';
+import { type Aged, compareAge } from '../model/age.ts';
+import { type GatewayServer, hostsFor, intersectHosts, isSecure } from '../model/gateway.ts';
+import { contentHash, spreadHash } from '../model/hash.ts';
+import { compareSpecificity } from '../model/host.ts';
+import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
+import { canHold, gatewayPrecedence, isVisible } from '../model/virtual-service-selection.ts';
+import { type GatewayParts, type GatewaySet, gatewayList, routerClient } from './gateway-router.ts';
+import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import type { HasProblems } from './problems.ts';
+import type { RouterFacts } from './proxies.ts';
+import { settingOf } from './registry.ts';
+
+/** Virtual hosts of a table are spread over this many nodes, so that one of thousands costs little. */
+const TABLE_SHARDS = 64;
+
+/** A route table of a router. Its key is `router|name`. */
+interface Table {
+  readonly router: string;
+  readonly name: string;
+  /** Of its first server. */
+  readonly port: number;
+}
+
+/** The servers of one Gateway that share a table. */
+interface TableServers {
+  readonly table: string;
+  readonly router: string;
+  /** `namespace/name` */
+  readonly gateway: string;
+  readonly age: Aged;
+  readonly servers: readonly GatewayServer[];
+}
+
+/** What one VirtualService, or a redirect to https, adds to a host of a table. */
+interface HostClaim {
+  readonly table: string;
+  readonly router: string;
+  readonly host: string;
+  /** Port of the server. */
+  readonly port: number;
+  readonly httpsRedirect: boolean;
+  /** Absent: no routes, the host only redirects. */
+  readonly source?: RouteSource;
+  /** Gateways in order of age, their servers as written, VirtualServices in order of precedence. */
+  readonly order: { readonly gateway: Aged; readonly server: number; readonly rank: number; readonly route: Aged };
+}
+
+/** The routes of a VirtualService as a server of a Gateway has them. */
+interface RouteSource extends Omit<GatewayRoutes, 'model'> {
+  /** Key of the VirtualService. */
+  readonly virtualService: string;
+}
+
+/** A host of a table with all its routes. */
+interface TableHost {
+  readonly table: string;
+  readonly router: string;
+  readonly host: string;
+  readonly port: number;
+  readonly httpsRedirect: boolean;
+  readonly sources: readonly RouteSource[];
+  /** Equal for hosts that can share a virtual host. */
+  readonly sharing: string;
+}
+
+interface VirtualHostEntry extends HasProblems {
+  readonly table: string;
+  readonly part: LeafPart;
+}
+
+/** Virtual hosts of Gateways, and the tables that are made of them. */
+export function declareGatewayRoutes(
+  graph: Graph,
+  parts: GatewayParts,
+  { routers, sets }: { readonly routers: Collection<RouterFacts>; readonly sets: Collection<GatewaySet> },
+): { readonly members: Members; readonly virtualHosts: Collection<HasProblems> } {
+  const tables = graph.derive('gatewayTables', sets, (router, set, _, emit: Emit<Table>) => {
+    for (const [name, [first]] of serversByTable(set)) {
+      if (first !== undefined) emit(`${router}|${name}`, { router, name, port: first.server.port.number });
+    }
+  });
+  const tableServers = graph.derive('tableServers', sets, (router, set, _, emit: Emit<TableServers>) => {
+    for (const [name, bound] of serversByTable(set))
+      for (const [object, own] of Map.groupBy(bound, ({ ref }) => ref)) {
+        const { gateway, age } = own[0]!;
+        const table = `${router}|${name}`;
+        const servers = own.map(({ server }) => server);
+        emit(`${table}|${object.source}/${gateway}`, { table, router, gateway, age, servers });
+      }
+  });
+
+  const hosts = declareHosts(graph, parts, routers, tableServers);
+  const virtualHosts = graph.derive(
+    'gatewayVirtualHosts',
+    graph.index(
+      'gateway hosts by routes',
+      hosts,
+      (_, { table, sharing }) => [`${table}|${sharing}`],
+      (a, b) => compareSpecificity(a.value.host, b.value.host),
+    ),
+    (key, members, read, emit: Emit<VirtualHostEntry>) => {
+      const { table, router: routerKey, port, httpsRedirect, sources } = members[0]!.value;
+      const router = read.get(routers, routerKey);
+      if (router === undefined) return;
+      const built = buildGatewayVirtualHost({
+        protos: parts.protos,
+        ...routerClient(router, read, parts),
+        settings: settingOf(read, parts.settings.routes),
+        port,
+        hosts: members.map((member) => member.value.host),
+        routes: sources.flatMap(({ virtualService, ...source }) => {
+          const model = read.get(parts.virtualServices.routes, virtualService);
+          return model === undefined ? [] : [{ ...source, model }];
+        }),
+        httpsRedirect,
+      });
+      const part = virtualHostPart(parts.protos, built.virtualHost, built.clusters, built.origins);
+      emit(key, { table, part, problems: built.problems });
+    },
+    (a, b) => a.part.hash === b.part.hash && a.problems.length === 0 && b.problems.length === 0,
+  );
+  return { members: declareTables(graph, parts, tables, virtualHosts), virtualHosts };
+}
+
+function serversByTable({ listeners }: GatewaySet): ReadonlyMap<string, GatewaySet['listeners'][number]['servers']> {
+  const routed = listeners.flatMap(({ servers }) => servers).filter(({ routes }) => routes !== '');
+  return Map.groupBy(routed, ({ routes }) => routes);
+}
+
+/** Hosts of tables: where servers and the VirtualServices of their Gateway meet, and where servers redirect. */
+function declareHosts(
+  graph: Graph,
+  parts: GatewayParts,
+  routers: Collection<RouterFacts>,
+  tableServers: Collection<TableServers>,
+): Collection<TableHost> {
+  const ofGateway = graph.index('table servers by gateway', tableServers, (_, { gateway }) => [gateway]);
+  const routeClaims = graph.derive(
+    'gatewayRouteClaims',
+    parts.virtualServices.routes,
+    (key, model, read, emit: Emit<HostClaim>) => {
+      if (model.http.length === 0) return;
+      for (const gateway of model.gateways) {
+        if (gateway === meshGateway) continue;
+        for (const { key: serversKey, value: servers } of read.group(ofGateway, gateway)) {
+          const router = read.get(routers, servers.router);
+          if (router === undefined || !isVisible(model, router.namespace)) continue;
+          const { client } = routerClient(router, read, parts);
+          const holdsOn = (listenerPort: number): boolean =>
+            model.http.some((route) => canHold(route, { client, gateway, listenerPort }));
+          for (const claim of claimsOf(key, model, servers, router, holdsOn))
+            emit(`${serversKey}|${claim.order.server}|${claim.host}|${key}`, claim);
+        }
+      }
+    },
+  );
+  const redirects = graph.derive('gatewayRedirects', tableServers, (key, servers, _, emit: Emit<HostClaim>) => {
+    const nobody = { createdAt: '', name: '', namespace: '' };
+    const { table, router, age } = servers;
+    for (const [index, server] of servers.servers.entries()) {
+      if (!server.httpsRedirect) continue;
+      const order = { gateway: age, server: index, rank: LAST, route: nobody };
+      for (const host of new Set(server.hosts.map((entry) => entry.host.toLowerCase())))
+        emit(`${key}|${index}|${host}`, { table, router, host, port: server.port.number, httpsRedirect: true, order });
+    }
+  });
+  const byHost = graph.index(
+    'gateway claims by host',
+    [routeClaims, redirects],
+    (_, { table, host }) => [`${table}|${host}`],
+    (a, b) => compareClaims(a.value, b.value),
+  );
+  return graph.derive('gatewayHosts', byHost, (key, members, _, emit: Emit<TableHost>) => {
+    const claims = members.map((member) => member.value);
+    const { table, router, host, port } = claims[0]!;
+    const httpsRedirect = claims.some((claim) => claim.httpsRedirect);
+    const sources = claims.flatMap(({ source }) => (source === undefined ? [] : [source]));
+    const sharing = contentHash(JSON.stringify([httpsRedirect, sources]));
+    emit(key, { table, router, host, port, httpsRedirect, sources, sharing });
+  });
+}
+
+/** The rank of redirects: behind the routes of their server. */
+const LAST = 3;
+
+function compareClaims({ order: a }: HostClaim, { order: b }: HostClaim): number {
+  return compareAge(a.gateway, b.gateway) || a.server - b.server || a.rank - b.rank || compareAge(a.route, b.route);
+}
+
+/**
+ * The hosts that a VirtualService has on the servers of a Gateway. Its routes are those of the first server that it fits:
+ * on others of the same table they are the same.
+ */
+function* claimsOf(
+  key: string,
+  model: VirtualServiceModel,
+  { table, router, gateway, age, servers }: TableServers,
+  { namespace }: RouterFacts,
+  holdsOn: (port: number) => boolean,
+): Generator<HostClaim> {
+  let source: RouteSource | undefined;
+  for (const [index, server] of servers.entries()) {
+    const hosts = intersectHosts(hostsFor(server, model.namespace), model.hosts);
+    const port = server.port.number;
+    if (hosts.length === 0) continue;
+    if (source === undefined && !holdsOn(port)) continue;
+    source ??= { virtualService: key, gateway, port, secure: isSecure(server) };
+    const order = {
+      gateway: age,
+      server: index,
+      rank: gatewayPrecedence(model, namespace),
+      route: { createdAt: model.createdAt, name: model.name, namespace: model.namespace },
+    };
+    for (const host of new Set(hosts.map((name) => name.toLowerCase())))
+      yield { table, router, host, port, httpsRedirect: server.httpsRedirect, source, order };
+  }
+}
+
+/** Tables put together from virtual hosts, of which nothing is copied. */
+function declareTables(
+  graph: Graph,
+  { protos }: GatewayParts,
+  tables: Collection<Table>,
+  virtualHosts: Collection<VirtualHostEntry>,
+): Members {
+  const shards = graph.derive(
+    'gatewayTableShards',
+    graph.index('gateway virtual hosts by shard', virtualHosts, (key, { table }) => [
+      `${table}|${spreadHash(key) % TABLE_SHARDS}`,
+    ]),
+    (key, members, _, emit: Emit<{ table: string; part: Part }>) =>
+      emit(key, { table: members[0]!.value.table, part: node(members.map((member) => member.value.part)) }),
+    (a, b) => a.part.hash === b.part.hash,
+  );
+  const byTable = graph.index('gateway table shards by table', shards, (_, { table }) => [table]);
+  return graph.derive(
+    'gatewayRouteTables',
+    tables,
+    (key, { router, name, port }, read, emit: Emit<Member>) => {
+      const filled = read.group(byTable, key).map((member) => member.value.part);
+      const content = filled.length > 0 ? filled : [virtualHostPart(protos, blackHoleVirtualHost(port), [], [])];
+      emitMember(
+        emit,
+        gatewayList(router),
+        resource(typeUrl(types.route), name, node([routeHeaderPart(protos, name), ...content])),
+      );
+    },
+    sameMember,
+  );
+}

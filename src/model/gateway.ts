@@ -1,0 +1,135 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { Aged } from './age.ts';
+import { isSubsetOf } from './host.ts';
+import type { Labels } from './labels.ts';
+import type { Protocol } from './service.ts';
+
+/** A Gateway as parsed: every value checked. */
+export interface GatewayModel extends Aged {
+  /** `source/namespace/name` */
+  readonly key: string;
+  readonly ref: ObjectRef;
+  /** Labels of the routers that it is for, whatever their namespace. Empty: all of them. */
+  readonly selector: Labels;
+  readonly servers: readonly GatewayServer[];
+}
+
+export interface GatewayServer {
+  /** `spec.servers[0]` */
+  readonly field: string;
+  /** For statistics; may be empty. */
+  readonly name: string;
+  readonly port: ServerPort;
+  /** IP address or `unix://path`; empty: every address. */
+  readonly bind: string;
+  readonly hosts: readonly ServerHost[];
+  /** Plaintext requests are answered with a redirect to https. */
+  readonly httpsRedirect: boolean;
+  readonly serves: ServerKind;
+}
+
+export interface ServerPort {
+  /** 0 for a unix socket. */
+  readonly number: number;
+  /** Unique within its Gateway. */
+  readonly name: string;
+  readonly protocol: Protocol;
+}
+
+export interface ServerHost {
+  /** Of the VirtualServices that may use it; `*`: any. */
+  readonly namespace: string;
+  /** Exact or wildcard. */
+  readonly host: string;
+}
+
+export type ServerKind =
+  /** Requests. */
+  | { readonly kind: 'http' }
+  /** Requests within TLS that ends here. */
+  | { readonly kind: 'https'; readonly tls: ServerTls }
+  /** Connections. */
+  | { readonly kind: 'tcp' }
+  /** Connections within TLS that ends here. */
+  | { readonly kind: 'tls'; readonly tls: ServerTls }
+  /** TLS that is forwarded by its server name: as VirtualServices say, or to the service that is named. */
+  | { readonly kind: 'passthrough' | 'autoPassthrough' };
+
+/** How TLS is ended. Source: Istio ServerTLSSettings. */
+export interface ServerTls {
+  readonly mode: 'SIMPLE' | 'MUTUAL' | 'OPTIONAL_MUTUAL' | 'ISTIO_MUTUAL';
+  readonly certificates: ServerCertificates;
+  /** Of client certificates; empty: any. */
+  readonly subjectAltNames: readonly string[];
+  readonly verifyCertificateSpki: readonly string[];
+  readonly verifyCertificateHash: readonly string[];
+  /** File of revoked client certificates; may be empty. */
+  readonly caCrl: string;
+  /** Client certificates of any authority are accepted. */
+  readonly insecureSkipVerify: boolean;
+  readonly minProtocolVersion?: TlsVersion;
+  readonly maxProtocolVersion?: TlsVersion;
+  /** Those that Envoy knows, distinct. Empty: the mesh's. */
+  readonly cipherSuites: readonly string[];
+  /** Empty: the mesh's. */
+  readonly ecdhCurves: readonly string[];
+}
+
+export type TlsVersion = 'TLSV1_0' | 'TLSV1_1' | 'TLSV1_2' | 'TLSV1_3';
+
+export type ServerCertificates =
+  /** Those that Istio's agent has got for the workload. */
+  | { readonly kind: 'mesh' }
+  /** Secrets of Kubernetes; at least one. `roots`: the one with the authorities of clients; empty: the first one's own. */
+  | { readonly kind: 'credentials'; readonly names: readonly string[]; readonly roots: string }
+  /** Files on the router's disk; at least one pair. */
+  | {
+      readonly kind: 'files';
+      readonly files: readonly { readonly certificate: string; readonly key: string }[];
+      readonly roots: string;
+    };
+
+/** A server of a Gateway on a port of a router. */
+export interface BoundServer {
+  /** `namespace/name` */
+  readonly gateway: string;
+  /** Of the Gateway. */
+  readonly age: Aged;
+  readonly ref: ObjectRef;
+  readonly server: GatewayServer;
+  /** Name of its route table; empty where connections are forwarded. */
+  readonly routes: string;
+}
+
+/** What Gateways ask of one address and port of a router, conflicts settled. */
+export interface MergedListener {
+  /** `0.0.0.0_80` */
+  readonly name: string;
+  readonly address: string;
+  /** The port that the router opens. */
+  readonly port: number;
+  /** All HTTP servers share one route table; TLS servers are told apart by server name; TCP has one server. */
+  readonly kind: 'http' | 'tcp' | 'tls';
+  /** Oldest Gateway first. Never empty. */
+  readonly servers: readonly BoundServer[];
+}
+
+/** The hosts of a server that VirtualServices of a namespace may use. */
+export function hostsFor(server: Pick<GatewayServer, 'hosts'>, namespace: string): readonly string[] {
+  return server.hosts.filter((host) => host.namespace === '*' || host.namespace === namespace).map(({ host }) => host);
+}
+
+/** The hosts that both lists cover: of two patterns of which one is within the other, the more specific one. */
+export function intersectHosts(a: readonly string[], b: readonly string[]): readonly string[] {
+  const found = new Set<string>();
+  for (const left of a)
+    for (const right of b)
+      if (isSubsetOf(left, right)) found.add(left);
+      else if (isSubsetOf(right, left)) found.add(right);
+  return [...found];
+}
+
+/** Whether requests reach the server within TLS, or are sent back until they do. */
+export function isSecure({ serves, httpsRedirect }: GatewayServer): boolean {
+  return serves.kind === 'https' || httpsRedirect;
+}

@@ -1,0 +1,45 @@
+/** What BoringSSL, and so Envoy, knows by the names of OpenSSL. */
+const suites: ReadonlySet<string> = new Set([
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+  'ECDHE-ECDSA-AES128-SHA',
+  'ECDHE-RSA-AES128-SHA',
+  'ECDHE-ECDSA-AES256-SHA',
+  'ECDHE-RSA-AES256-SHA',
+  'AES128-GCM-SHA256',
+  'AES256-GCM-SHA384',
+  'AES128-SHA',
+  'AES256-SHA',
+  'DES-CBC3-SHA',
+  'ALL',
+]);
+
+/** Why an entry of `cipherSuites` cannot be used. It is a suite, one that is ruled out (`-X`, `!X`), or equals (`[X|Y]`). */
+export function cipherProblem(cipher: string): string | undefined {
+  if (cipher === '') return undefined;
+  const group = /^\[(.*)\]$/.exec(cipher)?.[1];
+  const named = group === undefined ? [cipher.replace(/^[-+!]/, '')] : group.split('|');
+  const unknown = named.find((suite) => !suites.has(suite));
+  return unknown === undefined
+    ? undefined
+    : `${JSON.stringify(unknown)} is not a cipher suite that Envoy knows by name; those of TLS 1.3 cannot be chosen.`;
+}
+
+const curves: ReadonlySet<string> = new Set([
+  'P-224',
+  'P-256',
+  'P-384',
+  'P-521',
+  'X25519',
+  'X25519Kyber768Draft00',
+  'X25519MLKEM768',
+]);
+
+/** Why an entry of `ecdhCurves` cannot be used. */
+export function curveProblem(curve: string): string | undefined {
+  return curve === '' || curves.has(curve) ? undefined : `Envoy knows ${[...curves].join(', ')}.`;
+}
