@@ -7,6 +7,7 @@ import type {
   RouteAction_HashPolicy as HashPolicy,
   RouteAction_RequestMirrorPolicy as RequestMirrorPolicy,
 } from './gen/types.gen.ts';
+import { regexMatcher } from './regex.ts';
 import { retryPolicy } from './retry.ts';
 import type { Found, RouteContext } from './route-context.ts';
 import { fractionalPercent } from './route-filters.ts';
@@ -62,7 +63,12 @@ export function forward(route: HttpRoute, forwarding: ForwardAction, context: Ro
     ...(rewrite?.uri === undefined ? {} : { prefixRewrite: rewrite.uri }),
     ...(rewrite?.regex === undefined
       ? {}
-      : { regexRewrite: { pattern: { regex: rewrite.regex.match }, substitution: rewrite.regex.rewrite } }),
+      : {
+          regexRewrite: {
+            pattern: regexMatcher(rewrite.regex.match, context.client.traits),
+            substitution: rewrite.regex.rewrite,
+          },
+        }),
     ...(authority ? { hostRewriteLiteral: authority } : {}),
     requestMirrorPolicies: forwarding.mirrors?.map((mirror) => mirrorPolicy(mirror, route, context, found)),
   };
@@ -151,14 +157,15 @@ function resolve(
     object: route.object,
     field: `${destination.field}.${target.what}`,
     reason: 'RefNotFound',
-    message: missing(target, destination),
+    message: explainMissing(target, destination),
   });
   return { target, cluster };
 }
 
-type MissingTarget = Extract<DestinationTarget, { kind: 'missing' }>;
+export type MissingTarget = Extract<DestinationTarget, { kind: 'missing' }>;
 
-function missing({ what, cluster }: MissingTarget, { host, subset, port }: Destination): string {
+/** What the owner of a destination that leads nowhere is told. */
+export function explainMissing({ what, cluster }: MissingTarget, { host, subset, port }: Destination): string {
   const until = 'Until then its requests are answered with 503.';
   switch (what) {
     case 'host':

@@ -111,3 +111,13 @@ test('matches that cannot hold are left out', () => {
   expect(translate(http).clusters).toEqual(['outbound|80||c']);
   expect(translate(http, { gateway: 'shop/g', listenerPort: 81 }).clusters).toEqual(['outbound|80||b']);
 });
+
+test('a large regex asks for room where the bootstrap may not give it', () => {
+  const regexOf = (regex: string, agent: boolean) =>
+    translate([{ match: [{ uri: { regex } }], ...to('b') }], { agent }).routes[0]?.match?.safeRegex;
+  expect(regexOf('/x.+', false)).toEqual({ regex: '/x.+' });
+  expect(regexOf('/[a-z]{100}', true)).toEqual({ regex: '/[a-z]{100}' });
+  for (const regex of ['/[a-z]{100}', `/(${'a|'.repeat(20)}b)`]) {
+    expect(regexOf(regex, false)).toEqual({ googleRe2: { maxProgramSize: { value: 32768 } }, regex });
+  }
+});

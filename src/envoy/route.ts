@@ -64,7 +64,11 @@ function routeBuilder(
 ): (match: HttpMatch | undefined) => Route {
   found.origins.add(route.object);
   const { action } = route;
-  const own = { ...headersOf(route.headers), typedPerFilterConfig: filterConfigs(route, context.protos), metadata };
+  const own = {
+    ...headersOf(route.headers),
+    typedPerFilterConfig: filterConfigs(route, context.protos, context.client.traits),
+    metadata,
+  };
   const forwarded = action.kind === 'forward' ? forward(route, action, context, found) : undefined;
   const shared: Route =
     forwarded !== undefined
@@ -76,7 +80,7 @@ function routeBuilder(
           : own;
   const operation = forwarded?.operation ?? `${context.model.name}:${context.listenerPort}`;
   return (written) => {
-    const match = written === undefined ? anyRequest : routeMatch(written);
+    const match = written === undefined ? anyRequest : routeMatch(written, context.client.traits);
     const name = written === undefined || written.name === '' ? route.name : `${route.name}.${written.name}`;
     return {
       ...(name === '' ? {} : { name }),

@@ -14,7 +14,7 @@ const service = {
   host: 'a.shop.svc.cluster.local',
   origins: [{ kind: 'Service', name: 'a' }],
 } as unknown as MeshService;
-const client = { namespace: 'shop', matches: () => false } as unknown as Client;
+const client = { namespace: 'shop', traits: { agent: true }, matches: () => false } as unknown as Client;
 const lookup: DestinationLookup = ({ host, subset }, port) => ({
   kind: 'cluster',
   cluster: `outbound|${port}|${subset}|${host}`,

@@ -27,7 +27,8 @@ const hashes: ReadonlyMap<string, HashKey> = new Map<string, HashKey>([
   ['cookie', { kind: 'cookie', name: 'c', path: '/p', ttl: 5000, attributes: [{ name: 'SameSite', value: 'Lax' }] }],
 ]);
 
-const client = { namespace: 'shop', matches: () => false } as unknown as Client;
+const clientOf = (agent: boolean) =>
+  ({ namespace: 'shop', traits: { agent }, matches: () => false }) as unknown as Client;
 
 /** Routes of a VirtualService `v` with these http routes. */
 export function translate(http: readonly object[], options?: Parameters<typeof translateModel>[1]): TranslatedRoutes {
@@ -47,10 +48,19 @@ export function translate(http: readonly object[], options?: Parameters<typeof t
 
 export function translateModel(
   model: VirtualServiceModel,
-  { gateway = 'mesh', listenerPort = 80, tls = false } = {},
+  { gateway = 'mesh', listenerPort = 80, tls = false, agent = true } = {},
 ): TranslatedRoutes {
   const settings = { rootNamespace: 'istio-system' };
-  return translateHttpRoutes(model.http, { protos, client, gateway, listenerPort, tls, model, lookup, settings });
+  return translateHttpRoutes(model.http, {
+    protos,
+    client: clientOf(agent),
+    gateway,
+    listenerPort,
+    tls,
+    model,
+    lookup,
+    settings,
+  });
 }
 
 const config = '/apis/networking.istio.io/v1/namespaces/shop/virtual-service/v';

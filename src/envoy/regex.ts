@@ -1,0 +1,30 @@
+import type { Traits } from '../model/traits.ts';
+import type { RegexMatcher, StringMatcher } from './gen/types.gen.ts';
+import type { StringMatch } from '../model/virtual-service.ts';
+
+/** What Istio's bootstrap allows. */
+const roomy = { maxProgramSize: { value: 32_768 } };
+
+/**
+ * An Envoy that no agent of Istio's has started refuses a route table with a regex of more than 100 instructions, unless
+ * the regex itself asks for more. The field for that is deprecated, so it is set only where it may be needed: most
+ * characters are one instruction, and none is more than four.
+ */
+export function regexMatcher(regex: string, { agent }: Pick<Traits, 'agent'>): RegexMatcher {
+  return agent || (regex.length <= 24 && !/\{\d/.test(regex)) ? { regex } : { googleRe2: roomy, regex };
+}
+
+/** Any match but the presence of a value. */
+export function stringMatcher(
+  match: Exclude<StringMatch, { kind: 'present' }>,
+  traits: Pick<Traits, 'agent'>,
+): StringMatcher {
+  switch (match.kind) {
+    case 'exact':
+      return { exact: match.value };
+    case 'prefix':
+      return { prefix: match.value };
+    case 'regex':
+      return { safeRegex: regexMatcher(match.value, traits) };
+  }
+}
