@@ -2,14 +2,18 @@ import type { Collection, Draft, Graph } from './cache/graph.ts';
 import type { Publication, World } from './ads/publication.ts';
 import type { Protos } from './envoy/proto.ts';
 import { declareClusters } from './mesh/clusters.ts';
+import { type Verdict, declareConditions } from './mesh/conditions.ts';
+import { declareConflicts } from './mesh/conflicts.ts';
 import { declareEndpoints } from './mesh/endpoints.ts';
-import { declareGateways, gatewayList } from './mesh/gateways.ts';
+import { gatewayList } from './mesh/gateway-router.ts';
+import { declareGateways } from './mesh/gateways.ts';
 import { type Inputs, declareInputs } from './mesh/inputs.ts';
 import { declareInbounds, declareOutboundListeners, inboundList } from './mesh/listeners.ts';
 import { type Members, qualifiers } from './mesh/members.ts';
 import { declareRules } from './mesh/policies.ts';
 import { type Problems, declareProblems } from './mesh/problems.ts';
 import { type AcceptedProxy, type ProxyView, declareProxies } from './mesh/proxies.ts';
+import { declareReferences } from './mesh/references.ts';
 import { declareServices, declareSettings, declareWorkloads } from './mesh/registry.ts';
 import { declareRouteHosts, declareRoutes } from './mesh/routes.ts';
 import { declareAudiences } from './mesh/selectors.ts';
@@ -23,6 +27,8 @@ export interface Mesh {
   readonly inputs: Inputs;
   /** What is wrong with each object, by object. */
   readonly problems: Problems;
+  /** What the status of each object should say, by kind. */
+  readonly conditions: readonly Collection<Verdict>[];
   readonly proxies: Collection<ProxyView>;
   /** What a connected proxy can reach; empty for one that is not known or not accepted. */
   worldOf(stream: string): World;
@@ -61,13 +67,12 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
 
   // What they are sent.
   const parts = { ...base, views };
-  const routes = declareRoutes(graph, parts);
   const gateways = declareGateways(graph, parts);
   const members: readonly Members[] = [
     ...declareClusters(graph, parts),
     ...declareOutboundListeners(graph, parts),
     ...declareInbounds(graph, parts),
-    ...routes.members,
+    ...declareRoutes(graph, parts),
     ...gateways.members,
   ];
   const problems = declareProblems(graph, [
@@ -77,17 +82,20 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     virtualServices.parsed,
     virtualServices.delegated,
     sidecars.parsed,
-    ...routes.problems,
+    ...declareReferences(graph, parts),
+    ...declareConflicts(graph, services, virtualServices, sidecars),
     ...gateways.problems,
   ]);
 
-  for (const collection of [...members, views.scopes, views.viewLists, proxies.views, problems.byObject])
+  const conditions = declareConditions(graph, inputs, problems);
+  for (const collection of [...members, ...conditions, views.scopes, views.viewLists, proxies.views, problems.byObject])
     collection.track();
 
   return {
     graph,
     inputs,
     problems,
+    conditions,
     proxies: proxies.views as Collection<ProxyView>,
     worldOf(stream) {
       const view = proxies.views.get(stream);

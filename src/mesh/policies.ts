@@ -14,6 +14,8 @@ import { type Settings, settingOf } from './registry.ts';
 
 export interface Rules {
   readonly parsed: Collection<{ rules: readonly DestinationRuleModel[]; problems: readonly Problem[] }>;
+  /** By object key, before merging. */
+  readonly single: Collection<DestinationRuleModel>;
   readonly merged: Collection<{ rules: readonly DestinationRuleModel[]; problems: readonly Problem[] }>;
   /** By the id of the rule. */
   readonly rules: Collection<DestinationRuleModel>;
@@ -56,7 +58,8 @@ export function declareRules(graph: Graph, inputs: Inputs, settings: Settings): 
   });
   return {
     parsed: parsed,
-    merged: merged,
+    merged,
+    single,
     rules,
     byHost: graph.index('rules by host', rules, (_, rule) =>
       isWildcard(rule.host) ? [] : [`${rule.namespace}/${rule.host}`],

@@ -6,7 +6,6 @@ import { node, resource } from '../envoy/resource.ts';
 import { routeHeaderPart, virtualHostPart } from '../envoy/route-parts.ts';
 import { type BuiltVirtualHost, buildVirtualHost, catchAllVirtualHost } from '../envoy/virtual-host.ts';
 import { domainsOf } from '../envoy/virtual-host-domains.ts';
-import type { Problem } from '../api/problem.ts';
 import { compareAge } from '../model/age.ts';
 import type { Client, DestinationLookup } from '../model/client.ts';
 import { resolveDestination } from '../model/destination-target.ts';
@@ -60,7 +59,6 @@ interface VirtualHostEntry {
   /** Services make a table; hosts of VirtualServices alone do not. */
   readonly declares: boolean;
   readonly part: LeafPart;
-  readonly problems: readonly Problem[];
 }
 
 export interface RouteParts {
@@ -140,21 +138,13 @@ interface TablePiece {
   readonly part: Part;
 }
 
-export interface Routes {
-  readonly members: readonly Members[];
-  /** Missing destinations, by what found them. */
-  readonly problems: readonly Collection<{ readonly problems: readonly Problem[] }>[];
-  /** Ports of a view that have a route table. */
-  readonly tablesOfView: Collection<readonly string[]>;
-}
-
 const isRouted = (protocol: MeshService['ports'][number]['protocol']): boolean => {
   const kind = protocolClass(protocol);
   return kind === 'http' || kind === 'sniffed';
 };
 
 /** Virtual hosts, and the tables of parts that scopes have. */
-export function declareRoutes(graph: Graph, parts: RouteParts): Routes {
+export function declareRoutes(graph: Graph, parts: RouteParts): readonly Members[] {
   const { views } = parts;
   const ofServices = graph.derive(
     'virtualHosts',
@@ -224,11 +214,11 @@ export function declareRoutes(graph: Graph, parts: RouteParts): Routes {
     },
     sameMember,
   );
-  return { members: [routeTables, ownTables], problems: [ofServices, ofHosts], tablesOfView };
+  return [routeTables, ownTables];
 }
 
 function sameEntry(a: VirtualHostEntry, b: VirtualHostEntry): boolean {
-  return a.part.hash === b.part.hash && a.problems.length === 0 && b.problems.length === 0;
+  return a.part.hash === b.part.hash;
 }
 
 function samePiece(a: TablePiece, b: TablePiece): boolean {
@@ -420,7 +410,7 @@ function entryOf(
 ): VirtualHostEntry | undefined {
   if (built.virtualHost === undefined) return undefined;
   const part = virtualHostPart(parts.protos, built.virtualHost, built.clusters, built.origins);
-  return { list, view, table, declares, part, problems: built.problems };
+  return { list, view, table, declares, part };
 }
 
 /** The table of the port; a sniffed service with an address has one of its own; proxies for any port have one for all. */

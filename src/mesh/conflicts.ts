@@ -1,0 +1,59 @@
+import { printRef } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+import type { Collection, Emit, Graph } from '../cache/graph.ts';
+import { shadowedSidecars } from '../reconcilers/sidecar.ts';
+import { joins } from '../reconcilers/host-claims.ts';
+import type { HasProblems } from './problems.ts';
+import type { Services } from './registry.ts';
+import type { Sidecars } from './sidecars.ts';
+import type { VirtualServices } from './virtual-services.ts';
+
+/** Of two objects that claim the same the older one has it; the other is told to whom it lost. */
+export function declareConflicts(
+  graph: Graph,
+  services: Services,
+  virtualServices: VirtualServices,
+  sidecars: Sidecars,
+): readonly Collection<HasProblems>[] {
+  const hosts = graph.derive('conflicts of hosts', services.claims, (key, members, _, emit: Emit<HasProblems>) => {
+    const [winner, ...others] = members.map((member) => member.value);
+    const problems = others.flatMap((loser): Problem[] => {
+      if (winner === undefined || joins(winner, loser)) return [];
+      const message = `The host ${JSON.stringify(loser.host)} belongs to ${printRef(winner.origins[0]!)}; remove it from one of them.`;
+      return loser.origins.map((object) => ({ object, field: 'spec.hosts', reason: 'Conflicted', message }));
+    });
+    if (problems.length > 0) emit(key, { problems });
+  });
+  const routes = graph.derive(
+    'conflicts of routes',
+    virtualServices.byHost,
+    (host, members, _, emit: Emit<HasProblems>) => {
+      const models = members.map((member) => member.value).filter((model) => model.http.length > 0);
+      const problems = models.flatMap((loser, i): Problem[] => {
+        const winner = models.slice(0, i).find((older) => sameAudience(older.exportTo, loser.exportTo));
+        if (winner === undefined) return [];
+        const message = `The older ${printRef(winner.ref)} has routes for the host ${JSON.stringify(host)}, which sidecars use; merge the two, or remove the host from one of them.`;
+        return [{ object: loser.ref, field: 'spec.hosts', reason: 'Conflicted', message }];
+      });
+      if (problems.length > 0) emit(host, { problems });
+    },
+  );
+  const selections = graph.derive(
+    'conflicts of sidecars',
+    sidecars.byNamespace,
+    (namespace, members, _, emit: Emit<HasProblems>) => {
+      const problems = shadowedSidecars(members.map((member) => member.value)).map(({ loser, message }): Problem => ({
+        object: loser.ref,
+        field: 'spec',
+        reason: 'Conflicted',
+        message,
+      }));
+      if (problems.length > 0) emit(namespace, { problems });
+    },
+  );
+  return [hosts, routes, selections];
+}
+
+function sameAudience(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((namespace, i) => namespace === b[i]);
+}

@@ -1,0 +1,103 @@
+import type { Problem } from '../api/problem.ts';
+import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
+import { explainMissing } from '../envoy/route-action.ts';
+import { isWildcard } from '../model/host.ts';
+import type { Traits } from '../model/traits.ts';
+import { type Destination, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
+import { parseObjectKey, objectKey } from '../api/object.ts';
+import type { Inputs } from './inputs.ts';
+import type { HasProblems } from './problems.ts';
+import type { Services, Settings } from './registry.ts';
+import type { Rules } from './policies.ts';
+import { lookupFor } from './routes.ts';
+import { serviceFor } from './views.ts';
+import type { VirtualServices } from './virtual-services.ts';
+
+export interface ReferenceParts {
+  readonly inputs: Inputs;
+  readonly settings: Settings;
+  readonly services: Services;
+  readonly rules: Rules;
+  readonly virtualServices: VirtualServices;
+}
+
+/** Names in objects that lead nowhere, as clients in the object's own namespace see it, whether a proxy is there or not. */
+export function declareReferences(graph: Graph, parts: ReferenceParts): readonly Collection<HasProblems>[] {
+  const routes = graph.derive(
+    'references of routes',
+    parts.virtualServices.routes,
+    (key, model, read, emit: Emit<HasProblems>) => {
+      const problems = [...missingDestinations(model, read, parts), ...missingGateways(key, model, read, parts)];
+      if (problems.length > 0) emit(key, { problems });
+    },
+  );
+  const rules = graph.derive('references of rules', parts.rules.single, (key, rule, read, emit: Emit<HasProblems>) => {
+    if (isWildcard(rule.host) || read.group(parts.services.byHost, rule.host).length > 0) return;
+    const message = `No Service or ServiceEntry has the host ${JSON.stringify(rule.host)}; create it, or correct the name. Until then the rule has no effect.`;
+    emit(key, {
+      problems: rule.origins.map((object) => ({ object, field: 'spec.host', reason: 'RefNotFound' as const, message })),
+    });
+  });
+  return [routes, rules];
+}
+
+/** A client as any other, to whom nothing but the namespace matters. */
+const anyTraits: Traits = {
+  proxyType: 'sidecar',
+  agent: false,
+  interception: 'REDIRECT',
+  ipFamily: 'v4',
+  dnsCapture: false,
+  http10: false,
+  idleTimeout: 0,
+  httpProxyPort: 0,
+  unprivileged: false,
+  reservedPorts: [],
+  inboundExactBalance: false,
+  outboundExactBalance: false,
+  preserveHeaderCase: false,
+};
+
+function missingDestinations(model: VirtualServiceModel, read: Reader, parts: ReferenceParts): Problem[] {
+  const view = { client: model.namespace, traits: anyTraits, matched: [] };
+  const lookup = lookupFor(view, read, parts);
+  const ports = model.hosts.flatMap((host) =>
+    (serviceFor(read, parts.services, view, host)?.ports ?? []).map((port) => port.number),
+  );
+  return destinationsOf(model).flatMap(({ object, destination }) => {
+    const own = serviceFor(read, parts.services, view, destination.host)?.ports.map((port) => port.number) ?? [];
+    // Without a port the one counts to which the request came: any that the destination has is enough.
+    const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
+    const targets = candidates.map((port) => lookup(destination, port));
+    const target = targets[0]!;
+    if (target.kind === 'cluster' || targets.some((other) => other.kind === 'cluster')) return [];
+    const field = `${destination.field}.${target.what}`;
+    return [{ object, field, reason: 'RefNotFound' as const, message: explainMissing(target, destination) }];
+  });
+}
+
+function destinationsOf(model: VirtualServiceModel): { object: Problem['object']; destination: Destination }[] {
+  const http = model.http.flatMap(({ object, action }) =>
+    action.kind === 'forward'
+      ? [...action.destinations, ...(action.mirrors ?? []).map((mirror) => mirror.destination)].map((destination) => ({
+          object,
+          destination,
+        }))
+      : [],
+  );
+  const l4 = [...model.tcp, ...model.tls].flatMap((route) =>
+    route.destinations.map((destination) => ({ object: model.ref, destination })),
+  );
+  return [...http, ...l4];
+}
+
+function missingGateways(key: string, model: VirtualServiceModel, read: Reader, parts: ReferenceParts): Problem[] {
+  const { source } = parseObjectKey(key);
+  return model.gateways.flatMap((gateway, i) => {
+    if (gateway === meshGateway) return [];
+    const [namespace = '', name = ''] = gateway.split('/');
+    if (read.get(parts.inputs.objects.Gateway, objectKey(source, namespace, name)) !== undefined) return [];
+    const message = `There is no Gateway ${JSON.stringify(name)} in namespace ${JSON.stringify(namespace)}; create it, or correct the name. Until then the routes are not served there.`;
+    return [{ object: model.ref, field: `spec.gateways[${i}]`, reason: 'RefNotFound' as const, message }];
+  });
+}

@@ -1,0 +1,51 @@
+import type { Problem, ProblemReason } from '../api/problem.ts';
+
+/** A condition as this layer decides it; when it last changed is known to who writes it. */
+export interface Condition {
+  readonly type: 'Accepted' | 'ResolvedRefs';
+  readonly status: 'True' | 'False';
+  readonly reason: string;
+  readonly message: string;
+  /** The generation of the object that was judged; a JSON integer. */
+  readonly observedGeneration: number;
+}
+
+/** Messages are for people: so many findings are named, the others are counted. */
+const NAMED = 5;
+
+const REFUSALS: readonly ProblemReason[] = ['InternalError', 'Invalid', 'Conflicted'];
+
+/**
+ * What the owner of an object is told. `Accepted`: it is valid and lost no conflict; `ResolvedRefs`: all that it names
+ * exists. Fields that have no effect leave it accepted, and are named there.
+ */
+export function conditionsOf(generation: number, problems: readonly Problem[]): readonly Condition[] {
+  const of = (reason: ProblemReason) => problems.filter((problem) => problem.reason === reason);
+  const refused = REFUSALS.map((reason) => ({ reason, found: of(reason) })).find(({ found }) => found.length > 0);
+  const unsupported = of('UnsupportedField');
+  const missing = of('RefNotFound');
+  const accepted =
+    refused === undefined
+      ? {
+          status: 'True' as const,
+          reason: unsupported.length > 0 ? 'UnsupportedField' : 'Accepted',
+          message: unsupported.length > 0 ? print(unsupported) : 'The object is valid.',
+        }
+      : { status: 'False' as const, reason: refused.reason, message: print(REFUSALS.flatMap(of)) };
+  return [
+    { type: 'Accepted', ...accepted, observedGeneration: generation },
+    {
+      type: 'ResolvedRefs',
+      ...(missing.length === 0
+        ? { status: 'True' as const, reason: 'ResolvedRefs', message: 'All that the object names exists.' }
+        : { status: 'False' as const, reason: 'RefNotFound', message: print(missing) }),
+      observedGeneration: generation,
+    },
+  ];
+}
+
+function print(problems: readonly Problem[]): string {
+  const named = problems.slice(0, NAMED).map(({ field, message }) => `${field}: ${message}`);
+  const more = problems.length - named.length;
+  return more > 0 ? `${named.join(' ')} And ${more} more.` : named.join(' ');
+}
