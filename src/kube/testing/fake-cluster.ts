@@ -47,6 +47,8 @@ export class FakeCluster implements KubeApi {
   private failures: { readonly status: number; readonly body: Json | string }[] = [];
   /** Called before each request is answered. */
   onRequest: (request: FakeRequest) => void = () => undefined;
+  /** Called when a patch is accepted. */
+  onPatch: (before: Json, after: Json) => void = () => undefined;
 
   /** A collection exists from here on: `/api/v1/pods`, `/apis/networking.istio.io/v1/gateways`. */
   install(path: string, kind: string): this {
@@ -81,6 +83,10 @@ export class FakeCluster implements KubeApi {
       ...object.metadata,
     };
     return this.commit(collection, key, { ...(status === undefined ? {} : { status }), ...object, metadata });
+  }
+
+  object(path: string, namespace: string, name: string): Json | undefined {
+    return this.collection(path).objects.get(`${namespace}/${name}`);
   }
 
   delete(path: string, namespace: string, name: string): void {
@@ -173,6 +179,7 @@ export class FakeCluster implements KubeApi {
       return failed(409, 'Conflict', 'the object has been modified');
     const after = method === 'PATCH' ? (merge(before, given) as Json) : given;
     const next = sub === 'status' ? { ...before, status: after['status'] } : { ...before, ...after };
+    if (method === 'PATCH') this.onPatch(before, next);
     return { status: 200, body: this.commit(collection, key, next) };
   }
 

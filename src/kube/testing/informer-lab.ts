@@ -19,6 +19,7 @@ export class InformerLab {
   readonly log = new RecordingLog();
   readonly sink = new RecordingSink();
   readonly touched: KubernetesObject[] = [];
+  onTouched: (object: KubernetesObject) => void = () => undefined;
   readonly kind: Kind;
   readonly path: string;
   readonly informer: Informer;
@@ -37,7 +38,10 @@ export class InformerLab {
         replace: (objects) => sink.replace(kind, objects),
         upsert: (object) => sink.upsert(kind, object),
         delete: ({ metadata }) => sink.delete(kind, metadata.namespace ?? '', metadata.name),
-        touched: (object) => this.touched.push(object),
+        touched: (object) => {
+          this.touched.push(object);
+          this.onTouched(object);
+        },
       },
       installed: (call) => isInstalled(cluster, this.kind, call),
       api: cluster,
