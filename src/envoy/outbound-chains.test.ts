@@ -166,7 +166,8 @@ test.each<[string, object[], Partial<ChainInput>, string[]]>([
       { match: [{ sniHosts: ['x.com'] }], route: [to('never.com')] },
     ],
     { shared: true },
-    ['x.com 10.0.0.0/8 -> outbound|443||b.com', 'x.com -> outbound|443||c.com'],
+    // The ranges of a match count for those behind it, as in Istio.
+    ['x.com 10.0.0.0/8 -> outbound|443||b.com', 'x.com 10.0.0.0/8 -> outbound|443||c.com'],
   ],
 ])('tls routes: %s', (_, routes, input, expected) => {
   const candidates = routes.length === 0 ? [] : [virtualService({ tls: routes })];

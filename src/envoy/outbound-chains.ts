@@ -39,19 +39,17 @@ export function l4Chains(input: ChainInput): readonly L4Chain[] {
 
 function tlsChains(input: ChainInput, models: readonly VirtualServiceModel[]): L4Chain[] {
   const found = new Map<string, L4Chain>();
+  let { subnets } = input;
   for (const model of models)
     for (const route of model.tls)
       for (const match of route.matches) {
         if (!holds(match, input)) continue;
-        const given = input.port.number > 0 ? match.destinationSubnets : [];
+        // Istio lets the ranges of one match count for those behind it that name none. Meshes were tuned to that.
+        if (match.destinationSubnets.length > 0 && input.port.number > 0) subnets = match.destinationSubnets;
         const key = `${match.sniHosts.join(',')}|${match.destinationSubnets.join(',')}`;
         if (found.has(key)) continue;
-        found.set(key, {
-          serverNames: match.sniHosts,
-          subnets: given.length > 0 ? given : input.subnets,
-          target: routeTarget(route.destinations, model, input),
-          route: { ref: model.ref },
-        });
+        const target = routeTarget(route.destinations, model, input);
+        found.set(key, { serverNames: match.sniHosts, subnets, target, route: { ref: model.ref } });
       }
   return found.size > 0 ? [...found.values()] : [ownChain(input, serverNames(input))];
 }
