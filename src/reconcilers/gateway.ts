@@ -36,10 +36,11 @@ export function reconcileGateway(
     selector: spec.get('selector').stringMap(),
     servers: servers.map((server) => readServer(server, namespace, names)),
   };
-  return {
-    models: findings.invalid ? [] : [model],
-    problems: [...findings.problems, ...findUnsupported(findings.object, object.spec)],
-  };
+  // What has no effect anyway needs no second word.
+  const unsupported = findUnsupported(findings.object, object.spec).filter(
+    ({ field }) => !findings.problems.some((problem) => problem.field === field),
+  );
+  return { models: findings.invalid ? [] : [model], problems: [...findings.problems, ...unsupported] };
 }
 
 function readServer(field: Field, namespace: string, names: Set<string>): GatewayServer {

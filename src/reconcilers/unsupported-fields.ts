@@ -22,7 +22,20 @@ export const unsupportedFields: readonly UnsupportedField[] = [
     'tls.credentialName',
     'The proxy is told the name of the Secret, but is not sent the Secret; mount the files and name their paths.',
   ),
-  { kind: 'Sidecar', field: 'spec.ingress[].tls', note: 'Mutual TLS of the mesh is used where the proxy has certificates.' },
+  { kind: 'VirtualService', field: 'spec.tcp[].match[].sourceSubnet', note: 'Use sourceLabels or sourceNamespace.' },
+  {
+    kind: 'Sidecar',
+    field: 'spec.ingress[].tls',
+    note: 'Mutual TLS of the mesh is used where the proxy has certificates.',
+  },
+  { kind: 'Gateway', field: 'spec.servers[].port.targetPort', note: 'The Service in front of the router says it.' },
+  { kind: 'Gateway', field: 'spec.servers[].defaultEndpoint' },
+  { kind: 'Gateway', field: 'spec.servers[].tls.mode', value: 'AUTO_PASSTHROUGH', note: 'The server is left out.' },
+  ...['credentialName', 'credentialNames', 'caCertCredentialName'].map((name): UnsupportedField => ({
+    kind: 'Gateway',
+    field: `spec.servers[].tls.${name}`,
+    note: 'The router is told the name of the Secret, but is not sent the Secret; mount the files and name their paths.',
+  })),
 ];
 
 /** The fields of an object that have no effect, as problems for its owner. */
