@@ -43,9 +43,10 @@ export interface ClusterParts {
 /** Outbound clusters and their assignments. */
 export function declareClusters(graph: Graph, parts: ClusterParts): readonly Members[] {
   const vantages = declareVantages(graph, parts.proxies);
+  const sources = [parts.views.serviceViews, parts.views.destinationViews];
   const clusterSets = graph.derive(
     'clusterSets',
-    graph.index('views by cluster set', parts.views.serviceViews, (_, view) => [clusterSetKey(view)]),
+    graph.index('views by cluster set', sources, (_, view) => [clusterSetKey(view)]),
     (key, members, read, emit: Emit<ResourceSet>) => {
       const { value } = (members as readonly { value: ServiceView }[])[0]!;
       const set = clusterSet(value, read, parts, vantages);
@@ -55,7 +56,7 @@ export function declareClusters(graph: Graph, parts: ClusterParts): readonly Mem
   );
   const assignmentSets = graph.derive(
     'assignmentSets',
-    graph.index('views by assignment set', parts.views.serviceViews, (_, view) => [assignmentSetKey(view)]),
+    graph.index('views by assignment set', sources, (_, view) => [assignmentSetKey(view)]),
     (key, members, read, emit: Emit<ResourceSet>) => {
       const { value } = (members as readonly { value: ServiceView }[])[0]!;
       const set = assignmentSet(value, read, parts, vantages);
@@ -64,18 +65,20 @@ export function declareClusters(graph: Graph, parts: ClusterParts): readonly Mem
     sameSet,
   );
   const membersOf = (name: string, sets: Collection<ResourceSet>, keyOf: (view: ServiceView) => string) =>
-    graph.derive(
-      name,
-      parts.views.serviceViews,
-      (_, view, read, emit: Emit<Member>) => {
-        for (const entry of read.get(sets, keyOf(view))?.resources ?? [])
-          if (view.clusterPorts.includes(entry.port)) emitMember(emit, view.list, entry.resource, entry.qualifier);
-      },
-      sameMember,
+    sources.map((source) =>
+      graph.derive(
+        `${name} of ${source.name}`,
+        source,
+        (_, view, read, emit: Emit<Member>) => {
+          for (const entry of read.get(sets, keyOf(view))?.resources ?? [])
+            if (view.clusterPorts.includes(entry.port)) emitMember(emit, view.list, entry.resource, entry.qualifier);
+        },
+        sameMember,
+      ),
     );
   return [
-    membersOf('clusters', clusterSets, clusterSetKey),
-    membersOf('assignments', assignmentSets, assignmentSetKey),
+    ...membersOf('clusters', clusterSets, clusterSetKey),
+    ...membersOf('assignments', assignmentSets, assignmentSetKey),
   ];
 }
 

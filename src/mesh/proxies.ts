@@ -2,6 +2,7 @@ import { objectKey } from '../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
 import { contentHash } from '../model/hash.ts';
+import type { Workload } from '../model/endpoint.ts';
 import type { InboundTarget } from '../model/inbound.ts';
 import { type Labels, printSelector, selects } from '../model/labels.ts';
 import type { MeshService } from '../model/service.ts';
@@ -104,8 +105,9 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
   const { traits, namespace } = node;
   const podKey = objectKey(source, namespace, node.workloadName);
   const pod = node.workloadName === '' ? undefined : read.get(parts.workloads.pods, podKey);
-  const labels: Labels = { ...(pod?.labels ?? node.labels), ...node.staticLabels };
-  const locality = pod?.locality || localityOfLabels(labels) || node.locality;
+  const workload = pod ?? entryAt(read, parts, namespace, node.addresses);
+  const labels: Labels = { ...(workload?.labels ?? node.labels), ...node.staticLabels };
+  const locality = workload?.locality || localityOfLabels(labels) || node.locality;
   const matched = mentioned(read, parts.selectors, namespace)
     .filter((selector) => selects(selector, labels))
     .map(printSelector)
@@ -126,13 +128,16 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
     matched,
     sidecar: sidecar?.key ?? '',
   };
-  const nodeName = pod?.nodeName ?? '';
+  const nodeName = workload?.nodeName ?? '';
   const vantage: Vantage = {
     locality,
-    network: pod?.network || node.network,
+    network: workload?.network || node.network,
     cluster: node.cluster,
     nodeName,
-    labels: topologyOf(augmentLabels(labels, { locality, network: node.network, cluster: node.cluster, nodeName })),
+    labels: placeLabels(
+      augmentLabels(labels, { locality, network: node.network, cluster: node.cluster, nodeName }),
+      read.group(parts.selectors.priorityLabels, 'all').map((member) => member.value),
+    ),
   };
   const selecting = selectingServices(read, parts.services, namespace, labels);
   return {
@@ -140,8 +145,10 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
     vantage,
     vantageKey: JSON.stringify(vantage),
     inbound:
-      traits.proxyType === 'sidecar' ? inboundOf(node, pod?.ports, labels, sidecar, selecting, read, parts) : undefined,
-    router: traits.proxyType === 'router' ? routerOf(node, pod?.ports, labels, selecting) : undefined,
+      traits.proxyType === 'sidecar'
+        ? inboundOf(node, workload?.ports, labels, sidecar, selecting, read, parts)
+        : undefined,
+    router: traits.proxyType === 'router' ? routerOf(node, workload?.ports, labels, selecting) : undefined,
   };
 }
 
@@ -149,13 +156,22 @@ function scopeKey(scope: Omit<Scope, 'key'>): string {
   return [traitsKey(scope.traits), scope.namespace, scope.matched.join('&'), scope.sidecar].join('|');
 }
 
-/** The labels that a failover priority may name and that are facts of the place, not of the workload. */
-function topologyOf(labels: Labels): Labels {
-  return Object.fromEntries(
-    Object.entries(labels)
-      .filter(([key]) => key.startsWith('topology.') || key === 'kubernetes.io/hostname')
-      .sort(),
-  );
+/** The labels that some failover priority names, and nothing else: it would split proxies without need. */
+function placeLabels(labels: Labels, names: readonly string[]): Labels {
+  return Object.fromEntries(names.flatMap((name) => (labels[name] === undefined ? [] : [[name, labels[name]]])));
+}
+
+/** A WorkloadEntry with an address of the proxy: a virtual machine has no Pod. */
+function entryAt(
+  read: Reader,
+  parts: ProxyParts,
+  namespace: string,
+  addresses: readonly string[],
+): Workload | undefined {
+  for (const address of addresses)
+    for (const { value } of read.group(parts.workloads.byAddress, `${namespace}/${address}`))
+      if (value.kind === 'WorkloadEntry') return value;
+  return undefined;
 }
 
 function mentioned(read: Reader, selectors: Selectors, namespace: string): readonly Labels[] {

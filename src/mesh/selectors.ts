@@ -26,6 +26,8 @@ export interface AudienceClaim {
 }
 
 export interface Selectors {
+  /** Group `all`: labels by which rules prefer endpoints; proxies that differ in them look from different places. */
+  readonly priorityLabels: Index<string>;
   readonly byClient: Index<Mention>;
   readonly byTarget: Index<Mention>;
 }
@@ -73,6 +75,24 @@ export function declareAudiences(
     (key, members, _, emit: Emit<Mention>) => emit(key, members[0]!.value),
   );
 
+  const ruleLabels = graph.derive(
+    'rule priority labels',
+    rules.rules,
+    (key, rule, _, emit: Emit<readonly string[]>) => {
+      const policies = [rule, ...rule.subsets].flatMap(({ policy, portPolicies }) => [
+        policy,
+        ...Object.values(portPolicies),
+      ]);
+      const labels = policies.flatMap(({ loadBalancer }) => loadBalancer?.localityLb?.failoverPriority ?? []);
+      if (labels.length > 0) emit(key, [...new Set(labels.map((label) => label.split('=', 1)[0]!))]);
+    },
+  );
+  const priorityLabels = graph.derive(
+    'priority labels',
+    graph.index('rules by priority label', ruleLabels, (_, labels) => labels),
+    (label, _, __, emit: Emit<string>) => emit(label, label),
+  );
+
   const ruleClaims = graph.derive('rule audiences', rules.rules, (key, rule, read, emit: Emit<AudienceClaim>) => {
     const everybody = rule.exportTo.includes('*') && rule.workloadSelector === undefined;
     const own = targetsOf(read, [rule.host]);
@@ -118,6 +138,7 @@ export function declareAudiences(
 
   return {
     selectors: {
+      priorityLabels: graph.index('all priority labels', priorityLabels, () => ['all']),
       byClient: graph.index('selectors by client', distinct, (_, mention) => [mention.client]),
       byTarget: graph.index('selectors by target', distinct, (_, mention) => [mention.target]),
     },

@@ -6,6 +6,7 @@ import { type Labels, printSelector } from '../model/labels.ts';
 import { type MeshService, isVisibleTo, serviceKey } from '../model/service.ts';
 import { type EgressListener, egressImports, everything } from '../model/sidecar.ts';
 import { type Traits, traitsKey } from '../model/traits.ts';
+import type { Destination, VirtualServiceModel } from '../model/virtual-service.ts';
 import { type Candidate, isVisible } from '../model/virtual-service-selection.ts';
 import type { Inputs } from './inputs.ts';
 import { type Rules, ruleFor } from './policies.ts';
@@ -73,6 +74,11 @@ export interface Views {
   /** Lists of the shards of a view; by view key. */
   readonly viewLists: Collection<readonly string[]>;
   readonly serviceViews: Collection<ServiceView>;
+  /**
+   * Services that a Sidecar does not import and that routes of imported services lead to. They have clusters, and no
+   * routes or listeners of their own.
+   */
+  readonly destinationViews: Collection<ServiceView>;
   /** Views that are local to some scope; by view key. */
   readonly localViews: Collection<true>;
 }
@@ -158,7 +164,74 @@ export function declareViews(graph: Graph, parts: ViewParts): Views {
     graph.index('scopes by local view', scopes, (_, { local }) => (local === '' ? [] : [local])),
     (key, _, __, emit: Emit<true>) => emit(key, true),
   );
-  return { scopes, shardViews, viewLists, serviceViews, localViews };
+  const destinationViews = declareDestinationViews(graph, parts, scopes, serviceViews);
+  return { scopes, shardViews, viewLists, serviceViews, destinationViews, localViews };
+}
+
+/** Where the routes of a service lead, outside its namespace. */
+interface ForeignDestination {
+  readonly view: string;
+  readonly host: string;
+  /** Absent: every port. */
+  readonly port: number | undefined;
+}
+
+function declareDestinationViews(
+  graph: Graph,
+  parts: ViewParts,
+  scopes: Collection<ScopeViews>,
+  serviceViews: Collection<ServiceView>,
+): Collection<ServiceView> {
+  const foreign = graph.derive(
+    'foreignDestinations',
+    serviceViews,
+    (key, { view, routes }, read, emit: Emit<ForeignDestination>) => {
+      const found = new Map<string, ForeignDestination>();
+      for (const route of routes)
+        for (const { host, port } of destinationsOf(read.get(parts.virtualServices.routes, route.key)))
+          if (serviceFor(read, parts.services, view, host)?.namespace !== view.namespace)
+            found.set(`${host}|${port ?? ''}`, { view: view.key, host, port });
+      for (const [id, destination] of found) emit(`${key}|${id}`, destination);
+    },
+  );
+  const byView = graph.index('foreign destinations by view', foreign, (_, { view }) => [view]);
+  return graph.derive('destinationViews', scopes, (list, { scope, outlets }, read, emit: Emit<ServiceView>) => {
+    if (scope.sidecar === '') return;
+    const { rootNamespace } = settingOf(read, parts.settings.visibility);
+    const client = { client: scope.namespace, matched: scope.matched };
+    const ports = new Map<MeshService, Set<number>>();
+    for (const { key } of outlets.flatMap((outlet) => outlet.views))
+      for (const { value } of read.group(byView, key)) {
+        const service = serviceFor(read, parts.services, client, value.host);
+        if (service === undefined || outlets.some((o) => egressImports(o.listener.hosts, scope.namespace, service)))
+          continue;
+        const numbers = ports.get(service) ?? new Set();
+        for (const port of service.ports)
+          if (value.port === undefined || value.port === port.number) numbers.add(port.number);
+        ports.set(service, numbers);
+      }
+    for (const [service, numbers] of ports) {
+      const key = serviceKey(service);
+      const rule = ruleFor(read, parts.rules, service, rootNamespace, clientOf(client))?.id ?? '';
+      const view = { key: list, namespace: service.namespace, traits: scope.traits, ...client };
+      const clusterPorts = [...numbers].sort((x, y) => x - y);
+      emit(`${list}|${key}`, { list, view, service: key, rule, routes: [], ports: [], clusterPorts });
+    }
+  });
+}
+
+function destinationsOf(model: VirtualServiceModel | undefined): readonly Destination[] {
+  if (model === undefined) return [];
+  const http = model.http.flatMap(({ action }) =>
+    action.kind === 'forward'
+      ? [...action.destinations, ...(action.mirrors ?? []).map((mirror) => mirror.destination)]
+      : [],
+  );
+  return [
+    ...http,
+    ...model.tcp.flatMap((route) => route.destinations),
+    ...model.tls.flatMap((route) => route.destinations),
+  ];
 }
 
 /** What a client of the view can be asked by rules; undefined for the public audience, which has no namespace. */
