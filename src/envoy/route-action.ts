@@ -15,7 +15,7 @@ import { headersOf, type HeaderLists } from './route-headers.ts';
 import { wrapped } from './values.ts';
 
 /** Stands for what does not exist: it has no endpoints, so requests are answered with 503. */
-export const blackHoleCluster = 'BlackHoleCluster';
+const blackHoleCluster = 'BlackHoleCluster';
 
 const noTimeout = { timeout: duration(0), maxGrpcTimeout: duration(0) };
 
@@ -116,7 +116,7 @@ export function forward(route: HttpRoute, forwarding: ForwardAction, context: Ro
 }
 
 /** `outbound|80|v1|host` -> `host:80` */
-export function operationOf(cluster: string): string {
+function operationOf(cluster: string): string {
   const [, port = '', , host = ''] = cluster.split('|');
   return `${host}:${port}`;
 }

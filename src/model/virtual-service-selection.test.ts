@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Client } from './client.ts';
-import { l4MatchCanHold, matchCanHold, virtualServiceFor, type RouteScope } from './virtual-service-selection.ts';
+import { matchCanHold, virtualServiceFor, type RouteScope } from './virtual-service-selection.ts';
 import type { HttpMatch, HttpRoute, VirtualServiceModel } from './virtual-service.ts';
 
 const client = {
@@ -63,18 +63,17 @@ test('one without any route for the client leaves the host to the next one of th
   expect(winner(candidate('pruned', '*', pruned), candidate('next', '*'))).toBeUndefined();
 });
 
-test.each<[string, Partial<HttpMatch>, boolean, boolean]>([
-  ['nothing', {}, true, true],
-  ['the port', { port: 80 }, true, true],
-  ['another port', { port: 81 }, false, false],
-  ['labels of the client', { sourceLabels: { app: 'client' } }, true, true],
-  ['labels of others', { sourceLabels: { app: 'x' } }, false, false],
-  ['the namespace', { sourceNamespace: 'own' }, true, true],
-  ['another namespace', { sourceNamespace: 'x' }, false, false],
-  ['the gateway', { gateways: ['x/g', 'mesh'] }, true, true],
-  ['another gateway', { gateways: ['x/g'] }, false, false],
-  ['the gateway and labels of others', { gateways: ['mesh'], sourceLabels: { app: 'x' } }, true, false],
-])('a match that names %s', (_, conditions, http, tcp) => {
-  expect(matchCanHold(match(conditions), scope)).toBe(http);
-  expect(l4MatchCanHold({ destinationSubnets: [], ...match(conditions) }, scope)).toBe(tcp);
+test.each<[string, Partial<HttpMatch>, boolean]>([
+  ['nothing', {}, true],
+  ['the port', { port: 80 }, true],
+  ['another port', { port: 81 }, false],
+  ['labels of the client', { sourceLabels: { app: 'client' } }, true],
+  ['labels of others', { sourceLabels: { app: 'x' } }, false],
+  ['the namespace', { sourceNamespace: 'own' }, true],
+  ['another namespace', { sourceNamespace: 'x' }, false],
+  ['the gateway', { gateways: ['x/g', 'mesh'] }, true],
+  ['another gateway', { gateways: ['x/g'] }, false],
+  ['the gateway and labels of others', { gateways: ['mesh'], sourceLabels: { app: 'x' } }, true],
+])('whether a match holds that names %s', (_, conditions, holds) => {
+  expect(matchCanHold(match(conditions), scope)).toBe(holds);
 });

@@ -1,12 +1,6 @@
 import type { Client } from './client.ts';
 import { isWildcard } from './host.ts';
-import {
-  meshGateway,
-  type HttpMatch,
-  type HttpRoute,
-  type L4Match,
-  type VirtualServiceModel,
-} from './virtual-service.ts';
+import { meshGateway, type HttpMatch, type HttpRoute, type VirtualServiceModel } from './virtual-service.ts';
 
 /** Who gets routes, and where: matches that can never hold there are left out. */
 export interface RouteScope {
@@ -81,14 +75,7 @@ export function matchCanHold(match: HttpMatch, scope: RouteScope): boolean {
   return sourceMatches(match, scope.client);
 }
 
-/** The same for a `tcp` or `tls` match, where all conditions count. */
-export function l4MatchCanHold(match: L4Match, scope: RouteScope): boolean {
-  if (match.port !== 0 && match.port !== scope.listenerPort) return false;
-  if (match.gateways.length > 0 && !match.gateways.includes(scope.gateway)) return false;
-  return sourceMatches(match, scope.client);
-}
-
-function sourceMatches({ sourceLabels, sourceNamespace }: HttpMatch | L4Match, client: Client): boolean {
+function sourceMatches({ sourceLabels, sourceNamespace }: HttpMatch, client: Client): boolean {
   if (sourceNamespace !== '' && sourceNamespace !== client.namespace) return false;
   return isEmpty(sourceLabels) || client.matches(sourceLabels);
 }

@@ -5,6 +5,7 @@ import { resolveShortName } from '../model/host.ts';
 import { meshGateway, type VirtualServiceModel } from '../model/virtual-service.ts';
 import { settleExportTo } from './export-to.ts';
 import { Field, Findings, quote } from './field.ts';
+import { findUnsupported } from './unsupported-fields.ts';
 import { readHttpRoute } from './virtual-service-http.ts';
 import { readTcpRoute, readTlsRoute } from './virtual-service-l4.ts';
 import { isHost, resolveGateway } from './virtual-service-names.ts';
@@ -58,7 +59,8 @@ export function reconcileVirtualService(
     tcp: tcp.map((route) => readTcpRoute(route, names)),
     tls: tls.map((route) => readTlsRoute(route, names, [...written, ...hosts])),
   };
-  return { models: findings.invalid ? [] : [model], problems: findings.problems };
+  const problems = [...findings.problems, ...findUnsupported(findings.object, object.spec)];
+  return { models: findings.invalid ? [] : [model], problems };
 }
 
 function readHosts(field: Field): string[] {
