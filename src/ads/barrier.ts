@@ -11,9 +11,11 @@ export interface BarrierTimes {
   readonly timeoutMs: number;
   /** An answer that is missing for so long is held back by something that warms. */
   readonly overdueMs: number;
+  /** After this time it is asked whether the client has choked on something that it refused. */
+  readonly stuckMs: number;
 }
 
-export const BARRIER_TIMES: BarrierTimes = { lingerMs: 5_000, timeoutMs: 10_000, overdueMs: 10_000 };
+export const BARRIER_TIMES: BarrierTimes = { lingerMs: 5_000, timeoutMs: 10_000, overdueMs: 10_000, stuckMs: 1_000 };
 
 export interface BarrierEvents {
   /** A wait ended by timeout. */
@@ -135,6 +137,7 @@ export class Barrier {
       if (awaited) this.#events.timedOut();
     }
     this.#release(parties, now);
+    this.#takeBackStuck(parties, now);
     this.#repeatOverdue(parties, now);
   }
 
@@ -187,6 +190,26 @@ export class Barrier {
   }
 
   /**
+   * Some refused clusters warm for ever: Envoy then holds the refusal itself back. It shows in what it does not do: it
+   * acknowledged assignments that were sent later, and did not subscribe to that of this cluster. Taken back, it frees
+   * all answers.
+   */
+  #takeBackStuck({ guarded, followers, view }: Parties, now: number): void {
+    for (const sent of guarded?.inFlight ?? []) {
+      if (now - sent.at < this.#times.stuckMs || sent.prior === undefined) continue;
+      for (const follower of followers) {
+        if (follower.ackedNonce <= sent.nonce) continue;
+        for (const item of itemsOf(sent)) {
+          const isNew = priorOf(sent, item) === undefined;
+          if (!isNew || follower.has(item.name) || view.resolve(follower.type.typeUrl, item.name) === undefined)
+            continue;
+          guarded!.doubt(item, undefined, now);
+        }
+      }
+    }
+  }
+
+  /**
    * While anything warms Envoy holds all its answers back; what it waits for may have been lost on it (an assignment
    * that came before its cluster). It is sent again, in growing intervals.
    */
@@ -203,7 +226,14 @@ export class Barrier {
     this.#events.overdue();
     for (const follower of followers) {
       for (const sent of guarded!.inFlight) {
-        for (const { name } of itemsOf(sent)) if (sent.prior?.has(name) !== false) follower.repeat(name, view);
+        for (const item of itemsOf(sent)) {
+          if (sent.prior?.has(item.name) === false) continue;
+          const prior = priorOf(sent, item);
+          // It was sent again before and is still stuck: perhaps a new version of a live cluster that was refused.
+          const again = this.#overdueMs > this.#times.overdueMs * 2 && prior instanceof Served;
+          if (again && follower.ackedNonce > sent.nonce) guarded!.doubt(item, prior, now);
+          else follower.repeat(item.name, view);
+        }
       }
     }
   }

@@ -33,12 +33,14 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   const culprits: Served[] = [];
   for (const [name, { item, prior }] of delivered) {
     if (pinned && suspected.has(name)) {
+      const takenBack = ledger.refusals?.doubts(name) === true && ledger.refusals.forbids(name, item.version);
       ledger.refuse(name, item.version, prior, now);
       // A refused cluster may warm for ever and hold every answer back; behind a changed one a refused assignment
       // empties it. So the client is given back what it had, or is told to forget the name.
-      ledger.owe(name, subscription.reinstates ? item : prior);
+      if (!takenBack) ledger.owe(name, subscription.reinstates ? item : prior);
       culprits.push(item);
     } else if (!carriedLater(subscription, name, prior)) {
+      if (ledger.refusals?.doubts(name) === true) ledger.refusals.forget(name);
       ledger.owe(name, prior);
       ledger.ask(name, prior);
     }

@@ -131,8 +131,13 @@ export class Delivery implements Watcher {
     if (this.owes) this.#events.wake();
   }
 
+  /** Changes came that were not looked at yet. */
+  get waits(): boolean {
+    return this.#waiting.length > 0;
+  }
+
   get owes(): boolean {
-    return this.#waiting.length > 0 || this.#subscriptions.some((subscription) => subscription?.owes === true);
+    return this.waits || this.#subscriptions.some((subscription) => subscription?.owes === true);
   }
 
   /** Whether the next response carries everything of a type. */

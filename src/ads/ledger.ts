@@ -69,8 +69,8 @@ export class Ledger {
     this.refusals?.forget(name);
   }
 
-  refuse(name: string, version: string, held: Held, now: number): void {
-    (this.refusals ??= new Refusals()).refuse(name, version, held, now);
+  refuse(name: string, version: string, held: Held, now: number, doubted = false): void {
+    (this.refusals ??= new Refusals()).refuse(name, version, held, now, doubted);
   }
 
   /** What this client is to be given, where the world has `present`. */

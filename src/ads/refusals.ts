@@ -10,6 +10,8 @@ interface Refused {
   backoff: number;
   /** The version is being tried again. */
   due: boolean;
+  /** The client has not said so: it is taken to be refused because it blocks answers. */
+  doubted: boolean;
 }
 
 /** Versions that one proxy refused: not repeated to it before a back-off, which doubles with every refusal. */
@@ -25,10 +27,15 @@ export class Refusals {
   }
 
   /** `held` is what the client has instead. */
-  refuse(name: string, version: string, held: Held, now: number): void {
+  refuse(name: string, version: string, held: Held, now: number, doubted = false): void {
     const former = this.#names.get(name);
-    const backoff = former?.version === version ? Math.min(former.backoff * 2, LAST_BACKOFF_MS) : FIRST_BACKOFF_MS;
-    this.#names.set(name, { version, held, retryAt: now + backoff, backoff, due: false });
+    const again = former?.version === version && former.due;
+    const backoff = again ? Math.min(former.backoff * 2, LAST_BACKOFF_MS) : FIRST_BACKOFF_MS;
+    this.#names.set(name, { version, held, retryAt: now + backoff, backoff, due: false, doubted });
+  }
+
+  doubts(name: string): boolean {
+    return this.#names.get(name)?.doubted === true;
   }
 
   /** This version must not be sent now. */
@@ -45,7 +52,8 @@ export class Refusals {
   accepted(name: string, version: string): void {
     const refused = this.#names.get(name);
     if (refused === undefined) return;
-    if (refused.version === version ? refused.due : versionOf(refused.held) !== version) this.#names.delete(name);
+    if (refused.version === version ? refused.due || refused.doubted : versionOf(refused.held) !== version)
+      this.#names.delete(name);
   }
 
   forget(name: string): void {

@@ -87,9 +87,9 @@ export interface TypeState {
 
 /** Nothing for a stream that has not said yet who it is. */
 export function stateOf(stream: AdsStream): StreamState[] {
-  const { proxy } = stream;
+  const { proxy, delivery } = stream;
   if (proxy === undefined) return [];
-  const types = (stream.delivery?.subscriptions ?? []).flatMap((subscription): TypeState[] => {
+  const types = (delivery?.subscriptions ?? []).flatMap((subscription): TypeState[] => {
     if (subscription === undefined) return [];
     const { type, ledger, names, wildcard, sentNonce, ackedNonce, owes, inFlight } = subscription;
     return [
@@ -101,7 +101,7 @@ export function stateOf(stream: AdsStream): StreamState[] {
         sent: nonceText(sentNonce),
         acked: nonceText(ackedNonce),
         pending: ledger.pending?.size ?? 0,
-        synced: !owes && inFlight.length === 0,
+        synced: !owes && inFlight.length === 0 && delivery?.waits === false,
         refused: [...(ledger.refusals?.names() ?? [])],
       },
     ];

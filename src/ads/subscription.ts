@@ -177,6 +177,13 @@ export class Subscription {
     this.all = this.wildcard || this.names.size > 0;
   }
 
+  /** The client seems to choke on a resource: it is given back what it had, until its answer comes. */
+  doubt(item: Served, prior: Held, now: number): void {
+    if (this.ledger.refusals?.forbids(item.name, item.version) === true) return;
+    this.ledger.refuse(item.name, item.version, prior, now, true);
+    this.ledger.owe(item.name, item);
+  }
+
   /** Refused versions whose time has come are tried again. */
   retry(now: number): void {
     for (const [name, held] of this.ledger.refusals?.due(now) ?? []) this.ledger.owe(name, held);
@@ -230,7 +237,11 @@ export class Subscription {
     if (sent.trial) this.trial?.answered();
     const { refusals } = this.ledger;
     if (refusals === undefined) return;
-    for (const item of itemsOf(sent)) refusals.accepted(item.name, item.version);
+    for (const { name, version } of itemsOf(sent)) {
+      // Taken back without need.
+      if (refusals.doubts(name) && refusals.forbids(name, version)) this.ledger.ask(name, refusals.held(name));
+      refusals.accepted(name, version);
+    }
   }
 
   #mark(name: string, was: Served | undefined, now: Served | undefined, view: WorldView): void {

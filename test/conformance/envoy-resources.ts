@@ -1,0 +1,87 @@
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { types } from '../../src/envoy/proto-types.ts';
+import { createProtos, typeUrl } from '../../src/envoy/proto.ts';
+
+const protos = createProtos();
+
+/** An EDS cluster, as small as it gets. */
+export function cluster(name: string, more: object = {}): Uint8Array {
+  return protos.encode(types.cluster, {
+    name,
+    type: 'EDS',
+    connectTimeout: { seconds: '1' },
+    edsClusterConfig: { edsConfig: { ads: {}, resourceApiVersion: 'V3' } },
+    ...more,
+  });
+}
+
+export function assignment(name: string, ports: readonly number[], address = '127.0.0.1'): Uint8Array {
+  return protos.encode(types.endpoint, {
+    clusterName: name,
+    endpoints: [
+      {
+        lbEndpoints: ports.map((portValue) => ({
+          endpoint: { address: { socketAddress: { address, portValue } } },
+        })),
+      },
+    ],
+  });
+}
+
+/** All requests to one cluster. */
+export function table(name: string, to: string, more: object = {}): { content: Uint8Array; clusters: string[] } {
+  const content = protos.encode(types.route, {
+    name,
+    virtualHosts: [
+      { name: 'all', domains: ['*'], routes: [{ match: { prefix: '/' }, route: { cluster: to } }], ...more },
+    ],
+  });
+  return { content, clusters: [to] };
+}
+
+export function listener(name: string, port: number, tableName: string): Uint8Array {
+  const manager = protos.any(types.httpConnectionManager, {
+    statPrefix: name,
+    rds: { routeConfigName: tableName, configSource: { ads: {}, resourceApiVersion: 'V3' } },
+    httpFilters: [
+      {
+        name: 'envoy.filters.http.router',
+        typedConfig: { typeUrl: typeUrl('envoy.extensions.filters.http.router.v3.Router'), value: new Uint8Array() },
+      },
+    ],
+  });
+  return protos.encode(types.listener, {
+    name,
+    address: { socketAddress: { address: '127.0.0.1', portValue: port } },
+    filterChains: [{ filters: [{ name: 'envoy.filters.network.http_connection_manager', typedConfig: manager }] }],
+  });
+}
+
+export interface BackEnd {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+/** Answers every request with its name. */
+export async function startBackEnd(name: string): Promise<BackEnd> {
+  const server: Server = createServer((_, response) => response.end(name));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+export async function freePort(): Promise<number> {
+  const server = createTcpServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  return port;
+}
