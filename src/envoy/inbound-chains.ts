@@ -9,7 +9,14 @@ import { configPath, istioMetadata } from './istio-metadata.ts';
 import { type FilterContext, tcpProxy } from './outbound-filters.ts';
 import { types } from './proto-types.ts';
 import { statName } from './stat-name.ts';
-import { meshRoots, workloadCertificate, workloadSecret } from './tls-secrets.ts';
+import {
+  certificateFiles,
+  fileSecret,
+  meshRoots,
+  rootFile,
+  workloadCertificate,
+  workloadSecret,
+} from './tls-secrets.ts';
 
 /** Where connections go to ports that no service names. */
 export const INBOUND_PASSTHROUGH = 'InboundPassthroughCluster';
@@ -177,7 +184,10 @@ const CIPHERS: readonly string[] = [
 ];
 
 /** Ends mutual TLS with the workload's certificate, for peers of the trust domain and its aliases. */
-function mutualTlsSocket({ settings, filters }: InboundContext): TransportSocket {
+function mutualTlsSocket({ traits, settings, filters }: InboundContext): TransportSocket {
+  const { chain = '', key = '', root = '' } = traits.serverCertificate ?? {};
+  const own =
+    chain === '' || key === '' ? workloadSecret(workloadCertificate) : fileSecret(certificateFiles(chain, key));
   const domains = [settings.trustDomain, ...settings.trustDomainAliases];
   return {
     name: 'envoy.transport_sockets.tls',
@@ -190,12 +200,12 @@ function mutualTlsSocket({ settings, filters }: InboundContext): TransportSocket
           tlsMaximumProtocolVersion: 'TLSv1_3',
           cipherSuites: settings.meshCipherSuites.length > 0 ? settings.meshCipherSuites : CIPHERS,
         },
-        tlsCertificateSdsSecretConfigs: [workloadSecret(workloadCertificate)],
+        tlsCertificateSdsSecretConfigs: [own],
         combinedValidationContext: {
           defaultValidationContext: {
             matchSubjectAltNames: domains.map((domain) => ({ prefix: `spiffe://${domain}/` })),
           },
-          validationContextSdsSecretConfig: workloadSecret(meshRoots),
+          validationContextSdsSecretConfig: root === '' ? workloadSecret(meshRoots) : fileSecret(rootFile(root)),
         },
       },
     }),

@@ -175,3 +175,10 @@ test('ciphers, TLS version and trust domains come from the mesh config', () => {
   expect(json).toContain('"tlsMinimumProtocolVersion":"TLSv1_3"');
   expect(json).toContain('"cipherSuites":["C"]');
 });
+
+test('certificates of the proxy may come from its files', () => {
+  const files = { chain: '/c', key: '/k', root: '/r' };
+  const json = JSON.stringify(printListener(build([], { serverCertificate: files })[0]!.listener));
+  expect(json).toContain('"tlsCertificateSdsSecretConfigs":[{"name":"file-cert:/c~/k"');
+  expect(json).toContain('"validationContextSdsSecretConfig":{"name":"file-root:/r"');
+});

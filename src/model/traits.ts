@@ -1,3 +1,10 @@
+/** Paths on the proxy's disk; empty: not from a file. */
+export interface CertificateFiles {
+  readonly chain: string;
+  readonly key: string;
+  readonly root: string;
+}
+
 /**
  * Facts about a proxy that change what is generated for it. Made by one pure function from the node; metadata that
  * nobody reads never splits proxies.
@@ -24,7 +31,9 @@ export interface Traits {
   readonly inboundExactBalance: boolean;
   readonly outboundExactBalance: boolean;
   /** Metadata TLS_CLIENT_CERT_CHAIN, _KEY, _ROOT_CERT: certificates from files. */
-  readonly clientCertificate?: { readonly chain: string; readonly key: string; readonly root: string };
+  readonly clientCertificate?: CertificateFiles;
+  /** Metadata TLS_SERVER_CERT_CHAIN, _KEY, _ROOT_CERT: the same for what it serves. */
+  readonly serverCertificate?: CertificateFiles;
   /** ProxyConfig proxyHeaders.preserveHttp1HeaderCase. */
   readonly preserveHeaderCase: boolean;
 }
@@ -46,10 +55,12 @@ export function traitsKey(traits: Traits): string {
   if (traits.inboundExactBalance) words.push('inbound-balance');
   if (traits.outboundExactBalance) words.push('outbound-balance');
   if (traits.preserveHeaderCase) words.push('header-case');
-  if (traits.clientCertificate !== undefined) {
-    const { chain, key, root } = traits.clientCertificate;
+  for (const files of [traits.clientCertificate, traits.serverCertificate]) {
     // Paths may hold any character.
-    words.push(`cert=${JSON.stringify([chain, key, root])}`);
+    if (files !== undefined) {
+      const side = files === traits.clientCertificate ? 'client' : 'server';
+      words.push(`${side}-cert=${JSON.stringify([files.chain, files.key, files.root])}`);
+    }
   }
   return words.join(',');
 }

@@ -86,6 +86,7 @@ test('traits come from metadata', () => {
     TLS_CLIENT_CERT_CHAIN: '/c',
     TLS_CLIENT_KEY: '/k',
     TLS_CLIENT_ROOT_CERT: '/r',
+    TLS_SERVER_ROOT_CERT: '/s',
     PROXY_CONFIG: { proxyHeaders: { preserveHttp1HeaderCase: true } },
   });
   expect(traits).toEqual({
@@ -102,6 +103,7 @@ test('traits come from metadata', () => {
     inboundExactBalance: true,
     outboundExactBalance: false,
     clientCertificate: { chain: '/c', key: '/k', root: '/r' },
+    serverCertificate: { chain: '', key: '', root: '/s' },
     preserveHeaderCase: true,
   });
 });
@@ -166,6 +168,7 @@ test('metadata that nobody reads never splits proxies, traits do', () => {
     { ENVOY_STATUS_PORT: 1 },
     { TLS_CLIENT_CERT_CHAIN: 'a,b' },
     { TLS_CLIENT_CERT_CHAIN: 'a', TLS_CLIENT_KEY: 'b' },
+    { TLS_SERVER_CERT_CHAIN: 'a', TLS_SERVER_KEY: 'b' },
   ];
   expect(new Set(different.map(key)).size).toBe(different.length);
 });

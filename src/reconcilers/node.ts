@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { Labels } from '../model/labels.ts';
-import type { Traits } from '../model/traits.ts';
+import type { CertificateFiles, Traits } from '../model/traits.ts';
 import { parseDuration } from './durations.ts';
 
 /** What a proxy's node says about it. Source: Istio's node metadata. */
@@ -125,7 +125,8 @@ function parseId(nodeId: string, metadata: Metadata, defaults: NodeDefaults): Pa
 }
 
 function traitsOf(proxyType: Traits['proxyType'], addresses: readonly string[], metadata: Metadata): Traits {
-  const chain = metadata.text('TLS_CLIENT_CERT_CHAIN');
+  const client = metadata.certificate('TLS_CLIENT');
+  const server = metadata.certificate('TLS_SERVER');
   const interception = metadata.text('INTERCEPTION_MODE');
   return {
     proxyType,
@@ -142,15 +143,9 @@ function traitsOf(proxyType: Traits['proxyType'], addresses: readonly string[], 
       .sort((a, b) => a - b),
     inboundExactBalance: metadata.flag('INBOUND_LISTENER_EXACT_BALANCE'),
     outboundExactBalance: metadata.flag('OUTBOUND_LISTENER_EXACT_BALANCE'),
-    ...(chain === ''
-      ? {}
-      : {
-          clientCertificate: {
-            chain,
-            key: metadata.text('TLS_CLIENT_KEY'),
-            root: metadata.text('TLS_CLIENT_ROOT_CERT'),
-          },
-        }),
+    // Roots alone do not make a client's certificate.
+    ...(client === undefined || client.chain === '' ? {} : { clientCertificate: client }),
+    ...(server === undefined ? {} : { serverCertificate: server }),
     preserveHeaderCase: metadata.preserveHeaderCase(),
   };
 }
@@ -239,6 +234,14 @@ class Metadata {
       if (typeof name === 'string' && (protocol === undefined || protocol === 'TCP')) ports[name] ??= containerPort;
     }
     return ports;
+  }
+
+  /** Undefined when no file is named. */
+  certificate(prefix: 'TLS_CLIENT' | 'TLS_SERVER'): CertificateFiles | undefined {
+    const chain = this.text(`${prefix}_CERT_CHAIN`);
+    const key = this.text(`${prefix}_KEY`);
+    const root = this.text(`${prefix}_ROOT_CERT`);
+    return chain === '' && root === '' ? undefined : { chain, key, root };
   }
 
   preserveHeaderCase(): boolean {
