@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest';
+import type { DestinationRule } from '../api/gen/destination-rule.gen.ts';
+import { mergeRules } from './destination-rule-merge.ts';
+import { reconcileDestinationRule } from './destination-rule.ts';
+
+const random = { loadBalancer: { simple: 'RANDOM' } };
+const roundRobin = { loadBalancer: { simple: 'ROUND_ROBIN' } };
+
+/** Rules of one host by name, each a second younger than the one before. */
+function merge(specs: Record<string, object>) {
+  const rules = Object.entries(specs).flatMap(([name, spec], index) => {
+    const creationTimestamp = `2026-01-01T00:00:0${index}Z`;
+    const object = {
+      apiVersion: 'networking.istio.io/v1',
+      kind: 'DestinationRule',
+      metadata: { name, namespace: 'shop', creationTimestamp },
+      spec: { host: 'a', ...spec },
+    };
+    const context = { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] };
+    return reconcileDestinationRule(object as DestinationRule, context).rules;
+  });
+  return mergeRules(rules.reverse());
+}
+
+test('subsets of rules for one host are united under the oldest', () => {
+  const { rules, problems } = merge({
+    first: { subsets: [{ name: 'v1', labels: { version: 'v1' } }] },
+    second: { trafficPolicy: random, subsets: [{ name: 'v2' }] },
+  });
+  expect(problems).toEqual([]);
+  expect(rules).toMatchObject([
+    { name: 'first', policy: { loadBalancer: { simple: 'RANDOM' } }, subsets: [{ name: 'v1' }, { name: 'v2' }] },
+  ]);
+  expect(rules[0]?.origins.map((origin) => origin.name)).toEqual(['first', 'second']);
+});
+
+test('the older rule keeps a subset and its policy, and the younger is told', () => {
+  const { rules, problems } = merge({
+    first: { trafficPolicy: random, subsets: [{ name: 'v1', labels: { a: '1' } }] },
+    second: { trafficPolicy: roundRobin, subsets: [{ name: 'v2' }, { name: 'v1', labels: { a: '2' } }] },
+  });
+  expect(rules).toMatchObject([
+    { policy: { loadBalancer: { simple: 'RANDOM' } }, subsets: [{ name: 'v1', labels: { a: '1' } }, { name: 'v2' }] },
+  ]);
+  expect(problems).toMatchObject([
+    { object: { name: 'second' }, field: 'spec.subsets[1].name', reason: 'Conflicted' },
+    { object: { name: 'second' }, field: 'spec.trafficPolicy', reason: 'Conflicted' },
+  ]);
+  expect(problems[0]?.message).toContain('DestinationRule/shop/first');
+});
+
+test('settings of a port alone are a policy too', () => {
+  const ports = { portLevelSettings: [{ port: { number: 80 }, ...random }] };
+  const { rules, problems } = merge({ first: { trafficPolicy: ports }, second: { trafficPolicy: roundRobin } });
+  expect(rules[0]?.policy).toEqual({});
+  expect(problems).toHaveLength(1);
+});
+
+test('rules that others see, or that other workloads obey, stay apart', () => {
+  const { rules, problems } = merge({
+    all: { trafficPolicy: random },
+    own: { trafficPolicy: random, exportTo: ['.'] },
+    some: { trafficPolicy: random, workloadSelector: { matchLabels: { app: 'x' } } },
+    others: { trafficPolicy: random, workloadSelector: { matchLabels: { app: 'y' } } },
+    same: { subsets: [{ name: 'v1' }], workloadSelector: { matchLabels: { app: 'x' } } },
+  });
+  expect(problems).toEqual([]);
+  expect(rules.map((rule) => [rule.name, rule.id.split('@')[1]])).toEqual([
+    ['some', 'shop{app=x}'],
+    ['others', 'shop{app=y}'],
+    ['all', '*'],
+    ['own', 'shop'],
+  ]);
+});
