@@ -10,7 +10,7 @@ import { types } from './proto-types.ts';
 
 /** The clusters that lead nowhere, and to where the client meant to go. */
 export const BLACK_HOLE = 'BlackHoleCluster';
-export const PASSTHROUGH = 'PassthroughCluster';
+const PASSTHROUGH = 'PassthroughCluster';
 
 /** What every outbound listener of a proxy depends on. */
 export interface OutboundContext extends FilterContext {

@@ -50,7 +50,7 @@ test('every section takes its fields', () => {
     enableAutoMtls: false
     h2UpgradePolicy: UPGRADE
     tcpKeepalive: {probes: 2, time: 10s}
-    tlsDefaults: {minProtocolVersion: TLSV1_3, cipherSuites: [C], ecdhCurves: [P-256]}
+    tlsDefaults: {minProtocolVersion: TLSV1_3, cipherSuites: [AES128-SHA], ecdhCurves: [P-256]}
     meshMTLS: {minProtocolVersion: TLSV1_3}
     defaultTrafficPolicy: {connectionPool: {tcp: {maxConnections: 9}}}
     localityLbSetting: {failover: [{from: a, to: b}], distribute: [{from: a/*, to: {"a/*": 80, "b/*": 20}}]}
@@ -76,7 +76,7 @@ test('every section takes its fields', () => {
     h2Upgrade: true,
     inboundTrafficPolicy: 'LOCALHOST',
     tcpKeepalive: { probes: 2, time: 10_000 },
-    tlsDefaults: { minProtocolVersion: 'TLSV1_3', cipherSuites: ['C'], ecdhCurves: ['P-256'] },
+    tlsDefaults: { minProtocolVersion: 'TLSV1_3', cipherSuites: ['AES128-SHA'], ecdhCurves: ['P-256'] },
     defaultTrafficPolicy: { connectionPool: { tcp: { maxConnections: 9 } } },
     localityLb: { failover: [{ from: 'a', to: 'b' }], distribute: [{ from: 'a/*', to: { 'a/*': 80, 'b/*': 20 } }] },
   });
@@ -134,6 +134,8 @@ test.each([
   ['accessLogEncoding: JSON\naccessLogFormat: "{"', 'accessLogFormat'],
   ['accessLogFormat: "100% %START_TIME%"', 'accessLogFormat'],
   ['accessLogEncoding: JSON\naccessLogFormat: \'{"a": {"b": "%START_TIME"}}\'', 'accessLogFormat'],
+  ['meshMTLS: {cipherSuites: [AES128-SHA, NONSENSE]}', 'meshMTLS.cipherSuites[1]'],
+  ['tlsDefaults: {ecdhCurves: [P-1]}', 'tlsDefaults.ecdhCurves[0]'],
   ['- a list', 'mesh'],
   ['a: [', 'mesh'],
   ['a: 1\na: 2', 'mesh'],

@@ -14,7 +14,8 @@ import type {
 import type { TrafficPolicy } from '../model/traffic-policy.ts';
 import { readConnectionPool, readOutlierDetection } from './destination-rule-pool.ts';
 import { present } from './destination-rule-values.ts';
-import { Field, Findings } from './field.ts';
+import { Field, Findings, quote } from './field.ts';
+import { cipherProblem, curveProblem } from './gateway-ciphers.ts';
 import { reportUnknownMeshFields } from './mesh-config-fields.ts';
 
 export interface MeshConfigProblem {
@@ -236,7 +237,7 @@ function listeners(mesh: Field, shared: Shared): ListenerSettings {
     trustDomain: shared.trustDomain,
     trustDomainAliases: shared.trustDomainAliases,
     minTlsVersion: tlsVersion(mesh.get('meshMTLS').get('minProtocolVersion')) ?? 'TLSV1_2',
-    meshCipherSuites: mesh.get('meshMTLS').get('cipherSuites').strings(),
+    meshCipherSuites: known(mesh.get('meshMTLS').get('cipherSuites'), cipherProblem),
     tlsDefaults: shared.tlsDefaults,
     inboundClusterStatName: shared.inboundClusterStatName,
     outboundClusterStatName: shared.outboundClusterStatName,
@@ -292,10 +293,20 @@ function problemOfFormat(format: string): string | undefined {
 function tlsDefaults(field: Field): TlsDefaults {
   const min = tlsVersion(field.get('minProtocolVersion'));
   return {
-    cipherSuites: field.get('cipherSuites').strings(),
-    ecdhCurves: field.get('ecdhCurves').strings(),
+    cipherSuites: known(field.get('cipherSuites'), cipherProblem),
+    ecdhCurves: known(field.get('ecdhCurves'), curveProblem),
     ...(min === undefined ? {} : { minProtocolVersion: min }),
   };
+}
+
+/** The names without those that would make Envoy refuse every TLS context of the mesh. */
+function known(field: Field, problemOf: (name: string) => string | undefined): readonly string[] {
+  return field.list().flatMap((element) => {
+    const name = element.string();
+    const problem = problemOf(name);
+    if (problem !== undefined) element.invalid(`${quote(name)} is left out. ${problem}`);
+    return problem !== undefined || name === '' ? [] : [name];
+  });
 }
 
 function tlsVersion(field: Field): 'TLSV1_2' | 'TLSV1_3' | undefined {
