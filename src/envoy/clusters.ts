@@ -11,6 +11,7 @@ import { balancerFields, commonLbFields, outlierFields } from './cluster-balance
 import { dnsAssignment, dnsFields, lookupFamily } from './cluster-dns.ts';
 import { poolFields } from './cluster-pool.ts';
 import { portProtocol, protocolOptions, upstreamProtocol } from './cluster-protocol.ts';
+import { dnsCacheName } from './filters.ts';
 import type { Cluster, Cluster_EdsClusterConfig } from './gen/types.gen.ts';
 import { configPath, istioMetadata } from './istio-metadata.ts';
 import { localityPlan } from './locality.ts';
@@ -115,11 +116,6 @@ function dynamicCluster(parts: Parts): Cluster | undefined {
   };
 }
 
-/** Name of the DNS cache that the cluster of a wildcard host shares with the filter of its listeners. */
-export function dnsCacheName(host: string): string {
-  return `${host}_dfp_dns_cache`;
-}
-
 /** What every outbound cluster has. */
 function commonFields(parts: Parts, originalDestination: boolean): Cluster {
   const { protos, name, service, port, subset, policy, settings, traits } = parts;
@@ -203,7 +199,7 @@ function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig
 }
 
 /** Envoy waits for the endpoints without end: a proxy never starts half configured. */
-export function edsConfig(serviceName: string): Cluster_EdsClusterConfig {
+function edsConfig(serviceName: string): Cluster_EdsClusterConfig {
   return {
     serviceName,
     edsConfig: { ads: {}, resourceApiVersion: 'V3', initialFetchTimeout: { seconds: 0 } },

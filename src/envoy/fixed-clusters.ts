@@ -7,9 +7,9 @@ import type { Protos } from './proto.ts';
 import { types } from './proto-types.ts';
 import { socketAddress } from './values.ts';
 
-export const blackHoleCluster = 'BlackHoleCluster';
-export const passthroughCluster = 'PassthroughCluster';
-export const inboundPassthroughCluster = 'InboundPassthroughCluster';
+const blackHoleCluster = 'BlackHoleCluster';
+const passthroughCluster = 'PassthroughCluster';
+const inboundPassthroughCluster = 'InboundPassthroughCluster';
 
 export interface FixedClustersInput {
   readonly protos: Protos;

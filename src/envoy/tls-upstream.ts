@@ -104,7 +104,7 @@ export function peerNames(
   return [...names].sort(compareText);
 }
 
-export function plainSocket(protos: Protos): TransportSocket {
+function plainSocket(protos: Protos): TransportSocket {
   return {
     name: 'envoy.transport_sockets.raw_buffer',
     typedConfig: protos.any(types.rawBuffer, {}),

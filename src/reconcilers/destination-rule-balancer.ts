@@ -141,7 +141,7 @@ function readWarmup(field: Field): LoadBalancer['warmup'] {
   };
 }
 
-export function readLocality(field: Field): (LocalityLbSetting & { readonly enabled: boolean }) | undefined {
+function readLocality(field: Field): (LocalityLbSetting & { readonly enabled: boolean }) | undefined {
   if (!field.expectObject().isSet) return undefined;
   const distribute = readDistribute(field.get('distribute'));
   const failover = readFailover(field.get('failover'));
