@@ -25,6 +25,8 @@ export interface Engine {
   readonly committer: Committer;
   readonly objects: ObjectWriter;
   readonly ads: AdsServer;
+  /** Stays true once the first commit is published. */
+  readonly ready: () => boolean;
   /** The first commit: call when the source has delivered all it knows. Proxies are served from then on. */
   open(): Promise<void>;
 }
@@ -60,6 +62,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     committer,
     objects: new ObjectWriter(options.mesh.source, options.revision, inputs, (write) => committer.write(write)),
     ads,
+    ready: () => ready,
     async open() {
       committer.open();
       await committer.settled();

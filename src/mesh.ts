@@ -2,6 +2,7 @@ import type { Collection, Draft, Graph } from './cache/graph.ts';
 import type { Publication, World } from './ads/publication.ts';
 import type { Protos } from './envoy/proto.ts';
 import { declareClusters } from './mesh/clusters.ts';
+import type { MeshService } from './model/service.ts';
 import { type Verdict, declareConditions } from './mesh/conditions.ts';
 import { declareConflicts } from './mesh/conflicts.ts';
 import { declareEndpoints } from './mesh/endpoints.ts';
@@ -28,7 +29,9 @@ export interface Mesh {
   /** What is wrong with each object, by object. */
   readonly problems: Problems;
   /** What the status of each object should say, by kind. */
-  readonly conditions: readonly Collection<Verdict>[];
+  readonly services: Collection<MeshService>;
+  /** Calls back with every verdict that a commit changed; undefined when the object is gone. */
+  onConditions(changed: (key: string, verdict: Verdict | undefined) => void): void;
   readonly proxies: Collection<ProxyView>;
   /** What a connected proxy can reach; empty for one that is not known or not accepted. */
   worldOf(stream: string): World;
@@ -95,7 +98,13 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     graph,
     inputs,
     problems,
-    conditions,
+    services: services.services,
+    onConditions(changed) {
+      graph.observe((draft) => {
+        for (const collection of conditions)
+          for (const { key, after } of draft.changes(collection)) changed(`${collection.name}/${key}`, after);
+      });
+    },
     proxies: proxies.views as Collection<ProxyView>,
     worldOf(stream) {
       const view = proxies.views.get(stream);

@@ -13,6 +13,8 @@ export class KubeConfigError extends Error {
 export interface KubeConfigOptions {
   /** The flag: a kubeconfig file, which wins over everything else. */
   readonly path?: string | undefined;
+  /** Name of a context in it; absent: its current one. */
+  readonly context?: string | undefined;
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Where a Pod finds its ServiceAccount. */
   readonly serviceAccount?: string;
@@ -23,6 +25,16 @@ export interface KubeConfigOptions {
  * The same order as controller-runtime. Throws a {@link KubeConfigError}; never falls back to a server nobody named.
  */
 export function readKubeConfig(options: KubeConfigOptions = {}): KubeConfig {
+  const config = findKubeConfig(options);
+  const { context } = options;
+  if (context === undefined || context === '') return config;
+  if (config.getContextObject(context) === null)
+    throw new KubeConfigError(`kubeconfig: there is no context ${JSON.stringify(context)}`);
+  config.setCurrentContext(context);
+  return config;
+}
+
+function findKubeConfig(options: KubeConfigOptions): KubeConfig {
   const { path, env = process.env, serviceAccount = '/var/run/secrets/kubernetes.io/serviceaccount' } = options;
   if (path !== undefined && path !== '') return usable(readFile(path), `kubeconfig ${path}`);
 

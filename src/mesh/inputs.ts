@@ -13,6 +13,7 @@ export interface MeshOptions {
   readonly clusterId: string;
   /** For proxies whose node says nothing. */
   readonly defaultProxyNamespace: string;
+  readonly defaultProxyType: 'sidecar' | 'router';
 }
 
 export const defaultMeshOptions: MeshOptions = {
@@ -21,6 +22,7 @@ export const defaultMeshOptions: MeshOptions = {
   rootNamespace: 'istio-system',
   clusterId: 'Kubernetes',
   defaultProxyNamespace: 'default',
+  defaultProxyType: 'sidecar',
 };
 
 /** The single key of collections that hold one value. */

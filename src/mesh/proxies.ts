@@ -83,7 +83,11 @@ export interface ProxyParts {
 export function declareProxies(graph: Graph, parts: ProxyParts): Proxies {
   const views = graph.derive('proxyViews', parts.inputs.proxies, (key, proxy, read, emit: Emit<ProxyView>) => {
     const options = optionsOf(read, parts.inputs);
-    const result = readNode(proxy, { namespace: options.defaultProxyNamespace, domainSuffix: options.domainSuffix });
+    const result = readNode(proxy, {
+      namespace: options.defaultProxyNamespace,
+      domainSuffix: options.domainSuffix,
+      proxyType: options.defaultProxyType,
+    });
     emit(key, 'error' in result ? result : viewOf(result.node, read, parts));
   });
   const keyed = (name: string, keyOf: (view: AcceptedProxy) => string | undefined) =>

@@ -1,0 +1,203 @@
+import { hostname } from 'node:os';
+import { startEngine, type Engine } from './engine.ts';
+import type { Problem } from './api/problem.ts';
+import { createValidator } from './api/validate.ts';
+import type { Program } from './cli/program.ts';
+import type { Config } from './config.ts';
+import { watchDirectory } from './directory/watch.ts';
+import { createProtos } from './envoy/proto.ts';
+import { KubeClient } from './kube/client.ts';
+import { systemClock } from './kube/clock.ts';
+import { PooledKubeConfig } from './kube/credentials.ts';
+import { readKubeConfig } from './kube/kube-config.ts';
+import { LeaderElector } from './kube/lease.ts';
+import { FairleadOperator } from './kube/operator.ts';
+import { StatusWriter } from './kube/status-writer.ts';
+import { checkFiles, translateFiles } from './offline.ts';
+import type { ApiServerFigures } from './ops/metrics.ts';
+import { createLogger, type Logger } from './ops/logger.ts';
+import { createMetrics, type MetricSources } from './ops/metrics.ts';
+import { ListenError, printAddress } from './ops/http-server.ts';
+import { serveOps } from './ops/servers.ts';
+import { version } from './version.ts';
+
+/** What the commands do. The only file that constructs things. */
+export function createProgram(): Program {
+  return { serve, check: checkFiles, translate: translateFiles };
+}
+
+/** Where objects come from, and what can be said of it. */
+interface Source {
+  /** Fulfilled when all that there is was delivered. */
+  readonly ready: Promise<void>;
+  /** Fulfilled when nothing of it runs any more. */
+  end(): Promise<void>;
+  readonly figures?: () => ApiServerFigures;
+  readonly status?: NonNullable<MetricSources['status']>;
+  readonly locate?: (problem: Problem) => string | undefined;
+}
+
+async function serve(config: Config, signal: AbortSignal): Promise<void> {
+  const log = createLogger(config.log);
+  const failed = new AbortController();
+  const ending = AbortSignal.any([signal, failed.signal]);
+  try {
+    const engine = await startEngine({
+      mesh: { ...config.mesh, source: config.mesh.clusterId },
+      ...(config.revision === undefined ? {} : { revision: config.revision }),
+      protos: createProtos(),
+      grpc: config.grpcAddress,
+      batch: config.batch,
+      log,
+      refused: ({ stream: _, ...refusal }) => log.warn('A proxy refused what it was sent', refusal),
+      signal: ending,
+    }).catch((cause: unknown) => {
+      throw new ListenError(
+        `gRPC: cannot listen on ${printAddress(config.grpcAddress)}: ${String((cause as Error).message)}`,
+        { cause },
+      );
+    });
+    const source = await startSource(config, engine, log, ending);
+    await startOps(config, engine, source, log, ending);
+    log.info('Serving proxies as soon as the source is read', { port: engine.ads.port });
+    await Promise.race([source.ready, aborted(ending)]);
+    if (!ending.aborted) {
+      await engine.open();
+      log.info('Ready', { services: engine.mesh.services.size });
+    }
+    await aborted(ending);
+    await Promise.all([source.end(), engine.ads.close()]);
+  } finally {
+    failed.abort();
+  }
+}
+
+function startSource(config: Config, engine: Engine, log: Logger, signal: AbortSignal): Promise<Source> {
+  return config.source.kind === 'directory'
+    ? directorySource(config.source.paths, engine, log, signal)
+    : Promise.resolve(clusterSource(config, config.source, engine, log, signal));
+}
+
+async function directorySource(
+  paths: readonly string[],
+  engine: Engine,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<Source> {
+  const directory = await watchDirectory({
+    paths,
+    validate: createValidator(),
+    sink: engine.objects,
+    onReports: (_, appeared) => {
+      for (const { severity, ...report } of appeared)
+        if (severity !== 'info') log[severity === 'error' ? 'error' : 'warn']('A file is not as it should be', report);
+    },
+    signal,
+  });
+  return {
+    ready: Promise.resolve(),
+    end: () => directory.ended,
+    locate: ({ object, field }) => {
+      const place = directory.locate(object, field);
+      return place && `${place.file}:${place.line}`;
+    },
+  };
+}
+
+function clusterSource(
+  config: Config,
+  access: { readonly kubeconfig?: string; readonly context?: string },
+  engine: Engine,
+  log: Logger,
+  signal: AbortSignal,
+): Source {
+  const kubeConfig = new PooledKubeConfig(() => readKubeConfig({ path: access.kubeconfig, context: access.context }));
+  const client = new KubeClient({ config: kubeConfig, userAgent: `fairlead/${version}` });
+  const shared = { api: client, clock: systemClock, random: Math.random, log };
+  const operator = new FairleadOperator({
+    client,
+    sink: engine.objects,
+    log,
+    signal,
+    rootNamespace: config.mesh.rootNamespace,
+    observed: (kind, namespace, name) => writer.observed(kind, namespace, name),
+  });
+  const writer = new StatusWriter({
+    ...shared,
+    latest: (kind, namespace, name) => operator.latest(kind, namespace, name),
+    types: ['Accepted', 'ResolvedRefs'],
+  });
+  const elector = new LeaderElector({
+    ...shared,
+    ...config.lease,
+    identity: process.env['POD_NAME'] ?? `${hostname()}-${process.pid}`,
+    onElected: (term) => writer.lead(term),
+  });
+  engine.mesh.onConditions((key, verdict) => {
+    if (verdict === undefined) writer.forget(key);
+    else writer.set(key, verdict);
+  });
+  operator.start().catch((err: unknown) => log.error('The operator ended', { err }));
+  const electing = config.statusWrites ? elector.run({ signal }) : Promise.resolve();
+  return {
+    ready: operator.whenReady(),
+    async end() {
+      await electing;
+      await writer.idle();
+      await operator.shutdown();
+    },
+    figures: () => operator.stats(),
+    status: () => ({ ...writer.stats(), leader: elector.isLeader() }),
+  };
+}
+
+function startOps(config: Config, engine: Engine, source: Source, log: Logger, signal: AbortSignal): Promise<unknown> {
+  const { mesh, committer, ads } = engine;
+  const problems = (): Problem[] => [...mesh.problems.byObject.entries()].flatMap(([, found]) => found);
+  const metrics = createMetrics({
+    version,
+    ready: engine.ready,
+    ads: () => ads.counts(),
+    refused: () =>
+      ads
+        .streams()
+        .flatMap(({ nodeId, types }) =>
+          types.flatMap(({ shortName, refused }) =>
+            refused.length > 0 ? [{ nodeId, shortName, count: refused.length }] : [],
+          ),
+        ),
+    commits: () => committer.stats,
+    graphFailures: () => mesh.graph.failures.size,
+    services: () => mesh.services.size,
+    objects: () => Object.fromEntries(Object.entries(mesh.inputs.objects).map(([kind, input]) => [kind, input.size])),
+    problems,
+    ...(source.figures && { apiServer: source.figures }),
+    ...(source.status && { status: source.status }),
+  });
+  mesh.graph.observe(() => metrics.committed(committer.stats.lastDelay / 1000, committer.stats.lastWork / 1000));
+  return serveOps({
+    healthAddress: config.healthAddress,
+    monitoringAddress: config.monitoringAddress,
+    waitingFor: () => (engine.ready() ? [] : ['the objects of the source']),
+    debug: {
+      proxies: () =>
+        ads.streams().flatMap((stream) => {
+          const proxy = mesh.inputs.proxies.get(stream.stream);
+          return proxy === undefined ? [] : [{ ...stream, metadata: proxy.metadata, locality: proxy.locality }];
+        }),
+      objects: () =>
+        Object.values(mesh.inputs.objects).flatMap((input) => [...input.entries()].map(([, object]) => object)),
+      problems,
+      ...(source.locate && { locate: source.locate }),
+    },
+    metrics: metrics.route,
+    version,
+    log,
+    signal,
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}

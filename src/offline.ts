@@ -1,0 +1,88 @@
+import { ContentHasher } from './ads/content-hash.ts';
+import { Store } from './ads/store.ts';
+import type { Problem } from './api/problem.ts';
+import { createValidator } from './api/validate.ts';
+import { Graph, type Write } from './cache/graph.ts';
+import type { CheckRequest, CheckResult, Finding, ResourceJson, TranslateRequest, Translation } from './cli/program.ts';
+import type { MeshSettings } from './config.ts';
+import { type LoadedDirectory, loadDirectory } from './directory/load.ts';
+import { type Protos, createProtos } from './envoy/proto.ts';
+import { type Mesh, buildMesh } from './mesh.ts';
+import { ONE } from './mesh/inputs.ts';
+import { ObjectWriter } from './object-writer.ts';
+import { jsonOf, snapshotOf } from './snapshot.ts';
+
+/** The mesh of the objects in files, computed once. */
+interface OfflineMesh {
+  readonly loaded: LoadedDirectory;
+  readonly mesh: Mesh;
+  readonly store: Store;
+  readonly protos: Protos;
+}
+
+async function build(
+  paths: readonly string[],
+  settings: MeshSettings,
+  more: (mesh: Mesh) => Write[],
+): Promise<OfflineMesh> {
+  const loaded = await loadDirectory(paths, createValidator());
+  const graph = new Graph();
+  const protos = createProtos();
+  const mesh = buildMesh(graph, protos);
+  const store = new Store(new ContentHasher([0, 0]));
+  graph.observe((draft) => store.apply(mesh.publicationOf(draft)));
+  const writes: Write[] = [mesh.inputs.options.write(ONE, { ...settings, source: settings.clusterId }), ...more(mesh)];
+  const objects = new ObjectWriter(settings.clusterId, undefined, mesh.inputs, (write) => writes.push(write));
+  for (const [kind, found] of loaded.objects) objects.replace(kind, found);
+  graph.commit(writes);
+  return { loaded, mesh, store, protos };
+}
+
+/** `fairlead check`: what the files and the objects in them get wrong. */
+export async function checkFiles(request: CheckRequest): Promise<CheckResult> {
+  const { loaded, mesh } = await build(request.paths, request.mesh, () => []);
+  const objects = [...loaded.objects.values()].reduce((sum, found) => sum + found.length, 0);
+  return { findings: findingsOf(loaded, mesh, request.complete), objects, ignored: loaded.ignored };
+}
+
+/** `fairlead translate`: all that one proxy would hold. */
+export async function translateFiles(request: TranslateRequest): Promise<Translation> {
+  const stream = 'translate';
+  const { loaded, mesh, store, protos } = await build(request.paths, request.mesh, ({ inputs }) => [
+    inputs.proxies.write(stream, { stream, ...request.proxy }),
+  ]);
+  const snapshot = snapshotOf(store, mesh.worldOf(stream), protos);
+  const print = (kind: 'cds' | 'eds' | 'lds' | 'rds') =>
+    snapshot[kind].map((resource) => jsonOf(protos, resource) as ResourceJson);
+  return {
+    resources: { cds: print('cds'), eds: print('eds'), lds: print('lds'), rds: print('rds') },
+    findings: [...rejection(mesh, stream), ...findingsOf(loaded, mesh, false)],
+  };
+}
+
+/** Why the node itself is not served. */
+function rejection(mesh: Mesh, stream: string): Finding[] {
+  const view = mesh.proxies.get(stream);
+  if (view === undefined || !('error' in view)) return [];
+  return [{ severity: 'error', field: '', reason: 'Invalid', message: view.error }];
+}
+
+function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Finding[] {
+  const problems = [...mesh.problems.byObject.entries()].flatMap(([, found]) => found);
+  return [
+    ...loaded.reports.map((report) => ({ ...report, reason: 'Unreadable' })),
+    ...problems.map((problem) => ({
+      ...problem,
+      ...loaded.locate(problem.object, problem.field),
+      severity: severityOf(problem, complete),
+    })),
+  ].sort((a, b) => compare(a.file, b.file) || (a.line ?? 0) - (b.line ?? 0));
+}
+
+/** What the files name may stand elsewhere; fields without effect do no harm. */
+function severityOf({ reason }: Problem, complete: boolean): Finding['severity'] {
+  if (reason === 'UnsupportedField') return 'warning';
+  return reason === 'RefNotFound' && !complete ? 'warning' : 'error';
+}
+
+const compare = (a = '', b = ''): number => (a < b ? -1 : a > b ? 1 : 0);
