@@ -30,7 +30,7 @@ export function reconcileEndpointSlice(slice: EndpointSlice, context: EndpointCo
       const workload = workloadOf(entry.targetRef, namespace, address, context);
       if (workload === 'unknown') continue;
       for (const port of slice.ports ?? [])
-        found.push(endpointOf(address, port.port ?? 0, port.name ?? '', health, namespace, workload, context.cluster));
+        found.push(endpointOf(address, port.port ?? 0, port.name ?? '', health, workload, context.cluster));
     }
   }
   return found;
@@ -49,7 +49,7 @@ export function reconcileEndpoints(object: Endpoints, context: EndpointContext):
       const workload = workloadOf(address.targetRef, namespace, address.ip, context);
       if (workload === 'unknown') continue;
       for (const port of subset.ports ?? [])
-        found.push(endpointOf(address.ip, port.port, port.name ?? '', health, namespace, workload, context.cluster));
+        found.push(endpointOf(address.ip, port.port, port.name ?? '', health, workload, context.cluster));
     }
   }
   return found;
@@ -85,7 +85,6 @@ function endpointOf(
   port: number,
   portName: string,
   health: Health,
-  namespace: string,
   workload: Workload | undefined,
   cluster: string,
 ): Endpoint {
@@ -101,7 +100,7 @@ function endpointOf(
     identity: workload?.identity ?? '',
     tlsMode: workload?.tlsMode ?? 'disabled',
     workload: workload?.workload ?? '',
-    namespace,
+    namespace: workload?.namespace ?? '',
     nodeName: workload?.nodeName ?? '',
   };
 }
