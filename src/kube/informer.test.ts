@@ -234,6 +234,15 @@ describe('trouble', () => {
     ]);
   });
 
+  test('is over when a watch holds, even if nothing happens', async () => {
+    const it = await started();
+    for (const watch of it.cluster.watches()) watch.fail(new Error('reset'));
+    await it.clock.advance(5_000);
+    expect(it.log.messages()).toEqual(['API server: unreachable, trying again until it works']);
+    await it.clock.advance(1_000);
+    expect(it.log.messages().at(-1)).toBe('API server: no longer unreachable');
+  });
+
   test('changes nothing of what was delivered', async () => {
     const it = await started();
     it.cluster.failNext(500, 3);
@@ -248,6 +257,22 @@ describe('trouble', () => {
     await it.clock.settle();
     expect(it.served()).toEqual({ b: 'b' });
   });
+});
+
+test('a sink that throws is said to be the culprit, and gets again what it did not take', async () => {
+  const it = await started();
+  const upsert = it.sink.upsert.bind(it.sink);
+  it.sink.upsert = () => {
+    it.sink.upsert = upsert;
+    throw new Error('a bug');
+  };
+  it.put('c');
+  await it.clock.advance(10_000);
+  expect(it.served()).toEqual({ a: 'a', b: 'b', c: 'c' });
+  expect(it.log.messages()).toEqual([
+    'API server: sending what we fail on, trying again until it works',
+    'API server: no longer sending what we fail on',
+  ]);
 });
 
 describe('an odd object', () => {

@@ -170,6 +170,12 @@ export class Informer {
     this.counts.watches++;
     const began = clock.now();
     let events = 0;
+    const works = (): void => {
+      this.backoff.reset();
+      outages.end(name);
+    };
+    // A quiet watch works too; one that breaks at once, again and again, does not.
+    const cancel = clock.after(5_000, works);
     const end = await watch({
       api,
       clock,
@@ -181,20 +187,14 @@ export class Informer {
       signal,
       onHeard: () => this.heard(),
       onEvent: (event) => {
-        if (events++ === 0) {
-          this.backoff.reset();
-          outages.end(name);
-        }
         this.apply(event);
+        if (events++ === 0) works();
       },
-    });
+    }).finally(cancel);
     if (end === 'aborted') return;
     if (end === 'silent') await this.checkVersion(from, signal);
     else if (events === 0 && clock.now() - began < 1_000) await sleep(clock, this.backoff.next(), { signal });
-    else {
-      this.backoff.reset();
-      outages.end(name);
-    }
+    else works();
   }
 
   /**
@@ -252,7 +252,7 @@ export class Informer {
     const before = this.told.get(key);
     if (type === 'DELETED') {
       if (before === undefined) return;
-      sink.delete(before);
+      deliver(() => sink.delete(before));
       this.told.delete(key);
       this.newer.delete(key);
       return;
@@ -262,11 +262,13 @@ export class Informer {
     if (before !== undefined && before.metadata.uid === object.metadata.uid && shape.same(before, object)) {
       if (sink.touched === undefined) return;
       this.newer.set(key, object);
-      sink.touched(object);
+      deliver(() => sink.touched?.(object));
       return;
     }
-    if (before !== undefined && before.metadata.uid !== object.metadata.uid) sink.delete(before);
-    sink.upsert(object);
+    deliver(() => {
+      if (before !== undefined && before.metadata.uid !== object.metadata.uid) sink.delete(before);
+      sink.upsert(object);
+    });
     this.told.set(key, object);
     this.newer.delete(key);
   }
@@ -280,10 +282,10 @@ export class Informer {
       found.set(key, before);
       if (sink.touched !== undefined) newer.set(key, object);
     }
-    sink.replace([...found.values()]);
+    deliver(() => sink.replace([...found.values()]));
     this.told = found;
     this.newer = newer;
-    for (const object of newer.values()) sink.touched?.(object);
+    deliver(() => newer.forEach((object) => sink.touched?.(object)));
   }
 
   private latestOf(key: string): KubernetesObject | undefined {
@@ -320,6 +322,16 @@ export class Informer {
   private sync(): void {
     this.synced = true;
     this.onSynced();
+  }
+}
+
+/** A sink that throws is a bug of ours, not of the network; what it did not take is delivered again. */
+function deliver(tell: () => void): void {
+  try {
+    tell();
+  } catch (cause) {
+    const message = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+    throw new ApiError(message, { code: 0, reason: 'SinkFailed', retryable: true, cause });
   }
 }
 

@@ -40,6 +40,7 @@ export class Outages {
 function troubleOf({ code, reason }: ApiError): string {
   if (reason === 'NoCredentials') return 'credentials unreadable';
   if (reason === 'Garbled') return 'sending what is no event';
+  if (reason === 'SinkFailed') return 'sending what we fail on';
   if (code === 0) return 'unreachable';
   if (code === 401) return 'refusing the credentials';
   if (code === 403) return 'denying access';
