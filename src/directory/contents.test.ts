@@ -25,7 +25,9 @@ describe('what is wrong takes nothing valid away', () => {
       read(two),
     );
     expect(destinations(content)).toEqual({ a: 'a1', b: 'b2' });
-    expect(reports(content)).toEqual(['a.yaml:7: VirtualService/shop/a: spec.hosts: must be a list of strings']);
+    expect(reports(content)).toEqual([
+      'a.yaml:8: VirtualService/shop/a: spec.hosts[0]: must be a string; put it in quotes',
+    ]);
   });
 
   test('a broken document keeps what the file had and does not mention', () => {

@@ -1,6 +1,7 @@
-import { type FieldPath, printPath } from './field-path.ts';
+import type { Validate } from '../api/validate.ts';
+import { type FieldPath, printPath } from '../api/schema-path.ts';
 import type { Lines } from './lines.ts';
-import { type DocumentObject, parseObjects, type ParsedDocument, type Validate } from './objects.ts';
+import { type DocumentObject, parseObjects, type ParsedDocument } from './objects.ts';
 import type { FileReport } from './report.ts';
 import { splitDocuments } from './split.ts';
 

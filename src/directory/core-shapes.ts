@@ -1,5 +1,5 @@
 import type { CoreKindName } from '../api/kinds.ts';
-import type { FieldPath } from './field-path.ts';
+import type { FieldPath } from '../api/schema-path.ts';
 import type { FieldError } from './metadata.ts';
 import { isObject, type Json } from './plain-json.ts';
 

@@ -1,5 +1,5 @@
 import { type Document, LineCounter, parseDocument, type ScalarTag } from 'yaml';
-import type { FieldPath } from './field-path.ts';
+import type { FieldPath } from '../api/schema-path.ts';
 import { isSuspicious } from './json-scan.ts';
 import { DocumentError, MAX_DEPTH, toPlainJson } from './plain-json.ts';
 

@@ -1,6 +1,6 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, visit } from 'yaml';
 import { parseYaml } from './document.ts';
-import type { FieldPath } from './field-path.ts';
+import type { FieldPath } from '../api/schema-path.ts';
 import { isMerge, offsetOf } from './plain-json.ts';
 
 /** How many documents are kept parsed: questions come in runs about one document, or about two that hold the same. */

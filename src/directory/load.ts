@@ -1,3 +1,4 @@
+import type { Validate } from '../api/validate.ts';
 import { type KindName, kinds } from '../api/kinds.ts';
 import type { KubernetesObject, ObjectRef } from '../api/object.ts';
 import {
@@ -11,7 +12,7 @@ import {
 import { parsePath } from './field-path.ts';
 import { listFiles, readText, refuseUnreadable } from './files.ts';
 import { Lines } from './lines.ts';
-import { keyOf, type Validate } from './objects.ts';
+import { keyOf } from './objects.ts';
 import type { FileReport } from './report.ts';
 import { withIdentity } from './revisions.ts';
 

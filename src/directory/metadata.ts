@@ -1,6 +1,6 @@
 import { isObject, type Json } from './plain-json.ts';
 import type { Kind } from '../api/kinds.ts';
-import type { FieldPath } from './field-path.ts';
+import type { FieldPath } from '../api/schema-path.ts';
 
 /** A field that the API server would refuse, or warn of. */
 export interface FieldError {

@@ -1,18 +1,15 @@
 import { type CoreKindName, type Kind, kindOf, kinds } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
+import type { Validate } from '../api/validate.ts';
 import { checkShape, withoutNulls } from './core-shapes.ts';
 import { readDocument } from './document.ts';
-import { type FieldPath, parsePath } from './field-path.ts';
+import type { FieldPath } from '../api/schema-path.ts';
+import { parsePath } from './field-path.ts';
 import { type FieldError, type Identity, readMetadata, trimMetadata } from './metadata.ts';
 import { isObject, type Json } from './plain-json.ts';
 
 /** Of all ConfigMaps only the mesh config is read. */
 const MESH_CONFIG = 'istio';
-
-/** Checks an object of one of our own kinds against its schema. */
-export type Validate = (
-  object: KubernetesObject,
-) => readonly { readonly field: string; readonly message: string; readonly severity: 'error' | 'warning' }[];
 
 /** What a document says about one object. */
 export interface DocumentObject extends Identity {

@@ -1,5 +1,5 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node, type Pair, type YAMLMap } from 'yaml';
-import type { FieldPath } from './field-path.ts';
+import type { FieldPath } from '../api/schema-path.ts';
 
 export type Json = Record<string, unknown>;
 

@@ -10,7 +10,7 @@ import {
 import { type FoundFile, type Listing, listFiles, readText, refuseUnreadable } from './files.ts';
 import { Lines } from './lines.ts';
 import { type Locate, locateIn } from './load.ts';
-import type { Validate } from './objects.ts';
+import type { Validate } from '../api/validate.ts';
 import type { FileReport } from './report.ts';
 import { Revisions } from './revisions.ts';
 import { Wake } from './wake.ts';

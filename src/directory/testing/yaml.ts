@@ -1,4 +1,4 @@
-import type { Validate } from '../objects.ts';
+import { createValidator } from '../../api/validate.ts';
 
 /** A VirtualService that sends `host` to `to`. */
 export function virtualService(name: string, to: string, namespace = 'shop'): string {
@@ -17,9 +17,4 @@ spec:
 `;
 }
 
-/** Stands for the schemas: hosts are strings, and there is at least one. */
-export const validate: Validate = (object) => {
-  const { hosts } = ((object as { spec?: unknown }).spec ?? {}) as { hosts?: unknown };
-  if (Array.isArray(hosts) && hosts.every((host) => typeof host === 'string')) return [];
-  return [{ field: 'spec.hosts', message: 'must be a list of strings', severity: 'error' }];
-};
+export const validate = createValidator();
