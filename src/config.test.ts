@@ -1,0 +1,145 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { type Environment, flagOf, type Origins, readConfig, readMeshSettings, settingNames } from './config.ts';
+
+function file(content: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'fairlead-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, 'fairlead.yaml');
+  writeFileSync(path, content);
+  return path;
+}
+
+const read = (flags: Origins['flags'] = {}, env: Environment = {}) => readConfig({ flags, env });
+
+test('without a word everything is at its default', () => {
+  expect(read({}, { HOME: '/root', FAIRLEAD_LOG_LEVEL: '' })).toEqual({
+    source: { kind: 'kubernetes' },
+    grpcAddress: { host: '0.0.0.0', port: 15010 },
+    healthAddress: { host: '0.0.0.0', port: 8080 },
+    monitoringAddress: { host: '0.0.0.0', port: 15014 },
+    mesh: {
+      domainSuffix: 'cluster.local',
+      rootNamespace: 'istio-system',
+      clusterId: 'Kubernetes',
+      defaultProxyNamespace: 'default',
+      defaultProxyType: 'sidecar',
+    },
+    batch: { quiet: 10, max: 100 },
+    log: { level: 'info', format: 'text' },
+    lease: { name: 'fairlead', namespace: 'istio-system' },
+    statusWrites: true,
+  });
+});
+
+test('a flag wins over the environment, that over the file, that over the default', () => {
+  const config = file('logLevel: error\nclusterId: file\nrootNamespace: file\nstatusWrites: off\n');
+  const { log, mesh, lease, statusWrites } = read(
+    { config, logLevel: 'debug' },
+    { FAIRLEAD_LOG_LEVEL: 'warn', FAIRLEAD_CLUSTER_ID: 'env' },
+  );
+  expect(log.level).toBe('debug');
+  expect(mesh).toMatchObject({ clusterId: 'env', rootNamespace: 'file', domainSuffix: 'cluster.local' });
+  expect(lease.namespace).toBe('file');
+  expect(statusWrites).toBe(false);
+});
+
+test('the file can be named in the environment', () => {
+  expect(read({}, { FAIRLEAD_CONFIG: file('# nothing\nleaseNamespace: other\n') }).lease.namespace).toBe('other');
+  expect(read({ config: file('') }).lease.namespace).toBe('istio-system');
+});
+
+test('several directories can be given in each way', () => {
+  const paths = ['a', 'b'];
+  const source = { kind: 'directory', paths };
+  expect(read({ directory: paths }).source).toEqual(source);
+  expect(read({}, { FAIRLEAD_DIRECTORY: 'a:b:' }).source).toEqual(source);
+  expect(read({ config: file('directory: [a, b]') }).source).toEqual(source);
+  expect(read({ config: file('directory: a') }).source).toEqual({ kind: 'directory', paths: ['a'] });
+});
+
+test('addresses may be a port, a name, IPv4 or IPv6', () => {
+  const host = (grpcAddress: string) => read({ grpcAddress }).grpcAddress;
+  expect(host(':0')).toEqual({ host: '0.0.0.0', port: 0 });
+  expect(host('localhost:1')).toEqual({ host: 'localhost', port: 1 });
+  expect(host('[::1]:65535')).toEqual({ host: '::1', port: 65535 });
+});
+
+test('the value cannot be changed', () => {
+  expect(() => Object.assign(read().mesh, { clusterId: 'x' })).toThrow(TypeError);
+});
+
+test('commands without a server read the same settings', () => {
+  expect(
+    readMeshSettings({ flags: { domainSuffix: 'example.org' }, env: { FAIRLEAD_LOG_LEVEL: 'nonsense' } }),
+  ).toMatchObject({
+    domainSuffix: 'example.org',
+    rootNamespace: 'istio-system',
+  });
+});
+
+describe('what is wrong is one line that names where it was set', () => {
+  test.each<[string, Origins['flags'], Environment, string | RegExp]>([
+    ['a flag', { grpcAddress: '15010' }, {}, '--grpc-address: "15010" must be host:port or :port'],
+    ['a port out of range', { healthAddress: ':99999' }, {}, '--health-address: ":99999" must be host:port or :port'],
+    ['an empty flag', { clusterId: '' }, {}, '--cluster-id: "" must be a name without blanks and slashes'],
+    [
+      'a variable',
+      {},
+      { FAIRLEAD_LOG_LEVEL: 'loud' },
+      'FAIRLEAD_LOG_LEVEL: "loud" must be error or warn or info or debug',
+    ],
+    ['a batch', { batch: '100ms/10ms' }, {}, /^--batch: "100ms\/10ms" must be <quiet>ms/],
+    ['a namespace', { rootNamespace: 'Istio' }, {}, '--root-namespace: "Istio" must be the name of a namespace'],
+    ['an unknown variable', {}, { FAIRLEAD_LOG_LEVLE: 'info' }, /^FAIRLEAD_LOG_LEVLE: there is no such setting/],
+    ['a file that is not there', { config: '/no/such' }, {}, '/no/such: cannot be read: ENOENT'],
+    [
+      'two sources',
+      { directory: ['a'] },
+      { FAIRLEAD_KUBECONFIG: 'k' },
+      '--directory and FAIRLEAD_KUBECONFIG exclude each other',
+    ],
+  ])('%s', (_, flags, env, message) => {
+    expect(() => read(flags, env)).toThrow(
+      expect.objectContaining({ code: 'CONFIG', message: expect.stringMatching(message) }),
+    );
+  });
+
+  test.each([
+    ['logLevel: loud', 'logLevel: "loud" must be error or warn or info or debug'],
+    ['loglevel: info', 'loglevel: there is no such setting; see fairlead serve --help'],
+    ['logLevel: [info]', 'logLevel: must be one value'],
+    ['directory: [{}]', 'directory: must be a list of texts'],
+    ['- a', 'must be a map of settings'],
+  ])('%s', (content, message) => {
+    const path = file(content);
+    expect(() => read({ config: path })).toThrow(`${path}: ${message}`);
+  });
+
+  test('a broken file has a line', () => {
+    const path = file('logLevel: info\n\tlogFormat: json');
+    expect(() => read({ config: path })).toThrow(`${path}:2: is indented with a tab`);
+  });
+});
+
+test('variables that Kubernetes makes of Services are not settings', () => {
+  const env = {
+    FAIRLEAD_SERVICE_HOST: '10.0.0.1',
+    FAIRLEAD_SERVICE_PORT_GRPC_XDS: '15010',
+    FAIRLEAD_PORT: 'tcp://10.0.0.1:15010',
+    FAIRLEAD_PORT_15010_TCP_PROTO: 'tcp',
+    FAIRLEAD_METRICS_SERVICE_HOST: '10.0.0.2',
+  };
+  expect(read({}, env)).toEqual(read());
+});
+
+test('the help of every setting shows its variable, and its default if it has one', () => {
+  for (const name of settingNames)
+    expect(flagOf(name).description).toMatch(/\((default: .+; )?env: FAIRLEAD_[A-Z_]+\)$/);
+  expect(flagOf('grpcAddress')).toEqual({
+    flags: '--grpc-address <address>',
+    description: 'where proxies connect (ADS, plaintext) (default: :15010; env: FAIRLEAD_GRPC_ADDRESS)',
+  });
+});
