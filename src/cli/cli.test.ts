@@ -1,0 +1,317 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { parse } from 'yaml';
+import type { Config } from '../config.ts';
+import { settingNames } from '../config.ts';
+import { runCli } from './cli.ts';
+import type { CheckRequest, CheckResult, Finding, Program, TranslateRequest, Translation } from './program.ts';
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** A command line, run with a program that does what the test says. */
+async function run(argv: readonly string[], program: Partial<Program> = {}, env = {}): Promise<Outcome> {
+  let [out, err] = ['', ''];
+  const unexpected = () => Promise.reject(new Error('not expected to be called'));
+  const code = await runCli(argv, {
+    program: () => Promise.resolve({ serve: unexpected, check: unexpected, translate: unexpected, ...program }),
+    out: (text) => void (out += text),
+    err: (text) => void (err += text),
+    env,
+    signal: new AbortController().signal,
+  });
+  return { code, out, err };
+}
+
+function file(content: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'fairlead-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, 'node.json');
+  writeFileSync(path, content);
+  return path;
+}
+
+const object = { kind: 'VirtualService', namespace: 'shop', name: 'reviews' };
+const missing: Finding = {
+  severity: 'error',
+  file: 'mesh/a.yaml',
+  line: 7,
+  object,
+  field: 'spec.http[0].route[0].destination.host',
+  reason: 'RefNotFound',
+  message: 'no service ratings in namespace shop; create it or correct the host.',
+};
+const warning: Finding = {
+  ...missing,
+  severity: 'warning',
+  field: 'spec.hots',
+  message: 'is no known field.',
+  reason: 'Unreadable',
+};
+const broken: Finding = {
+  severity: 'error',
+  file: 'mesh/b.yaml',
+  line: 2,
+  field: '',
+  reason: 'Unreadable',
+  message: 'is no valid YAML: x',
+};
+
+describe('check', () => {
+  const check = (findings: readonly Finding[], ...args: string[]): Promise<Outcome & { request: CheckRequest }> => {
+    let request!: CheckRequest;
+    const result: CheckResult = { findings, objects: 3, ignored: 1 };
+    const program = { check: (given: CheckRequest) => ((request = given), Promise.resolve(result)) };
+    return run(['check', ...args], program).then((outcome) => ({ ...outcome, request }));
+  };
+
+  test('prints a line for each problem and ends with 1 where there are errors', async () => {
+    const { code, out, err } = await check([missing, warning, broken], 'mesh');
+    expect(out).toBe(
+      [
+        'mesh/a.yaml:7: VirtualService/shop/reviews: spec.http[0].route[0].destination.host: no service ratings in namespace shop; create it or correct the host.\n',
+        'mesh/a.yaml:7: VirtualService/shop/reviews: spec.hots: warning: is no known field.\n',
+        'mesh/b.yaml:2: is no valid YAML: x\n',
+      ].join(''),
+    );
+    expect(err).toBe('3 objects (1 of other kinds ignored): 2 errors, 1 warning\n');
+    expect(code).toBe(1);
+  });
+
+  test('ends with 0 where there are warnings only', async () => {
+    expect(await check([warning], 'mesh')).toMatchObject({ code: 0 });
+  });
+
+  test('hands over paths, completeness and settings of the mesh', async () => {
+    const { request } = await check([], 'a', 'b', '--complete', '--root-namespace', 'root');
+    expect(request).toMatchObject({ paths: ['a', 'b'], complete: true, mesh: { rootNamespace: 'root' } });
+    expect((await check([], 'a')).request.complete).toBe(false);
+  });
+
+  test('prints JSON for programs', async () => {
+    const { out, err, code } = await check([missing], 'mesh', '-o', 'json');
+    expect(JSON.parse(out)).toEqual({
+      objects: 3,
+      ignored: 1,
+      errors: 1,
+      warnings: 0,
+      findings: [
+        {
+          severity: 'error',
+          file: 'mesh/a.yaml',
+          line: 7,
+          ...object,
+          field: missing.field,
+          reason: 'RefNotFound',
+          message: missing.message,
+        },
+      ],
+    });
+    expect([err, code]).toEqual(['', 1]);
+  });
+
+  test('what files hold cannot move the cursor or make lines of its own', async () => {
+    const { out } = await check([{ ...broken, message: 'a\u001b[2J\nb.yaml:1: \u202ex \ud800' }], 'mesh');
+    expect(out).toBe('mesh/b.yaml:2: a\\u{1b}[2J\\u{a}b.yaml:1: \\u{202e}x \ufffd\n');
+  });
+});
+
+describe('translate', () => {
+  const cluster = { '@type': 'type.googleapis.com/envoy.config.cluster.v3.Cluster', name: 'outbound|80||a' };
+  const assignment = {
+    '@type': 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
+    clusterName: 'outbound|80||a',
+  };
+  const table = { '@type': 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration', name: '80' };
+  const resources = { cds: [cluster], eds: [assignment], lds: [], rds: [table] };
+  const translate = (
+    args: readonly string[],
+    given: Partial<Translation> = {},
+  ): Promise<Outcome & { request: TranslateRequest }> => {
+    let request!: TranslateRequest;
+    const program = {
+      translate: (wanted: TranslateRequest) => (
+        (request = wanted),
+        Promise.resolve({ resources, findings: [], ...given })
+      ),
+    };
+    return run(['translate', ...args], program).then((outcome) => ({ ...outcome, request }));
+  };
+
+  test('prints one document of all types', async () => {
+    const yaml = await translate(['mesh', '--proxy', 'envoy']);
+    expect(parse(yaml.out)).toEqual(resources);
+    expect(yaml).toMatchObject({ code: 0, err: '' });
+    const json = await translate(['mesh', '--proxy', 'envoy', '-o', 'json']);
+    expect(JSON.parse(json.out)).toEqual(resources);
+  });
+
+  test('prints only the type and the name that are asked for', async () => {
+    expect(parse((await translate(['mesh', '--proxy', 'e', '--type', 'rds'])).out)).toEqual({ rds: [table] });
+    expect(parse((await translate(['mesh', '--proxy', 'e', '--name', 'outbound|80||a'])).out)).toEqual({
+      cds: [cluster],
+      eds: [assignment],
+      lds: [],
+      rds: [],
+    });
+    expect(await translate(['mesh', '--proxy', 'e', '--type', 'cds', '--name', 'x'])).toMatchObject({
+      code: 1,
+      err: 'the proxy is given no resource named x\n',
+    });
+  });
+
+  test('tells on standard error what it had to leave out, and ends with 1', async () => {
+    const { code, err, out } = await translate(['mesh', '--proxy', 'e'], { findings: [broken] });
+    expect([code, err]).toEqual([1, 'mesh/b.yaml:2: is no valid YAML: x\n']);
+    expect(parse(out)).toEqual(resources);
+  });
+
+  test('takes a proxy by its id', async () => {
+    const { request } = await translate(['mesh', '--proxy', 'router~10.0.0.1~gw.ns~ns.svc.cluster.local']);
+    expect(request.proxy).toEqual({
+      nodeId: 'router~10.0.0.1~gw.ns~ns.svc.cluster.local',
+      nodeCluster: '',
+      metadata: {},
+      locality: { region: '', zone: '', subZone: '' },
+      build: '',
+      extensions: [],
+    });
+  });
+
+  test.each([
+    [
+      'JSON',
+      `{"id": "n", "cluster": "c", "metadata": {"NAMESPACE": "shop", "LABELS": {"app": "a"}}, "locality": {"region": "r", "sub_zone": "s"},
+        "user_agent_name": "envoy", "user_agent_build_version": {"version": {"major_number": 1, "minor_number": 40}},
+        "extensions": [{"name": "envoy.filters.http.router"}]}`,
+    ],
+    [
+      'YAML with the other spelling',
+      `id: "n"\ncluster: c\nmetadata: {NAMESPACE: shop, LABELS: {app: a}}\nlocality: {region: r, subZone: s}
+userAgentName: envoy\nuserAgentBuildVersion: {version: {majorNumber: 1, minorNumber: 40}}\nextensions: [{name: envoy.filters.http.router}]`,
+    ],
+  ])('takes a node in %s', async (_, content) => {
+    const { request } = await translate(['mesh', '--node', file(content)]);
+    expect(request.proxy).toEqual({
+      nodeId: 'n',
+      nodeCluster: 'c',
+      metadata: { NAMESPACE: 'shop', LABELS: { app: 'a' } },
+      locality: { region: 'r', zone: '', subZone: 's' },
+      build: 'envoy 1.40.0',
+      extensions: ['envoy.filters.http.router'],
+    });
+  });
+
+  test.each([
+    ['{}', ': id: is missing'],
+    ['[]', ': the node: must be an object'],
+    ['id: 7', ': id: must be a string'],
+    ['id: [', ':1: is no valid YAML: '],
+    ['{"id": "a", "extensions": [1]}', ': extensions: must be an object'],
+  ])('refuses a node that is none: %s', async (content, message) => {
+    const path = file(content);
+    const { code, err } = await run(['translate', 'mesh', '--node', path]);
+    expect(code).toBe(1);
+    expect(err.startsWith(`error: --node ${path}${message}`)).toBe(true);
+    expect(err.trimEnd()).not.toContain('\n');
+  });
+});
+
+describe('serve', () => {
+  test('runs the program with its config until it ends', async () => {
+    let config!: Config;
+    const serve = (given: Config) => ((config = given), Promise.resolve());
+    const argv = ['serve', '--directory', 'a', 'b', '--grpc-address', ':0', '--log-format', 'json'];
+    expect(await run(argv, { serve }, { FAIRLEAD_BATCH: '5ms/50ms' })).toEqual({ code: 0, out: '', err: '' });
+    expect(config).toMatchObject({
+      source: { kind: 'directory', paths: ['a', 'b'] },
+      grpcAddress: { port: 0 },
+      log: { format: 'json' },
+      batch: { quiet: 5, max: 50 },
+    });
+  });
+
+  test('its help shows every flag, variable and default', async () => {
+    const { out, code } = await run(['serve', '--help']);
+    expect(code).toBe(0);
+    const text = out.replace(/\s+/g, ' ');
+    for (const name of settingNames) expect(text).toContain(`FAIRLEAD_${name.replace(/[A-Z]/g, '_$&').toUpperCase()}`);
+    for (const shown of [':15010', ':8080', ':15014', 'cluster.local', 'istio-system', '10ms/100ms', 'FAIRLEAD_CONFIG'])
+      expect(text).toContain(shown);
+  });
+});
+
+describe('a mistake is one line on standard error, and exit code 1', () => {
+  const withCode = (code: string, message: string): Partial<Program> => ({
+    serve: () => Promise.reject(Object.assign(new Error(message), { code })),
+  });
+  test.each<[string, string[], Partial<Program>, string]>([
+    [
+      'an unknown flag',
+      ['serve', '--grpc-adress', ':1'],
+      {},
+      "error: unknown option '--grpc-adress' (Did you mean --grpc-address?)",
+    ],
+    ['an unknown command', ['serv'], {}, "error: unknown command 'serv' (Did you mean serve?)"],
+    [
+      'an argument too many',
+      ['serve', 'x'],
+      {},
+      "error: too many arguments for 'serve'. Expected 0 arguments but got 1: x.",
+    ],
+    ['no path', ['check'], {}, "error: missing required argument 'path'"],
+    ['no proxy', ['translate', 'x'], {}, 'error: which proxy? Give --proxy ID or --node FILE'],
+    [
+      'two proxies',
+      ['translate', 'x', '--proxy', 'a', '--node', 'b'],
+      {},
+      "error: option '--proxy <id>' cannot be used with option '--node <file>'",
+    ],
+    ['no such node file', ['translate', 'x', '--node', '/no'], {}, 'error: --node /no: cannot be read: ENOENT'],
+    [
+      'an unknown type',
+      ['translate', 'x', '--proxy', 'a', '--type', 'sds'],
+      {},
+      "error: option '--type <type>' argument 'sds' is invalid. Allowed choices are cds, eds, lds, rds.",
+    ],
+    ['a setting', ['serve', '--log-level', 'x'], {}, 'error: --log-level: "x" must be error or warn or info or debug'],
+    [
+      'a port in use',
+      ['serve'],
+      withCode('LISTEN', 'health: cannot listen on :1'),
+      'error: health: cannot listen on :1',
+    ],
+    ['an unreadable kubeconfig', ['serve'], withCode('KUBECONFIG', 'kubeconfig x: no'), 'error: kubeconfig x: no'],
+    [
+      'no such directory',
+      ['serve'],
+      withCode('DIRECTORY', 'x: no such file or directory'),
+      'error: x: no such file or directory',
+    ],
+  ])('%s', async (_, argv, program, line) => {
+    expect(await run(argv, program)).toEqual({ code: 1, out: '', err: `${line}\n` });
+  });
+
+  test('a bug shows its stack', async () => {
+    const { code, err } = await run(['serve'], withCode('EOTHER', 'oops'));
+    expect(code).toBe(1);
+    expect(err).toMatch(/^Error: oops\n {4}at /);
+  });
+
+  test('no command prints the help', async () => {
+    const { code, err } = await run([]);
+    expect(code).toBe(1);
+    for (const command of ['serve', 'check', 'translate', 'version']) expect(err).toContain(command);
+  });
+});
+
+test('version is printed without the program being loaded', async () => {
+  const { out, code } = await run(['version']);
+  expect(out).toMatch(/^fairlead \d+\.\d+\.\d+ \(Node \d+\.\d+\.\d+\)\n$/);
+  expect(code).toBe(0);
+});

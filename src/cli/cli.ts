@@ -1,0 +1,45 @@
+import { Command, CommanderError } from 'commander';
+import { checkCommand } from './check.ts';
+import { printable } from './printable.ts';
+import { explainedCodes } from './program.ts';
+import { serveCommand } from './serve.ts';
+import { translateCommand } from './translate.ts';
+import { versionCommand } from './version.ts';
+import type { World } from './world.ts';
+
+/** Runs one command line (without the names of node and script). Gives the exit code; never rejects. */
+export async function runCli(argv: readonly string[], world: World): Promise<number> {
+  let code = 0;
+  const done = (result: number): void => {
+    code = result;
+  };
+  const cli = new Command('fairlead')
+    .description('An Envoy control plane that runs as a Kubernetes operator.')
+    .helpCommand(false)
+    .configureHelp({ showGlobalOptions: false });
+  for (const command of [serveCommand, checkCommand, translateCommand, versionCommand]) {
+    cli.addCommand(command(world, done));
+  }
+  for (const command of [cli, ...cli.commands])
+    command.exitOverride().configureOutput({
+      writeOut: world.out,
+      writeErr: world.err,
+      // The suggestion stands on a line of its own.
+      outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}\n`),
+    });
+  try {
+    await cli.parseAsync(argv, { from: 'user' });
+    return code;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode;
+    world.err(`${explain(error)}\n`);
+    return 1;
+  }
+}
+
+/** One line for what a person can mend; all there is to say for a bug. */
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return `fairlead: ${String(error)}`;
+  if ('code' in error && explainedCodes.has(String(error.code))) return `error: ${printable(error.message)}`;
+  return error.stack ?? error.message;
+}

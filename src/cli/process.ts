@@ -1,0 +1,28 @@
+import { runCli } from './cli.ts';
+
+/** How long the rest of the program may take to end after the command did, in milliseconds. */
+const GRACE = 5_000;
+
+/** Runs the command line of this process and sets its exit code. The first SIGINT or SIGTERM ends it in order. */
+export async function runProcess(): Promise<void> {
+  const stop = new AbortController();
+  const onSignal = (): void => {
+    // The second one ends the process as if nobody listened.
+    for (const signal of signals) process.removeListener(signal, onSignal);
+    stop.abort();
+  };
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  for (const signal of signals) process.on(signal, onSignal);
+  // Whoever reads the output may stop reading, like `head`.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+
+  process.exitCode = await runCli(process.argv.slice(2), {
+    program: async () => (await import('../app.ts')).createProgram(),
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    env: process.env,
+    signal: stop.signal,
+  });
+  stop.abort();
+  setTimeout(() => process.exit(), GRACE).unref();
+}

@@ -1,0 +1,64 @@
+import { Command, Option } from 'commander';
+import { stringify } from 'yaml';
+import { meshSettingNames, proxySettingNames, readMeshSettings } from '../config.ts';
+import { nodeOfId, readNodeFile } from './node-file.ts';
+import { printFinding } from './printable.ts';
+import { type ResourceJson, resourceTypeNames, type ResourceTypeName, type Translation } from './program.ts';
+import { UsageError } from './usage-error.ts';
+import { addSettings, type CommandFile, originsOf } from './world.ts';
+
+interface Options {
+  readonly proxy?: string;
+  readonly node?: string;
+  readonly type?: ResourceTypeName;
+  readonly name?: string;
+  readonly output: 'yaml' | 'json';
+}
+
+export const translateCommand: CommandFile = (world, done) => {
+  const command = new Command('translate')
+    .description('print what a proxy would be given for the objects in files, without a cluster')
+    .argument('<path...>', 'directories or files')
+    .addOption(
+      new Option('--proxy <id>', 'id of the proxy, like sidecar~10.0.0.1~pod.ns~ns.svc.cluster.local').conflicts(
+        'node',
+      ),
+    )
+    .option('--node <file>', "the proxy's Envoy node, in JSON or YAML")
+    .addOption(new Option('--type <type>', 'only resources of this type').choices(resourceTypeNames))
+    .option('--name <name>', 'only resources of this name')
+    .addOption(new Option('-o, --output <format>', 'how to print').choices(['yaml', 'json']).default('yaml'));
+  addSettings(command, [...meshSettingNames, ...proxySettingNames]);
+  command.addHelpText(
+    'after',
+    '\nPrints one document {cds, eds, lds, rds}. Exit code 1 when some of the files is no part of it.',
+  );
+  return command.action(async (paths: string[], flags: Record<string, unknown>) => {
+    const options = flags as unknown as Options;
+    const { proxy: id, node: file } = options;
+    if (id === undefined && file === undefined) throw new UsageError('which proxy? Give --proxy ID or --node FILE');
+    const proxy = file === undefined ? nodeOfId(id!) : await readNodeFile(file);
+    const mesh = readMeshSettings(originsOf(flags, world));
+    const program = await world.program();
+    const { resources, findings } = await program.translate({ paths, proxy, mesh });
+    const document = select(resources, options);
+    if (options.output === 'json') world.out(`${JSON.stringify(document, undefined, 2)}\n`);
+    else world.out(stringify(document, { lineWidth: 0, aliasDuplicateObjects: false }));
+    for (const finding of findings) world.err(`${printFinding(finding)}\n`);
+    const found = Object.values(document).some((list) => list.length > 0);
+    if (options.name !== undefined && !found) world.err(`the proxy is given no resource named ${options.name}\n`);
+    const failed = findings.some(({ severity }) => severity === 'error') || (options.name !== undefined && !found);
+    done(failed ? 1 : 0);
+  });
+};
+
+function select(resources: Translation['resources'], { type, name }: Options): Record<string, readonly ResourceJson[]> {
+  const types = type === undefined ? resourceTypeNames : [type];
+  const wanted = (resource: ResourceJson): boolean => name === undefined || nameOf(resource) === name;
+  return Object.fromEntries(types.map((each) => [each, resources[each].filter(wanted)]));
+}
+
+/** A ClusterLoadAssignment is called by its cluster. */
+function nameOf(resource: ResourceJson): unknown {
+  return resource['name'] ?? resource['clusterName'] ?? resource['cluster_name'];
+}

@@ -1,0 +1,32 @@
+import { Command, Option } from 'commander';
+import { type Environment, flagOf, type Origins, type SettingName } from '../config.ts';
+import type { Program } from './program.ts';
+
+/** What a command works with; a test brings its own. */
+export interface World {
+  /** Loaded when a command needs it: `version` and `--help` do without. */
+  readonly program: () => Promise<Program>;
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+  readonly env: Environment;
+  readonly signal: AbortSignal;
+}
+
+/** One command: says how it is called, and gives its exit code to `done`. */
+export type CommandFile = (world: World, done: (code: number) => void) => Command;
+
+export function addSettings(command: Command, names: readonly SettingName[]): void {
+  command.option(
+    '--config <file>',
+    'YAML file of settings by their names in camelCase; flags and environment win (env: FAIRLEAD_CONFIG)',
+  );
+  for (const name of names) {
+    const { flags, description } = flagOf(name);
+    command.addOption(new Option(flags, description));
+  }
+}
+
+/** Commander's names of options are the names of settings. */
+export function originsOf(options: Readonly<Record<string, unknown>>, world: World): Origins {
+  return { flags: options as Origins['flags'], env: world.env };
+}
