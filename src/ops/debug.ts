@@ -1,0 +1,172 @@
+import type { KubernetesObject } from '../api/object.ts';
+import { printRef } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+import type { Route } from './http-server.ts';
+import { jsonAnswer, jsonArrayAnswer } from './json-answer.ts';
+
+/** What the debug pages show, asked for when somebody looks. */
+export interface DebugSources {
+  /** Proxies that have said who they are. */
+  readonly proxies: () => Iterable<ProxyState>;
+  /** Every object that is known, of all kinds. */
+  readonly objects: () => Iterable<KubernetesObject>;
+  readonly problems: () => Iterable<Problem>;
+  /** Where an object stands, when it came from a file: `file:line`. */
+  readonly locate?: (problem: Problem) => string | undefined;
+}
+
+/** A connected proxy, and how far it has come with each type. */
+export interface ProxyState {
+  readonly stream: string;
+  readonly nodeId: string;
+  /** As `envoy 1.40.0`; may be empty. */
+  readonly build: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly locality: { readonly region: string; readonly zone: string; readonly subZone: string };
+  readonly types: readonly ProxyTypeState[];
+}
+
+export interface ProxyTypeState {
+  readonly typeUrl: string;
+  /** cds, eds, lds, rds */
+  readonly shortName: string;
+  readonly wildcard: boolean;
+  /** How many names it asked for. */
+  readonly names: number;
+  /** Nonces; empty before the first. */
+  readonly sent: string;
+  readonly acked: string;
+  /** Everything it is owed was sent and acknowledged. */
+  readonly synced: boolean;
+  /** Resources of which it refused the present version. */
+  readonly refused: readonly string[];
+}
+
+/** `/debug/...`, with the names and shapes of Istio's pages where it has them. */
+export function debugRoutes(sources: DebugSources): [string, Route][] {
+  const { proxies, objects, problems, locate } = sources;
+  const pages: Record<string, { readonly help: string; readonly route: Route }> = {
+    syncz: {
+      help: 'what each proxy was sent and has acknowledged; proxyID= selects',
+      route: ({ query }) => jsonArrayAnswer(map(asked(proxies(), query), syncState)),
+    },
+    adsz: {
+      help: 'connected proxies with their metadata; proxyID= selects',
+      route: ({ query }) => clients(asked(proxies(), query), client),
+    },
+    connections: { help: 'connected proxies', route: ({ query }) => clients(asked(proxies(), query), lightClient) },
+    configz: {
+      help: 'every object that is known; kind=, namespace= and name= select',
+      route: ({ query }) => jsonArrayAnswer(filter(objects(), (object) => isAsked(object, query))),
+    },
+    problems: {
+      help: 'what is wrong with objects',
+      route: () =>
+        jsonArrayAnswer(
+          map(problems(), (problem) => ({
+            object: printRef(problem.object),
+            place: locate?.(problem),
+            field: problem.field,
+            reason: problem.reason,
+            message: problem.message,
+          })),
+        ),
+    },
+  };
+  const index: Route = () =>
+    jsonAnswer(Object.entries(pages).map(([name, { help }]) => ({ path: `/debug/${name}`, help })));
+  return [
+    ['/debug', loopbackOnly(index)],
+    ...Object.entries(pages).map(([name, { route }]): [string, Route] => [`/debug/${name}`, loopbackOnly(route)]),
+  ];
+}
+
+/** Config and the addresses of workloads are not for everybody who can reach the port. `kubectl port-forward` is. */
+function loopbackOnly(route: Route): Route {
+  return (request) =>
+    isLoopback(request.remoteAddress)
+      ? route(request)
+      : { status: 401, type: 'text/plain', body: 'debug pages are for this machine only; use kubectl port-forward\n' };
+}
+
+function isLoopback(address: string): boolean {
+  const v4 = address.replace(/^::ffff:/, '');
+  return v4 === '::1' || /^127\.\d+\.\d+\.\d+$/.test(v4);
+}
+
+function isAsked({ kind, metadata }: KubernetesObject, query: URLSearchParams): boolean {
+  const fits = (name: string, value: string): boolean => (query.get(name) ?? value) === value;
+  return fits('kind', kind) && fits('namespace', metadata.namespace ?? '') && fits('name', metadata.name);
+}
+
+/** As Istio's tools ask: `pod.namespace`, or the whole id. */
+function asked(proxies: Iterable<ProxyState>, query: URLSearchParams): Iterable<ProxyState> {
+  const id = query.get('proxyID');
+  return id === null ? proxies : filter(proxies, (proxy) => id === workloadOf(proxy) || id === proxy.nodeId);
+}
+
+const istioNames: Readonly<Record<string, string>> = { cds: 'cluster', lds: 'listener', rds: 'route', eds: 'endpoint' };
+
+function syncState(proxy: ProxyState): object {
+  const nonces: Record<string, string> = {};
+  for (const { shortName, sent, acked } of proxy.types) {
+    const name = istioNames[shortName] ?? shortName;
+    nonces[`${name}_sent`] = sent;
+    nonces[`${name}_acked`] = acked;
+  }
+  return {
+    cluster_id: proxy.metadata['CLUSTER_ID'],
+    proxy: workloadOf(proxy),
+    proxy_type: typeOf(proxy),
+    proxy_version: proxy.build,
+    istio_version: proxy.metadata['ISTIO_VERSION'],
+    ...nonces,
+    resources: Object.fromEntries(
+      proxy.types.map(({ typeUrl, sent, acked, synced, refused }) => [typeUrl, { sent, acked, synced, refused }]),
+    ),
+  };
+}
+
+function client(proxy: ProxyState): object {
+  const { metadata, locality, types } = proxy;
+  return {
+    ...lightClient(proxy),
+    labels: metadata['LABELS'],
+    metadata,
+    locality,
+    watches: Object.fromEntries(types.map(({ typeUrl, wildcard, names }) => [typeUrl, wildcard ? '*' : names])),
+  };
+}
+
+function lightClient({ stream, nodeId, build, metadata }: ProxyState): object {
+  return {
+    connectionId: stream,
+    node: nodeId,
+    address: metadata['INSTANCE_IPS'] ?? nodeId.split('~')[1],
+    version: build,
+  };
+}
+
+function clients(proxies: Iterable<ProxyState>, show: (proxy: ProxyState) => object): ReturnType<Route> {
+  const all = [...proxies];
+  return jsonArrayAnswer(map(all, show), `{"totalClients": ${all.length}, "clients": `, '}');
+}
+
+/** `pod.namespace`, or the whole id of a plain Envoy. */
+function workloadOf({ nodeId }: ProxyState): string {
+  const parts = nodeId.split('~');
+  return parts.length === 4 ? parts[2]! : nodeId;
+}
+
+function typeOf({ nodeId }: ProxyState): string {
+  const parts = nodeId.split('~');
+  return parts.length === 4 ? parts[0]! : '';
+}
+
+function* map<A, B>(elements: Iterable<A>, change: (element: A) => B): Generator<B> {
+  for (const element of elements) yield change(element);
+}
+
+function* filter<A>(elements: Iterable<A>, keep: (element: A) => boolean): Generator<A> {
+  for (const element of elements) if (keep(element)) yield element;
+}

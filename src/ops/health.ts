@@ -1,0 +1,22 @@
+import type { Route } from './http-server.ts';
+
+/** What this replica still waits for before it may serve; empty when it may. */
+export type Readiness = () => readonly string[];
+
+/**
+ * `/ready`: whether proxies may be sent here. Once ready, trouble with the API server is no reason: all replicas would
+ * go at once. `/healthz`: whether the process is alive, which the answer shows.
+ */
+export function healthRoutes(waitingFor: Readiness): [string, Route][] {
+  return [
+    [
+      '/ready',
+      () => {
+        const missing = waitingFor();
+        if (missing.length === 0) return { type: 'text/plain', body: 'ready\n' };
+        return { status: 503, type: 'text/plain', body: `not ready, waiting for ${missing.join(', ')}\n` };
+      },
+    ],
+    ['/healthz', () => ({ type: 'text/plain', body: 'ok\n' })],
+  ];
+}

@@ -1,0 +1,120 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+
+/** An address cannot be listened on. The message is one line that names it. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError';
+  readonly code = 'LISTEN';
+}
+
+export interface Answer {
+  readonly status?: number;
+  /** Content type. */
+  readonly type: string;
+  /** Pieces are made while they are sent, so that a large answer blocks nobody. */
+  readonly body: string | Iterable<string>;
+}
+
+export interface Request {
+  readonly query: URLSearchParams;
+  /** As the socket knows it. */
+  readonly remoteAddress: string;
+}
+
+/** Answers a GET. May throw: the caller gets a 500, the log the error. */
+export type Route = (request: Request) => Answer | Promise<Answer>;
+
+export interface HttpServerOptions {
+  readonly address: { readonly host: string; readonly port: number };
+  /** For messages: what this server is for. */
+  readonly name: string;
+  /** By path. */
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly log: { error(message: string, fields: object): void };
+  readonly signal: AbortSignal;
+}
+
+export interface HttpServer {
+  /** The one that was given for port 0. */
+  readonly port: number;
+  /** Resolves when the signal has fired and every connection is closed. */
+  readonly closed: Promise<void>;
+}
+
+/** Rejects with a {@link ListenError} when the address cannot be had. */
+export async function serveHttp({ address, name, routes, log, signal }: HttpServerOptions): Promise<HttpServer> {
+  signal.throwIfAborted();
+  const server = createServer({ headersTimeout: 5_000, requestTimeout: 10_000 }, (request, response) => {
+    // What a client does wrong ends its connection and nothing else.
+    answer(request, response, routes).catch((err: unknown) => {
+      if (response.destroyed) return;
+      log.error('An HTTP request failed', { server: name, path: request.url, err });
+      if (response.headersSent) response.destroy();
+      else
+        send(response, { status: 500, type: 'text/plain', body: 'internal error\n' }).catch(() => response.destroy());
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address.port, address.host, resolve);
+  }).catch((cause: unknown) => {
+    throw new ListenError(`${name}: cannot listen on ${printAddress(address)}: ${reasonOf(cause)}`, { cause });
+  });
+  const closed = new Promise<void>((resolve) => server.once('close', resolve));
+  const close = (): void => {
+    server.close();
+    server.closeAllConnections();
+  };
+  signal.addEventListener('abort', close, { once: true });
+  if (signal.aborted) close();
+  return { port: (server.address() as AddressInfo).port, closed };
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  routes: ReadonlyMap<string, Route>,
+): Promise<void> {
+  // Nobody reads a body; without this a client that sends one would wait.
+  request.resume();
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    return send(response, { status: 405, type: 'text/plain', body: 'only GET and HEAD are allowed\n' });
+  // A path may look like anything: `//x` is an absolute URL to the parser unless something stands before it.
+  const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
+  const route = routes.get(path.length > 1 ? path.replace(/\/$/, '') : path);
+  if (route === undefined) return send(response, { status: 404, type: 'text/plain', body: 'not found\n' });
+  const found = await route({
+    query: new URLSearchParams(query),
+    remoteAddress: request.socket.remoteAddress ?? '',
+  });
+  return send(response, request.method === 'HEAD' ? { ...found, body: '' } : found);
+}
+
+async function send(response: ServerResponse, { status = 200, type, body }: Answer): Promise<void> {
+  response.statusCode = status;
+  response.setHeader('content-type', type);
+  response.setHeader('x-content-type-options', 'nosniff');
+  if (typeof body === 'string') response.end(body);
+  else await pipeline(Readable.from(body), response);
+}
+
+export function printAddress({ host, port }: { readonly host: string; readonly port: number }): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function reasonOf(cause: unknown): string {
+  switch ((cause as NodeJS.ErrnoException).code) {
+    case 'EADDRINUSE':
+      return 'the port is in use';
+    case 'EACCES':
+      return 'permission denied';
+    case 'EADDRNOTAVAIL':
+      return 'this machine does not have that address';
+    case 'ENOTFOUND':
+      return 'the host is not known';
+    default:
+      return cause instanceof Error ? cause.message : String(cause);
+  }
+}

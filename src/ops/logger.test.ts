@@ -1,0 +1,68 @@
+import { Writable } from 'node:stream';
+import { expect, test } from 'vitest';
+import { createLogger, type Logger, type LoggerOptions } from './logger.ts';
+
+function logged(options: Omit<LoggerOptions, 'stream'>, log: (logger: Logger) => void): string[] {
+  const lines: string[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _, done) {
+      lines.push(chunk.toString().replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/, 'TIME'));
+      done();
+    },
+  });
+  log(createLogger({ ...options, stream }));
+  return lines;
+}
+
+const broken = (): Error =>
+  Object.assign(new Error('watch broke', { cause: new Error('socket closed') }), { code: 'ECONNRESET' });
+
+test('text is one line of a constant message and its fields', () => {
+  const lines = logged({ level: 'info', format: 'text' }, (log) => {
+    log.info('Proxy connected', {
+      node: 'sidecar~10.0.0.1~a.ns~ns.svc',
+      message: 'two\nlines',
+      count: 3,
+      none: undefined,
+    });
+    log.warn('Watch ended', { err: broken() });
+    log.debug('not shown');
+  });
+  expect(lines).toEqual([
+    'TIME  info   Proxy connected  node=sidecar~10.0.0.1~a.ns~ns.svc  message="two\\nlines"  count=3\n',
+    'TIME  warn   Watch ended  err="watch broke: socket closed"\n',
+  ]);
+});
+
+test('an error without a code is a bug and shows its stack', () => {
+  const [line] = logged({ level: 'error', format: 'text' }, (log) =>
+    log.error('Transform failed', { err: new Error('oops') }),
+  );
+  expect(line).toMatch(/^TIME {2}error {2}Transform failed {2}err="oops"\nError: oops\n {4}at /);
+});
+
+test('JSON holds errors, and fields called like its own', () => {
+  const [line] = logged({ level: 'debug', format: 'json' }, (log) =>
+    log.debug('Watch ended', { err: broken(), level: 7, big: 1n }),
+  );
+  expect(JSON.parse(line!)).toEqual({
+    time: 'TIME',
+    level: 'debug',
+    msg: 'Watch ended',
+    level_: 7,
+    big: '1',
+    err: { message: 'watch broke: socket closed', code: 'ECONNRESET', stack: expect.stringContaining('watch broke') },
+  });
+});
+
+test('what cannot be written does not throw', () => {
+  const circle: Record<string, unknown> = {};
+  circle['circle'] = circle;
+  for (const format of ['text', 'json'] as const)
+    expect(logged({ level: 'info', format }, (log) => log.info('Round', { circle }))[0]).toContain('circular');
+});
+
+test('says whether debug is worth the work', () => {
+  expect(createLogger({ level: 'info', format: 'text' }).isDebugEnabled()).toBe(false);
+  expect(createLogger({ level: 'debug', format: 'text' }).isDebugEnabled()).toBe(true);
+});

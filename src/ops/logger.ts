@@ -1,0 +1,118 @@
+import type { Writable } from 'node:stream';
+import { createLogger as createWinston, format, transports } from 'winston';
+
+/** Constant message, variable fields; objects as kind/namespace/name, errors as `err`. */
+export interface Logger {
+  error(message: string, fields?: object): void;
+  warn(message: string, fields?: object): void;
+  info(message: string, fields?: object): void;
+  debug(message: string, fields?: object): void;
+  /** Ask before fields are gathered that cost something. */
+  isDebugEnabled(): boolean;
+}
+
+export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
+
+export interface LoggerOptions {
+  readonly level: LogLevel;
+  readonly format: 'text' | 'json';
+  /** Standard error by default: standard output belongs to what commands print. */
+  readonly stream?: Writable;
+}
+
+const levels: readonly LogLevel[] = ['error', 'warn', 'info', 'debug'];
+
+export function createLogger({ level, format: style, stream = process.stderr }: LoggerOptions): Logger {
+  const winston = createWinston({
+    level,
+    format: format.printf((entry) => (style === 'json' ? jsonLine : textLine)(entry as unknown as Entry)),
+    transports: [new transports.Stream({ stream })],
+  });
+  const enabled = levels.slice(0, levels.indexOf(level) + 1);
+  const logAt = (at: LogLevel): Logger['info'] => {
+    // winston takes some microseconds to find out that a level is off.
+    if (!enabled.includes(at)) return () => {};
+    // The fields travel as one: winston would take a field called `message` for a part of the message.
+    return (message, fields = {}) => void winston.log({ level: at, message, fields, time: new Date().toISOString() });
+  };
+  return {
+    error: logAt('error'),
+    warn: logAt('warn'),
+    info: logAt('info'),
+    debug: logAt('debug'),
+    isDebugEnabled: () => enabled.includes('debug'),
+  };
+}
+
+interface Entry {
+  readonly level: LogLevel;
+  readonly time: string;
+  readonly message: string;
+  readonly fields: object;
+}
+
+function jsonLine({ level, time, message, fields }: Entry): string {
+  const members = [
+    ['time', time],
+    ['level', level],
+    ['msg', message],
+  ].map(([k, v]) => `"${k}":${JSON.stringify(v)}`);
+  for (const [key, value] of Object.entries(fields)) {
+    if (value === undefined) continue;
+    members.push(`${JSON.stringify(reserved.has(key) ? `${key}_` : key)}:${stringify(plainValue(value))}`);
+  }
+  return `{${members.join(',')}}`;
+}
+
+const reserved = new Set(['time', 'level', 'msg']);
+
+/** `2026-01-31T12:00:00.000Z  info   message  key=value`; below it the stack of an error that has no code: a bug. */
+function textLine({ level, time, message, fields }: Entry): string {
+  let line = `${time}  ${level.padEnd(5)}  ${oneLine(message)}`;
+  const stacks: string[] = [];
+  for (const [key, value] of Object.entries(fields)) {
+    if (value === undefined) continue;
+    if (value instanceof Error) {
+      line += `  ${key}=${stringify(chain(value))}`;
+      if (!('code' in value) && value.stack !== undefined) stacks.push(value.stack);
+    } else line += `  ${key}=${textOf(value)}`;
+  }
+  return [line, ...stacks].join('\n');
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === 'string' && /^[\w./:@~|*+-]+$/.test(value)) return value;
+  return stringify(plainValue(value));
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\p{Cc}/gu, ' ');
+}
+
+function plainValue(value: unknown): unknown {
+  if (!(value instanceof Error)) return value;
+  const code: unknown = 'code' in value ? value.code : undefined;
+  return { message: chain(value), ...(code === undefined ? {} : { code }), stack: value.stack };
+}
+
+/** The messages of an error and of what caused it. */
+function chain(error: Error): string {
+  const messages: string[] = [];
+  for (let at: unknown = error; at instanceof Error && messages.length < 10; at = at.cause) {
+    // Those that quote their cause need no repetition.
+    if (!messages.some((message) => message.includes((at as Error).message))) messages.push(at.message);
+  }
+  return messages.join(': ');
+}
+
+/** Never throws: what cannot be written as JSON is not worth an exception. */
+function stringify(value: unknown): string {
+  try {
+    return (
+      JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? member.toString() : member)) ??
+      'undefined'
+    );
+  } catch {
+    return '"(circular)"';
+  }
+}

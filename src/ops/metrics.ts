@@ -1,0 +1,266 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Route } from './http-server.ts';
+
+/**
+ * Where the figures come from. All are asked when somebody scrapes; counters are totals since the start. Absent parts
+ * have no metrics: a directory has no API server.
+ */
+export interface MetricSources {
+  readonly version: string;
+  readonly ready: () => boolean;
+  readonly ads: () => AdsFigures;
+  /** Of connected proxies: resources of which the present version was refused. */
+  readonly refused: () => Iterable<{ readonly nodeId: string; readonly shortName: string; readonly count: number }>;
+  readonly commits: () => { readonly commits: number; readonly writes: number; readonly pending: number };
+  /** Entries of the graph that keep an old value because their transform threw. */
+  readonly graphFailures: () => number;
+  readonly services: () => number;
+  /** By kind. */
+  readonly objects: () => Readonly<Record<string, number>>;
+  readonly problems: () => Iterable<{ readonly reason: string; readonly object: { readonly kind: string } }>;
+  readonly apiServer?: () => ApiServerFigures;
+  readonly status?: () => {
+    readonly writes: number;
+    readonly conflicts: number;
+    readonly failures: number;
+    readonly pending: number;
+  };
+  readonly leader?: () => boolean;
+  readonly files?: () => Iterable<{ readonly severity: string }>;
+}
+
+export interface AdsFigures {
+  readonly streams: number;
+  readonly pendingStreams: number;
+  readonly waitingForWorld: number;
+  readonly waitingForPlace: number;
+  readonly resources: number;
+  /** Bugs that ended a stream. */
+  readonly failures: number;
+  /** By short name of the type. */
+  readonly pushes: Readonly<Record<string, number>>;
+  readonly bytes: Readonly<Record<string, number>>;
+  readonly refusals: Readonly<Record<string, number>>;
+}
+
+export interface ApiServerFigures {
+  readonly relists: number;
+  readonly oddObjects: number;
+  readonly stalenessSeconds: number;
+  readonly kinds: Readonly<
+    Record<
+      string,
+      { readonly synced: boolean; readonly installed: boolean; readonly events: number; readonly errors: number }
+    >
+  >;
+}
+
+export interface Metrics {
+  /** A commit was published. Seconds: from its first change, and of work. */
+  committed(delay: number, work: number): void;
+  /** A proxy was sent what a change meant for it. Seconds since the change came in. */
+  converged(seconds: number): void;
+  /** `/metrics` */
+  readonly route: Route;
+}
+
+/** Names are Istio's where it has them, because alerts and dashboards know them. The help text is the question. */
+export function createMetrics(sources: MetricSources): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const started = Date.now();
+
+  const gauge = (name: string, help: string, value: () => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(value());
+      },
+    });
+  };
+  const counter = (name: string, help: string, value: () => number): void => {
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset();
+        this.inc(value());
+      },
+    });
+  };
+  const gauges = <L extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly L[],
+    values: () => Labelled<L>,
+  ): void => {
+    new Gauge({
+      name,
+      help,
+      registers,
+      labelNames,
+      collect() {
+        this.reset();
+        for (const [labels, value] of values()) this.inc(labels, value);
+      },
+    });
+  };
+  const counters = <L extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly L[],
+    values: () => Labelled<L>,
+  ): void => {
+    new Counter({
+      name,
+      help,
+      registers,
+      labelNames,
+      collect() {
+        this.reset();
+        for (const [labels, value] of values()) this.inc(labels, value);
+      },
+    });
+  };
+
+  const { ads, commits, version } = sources;
+  gauges('pilot_info', 'Which version runs?', ['version'], () => [[{ version }, 1]]);
+  gauge('istiod_uptime_seconds', 'For how long has this process run?', () => (Date.now() - started) / 1000);
+  gauge('fairlead_ready', 'May proxies be sent here?', () => Number(sources.ready()));
+
+  gauges('pilot_xds', 'How many proxies are connected?', ['version'], () => [[{ version }, ads().streams]]);
+  counters('pilot_xds_pushes', 'How many responses were sent?', ['type'], () => byType(ads().pushes));
+  counters('fairlead_xds_bytes_total', 'How many bytes of responses were sent?', ['type'], () => byType(ads().bytes));
+  counters('pilot_total_xds_rejects', 'How many responses did proxies refuse?', ['type'], () => byType(ads().refusals));
+  for (const shortName of ['cds', 'eds', 'lds', 'rds']) {
+    gauges(
+      `pilot_xds_${shortName}_reject`,
+      `Which proxies refuse ${shortName.toUpperCase()} resources now, and how many?`,
+      ['node'],
+      () =>
+        Array.from(sources.refused())
+          .filter((refused) => refused.shortName === shortName && refused.count > 0)
+          .map(({ nodeId, count }) => [{ node: nodeId }, count]),
+    );
+  }
+  gauge('fairlead_xds_behind', 'How many proxies do not have the newest config yet?', () => ads().pendingStreams);
+  gauges(
+    'fairlead_xds_waiting',
+    'How many proxies have connected and wait to be served, and for what?',
+    ['for'],
+    () => [
+      [{ for: 'config' }, ads().waitingForWorld],
+      [{ for: 'place' }, ads().waitingForPlace],
+    ],
+  );
+  gauge('fairlead_xds_resources', 'How many resources are kept encoded?', () => ads().resources);
+
+  counter('fairlead_commits_total', 'How many batches of changes were published?', () => commits().commits);
+  counter('fairlead_changes_total', 'How many changed objects were in them?', () => commits().writes);
+  gauge('fairlead_changes_pending', 'How many changes wait for the next batch?', () => commits().pending);
+
+  counter('pilot_total_xds_internal_errors', 'How many streams did a bug end? Must be zero.', () => ads().failures);
+  gauge('fairlead_graph_failures', 'How many results are old because of a bug? Must be zero.', sources.graphFailures);
+
+  gauge('pilot_services', 'How many services are known?', sources.services);
+  gauge('pilot_virt_services', 'How many VirtualServices are known?', () => sources.objects()['VirtualService'] ?? 0);
+  gauges('fairlead_objects', 'How many objects of each kind are known?', ['kind'], () =>
+    Object.entries(sources.objects()).map(([kind, count]) => [{ kind }, count]),
+  );
+  gauges('fairlead_problems', 'What is wrong with objects, and how often?', ['kind', 'reason'], () =>
+    Array.from(sources.problems(), ({ reason, object: { kind } }) => [{ kind, reason }, 1]),
+  );
+
+  const { apiServer, status, leader, files } = sources;
+  if (apiServer !== undefined) {
+    const kinds = (value: (kind: ApiServerFigures['kinds'][string]) => number) => (): Labelled<'kind'> =>
+      Object.entries(apiServer().kinds).map(([kind, figures]) => [{ kind }, value(figures)]);
+    gauges(
+      'fairlead_kind_synced',
+      'Is every object of the kind known?',
+      ['kind'],
+      kinds((k) => Number(k.synced)),
+    );
+    gauges(
+      'fairlead_kind_installed',
+      'Does the API server know the kind?',
+      ['kind'],
+      kinds((k) => Number(k.installed)),
+    );
+    counters(
+      'fairlead_kind_events_total',
+      'How many changes did the API server send?',
+      ['kind'],
+      kinds((k) => k.events),
+    );
+    counters(
+      'fairlead_kind_errors_total',
+      'How often did a list or watch fail?',
+      ['kind'],
+      kinds((k) => k.errors),
+    );
+    gauge(
+      'fairlead_api_server_staleness_seconds',
+      'For how long was the API server not heard?',
+      () => apiServer().stalenessSeconds,
+    );
+    counter('fairlead_relists_total', 'How often was a kind listed anew?', () => apiServer().relists);
+    counter(
+      'fairlead_odd_objects_total',
+      'How many objects from the API server could not be read?',
+      () => apiServer().oddObjects,
+    );
+  }
+  if (status !== undefined) {
+    counters('fairlead_status_writes_total', 'How did the writing of conditions go?', ['result'], () => {
+      const { writes, conflicts, failures } = status();
+      return [
+        [{ result: 'written' }, writes],
+        [{ result: 'conflict' }, conflicts],
+        [{ result: 'failed' }, failures],
+      ];
+    });
+    gauge('fairlead_status_pending', 'How many objects wait for their conditions?', () => status().pending);
+  }
+  if (leader !== undefined) gauge('fairlead_leader', 'Does this replica write conditions?', () => Number(leader()));
+  if (files !== undefined)
+    gauges('fairlead_file_reports', 'What is wrong with files?', ['severity'], () =>
+      Array.from(files(), ({ severity }) => [{ severity }, 1]),
+    );
+
+  const histogram = (name: string, help: string, buckets: number[]): Histogram =>
+    new Histogram({ name, help, buckets, registers });
+  const debounce = histogram(
+    'pilot_debounce_time',
+    'How long does a change wait until it is published, in seconds?',
+    [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30],
+  );
+  const work = histogram(
+    'pilot_pushcontext_init_seconds',
+    'How long does it take to compute what a batch of changes means, in seconds?',
+    [0.001, 0.01, 0.1, 0.5, 1, 3, 5],
+  );
+  const convergence = histogram(
+    'pilot_proxy_convergence_time',
+    'How long does it take until a proxy is sent what a change means for it, in seconds?',
+    [0.1, 0.5, 1, 3, 5, 10, 20, 30],
+  );
+  return {
+    committed: (delay, seconds) => {
+      debounce.observe(delay);
+      work.observe(seconds);
+    },
+    converged: (seconds) => convergence.observe(seconds),
+    route: async () => ({ type: registry.contentType, body: await registry.metrics() }),
+  };
+}
+
+type Labelled<L extends string> = readonly (readonly [Record<L, string>, number])[];
+
+function byType(counts: Readonly<Record<string, number>>): Labelled<'type'> {
+  return Object.entries(counts).map(([type, count]) => [{ type }, count]);
+}

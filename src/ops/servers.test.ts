@@ -1,0 +1,303 @@
+import { request } from 'node:http';
+import { createServer } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { debugRoutes } from './debug.ts';
+import { type HttpServer, type Route, serveHttp } from './http-server.ts';
+import { createMetrics, type MetricSources } from './metrics.ts';
+import { type OpsOptions, serveOps } from './servers.ts';
+
+const localhost = { host: '127.0.0.1', port: 0 };
+const silent = { error: () => {} };
+
+const proxy = {
+  stream: '7',
+  nodeId: 'sidecar~10.0.0.1~a.shop~shop.svc.cluster.local',
+  build: 'envoy 1.40.0',
+  metadata: { CLUSTER_ID: 'Kubernetes', ISTIO_VERSION: '1.32.0', LABELS: { app: 'a' } },
+  locality: { region: 'r', zone: 'z', subZone: '' },
+  types: [
+    {
+      typeUrl: 'T/Cluster',
+      shortName: 'cds',
+      wildcard: true,
+      names: 0,
+      sent: '3',
+      acked: '2',
+      synced: false,
+      refused: [],
+    },
+    {
+      typeUrl: 'T/Endpoint',
+      shortName: 'eds',
+      wildcard: false,
+      names: 4,
+      sent: '5',
+      acked: '5',
+      synced: true,
+      refused: ['c'],
+    },
+  ],
+};
+const plain = { ...proxy, stream: '8', nodeId: 'my-envoy', build: '', metadata: {}, types: [] };
+const service = (name: string) => ({ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace: 'shop' } });
+
+const debug = {
+  proxies: () => [proxy, plain],
+  objects: () => [service('a'), service('b')],
+  problems: () => [
+    {
+      object: { source: 'directory', group: '', kind: 'Service', namespace: 'shop', name: 'a' },
+      field: 'spec.ports[0]',
+      reason: 'Invalid' as const,
+      message: 'is odd.',
+    },
+  ],
+  locate: () => 'a.yaml:7',
+};
+
+const figures: MetricSources = {
+  version: '1.2.3',
+  ready: () => true,
+  ads: () => ({
+    streams: 2,
+    pendingStreams: 1,
+    waitingForWorld: 0,
+    waitingForPlace: 0,
+    resources: 10,
+    failures: 0,
+    pushes: { cds: 5, eds: 7 },
+    bytes: { cds: 500, eds: 700 },
+    refusals: { cds: 0, eds: 1 },
+  }),
+  refused: () => [{ nodeId: 'n', shortName: 'eds', count: 2 }],
+  commits: () => ({ commits: 3, writes: 30, pending: 0 }),
+  graphFailures: () => 0,
+  services: () => 12,
+  objects: () => ({ VirtualService: 4 }),
+  problems: () => [...debug.problems(), ...debug.problems()],
+};
+
+function stopping(): AbortController {
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  return stop;
+}
+
+async function serve(options: Partial<OpsOptions> = {}) {
+  const stop = stopping();
+  const servers = await serveOps({
+    healthAddress: localhost,
+    monitoringAddress: localhost,
+    waitingFor: () => [],
+    debug,
+    metrics: createMetrics(figures).route,
+    version: '1.2.3',
+    log: silent,
+    signal: stop.signal,
+    ...options,
+  });
+  const get = async (server: HttpServer, path: string, init?: RequestInit) => {
+    const response = await fetch(`http://127.0.0.1:${server.port}${path}`, init);
+    return { status: response.status, text: await response.text() };
+  };
+  return { ...servers, get, stop };
+}
+
+describe('health', () => {
+  test('is ready when nothing is waited for, and says what is', async () => {
+    const missing = ['VirtualService', 'Service'];
+    const { health, get } = await serve({ waitingFor: () => missing });
+    expect(await get(health, '/ready')).toEqual({
+      status: 503,
+      text: 'not ready, waiting for VirtualService, Service\n',
+    });
+    expect(await get(health, '/healthz')).toEqual({ status: 200, text: 'ok\n' });
+    missing.length = 0;
+    expect(await get(health, '/ready')).toEqual({ status: 200, text: 'ready\n' });
+    expect(await get(health, '/ready/?x=1', { method: 'HEAD' })).toEqual({ status: 200, text: '' });
+  });
+
+  test('other paths and methods are refused', async () => {
+    const { health, get } = await serve();
+    expect(await get(health, '/metrics')).toEqual({ status: 404, text: 'not found\n' });
+    expect(await get(health, '//ready')).toMatchObject({ status: 404 });
+    expect(await get(health, '/ready', { method: 'POST', body: 'x' })).toMatchObject({ status: 405 });
+  });
+});
+
+describe('monitoring', () => {
+  test('gives the version', async () => {
+    const { monitoring, get } = await serve();
+    expect(await get(monitoring, '/version')).toEqual({ status: 200, text: '1.2.3\n' });
+  });
+
+  test('gives metrics under the names that Istio has for them', async () => {
+    const metrics = createMetrics(figures);
+    const { monitoring, get } = await serve({ metrics: metrics.route });
+    metrics.committed(0.02, 0.002);
+    metrics.converged(0.2);
+    await get(monitoring, '/metrics');
+    const { text } = await get(monitoring, '/metrics');
+    const lines = text.split('\n');
+    for (const line of [
+      'pilot_info{version="1.2.3"} 1',
+      'pilot_xds{version="1.2.3"} 2',
+      'pilot_xds_pushes{type="eds"} 7',
+      'pilot_total_xds_rejects{type="eds"} 1',
+      'pilot_xds_eds_reject{node="n"} 2',
+      'pilot_services 12',
+      'pilot_virt_services 4',
+      'pilot_debounce_time_bucket{le="0.1"} 1',
+      'pilot_proxy_convergence_time_bucket{le="0.5"} 1',
+      'fairlead_commits_total 3',
+      'fairlead_graph_failures 0',
+      'fairlead_problems{kind="Service",reason="Invalid"} 2',
+      '# HELP fairlead_xds_behind How many proxies do not have the newest config yet?',
+    ])
+      expect(lines).toContain(line);
+    expect(text).not.toContain('fairlead_leader');
+    expect(text).toContain('process_cpu_seconds_total');
+  });
+
+  test('has no metrics of an API server where there is none, and all of them where there is', async () => {
+    const kinds = { Pod: { synced: true, installed: true, events: 9, errors: 1 } };
+    const metrics = createMetrics({
+      ...figures,
+      apiServer: () => ({ relists: 1, oddObjects: 0, stalenessSeconds: 1.5, kinds }),
+      status: () => ({ writes: 5, conflicts: 1, failures: 0, pending: 2 }),
+      leader: () => true,
+      files: () => [],
+    });
+    const { monitoring, get } = await serve({ metrics: metrics.route });
+    const lines = (await get(monitoring, '/metrics')).text.split('\n');
+    for (const line of [
+      'fairlead_kind_synced{kind="Pod"} 1',
+      'fairlead_kind_events_total{kind="Pod"} 9',
+      'fairlead_api_server_staleness_seconds 1.5',
+      'fairlead_status_writes_total{result="conflict"} 1',
+      'fairlead_status_pending 2',
+      'fairlead_leader 1',
+    ])
+      expect(lines).toContain(line);
+  });
+});
+
+describe('debug pages', () => {
+  test('are on both ports, with an index', async () => {
+    const { health, monitoring, get } = await serve();
+    const index = await get(health, '/debug/');
+    expect(JSON.parse(index.text)).toContainEqual({ path: '/debug/syncz', help: expect.any(String) });
+    expect((await get(monitoring, '/debug')).text).toBe(index.text);
+  });
+
+  test('syncz tells what each proxy was sent and acknowledged', async () => {
+    const { health, get } = await serve();
+    expect(JSON.parse((await get(health, '/debug/syncz')).text)).toEqual([
+      {
+        cluster_id: 'Kubernetes',
+        proxy: 'a.shop',
+        proxy_type: 'sidecar',
+        proxy_version: 'envoy 1.40.0',
+        istio_version: '1.32.0',
+        cluster_sent: '3',
+        cluster_acked: '2',
+        endpoint_sent: '5',
+        endpoint_acked: '5',
+        resources: {
+          'T/Cluster': { sent: '3', acked: '2', synced: false, refused: [] },
+          'T/Endpoint': { sent: '5', acked: '5', synced: true, refused: ['c'] },
+        },
+      },
+      { proxy: 'my-envoy', proxy_type: '', proxy_version: '', resources: {} },
+    ]);
+  });
+
+  test('adsz and connections list proxies, or the one that is asked for', async () => {
+    const { health, get } = await serve();
+    const connections = JSON.parse((await get(health, '/debug/connections?proxyID=a.shop')).text) as unknown;
+    expect(connections).toEqual({
+      totalClients: 1,
+      clients: [{ connectionId: '7', node: proxy.nodeId, address: '10.0.0.1', version: 'envoy 1.40.0' }],
+    });
+    const adsz = JSON.parse((await get(health, '/debug/adsz')).text) as { totalClients: number; clients: unknown[] };
+    expect(adsz.totalClients).toBe(2);
+    expect(adsz.clients[0]).toMatchObject({ labels: { app: 'a' }, watches: { 'T/Cluster': '*', 'T/Endpoint': 4 } });
+  });
+
+  test('configz and problems show objects', async () => {
+    const { health, get } = await serve();
+    expect(JSON.parse((await get(health, '/debug/configz?kind=Service&name=b')).text)).toEqual([service('b')]);
+    expect(JSON.parse((await get(health, '/debug/problems')).text)).toEqual([
+      { object: 'Service/shop/a', place: 'a.yaml:7', field: 'spec.ports[0]', reason: 'Invalid', message: 'is odd.' },
+    ]);
+  });
+
+  test('are for this machine only', async () => {
+    for (const [path, route] of debugRoutes(debug)) {
+      for (const remoteAddress of ['10.0.0.9', 'fe80::1', '::ffff:10.0.0.9', '', '127.evil'])
+        expect(await route({ query: new URLSearchParams(), remoteAddress }), path).toMatchObject({ status: 401 });
+      for (const remoteAddress of ['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1'])
+        expect(await route({ query: new URLSearchParams(), remoteAddress }), path).not.toHaveProperty('status', 401);
+    }
+  });
+});
+
+describe('a server', () => {
+  test('says in one line that a port is in use', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => other.once('listening', resolve));
+    onTestFinished(() => void other.close());
+    const { port } = other.address() as { port: number };
+    await expect(serve({ monitoringAddress: { host: '127.0.0.1', port } })).rejects.toMatchObject({
+      code: 'LISTEN',
+      message: `monitoring: cannot listen on 127.0.0.1:${port}: the port is in use`,
+    });
+  });
+
+  test('answers 500 where a route throws, says so in the log, and goes on', async () => {
+    const errors: object[] = [];
+    const routes = new Map<string, Route>([
+      [
+        '/bad',
+        () => {
+          throw new Error('oops');
+        },
+      ],
+      [
+        '/late',
+        () => ({
+          type: 'text/plain',
+          body: (function* () {
+            yield 'a';
+            throw new Error('late');
+          })(),
+        }),
+      ],
+      ['/good', () => ({ type: 'text/plain', body: 'good' })],
+    ]);
+    const log = { error: (_: string, fields: object) => void errors.push(fields) };
+    const server = await serveHttp({ address: localhost, name: 'test', routes, log, signal: stopping().signal });
+    const base = `http://127.0.0.1:${server.port}`;
+    expect((await fetch(`${base}/bad`)).status).toBe(500);
+    await expect(fetch(`${base}/late`).then((response) => response.text())).rejects.toThrow();
+    expect(await (await fetch(`${base}/good`)).text()).toBe('good');
+    expect(errors).toMatchObject([{ server: 'test', path: '/bad' }]);
+  });
+
+  test('closes with the signal, also connections that are in the middle of something', async () => {
+    const { health, monitoring, stop } = await serve();
+    const hanging = request({
+      host: '127.0.0.1',
+      port: health.port,
+      method: 'POST',
+      headers: { 'content-length': 10 },
+    });
+    const ended = new Promise((resolve) => hanging.on('error', resolve).on('close', resolve));
+    hanging.write('x');
+    await new Promise((resolve) =>
+      hanging.once('response', resolve).once('socket', (socket) => socket.once('connect', resolve)),
+    );
+    stop.abort();
+    await Promise.all([health.closed, monitoring.closed, ended]);
+  });
+});

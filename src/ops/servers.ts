@@ -1,0 +1,46 @@
+import type { Address } from '../config.ts';
+import { type DebugSources, debugRoutes } from './debug.ts';
+import { healthRoutes, type Readiness } from './health.ts';
+import { type HttpServer, type HttpServerOptions, type Route, serveHttp } from './http-server.ts';
+
+export interface OpsOptions {
+  readonly healthAddress: Address;
+  readonly monitoringAddress: Address;
+  readonly waitingFor: Readiness;
+  readonly debug: DebugSources;
+  /** `/metrics` */
+  readonly metrics: Route;
+  readonly version: string;
+  readonly log: HttpServerOptions['log'];
+  readonly signal: AbortSignal;
+}
+
+export interface OpsServers {
+  readonly health: HttpServer;
+  readonly monitoring: HttpServer;
+}
+
+/** Both servers that are for operators and not for proxies. Rejects with a ListenError. */
+export async function serveOps(options: OpsOptions): Promise<OpsServers> {
+  const { healthAddress, monitoringAddress, waitingFor, debug, metrics, version, log, signal } = options;
+  const pages = debugRoutes(debug);
+  const health = await serveHttp({
+    name: 'health',
+    address: healthAddress,
+    routes: new Map([...healthRoutes(waitingFor), ...pages]),
+    log,
+    signal,
+  });
+  const monitoring = await serveHttp({
+    name: 'monitoring',
+    address: monitoringAddress,
+    routes: new Map([
+      ['/metrics', metrics],
+      ['/version', () => ({ type: 'text/plain', body: `${version}\n` })],
+      ...pages,
+    ]),
+    log,
+    signal,
+  });
+  return { health, monitoring };
+}
