@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+// Nothing else may be imported here: the other modules do not load on the Nodes that this one refuses.
+import { refusalOf } from './node-version.ts';
+
+const refusal = refusalOf(process.versions.node);
+if (refusal === undefined) {
+  const { runProcess } = await import('./cli/process.ts');
+  await runProcess();
+} else {
+  process.stderr.write(`${refusal}\n`);
+  process.exitCode = 1;
+}

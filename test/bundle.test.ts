@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { bundle } from '../tools/build.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'fairlead-bundle-'));
+const run = (...args: string[]) =>
+  promisify(execFile)(process.execPath, ['--disable-warning=DEP0040', join(directory, 'dist/main.js'), ...args]);
+
+beforeAll(() => bundle(join(directory, 'dist')));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+test('the bundle runs away from its dependencies and says nothing that is not asked for', async () => {
+  const { stdout, stderr } = await run('version');
+  expect(stdout).toMatch(/^fairlead \d/);
+  expect(stderr).toBe('');
+});
+
+test('the bundle loads the whole program', async () => {
+  const mesh = join(directory, 'mesh.yaml');
+  writeFileSync(mesh, 'apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n');
+  expect(await run('check', mesh)).toEqual({ stdout: '', stderr: '1 object: 0 errors, 0 warnings\n' });
+});
+
+test('a mistake ends the process with 1 and one line', async () => {
+  await expect(run('serve', '--grpc-address', '127.0.0.1:0', '--directory', '/no/such')).rejects.toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/(^|\n)error: \/no\/such: no such file or directory\n$/),
+  });
+});

@@ -1,0 +1,36 @@
+/**
+ * Bundles the program into a directory (dist/ by default). `main.js` is small and loads the rest, so that an old Node
+ * still understands it well enough to be refused by name.
+ */
+import { rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { build } from 'esbuild';
+
+const ROOT = join(import.meta.dirname, '..');
+
+/** Dependencies in CommonJS call `require`, which an ES module does not have. The names must be nobody else's. */
+const banner = `import { createRequire as createRequireOfBundle } from 'node:module';
+const require = createRequireOfBundle(import.meta.url);`;
+
+export async function bundle(outdir: string): Promise<void> {
+  rmSync(outdir, { recursive: true, force: true });
+  await build({
+    absWorkingDir: ROOT,
+    entryPoints: ['src/main.ts'],
+    outdir,
+    bundle: true,
+    splitting: true,
+    chunkNames: '[name]-[hash]',
+    format: 'esm',
+    platform: 'node',
+    target: 'node22',
+    sourcemap: true,
+    // Stack traces and messages name classes and functions.
+    keepNames: true,
+    legalComments: 'linked',
+    banner: { js: banner },
+    logLevel: 'warning',
+  });
+}
+
+if (process.argv[1] === import.meta.filename) await bundle(resolve(ROOT, process.argv[2] ?? 'dist'));
