@@ -1,6 +1,6 @@
 import { isObject, type Json } from './json.ts';
 
-export interface Condition {
+interface Condition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;

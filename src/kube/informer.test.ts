@@ -332,11 +332,11 @@ describe('a kind that is not installed', () => {
     expect(it.sink.calls).toEqual(['replace VirtualService 0']);
     await it.clock.advance(120_000);
     expect(it.sink.calls).toEqual(['replace VirtualService 0']);
-    expect(it.log.messages()).toEqual(['kind is not installed, looking for it again']);
+    expect(it.log.messages()).toEqual(['Kind is not installed, looking for it again']);
     it.install().put('a');
     await it.clock.advance(10_000);
     expect(it.served()).toEqual({ a: 'a' });
-    expect(it.log.messages()).toEqual(['kind is not installed, looking for it again', 'kind is installed now']);
+    expect(it.log.messages()).toEqual(['Kind is not installed, looking for it again', 'Kind is installed now']);
   });
 
   test('any more is empty, and comes back', async () => {

@@ -157,7 +157,7 @@ export class Informer {
     this.counts.lists++;
     this.heard();
     this.options.outages.end(this.options.name);
-    if (!this.isInstalled) this.options.log.info('kind is installed now', { kind: this.options.name });
+    if (!this.isInstalled) this.options.log.info('Kind is installed now', { kind: this.options.name });
     this.isInstalled = true;
     this.missing.reset();
     this.swap(found);
@@ -219,7 +219,7 @@ export class Informer {
     }
     outages.end(name);
     this.heard();
-    if (this.isInstalled) log.info('kind is not installed, looking for it again', { kind: name });
+    if (this.isInstalled) log.info('Kind is not installed, looking for it again', { kind: name });
     this.isInstalled = false;
     this.version = undefined;
     if (!this.synced || this.told.size > 0) this.swap(new Map());
@@ -309,7 +309,7 @@ export class Informer {
     if (this.oddSaid) return;
     this.oddSaid = true;
     const text = typeof what === 'string' ? what : (JSON.stringify(what) ?? '');
-    this.options.log.warn('skipped an object that cannot be read; further ones are only counted', {
+    this.options.log.warn('Skipped an object that cannot be read; further ones are only counted', {
       kind: this.options.name,
       object: text.slice(0, 200),
     });

@@ -58,6 +58,21 @@ describe('the configuration comes from', () => {
     expect(serverOf({ env: { KUBECONFIG } })).toBe('https://a');
   });
 
+  test('a context that the flag names', () => {
+    const clusters = [
+      { name: 'c', cluster: { server: 'https://c' } },
+      { name: 'd', cluster: { server: 'https://d' } },
+    ];
+    const contexts = [
+      { name: 'x', context: { cluster: 'c', user: 'u' } },
+      { name: 'y', context: { cluster: 'd', user: 'u' } },
+    ];
+    const path = write('k', { ...content('https://x'), clusters, contexts });
+    expect(serverOf({ path })).toBe('https://c');
+    expect(serverOf({ path, context: 'y' })).toBe('https://d');
+    expect(() => serverOf({ path, context: 'z' })).toThrow('context z does not exist');
+  });
+
   test('an IPv6 address of the API server', () => {
     write('token', 'secret');
     write('ca.crt', 'x');

@@ -13,6 +13,8 @@ export class KubeConfigError extends Error {
 export interface KubeConfigOptions {
   /** The flag: a kubeconfig file, which wins over everything else. */
   readonly path?: string | undefined;
+  /** A context of the kubeconfig in place of its current one. */
+  readonly context?: string | undefined;
   /** Name of a context in it; absent: its current one. */
   readonly context?: string | undefined;
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -36,22 +38,25 @@ export function readKubeConfig(options: KubeConfigOptions = {}): KubeConfig {
 
 function findKubeConfig(options: KubeConfigOptions): KubeConfig {
   const { path, env = process.env, serviceAccount = '/var/run/secrets/kubernetes.io/serviceaccount' } = options;
-  if (path !== undefined && path !== '') return usable(readFile(path), `kubeconfig ${path}`);
+  if (path !== undefined && path !== '') return { config: readFile(path), origin: `kubeconfig ${path}` };
 
   const named = (env['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '');
-  if (named.length === 1) return usable(readFile(named[0]!), `kubeconfig ${named[0]}`);
+  if (named.length === 1) return { config: readFile(named[0]!), origin: `kubeconfig ${named[0]}` };
   if (named.length > 1) {
     const there = named.filter((file) => existsSync(file));
     if (there.length === 0) throw new KubeConfigError(`kubeconfig: no file of KUBECONFIG exists: ${named.join(', ')}`);
-    return usable(merge(there.map(readFile)), `kubeconfig ${there.join(', ')}`);
+    return { config: merge(there.map(readFile)), origin: `kubeconfig ${there.join(', ')}` };
   }
 
   const host = env['KUBERNETES_SERVICE_HOST'];
   if (host !== undefined && host !== '' && existsSync(join(serviceAccount, 'token')))
-    return usable(inCluster(host, env['KUBERNETES_SERVICE_PORT'] ?? '443', serviceAccount), 'the ServiceAccount');
+    return {
+      config: inCluster(host, env['KUBERNETES_SERVICE_PORT'] ?? '443', serviceAccount),
+      origin: 'the ServiceAccount',
+    };
 
   const home = join(env['HOME'] ?? homedir(), '.kube', 'config');
-  if (existsSync(home)) return usable(readFile(home), `kubeconfig ${home}`);
+  if (existsSync(home)) return { config: readFile(home), origin: `kubeconfig ${home}` };
   throw new KubeConfigError(
     'no Kubernetes configuration: not in a Pod, KUBECONFIG is not set and there is no ~/.kube/config',
   );

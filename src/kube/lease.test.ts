@@ -116,10 +116,10 @@ describe('one replica', () => {
     await clock.advance(10_000);
     expect(a.leads).toBe(true);
     expect(a.log.messages()).toEqual([
-      'became the leader',
+      'Became the leader',
       'API server: unreachable, trying again until it works',
-      'no longer the leader',
-      'became the leader',
+      'No longer the leader',
+      'Became the leader',
       'API server: no longer unreachable',
     ]);
   });

@@ -147,7 +147,7 @@ export class LeaderElector {
     if (this.term !== undefined) return;
     this.term = new AbortController();
     this.elections++;
-    log.info('became the leader', { identity });
+    log.info('Became the leader', { identity });
     onElected(this.term.signal);
   }
 
@@ -158,7 +158,7 @@ export class LeaderElector {
     const { log, identity } = this.options;
     const { term } = this;
     this.term = undefined;
-    log.info('no longer the leader', { identity });
+    log.info('No longer the leader', { identity });
     term.abort();
   }
 

@@ -96,7 +96,7 @@ describe('as a source', () => {
     server.cluster.uninstall(gateways);
     await operator.start();
     await operator.whenReady();
-    expect(log.messages()).toEqual(['kind is not installed, looking for it again']);
+    expect(log.messages()).toEqual(['Kind is not installed, looking for it again']);
     server.cluster.install(gateways, 'Gateway');
     put(gateways, 'shop', 'g');
     await sink.until((s) => s.names('Gateway').length === 1);

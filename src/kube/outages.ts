@@ -24,7 +24,7 @@ export class Outages {
       return;
     }
     this.open.set(trouble, new Set([who]));
-    this.log.warn(`API server: ${trouble}, trying again until it works`, { who, error: error.message });
+    this.log.warn(`API server: ${trouble}, trying again until it works`, { who, err: error });
   }
 
   /** `who` has no trouble any more, or another one than before. */

@@ -43,7 +43,7 @@ export const wholeShape: Shape = {
   same: (a, b) => a.metadata.resourceVersion === b.metadata.resourceVersion && deepEqual(a, b),
 };
 
-export function trimCustom(raw: Json, interner: Interner): Json {
+function trimCustom(raw: Json, interner: Interner): Json {
   const { metadata } = raw;
   const { conditions, addresses } = object(raw['status']);
   return {
@@ -74,7 +74,7 @@ function modelPart({ metadata, status, ...rest }: Json): Json {
   return { ...rest, metadata: own, healthy, addresses };
 }
 
-export function trimConfigMap(raw: Json, interner: Interner): Json {
+function trimConfigMap(raw: Json, interner: Interner): Json {
   const data = object(raw['data']);
   return {
     metadata: meta(raw['metadata'], interner, 'uid', 'creationTimestamp'),
@@ -82,7 +82,7 @@ export function trimConfigMap(raw: Json, interner: Interner): Json {
   };
 }
 
-export function trimNamespace(raw: Json, interner: Interner): Json {
+function trimNamespace(raw: Json, interner: Interner): Json {
   const { labels, annotations } = object(raw['metadata']);
   return {
     metadata: {
@@ -93,7 +93,7 @@ export function trimNamespace(raw: Json, interner: Interner): Json {
   };
 }
 
-export function trimNode(raw: Json, interner: Interner): Json {
+function trimNode(raw: Json, interner: Interner): Json {
   const { labels, annotations } = object(raw['metadata']);
   return {
     metadata: {
@@ -104,7 +104,7 @@ export function trimNode(raw: Json, interner: Interner): Json {
   };
 }
 
-export function trimPod(raw: Json, interner: Interner): Json {
+function trimPod(raw: Json, interner: Interner): Json {
   const { labels, annotations, ownerReferences } = object(raw['metadata']);
   const { containers, initContainers, ...spec } = object(raw['spec']);
   const { phase, podIP, podIPs, conditions } = object(raw['status']);
@@ -142,7 +142,7 @@ export function trimPod(raw: Json, interner: Interner): Json {
   };
 }
 
-export function trimService(raw: Json, interner: Interner): Json {
+function trimService(raw: Json, interner: Interner): Json {
   const { metadata, spec, status } = raw;
   const ingress = objects(object(object(status)['loadBalancer'])['ingress']).map((e) => pick(e, 'ip', 'hostname'));
   return {
@@ -173,7 +173,7 @@ export function trimService(raw: Json, interner: Interner): Json {
   };
 }
 
-export function trimEndpointSlice(raw: Json, interner: Interner): Json {
+function trimEndpointSlice(raw: Json, interner: Interner): Json {
   return {
     metadata: {
       ...meta(raw['metadata'], interner, 'deletionTimestamp'),
@@ -189,7 +189,7 @@ export function trimEndpointSlice(raw: Json, interner: Interner): Json {
   };
 }
 
-export function trimEndpoints(raw: Json, interner: Interner): Json {
+function trimEndpoints(raw: Json, interner: Interner): Json {
   const addresses = (list: unknown): Json[] =>
     objects(list).map((address) => ({
       ip: address['ip'],
