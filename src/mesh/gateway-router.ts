@@ -1,47 +1,161 @@
-import type { Problem } from '../api/problem.ts';
-import type { Reader } from '../cache/graph.ts';
+import type { EncodedResource } from '../ads/resource.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { compareAge } from '../model/age.ts';
 import type { Client, DestinationLookup } from '../model/client.ts';
-import { resolveDestination } from '../model/destination-target.ts';
-import type { MergedListener } from '../model/gateway.ts';
-import { selects } from '../model/labels.ts';
+import type { GatewayModel } from '../model/gateway.ts';
+import { contentHash } from '../model/hash.ts';
+import { type Labels, printSelector, selects } from '../model/labels.ts';
+import { type Traits, traitsKey } from '../model/traits.ts';
+import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { optionsOf } from './inputs.ts';
-import { ruleFor } from './policies.ts';
-import type { Proxies, RouterFacts } from './proxies.ts';
-import { settingOf } from './registry.ts';
-import type { RouteParts } from './routes.ts';
-import { serviceFor } from './views.ts';
+import { type Member, emitMember } from './members.ts';
+import type { AcceptedProxy, Proxies, RouterFacts } from './proxies.ts';
+import { labelKeys, selectorKey } from './registry.ts';
+import { type RouteParts, lookupFor } from './routes.ts';
+import { builderClient } from './views.ts';
 
 export interface GatewayParts extends RouteParts {
   readonly proxies: Proxies;
 }
 
-/** All that Gateways ask of one router. */
-export interface GatewaySet {
-  readonly router: RouterFacts;
-  readonly listeners: readonly MergedListener[];
-  readonly problems: readonly Problem[];
+/** Routers to which Gateways mean the same, whatever labels tell them apart: they share listeners and tables. */
+export interface RouterClass {
+  readonly key: string;
+  readonly traits: Traits;
+  readonly namespace: string;
+  /** Selectors of client labels, mentioned by rules and routes, that match. Sorted. */
+  readonly matched: readonly string[];
+  /** Keys of the Gateways that select it, oldest first. */
+  readonly gateways: readonly string[];
+  /** Where a Service in front of the router leads a port of a server to; other ports are themselves. */
+  readonly targetPorts: Readonly<Record<number, number>>;
+}
+
+export interface Routers {
+  /** By class key. */
+  readonly classes: Collection<RouterClass>;
+  /** The routers of a class; their keys are those of {@link RouterFacts}. */
+  readonly byClass: Index<RouterClass>;
 }
 
 /** The list of the resources that a router has from Gateways. */
 export const gatewayList = (router: string): string => `gateway|${router}`;
 
-/** What a router is as the client of its routes. */
-export function routerClient(
+export function declareRouters(graph: Graph, parts: GatewayParts, models: Collection<GatewayModel>): Routers {
+  const bySelector = graph.index('gateways by selector', models, (_, { selector }) => [
+    selectorKey('', selector) ?? ANY_ROUTER,
+  ]);
+  const mentions = declareMentions(graph, parts);
+  const routers = graph.derive('routers', parts.proxies.byRouter, (key, [first], read, emit: Emit<RouterClass>) => {
+    const view = first?.value;
+    if (view === undefined || 'error' in view || view.router === undefined) return;
+    const gateways = gatewaysOf(read, bySelector, view.router.labels);
+    const content = {
+      traits: view.router.traits,
+      namespace: view.router.namespace,
+      matched: matchedSelectors(view, view.router, read, mentions),
+      gateways: gateways.map((gateway) => gateway.key),
+      targetPorts: targetPortsOf(gateways, view.router, read, parts),
+    };
+    emit(key, { key: contentHash(JSON.stringify({ ...content, traits: traitsKey(content.traits) })), ...content });
+  });
+  const byClass = graph.index('routers by class', routers, (_, { key }) => [key]);
+  const classes = graph.derive('routerClasses', byClass, (key, [first], _, emit: Emit<RouterClass>) =>
+    emit(key, first!.value),
+  );
+  return { classes, byClass };
+}
+
+/** Group of the Gateways without a selector. */
+const ANY_ROUTER = '*';
+
+/** Those that select the labels, whatever their namespace. */
+function gatewaysOf(read: Reader, bySelector: Index<GatewayModel>, labels: Labels): readonly GatewayModel[] {
+  return [ANY_ROUTER, ...labelKeys('', labels)]
+    .flatMap((key) => read.group(bySelector, key))
+    .map((member) => member.value)
+    .filter(({ selector }) => selects(selector, labels))
+    .sort((a, b) => compareAge(a, b) || (a.key < b.key ? -1 : 1));
+}
+
+/** Selectors of clients in the routes of Gateways, whose hosts need not be services of the mesh. */
+function declareMentions(graph: Graph, parts: GatewayParts): Index<Labels> {
+  const each = graph.derive('gateway mentions', parts.virtualServices.routes, (key, model, _, emit: Emit<Labels>) => {
+    for (const [text, selector] of sourceSelectors(model)) emit(`${key}|${text}`, selector);
+  });
+  const distinct = graph.derive(
+    'gateway selectors',
+    graph.index('gateway mentions by selector', each, (_, selector) => [printSelector(selector)]),
+    (key, [first], _, emit: Emit<Labels>) => emit(key, first!.value),
+  );
+  return graph.index('all gateway selectors', distinct, () => ['all']);
+}
+
+/** A match that names gateways says nothing about labels. */
+function sourceSelectors(model: VirtualServiceModel): ReadonlyMap<string, Labels> {
+  if (model.gateways.every((gateway) => gateway === meshGateway)) return new Map();
+  return new Map(
+    model.http
+      .flatMap((route) => route.matches)
+      .filter(({ gateways, sourceLabels }) => gateways.length === 0 && Object.keys(sourceLabels).length > 0)
+      .map(({ sourceLabels }) => [printSelector(sourceLabels), sourceLabels]),
+  );
+}
+
+function matchedSelectors(
+  { scope }: AcceptedProxy,
+  { labels }: RouterFacts,
+  read: Reader,
+  mentions: Index<Labels>,
+): readonly string[] {
+  const mentioned = read.group(mentions, 'all').map((member) => member.value);
+  const matching = mentioned.filter((selector) => selects(selector, labels)).map(printSelector);
+  return [...new Set([...scope.matched, ...matching])].sort();
+}
+
+/** A Service with this label says nothing about the ports of Gateways. */
+const NO_TRANSLATION = 'experimental.istio.io/disable-gateway-port-translation';
+
+function targetPortsOf(
+  gateways: readonly GatewayModel[],
   router: RouterFacts,
   read: Reader,
   parts: GatewayParts,
+): Readonly<Record<number, number>> {
+  const translating = router.services.filter(
+    ({ key }) => read.get(parts.services.services, key)?.labels[NO_TRANSLATION] === undefined,
+  );
+  const found: Record<number, number> = {};
+  for (const { servers } of gateways)
+    for (const { port } of servers) {
+      // 0: a name that no container has.
+      const service = translating.find(({ targetPorts }) => (targetPorts[port.number] ?? 0) > 0);
+      const target = service?.targetPorts[port.number] ?? port.number;
+      if (target !== port.number) found[port.number] = target;
+    }
+  return found;
+}
+
+/** A router as the client of its routes. */
+export function routerClient(
+  { namespace: client, traits, matched }: RouterClass,
+  read: Reader,
+  parts: GatewayParts,
 ): { readonly client: Client; readonly lookup: DestinationLookup } {
-  const client: Client = {
-    namespace: router.namespace,
-    domainSuffix: optionsOf(read, parts.inputs).domainSuffix,
-    traits: router.traits,
-    matches: (selector) => selects(selector, router.labels),
+  const view = { client, traits, matched };
+  return {
+    client: builderClient(view, optionsOf(read, parts.inputs).domainSuffix),
+    lookup: lookupFor(view, read, parts),
   };
-  const { rootNamespace } = settingOf(read, parts.settings.visibility);
-  const lookup: DestinationLookup = (destination, port) =>
-    resolveDestination(destination, port, client, {
-      service: (host) => serviceFor(read, parts.services, { client: client.namespace }, host),
-      rule: (service) => ruleFor(read, parts.rules, service, rootNamespace, client),
-    });
-  return { client, lookup };
+}
+
+/** Adds a resource to the lists of all routers of a class. */
+export function emitToRouters(
+  emit: Emit<Member>,
+  read: Reader,
+  { byClass }: Routers,
+  routerClass: string,
+  resource: EncodedResource,
+): void {
+  for (const { key } of read.group(byClass, routerClass)) emitMember(emit, gatewayList(key), resource);
 }

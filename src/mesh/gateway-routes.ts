@@ -1,27 +1,35 @@
-import type { LeafPart, Part } from '../ads/resource.ts';
+import type { EncodedResource, LeafPart, Part } from '../ads/resource.ts';
+import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph } from '../cache/graph.ts';
 import { type GatewayRoutes, blackHoleVirtualHost, buildGatewayVirtualHost } from '../envoy/gateway-virtual-host.ts';
 import { types } from '../envoy/proto-types.ts';
 import { typeUrl } from '../envoy/proto.ts';
-import { node, resource } from '../envoy/resource.ts';
+import { node, resource, sameResource } from '../envoy/resource.ts';
 import { routeHeaderPart, virtualHostPart } from '../envoy/route-parts.ts';
 import { type Aged, compareAge } from '../model/age.ts';
-import { type GatewayServer, hostsFor, intersectHosts, isSecure } from '../model/gateway.ts';
+import { type GatewayServer, type MergedListener, hostsFor, intersectHosts, isSecure } from '../model/gateway.ts';
 import { contentHash, spreadHash } from '../model/hash.ts';
 import { compareSpecificity } from '../model/host.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { canHold, gatewayPrecedence, isVisible } from '../model/virtual-service-selection.ts';
-import { type GatewayParts, type GatewaySet, gatewayList, routerClient } from './gateway-router.ts';
-import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import { type GatewayParts, type RouterClass, type Routers, emitToRouters, routerClient } from './gateway-router.ts';
+import { type Member, type Members, sameMember } from './members.ts';
 import type { HasProblems } from './problems.ts';
-import type { RouterFacts } from './proxies.ts';
 import { settingOf } from './registry.ts';
 
 /** Virtual hosts of a table are spread over this many nodes, so that one of thousands costs little. */
 const TABLE_SHARDS = 64;
 
-/** A route table of a router. Its key is `router|name`. */
+/** All that Gateways ask of the routers of a class. */
+export interface GatewaySet {
+  readonly router: RouterClass;
+  readonly listeners: readonly MergedListener[];
+  readonly problems: readonly Problem[];
+}
+
+/** A route table of a class of routers. Its key is `class|name`. */
 interface Table {
+  /** Key of the class; the same in what follows. */
   readonly router: string;
   readonly name: string;
   /** Of its first server. */
@@ -79,7 +87,8 @@ interface VirtualHostEntry extends HasProblems {
 export function declareGatewayRoutes(
   graph: Graph,
   parts: GatewayParts,
-  { routers, sets }: { readonly routers: Collection<RouterFacts>; readonly sets: Collection<GatewaySet> },
+  routers: Routers,
+  sets: Collection<GatewaySet>,
 ): { readonly members: Members; readonly virtualHosts: Collection<HasProblems> } {
   const tables = graph.derive('gatewayTables', sets, (router, set, _, emit: Emit<Table>) => {
     for (const [name, [first]] of serversByTable(set)) {
@@ -96,7 +105,7 @@ export function declareGatewayRoutes(
       }
   });
 
-  const hosts = declareHosts(graph, parts, routers, tableServers);
+  const hosts = declareHosts(graph, parts, routers.classes, tableServers);
   const virtualHosts = graph.derive(
     'gatewayVirtualHosts',
     graph.index(
@@ -107,7 +116,7 @@ export function declareGatewayRoutes(
     ),
     (key, members, read, emit: Emit<VirtualHostEntry>) => {
       const { table, router: routerKey, port, httpsRedirect, sources } = members[0]!.value;
-      const router = read.get(routers, routerKey);
+      const router = read.get(routers.classes, routerKey);
       if (router === undefined) return;
       const built = buildGatewayVirtualHost({
         protos: parts.protos,
@@ -126,7 +135,7 @@ export function declareGatewayRoutes(
     },
     (a, b) => a.part.hash === b.part.hash && a.problems.length === 0 && b.problems.length === 0,
   );
-  return { members: declareTables(graph, parts, tables, virtualHosts), virtualHosts };
+  return { members: declareTables(graph, parts, routers, tables, virtualHosts), virtualHosts };
 }
 
 function serversByTable({ listeners }: GatewaySet): ReadonlyMap<string, GatewaySet['listeners'][number]['servers']> {
@@ -138,7 +147,7 @@ function serversByTable({ listeners }: GatewaySet): ReadonlyMap<string, GatewayS
 function declareHosts(
   graph: Graph,
   parts: GatewayParts,
-  routers: Collection<RouterFacts>,
+  routers: Collection<RouterClass>,
   tableServers: Collection<TableServers>,
 ): Collection<TableHost> {
   const ofGateway = graph.index('table servers by gateway', tableServers, (_, { gateway }) => [gateway]);
@@ -202,7 +211,7 @@ function* claimsOf(
   key: string,
   model: VirtualServiceModel,
   { table, router, gateway, age, servers }: TableServers,
-  { namespace }: RouterFacts,
+  { namespace }: RouterClass,
   holdsOn: (port: number) => boolean,
 ): Generator<HostClaim> {
   let source: RouteSource | undefined;
@@ -227,6 +236,7 @@ function* claimsOf(
 function declareTables(
   graph: Graph,
   { protos }: GatewayParts,
+  routers: Routers,
   tables: Collection<Table>,
   virtualHosts: Collection<VirtualHostEntry>,
 ): Members {
@@ -240,18 +250,23 @@ function declareTables(
     (a, b) => a.part.hash === b.part.hash,
   );
   const byTable = graph.index('gateway table shards by table', shards, (_, { table }) => [table]);
-  return graph.derive(
-    'gatewayRouteTables',
+  const built = graph.derive(
+    'gatewayRouteTables.built',
     tables,
-    (key, { router, name, port }, read, emit: Emit<Member>) => {
+    (key, { router, name, port }, read, emit: Emit<{ router: string; resource: EncodedResource }>) => {
       const filled = read.group(byTable, key).map((member) => member.value.part);
       const content = filled.length > 0 ? filled : [virtualHostPart(protos, blackHoleVirtualHost(port), [], [])];
-      emitMember(
-        emit,
-        gatewayList(router),
-        resource(typeUrl(types.route), name, node([routeHeaderPart(protos, name), ...content])),
-      );
+      emit(key, {
+        router,
+        resource: resource(typeUrl(types.route), name, node([routeHeaderPart(protos, name), ...content])),
+      });
     },
+    (a, b) => sameResource(a.resource, b.resource),
+  );
+  return graph.derive(
+    'gatewayRouteTables',
+    built,
+    (_, { router, resource: table }, read, emit: Emit<Member>) => emitToRouters(emit, read, routers, router, table),
     sameMember,
   );
 }

@@ -270,6 +270,36 @@ spec: {servers: [{port: {number: 81, name: http, protocol: HTTP}, hosts: ["*"]}]
   expect(listenersOf(mesh)).toEqual(['0.0.0.0_80', '0.0.0.0_81']);
 });
 
+test('labels of the router count where a match names no gateway', () => {
+  const spec = (match: string) =>
+    `{hosts: ["*"], gateways: [edge/g], http: [{match: [${match}], route: [{destination: {host: a}}]}, {route: [{destination: {host: b}}]}]}`;
+  const mesh = meshWith(gateway('g', `[${http('"*"')}]`), route('v', spec('{sourceLabels: {istio: ingress}}')));
+  const paths = (): readonly string[] => tables(mesh)['http.80']!['*:80 for *']!;
+  expect(paths()).toEqual(['/ -> outbound|80||a']);
+  mesh.apply([object(route('v', spec('{sourceLabels: {istio: egress}}')))]);
+  expect(paths()).toEqual(['/ -> outbound|80||b']);
+  mesh.apply([object(route('v', spec('{sourceLabels: {istio: egress}, gateways: [edge/g]}')))]);
+  expect(paths()).toEqual(['/ -> outbound|80||a']);
+});
+
+test('routers that differ in labels which nobody asks for share virtual hosts and listeners', () => {
+  const mesh = meshWith(
+    gateway('g', `[${http('"*"')}]`),
+    route('v', `{hosts: [a.com], gateways: [edge/g], http: ${to('a')}}`),
+  );
+  const proxy = connectedProxy('rolled', node({ istio: 'ingress', 'pod-template-hash': 'x' }));
+  const built = ['gatewaySets', 'gatewayVirtualHosts', 'gatewayListeners.built'].map((name) =>
+    mesh.graph.collections.find((candidate) => candidate.name === name)!,
+  );
+  for (const collection of built) collection.track();
+  const draft = mesh.graph.settle([mesh.mesh.inputs.proxies.write(proxy.stream, proxy)]);
+  for (const collection of built) expect([...draft.changes(collection)]).toEqual([]);
+  draft.publish();
+  expect(tables(mesh, 'rolled')).toEqual(tables(mesh));
+  mesh.disconnect('router');
+  expect(listenersOf(mesh, 'rolled')).toEqual(['0.0.0.0_80']);
+});
+
 test('what changes is served as if it had always been so', () => {
   const mesh = meshWith();
   const g = (hosts: string, more = '') => object(gateway('g', `[${http(hosts, more)}]`));

@@ -7,17 +7,22 @@ import { typeUrl } from '../envoy/proto.ts';
 import { leaf, resource, sameResource } from '../envoy/resource.ts';
 import { compareAge } from '../model/age.ts';
 import type { GatewayModel, MergedListener } from '../model/gateway.ts';
-import { type Labels, selects } from '../model/labels.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { gatewayPrecedence, isVisible } from '../model/virtual-service-selection.ts';
 import { type ReconciledGateway, reconcileGateway } from '../reconcilers/gateway.ts';
 import { mergeServers } from '../reconcilers/gateway-merge.ts';
-import { type GatewayParts, type GatewaySet, gatewayList, routerClient } from './gateway-router.ts';
-import { declareGatewayRoutes } from './gateway-routes.ts';
-import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import {
+  type GatewayParts,
+  type RouterClass,
+  type Routers,
+  declareRouters,
+  emitToRouters,
+  routerClient,
+} from './gateway-router.ts';
+import { type GatewaySet, declareGatewayRoutes } from './gateway-routes.ts';
+import { type Member, type Members, sameMember } from './members.ts';
 import type { HasProblems } from './problems.ts';
-import type { RouterFacts } from './proxies.ts';
-import { labelKeys, selectorKey, settingOf } from './registry.ts';
+import { settingOf } from './registry.ts';
 
 /** From Gateways and the VirtualServices that name them to the listeners and route tables of routers. */
 export function declareGateways(
@@ -31,69 +36,36 @@ export function declareGateways(
   const models = graph.derive('gatewayModels', parsed, (key, value, _, emit: Emit<GatewayModel>) => {
     for (const model of value.models) emit(key, model);
   });
-  const bySelector = graph.index('gateways by selector', models, (_, { selector }) => [
-    selectorKey('', selector) ?? ANY_ROUTER,
-  ]);
-  const routers = graph.derive('routers', parts.proxies.byRouter, (key, [first], _, emit: Emit<RouterFacts>) => {
-    const view = first?.value;
-    if (view !== undefined && !('error' in view) && view.router !== undefined) emit(key, view.router);
+  const routers = declareRouters(graph, parts, models);
+  const sets = graph.derive('gatewaySets', routers.classes, (key, router, read, emit: Emit<GatewaySet>) => {
+    const merged = mergeServers({
+      gateways: router.gateways.flatMap((gateway) => read.get(models, gateway) ?? []),
+      targetPort: (port) => router.targetPorts[port] ?? port,
+      traits: router.traits,
+    });
+    emit(key, { router, ...merged });
   });
-  const sets = graph.derive('gatewaySets', routers, (key, router, read, emit: Emit<GatewaySet>) =>
-    emit(key, {
-      router,
-      ...mergeServers({
-        gateways: gatewaysOf(read, bySelector, router.labels),
-        targetPort: (port) => targetPort(port, router, read, parts),
-        traits: router.traits,
-      }),
-    }),
-  );
 
-  const listeners = declareListeners(graph, parts, sets);
-  const routes = declareGatewayRoutes(graph, parts, { routers, sets });
+  const listeners = declareListeners(graph, parts, routers, sets);
+  const routes = declareGatewayRoutes(graph, parts, routers, sets);
   return {
     members: [listeners.members, routes.members],
     problems: [parsed, sets, listeners.built, routes.virtualHosts],
   };
 }
 
-/** Group of the Gateways without a selector. */
-const ANY_ROUTER = '*';
-
-/** Those that select the labels, whatever their namespace. Oldest first. */
-function gatewaysOf(read: Reader, bySelector: Index<GatewayModel>, labels: Labels): readonly GatewayModel[] {
-  return [ANY_ROUTER, ...labelKeys('', labels)]
-    .flatMap((key) => read.group(bySelector, key))
-    .map((member) => member.value)
-    .filter(({ selector }) => selects(selector, labels))
-    .sort((a, b) => compareAge(a, b) || (a.key < b.key ? -1 : 1));
-}
-
-/** A Service with this label says nothing about the ports of Gateways. */
-const NO_TRANSLATION = 'experimental.istio.io/disable-gateway-port-translation';
-
-/** What the first Service in front of the router with that port leads to; without any, the port itself. */
-function targetPort(port: number, router: RouterFacts, read: Reader, parts: GatewayParts): number {
-  for (const { key, targetPorts } of router.services) {
-    // 0: a name that no container has.
-    const target = targetPorts[port] ?? 0;
-    if (target === 0 || read.get(parts.services.services, key)?.labels[NO_TRANSLATION] !== undefined) continue;
-    return target;
-  }
-  return port;
-}
-
 interface RouterListener {
-  readonly router: RouterFacts;
+  readonly router: RouterClass;
   readonly listener: MergedListener;
 }
 
 interface BuiltListener extends HasProblems {
-  readonly list: string;
+  /** Key of the class. */
+  readonly routers: string;
   readonly resource: EncodedResource | undefined;
 }
 
-function declareListeners(graph: Graph, parts: GatewayParts, sets: Collection<GatewaySet>) {
+function declareListeners(graph: Graph, parts: GatewayParts, routers: Routers, sets: Collection<GatewaySet>) {
   const { protos } = parts;
   // Apart from the routes that these have anyway, so that those of HTTP do not touch listeners.
   const forwarding = graph.index(
@@ -124,7 +96,7 @@ function declareListeners(graph: Graph, parts: GatewayParts, sets: Collection<Ga
         lookup,
       });
       emit(key, {
-        list: gatewayList(router.key),
+        routers: router.key,
         resource:
           found.listener &&
           resource(
@@ -140,8 +112,8 @@ function declareListeners(graph: Graph, parts: GatewayParts, sets: Collection<Ga
   const members = graph.derive(
     'gatewayListeners',
     built,
-    (_, value, __, emit: Emit<Member>) => {
-      if (value.resource !== undefined) emitMember(emit, value.list, value.resource);
+    (_, value, read, emit: Emit<Member>) => {
+      if (value.resource !== undefined) emitToRouters(emit, read, routers, value.routers, value.resource);
     },
     sameMember,
   );
