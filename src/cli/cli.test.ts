@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import type { Config } from '../config.ts';
-import { settingNames } from '../config.ts';
+import { settingNames } from '../settings.ts';
 import { runCli } from './cli.ts';
 import type { CheckRequest, CheckResult, Finding, Program, TranslateRequest, Translation } from './program.ts';
 

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { readConfig, settingNames } from '../config.ts';
+import { readConfig } from '../config.ts';
+import { settingNames } from '../settings.ts';
 import { addSettings, type CommandFile, originsOf } from './world.ts';
 
 export const serveCommand: CommandFile = (world, done) => {

@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import { stringify } from 'yaml';
-import { meshSettingNames, proxySettingNames, readMeshSettings } from '../config.ts';
+import { readMeshSettings } from '../config.ts';
+import { meshSettingNames, proxySettingNames } from '../settings.ts';
 import { nodeOfId, readNodeFile } from './node-file.ts';
 import { printFinding } from './printable.ts';
 import { type ResourceJson, resourceTypeNames, type ResourceTypeName, type Translation } from './program.ts';

@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
-import { type Environment, flagOf, type Origins, type SettingName } from '../config.ts';
+import type { Environment, Origins } from '../config.ts';
+import { flagOf, type SettingName } from '../settings.ts';
 import type { Program } from './program.ts';
 
 /** What a command works with; a test brings its own. */
