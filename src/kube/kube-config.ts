@@ -15,8 +15,6 @@ export interface KubeConfigOptions {
   readonly path?: string | undefined;
   /** A context of the kubeconfig in place of its current one. */
   readonly context?: string | undefined;
-  /** Name of a context in it; absent: its current one. */
-  readonly context?: string | undefined;
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Where a Pod finds its ServiceAccount. */
   readonly serviceAccount?: string;
@@ -27,16 +25,12 @@ export interface KubeConfigOptions {
  * The same order as controller-runtime. Throws a {@link KubeConfigError}; never falls back to a server nobody named.
  */
 export function readKubeConfig(options: KubeConfigOptions = {}): KubeConfig {
-  const config = findKubeConfig(options);
-  const { context } = options;
-  if (context === undefined || context === '') return config;
-  if (config.getContextObject(context) === null)
-    throw new KubeConfigError(`kubeconfig: there is no context ${JSON.stringify(context)}`);
-  config.setCurrentContext(context);
-  return config;
+  const { config, origin } = find(options);
+  if (options.context !== undefined && options.context !== '') config.setCurrentContext(options.context);
+  return usable(config, origin);
 }
 
-function findKubeConfig(options: KubeConfigOptions): KubeConfig {
+function find(options: KubeConfigOptions): { readonly config: KubeConfig; readonly origin: string } {
   const { path, env = process.env, serviceAccount = '/var/run/secrets/kubernetes.io/serviceaccount' } = options;
   if (path !== undefined && path !== '') return { config: readFile(path), origin: `kubeconfig ${path}` };
 
