@@ -129,6 +129,15 @@ describe('as a source', () => {
     expect(operator.stats().relists).toBe(0);
   });
 
+  test('a connection that dies silently is replaced', async () => {
+    operator = operatorOf({ idle: 100 });
+    await operator.start();
+    await operator.whenReady();
+    for (const watch of server.cluster.watches()) watch.mute();
+    put(services, 'shop', 'a');
+    await sink.until((s) => s.names('Service').length === 1);
+  });
+
   test('a token that expires is read again', async () => {
     let token = 'one';
     server.tokens = new Set(['one']);

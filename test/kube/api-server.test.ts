@@ -16,6 +16,7 @@ import { RecordingLog } from '../../src/kube/testing/recording-log.ts';
 import { RecordingSink } from '../../src/kube/testing/recording-sink.ts';
 import { startApiServer, type RunningApiServer } from '../peers/api-server.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
+import { istioStyle } from './istio-style-crd.ts';
 
 withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
   let server: RunningApiServer;
@@ -376,53 +377,3 @@ function namespaceOf(name: string): string {
 function crd(plural: string): string {
   return readFileSync(resolve(import.meta.dirname, `../../crds/${plural}.yaml`), 'utf8');
 }
-
-const istioStyle = JSON.stringify({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'gateways.networking.istio.io' },
-  spec: {
-    group: 'networking.istio.io',
-    names: { kind: 'Gateway', listKind: 'GatewayList', plural: 'gateways', singular: 'gateway' },
-    scope: 'Namespaced',
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        schema: {
-          openAPIV3Schema: {
-            type: 'object',
-            properties: {
-              spec: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-              status: {
-                type: 'object',
-                'x-kubernetes-preserve-unknown-fields': true,
-                properties: {
-                  conditions: {
-                    type: 'array',
-                    items: {
-                      type: 'object',
-                      properties: {
-                        type: { type: 'string' },
-                        status: { type: 'string' },
-                        reason: { type: 'string' },
-                        message: { type: 'string' },
-                        observedGeneration: {
-                          anyOf: [{ type: 'integer' }, { type: 'string' }],
-                          'x-kubernetes-int-or-string': true,
-                        },
-                        lastTransitionTime: { type: 'string', format: 'date-time' },
-                      },
-                    },
-                  },
-                },
-              },
-            },
-          },
-        },
-      },
-    ],
-  },
-});
