@@ -14,6 +14,8 @@ export interface ApiServerOptions {
    * can be created (there is no ServiceAccount `default`).
    */
   readonly controllers: boolean;
+  /** More arguments of kube-apiserver. */
+  readonly args?: readonly string[];
   readonly signal?: AbortSignal;
 }
 
@@ -73,7 +75,7 @@ const CONTROLLERS = [
 ];
 
 /** Ready when it returns, in about 4 s. `stop` it in any case. */
-export async function startApiServer({ controllers, signal }: ApiServerOptions): Promise<RunningApiServer> {
+export async function startApiServer({ controllers, args = [], signal }: ApiServerOptions): Promise<RunningApiServer> {
   const directory = await mkdtemp(join(tmpdir(), 'fairlead-api-'));
   const running: Running = { processes: new Map(), agents: [] };
   const stop = async (): Promise<void> => {
@@ -82,7 +84,7 @@ export async function startApiServer({ controllers, signal }: ApiServerOptions):
     await rm(directory, { recursive: true, force: true });
   };
   try {
-    return await start(directory, controllers, running, stop, signal);
+    return await start(directory, controllers, args, running, stop, signal);
   } catch (error) {
     await stop();
     throw error;
@@ -97,6 +99,7 @@ interface Running {
 async function start(
   directory: string,
   controllers: boolean,
+  args: readonly string[],
   { processes, agents }: Running,
   stop: () => Promise<void>,
   signal: AbortSignal | undefined,
@@ -140,6 +143,7 @@ async function start(
     ...['--authorization-mode=Node,RBAC', `--service-cluster-ip-range=${SERVICE_RANGE}`, '--allow-privileged=true'],
     // A loopback address is refused as an endpoint of the Service `kubernetes`.
     '--endpoint-reconciler-type=none',
+    ...args,
   ];
 
   const agent = new Agent({ connect: { ca, cert: admin.certificate, key: admin.key } });

@@ -1,6 +1,6 @@
 // node tools/api/generate.ts [--check]
 //
-// Writes crds/ and src/api/gen/ from tools/api/schemas/. With --check it writes nothing and fails when a file differs.
+// Writes crds/, its copy in the chart and src/api/gen/ from tools/api/schemas/. With --check it writes nothing and fails when a file differs.
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { printCrd } from './crd.ts';
@@ -15,11 +15,13 @@ const files = new Map<string, string>([
   ['src/api/gen/schemas.gen.ts', printSchemas(source)],
 ]);
 for (const kind of source.kinds) {
-  files.set(`crds/${kind.plural}.yaml`, printCrd(kind, source));
+  const crd = printCrd(kind, source);
+  // Helm wants them inside the chart, and complains about links that lead out of it.
+  for (const directory of ['crds', 'charts/fairlead/crds']) files.set(`${directory}/${kind.plural}.yaml`, crd);
   files.set(`src/api/gen/${fileName(kind.kind)}.gen.ts`, printTypes(kind, source));
 }
 
-const orphans = ['crds', 'src/api/gen']
+const orphans = ['crds', 'charts/fairlead/crds', 'src/api/gen']
   .filter((directory) => existsSync(join(root, directory)))
   .flatMap((directory) => readdirSync(join(root, directory)).map((file) => `${directory}/${file}`))
   .filter((path) => /\.(yaml|gen\.ts)$/.test(path) && !files.has(path));

@@ -1,0 +1,29 @@
+{{/* Name of what the release makes in its namespace. */}}
+{{- define "fairlead.name" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Name of what it makes for the whole cluster, where releases of other namespaces make theirs. */}}
+{{- define "fairlead.clusterName" -}}
+{{- printf "%s-%s" (include "fairlead.name" .) .Release.Namespace -}}
+{{- end -}}
+
+{{- define "fairlead.rootNamespace" -}}
+{{- .Values.rootNamespace | default .Release.Namespace -}}
+{{- end -}}
+
+{{- define "fairlead.selectorLabels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "fairlead.labels" -}}
+{{ include "fairlead.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}

@@ -1,0 +1,36 @@
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { pathOf } from '../peers/peer.ts';
+import { run } from '../peers/process.ts';
+
+export const ROOT = join(import.meta.dirname, '../..');
+export const CHART = join(ROOT, 'charts/fairlead');
+export const NAMESPACE = 'istio-system';
+
+/** Kubernetes as the chart sees it; a helm built from source takes a very old one. */
+const KUBERNETES = ['--kube-version', '1.34.4'];
+
+export interface ChartObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly [member: string]: unknown;
+}
+
+/** What helm makes of the chart; throws with what helm says when it refuses. Values as JSON. */
+export async function renderChart(values: object = {}, ...args: string[]): Promise<ChartObject[]> {
+  const { code, stdout, stderr } = await helm('template', 'fairlead', CHART, '-n', NAMESPACE, values, ...args);
+  if (code !== 0) throw new Error(stderr);
+  return parseAllDocuments(stdout).flatMap((document) => {
+    const object = document.toJS() as ChartObject | null;
+    return object === null ? [] : [object];
+  });
+}
+
+export async function helm(
+  ...args: readonly (string | object)[]
+): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
+  const values = args.find((arg) => typeof arg === 'object') ?? {};
+  const texts = args.filter((arg) => typeof arg === 'string');
+  return run(pathOf('helm'), [...texts, ...KUBERNETES, '--values', '-'], { input: JSON.stringify(values) });
+}

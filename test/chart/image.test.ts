@@ -1,0 +1,105 @@
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { version } from '../../src/version.ts';
+import { run } from '../peers/process.ts';
+import { ROOT } from './chart.ts';
+import { dockerfile, entryPoint, type Instruction } from './image.ts';
+
+/** No image is built here, which needs a registry; its steps are done with the files that they would have. */
+describe('the image', () => {
+  const stages = dockerfile();
+  const [build = [], final = []] = stages;
+  let directory = '';
+
+  beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), 'fairlead-image-'));
+  });
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  test('has two stages of one official Node that the program runs on', () => {
+    expect(stages).toHaveLength(2);
+    for (const stage of stages)
+      expect(argumentOf(stage, 'FROM')).toMatch(/^node:24\.\d+\.\d+-[a-z]+-slim( AS build)?$/);
+  });
+
+  test('takes nothing from the repository that is not there or that .dockerignore hides', () => {
+    const shown = readFileSync(join(ROOT, '.dockerignore'), 'utf8').trim().split('\n');
+    expect(shown[0]).toBe('*');
+    for (const { sources } of copies(build))
+      for (const source of sources) {
+        expect(existsSync(join(ROOT, source)), source).toBe(true);
+        expect(shown).toContain(`!${source}`);
+      }
+  });
+
+  test('runs as a user who is not root, given by number', () => {
+    expect(argumentOf(final, 'USER')).toMatch(/^[1-9]\d*:[1-9]\d*$/);
+  });
+
+  test('is built from what it copies, and runs without anything else', async () => {
+    const source = join(directory, 'src');
+    const app = join(directory, 'app');
+    for (const { sources, target } of copies(build))
+      for (const path of sources) {
+        const to = target.endsWith('/') || sources.length > 1 ? join(target, path.split('/').at(-1)!) : target;
+        mkdirSync(dirname(join(source, to)), { recursive: true });
+        cpSync(join(ROOT, path), join(source, to), { recursive: true });
+      }
+    const commands = build.flatMap(({ name, argument }) => (name === 'RUN' ? [argument.split(' ')] : []));
+    expect(commands[0]).toEqual(['npm', 'ci']);
+    symlinkSync(join(ROOT, 'node_modules'), join(source, 'node_modules'));
+    for (const [program, ...args] of commands.slice(1)) {
+      expect(program).toBe('node');
+      expect(await run(process.execPath, args, { cwd: source })).toMatchObject({ code: 0 });
+    }
+    for (const { from, sources, target } of copies(final)) {
+      expect(from).toBe('build');
+      mkdirSync(app, { recursive: true });
+      for (const path of sources)
+        cpSync(
+          join(source, path.replace(/^\/src\//, '')),
+          join(app, target === './' ? path.split('/').at(-1)! : target),
+          {
+            recursive: true,
+          },
+        );
+    }
+
+    const [program, ...args] = entryPoint(app);
+    expect(program).toBe('node');
+    const started = (...more: string[]) => run(process.execPath, [...args, ...more], { cwd: '/', env: {} });
+    expect(await started('version')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`fairlead ${version}`) as string,
+      stderr: '',
+    });
+    // Everything is loaded, and the lack of a cluster is all that is wrong.
+    expect(await started(...commandOf(final), '--grpc-address=127.0.0.1:0', '--kubeconfig=/nowhere')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('/nowhere') as string,
+    });
+  });
+});
+
+function argumentOf(stage: readonly Instruction[], name: string): string {
+  return stage.find((instruction) => instruction.name === name)?.argument ?? '';
+}
+
+function commandOf(stage: readonly Instruction[]): string[] {
+  return JSON.parse(argumentOf(stage, 'CMD')) as string[];
+}
+
+function copies(
+  stage: readonly Instruction[],
+): { readonly from?: string; readonly sources: readonly string[]; readonly target: string }[] {
+  return stage
+    .filter(({ name }) => name === 'COPY')
+    .map(({ argument }) => {
+      const words = argument.split(' ');
+      const [, from] = /^--from=(.*)$/.exec(words[0] ?? '') ?? [];
+      const paths = from === undefined ? words : words.slice(1);
+      return { ...(from === undefined ? {} : { from }), sources: paths.slice(0, -1), target: paths.at(-1)! };
+    });
+}
