@@ -124,23 +124,28 @@ test('a listener for all ports decides about matches, the port of the service ab
 
 test('unknown hosts pass, or are refused', () => {
   expect(catchAllVirtualHost('ALLOW_ANY')).toMatchObject({
-    name: 'allow_any',
-    domains: ['*'],
-    routes: [{ name: 'allow_any', route: { cluster: 'PassthroughCluster', timeout: { seconds: 0 } } }],
+    virtualHost: {
+      name: 'allow_any',
+      domains: ['*'],
+      routes: [{ name: 'allow_any', route: { cluster: 'PassthroughCluster', timeout: { seconds: 0 } } }],
+    },
+    clusters: ['PassthroughCluster'],
   });
-  expect(catchAllVirtualHost('ALLOW_ANY', 'outbound|80||egress').routes?.[0]?.route?.cluster).toBe(
-    'outbound|80||egress',
-  );
-  expect(catchAllVirtualHost('REGISTRY_ONLY')).toMatchObject({
-    name: 'block_all',
-    routes: [{ name: 'block_all', directResponse: { status: 502 } }],
+  expect(catchAllVirtualHost('ALLOW_ANY', 'outbound|80||egress')).toMatchObject({
+    virtualHost: { routes: [{ route: { cluster: 'outbound|80||egress' } }] },
+    clusters: ['outbound|80||egress'],
+  });
+  expect(catchAllVirtualHost('REGISTRY_ONLY', 'outbound|80||egress')).toMatchObject({
+    virtualHost: { name: 'block_all', routes: [{ name: 'block_all', directResponse: { status: 502 } }] },
+    clusters: [],
   });
 });
 
 test('a table is its header followed by its virtual hosts', () => {
   const { virtualHost } = build({ service });
   const header = protos.encode(types.route, routeConfigurationHeader('80'));
-  const hosts = protos.encode(types.route, { virtualHosts: [virtualHost!, catchAllVirtualHost('ALLOW_ANY')] });
+  const catchAll = catchAllVirtualHost('ALLOW_ANY').virtualHost;
+  const hosts = protos.encode(types.route, { virtualHosts: [virtualHost!, catchAll] });
   expect(protos.toJson(types.route, new Uint8Array([...header, ...hosts]))).toMatchObject({
     name: '80',
     validateClusters: false,

@@ -14,6 +14,8 @@ import { anyRequest } from './route-match.ts';
 import { translateHttpRoutes, type TranslatedRoutes } from './route.ts';
 import { bracketed } from './virtual-host-domains.ts';
 
+const PASSTHROUGH = 'PassthroughCluster';
+
 export interface VirtualHostInput {
   readonly protos: Protos;
   readonly client: Client;
@@ -105,16 +107,22 @@ function defaultRoute(service: MeshService, { port, rule, settings, protos }: Vi
 }
 
 /** For requests whose host is not known: the last virtual host of every table. */
-export function catchAllVirtualHost(policy: OutboundPolicy, egressProxyCluster?: string): VirtualHost {
-  const name = policy === 'ALLOW_ANY' ? 'allow_any' : 'block_all';
+export function catchAllVirtualHost(
+  policy: OutboundPolicy,
+  egressProxyCluster?: string,
+): Pick<BuiltVirtualHost, 'clusters'> & { readonly virtualHost: VirtualHost } {
+  const [name, clusters] =
+    policy === 'ALLOW_ANY' ? ['allow_any', [egressProxyCluster ?? PASSTHROUGH]] : ['block_all', []];
+  const [cluster] = clusters;
   const route: Route =
-    policy === 'ALLOW_ANY'
-      ? { route: { cluster: egressProxyCluster ?? 'PassthroughCluster', ...timeouts(undefined) } }
-      : { directResponse: { status: 502 } };
+    cluster === undefined ? { directResponse: { status: 502 } } : { route: { cluster, ...timeouts(undefined) } };
   return {
-    name,
-    domains: ['*'],
-    routes: [{ name, match: anyRequest, ...route }],
-    includeRequestAttemptCount: true,
+    virtualHost: {
+      name,
+      domains: ['*'],
+      routes: [{ name, match: anyRequest, ...route }],
+      includeRequestAttemptCount: true,
+    },
+    clusters,
   };
 }

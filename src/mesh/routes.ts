@@ -317,12 +317,8 @@ function catchAllPart(scope: ScopeViews['scope'], read: Reader, parts: RoutePart
       parts,
     )(proxy, proxy.port ?? 0);
   const cluster = target?.kind === 'cluster' ? target.cluster : undefined;
-  return virtualHostPart(
-    parts.protos,
-    catchAllVirtualHost(policy.mode, cluster),
-    cluster === undefined ? [] : [cluster],
-    [],
-  );
+  const { virtualHost, clusters } = catchAllVirtualHost(policy.mode, cluster);
+  return virtualHostPart(parts.protos, virtualHost, clusters, []);
 }
 
 /** Destinations as the clients of a view see them. */

@@ -1,0 +1,95 @@
+import { bytesOf } from '../../src/ads/bytes-of.ts';
+import { type EncodedResource, leavesOf } from '../../src/ads/resource.ts';
+import { createRoot } from '../../src/envoy/proto-root.ts';
+import { type Json, type Protos, typeOfUrl } from '../../src/envoy/proto.ts';
+import type { Snapshot } from '../../src/snapshot.ts';
+import { createRules } from '../protos/validate-rules.ts';
+import { testProtos } from './mesh.ts';
+
+/** What no proxy may ever be sent, whatever the objects say; a line for each finding. */
+export type CheckSound = (snapshot: Snapshot) => string[];
+
+/** Takes about 300 ms: once per test file. */
+export function createCheckSound(protos: Protos = testProtos()): CheckSound {
+  const rules = createRules();
+  const unknown = createFindUnknown();
+  return (snapshot) => {
+    const { cds, eds, lds, rds, missing } = snapshot;
+    const given = new Set(cds.map(({ name }) => name));
+    return [
+      ...missing.map((name) => `${name} is referred to, but not given`),
+      ...[cds, eds, lds, rds].flatMap(repeatedNames),
+      ...[...cds, ...eds, ...lds, ...rds].flatMap((resource) => {
+        const type = typeOfUrl(resource.typeUrl);
+        const bytes = bytesOf(resource.body);
+        const json = protos.toJson(type, bytes);
+        const found = [
+          ...rules(type, bytes).map(({ path, message }) => `${path} ${message}`),
+          ...unknown(type, bytes),
+          ...nameOf(json, resource),
+          ...clusterFindings(resource, clustersIn(json), given),
+        ];
+        return found.map((line) => `${type.slice(type.lastIndexOf('.') + 1)} ${resource.name}: ${line}`);
+      }),
+    ];
+  };
+}
+
+function repeatedNames(resources: readonly EncodedResource[]): string[] {
+  const seen = new Set<string>();
+  return resources.flatMap(({ name }) => {
+    if (seen.has(name)) return [`${name} is there twice`];
+    seen.add(name);
+    return [];
+  });
+}
+
+function nameOf(json: Json, { name }: EncodedResource): string[] {
+  const own = json as { readonly name?: string; readonly clusterName?: string };
+  return (own.clusterName ?? own.name) === name ? [] : [`calls itself ${String(own.clusterName ?? own.name)}`];
+}
+
+/** The clusters that a resource says it names are those that are in its message, and the proxy is given all of them. */
+function clusterFindings(resource: EncodedResource, named: ReadonlySet<string>, given: ReadonlySet<string>): string[] {
+  const said = new Set([...leavesOf(resource.body)].flatMap((leaf) => leaf.clusters));
+  return [
+    ...[...named].filter((name) => !given.has(name)).map((name) => `names the cluster ${name}, which is not given`),
+    ...[...named].filter((name) => !said.has(name)).map((name) => `names the cluster ${name} without saying so`),
+    ...[...said].filter((name) => !named.has(name)).map((name) => `says that it names the cluster ${name}`),
+  ];
+}
+
+/** Clusters that traffic is sent to: of routes, mirrors, weights and TCP proxies. */
+function clustersIn(json: Json, found = new Set<string>()): Set<string> {
+  if (typeof json !== 'object' || json === null) return found;
+  if (Array.isArray(json)) {
+    for (const item of json as readonly Json[]) clustersIn(item, found);
+    return found;
+  }
+  for (const [key, value] of Object.entries(json)) {
+    if (key === 'cluster' && typeof value === 'string') found.add(value);
+    if (key === 'weightedClusters')
+      for (const { name } of (value as { readonly clusters: readonly { readonly name: string }[] }).clusters)
+        found.add(name);
+    clustersIn(value, found);
+  }
+  return found;
+}
+
+/** Fields that the message's type does not have are lost when it is encoded again. */
+function createFindUnknown(): (type: string, bytes: Uint8Array) => string[] {
+  const root = createRoot();
+  const find = (name: string, bytes: Uint8Array, path: string): string[] => {
+    const type = root.lookupType(name);
+    const message = type.decode(bytes);
+    const lost = bytes.length - type.encode(message).finish().length;
+    return [...(lost === 0 ? [] : [`${path || name} has unknown fields`]), ...findIn(message, path)];
+  };
+  const findIn = (value: unknown, path: string): string[] => {
+    if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return [];
+    const { typeUrl, value: packed } = value as { readonly typeUrl?: unknown; readonly value?: unknown };
+    if (typeof typeUrl === 'string' && packed instanceof Uint8Array) return find(typeOfUrl(typeUrl), packed, path);
+    return Object.entries(value).flatMap(([key, item]) => findIn(item, path === '' ? key : `${path}.${key}`));
+  };
+  return (type, bytes) => find(type, bytes, '');
+}
