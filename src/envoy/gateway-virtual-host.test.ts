@@ -61,8 +61,11 @@ test('a redirect without a scheme stays where the request came from', () => {
   expect(redirect(false)?.portRedirect).toBe(443);
 });
 
-test('an IPv6 address stands in brackets before a port', () => {
-  expect(build(['2001:db8::1'], [[to('a.x')]]).virtualHost.name).toBe('[2001:db8::1]:443');
+test('an IPv6 address stands in brackets, as requests name it', () => {
+  expect(build(['2001:db8::1'], [[to('a.x')]]).virtualHost).toMatchObject({
+    name: '[2001:db8::1]:443',
+    domains: ['[2001:db8::1]'],
+  });
 });
 
 test('a table without hosts has one for all that answers nothing', () => {

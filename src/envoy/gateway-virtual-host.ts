@@ -51,7 +51,7 @@ export function buildGatewayVirtualHost(input: GatewayVirtualHostInput): BuiltGa
   return {
     virtualHost: {
       name: `${bracketed(hosts[0] ?? '')}:${port}`,
-      domains: hosts,
+      domains: hosts.map(bracketed),
       routes: catchAllsLast(translated.flatMap(({ routes }) => routes)),
       includeRequestAttemptCount: true,
       ...(input.httpsRedirect ? { requireTls: 'ALL' } : {}),

@@ -15,7 +15,6 @@ const suites: ReadonlySet<string> = new Set([
   'AES128-SHA',
   'AES256-SHA',
   'DES-CBC3-SHA',
-  'ALL',
 ]);
 
 /** Why an entry of `cipherSuites` cannot be used. It is a suite, one that is ruled out (`-X`, `!X`), or equals (`[X|Y]`). */
@@ -23,10 +22,33 @@ export function cipherProblem(cipher: string): string | undefined {
   if (cipher === '') return undefined;
   const group = /^\[(.*)\]$/.exec(cipher)?.[1];
   const named = group === undefined ? [cipher.replace(/^[-+!]/, '')] : group.split('|');
-  const unknown = named.find((suite) => !suites.has(suite));
+  const unknown = named.find((suite) => suite !== 'ALL' && !suites.has(suite));
   return unknown === undefined
     ? undefined
     : `${JSON.stringify(unknown)} is not a cipher suite that Envoy knows by name; those of TLS 1.3 cannot be chosen.`;
+}
+
+/** Why BoringSSL refuses a list although it knows every entry. An empty list stands for its own choice. */
+export function cipherListProblem(ciphers: readonly string[]): string | undefined {
+  const operators = ciphers.filter((cipher) => /^[-+!]/.test(cipher));
+  if (operators.length > 0 && ciphers.some((cipher) => cipher.startsWith('[')))
+    return `has ${operators.join(' and ')} beside a group in brackets, which is not possible; write out the suites that remain.`;
+  const chosen = new Set<string>();
+  const barred = new Set<string>();
+  for (const cipher of ciphers) {
+    const operator = /^[-+!]/.exec(cipher)?.[0] ?? '';
+    for (const suite of membersOf(cipher.slice(operator.length))) {
+      if (operator === '-' || operator === '!') chosen.delete(suite);
+      else if (operator === '' && !barred.has(suite)) chosen.add(suite);
+      if (operator === '!') barred.add(suite);
+    }
+  }
+  return ciphers.length > 0 && chosen.size === 0 ? 'leaves no cipher suite; name at least one.' : undefined;
+}
+
+function membersOf(text: string): readonly string[] {
+  const named = text.replace(/^\[|\]$/g, '').split('|');
+  return named.flatMap((suite) => (suite === 'ALL' ? [...suites] : [suite]));
 }
 
 /** Others that BoringSSL had once (`P-224`, `X25519Kyber768Draft00`) make Envoy 1.40 refuse the TLS context. */

@@ -1,7 +1,7 @@
 import type { ServerCertificates, ServerKind, ServerTls, TlsVersion } from '../model/gateway.ts';
 import { type Protocol, isTls, protocolClass } from '../model/service.ts';
 import { type Field, quote } from './field.ts';
-import { cipherProblem, curveProblem } from './gateway-ciphers.ts';
+import { cipherListProblem, cipherProblem, curveProblem } from './gateway-ciphers.ts';
 
 /** `spec.servers[].tls`, as far as the port's protocol allows it. */
 export function readServerTls(field: Field, protocol: Protocol): ServerKind {
@@ -44,13 +44,13 @@ function readTermination(field: Field, mode: ServerTls['mode']): ServerTls {
     mode,
     certificates: mode === 'ISTIO_MUTUAL' ? meshCertificates(field) : readCertificates(field, mode),
     subjectAltNames: names(field.get('subjectAltNames')),
-    verifyCertificateSpki: names(field.get('verifyCertificateSpki')),
-    verifyCertificateHash: names(field.get('verifyCertificateHash')),
+    verifyCertificateSpki: hashes(field.get('verifyCertificateSpki'), /^[\w+/]{43}=$/, 'base64'),
+    verifyCertificateHash: hashes(field.get('verifyCertificateHash'), /^[\da-f]{2}(:?[\da-f]{2}){31}$/i, 'hexadecimal'),
     caCrl: field.get('caCrl').string(),
     insecureSkipVerify: field.get('insecureSkipVerify').boolean() ?? false,
     ...(minProtocolVersion === undefined ? {} : { minProtocolVersion }),
     ...(maxProtocolVersion === undefined ? {} : { maxProtocolVersion }),
-    cipherSuites: usable(field.get('cipherSuites'), cipherProblem),
+    cipherSuites: readCiphers(field.get('cipherSuites')),
     ecdhCurves: usable(field.get('ecdhCurves'), curveProblem),
   };
   if (!validates)
@@ -110,6 +110,22 @@ function requiredFile(field: Field, mode: ServerTls['mode']): string {
 function readVersion(field: Field): TlsVersion | undefined {
   const version = field.oneOf('TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3');
   return version === 'TLS_AUTO' ? undefined : version;
+}
+
+function readCiphers(field: Field): readonly string[] {
+  const ciphers = usable(field, cipherProblem);
+  const problem = cipherListProblem(ciphers);
+  if (problem !== undefined) field.invalid(problem);
+  return ciphers;
+}
+
+/** SHA-256 hashes. */
+function hashes(field: Field, form: RegExp, coding: string): readonly string[] {
+  return field.list().map((element) => {
+    const hash = element.string();
+    if (!form.test(hash)) element.invalid(`${quote(hash)} is not a SHA-256 hash in ${coding}.`);
+    return hash;
+  });
 }
 
 /** Without what Envoy does not know, for which it would refuse the listener. Distinct. */

@@ -96,7 +96,7 @@ test('certificates come from files, with the checks of clients', () => {
     subjectAltNames: ['a'],
     minProtocolVersion: 'TLSV1_2',
     maxProtocolVersion: 'TLS_AUTO',
-    cipherSuites: ['ECDHE-RSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256', '[AES128-SHA|AES256-SHA]', '-ALL'],
+    cipherSuites: ['ECDHE-RSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256', '[AES128-SHA|AES256-SHA]'],
     caCrl: '/crl',
   };
   expect(modelOf({ servers: [https(tls)] }).servers[0]?.serves).toEqual({
@@ -110,10 +110,17 @@ test('certificates come from files, with the checks of clients', () => {
       caCrl: '/crl',
       insecureSkipVerify: false,
       minProtocolVersion: 'TLSV1_2',
-      cipherSuites: ['ECDHE-RSA-AES128-GCM-SHA256', '[AES128-SHA|AES256-SHA]', '-ALL'],
+      cipherSuites: ['ECDHE-RSA-AES128-GCM-SHA256', '[AES128-SHA|AES256-SHA]'],
       ecdhCurves: [],
     },
   });
+});
+
+test('a wildcard may stand for a part of a name where there is no TLS', () => {
+  expect(modelOf({ servers: [{ ...http, hosts: ['*-a.example.com'] }] }).servers[0]?.hosts[0]?.host).toBe(
+    '*-a.example.com',
+  );
+  expect(reconcile({ servers: [{ ...https({}), hosts: ['*/*.a.b', './*', '*'] }] }).problems).toEqual([]);
 });
 
 test('several pairs of files are for keys of different kinds', () => {
@@ -187,6 +194,19 @@ const refused: readonly (readonly [spec: unknown, ...expected: string[]])[] = [
   [
     { servers: [https({ mode: 'SIMPLE', ...files, minProtocolVersion: 'TLSV1_3', maxProtocolVersion: 'TLSV1_2' })] },
     'Invalid spec.servers[0].tls.minProtocolVersion: TLSV1_3 is above maxProtocolVersion.',
+  ],
+  [
+    { servers: [https({ mode: 'SIMPLE', ...files, cipherSuites: ['ALL', '-ALL'] })] },
+    'Invalid spec.servers[0].tls.cipherSuites: leaves no cipher suite',
+  ],
+  [
+    { servers: [https({ mode: 'MUTUAL', ...files, verifyCertificateHash: ['x'], verifyCertificateSpki: ['y'] })] },
+    'Invalid spec.servers[0].tls.verifyCertificateHash[0]: "x" is not a SHA-256 hash in hexadecimal.',
+    'Invalid spec.servers[0].tls.verifyCertificateSpki[0]: "y" is not a SHA-256 hash in base64.',
+  ],
+  [
+    { servers: [{ ...https({}), hosts: ['*/*a.example.com'] }] },
+    'Invalid spec.servers[0].hosts[0]: "*/*a.example.com" has a wildcard for a part of a name',
   ],
 ];
 

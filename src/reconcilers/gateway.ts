@@ -50,6 +50,8 @@ function readServer(field: Field, namespace: string, names: Set<string>): Gatewa
   const read = hosts.list().map((host) => readHost(host, namespace));
   if (read.length === 0) hosts.invalid('must have at least one host; * is all of them.');
   const tls = field.get('tls').expectObject();
+  const serves = readServerTls(tls, port.protocol);
+  if (serves.kind !== 'http' && serves.kind !== 'tcp') checkServerNames(hosts);
   return {
     field: field.path,
     name: field.get('name').string(),
@@ -57,7 +59,7 @@ function readServer(field: Field, namespace: string, names: Set<string>): Gatewa
     bind,
     hosts: read.flat(),
     httpsRedirect: tls.get('httpsRedirect').boolean() ?? false,
-    serves: readServerTls(tls, port.protocol),
+    serves,
   };
 }
 
@@ -100,6 +102,15 @@ function readHost(field: Field, own: string): ServerHost[] {
     field.invalid(`${quote(host)} is not the full name of a host; write for example www.example.com or *.example.com.`);
   else return [{ namespace: scope === '.' ? own : scope, host }];
   return [];
+}
+
+/** Envoy refuses a server name with a wildcard for a part of a label. */
+function checkServerNames(hosts: Field): void {
+  for (const element of hosts.list()) {
+    const text = typeof element.value === 'string' ? element.value : '';
+    if (/^\*[^.]/.test(text.slice(text.indexOf('/') + 1)))
+      element.invalid(`${quote(text)} has a wildcard for a part of a name, which is possible for plaintext HTTP only.`);
+  }
 }
 
 function isLabel(text: string): boolean {

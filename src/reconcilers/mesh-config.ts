@@ -15,7 +15,7 @@ import type { TrafficPolicy } from '../model/traffic-policy.ts';
 import { readConnectionPool, readOutlierDetection } from './destination-rule-pool.ts';
 import { present } from './destination-rule-values.ts';
 import { Field, Findings, quote } from './field.ts';
-import { cipherProblem, curveProblem } from './gateway-ciphers.ts';
+import { cipherListProblem, cipherProblem, curveProblem } from './gateway-ciphers.ts';
 import { reportUnknownMeshFields } from './mesh-config-fields.ts';
 
 export interface MeshConfigProblem {
@@ -237,7 +237,7 @@ function listeners(mesh: Field, shared: Shared): ListenerSettings {
     trustDomain: shared.trustDomain,
     trustDomainAliases: shared.trustDomainAliases,
     minTlsVersion: tlsVersion(mesh.get('meshMTLS').get('minProtocolVersion')) ?? 'TLSV1_2',
-    meshCipherSuites: known(mesh.get('meshMTLS').get('cipherSuites'), cipherProblem),
+    meshCipherSuites: knownCiphers(mesh.get('meshMTLS').get('cipherSuites')),
     tlsDefaults: shared.tlsDefaults,
     inboundClusterStatName: shared.inboundClusterStatName,
     outboundClusterStatName: shared.outboundClusterStatName,
@@ -293,7 +293,7 @@ function problemOfFormat(format: string): string | undefined {
 function tlsDefaults(field: Field): TlsDefaults {
   const min = tlsVersion(field.get('minProtocolVersion'));
   return {
-    cipherSuites: known(field.get('cipherSuites'), cipherProblem),
+    cipherSuites: knownCiphers(field.get('cipherSuites')),
     ecdhCurves: known(field.get('ecdhCurves'), curveProblem),
     ...(min === undefined ? {} : { minProtocolVersion: min }),
   };
@@ -307,6 +307,13 @@ function known(field: Field, problemOf: (name: string) => string | undefined): r
     if (problem !== undefined) element.invalid(`${quote(name)} is left out. ${problem}`);
     return problem !== undefined || name === '' ? [] : [name];
   });
+}
+
+function knownCiphers(field: Field): readonly string[] {
+  const ciphers = known(field, cipherProblem);
+  const problem = cipherListProblem(ciphers);
+  if (problem !== undefined) field.invalid(`is left out: it ${problem}`);
+  return problem === undefined ? ciphers : [];
 }
 
 function tlsVersion(field: Field): 'TLSV1_2' | 'TLSV1_3' | undefined {
