@@ -49,7 +49,7 @@ export function wildcardsOf(host: string): string[] {
 /** DNS name as Istio accepts it in hosts: labels of letters, digits, `-` and `_`; a wildcard only as the whole first label or its start. */
 export function isHostName(host: string): boolean {
   if (host === '*') return true;
-  const name = isWildcard(host) ? host.slice(host[1] === '.' ? 2 : 1) : host;
+  const name = isWildcard(host) ? host.slice(host[1] === '.' || host[1] === '-' ? 2 : 1) : host;
   if (name === '' || host.length > 255) return false;
   const trimmed = name.endsWith('.') ? name.slice(0, -1) : name;
   return trimmed.split('.').every((label) => /^[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?$/.test(label));
