@@ -1,5 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Snapshot } from '../../src/snapshot.ts';
 import { type EnvoyNode, TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
 import { differences } from './difference.ts';
 import { type Tree, normalise, recorded } from './normalise.ts';
@@ -12,25 +13,34 @@ export function caseNames(): string[] {
 }
 
 export interface Verdict {
+  /** A line for each difference to what was recorded. */
   readonly primary: readonly string[];
   readonly telemetry: readonly string[];
+  readonly proxies: readonly { readonly proxy: string; readonly snapshot: Snapshot }[];
 }
 
-/** Runs a case; a line for each difference to what was recorded. */
 export function runCase(name: string): Verdict {
   const directory = join(root, name);
   const mesh = new TestMesh({ oracle: false });
   mesh.apply(readObjects(readFileSync(join(directory, 'input.yaml'), 'utf8')));
-  const primary: string[] = [];
-  const telemetry: string[] = [];
-  for (const file of readdirSync(join(directory, 'proxies')).sort()) {
-    const proxy = file.replace(/\.json$/, '');
-    const read = (folder: string) => JSON.parse(readFileSync(join(directory, folder, file), 'utf8')) as unknown;
-    mesh.connect(connectedProxy(proxy, read('proxies') as EnvoyNode));
-    const want = recorded(read('expected') as { [key: string]: Tree });
-    const got = normalise(mesh.json(proxy) as unknown as { [kind: string]: Tree[] });
-    primary.push(...differences(want.primary, got.primary, proxy));
-    telemetry.push(...differences(want.telemetry, got.telemetry, proxy));
-  }
-  return { primary, telemetry };
+  const results = readdirSync(join(directory, 'proxies'))
+    .sort()
+    .map((file) => {
+      const proxy = file.replace(/\.json$/, '');
+      const read = (folder: string) => JSON.parse(readFileSync(join(directory, folder, file), 'utf8')) as unknown;
+      mesh.connect(connectedProxy(proxy, read('proxies') as EnvoyNode));
+      const want = recorded(read('expected') as { [key: string]: Tree });
+      const got = normalise(mesh.json(proxy) as unknown as { [kind: string]: Tree[] });
+      return {
+        proxy,
+        snapshot: mesh.snapshot(proxy),
+        primary: differences(want.primary, got.primary, proxy),
+        telemetry: differences(want.telemetry, got.telemetry, proxy),
+      };
+    });
+  return {
+    primary: results.flatMap(({ primary }) => primary),
+    telemetry: results.flatMap(({ telemetry }) => telemetry),
+    proxies: results,
+  };
 }

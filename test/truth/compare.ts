@@ -10,13 +10,17 @@ const { values, positionals } = parseArgs({
   options: { telemetry: { type: 'boolean', short: 't' }, lines: { type: 'string', short: 'n', default: '12' } },
 });
 const limit = Number(values.lines);
-const chosen = caseNames().filter((name) => positionals.length === 0 || positionals.some((part) => name.includes(part)));
+const chosen = caseNames().filter(
+  (name) => positionals.length === 0 || positionals.some((part) => name.includes(part)),
+);
 let equal = 0;
 for (const name of chosen) {
   let lines: readonly string[];
   try {
     const verdict = runCase(name);
-    lines = values.telemetry ? [...verdict.primary, ...verdict.telemetry.map((line) => `(telemetry) ${line}`)] : verdict.primary;
+    lines = values.telemetry
+      ? [...verdict.primary, ...verdict.telemetry.map((line) => `(telemetry) ${line}`)]
+      : verdict.primary;
   } catch (error) {
     lines = [`failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`];
   }

@@ -1,0 +1,37 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { createCheckSound } from '../harness/sound.ts';
+import { caseNames, runCase } from './cases.ts';
+import { judge, knownDifferences } from './known-differences.ts';
+
+const known = new Map(knownDifferences().map((entry) => [entry.case, entry]));
+const names = caseNames();
+const checkSound = createCheckSound();
+const equal = { primary: 0, telemetry: 0 };
+
+describe('what Istio was recorded to serve', () => {
+  test.each(names)('%s', (name) => {
+    const { primary, telemetry, proxies } = runCase(name);
+    if (primary.length === 0) equal.primary++;
+    if (primary.length + telemetry.length === 0) equal.telemetry++;
+    expect(judge(primary, known.get(name))).toEqual([]);
+    expect(proxies.flatMap(({ proxy, snapshot }) => checkSound(snapshot).map((line) => `${proxy}: ${line}`))).toEqual(
+      [],
+    );
+  });
+
+  afterAll(() => {
+    console.log(
+      `${equal.primary} of ${names.length} recorded answers are equal (${equal.telemetry} of them in telemetry too), ${known.size} are known to differ.`,
+    );
+  });
+});
+
+test('every known difference is that of a case, with its reason', () => {
+  expect([...known.keys()].filter((name) => !names.includes(name))).toEqual([]);
+  expect(known.size).toBe(knownDifferences().length);
+  for (const { verdict, reason, differs } of known.values()) {
+    expect(['better on purpose', 'not supported yet']).toContain(verdict);
+    expect(reason).toMatch(/\.$/);
+    expect(differs).not.toEqual([]);
+  }
+});
