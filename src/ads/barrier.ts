@@ -180,8 +180,8 @@ export class Barrier {
     return false;
   }
 
-  #mayUse({ all, inFlight, ledger, sentNonce }: Subscription, names: (held: Held) => boolean): boolean {
-    if (all && sentNonce > 0) return true;
+  #mayUse({ all, inFlight, ledger }: Subscription, names: (held: Held) => boolean): boolean {
+    if (all && inFlight.sentNonce > 0) return true;
     for (const held of ledger.pending?.values() ?? []) if (names(held)) return true;
     for (const sent of inFlight) {
       for (const item of itemsOf(sent)) if (names(item) || names(priorOf(sent, item))) return true;
@@ -198,7 +198,7 @@ export class Barrier {
     for (const sent of guarded?.inFlight ?? []) {
       if (now - sent.at < this.#times.stuckMs || sent.prior === undefined) continue;
       for (const follower of followers) {
-        if (follower.ackedNonce <= sent.nonce) continue;
+        if (follower.inFlight.ackedNonce <= sent.nonce) continue;
         for (const item of itemsOf(sent)) {
           const isNew = priorOf(sent, item) === undefined;
           if (!isNew || follower.has(item.name) || view.resolve(follower.type.typeUrl, item.name) === undefined)
@@ -214,7 +214,7 @@ export class Barrier {
    * that came before its cluster). It is sent again, in growing intervals.
    */
   #repeatOverdue({ guarded, followers, view }: Parties, now: number): void {
-    const oldest = guarded?.inFlight[0];
+    const oldest = guarded?.inFlight.oldest;
     if (oldest === undefined) {
       this.#overdueMs = this.#times.overdueMs;
       this.#overdueAt = 0;
@@ -231,7 +231,7 @@ export class Barrier {
           const prior = priorOf(sent, item);
           // It was sent again before and is still stuck: perhaps a new version of a live cluster that was refused.
           const again = this.#overdueMs > this.#times.overdueMs * 2 && prior instanceof Served;
-          if (again && follower.ackedNonce > sent.nonce) guarded!.doubt(item, prior, now);
+          if (again && follower.inFlight.ackedNonce > sent.nonce) guarded!.doubt(item, prior, now);
           else follower.repeat(item.name, view);
         }
       }

@@ -11,7 +11,7 @@ import type { Subscription } from './subscription.ts';
  * Returns the resources that are to blame; their versions are not repeated. None: not known yet.
  */
 export function blame(subscription: Subscription, refused: readonly Sent[], message: string, now: number): Served[] {
-  const { ledger } = subscription;
+  const { inFlight, ledger } = subscription;
   const delivered = new Map<string, { item: Served; prior: Held }>();
   for (const sent of refused) {
     for (const item of itemsOf(sent)) {
@@ -20,6 +20,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
     if (sent.trial) subscription.trial?.answered();
     for (const name of sent.removed) ledger.ask(name, sent.prior?.get(name));
   }
+  const about = refused.at(-1)?.nonce ?? 0;
   const mentioned = namesIn(message, delivered.keys());
   const fresh = [...delivered].filter(([, { item, prior }]) => item.version !== versionOf(prior)).map(([name]) => name);
   const suspects = mentioned.length > 0 ? mentioned : fresh.length > 0 ? fresh : [...delivered.keys()];
@@ -32,14 +33,31 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   const suspected = new Set(suspects);
   const culprits: Served[] = [];
   for (const [name, { item, prior }] of delivered) {
+    // A later response that is still on its way carries the name: its answer decides, unless it has the same bytes.
+    inFlight.amend(name, prior);
+    const later = inFlight.last(name);
     if (pinned && suspected.has(name)) {
       const takenBack = ledger.refusals?.doubts(name) === true && ledger.refusals.forbids(name, item.version);
-      ledger.refuse(name, item.version, prior, now);
-      // A refused cluster may warm for ever and hold every answer back; behind a changed one a refused assignment
-      // empties it. So the client is given back what it had, or is told to forget the name.
-      if (!takenBack) ledger.owe(name, subscription.reinstates ? item : prior);
+      ledger.refuse(name, {
+        version: item.version,
+        held: prior,
+        now,
+        about,
+        after: inFlight.sentNonce,
+        doubted: false,
+      });
       culprits.push(item);
-    } else if (!carriedLater(subscription, name, prior)) {
+      if (versionOf(ledger.kept?.get(name)) === item.version) {
+        ledger.unkeep(name);
+        if (prior !== undefined) ledger.keep(name, prior);
+      }
+      if (takenBack || (later !== undefined && later.version !== item.version)) continue;
+      // A refused cluster may warm for ever and hold every answer back; behind a changed one a refused assignment
+      // empties it. So the client is given back what it had, or is told to forget the name. And one that has nothing
+      // yet must not wait for ever: it is told that there is nothing.
+      if (prior === undefined && subscription.type.whenAbsent !== undefined) ledger.ask(name, undefined);
+      else ledger.owe(name, subscription.reinstates ? item : prior);
+    } else if (later === undefined) {
       if (ledger.refusals?.doubts(name) === true) ledger.refusals.forget(name);
       ledger.owe(name, prior);
       ledger.ask(name, prior);
@@ -50,16 +68,4 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
     (subscription.trial ??= new Trial()).prepend([innocent, ...halves(suspects)]);
   }
   return culprits;
-}
-
-/** A later response that is still on its way carries the name: its answer decides. */
-function carriedLater(subscription: Subscription, name: string, prior: Held): boolean {
-  for (const sent of subscription.inFlight) {
-    for (const item of itemsOf(sent)) {
-      if (item.name !== name) continue;
-      if (sent.prior !== undefined) sent.prior = new Map(sent.prior).set(name, prior);
-      return true;
-    }
-  }
-  return false;
 }

@@ -150,9 +150,9 @@ export class Delivery implements Watcher {
     const { delta } = this.#context;
     const frame = this.#context.frames.of(
       { typeUrl: type.typeUrl, delta, batches: sent.batches, removed: sent.removed },
-      subscription.sentNonce,
+      subscription.inFlight.sentNonce,
     );
-    sent.nonce = sent.first = subscription.sentNonce = frame.nonce;
+    sent.nonce = sent.first = subscription.inFlight.sentNonce = frame.nonce;
     sent.at = now;
     if (subscription.guarded) {
       // A client that starts asks for listeners when its first clusters are ready: nothing has to be held before.
@@ -169,11 +169,9 @@ export class Delivery implements Watcher {
   #followBehind(type: ResourceType, sent: Sent): void {
     for (const follower of this.#subscriptions) {
       if (follower?.type.behind !== type.typeUrl) continue;
-      if (sent.prior === undefined) {
-        if (follower.sentNonce > 0) follower.askAll();
-        continue;
+      for (const item of itemsOf(sent)) {
+        if (sent.prior?.has(item.name) !== false) follower.repeat(item.name, this.#view);
       }
-      for (const item of itemsOf(sent)) if (sent.prior.has(item.name)) follower.repeat(item.name, this.#view);
     }
   }
 
@@ -181,7 +179,7 @@ export class Delivery implements Watcher {
   #answer(subscription: Subscription, request: DiscoveryRequest, now: number): boolean {
     if (request.nonce === '') return true;
     const { error } = request;
-    const settled = subscription.settle(Number(request.nonce), error !== undefined, request.version);
+    const settled = subscription.inFlight.settle(Number(request.nonce), error !== undefined, request.version);
     if (settled === undefined) return this.#context.delta;
     for (const sent of settled.accepted) {
       subscription.accept(sent);
@@ -229,7 +227,7 @@ export class Delivery implements Watcher {
 
   #tickBarrier(now: number): void {
     const { guarded } = this.#parties;
-    if (this.#barrier === undefined && guarded?.ledger.kept === undefined && (guarded?.inFlight.length ?? 0) === 0)
+    if (this.#barrier === undefined && guarded?.ledger.kept === undefined && (guarded?.inFlight.size ?? 0) === 0)
       return;
     this.#needBarrier().tick(this.#parties, now);
   }

@@ -1,5 +1,5 @@
-import { Refusals } from './refusals.ts';
-import { type Held, Served } from './served.ts';
+import { type NewRefusal, Refusals } from './refusals.ts';
+import { type Held, Served, versionOf } from './served.ts';
 
 /**
  * What a client is owed of one type, by name. A name that is in none of these is current at the client, and that is
@@ -43,17 +43,26 @@ export class Ledger {
   /** `was` is what the client holds unless the name is owed already; `gone`: it left the world, and clients keep it. */
   mark(name: string, was: Held, gone: boolean): void {
     if (this.kept?.has(name) === true) {
-      if (!gone) this.owe(name, this.unkeep(name));
+      if (gone) return;
+      const kept = this.unkeep(name);
+      if (this.pending?.has(name) !== true) this.owe(name, kept);
       return;
     }
     const owed = this.pending?.has(name) === true;
     const held = owed ? this.pending!.get(name) : was;
-    if (gone && held !== undefined) {
-      this.keep(name, held);
-      if (owed && this.asked?.has(name) !== true) this.settled(name);
-    } else if (!owed) {
-      this.owe(name, was);
+    const uses = this.uses(name, held);
+    if (!gone) {
+      if (!owed) this.owe(name, uses);
+      return;
     }
+    if (uses !== undefined) this.keep(name, uses);
+    if (owed && uses !== undefined && uses === held && this.asked?.has(name) !== true) this.settled(name);
+  }
+
+  /** What the client uses where it is thought to hold this: something else if that was refused. */
+  uses(name: string, held: Held): Held {
+    const version = versionOf(held);
+    return version !== undefined && this.refusals?.forbids(name, version) === true ? this.refusals.held(name) : held;
   }
 
   /** Not owed any more. */
@@ -69,8 +78,13 @@ export class Ledger {
     this.refusals?.forget(name);
   }
 
-  refuse(name: string, version: string, held: Held, now: number, doubted = false): void {
-    (this.refusals ??= new Refusals()).refuse(name, version, held, now, doubted);
+  refuse(name: string, refusal: NewRefusal): void {
+    (this.refusals ??= new Refusals()).refuse(name, refusal);
+  }
+
+  /** It left the world, and what the client had when it last refused something of it is not certain. */
+  uncertain(name: string, present: Served | undefined): boolean {
+    return present === undefined && this.kept?.has(name) !== true && this.refusals?.has(name) === true;
   }
 
   /** What this client is to be given, where the world has `present`. */

@@ -12,6 +12,17 @@ interface Refused {
   due: boolean;
   /** The client has not said so: it is taken to be refused because it blocks answers. */
   doubted: boolean;
+  /** Nonce of the newest response at that time: an answer to an older one says nothing of what came after. */
+  after: number;
+}
+
+/** What is known of a refusal. */
+export interface NewRefusal extends Readonly<Pick<Refused, 'version' | 'after' | 'doubted'>> {
+  /** What the client has instead. */
+  readonly held: Held;
+  /** Nonce of the refused response; a refusal that was found after that was sent is newer. */
+  readonly about: number;
+  readonly now: number;
 }
 
 /** Versions that one proxy refused: not repeated to it before a back-off, which doubles with every refusal. */
@@ -26,16 +37,27 @@ export class Refusals {
     return this.#names.keys();
   }
 
-  /** `held` is what the client has instead. */
-  refuse(name: string, version: string, held: Held, now: number, doubted = false): void {
+  refuse(name: string, { version, held, now, about, after, doubted }: NewRefusal): void {
     const former = this.#names.get(name);
+    if (former !== undefined && former.version !== version && former.after >= about) return;
     const again = former?.version === version && former.due;
     const backoff = again ? Math.min(former.backoff * 2, LAST_BACKOFF_MS) : FIRST_BACKOFF_MS;
-    this.#names.set(name, { version, held, retryAt: now + backoff, backoff, due: false, doubted });
+    const instead = versionOf(held) === version ? undefined : held;
+    this.#names.set(name, { version, held: instead, retryAt: now + backoff, backoff, due: false, doubted, after });
   }
 
   doubts(name: string): boolean {
     return this.#names.get(name)?.doubted === true;
+  }
+
+  has(name: string): boolean {
+    return this.#names.has(name);
+  }
+
+  /** The client was sent this: what it has instead, unless it is the refused version once more. */
+  gave(name: string, item: Held): void {
+    const refused = this.#names.get(name);
+    if (refused !== undefined && versionOf(item) !== refused.version) refused.held = item;
   }
 
   /** This version must not be sent now. */
@@ -48,12 +70,11 @@ export class Refusals {
     return this.#names.get(name)?.held;
   }
 
-  /** A version was accepted: of the refused one that counts only when it was tried again. */
-  accepted(name: string, version: string): void {
+  /** A response with this version was accepted: that of the refused one counts only when it was tried again. */
+  accepted(name: string, version: string, nonce: number): void {
     const refused = this.#names.get(name);
-    if (refused === undefined) return;
-    if (refused.version === version ? refused.due || refused.doubted : versionOf(refused.held) !== version)
-      this.#names.delete(name);
+    if (refused === undefined || nonce <= refused.after) return;
+    if (refused.version === version ? refused.due : versionOf(refused.held) !== version) this.#names.delete(name);
   }
 
   forget(name: string): void {

@@ -18,6 +18,9 @@ export interface Sent {
   readonly trial: boolean;
 }
 
+/** To be completed when the response is handed to the connection. */
+export const UNSENT = { nonce: 0, first: 0, at: 0 };
+
 export function* itemsOf(sent: Sent): Generator<Served> {
   for (const batch of sent.batches) yield* batch.items;
 }

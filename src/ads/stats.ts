@@ -91,17 +91,17 @@ export function stateOf(stream: AdsStream): StreamState[] {
   if (proxy === undefined) return [];
   const types = (delivery?.subscriptions ?? []).flatMap((subscription): TypeState[] => {
     if (subscription === undefined) return [];
-    const { type, ledger, names, wildcard, sentNonce, ackedNonce, owes, inFlight } = subscription;
+    const { type, ledger, names, wildcard, owes, inFlight } = subscription;
     return [
       {
         typeUrl: type.typeUrl,
         shortName: type.shortName,
         wildcard,
         names: names.size,
-        sent: nonceText(sentNonce),
-        acked: nonceText(ackedNonce),
+        sent: nonceText(inFlight.sentNonce),
+        acked: nonceText(inFlight.ackedNonce),
         pending: ledger.pending?.size ?? 0,
-        synced: !owes && inFlight.length === 0 && delivery?.waits === false,
+        synced: !owes && inFlight.size === 0 && delivery?.waits === false,
         refused: [...(ledger.refusals?.names() ?? [])],
       },
     ];

@@ -1,17 +1,12 @@
 import type { Change } from './forest.ts';
+import { InFlight } from './in-flight.ts';
 import { Ledger } from './ledger.ts';
 import type { NameSet, NameSets } from './name-set.ts';
 import { Batch, type Held, type Served, versionOf } from './served.ts';
-import { foldOldest, itemsOf, type Sent, type Trial } from './sent.ts';
+import { itemsOf, type Sent, type Trial, UNSENT } from './sent.ts';
 import type { ResourceType } from './types.ts';
 import type { DiscoveryRequest, RequestedVersions } from './wire-read.ts';
 import type { WorldView } from './world.ts';
-
-/** What an answer of the client said about earlier responses. */
-export interface Settled {
-  readonly accepted: readonly Sent[];
-  readonly refused: readonly Sent[];
-}
 
 /** What the subscriptions of one stream have in common. */
 export interface SubscriptionContext {
@@ -21,8 +16,8 @@ export interface SubscriptionContext {
   once(resource: Served['resource']): Served;
 }
 
-/** Un-ACKed responses to a type whose answers are held back: see {@link Subscription}. */
-const MAX_HELD_BACK = { delta: 32, sotw: 3 };
+/** Un-ACKed responses to a type whose answers are held back, in state of the world. */
+const MAX_HELD_BACK = 3;
 
 /**
  * What one stream asked for of one type and what it is still owed: the same machine for state of the world and delta,
@@ -39,23 +34,24 @@ export class Subscription {
   readonly #context: SubscriptionContext;
   /** What left the world is kept by the client: until it unsubscribes, or until {@link release}. */
   readonly #keeps: boolean;
+  readonly #maxInFlight: number;
   /** Other resources refer to those of this type. */
   readonly guarded: boolean;
   wildcard = false;
   names: NameSet;
   /** Everything subscribed is owed, whatever the client holds. */
   all = false;
-  inFlight: Sent[] = [];
+  readonly inFlight: InFlight;
   trial: Trial | undefined;
-  sentNonce = 0;
-  ackedNonce = 0;
 
   constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean) {
     this.type = type;
     this.#context = context;
     this.#keeps = guarded || type.whenAbsent !== undefined;
     this.guarded = guarded;
+    this.#maxInFlight = !guarded ? 1 : context.delta ? Infinity : MAX_HELD_BACK;
     this.names = context.sets.empty;
+    this.inFlight = new InFlight(context.delta);
   }
 
   /** Responses carry the whole state: what is left out is deleted by the client. */
@@ -89,7 +85,7 @@ export class Subscription {
     this.#context.sets.release(this.names);
     this.names = this.#context.sets.empty;
     this.ledger.clear();
-    this.inFlight = [];
+    this.inFlight.clear();
     this.trial = undefined;
   }
 
@@ -173,14 +169,12 @@ export class Subscription {
     if (this.ledger.kept?.has(name) === true) this.ledger.owe(name, this.ledger.unkeep(name));
   }
 
-  askAll(): void {
-    this.all = this.wildcard || this.names.size > 0;
-  }
-
   /** The client seems to choke on a resource: it is given back what it had, until its answer comes. */
   doubt(item: Served, prior: Held, now: number): void {
-    if (this.ledger.refusals?.forbids(item.name, item.version) === true) return;
-    this.ledger.refuse(item.name, item.version, prior, now, true);
+    if (this.ledger.refusals?.forbids(item.name, item.version) === true || this.inFlight.last(item.name) !== item)
+      return;
+    const after = this.inFlight.sentNonce;
+    this.ledger.refuse(item.name, { version: item.version, held: prior, now, about: after, after, doubted: true });
     this.ledger.owe(item.name, item);
   }
 
@@ -191,7 +185,8 @@ export class Subscription {
 
   /** Owed in any case, where the client is known to hold the present version. */
   repeat(name: string, view: WorldView): void {
-    if (!this.all && this.has(name)) this.ledger.ask(name, view.resolve(this.type.typeUrl, name));
+    if (!this.all && this.has(name))
+      this.ledger.ask(name, this.ledger.offer(name, view.resolve(this.type.typeUrl, name)));
   }
 
   /**
@@ -199,37 +194,13 @@ export class Subscription {
    * stays owed.
    */
   take(view: WorldView, blocked?: (item: Served) => boolean): Sent | undefined {
-    const { delta } = this.#context;
-    if (!this.owes || this.inFlight.length >= (this.guarded ? (delta ? Infinity : MAX_HELD_BACK.sotw) : 1))
-      return undefined;
+    if (!this.owes || this.inFlight.size >= this.#maxInFlight) return undefined;
     const sent = this.wholeState ? this.#takeState(view, blocked) : this.#takeOwed(view, blocked);
     if (sent === undefined) return undefined;
-    if (this.inFlight.length >= MAX_HELD_BACK.delta) foldOldest(this.inFlight);
-    this.inFlight.push(sent);
+    const { refusals } = this.ledger;
+    if (refusals !== undefined) for (const item of itemsOf(sent)) refusals.gave(item.name, item);
+    this.inFlight.add(sent);
     return sent;
-  }
-
-  /**
-   * An answer to a response. Undefined: to a response that is not the newest any more.
-   *
-   * In delta every response is answered. In state of the world an answer stands for all earlier responses too; and a
-   * refusal that reports the version of the very response it answers accepts that one: Envoy held the answer back, and
-   * the error is an earlier response's.
-   */
-  settle(nonce: number, error: boolean, version: string): Settled | undefined {
-    const index = this.inFlight.findIndex((sent) => sent.first <= nonce && nonce <= sent.nonce);
-    if (index < 0) return nonce === this.sentNonce ? { accepted: [], refused: [] } : undefined;
-    const answered = this.inFlight[index]!;
-    if (!error) this.ackedNonce = Math.max(this.ackedNonce, nonce);
-    if (this.#context.delta) {
-      if (!error && nonce < answered.nonce) return { accepted: [], refused: [] };
-      this.inFlight.splice(index, 1);
-      return error ? { accepted: [], refused: [answered] } : { accepted: [answered], refused: [] };
-    }
-    const upTo = this.inFlight.splice(0, index + 1);
-    if (!error) return { accepted: upTo, refused: [] };
-    if (index > 0 && version === String(answered.nonce)) return { accepted: [answered], refused: upTo.slice(0, -1) };
-    return { accepted: [], refused: upTo };
   }
 
   /** A response was accepted. That says nothing of bytes that this client has refused before. */
@@ -239,8 +210,12 @@ export class Subscription {
     if (refusals === undefined) return;
     for (const { name, version } of itemsOf(sent)) {
       // Taken back without need.
-      if (refusals.doubts(name) && refusals.forbids(name, version)) this.ledger.ask(name, refusals.held(name));
-      refusals.accepted(name, version);
+      if (refusals.doubts(name) && refusals.forbids(name, version)) {
+        this.ledger.ask(name, refusals.held(name));
+        refusals.forget(name);
+      } else {
+        refusals.accepted(name, version, sent.nonce);
+      }
     }
   }
 
@@ -308,7 +283,7 @@ export class Subscription {
         }
         const present = view.resolve(type.typeUrl, name);
         const offer = ledger.offer(name, present);
-        const must = ledger.asked?.has(name) === true;
+        const must = ledger.asked?.has(name) === true || ledger.uncertain(name, present);
         if (offer !== undefined) {
           if (!must && offer.version === versionOf(held)) continue;
           if (offer === present && blocked?.(offer) === true) rest.set(name, held);
@@ -321,10 +296,12 @@ export class Subscription {
           removed.push(name);
         }
       }
+      const prior = this.#priorOf(owed);
+      for (const name of owed.keys()) if (!rest.has(name)) this.#forgetRefusal(name, view);
       this.#leave(rest);
       if (items.length > 0 || removed.length > 0) {
         const batches = items.length === 0 ? [] : [new Batch(items)];
-        return { nonce: 0, first: 0, at: 0, batches, removed, prior: owed, trial: group !== undefined };
+        return { ...UNSENT, batches, removed, prior, trial: group !== undefined };
       }
       if (group === undefined) return undefined;
     }
@@ -347,7 +324,7 @@ export class Subscription {
     this.#leave(new Map());
     const all = absent.length === 0 ? given : [...given, new Batch(absent)];
     if (all.length === 0 && removed.length === 0 && !this.wildcard && !this.wholeState) return undefined;
-    return { nonce: 0, first: 0, at: 0, batches: all, removed, prior: undefined, trial: false };
+    return { ...UNSENT, batches: all, removed, prior: undefined, trial: false };
   }
 
   /** State of the world where absence means removal: all of it, as soon as something in it is owed. */
@@ -359,26 +336,26 @@ export class Subscription {
       if (owed === undefined) return undefined;
       const group = this.#group(owed);
       const rest = new Map<string, Held>();
-      let differs = false;
+      const differing = new Map<string, Held>();
       for (const [name, held] of owed) {
         const present = view.resolve(this.type.typeUrl, name);
         const offer = ledger.offer(name, present);
-        const must = ledger.asked?.has(name) === true;
-        const same = !must && offer?.version === versionOf(held);
-        if (same || ledger.unknown(name, present)) continue;
+        const must = ledger.asked?.has(name) === true || ledger.uncertain(name, present);
+        if ((!must && offer?.version === versionOf(held)) || ledger.unknown(name, present)) continue;
         const withheld =
           group !== undefined
             ? !group.has(name)
-            : offer === present && offer !== undefined && blocked?.(offer) === true;
-        if (withheld) rest.set(name, held);
-        else differs = true;
+            : offer !== undefined && offer === present && blocked?.(offer) === true;
+        (withheld ? rest : differing).set(name, held);
       }
+      const prior = this.#priorOf(differing);
+      for (const name of differing.keys()) this.#forgetRefusal(name, view);
       this.#leave(rest);
-      if (differs) {
+      if (prior.size > 0) {
         const { batches } = this.#subscribed(view);
         const plain = rest.size === 0 && !ledger.deviates;
         const given = plain ? batches : [new Batch(this.#offers(batches, (name) => rest.has(name)))];
-        return { nonce: 0, first: 0, at: 0, batches: given, removed: [], prior: owed, trial: group !== undefined };
+        return { ...UNSENT, batches: given, removed: [], prior, trial: group !== undefined };
       }
       if (group === undefined) return undefined;
     }
@@ -402,6 +379,19 @@ export class Subscription {
     const group = this.trial?.next(owed);
     if (group === undefined) this.trial = undefined;
     return group;
+  }
+
+  /** What the client goes back to if it refuses what it is sent now. */
+  #priorOf(owed: ReadonlyMap<string, Held>): ReadonlyMap<string, Held> {
+    if (this.ledger.refusals === undefined) return owed;
+    return new Map([...owed].map(([name, held]) => [name, this.ledger.uses(name, held)]));
+  }
+
+  /** A refusal is of no interest any more when the client was told that the name is gone. */
+  #forgetRefusal(name: string, view: WorldView): void {
+    const { ledger, type } = this;
+    if (ledger.refusals === undefined) return;
+    if (ledger.uncertain(name, view.resolve(type.typeUrl, name))) ledger.refusals.forget(name);
   }
 
   /** Only these names stay owed. */

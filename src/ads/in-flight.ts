@@ -1,0 +1,91 @@
+import { foldOldest, itemsOf, type Sent } from './sent.ts';
+import type { Held, Served } from './served.ts';
+
+/** What an answer of the client said about earlier responses. */
+export interface Settled {
+  readonly accepted: readonly Sent[];
+  readonly refused: readonly Sent[];
+}
+
+const NOTHING: Settled = { accepted: [], refused: [] };
+/** A client that never answers costs bounded memory: what is older is kept as one record. */
+const MAX_RECORDS = 32;
+
+/** The responses of one type that the client has not answered yet, oldest first. */
+export class InFlight {
+  readonly #delta: boolean;
+  readonly #responses: Sent[] = [];
+  /** Nonces of the newest response, and of the newest accepted one; 0 before. */
+  sentNonce = 0;
+  ackedNonce = 0;
+
+  constructor(delta: boolean) {
+    this.#delta = delta;
+  }
+
+  get size(): number {
+    return this.#responses.length;
+  }
+
+  get oldest(): Sent | undefined {
+    return this.#responses[0];
+  }
+
+  [Symbol.iterator](): Iterator<Sent> {
+    return this.#responses[Symbol.iterator]();
+  }
+
+  add(sent: Sent): void {
+    if (this.#responses.length >= MAX_RECORDS) foldOldest(this.#responses);
+    this.#responses.push(sent);
+  }
+
+  clear(): void {
+    this.#responses.length = 0;
+  }
+
+  /** The newest of a name that is on its way. */
+  last(name: string): Served | undefined {
+    let last: Served | undefined;
+    for (const sent of this.#responses) for (const item of itemsOf(sent)) if (item.name === name) last = item;
+    return last;
+  }
+
+  /**
+   * An earlier response was refused: the first of those on their way that has the name was sent when the client was
+   * thought to have the refused version, and it had `prior`.
+   */
+  amend(name: string, prior: Held): void {
+    for (const sent of this.#responses) {
+      for (const item of itemsOf(sent)) {
+        if (item.name !== name) continue;
+        if (sent.prior !== undefined) sent.prior = new Map(sent.prior).set(name, prior);
+        return;
+      }
+    }
+  }
+
+  /**
+   * An answer to a response. Undefined: to one that is not the newest any more.
+   *
+   * In delta every response is answered. In state of the world an answer stands for all earlier responses too; and a
+   * refusal that reports the version of the very response it answers accepts that one: Envoy held the answer back, and
+   * the error is an earlier response's.
+   */
+  settle(nonce: number, error: boolean, version: string): Settled | undefined {
+    const responses = this.#responses;
+    const index = responses.findIndex((sent) => sent.first <= nonce && nonce <= sent.nonce);
+    if (index < 0) return nonce === this.sentNonce ? NOTHING : undefined;
+    const answered = responses[index]!;
+    if (!error) this.ackedNonce = Math.max(this.ackedNonce, nonce);
+    if (this.#delta) {
+      if (!error && nonce < answered.nonce) return NOTHING;
+      responses.splice(index, 1);
+      return error ? { accepted: [], refused: [answered] } : { accepted: [answered], refused: [] };
+    }
+    const upTo = responses.splice(0, index + 1);
+    if (!error) return { accepted: upTo, refused: [] };
+    if (index > 0 && version === String(answered.nonce)) return { accepted: [answered], refused: upTo.slice(0, -1) };
+    return { accepted: [], refused: upTo };
+  }
+}

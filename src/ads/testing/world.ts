@@ -1,0 +1,175 @@
+import { Buffer } from 'node:buffer';
+import { BARRIER_TIMES } from '../barrier.ts';
+import { ContentHasher } from '../content-hash.ts';
+import { Delivery, type DeliveryContext } from '../delivery.ts';
+import { Frames } from '../frames.ts';
+import { NameSets } from '../name-set.ts';
+import type { EncodedResource } from '../resource.ts';
+import { References } from '../served.ts';
+import { Store } from '../store.ts';
+import type { ResourceTypes } from '../types.ts';
+import { type DiscoveryRequest, FieldReader, readDeltaRequest, readRequest } from '../wire-read.ts';
+import type { WorldView } from '../world.ts';
+
+export const CDS = 'cds';
+export const EDS = 'eds';
+export const LDS = 'lds';
+export const RDS = 'rds';
+
+/** Types with short URLs. */
+export const TYPES: ResourceTypes = [
+  { typeUrl: CDS, shortName: 'cds', wildcard: true, fullState: true },
+  {
+    typeUrl: EDS,
+    shortName: 'eds',
+    wildcard: false,
+    fullState: false,
+    behind: CDS,
+    whenAbsent: (name) => resource(EDS, name, 'absent'),
+  },
+  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS },
+  {
+    typeUrl: RDS,
+    shortName: 'rds',
+    wildcard: false,
+    fullState: false,
+    refersTo: CDS,
+    whenAbsent: (name) => resource(RDS, name, 'absent'),
+  },
+];
+
+/** The version is the content; the body is `name@content`, so that it can be read in either kind of response. */
+export function resource(
+  typeUrl: string,
+  name: string,
+  content: string,
+  clusters: readonly string[] = [],
+): EncodedResource {
+  const bytes = Buffer.from(`${name}@${content}`);
+  return {
+    typeUrl,
+    name,
+    version: content,
+    body: { bytes, length: bytes.length, hash: content, clusters, origins: [] },
+  };
+}
+
+/** A store, and what deliveries need of it. */
+export class TestServer {
+  readonly hasher = new ContentHasher([17, 4]);
+  readonly store = new Store(this.hasher);
+  readonly sets = new NameSets(this.hasher);
+  readonly frames = new Frames();
+  readonly refusals: { name: string | undefined; version: string | undefined }[] = [];
+  timeouts = 0;
+  times = BARRIER_TIMES;
+  #context(delta: boolean): DeliveryContext {
+    return {
+      delta,
+      sets: this.sets,
+      once: (encoded) => this.store.once(encoded),
+      types: TYPES,
+      frames: this.frames,
+      references: new References(),
+      times: this.times,
+    };
+  }
+
+  open(view: WorldView, delta: boolean): Delivery {
+    return new Delivery(this.#context(delta), view, {
+      wake: () => {},
+      sent: () => {},
+      refused: (_, item) => this.refusals.push({ name: item?.name, version: item?.version }),
+      unknownType: () => {},
+      timedOut: () => this.timeouts++,
+      overdue: () => {},
+    });
+  }
+}
+
+/** A request in the terms of both kinds. */
+export interface Asked {
+  readonly typeUrl: string;
+  readonly nonce?: string;
+  readonly version?: string;
+  readonly error?: string | undefined;
+  readonly names?: readonly string[];
+  readonly unsubscribe?: readonly string[];
+  readonly initial?: ReadonlyMap<string, string>;
+}
+
+/** Goes through the wire format. */
+export function encodeRequest(asked: Asked, delta: boolean, hasher: ContentHasher): DiscoveryRequest {
+  const fields: Buffer[] = [];
+  const bytes = (field: number, value: string | Buffer): void => {
+    const content = typeof value === 'string' ? Buffer.from(value) : value;
+    if (content.length > 127) throw new Error('too long for a test');
+    fields.push(Buffer.from([field * 8 + 2, content.length]), content);
+  };
+  bytes(delta ? 2 : 4, asked.typeUrl);
+  for (const name of asked.names ?? []) bytes(3, name);
+  if (asked.nonce !== undefined) bytes(delta ? 6 : 5, asked.nonce);
+  if (asked.error !== undefined)
+    bytes(delta ? 7 : 6, Buffer.concat([Buffer.from([18, asked.error.length]), Buffer.from(asked.error)]));
+  if (delta) {
+    for (const name of asked.unsubscribe ?? []) bytes(4, name);
+    for (const [name, version] of asked.initial ?? []) {
+      bytes(5, Buffer.concat([field(1, name), field(2, version)]));
+    }
+  } else if (asked.version !== undefined) bytes(1, asked.version);
+  const message = Buffer.concat(fields);
+  return delta ? readDeltaRequest(message, hasher) : readRequest(message, hasher);
+}
+
+function field(number: number, text: string): Buffer {
+  return Buffer.concat([Buffer.from([number * 8 + 2, text.length]), Buffer.from(text)]);
+}
+
+export interface Response {
+  readonly typeUrl: string;
+  readonly nonce: string;
+  readonly version: string;
+  /** Name to content. */
+  readonly resources: ReadonlyMap<string, string>;
+  readonly removed: readonly string[];
+}
+
+/** Reads the frame of a response, the prefix of the gRPC message included. */
+export function decodeFrame(slices: readonly Uint8Array[], delta: boolean): Response {
+  const frame = Buffer.concat(slices);
+  if (frame.readUInt32BE(1) !== frame.length - 5) throw new Error('the prefix does not say the length of the message');
+  const reader = new FieldReader(frame, 5);
+  let [typeUrl, nonce, version] = ['', '', ''];
+  const resources = new Map<string, string>();
+  const removed: string[] = [];
+  while (reader.next()) {
+    if (reader.field === 1) version = reader.string();
+    if (reader.field === 4) typeUrl = reader.string();
+    if (reader.field === 5) nonce = reader.string();
+    if (reader.field === 6) removed.push(reader.string());
+    if (reader.field !== 2) continue;
+    const [name, content] = delta ? readDeltaResource(reader.message()) : readAny(reader.message());
+    if (resources.has(name)) throw new Error(`${name} is twice in one response`);
+    resources.set(name, content);
+  }
+  return { typeUrl, nonce, version, resources, removed };
+}
+
+function readDeltaResource(reader: FieldReader): [string, string] {
+  let [name, version] = ['', ''];
+  let any: [string, string] = ['', ''];
+  while (reader.next()) {
+    if (reader.field === 1) version = reader.string();
+    if (reader.field === 2) any = readAny(reader.message());
+    if (reader.field === 3) name = reader.string();
+  }
+  if (any[0] !== name || any[1] !== version) throw new Error(`${name}: ${version} has the body ${any.join('@')}`);
+  return any;
+}
+
+function readAny(reader: FieldReader): [string, string] {
+  let body = '';
+  while (reader.next()) if (reader.field === 2) body = reader.string();
+  const at = body.indexOf('@');
+  return [body.slice(0, at), body.slice(at + 1)];
+}
