@@ -1,8 +1,78 @@
+# Needs node >= 20 with npm. Everything else is installed by the first target that needs it.
+NPM_PATH := $(PATH)
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SHELL := /bin/bash
+.SHELLFLAGS := -e -o pipefail -c
 .DEFAULT_GOAL := help
 
+INSTALLED := node_modules/.installed
+
 .PHONY: help run test check golden gen bench peers image
+.PHONY: check-types check-lint check-format check-imports check-unused check-generated check-chart
 
 help: ## show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+run: $(INSTALLED) ## the bookshop on this machine, without a cluster; ONCE=1 looks and ends, PORTS=29000 moves it
+	@node test/peers/build.ts envoy
+	@exec node tools/run/run.ts $(if $(ONCE),--once) $(if $(PORTS),--ports $(PORTS))
+
+test: $(INSTALLED) peers ## all tests; what cannot run here is named as skipped
+	@mkdir -p .cache && rm -f .cache/tests.json
+	@status=0; \
+	vitest run --reporter=default --reporter=json --outputFile.json=.cache/tests.json || status=1; \
+	node tools/test-summary.ts .cache/tests.json || status=1; \
+	exit $$status
+
+# The fast part: what can be said without running anything.
+check: check-types check-lint check-format check-imports check-unused check-generated check-chart ## types, lint, format, import rules, unused code, generated files, chart
+
+check-types: $(INSTALLED)
+	@mkdir -p .cache
+	tsc -p . --incremental --tsBuildInfoFile .cache/tsbuildinfo
+
+check-lint: $(INSTALLED)
+	eslint .
+
+check-format: $(INSTALLED)
+	prettier --check --log-level warn .
+
+# Without the count a cruiser that finds no TypeScript would find no violation, either.
+check-imports: $(INSTALLED)
+	@mkdir -p .cache
+	depcruise --config .dependency-cruiser.cjs src | tee .cache/imports.txt
+	@grep -qE '\([1-9][0-9]{2,} modules' .cache/imports.txt || { echo 'depcruise saw too few modules'; exit 1; }
+
+check-unused: $(INSTALLED)
+	knip
+
+# That the descriptors are those of Envoy's module is a test: it needs Go.
+check-generated: $(INSTALLED)
+	node tools/api/generate.ts --check
+	node tools/protos/generate.ts --types --check
+
+check-chart: $(INSTALLED)
+	node tools/lint-chart.ts
+
+golden: $(INSTALLED) ## write the golden files again; review the diff
+	node test/golden/write.ts
+
+gen: $(INSTALLED) ## write generated files again: crds/ and types from tools/api/schemas, Envoy's messages (needs go)
+	node tools/api/generate.ts
+	node tools/protos/generate.ts
+
+bench: $(INSTALLED) ## the benchmarks, figures as in docs/performance.md
+	@for file in bench/*.ts; do echo "--- $$file"; node --expose-gc "$$file"; done
+
+peers: $(INSTALLED) ## fetch and build what tests run against: Envoy, etcd, Kubernetes, helm
+	@node test/peers/build.ts
+
+image: ## the container image
+	docker build --tag fairlead:$$(sed -n 's/^  "version": "\(.*\)",/\1/p' package.json) .
+
+# By content, not only by time: a fresh checkout changes times. npm does not run on the node that it replaces.
+$(INSTALLED): package-lock.json
+	@cmp -s $< $@ || { echo 'npm ci ...'; PATH='$(NPM_PATH)' npm ci --loglevel=error; }
+	@node -e 'const [major, minor] = process.versions.node.split("."); \
+	if (major * 100 + +minor < 2219) { console.error("Needs node >= 22.19: this system has no build of it on npm"); process.exit(1); }'
+	@cp $< $@

@@ -1,9 +1,35 @@
+import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+
+/** Suites that start real programs: one at a time, so that these do not starve each other, and after the others. */
+const withPrograms = globSync('{src,test}/**/*.test.ts').filter((file) =>
+  /\b(withPeers|startProcess)\(/.test(readFileSync(file, 'utf8')),
+);
 
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'in process',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: withPrograms,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'with programs',
+          include: withPrograms,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 });

@@ -1,6 +1,6 @@
 /**
- * `make peers`: fetches Envoy and builds etcd, Kubernetes and helm into the cache, one at a time. What cannot be built
- * here is said and left out; a build that fails is an error.
+ * `make peers`: fetches Envoy and builds etcd, Kubernetes and helm into the cache, one at a time; only some of them when
+ * they are named. What cannot be built here is said and left out; a build that fails is an error.
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
@@ -10,8 +10,10 @@ import { PARTS, cacheDirectory, directoryOf } from './parts.ts';
 import type { Part } from './parts.ts';
 import { peersAreRequired, whyNotBuilt } from './peer.ts';
 
+const named = process.argv.slice(2);
 console.log(`peers: cache is ${cacheDirectory()}`);
 for (const part of PARTS) {
+  if (named.length > 0 && !named.includes(part.name)) continue;
   const given = givenBy(part);
   const reason = given ? undefined : whyNotBuilt(part);
   if (given) console.log(`${part.name}: taken from ${given}`);

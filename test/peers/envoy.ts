@@ -41,6 +41,8 @@ export interface RunningEnvoy {
   /** Counters and gauges whose name matches. */
   stats(filter: string): Promise<Readonly<Record<string, number>>>;
   log(): string;
+  /** Settles when it has ended: the exit code, or the name of the signal. */
+  readonly exited: Promise<number | NodeJS.Signals>;
   stop(): Promise<void>;
 }
 
@@ -114,6 +116,7 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
         );
       },
       log: () => envoy.log(),
+      exited: envoy.exited,
       stop,
     };
   } catch (error) {

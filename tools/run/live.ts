@@ -1,0 +1,96 @@
+import { watch } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { partNames } from './bookshop.ts';
+import type { ProxyState } from './fairlead.ts';
+import { Answers, Screen } from './screen.ts';
+import { type Stage, isSettled } from './stage.ts';
+import { Visitor } from './visitor.ts';
+
+export interface LiveOptions {
+  readonly stage: Stage;
+  /** Where a person changes files. */
+  readonly directory: string;
+  readonly out: NodeJS.WriteStream;
+  readonly signal: AbortSignal;
+}
+
+/** Milliseconds between two requests, between two looks at the proxies, and between those after a file was saved. */
+const REQUEST = 100;
+const LOOK = 250;
+const LOOK_CLOSELY = 10;
+/** A change that no proxy was told of until then concerns none. */
+const UNCONCERNED = 1_500;
+
+/** Sends requests, and shows who answers and what the proxies have acknowledged, until the signal. */
+export async function showLive({ stage, directory, out, signal }: LiveOptions): Promise<void> {
+  const visitor = new Visitor(stage.ports);
+  const answers = new Answers(['storefront', ...partNames]);
+  const screen = new Screen(out, { directory, ports: stage.ports });
+  let saved: { readonly file: string; readonly at: number } | undefined;
+  let wake = new AbortController();
+  const watching = watch(directory, (_, file) => {
+    // Editors keep files of their own there.
+    if (file === null || !/^[^.].*\.yaml$/.test(file)) return;
+    saved ??= { file, at: performance.now() };
+    wake.abort();
+  });
+
+  const visit = async (): Promise<void> => {
+    while (!signal.aborted) {
+      try {
+        const page = await visitor.page();
+        answers.add('storefront', page.version);
+        for (const name of partNames) answers.add(name, page.parts[name].version ?? `${page.parts[name].status}`);
+      } catch (error) {
+        answers.add('storefront', error instanceof Error ? error.message : String(error));
+      }
+      await pause(REQUEST, signal);
+    }
+  };
+
+  const look = async (): Promise<void> => {
+    let known = await stage.fairlead.proxies();
+    while (!signal.aborted) {
+      const states = await stage.fairlead.proxies();
+      for (const complaint of stage.fairlead.complaints()) screen.note(complaint);
+      if (saved === undefined) known = states;
+      else {
+        const told = changedProxies(known, states);
+        const waited = performance.now() - saved.at;
+        if (told.length > 0 && isSettled(states, Object.keys(stage.proxies))) {
+          screen.note(`${saved.file} was saved: acknowledged by ${told.join(' and ')} ${waited.toFixed(0)} ms later`);
+          [saved, known] = [undefined, states];
+        } else if (waited > UNCONCERNED) {
+          screen.note(`${saved.file} was saved: no proxy needs anything for that`);
+          saved = undefined;
+        }
+      }
+      screen.show({ answers, states, problems: await stage.fairlead.problems() });
+      wake = new AbortController();
+      if (saved === undefined) await pause(LOOK, AbortSignal.any([signal, wake.signal]));
+      else await pause(LOOK_CLOSELY, signal);
+    }
+  };
+
+  try {
+    await Promise.all([visit(), look()]);
+  } catch (error) {
+    // What ends takes the connections to it along.
+    if (!signal.aborted) throw error;
+  } finally {
+    watching.close();
+    visitor.leave();
+    screen.end();
+  }
+}
+
+function changedProxies(before: readonly ProxyState[], after: readonly ProxyState[]): string[] {
+  const print = (state: ProxyState | undefined): string => JSON.stringify(state?.types.map(({ acked }) => acked));
+  return after
+    .filter((state) => print(state) !== print(before.find(({ name }) => name === state.name)))
+    .map(({ name }) => name);
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => undefined);
+}

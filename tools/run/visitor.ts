@@ -1,0 +1,34 @@
+import type { Page } from './bookshop.ts';
+import { type Answer, type Ask, HttpClient } from './http.ts';
+import type { Ports } from './ports.ts';
+
+/** Somebody who asks for things, from outside and from beside the storefront. */
+export class Visitor {
+  readonly #client = new HttpClient();
+  readonly #ports: Ports;
+
+  constructor(ports: Ports) {
+    this.#ports = ports;
+  }
+
+  /** Through the ingress gateway. */
+  fromOutside(path: string, ask: Ask = {}): Promise<Answer> {
+    return this.#client.get(`http://localhost:${this.#ports.gateway}${path}`, ask);
+  }
+
+  /** Through the sidecar of the storefront. */
+  fromStorefront(url: string, ask: Ask = {}): Promise<Answer> {
+    return this.#client.get(url, { ...ask, proxy: this.#ports.proxy });
+  }
+
+  /** The page of the shop; rejects when there is none. */
+  async page(ask: Ask = {}): Promise<Page> {
+    const { status, body } = await this.fromOutside('/', ask);
+    if (status !== 200) throw new Error(`the shop answers ${status}: ${body}`);
+    return JSON.parse(body) as Page;
+  }
+
+  leave(): void {
+    this.#client.close();
+  }
+}
