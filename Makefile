@@ -73,6 +73,5 @@ image: ## the container image
 # By content, not only by time: a fresh checkout changes times. npm does not run on the node that it replaces.
 $(INSTALLED): package-lock.json
 	@cmp -s $< $@ || { echo 'npm ci ...'; PATH='$(NPM_PATH)' npm ci --loglevel=error; }
-	@node -e 'const [major, minor] = process.versions.node.split("."); \
-	if (major * 100 + +minor < 2219) { console.error("Needs node >= 22.19: this system has no build of it on npm"); process.exit(1); }'
+	@node -p 'process.version' | grep -qE '^v(22\.(19|[2-9][0-9])|2[3-9]|[3-9][0-9])\.' || { echo 'Needs node >= 22.19: npm has no build of it for this system'; exit 1; }
 	@cp $< $@
