@@ -41,6 +41,13 @@ function declare(graph: Graph) {
     });
     if (thing.size % 3 === 0) emit(`${key}/third`, { parity: undefined, liked: undefined, order: [] });
   });
+  const [even, odd] = [0, 1].map((rest) =>
+    graph.derive<Thing, Thing>(`rest ${rest}`, things, (key, thing, _, emit) => {
+      if (thing.size % 2 === rest) emit(key, thing);
+    }),
+  );
+  // Its keys move between the sources.
+  graph.index('union', [even!, odd!], (_, thing) => [thing.group]);
   const claims = graph.derive('claims', things, (key, thing, _, emit) => emit(`size-${thing.size}`, key));
   return { things, settings, byGroup, totals: totals.track(), parity, seen, claims };
 }

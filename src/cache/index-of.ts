@@ -14,8 +14,8 @@ export type Order<V> = (a: Member<V>, b: Member<V>) => number;
 
 /**
  * Groups entries by other keys. An entry may be in any number of groups. It is a collection of its groups, so it can be
- * the source of a derived collection: one run for each group. Over several collections, whose keys must differ, it is
- * also their union.
+ * the source of a derived collection: one run for each group. Over several collections it is also their union; a key may
+ * move from one to another, but after a commit only one of them may have it.
  */
 export class Index<V> extends Collection<Group<V>> {
   private readonly groupsOf: (key: string, value: V) => readonly string[];
@@ -83,7 +83,9 @@ export class Index<V> extends Collection<Group<V>> {
   }
 
   private remove(members: Member<V>[], member: Member<V>): void {
-    const at = this.placeOf(members, member);
+    let at = this.placeOf(members, member);
+    // A key that moves from one source to another in this commit is there twice for a moment.
+    while (members[at]?.key === member.key && members[at]?.value !== member.value) at++;
     if (members[at]?.key !== member.key)
       throw new Error(`index ${this.name}: its order depends on more than the entry`);
     members.splice(at, 1);
