@@ -33,6 +33,8 @@ export interface Mesh {
   /** Calls back with every verdict that a commit changed; undefined when the object is gone. */
   onConditions(changed: (key: string, verdict: Verdict | undefined) => void): void;
   readonly proxies: Collection<ProxyView>;
+  /** Every resource, once for each list that it is in: what it was made from stands there. */
+  readonly members: readonly Members[];
   /** What a connected proxy can reach; empty for one that is not known or not accepted. */
   worldOf(stream: string): World;
   /** What a commit changed for the ADS store. */
@@ -106,6 +108,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
       });
     },
     proxies: proxies.views as Collection<ProxyView>,
+    members,
     worldOf(stream) {
       const view = proxies.views.get(stream);
       return view === undefined || 'error' in view ? { roots: [], qualifiers: [] } : worldOf(view);

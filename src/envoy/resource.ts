@@ -23,6 +23,32 @@ export function resource(typeUrl: string, name: string, body: Part): EncodedReso
   return { typeUrl, name, version: body.hash, body };
 }
 
+/** The same bytes, made from the same generations of the same objects. */
 export function sameResource(a: EncodedResource, b: EncodedResource): boolean {
-  return a.version === b.version && a.name === b.name && a.typeUrl === b.typeUrl;
+  return a.name === b.name && a.typeUrl === b.typeUrl && samePart(a.body, b.body);
+}
+
+/** Most parts of two versions of a table are shared, and need no second look. */
+export function samePart(a: Part, b: Part): boolean {
+  if (a === b) return true;
+  if (a.hash !== b.hash) return false;
+  if ('bytes' in a) return 'bytes' in b && sameOrigins(a.origins, b.origins);
+  return 'children' in b && a.children.every((child, i) => samePart(child, b.children[i]!));
+}
+
+function sameOrigins(a: readonly ObjectRef[], b: readonly ObjectRef[]): boolean {
+  return a === b || (a.length === b.length && a.every((ref, i) => sameRef(ref, b[i]!)));
+}
+
+function sameRef(a: ObjectRef, b: ObjectRef): boolean {
+  return (
+    a === b ||
+    (a.name === b.name &&
+      a.namespace === b.namespace &&
+      a.kind === b.kind &&
+      a.group === b.group &&
+      a.source === b.source &&
+      a.uid === b.uid &&
+      a.generation === b.generation)
+  );
 }

@@ -68,7 +68,9 @@ test('a host of a VirtualService alone is served as written', () => {
 });
 
 test('aliases are served with all their forms', () => {
-  expect(domains(external({ aliases: [{ host: 'b.shop.svc.cluster.local', namespace: 'shop' }] }))).toEqual([
+  expect(
+    domains(external({ aliases: [{ host: 'b.shop.svc.cluster.local', namespace: 'shop', origins: [] }] })),
+  ).toEqual([
     'x.example.com',
     'x.example.com.',
     'b.shop.svc.cluster.local',
@@ -136,6 +138,10 @@ test('a listener for all ports tells ports apart, and no port is port 80', () =>
 });
 
 test('no domain stands there twice, whatever its case', () => {
-  const aliases = ['A.shop.svc.cluster.local', 'a.shop.svc.cluster.local'].map((host) => ({ host, namespace: 'shop' }));
+  const aliases = ['A.shop.svc.cluster.local', 'a.shop.svc.cluster.local'].map((host) => ({
+    host,
+    namespace: 'shop',
+    origins: [],
+  }));
   expect(domains(service({ aliases }))).toEqual(domains(service()));
 });

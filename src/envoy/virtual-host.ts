@@ -61,8 +61,13 @@ export function buildVirtualHost(input: VirtualHostInput): BuiltVirtualHost {
     },
     clusters: translated.clusters,
     problems: translated.problems,
-    origins: [...new Set([...(input.service?.origins ?? []), ...translated.origins])],
+    origins: [...new Set([...namedBy(input.service), ...translated.origins])],
   };
+}
+
+/** The objects that give a service its names. */
+function namedBy(service: MeshService | undefined): readonly ObjectRef[] {
+  return service === undefined ? [] : [service, ...service.aliases].flatMap(({ origins }) => origins);
 }
 
 /** The VirtualService's routes; where none of them holds for this client, the service is served as without it. */

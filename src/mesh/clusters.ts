@@ -5,7 +5,7 @@ import { dnsVantageNeeds } from '../envoy/cluster-dns.ts';
 import { buildClusters } from '../envoy/clusters.ts';
 import { types } from '../envoy/proto-types.ts';
 import { type Protos, typeUrl } from '../envoy/proto.ts';
-import { leaf, resource } from '../envoy/resource.ts';
+import { leaf, resource, sameResource } from '../envoy/resource.ts';
 import { hostsMatch } from '../model/host.ts';
 import type { VisibilitySettings } from '../model/mesh-config.ts';
 import { resolvePolicy, subsetOf } from '../model/policy-resolution.ts';
@@ -105,12 +105,7 @@ function sameSet(a: ResourceSet, b: ResourceSet): boolean {
     a.resources.length === b.resources.length &&
     a.resources.every((x, i) => {
       const y = b.resources[i]!;
-      return (
-        x.port === y.port &&
-        x.qualifier === y.qualifier &&
-        x.resource.version === y.resource.version &&
-        x.resource.name === y.resource.name
-      );
+      return x.port === y.port && x.qualifier === y.qualifier && sameResource(x.resource, y.resource);
     })
   );
 }
@@ -215,7 +210,7 @@ function assignmentSet(
   const clusterLocal = isClusterLocal(service.host, clusterLocalHosts);
   const group = read.get(parts.endpoints.groups, view.service);
   const subsets = ['', ...(rule?.subsets ?? []).map((subset) => subset.name)];
-  const origins = [...service.origins, ...(rule?.origins ?? [])];
+  const origins = [...service.origins, ...(rule?.origins ?? []), ...(group?.origins ?? [])];
   const shared = { service, settings, clusterLocal };
   return {
     resources: service.ports

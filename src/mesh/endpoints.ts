@@ -1,4 +1,5 @@
 import type { Endpoints, EndpointSlice, Service } from '../api/core.ts';
+import { type KubernetesObject, type ObjectRef, parseObjectKey, refOf } from '../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import type { Endpoint, EndpointSummary } from '../model/endpoint.ts';
 import { isDns, isHeadless } from '../model/service.ts';
@@ -19,16 +20,19 @@ export interface EndpointList {
   /** `namespace/host` */
   readonly service: string;
   readonly endpoints: readonly Endpoint[];
+  /** The slice; none where the endpoints are those of the service itself. */
+  readonly origins: readonly ObjectRef[];
 }
 
-interface EncodedList {
-  readonly service: string;
+interface EncodedList extends Omit<EndpointList, 'endpoints'> {
   readonly endpoints: readonly EncodedEndpoint[];
 }
 
 /** All endpoints of a service by port name, each with its bytes. */
 export interface EndpointGroup {
   readonly byPort: ReadonlyMap<string, readonly EncodedEndpoint[]>;
+  /** The slices that they stand in. */
+  readonly origins: readonly ObjectRef[];
 }
 
 export interface ServiceEndpoints {
@@ -75,6 +79,7 @@ export function declareEndpoints(
       emit(key, {
         service: hostOf(read, namespace, name),
         endpoints: reconcileEndpointSlice(slice, contextOf(read, key, namespace, name)),
+        origins: [originOf(key, slice)],
       });
     },
   );
@@ -84,7 +89,7 @@ export function declareEndpoints(
     const service = hostOf(read, namespace, name);
     if (read.group(slicesByService, service).length > 0) return;
     const endpoints = reconcileEndpoints(object as Endpoints, contextOf(read, key, namespace, name));
-    emit(`${key}#legacy`, { service, endpoints });
+    emit(`${key}#legacy`, { service, endpoints, origins: [originOf(key, object)] });
   });
   const claimed = graph.derive(
     'claimedEndpoints',
@@ -97,7 +102,7 @@ export function declareEndpoints(
         service.registry === 'External'
           ? entryEndpoints(service, cluster, picked)
           : selectedEntries(service, cluster, picked);
-      if (endpoints.length > 0) emit(key, { service: key, endpoints });
+      if (endpoints.length > 0) emit(key, { service: key, endpoints, origins: [] });
     },
   );
 
@@ -105,14 +110,17 @@ export function declareEndpoints(
   // A union: each list is a group of its own.
   const each = graph.index('endpoint lists', lists, (key) => [key]);
   const encoded = graph.derive('encodedEndpoints', each, (key, members, _, emit: Emit<EncodedList>) => {
-    for (const { value } of members) emit(key, { service: value.service, endpoints: encodeEndpoints(value.endpoints) });
+    for (const { value } of members) emit(key, { ...value, endpoints: encodeEndpoints(value.endpoints) });
   });
   const byService = graph.index('encoded endpoints by service', encoded, (_, list) => [list.service]);
   const groups = graph.derive(
     'endpointGroups',
-    byService as Index<{ service: string; endpoints: readonly EncodedEndpoint[] }>,
+    byService as Index<EncodedList>,
     (key, members, _, emit: Emit<EndpointGroup>) =>
-      emit(key, { byPort: groupByPort(members.flatMap((member) => member.value.endpoints)) }),
+      emit(key, {
+        byPort: groupByPort(members.flatMap((member) => member.value.endpoints)),
+        origins: members.flatMap((member) => member.value.origins),
+      }),
     () => false,
   );
   const plainByService = graph.index('endpoint lists by service', lists, (_, list) => [list.service]);
@@ -132,6 +140,12 @@ export function declareEndpoints(
     },
   );
   return { groups, summaries };
+}
+
+/** Without its generation, which moves with every endpoint. */
+function originOf(key: string, object: KubernetesObject): ObjectRef {
+  const { generation: _, ...ref } = refOf(parseObjectKey(key).source, object);
+  return ref;
 }
 
 /** An address serves a port once, whatever slices say. */

@@ -4,7 +4,7 @@ import type { Collection, Emit, Graph } from '../cache/graph.ts';
 import { type GatewayRoutes, blackHoleVirtualHost, buildGatewayVirtualHost } from '../envoy/gateway-virtual-host.ts';
 import { types } from '../envoy/proto-types.ts';
 import { typeUrl } from '../envoy/proto.ts';
-import { node, resource, sameResource } from '../envoy/resource.ts';
+import { node, resource, samePart, sameResource } from '../envoy/resource.ts';
 import { routeHeaderPart, virtualHostPart } from '../envoy/route-parts.ts';
 import { type Aged, compareAge } from '../model/age.ts';
 import { type GatewayServer, type MergedListener, hostsFor, intersectHosts, isSecure } from '../model/gateway.ts';
@@ -133,7 +133,7 @@ export function declareGatewayRoutes(
       const part = virtualHostPart(parts.protos, built.virtualHost, built.clusters, built.origins);
       emit(key, { table, part, problems: built.problems });
     },
-    (a, b) => a.part.hash === b.part.hash && a.problems.length === 0 && b.problems.length === 0,
+    (a, b) => samePart(a.part, b.part) && a.problems.length === 0 && b.problems.length === 0,
   );
   return { members: declareTables(graph, parts, routers, tables, virtualHosts), virtualHosts };
 }
@@ -247,7 +247,7 @@ function declareTables(
     ]),
     (key, members, _, emit: Emit<{ table: string; part: Part }>) =>
       emit(key, { table: members[0]!.value.table, part: node(members.map((member) => member.value.part)) }),
-    (a, b) => a.part.hash === b.part.hash,
+    (a, b) => samePart(a.part, b.part),
   );
   const byTable = graph.index('gateway table shards by table', shards, (_, { table }) => [table]);
   const built = graph.derive(

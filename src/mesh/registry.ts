@@ -230,7 +230,7 @@ function aliasesOf(host: string, pointingTo: (host: string) => readonly { value:
   for (let next = open.pop(); next !== undefined; next = open.pop())
     for (const { value } of pointingTo(next))
       if (value.host !== host && !found.has(value.host)) {
-        found.set(value.host, { host: value.host, namespace: value.namespace });
+        found.set(value.host, { host: value.host, namespace: value.namespace, origins: value.origins });
         open.push(value.host);
       }
   return [...found.values()].sort((a, b) => (a.host < b.host ? -1 : 1));

@@ -2,7 +2,7 @@ import type { LeafPart, Part } from '../ads/resource.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { types } from '../envoy/proto-types.ts';
 import { type Protos, typeUrl } from '../envoy/proto.ts';
-import { node, resource } from '../envoy/resource.ts';
+import { node, resource, samePart } from '../envoy/resource.ts';
 import { routeHeaderPart, virtualHostPart } from '../envoy/route-parts.ts';
 import { type BuiltVirtualHost, buildVirtualHost, catchAllVirtualHost } from '../envoy/virtual-host.ts';
 import { domainsOf } from '../envoy/virtual-host-domains.ts';
@@ -218,11 +218,11 @@ export function declareRoutes(graph: Graph, parts: RouteParts): readonly Members
 }
 
 function sameEntry(a: VirtualHostEntry, b: VirtualHostEntry): boolean {
-  return a.part.hash === b.part.hash;
+  return samePart(a.part, b.part);
 }
 
 function samePiece(a: TablePiece, b: TablePiece): boolean {
-  return a.part.hash === b.part.hash && a.part.length === b.part.length && a.declares === b.declares;
+  return samePart(a.part, b.part) && a.declares === b.declares;
 }
 
 /** Which table each scope has under which name, and from which views. */

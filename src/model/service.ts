@@ -102,6 +102,7 @@ export interface MeshService extends Aged {
 export interface Alias {
   readonly host: string;
   readonly namespace: string;
+  readonly origins: readonly ObjectRef[];
 }
 
 /** `namespace/host`: the key of a service. Two namespaces may claim one host. */

@@ -1,6 +1,7 @@
 import { parseAllDocuments } from 'yaml';
 import { ContentHasher } from '../../src/ads/content-hash.ts';
 import { Store } from '../../src/ads/store.ts';
+import type { EncodedResource } from '../../src/ads/resource.ts';
 import type { ConnectedProxy } from '../../src/ads/types.ts';
 import { kindOf } from '../../src/api/kinds.ts';
 import { type KubernetesObject, objectKey } from '../../src/api/object.ts';
@@ -59,6 +60,20 @@ export class TestMesh {
     return snapshotOf(this.store, this.mesh.worldOf(stream), testProtos());
   }
 
+  /** The resources that the proxy can ask for, each with the objects that it was made from for this proxy. */
+  resources(stream: string): EncodedResource[] {
+    const { roots, qualifiers } = this.mesh.worldOf(stream);
+    const view = this.store.enter({ roots, qualifiers });
+    const lists = new Set(view.roots.flatMap((root) => [...root.lists.keys()].map((list) => list.key)));
+    this.store.leave(view);
+    return this.mesh.members.flatMap((members) =>
+      [...members.entries()]
+        .map(([, member]) => member)
+        .filter(({ list, qualifier }) => lists.has(list) && (qualifier === '' || qualifiers.includes(qualifier)))
+        .map(({ resource }) => resource),
+    );
+  }
+
   /** What the proxy holds, as protobuf JSON. */
   json(stream: string): Record<'cds' | 'eds' | 'lds' | 'rds', unknown[]> {
     const { cds, eds, lds, rds } = this.snapshot(stream);
@@ -77,7 +92,9 @@ export class TestMesh {
 export function readObjects(yaml: string): KubernetesObject[] {
   return parseAllDocuments(yaml)
     .map((document) => document.toJS() as KubernetesObject | null)
-    .filter((object): object is KubernetesObject => object !== null && kindOf(object.apiVersion, object.kind) !== undefined);
+    .filter(
+      (object): object is KubernetesObject => object !== null && kindOf(object.apiVersion, object.kind) !== undefined,
+    );
 }
 
 export interface EnvoyNode {

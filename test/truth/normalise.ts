@@ -50,13 +50,18 @@ export function normalise(snapshot: { readonly [kind: string]: readonly Tree[] }
 export function recorded(document: Dict): Document {
   const { secondary = [], ...rest } = document;
   const telemetry: Dict = {};
-  for (const group of secondary as { value: Tree; at: string[] }[]) for (const at of group.at) telemetry[at] = group.value;
+  for (const group of secondary as { value: Tree; at: string[] }[])
+    for (const at of group.at) telemetry[at] = group.value;
   return { primary: resort(rest, '') as Dict, telemetry };
 }
 
 /** Sorting here and where it was recorded need not agree on every character: both sides are sorted by the same rule. */
 function resort(value: Tree, name: string): Tree {
-  if (Array.isArray(value)) return sorted(value.map((item) => resort(item, '')), name);
+  if (Array.isArray(value))
+    return sorted(
+      value.map((item) => resort(item, '')),
+      name,
+    );
   if (!isDict(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, resort(item, key)]));
 }
@@ -79,7 +84,10 @@ function walk(value: Tree, name: string, path: string, telemetry: Dict): Tree {
         !((name === 'filters' || name === 'http_filters') && ISTIO_FILTERS.has(String(field(item, 'name')))) &&
         !(name === 'alpn_protocols' && item === 'istio-peer-exchange'),
     );
-    return sorted(kept.map((item, i) => walk(item, '', `${path}[${labelOf(item, i)}]`, telemetry)), name);
+    return sorted(
+      kept.map((item, i) => walk(item, '', `${path}[${labelOf(item, i)}]`, telemetry)),
+      name,
+    );
   }
   if (!isDict(value)) return value;
   const result: Dict = {};
@@ -98,7 +106,8 @@ function walk(value: Tree, name: string, path: string, telemetry: Dict): Tree {
       if (Object.keys(member).length === 0) continue;
     }
     const walked = walk(member, key, at, telemetry);
-    if (Array.isArray(walked) && walked.length === 0 && ['filters', 'http_filters', 'alpn_protocols'].includes(key)) continue;
+    if (Array.isArray(walked) && walked.length === 0 && ['filters', 'http_filters', 'alpn_protocols'].includes(key))
+      continue;
     result[key] = walked;
   }
   return result;
@@ -151,5 +160,9 @@ function isDict(value: Tree): value is Dict {
 function sortKeys(value: Tree): Tree {
   if (Array.isArray(value)) return value.map(sortKeys);
   if (!isDict(value)) return value;
-  return Object.fromEntries(Object.keys(value).sort().map((key) => [key, sortKeys(value[key]!)]));
+  return Object.fromEntries(
+    Object.keys(value)
+      .sort()
+      .map((key) => [key, sortKeys(value[key]!)]),
+  );
 }
