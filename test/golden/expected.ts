@@ -1,0 +1,108 @@
+import { Document, visit } from 'yaml';
+import { bytesOf } from '../../src/ads/bytes-of.ts';
+import { type EncodedResource, leavesOf } from '../../src/ads/resource.ts';
+import { type ObjectRef, printRef } from '../../src/api/object.ts';
+import { types } from '../../src/envoy/proto-types.ts';
+import { type Json, typeOfUrl } from '../../src/envoy/proto.ts';
+import type { Snapshot } from '../../src/snapshot.ts';
+import { type EnvoyNode, TestMesh, connectedProxy, testProtos } from '../harness/mesh.ts';
+import type { GoldenCase } from './case.ts';
+
+const KINDS = { clusters: 'cds', endpoints: 'eds', listeners: 'lds', routes: 'rds' } as const;
+
+/** The text of the expected file: what a mesh that holds the case serves, and says of its objects. */
+export function printExpected(mesh: TestMesh, { proxies, objects, refused }: GoldenCase): string {
+  const served = [...proxies].map(([proxy, node]) => {
+    const snapshot = mesh.snapshot(proxy);
+    // What every proxy of its kind has is shown once: by the cases without objects.
+    const usual = objects.length === 0 ? new Map<string, string>() : emptyMesh(node);
+    return [
+      proxy,
+      { ...rejection(mesh, proxy), ...printSnapshot(snapshot, usual), origins: originsFor(mesh, proxy) },
+    ] as const;
+  });
+  return print({
+    ...(refused.size > 0 && { refusedBySchema: Object.fromEntries(refused) }),
+    problems: problemsOf(mesh),
+    proxies: Object.fromEntries(served),
+  });
+}
+
+/** YAML in which what is short is on one line. */
+function print(value: object): string {
+  const document = new Document(value, { aliasDuplicateObjects: false });
+  visit(document.contents, {
+    Collection: (_, node) => {
+      node.flow = JSON.stringify(node).length <= 100;
+      return node.flow ? visit.SKIP : undefined;
+    },
+  });
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+}
+
+function rejection(mesh: TestMesh, proxy: string): object {
+  const view = mesh.mesh.proxies.get(proxy);
+  return view !== undefined && 'error' in view ? { rejected: view.error } : {};
+}
+
+function printSnapshot(snapshot: Snapshot, usual: ReadonlyMap<string, string>): object {
+  const isUsual = (resource: EncodedResource) => usual.get(keyOf(resource)) === resource.version;
+  const shown = Object.entries(KINDS).map(([title, kind]) => [
+    title,
+    snapshot[kind].filter((resource) => !isUsual(resource)).map((resource) => jsonOf(resource)),
+  ]);
+  const all = Object.values(KINDS).flatMap((kind) => snapshot[kind]);
+  return {
+    ...(usual.size > 0 && { asWithoutObjects: all.filter(isUsual).map(({ name }) => name) }),
+    ...Object.fromEntries(shown),
+  };
+}
+
+const keyOf = ({ typeUrl, name }: EncodedResource): string => `${typeUrl} ${name}`;
+
+function emptyMesh(node: EnvoyNode): Map<string, string> {
+  const mesh = new TestMesh({ oracle: false });
+  mesh.connect(connectedProxy('proxy', node));
+  const { cds, eds, lds, rds } = mesh.snapshot('proxy');
+  return new Map([...cds, ...eds, ...lds, ...rds].map((resource) => [keyOf(resource), resource.version]));
+}
+
+function jsonOf({ typeUrl, body }: EncodedResource): Json {
+  return testProtos().toJson(typeOfUrl(typeUrl), bytesOf(body));
+}
+
+function originsFor(mesh: TestMesh, proxy: string): object {
+  const found = mesh.resources(proxy).flatMap(originsOf);
+  return Object.fromEntries(found.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Of tables by virtual host, of all else by resource. What comes from no object is left out. */
+function originsOf(resource: EncodedResource): [string, string[]][] {
+  const { typeUrl, name, body } = resource;
+  const type = typeOfUrl(typeUrl);
+  const leaves = [...leavesOf(body)];
+  const places: [string, readonly ObjectRef[]][] =
+    type === types.route
+      ? leaves.map((leaf) => [`${name}/${virtualHostIn(leaf.bytes)}`, leaf.origins])
+      : [[name, leaves.flatMap((leaf) => leaf.origins)]];
+  return places
+    .filter(([, origins]) => origins.length > 0)
+    .map(([place, origins]) => [
+      `${type.slice(type.lastIndexOf('.') + 1)} ${place}`,
+      [...new Set(origins.map(printRef))],
+    ]);
+}
+
+/** A leaf of a table is a table with one virtual host. */
+function virtualHostIn(bytes: Uint8Array): string {
+  const { virtualHosts = [] } = testProtos().decode(types.route, bytes);
+  return virtualHosts[0]?.name ?? '';
+}
+
+function problemsOf({ mesh }: TestMesh): object {
+  const found = [...mesh.problems.byObject.entries()].map(([, problems]) => [
+    printRef(problems[0]!.object),
+    problems.map(({ field, reason, message }) => ({ field, reason, message })),
+  ]);
+  return Object.fromEntries(found.sort(([a], [b]) => (String(a) < String(b) ? -1 : 1)));
+}

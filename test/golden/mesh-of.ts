@@ -1,0 +1,10 @@
+import { TestMesh, connectedProxy } from '../harness/mesh.ts';
+import type { GoldenCase } from './case.ts';
+
+/** The mesh that holds a case: all its objects at once, then its proxies. */
+export function meshOf({ objects, proxies }: GoldenCase): TestMesh {
+  const mesh = new TestMesh({ oracle: false });
+  mesh.apply(objects);
+  for (const [proxy, node] of proxies) mesh.connect(connectedProxy(proxy, node));
+  return mesh;
+}
