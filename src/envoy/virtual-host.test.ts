@@ -12,6 +12,7 @@ import { buildVirtualHost, catchAllVirtualHost, type VirtualHostInput } from './
 const protos = createProtos();
 const service = {
   host: 'a.shop.svc.cluster.local',
+  aliases: [],
   origins: [{ kind: 'Service', name: 'a' }],
 } as unknown as MeshService;
 const client = { namespace: 'shop', traits: { agent: true }, matches: () => false } as unknown as Client;
