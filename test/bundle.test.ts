@@ -7,8 +7,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bundle } from '../tools/build.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'fairlead-bundle-'));
+/** Variables of the tests are no settings of the program. */
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('FAIRLEAD_')));
 const run = (...args: string[]) =>
-  promisify(execFile)(process.execPath, ['--disable-warning=DEP0040', join(directory, 'dist/main.js'), ...args]);
+  promisify(execFile)(process.execPath, ['--disable-warning=DEP0040', join(directory, 'dist/main.js'), ...args], {
+    env,
+  });
 
 beforeAll(() => bundle(join(directory, 'dist')));
 afterAll(() => rmSync(directory, { recursive: true }));
