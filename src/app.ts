@@ -34,6 +34,7 @@ interface Source {
   end(): Promise<void>;
   readonly figures?: () => ApiServerFigures;
   readonly status?: NonNullable<MetricSources['status']>;
+  readonly leader?: () => boolean;
   readonly locate?: (problem: Problem) => string | undefined;
 }
 
@@ -147,7 +148,8 @@ function clusterSource(
       await operator.shutdown();
     },
     figures: () => operator.stats(),
-    status: () => ({ ...writer.stats(), leader: elector.isLeader() }),
+    status: () => writer.stats(),
+    leader: () => elector.isLeader(),
   };
 }
 
@@ -173,6 +175,7 @@ function startOps(config: Config, engine: Engine, source: Source, log: Logger, s
     problems,
     ...(source.figures && { apiServer: source.figures }),
     ...(source.status && { status: source.status }),
+    ...(source.leader && { leader: source.leader }),
   });
   mesh.graph.observe(() => metrics.committed(committer.stats.lastDelay / 1000, committer.stats.lastWork / 1000));
   return serveOps({

@@ -1,0 +1,321 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { kinds } from '../../src/api/kinds.ts';
+import { NAMESPACE, renderChart } from '../chart/chart.ts';
+import { covers, permissionsOf, printPermission } from '../chart/permissions.ts';
+import type { ApiObject } from '../peers/api-server.ts';
+import { startEnvoy, type RunningEnvoy } from '../peers/envoy.ts';
+import { freePorts, poll } from '../peers/process.ts';
+import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
+import { ACCOUNT, install, type Installed, type Replica } from './installed.ts';
+import { ALL, object, reviews, routes, rule, web } from './shop.ts';
+import { ask, startBackend, startFrontend, startSteadyClient, type Backend, type Frontend } from './traffic.ts';
+
+const peers = ['envoy', 'etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl', 'helm'] as const;
+
+withPeers(peers, 'Fairlead installed by its chart', () => {
+  const stopping = new AbortController();
+  const backends = new Map<string, Backend>();
+  let cluster: Installed;
+  let frontend: Frontend;
+  let envoy: RunningEnvoy;
+  let first: Replica;
+  let second: Replica;
+  let httpPort = 0;
+  let webPort = 0;
+  const outage = { begin: 0, end: 0 };
+  printLogOnFailure(() => ({
+    log: () => [first, second].map((replica) => `--- ${replica?.pod}\n${replica?.process.log()}`).join('\n'),
+  }));
+
+  beforeAll(async () => {
+    for (const name of ['v1', 'v2', 'v3', 'ratings']) backends.set(name, await startBackend(name));
+    [httpPort = 0, webPort = 0] = await freePorts(2);
+    const values = ['--set', 'meshConfig.outboundTrafficPolicy.mode=REGISTRY_ONLY'];
+    [cluster, frontend] = await Promise.all([install({ values }), startFrontend()]);
+    const [one = '', two = ''] = await cluster.pods();
+    first = await cluster.start(one);
+    await poll('a leader', async () => ((await first.metric('fairlead_leader')) === 1 ? true : undefined), first);
+    second = await cluster.start(two);
+    await Promise.all([first.ready(), second.ready()]);
+    frontend.use(first.adsPort, second.adsPort);
+    await cluster.api.kubectl('create', 'namespace', 'shop');
+    // Without interception a proxy listens on the port of every Service that it can reach; 443 is not everybody's.
+    await apply(object('Sidecar', 'default', { egress: [{ hosts: ['./*'] }] }));
+    await accepted('sidecar/default');
+    envoy = await startEnvoy({
+      adsPort: frontend.port,
+      delta: true,
+      node: {
+        id: 'sidecar~10.244.1.1~client.shop~shop.svc.cluster.local',
+        metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE' },
+      },
+    });
+  });
+  afterAll(async () => {
+    stopping.abort();
+    await envoy?.stop();
+    frontend?.close();
+    await cluster?.stop();
+    for (const backend of backends.values()) backend.close();
+  });
+
+  const apply = (...objects: readonly object[]): Promise<string> =>
+    cluster.api.apply(objects.map((object) => JSON.stringify(object)).join('\n---\n'));
+  const kubectl = (...args: string[]): Promise<string> => cluster.api.kubectl('-n', 'shop', ...args);
+  const accepted = (object: string, seconds = 10): Promise<string> =>
+    kubectl('wait', '--for=condition=Accepted', object, `--timeout=${seconds}s`);
+  const client = (host = reviews) => startSteadyClient(httpPort, host, stopping.signal);
+  const port = (name: string): number => backends.get(name)?.port ?? expect.fail(`there is no ${name}`);
+  const entry = (host: string, versions: Readonly<Record<string, string>>): object =>
+    object('ServiceEntry', host.split('.')[0]!, {
+      hosts: [host],
+      location: 'MESH_INTERNAL',
+      resolution: 'STATIC',
+      ports: [{ number: httpPort, name: 'http', protocol: 'HTTP' }],
+      endpoints: Object.entries(versions).map(([version, backend]) => ({
+        address: '127.0.0.1',
+        ports: { http: port(backend) },
+        labels: { version },
+      })),
+    });
+
+  test('runs two Pods that the strictest standard admits, one of which leads', async () => {
+    expect(await cluster.pods()).toHaveLength(2);
+    expect(await holder(cluster)).toBe(first.pod);
+    expect(await second.metric('fairlead_leader')).toBe(0);
+  });
+
+  test('routes what kubectl applies, through every change without a lost request', async () => {
+    await apply(entry(reviews, { v1: 'v1', v2: 'v2' }), rule({ stable: 'v1', next: 'v2' }), routes('stable'));
+    await accepted('virtualservice/reviews');
+    await envoy.ready();
+    await poll('the first answer', async () => ((await ask(httpPort, reviews)) === '200 v1' ? true : undefined));
+
+    const steady = client();
+    await steady.until('200 v1');
+    await apply(routes('next'));
+    await steady.until('200 v2');
+    await apply(rule({ stable: 'v1', next: 'v1' }));
+    await steady.until('200 v1');
+    await apply(entry(reviews, { v1: 'v3', v2: 'v2' }));
+    await steady.until('200 v3');
+    await apply(rule({ stable: 'v1', next: 'v1', canary: 'v2' }), routes('canary'));
+    await steady.until('200 v2');
+    expect(await steady.stop()).toEqual(['200 v1', '200 v2', '200 v1', '200 v3', '200 v2']);
+  });
+
+  test('deletes objects without a lost request of others', async () => {
+    const ratings = 'ratings.shop.example';
+    await apply(entry(ratings, { v1: 'ratings' }));
+    await poll('the other host', async () => ((await ask(httpPort, ratings)) === '200 ratings' ? true : undefined));
+    const steady = client();
+    await steady.until('200 v2');
+    await kubectl('delete', 'virtualservice/reviews');
+    await steady.until('200 v3');
+    await kubectl('delete', 'destinationrule/reviews');
+    await poll('no subsets', async () => {
+      const { clusters } = await envoy.configDump();
+      return clusters.some(({ name }) => name.includes('|stable|')) ? undefined : true;
+    });
+    await kubectl('delete', 'serviceentry/ratings');
+    await poll('no such host', async () => ((await ask(httpPort, ratings)) === '502' ? true : undefined));
+    await steady.more(10);
+    expect(new Set(await steady.stop())).toEqual(new Set(['200 v2', '200 v3']));
+  });
+
+  test('says in the status what is wrong, where, and of which generation', async () => {
+    await apply(rule({ stable: 'v1' }), routes('stable'));
+    await accepted('virtualservice/reviews');
+    await kubectl('wait', '--for=condition=ResolvedRefs', 'virtualservice/reviews', '--timeout=10s');
+    const before = await observed('virtualservices/reviews', 'ResolvedRefs');
+
+    const broken = routes('stable', 'missing.shop.example');
+    await apply(broken);
+    await kubectl('wait', '--for=condition=ResolvedRefs=False', 'virtualservice/reviews', '--timeout=10s');
+    const after = await observed('virtualservices/reviews', 'ResolvedRefs');
+    expect(after).toMatchObject({ status: 'False', reason: 'RefNotFound' });
+    expect(after.message).toContain('spec.http[0].route[0].destination.host');
+    expect(after.message).toContain('missing.shop.example');
+    expect(after.observedGeneration).toBe(before.observedGeneration + 1);
+    expect(await observed()).toMatchObject({ status: 'True' });
+
+    expect(await columns('virtualservice/reviews')).toMatchObject({
+      NAME: 'reviews',
+      HOSTS: `["${reviews}"]`,
+      ACCEPTED: 'True',
+      RESOLVEDREFS: 'False',
+    });
+    await apply(routes('stable'));
+    await kubectl('wait', '--for=condition=ResolvedRefs', 'virtualservice/reviews', '--timeout=10s');
+  });
+
+  async function columns(name: string): Promise<Readonly<Record<string, string>>> {
+    const [titles = '', row = ''] = (await kubectl('get', name)).split('\n');
+    const found = [...titles.matchAll(/\S+(?: \S+)*/g)];
+    return Object.fromEntries(
+      found.map(({ 0: title, index }, i) => [title, row.slice(index, found[i + 1]?.index).trim()]),
+    );
+  }
+
+  async function conditionOf(type: string, path = 'virtualservices/reviews'): Promise<Condition | undefined> {
+    const found = await cluster.api.call('GET', `/apis/networking.istio.io/v1/namespaces/shop/${path}`);
+    const { conditions = [] } = (found['status'] ?? {}) as { conditions?: Condition[] };
+    return conditions.find(
+      (condition) => condition.type === type && condition.observedGeneration === found.metadata?.['generation'],
+    );
+  }
+
+  /** The condition is about the newest generation. */
+  const observed = (path = 'virtualservices/reviews', type = 'Accepted'): Promise<Condition> =>
+    poll(`${type} of ${path}`, () => conditionOf(type, path));
+
+  test('follows the Pods behind a Service, with their localities', async () => {
+    await apply(...web(webPort));
+    const name = `outbound|${webPort}||web.shop.svc.cluster.local`;
+    const addresses = (count: number) =>
+      poll(`${count} endpoints`, async () => {
+        const { endpoints } = await envoy.configDump();
+        const found = (endpoints.find((each) => each.name === name)?.resource ?? {}) as Assignment;
+        const all = (found.endpoints ?? []).flatMap(({ lb_endpoints = [], locality }) =>
+          lb_endpoints.map(({ endpoint }) => ({ ...locality, ...endpoint.address.socket_address })),
+        );
+        return all.length === count ? all : undefined;
+      });
+    for (const each of await addresses(2))
+      expect(each).toMatchObject({
+        region: 'region-1',
+        zone: 'zone-1',
+        address: expect.stringMatching(/^10\.244\.0\./) as string,
+        port_value: 9080,
+      });
+    await kubectl('scale', 'deployment/web', '--replicas=3');
+    await addresses(3);
+    await kubectl('scale', 'deployment/web', '--replicas=1');
+    await addresses(1);
+  });
+
+  test('follows the mesh config of the chart without a restart', async () => {
+    const unknownHosts = async (): Promise<string | undefined> => {
+      const { routes: tables } = await envoy.configDump();
+      const table = tables.find(({ name }) => name === String(httpPort))?.resource as RouteTable | undefined;
+      return table?.virtual_hosts.map(({ name }) => name).find((name) => /^(block_all|allow_any)$/.test(name));
+    };
+    expect(await unknownHosts()).toBe('block_all');
+    const pods = await cluster.pods();
+    const values = ['--reuse-values', '--set', 'meshConfig.outboundTrafficPolicy.mode=ALLOW_ANY'];
+    await cluster.api.helm('upgrade', 'fairlead', 'charts/fairlead', '-n', NAMESPACE, ...values);
+    await poll('other hosts', async () => ((await unknownHosts()) === 'allow_any' ? true : undefined));
+    expect(await cluster.pods()).toEqual(pods);
+  });
+
+  test('gives conditions to every kind, also while others write the same objects', async () => {
+    await apply(...ALL.map(({ kind, name, spec, vary }) => object(kind, name, { ...spec, ...vary(0) })));
+    await Promise.all(ALL.map(({ kind, name }) => accepted(`${kind.toLowerCase()}/${name}`)));
+    for (const each of ALL) await untilConflict(each);
+    await Promise.all(ALL.map(({ kind, name }) => accepted(`${kind.toLowerCase()}/${name}`)));
+  });
+
+  /**
+   * Changes the spec, so that there is a condition to be written, and goes on with changes of an annotation, until
+   * Fairlead was late with its write and read the object again.
+   */
+  async function untilConflict({ kind, name, spec, vary }: (typeof ALL)[number]): Promise<void> {
+    const { plural = '', group } = kinds.find((each) => each.kind === kind) ?? {};
+    const path = `/apis/${group}/v1/namespaces/shop/${plural}/${name}`;
+    let round = 0;
+    await poll(`a conflict over ${kind}`, async () => {
+      let current = { ...(await cluster.api.call('GET', path)), spec: { ...spec, ...vary(++round) } };
+      for (let write = 0; write < 15; write++) {
+        const annotations = { 'example.com/write': `${round}.${write}` };
+        const next = { ...current, metadata: { ...current.metadata, annotations } };
+        const written = await cluster.api.call('PUT', path, next).catch(() => cluster.api.call('GET', path));
+        current = { ...written, spec: next.spec };
+      }
+      const requests = await cluster.audit.requests();
+      return requests.some((r) => r.verb === 'get' && r.resource === plural && r.name === name) ? true : undefined;
+    });
+  }
+
+  test('serves on while the API server is away, and what changed after it', async () => {
+    const steady = client();
+    await steady.until('200 v3');
+    outage.begin = Date.now();
+    await cluster.api.restart();
+    outage.end = Date.now();
+    await apply(rule({ stable: 'v1', next: 'v2' }));
+    // Each watch comes back on its own; the route may only be changed when its subset is known.
+    await observed('destinationrules/reviews');
+    await apply(routes('next'));
+    await steady.until('200 v2');
+    expect(await steady.stop()).toEqual(['200 v3', '200 v2']);
+    await observed('virtualservices/reviews');
+  });
+
+  test('goes on with the other replica when the leader dies: routes at once, conditions when the Lease has run out', async () => {
+    const steady = client();
+    await steady.until('200 v2');
+    await first.process.stop();
+    await apply(routes('stable'));
+    await steady.until('200 v3');
+    expect(await steady.stop()).toEqual(['200 v2', '200 v3']);
+    await apply(
+      object('VirtualService', 'late', { hosts: ['late.shop.example'], http: [{ directResponse: { status: 204 } }] }),
+    );
+    await accepted('virtualservice/late', 40);
+    expect(await holder(cluster)).toBe(second.pod);
+    expect(await second.metric('fairlead_leader')).toBe(1);
+  }, 60_000);
+
+  test('hands the Lease over when the leader is told to end', async () => {
+    first = await cluster.start(first.pod);
+    await first.ready();
+    expect(await first.metric('fairlead_leader')).toBe(0);
+    process.kill(second.process.pid, 'SIGTERM');
+    expect(await second.process.exited).toBe(0);
+    await poll('the new leader', async () => ((await holder(cluster)) === first.pod ? true : undefined), first);
+    await apply(
+      object('VirtualService', 'later', { hosts: ['later.shop.example'], http: [{ directResponse: { status: 204 } }] }),
+    );
+    await accepted('virtualservice/later');
+  });
+
+  test('never had anything refused by a proxy', async () => {
+    const rejected = await envoy.stats('update_rejected');
+    expect(Object.entries(rejected).filter(([, value]) => value > 0)).toEqual([]);
+  });
+
+  test('was allowed all that it asked for, and has used each of its permissions', async () => {
+    const requests = await cluster.audit.requests();
+    // An API server that starts refuses everybody until it has read the rules.
+    const counted = requests.filter(({ time }) => time < outage.begin || time > outage.end);
+    expect(counted.filter(({ code }) => code === 401 || code === 403)).toEqual([]);
+    const granted = permissionsOf(await renderChart(), ACCOUNT, NAMESPACE);
+    const unused = granted.filter((permission) => !requests.some((request) => covers(permission, request)));
+    expect(unused.map(printPermission)).toEqual([]);
+  });
+});
+
+interface Assignment {
+  readonly endpoints?: readonly {
+    readonly locality?: object;
+    readonly lb_endpoints?: readonly { readonly endpoint: { readonly address: { readonly socket_address: object } } }[];
+  }[];
+}
+
+interface RouteTable {
+  readonly virtual_hosts: readonly { readonly name: string }[];
+}
+
+async function holder(cluster: Installed): Promise<unknown> {
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/fairlead`;
+  const lease = (await cluster.api.call('GET', path)) as ApiObject & { spec?: { holderIdentity?: unknown } };
+  return lease.spec?.holderIdentity;
+}
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly observedGeneration: number;
+}

@@ -1,0 +1,151 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bundle } from '../../tools/build.ts';
+import { CHART, NAMESPACE } from '../chart/chart.ts';
+import { entryPoint } from '../chart/image.ts';
+import { startApiServer, type ApiObject, type RunningApiServer } from '../peers/api-server.ts';
+import { startFakeKubelet } from '../peers/fake-kubelet.ts';
+import { freePorts, poll, startProcess, type RunningProcess } from '../peers/process.ts';
+import { AuditLog } from './audit-log.ts';
+
+export const ACCOUNT = 'fairlead';
+
+/** The chart in a cluster whose Pods have no containers; the test starts them as processes. */
+export interface Installed {
+  readonly api: RunningApiServer;
+  readonly audit: AuditLog;
+  /** Names of the Pods that the Deployment has. */
+  pods(): Promise<string[]>;
+  /** Runs the container of this Pod: its arguments and environment, and the token of its ServiceAccount. */
+  start(pod: string): Promise<Replica>;
+  stop(): Promise<void>;
+}
+
+export interface Replica {
+  readonly pod: string;
+  readonly adsPort: number;
+  readonly process: RunningProcess;
+  ready(): Promise<void>;
+  /** A metric without labels. */
+  metric(name: string): Promise<number | undefined>;
+}
+
+export interface InstallOptions {
+  /** Of kubectl, before the chart comes. */
+  readonly before?: (api: RunningApiServer) => Promise<void>;
+  /** Of the chart. */
+  readonly values?: readonly string[];
+}
+
+/** `stop` it in any case. */
+export async function install({ before, values = [] }: InstallOptions = {}): Promise<Installed> {
+  const directory = await mkdtemp(join(tmpdir(), 'fairlead-installed-'));
+  const stopping = new AbortController();
+  const replicas: Replica[] = [];
+  let api: RunningApiServer | undefined;
+  const stop = async (): Promise<void> => {
+    stopping.abort();
+    await Promise.all(replicas.map(({ process }) => process.stop()));
+    await api?.stop();
+    await rm(directory, { recursive: true, force: true });
+  };
+  try {
+    const audit = new AuditLog(join(directory, 'audit.log'), `system:serviceaccount:${NAMESPACE}:${ACCOUNT}`);
+    const policy = join(directory, 'audit.yaml');
+    await writeFile(policy, audit.policy);
+    const program = join(directory, 'app');
+    [api] = await Promise.all([
+      startApiServer({ controllers: true, args: audit.args(policy) }),
+      bundle(join(program, 'dist')),
+    ]);
+    const server = api;
+    let addresses = 0;
+    await startFakeKubelet(server, { podIP: () => `10.244.0.${++addresses}`, signal: stopping.signal });
+    // Pods that ask for more than the standard allows are refused.
+    const enforced = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+    await server.call('POST', '/api/v1/namespaces', { metadata: { name: NAMESPACE, labels: enforced } });
+    await before?.(server);
+    await server.helm('install', 'fairlead', CHART, '-n', NAMESPACE, '--wait', '--timeout', '30s', ...values);
+    return {
+      api: server,
+      audit,
+      pods: async () => {
+        const path = `/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=app.kubernetes.io/name=fairlead`;
+        const { items } = (await server.call('GET', path)) as unknown as { items: Pod[] };
+        return items.map(({ metadata }) => metadata.name).sort();
+      },
+      start: async (name) => {
+        const pod = (await server.call('GET', `/api/v1/namespaces/${NAMESPACE}/pods/${name}`)) as unknown as Pod;
+        const replica = await startReplica(pod, server, program, stopping.signal);
+        replicas.push(replica);
+        return replica;
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+interface Pod extends ApiObject {
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly serviceAccountName: string;
+    readonly containers: readonly {
+      readonly args: readonly string[];
+      readonly env: readonly { name: string; value?: string; valueFrom?: { fieldRef?: { fieldPath: string } } }[];
+    }[];
+  };
+}
+
+async function startReplica(pod: Pod, api: RunningApiServer, program: string, signal: AbortSignal): Promise<Replica> {
+  const [container] = pod.spec.containers;
+  if (container === undefined) throw new Error(`Pod ${pod.metadata.name} has no container`);
+  const [adsPort = 0, healthPort, monitoringPort] = await freePorts(3);
+  const [, ...words] = entryPoint(program);
+  const process = startProcess(globalThis.process.execPath, [...words, ...container.args], {
+    env: {
+      ...Object.fromEntries(container.env.map((variable) => [variable.name, valueOf(variable, pod)])),
+      KUBECONFIG: await api.kubeconfigWithToken(await tokenOf(pod.spec.serviceAccountName, api)),
+      // Several replicas are on one machine here.
+      FAIRLEAD_GRPC_ADDRESS: `127.0.0.1:${adsPort}`,
+      FAIRLEAD_HEALTH_ADDRESS: `127.0.0.1:${healthPort}`,
+      FAIRLEAD_MONITORING_ADDRESS: `127.0.0.1:${monitoringPort}`,
+    },
+    signal,
+  });
+  const get = async (port: number | undefined, path: string): Promise<string | undefined> => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined);
+    const text = await response?.text();
+    return response?.ok === true ? text : undefined;
+  };
+  return {
+    pod: pod.metadata.name,
+    adsPort,
+    process,
+    ready: async () => {
+      await poll(`${pod.metadata.name} is ready`, () => get(healthPort, '/ready'), { process });
+    },
+    metric: async (name) => {
+      const [, value] = new RegExp(`^${name} (.*)$`, 'm').exec((await get(monitoringPort, '/metrics')) ?? '') ?? [];
+      return value === undefined ? undefined : Number(value);
+    },
+  };
+}
+
+function valueOf({ name, value, valueFrom }: Pod['spec']['containers'][0]['env'][0], pod: Pod): string {
+  if (valueFrom === undefined) return value ?? '';
+  if (valueFrom.fieldRef?.fieldPath === 'metadata.name') return pod.metadata.name;
+  throw new Error(`variable ${name} comes from ${JSON.stringify(valueFrom)}`);
+}
+
+async function tokenOf(account: string, api: RunningApiServer): Promise<string> {
+  const answer = await api.call('POST', `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/${account}/token`, {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenRequest',
+    spec: { expirationSeconds: 3600 },
+  });
+  return (answer['status'] as { token: string }).token;
+}
