@@ -7,7 +7,12 @@ const only = (name, from, to) => ({
 });
 module.exports = {
   forbidden: [
-    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
+    {
+      name: 'no-cycles',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
     only('cache-imports-nothing', 'cache/', ['cache/']),
     only('api-imports-nothing', 'api/', ['api/']),
     only('model-may-use-api', 'model/', ['model/', 'api/']),
@@ -17,7 +22,42 @@ module.exports = {
     only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$']),
     only('kube', 'kube/', ['kube/', 'api/', 'cache/']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/']),
-    only('mesh', 'mesh', ['mesh', 'cache/', 'reconcilers/', 'envoy/', 'status/', 'model/', 'api/', 'ads/publication\\.ts$', 'ads/resource\\.ts$', 'ads/types\\.ts$']),
+    only('mesh', 'mesh', [
+      'mesh',
+      'cache/',
+      'reconcilers/',
+      'envoy/',
+      'status/',
+      'model/',
+      'api/',
+      'ads/publication\\.ts$',
+      'ads/resource\\.ts$',
+      'ads/types\\.ts$',
+    ]),
+    only('ops', 'ops/', ['ops/', 'api/', '(config|settings)\\.ts$']),
+    only('cli', 'cli/', [
+      'cli/',
+      'api/object\\.ts$',
+      'directory/document\\.ts$',
+      'reconcilers/node\\.ts$',
+      'ads/types\\.ts$',
+      '(app|config|settings|version)\\.ts$',
+    ]),
+    {
+      name: 'one-composition-root',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/cli/process\\.ts$' },
+      to: { path: '^src/app\\.ts$' },
+    },
+    {
+      name: 'pure-layers-do-no-io',
+      severity: 'error',
+      from: { path: '^src/(cache|model|reconcilers|envoy|status)/' },
+      to: {
+        dependencyTypes: ['core'],
+        path: '^(fs|https?|http2|child_process|dgram|dns|os|process|timers|tls|worker_threads)(/|$)',
+      },
+    },
   ],
   options: {
     tsPreCompilationDeps: true,

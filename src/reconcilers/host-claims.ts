@@ -10,7 +10,8 @@ export function mergeClaims(claims: readonly MeshService[]): MeshService {
   const joining = others.filter((other) => joins(winner, other));
   if (joining.length === 0) return winner;
   const ports = new Map(winner.ports.map((port) => [port.number, port]));
-  for (const other of joining) for (const port of other.ports) if (!ports.has(port.number)) ports.set(port.number, port);
+  for (const other of joining)
+    for (const port of other.ports) if (!ports.has(port.number)) ports.set(port.number, port);
   return {
     ...winner,
     ports: [...ports.values()],
