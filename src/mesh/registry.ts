@@ -1,7 +1,7 @@
 import type { ConfigMap, Namespace, Node, Pod, Service } from '../api/core.ts';
 import type { ServiceEntry } from '../api/gen/service-entry.gen.ts';
 import type { WorkloadEntry } from '../api/gen/workload-entry.gen.ts';
-import { objectKey } from '../api/object.ts';
+import { objectKey, parseObjectKey, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
@@ -16,7 +16,7 @@ import type {
   VisibilitySettings,
 } from '../model/mesh-config.ts';
 import { type Alias, type MeshService, serviceKey } from '../model/service.ts';
-import { reconcileMeshConfig } from '../reconcilers/mesh-config.ts';
+import { type MeshConfigProblem, reconcileMeshConfig } from '../reconcilers/mesh-config.ts';
 import { mergeClaims } from '../reconcilers/host-claims.ts';
 import { reconcileServiceEntry } from '../reconcilers/service-entry.ts';
 import { reconcileService } from '../reconcilers/service.ts';
@@ -28,7 +28,7 @@ export const SHARDS = 16;
 
 interface ParsedMeshConfig {
   readonly config: MeshConfig;
-  readonly problems: readonly { readonly field: string; readonly message: string }[];
+  readonly problems: readonly Problem[];
 }
 
 export interface Settings {
@@ -44,7 +44,8 @@ export function declareSettings(graph: Graph, inputs: Inputs): Settings {
   const parsed = graph.derive('meshConfig', inputs.options, (_, options, read, emit: Emit<ParsedMeshConfig>) => {
     const key = objectKey(options.source, options.rootNamespace, 'istio');
     const map = read.get(inputs.objects.ConfigMap, key) as ConfigMap | undefined;
-    emit(ONE, reconcileMeshConfig(map?.data?.['mesh'], options.rootNamespace));
+    const { config, problems } = reconcileMeshConfig(map?.data?.['mesh'], options.rootNamespace, options.domainSuffix);
+    emit(ONE, { config, problems: map === undefined ? [] : problems.map((problem) => inConfigMap(problem, map, key)) });
   });
   const section = <K extends keyof MeshConfig>(name: K) =>
     graph.derive(`meshConfig.${name}`, parsed, (key, { config }, _, emit: Emit<MeshConfig[K]>) =>
@@ -56,6 +57,15 @@ export function declareSettings(graph: Graph, inputs: Inputs): Settings {
     clusters: section('clusters'),
     routes: section('routes'),
     listeners: section('listeners'),
+  };
+}
+
+/** The mesh config is the text of one key. */
+function inConfigMap({ field, ...problem }: MeshConfigProblem, map: ConfigMap, key: string): Problem {
+  return {
+    ...problem,
+    object: refOf(parseObjectKey(key).source, map),
+    field: field === '' ? 'data.mesh' : `data.mesh.${field}`,
   };
 }
 

@@ -1,5 +1,6 @@
 import { parseDocument } from 'yaml';
 import type { ObjectRef } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
 import { compareSpecificity, isHostName } from '../model/host.ts';
 import type {
   ClusterSettings,
@@ -18,9 +19,9 @@ import { Field, Findings, quote } from './field.ts';
 import { cipherListProblem, cipherProblem, curveProblem } from './gateway-ciphers.ts';
 import { reportUnknownMeshFields } from './mesh-config-fields.ts';
 
-export interface MeshConfigProblem {
+export interface MeshConfigProblem extends Pick<Problem, 'reason' | 'message'> {
+  /** Path within the mesh config; empty for the text as a whole. */
   readonly field: string;
-  readonly message: string;
 }
 
 /** What the API server allows for a ConfigMap. */
@@ -60,7 +61,7 @@ export function reconcileMeshConfig(
   };
   return {
     config,
-    problems: findings.problems.map(({ field, message }) => ({ field: field.replace(/^\./, '') || 'mesh', message })),
+    problems: findings.problems.map(({ field, ...problem }) => ({ ...problem, field: field.replace(/^\./, '') })),
   };
 }
 
