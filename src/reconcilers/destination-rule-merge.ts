@@ -15,46 +15,53 @@ export interface MergedRules {
  * the name; its policy counts, or that of the next one that has any; subsets are united, and the older keeps a name.
  */
 export function mergeRules(rules: readonly DestinationRuleModel[]): MergedRules {
-  const problems: Problem[] = [];
-  const merged = new Map<string, DestinationRuleModel>();
+  const together = new Map<string, DestinationRuleModel[]>();
   for (const rule of [...rules].sort(compareRules)) {
     const id = ruleId(rule);
-    const earlier = merged.get(id);
-    merged.set(id, earlier === undefined ? { ...rule, id } : mergeInto(earlier, rule, problems));
+    const older = together.get(id);
+    if (older === undefined) together.set(id, [rule]);
+    else older.push(rule);
   }
-  return { rules: [...merged.values()], problems };
+  return {
+    rules: [...together].map(([id, joined]) => mergeJoined(id, joined)),
+    problems: [...together.values()].flatMap((joined) =>
+      joined.flatMap((rule, i) => conflictsWith(joined.slice(0, i), rule)),
+    ),
+  };
 }
 
-function mergeInto(
-  earlier: DestinationRuleModel,
-  rule: DestinationRuleModel,
-  problems: Problem[],
-): DestinationRuleModel {
-  const [object] = rule.origins;
-  const conflict = (field: string, message: string): void => {
-    if (object !== undefined) problems.push({ object, field, reason: 'Conflicted', message });
-  };
-  const subsets = new Map<string, Subset>(earlier.subsets.map((subset) => [subset.name, subset]));
-  for (const [index, subset] of rule.subsets.entries()) {
+function mergeJoined(id: string, joined: readonly DestinationRuleModel[]): DestinationRuleModel {
+  const oldest = joined[0]!;
+  const { policy, portPolicies } = joined.find(hasPolicy) ?? oldest;
+  const subsets = new Map<string, Subset>();
+  for (const subset of joined.flatMap((rule) => rule.subsets))
     if (!subsets.has(subset.name)) subsets.set(subset.name, subset);
-    else
-      conflict(
-        `spec.subsets[${index}].name`,
-        `${namesOf(earlier)} is older and has a subset "${subset.name}" of ${rule.host} already; rename this one.`,
-      );
-  }
-  const replaces = !hasPolicy(earlier) && hasPolicy(rule);
-  if (hasPolicy(earlier) && hasPolicy(rule))
-    conflict(
-      'spec.trafficPolicy',
-      `${namesOf(earlier)} is older and sets the policy of ${rule.host}; set it there, or for the subsets only.`,
-    );
   return {
-    ...earlier,
-    ...(replaces ? { policy: rule.policy, portPolicies: rule.portPolicies } : {}),
+    ...oldest,
+    id,
+    policy,
+    portPolicies,
     subsets: [...subsets.values()],
-    origins: [...earlier.origins, ...rule.origins],
+    origins: joined.flatMap((rule) => rule.origins),
   };
+}
+
+/** What of a rule has no effect because older ones say it. */
+function conflictsWith(older: readonly DestinationRuleModel[], rule: DestinationRuleModel): Problem[] {
+  const conflict = (field: string, message: string): Problem[] =>
+    rule.origins.map((object) => ({ object, field, reason: 'Conflicted', message }));
+  const subsets = rule.subsets.flatMap(({ name }, index) => {
+    const owner = older.find((other) => other.subsets.some((subset) => subset.name === name));
+    if (owner === undefined) return [];
+    return conflict(
+      `spec.subsets[${index}].name`,
+      `${namesOf(owner)} is older and has a subset ${JSON.stringify(name)} of ${rule.host} already; rename this one.`,
+    );
+  });
+  const owner = hasPolicy(rule) ? older.find(hasPolicy) : undefined;
+  if (owner === undefined) return subsets;
+  const message = `${namesOf(owner)} is older and sets the policy of ${rule.host}; set it there, or for the subsets only.`;
+  return [...subsets, ...conflict('spec.trafficPolicy', message)];
 }
 
 function hasPolicy(rule: DestinationRuleModel): boolean {
