@@ -61,8 +61,9 @@ gen: $(INSTALLED) ## write generated files again: crds/ and types from tools/api
 	node tools/api/generate.ts
 	node tools/protos/generate.ts
 
+# A file that says how it is run is a benchmark; the others are parts of one.
 bench: $(INSTALLED) ## the benchmarks, figures as in docs/performance.md
-	@for file in bench/*.ts; do echo "--- $$file"; node --expose-gc "$$file"; done
+	@for file in bench/*.ts; do if grep -q "$$file" "$$file"; then echo "--- $$file"; node --expose-gc "$$file"; fi; done
 
 peers: $(INSTALLED) ## fetch and build what tests run against: Envoy, etcd, Kubernetes, helm
 	@node test/peers/build.ts
