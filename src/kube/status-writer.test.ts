@@ -158,6 +158,40 @@ describe('a leader', () => {
   });
 });
 
+describe('a server that does not keep all that is written', () => {
+  beforeEach(() => {
+    const write = lab.api.patch.bind(lab.api);
+    lab.api.patch = (path, body, call) => {
+      const { status, ...rest } = structuredClone(body) as Json & { status: { conditions: Json[] } };
+      for (const condition of status.conditions)
+        delete (condition as { observedGeneration?: unknown }).observedGeneration;
+      return write(path, { ...rest, status }, call);
+    };
+  });
+
+  test('is not written to again and again', async () => {
+    lab.lead();
+    lab.set('a', 'fine');
+    await lab.clock.advance(600_000);
+    lab.put('a', 'a', { status: { conditions: lab.conditions('a'), other: true } });
+    await lab.clock.advance(600_000);
+    expect(lab.writes()).toEqual(['a']);
+  });
+
+  test('is written to when the conditions change, and when somebody else changed them', async () => {
+    lab.lead();
+    lab.set('a', 'fine');
+    await lab.clock.advance(60_000);
+    lab.set('a', 'better');
+    await lab.clock.advance(60_000);
+    expect(lab.messages('a')).toEqual(['better']);
+    lab.put('a', 'a', { status: { conditions: [{ type: 'Other', status: 'True' }] } });
+    await lab.clock.advance(60_000);
+    expect(lab.conditions('a')?.map(({ type }) => type)).toEqual(['Other', 'Accepted']);
+    expect(lab.writes()).toEqual(['a', 'a', 'a']);
+  });
+});
+
 describe('a conflict', () => {
   test('is solved by reading the object again', async () => {
     lab.lead();

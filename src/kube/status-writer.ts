@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { kinds, type KindName } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { ApiError, errorOfTransport } from './api-error.ts';
@@ -42,12 +43,22 @@ interface Entry {
   desired: DesiredStatus;
   /** This one was written: when the object differs again, somebody else wrote. */
   written: DesiredStatus | undefined;
+  /** What the server made of it, if not all of it was kept: Istio's older CRDs have no `observedGeneration`. */
+  kept: unknown;
   readonly backoff: Backoff;
   /** Ends the wait after a failure. */
   cancel: (() => void) | undefined;
   /** A newer copy than the informer's. */
   fresh: KubernetesObject | undefined;
   busy: boolean;
+}
+
+interface Plan {
+  readonly path: string;
+  readonly body: {
+    readonly metadata: { readonly resourceVersion: string };
+    readonly status: { readonly conditions: readonly unknown[] };
+  };
 }
 
 /** So many objects are compared before others get their turn. */
@@ -140,7 +151,7 @@ export class StatusWriter {
 
   private newEntry(desired: DesiredStatus): Entry {
     const backoff = new Backoff({ base: 1_000, cap: 300_000, random: this.options.random });
-    return { desired, written: undefined, backoff, cancel: undefined, fresh: undefined, busy: false };
+    return { desired, written: undefined, kept: undefined, backoff, cancel: undefined, fresh: undefined, busy: false };
   }
 
   private endTerm(term: AbortSignal): void {
@@ -222,7 +233,7 @@ export class StatusWriter {
   }
 
   /** What to write, or undefined when nothing differs or the object is not the one that was meant. */
-  private plan(entry: Entry): { readonly path: string; readonly body: unknown } | undefined {
+  private plan(entry: Entry): Plan | undefined {
     const { fresh } = entry;
     const { kind, namespace, name, uid, generation, conditions } = entry.desired;
     const latest = this.options.latest(kind, namespace, name);
@@ -232,33 +243,33 @@ export class StatusWriter {
     if (!newer) entry.fresh = undefined;
     const object = newer ? fresh : latest;
     if (object.metadata.uid !== uid || (object.metadata.generation ?? generation) !== generation) return undefined;
-    const status = (object as KubernetesObject & { status?: unknown }).status;
-    const there = isObject(status) ? status['conditions'] : undefined;
+    const there = conditionsOf(object);
     const now = this.options.clock
       .date()
       .toISOString()
       .replace(/\.\d+Z$/, 'Z');
     const merged = mergeConditions(there, conditions, this.options.types, now);
     if (merged === undefined) return undefined;
+    // The same write would end in the same.
+    if (entry.written === entry.desired && entry.kept !== undefined && isDeepStrictEqual(there, entry.kept))
+      return undefined;
     return {
       path: objectPath(type, namespace, name),
       body: { metadata: { resourceVersion: versionOf(object) }, status: { conditions: merged } },
     };
   }
 
-  private async write(
-    key: string,
-    entry: Entry,
-    { path, body }: { readonly path: string; readonly body: unknown },
-    term: AbortSignal,
-  ): Promise<void> {
+  private async write(key: string, entry: Entry, { path, body }: Plan, term: AbortSignal): Promise<void> {
     const { api } = this.options;
     const { desired } = entry;
     try {
-      entry.fresh = compared(await api.patch(`${path}/status`, body, { signal: term }));
+      const answer = compared(await api.patch(`${path}/status`, body, { signal: term }));
       this.counts.writes++;
       this.outages.end(idOf(desired));
+      entry.fresh = answer;
       entry.written = desired;
+      const kept = answer && conditionsOf(answer);
+      entry.kept = isDeepStrictEqual(kept, body.status.conditions) ? undefined : kept;
     } catch (cause) {
       if (term.aborted) return;
       const error = errorOfTransport(cause);
@@ -304,6 +315,10 @@ export class StatusWriter {
 
 function idOf({ kind, namespace, name }: DesiredStatus): string {
   return `${kind}/${namespace}/${name}`;
+}
+
+function conditionsOf(object: KubernetesObject & { readonly status?: unknown }): unknown {
+  return isObject(object.status) ? object.status['conditions'] : undefined;
 }
 
 function versionOf(object: KubernetesObject): string {
