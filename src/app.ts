@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
-import { startEngine, type Engine } from './engine.ts';
+import type { Writable } from 'node:stream';
+import { type AdsTimes, startEngine, type Engine } from './engine.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import type { Program } from './cli/program.ts';
@@ -7,7 +8,7 @@ import type { Config } from './config.ts';
 import { watchDirectory } from './directory/watch.ts';
 import { createProtos } from './envoy/proto.ts';
 import { KubeClient } from './kube/client.ts';
-import { systemClock } from './kube/clock.ts';
+import { type Clock, systemClock } from './kube/clock.ts';
 import { PooledKubeConfig } from './kube/credentials.ts';
 import { readKubeConfig } from './kube/kube-config.ts';
 import { LeaderElector } from './kube/lease.ts';
@@ -18,7 +19,7 @@ import type { ApiServerFigures } from './ops/metrics.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
 import { createMetrics, type MetricSources } from './ops/metrics.ts';
 import { ListenError, printAddress } from './ops/http-server.ts';
-import { serveOps } from './ops/servers.ts';
+import { type OpsServers, serveOps } from './ops/servers.ts';
 import { version } from './version.ts';
 
 /** What the commands do. The only file that constructs things. */
@@ -38,8 +39,37 @@ interface Source {
   readonly locate?: (problem: Problem) => string | undefined;
 }
 
+/** What is around the program, where tests bring something else. */
+interface Surroundings {
+  /** For all that has to do with the API server. */
+  readonly clock?: Clock;
+  /** Where the log goes. */
+  readonly log?: Writable;
+  /** Name of this replica among those that share a Lease. */
+  readonly identity?: string;
+  readonly adsTimes?: AdsTimes;
+}
+
+/** A program that serves. */
+export interface Serving {
+  readonly engine: Engine;
+  readonly ports: { readonly grpc: number; readonly health: number; readonly monitoring: number };
+  /** Fulfilled when the signal has fired and everything is closed. */
+  readonly ended: Promise<void>;
+}
+
 async function serve(config: Config, signal: AbortSignal): Promise<void> {
-  const log = createLogger(config.log);
+  const { ended } = await startServing(config, signal);
+  await ended;
+}
+
+/** Rejects when an address, a directory or a kubeconfig cannot be had. */
+export async function startServing(
+  config: Config,
+  signal: AbortSignal,
+  surroundings: Surroundings = {},
+): Promise<Serving> {
+  const log = createLogger({ ...config.log, ...(surroundings.log && { stream: surroundings.log }) });
   const failed = new AbortController();
   const ending = AbortSignal.any([signal, failed.signal]);
   try {
@@ -51,6 +81,7 @@ async function serve(config: Config, signal: AbortSignal): Promise<void> {
       batch: config.batch,
       log,
       refused: ({ stream: _, ...refusal }) => log.warn('A proxy refused what it was sent', refusal),
+      ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
       signal: ending,
     }).catch((cause: unknown) => {
       throw new ListenError(
@@ -58,25 +89,37 @@ async function serve(config: Config, signal: AbortSignal): Promise<void> {
         { cause },
       );
     });
-    const source = await startSource(config, engine, log, ending);
-    await startOps(config, engine, source, log, ending);
-    log.info('Serving proxies as soon as the source is read', { port: engine.ads.port });
-    await Promise.race([source.ready, aborted(ending)]);
-    if (!ending.aborted) {
-      await engine.open();
-      log.info('Ready', { services: engine.mesh.services.size });
-    }
-    await aborted(ending);
-    await Promise.all([source.end(), engine.ads.close()]);
-  } finally {
+    const source = await startSource(config, engine, log, surroundings, ending);
+    const { health, monitoring } = await startOps(config, engine, source, log, ending);
+    const ports = { grpc: engine.ads.port, health: health.port, monitoring: monitoring.port };
+    log.info('Serving proxies as soon as the source is read', ports);
+    return { engine, ports, ended: run(engine, source, log, ending).finally(() => failed.abort()) };
+  } catch (error) {
     failed.abort();
+    throw error;
   }
 }
 
-function startSource(config: Config, engine: Engine, log: Logger, signal: AbortSignal): Promise<Source> {
+async function run(engine: Engine, source: Source, log: Logger, signal: AbortSignal): Promise<void> {
+  await Promise.race([source.ready, aborted(signal)]);
+  if (!signal.aborted) {
+    await engine.open();
+    log.info('Ready', { services: engine.mesh.services.size });
+  }
+  await aborted(signal);
+  await Promise.all([source.end(), engine.ads.close()]);
+}
+
+async function startSource(
+  config: Config,
+  engine: Engine,
+  log: Logger,
+  surroundings: Surroundings,
+  signal: AbortSignal,
+): Promise<Source> {
   return config.source.kind === 'directory'
     ? directorySource(config.source.paths, engine, log, signal)
-    : Promise.resolve(clusterSource(config, config.source, engine, log, signal));
+    : clusterSource(config, config.source, engine, log, surroundings, signal);
 }
 
 async function directorySource(
@@ -110,16 +153,18 @@ function clusterSource(
   access: { readonly kubeconfig?: string; readonly context?: string },
   engine: Engine,
   log: Logger,
+  { clock = systemClock, identity = process.env['POD_NAME'] ?? `${hostname()}-${process.pid}` }: Surroundings,
   signal: AbortSignal,
 ): Source {
   const kubeConfig = new PooledKubeConfig(() => readKubeConfig({ path: access.kubeconfig, context: access.context }));
   const client = new KubeClient({ config: kubeConfig, userAgent: `fairlead/${version}` });
-  const shared = { api: client, clock: systemClock, random: Math.random, log };
+  const shared = { api: client, clock, random: Math.random, log };
   const operator = new FairleadOperator({
     client,
     sink: engine.objects,
     log,
     signal,
+    clock,
     rootNamespace: config.mesh.rootNamespace,
     observed: (kind, namespace, name) => writer.observed(kind, namespace, name),
   });
@@ -131,7 +176,7 @@ function clusterSource(
   const elector = new LeaderElector({
     ...shared,
     ...config.lease,
-    identity: process.env['POD_NAME'] ?? `${hostname()}-${process.pid}`,
+    identity,
     onElected: (term) => writer.lead(term),
   });
   engine.mesh.onConditions((key, verdict) => {
@@ -153,7 +198,13 @@ function clusterSource(
   };
 }
 
-function startOps(config: Config, engine: Engine, source: Source, log: Logger, signal: AbortSignal): Promise<unknown> {
+function startOps(
+  config: Config,
+  engine: Engine,
+  source: Source,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<OpsServers> {
   const { mesh, committer, ads } = engine;
   const problems = (): Problem[] => [...mesh.problems.byObject.entries()].flatMap(([, found]) => found);
   const metrics = createMetrics({

@@ -1,4 +1,4 @@
-import { type AdsLog, type AdsServer, startAdsServer } from './ads/server.ts';
+import { type AdsLog, type AdsServer, type AdsServerOptions, startAdsServer } from './ads/server.ts';
 import type { ConnectedProxy, Refusal } from './ads/types.ts';
 import { Graph } from './cache/graph.ts';
 import { catalog } from './catalog.ts';
@@ -8,6 +8,9 @@ import { type Mesh, buildMesh } from './mesh.ts';
 import { type MeshOptions, ONE } from './mesh/inputs.ts';
 import { ObjectWriter } from './object-writer.ts';
 
+/** Other than the defaults: shorter in tests. */
+export type AdsTimes = Pick<AdsServerOptions, 'times' | 'tickMs'>;
+
 export interface EngineOptions {
   readonly mesh: MeshOptions;
   readonly revision?: string;
@@ -16,6 +19,7 @@ export interface EngineOptions {
   readonly batch: { readonly quiet: number; readonly max: number };
   readonly log: AdsLog;
   readonly refused: (refusal: Refusal) => void;
+  readonly adsTimes?: AdsTimes;
   readonly signal: AbortSignal;
 }
 
@@ -44,6 +48,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   let ready = false;
   const ads = await startAdsServer({
     ...options.grpc,
+    ...options.adsTimes,
     types: catalog(options.protos),
     events: {
       connected: (proxy: ConnectedProxy) => committer.write(inputs.proxies.write(proxy.stream, proxy)),
