@@ -1,12 +1,15 @@
 import { Client, type ClientDuplexStream, credentials, type ServiceError } from '@grpc/grpc-js';
 import protobuf from 'protobufjs';
 
-/** A response of either kind. The bodies of the conformance tests are texts, `name@content`. */
+/** A response of either kind. */
 export interface Response {
   readonly typeUrl: string;
   readonly nonce: string;
   /** State of the world only. */
   readonly version: string;
+  /** Messages as they came. */
+  readonly resources: ReadonlyMap<string, Uint8Array>;
+  /** The same as text: the conformance tests send no messages but `name@content`. */
   readonly bodies: ReadonlyMap<string, string>;
   /** Delta only. */
   readonly versions: ReadonlyMap<string, string>;
@@ -33,6 +36,9 @@ export interface Node {
   readonly cluster?: string;
 }
 
+/** What the name of a resource is, which only delta says outright. */
+export type NameOf = (resource: Uint8Array) => string;
+
 const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 const identity = (bytes: Buffer): Buffer => bytes;
 
@@ -48,7 +54,7 @@ export class XdsClient {
   #markers = 0;
   readonly closed: Promise<ServiceError | undefined>;
 
-  constructor(port: number, delta: boolean) {
+  constructor(port: number, delta: boolean, nameOf: NameOf = nameOfText) {
     this.delta = delta;
     this.#client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
       'grpc.max_receive_message_length': -1,
@@ -57,7 +63,7 @@ export class XdsClient {
     const method = delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources';
     this.#call = this.#client.makeBidiStreamRequest(`${SERVICE}/${method}`, identity, identity);
     this.#call.on('data', (bytes: Buffer) => {
-      this.#received.push(delta ? readDelta(bytes) : readState(bytes));
+      this.#received.push(delta ? readDelta(bytes) : readState(bytes, nameOf));
       this.#wake();
     });
     this.closed = new Promise((resolve) => {
@@ -83,10 +89,10 @@ export class XdsClient {
     this.#call.write(Buffer.from(bytes));
   }
 
-  /** The next response of a type; those of other types stay. */
-  async next(typeUrl: string): Promise<Response> {
+  /** The next response, or the next one of a type; those of other types stay. */
+  async next(typeUrl?: string): Promise<Response> {
     for (;;) {
-      const index = this.#received.findIndex((response) => response.typeUrl === typeUrl);
+      const index = this.#received.findIndex((response) => typeUrl === undefined || response.typeUrl === typeUrl);
       if (index >= 0) return this.#received.splice(index, 1)[0]!;
       if (this.#ended) throw this.#error ?? new Error('the stream has ended');
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -169,24 +175,23 @@ function fields(bytes: Uint8Array, visit: (field: number, value: Uint8Array) => 
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
-function readState(bytes: Buffer): Response {
+function readState(bytes: Buffer, nameOf: NameOf): Response {
   let [typeUrl, nonce, version] = ['', '', ''];
-  const bodies = new Map<string, string>();
+  const resources = new Map<string, Uint8Array>();
   fields(bytes, (field, value) => {
     if (field === 1) version = text(value);
     if (field === 4) typeUrl = text(value);
     if (field === 5) nonce = text(value);
     if (field !== 2) return;
-    const body = readAny(value);
-    if (bodies.has(nameOf(body))) throw new Error(`${nameOf(body)} is sent twice`);
-    bodies.set(nameOf(body), body);
+    const resource = readAny(value);
+    put(resources, nameOf(resource), resource);
   });
-  return { typeUrl, nonce, version, bodies, versions: new Map(), removed: [], bytes: bytes.length };
+  return { ...response(typeUrl, nonce, resources, bytes), version };
 }
 
 function readDelta(bytes: Buffer): Response {
   let [typeUrl, nonce] = ['', ''];
-  const bodies = new Map<string, string>();
+  const resources = new Map<string, Uint8Array>();
   const versions = new Map<string, string>();
   const removed: string[] = [];
   fields(bytes, (field, value) => {
@@ -194,27 +199,43 @@ function readDelta(bytes: Buffer): Response {
     if (field === 5) nonce = text(value);
     if (field === 6) removed.push(text(value));
     if (field !== 2) return;
-    let [name, version, body] = ['', '', ''];
+    let [name, version] = ['', ''];
+    let resource: Uint8Array = new Uint8Array();
     fields(value, (inner, content) => {
       if (inner === 1) version = text(content);
-      if (inner === 2) body = readAny(content);
+      if (inner === 2) resource = readAny(content);
       if (inner === 3) name = text(content);
     });
-    if (bodies.has(name)) throw new Error(`${name} is sent twice`);
-    bodies.set(name, body);
+    put(resources, name, resource);
     versions.set(name, version);
   });
-  return { typeUrl, nonce, version: '', bodies, versions, removed, bytes: bytes.length };
+  return { ...response(typeUrl, nonce, resources, bytes), versions, removed };
 }
 
-function readAny(bytes: Uint8Array): string {
-  let value = '';
+function response(
+  typeUrl: string,
+  nonce: string,
+  resources: ReadonlyMap<string, Uint8Array>,
+  { length }: Buffer,
+): Response {
+  const bodies = new Map(Array.from(resources, ([name, resource]) => [name, text(resource)]));
+  return { typeUrl, nonce, version: '', resources, bodies, versions: new Map(), removed: [], bytes: length };
+}
+
+function put(resources: Map<string, Uint8Array>, name: string, resource: Uint8Array): void {
+  if (resources.has(name)) throw new Error(`${name} is sent twice`);
+  resources.set(name, resource);
+}
+
+function readAny(bytes: Uint8Array): Uint8Array {
+  let value: Uint8Array = new Uint8Array();
   fields(bytes, (field, content) => {
-    if (field === 2) value = text(content);
+    if (field === 2) value = content;
   });
   return value;
 }
 
-function nameOf(body: string): string {
+function nameOfText(resource: Uint8Array): string {
+  const body = text(resource);
   return body.slice(0, body.indexOf('@'));
 }
