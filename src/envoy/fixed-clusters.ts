@@ -7,9 +7,12 @@ import type { Protos } from './proto.ts';
 import { types } from './proto-types.ts';
 import { socketAddress } from './values.ts';
 
-const blackHoleCluster = 'BlackHoleCluster';
-const passthroughCluster = 'PassthroughCluster';
-const inboundPassthroughCluster = 'InboundPassthroughCluster';
+/** Stands for what does not exist: it has no endpoints, so requests are answered with 503. */
+export const blackHoleCluster = 'BlackHoleCluster';
+/** Leads where the connection was going by itself. */
+export const passthroughCluster = 'PassthroughCluster';
+/** Where connections go to ports that no service names. */
+export const inboundPassthroughCluster = 'InboundPassthroughCluster';
 
 export interface FixedClustersInput {
   readonly protos: Protos;

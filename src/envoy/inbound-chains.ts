@@ -2,6 +2,7 @@ import type { InboundService, InboundTarget } from '../model/inbound.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import { type Protocol, inboundCluster, isHttp2 } from '../model/service.ts';
 import { networkFilter } from './filters.ts';
+import { inboundPassthroughCluster } from './fixed-clusters.ts';
 import type { Filter, FilterChain, RouteConfiguration, TransportSocket } from './gen/types.gen.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
 import { type InboundMatch, type MtlsMode, inboundMatches } from './inbound-match.ts';
@@ -17,9 +18,6 @@ import {
   workloadCertificate,
   workloadSecret,
 } from './tls-secrets.ts';
-
-/** Where connections go to ports that no service names. */
-export const INBOUND_PASSTHROUGH = 'InboundPassthroughCluster';
 
 export interface InboundContext extends FilterContext {
   readonly mtls: { readonly mode: MtlsMode; readonly ports: Readonly<Record<number, MtlsMode>> };
@@ -90,11 +88,11 @@ export function passthroughChains(served: ReadonlySet<number>, context: InboundC
       {
         port,
         protocol: 'Unsupported',
-        cluster: INBOUND_PASSTHROUGH,
+        cluster: inboundPassthroughCluster,
         httpName: 'virtualInbound-catchall-http',
         tcpName: 'virtualInbound',
-        statPrefix: INBOUND_PASSTHROUGH,
-        tcpStatPrefix: INBOUND_PASSTHROUGH,
+        statPrefix: inboundPassthroughCluster,
+        tcpStatPrefix: inboundPassthroughCluster,
         host: '',
         servicePort: 0,
       },

@@ -7,12 +7,13 @@ import { type Traits, wildcardAddress } from '../model/traits.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { duration } from './duration.ts';
 import { createFilters } from './filters.ts';
+import { blackHoleCluster, inboundPassthroughCluster } from './fixed-clusters.ts';
 import type { FilterChain, Listener, ListenerFilter } from './gen/types.gen.ts';
-import { type InboundContext, INBOUND_PASSTHROUGH, buildInboundChains, passthroughChains } from './inbound-chains.ts';
+import { type InboundContext, buildInboundChains, passthroughChains } from './inbound-chains.ts';
 import { inboundInspectors } from './inbound-inspectors.ts';
 import type { MtlsMode } from './inbound-match.ts';
 import { listenerAddress, realListener } from './listener.ts';
-import { BLACK_HOLE, blackHoleFilter } from './outbound-filters.ts';
+import { blackHoleFilter } from './outbound-filters.ts';
 import type { BuiltListener } from './outbound-listener.ts';
 import type { Protos } from './proto.ts';
 
@@ -107,7 +108,7 @@ function virtualInbound(
   const served = redirected.map(({ target }) => target);
   return {
     listener,
-    clusters: [BLACK_HOLE, INBOUND_PASSTHROUGH, ...served.map((target) => inboundCluster(target.port))],
+    clusters: [blackHoleCluster, inboundPassthroughCluster, ...served.map((target) => inboundCluster(target.port))],
     routes: [],
     origins: distinct(served.flatMap((target) => target.origins)),
     conflicts: [],

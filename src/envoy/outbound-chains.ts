@@ -10,7 +10,7 @@ import { type MeshService, type ServicePort, isDns, isTls, outboundCluster } fro
 import type { DestinationRuleModel, TrafficPolicy } from '../model/traffic-policy.ts';
 import { type L4Destination, type L4Match, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { type Candidate, inOrderOfPrecedence } from '../model/virtual-service-selection.ts';
-import { BLACK_HOLE } from './outbound-filters.ts';
+import { blackHoleCluster } from './fixed-clusters.ts';
 import { statName } from './stat-name.ts';
 import { domainsOf } from './virtual-host-domains.ts';
 
@@ -106,7 +106,7 @@ function ownChain(input: ChainInput, names: readonly string[]): L4Chain {
   const [only] = service.ports;
   // A unix socket says no port: clear only for a service that has just one.
   const number = port.number === 0 && service.ports.length === 1 && only !== undefined ? only.number : port.number;
-  const cluster = isServed(input, number) ? outboundCluster(number, '', service.host) : BLACK_HOLE;
+  const cluster = isServed(input, number) ? outboundCluster(number, '', service.host) : blackHoleCluster;
   const pattern = settings.outboundClusterStatName;
   return {
     serverNames: names,
@@ -115,7 +115,9 @@ function ownChain(input: ChainInput, names: readonly string[]): L4Chain {
       clusters: [{ name: cluster, weight: 0 }],
       weighted: false,
       statPrefix:
-        pattern === '' || cluster === BLACK_HOLE ? cluster : statName(pattern, { service, port: { number, name: '' } }),
+        pattern === '' || cluster === blackHoleCluster
+          ? cluster
+          : statName(pattern, { service, port: { number, name: '' } }),
       protocol: port.protocol,
       ...policyOf(rule, ''),
       ...(isDynamic(service) ? { dynamicHost: service.host, dynamicPort: port.number } : {}),
@@ -179,14 +181,14 @@ function lookUp(destination: L4Destination, { port, lookup }: Pick<ChainInput, '
 }
 
 function clusterOf(target: DestinationTarget): string {
-  return target.kind === 'cluster' ? target.cluster : BLACK_HOLE;
+  return target.kind === 'cluster' ? target.cluster : blackHoleCluster;
 }
 
 function blackHole(port: ServicePort): L4Target {
   return {
-    clusters: [{ name: BLACK_HOLE, weight: 0 }],
+    clusters: [{ name: blackHoleCluster, weight: 0 }],
     weighted: false,
-    statPrefix: BLACK_HOLE,
+    statPrefix: blackHoleCluster,
     protocol: port.protocol,
     hashSourceIp: false,
     origins: [],

@@ -5,12 +5,9 @@ import type { Traits } from '../model/traits.ts';
 import { accessLogs } from './access-log.ts';
 import { duration } from './duration.ts';
 import { type Filters, dnsCacheName, networkFilter } from './filters.ts';
+import { blackHoleCluster, passthroughCluster } from './fixed-clusters.ts';
 import type { Cluster_DnsLookupFamily, Filter, HttpFilter, TcpProxy } from './gen/types.gen.ts';
 import { types } from './proto-types.ts';
-
-/** The clusters that lead nowhere, and to where the client meant to go. */
-export const BLACK_HOLE = 'BlackHoleCluster';
-const PASSTHROUGH = 'PassthroughCluster';
 
 /** What every outbound listener of a proxy depends on. */
 export interface OutboundContext extends FilterContext {
@@ -48,7 +45,9 @@ function tcpTarget(target: L4Target): TcpProxy {
   const [first] = target.clusters;
   return {
     statPrefix: target.statPrefix,
-    ...(target.weighted ? { weightedClusters: { clusters: target.clusters } } : { cluster: first?.name ?? BLACK_HOLE }),
+    ...(target.weighted
+      ? { weightedClusters: { clusters: target.clusters } }
+      : { cluster: first?.name ?? blackHoleCluster }),
     ...(target.maxConnectionDuration === undefined
       ? {}
       : { maxDownstreamConnectionDuration: duration(target.maxConnectionDuration) }),
@@ -86,12 +85,12 @@ export function tcpProxy(
 export function blackHoleFilter({ filters }: Pick<FilterContext, 'filters'>): Filter {
   return networkFilter(
     'tcp_proxy',
-    filters.protos.any(types.tcpProxy, { cluster: BLACK_HOLE, statPrefix: BLACK_HOLE }),
+    filters.protos.any(types.tcpProxy, { cluster: blackHoleCluster, statPrefix: blackHoleCluster }),
   );
 }
 
 export function unknownTrafficCluster({ outboundPolicy, egressProxy }: OutboundContext): string {
-  return outboundPolicy === 'ALLOW_ANY' ? (egressProxy ?? PASSTHROUGH) : BLACK_HOLE;
+  return outboundPolicy === 'ALLOW_ANY' ? (egressProxy ?? passthroughCluster) : blackHoleCluster;
 }
 
 export function unknownTrafficFilters(context: OutboundContext): Filter[] {

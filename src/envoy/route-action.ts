@@ -2,6 +2,7 @@ import type { DestinationTarget } from '../model/client.ts';
 import type { HashKey } from '../model/traffic-policy.ts';
 import type { Destination, ForwardAction, HttpRoute, Mirror } from '../model/virtual-service.ts';
 import { duration } from './duration.ts';
+import { blackHoleCluster } from './fixed-clusters.ts';
 import type {
   RouteAction,
   RouteAction_HashPolicy as HashPolicy,
@@ -13,9 +14,6 @@ import type { Found, RouteContext } from './route-context.ts';
 import { fractionalPercent } from './route-filters.ts';
 import { headersOf, type HeaderLists } from './route-headers.ts';
 import { wrapped } from './values.ts';
-
-/** Stands for what does not exist: it has no endpoints, so requests are answered with 503. */
-const blackHoleCluster = 'BlackHoleCluster';
 
 const noTimeout = { timeout: duration(0), maxGrpcTimeout: duration(0) };
 

@@ -6,6 +6,7 @@ import { hashKeyOf } from '../model/policy-resolution.ts';
 import { outboundCluster, type MeshService } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import { meshGateway, type VirtualServiceModel } from '../model/virtual-service.ts';
+import { passthroughCluster } from './fixed-clusters.ts';
 import type { Route, VirtualHost } from './gen/types.gen.ts';
 import type { Protos } from './proto.ts';
 import { retryPolicy } from './retry.ts';
@@ -13,8 +14,6 @@ import { hashPolicy, timeouts } from './route-action.ts';
 import { anyRequest } from './route-match.ts';
 import { translateHttpRoutes, type TranslatedRoutes } from './route.ts';
 import { bracketed } from './virtual-host-domains.ts';
-
-const PASSTHROUGH = 'PassthroughCluster';
 
 export interface VirtualHostInput {
   readonly protos: Protos;
@@ -117,7 +116,7 @@ export function catchAllVirtualHost(
   egressProxyCluster?: string,
 ): Pick<BuiltVirtualHost, 'clusters'> & { readonly virtualHost: VirtualHost } {
   const [name, clusters] =
-    policy === 'ALLOW_ANY' ? ['allow_any', [egressProxyCluster ?? PASSTHROUGH]] : ['block_all', []];
+    policy === 'ALLOW_ANY' ? ['allow_any', [egressProxyCluster ?? passthroughCluster]] : ['block_all', []];
   const [cluster] = clusters;
   const route: Route =
     cluster === undefined ? { directResponse: { status: 502 } } : { route: { cluster, ...timeouts(undefined) } };

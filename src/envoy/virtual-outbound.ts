@@ -1,9 +1,10 @@
 import { loopbackAddress, wildcardAddress } from '../model/traits.ts';
 import { listenerAccessLogs } from './access-log.ts';
+import { blackHoleCluster } from './fixed-clusters.ts';
 import type { Listener } from './gen/types.gen.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
 import { listenerAddress, realListener } from './listener.ts';
-import { BLACK_HOLE, blackHoleFilter, unknownTrafficCluster, unknownTrafficFilters } from './outbound-filters.ts';
+import { blackHoleFilter, unknownTrafficCluster, unknownTrafficFilters } from './outbound-filters.ts';
 import { type BuiltListener, CONNECT_TIMEOUT, type OutboundListenerInput, contextOf } from './outbound-listener.ts';
 
 /**
@@ -33,7 +34,7 @@ export function virtualOutbound(input: OutboundListenerInput): BuiltListener | u
       { name: 'virtualOutbound-catchall-tcp', filters: unknownTrafficFilters(context) },
     ],
   };
-  const clusters = [...new Set([BLACK_HOLE, unknownTrafficCluster(context)])];
+  const clusters = [...new Set([blackHoleCluster, unknownTrafficCluster(context)])];
   return { listener, clusters, routes: [], origins: [], conflicts: [] };
 }
 
