@@ -55,11 +55,10 @@ export async function install({ before, values = [] }: InstallOptions = {}): Pro
     const policy = join(directory, 'audit.yaml');
     await writeFile(policy, audit.policy);
     const program = join(directory, 'app');
-    [api] = await Promise.all([
-      startApiServer({ controllers: true, args: audit.args(policy) }),
-      bundle(join(program, 'dist')),
-    ]);
-    const server = api;
+    const building = bundle(join(program, 'dist'));
+    building.catch(() => undefined);
+    const server = (api = await startApiServer({ controllers: true, args: audit.args(policy) }));
+    await building;
     let addresses = 0;
     await startFakeKubelet(server, { podIP: () => `10.244.0.${++addresses}`, signal: stopping.signal });
     // Pods that ask for more than the standard allows are refused.
