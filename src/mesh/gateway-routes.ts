@@ -156,7 +156,7 @@ function declareHosts(
     parts.virtualServices.routes,
     (key, model, read, emit: Emit<HostClaim>) => {
       if (model.http.length === 0) return;
-      for (const gateway of model.gateways) {
+      for (const gateway of new Set(model.gateways)) {
         if (gateway === meshGateway) continue;
         for (const { key: serversKey, value: servers } of read.group(ofGateway, gateway)) {
           const router = read.get(routers, servers.router);

@@ -4,7 +4,7 @@ import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
 import { isWildcard } from '../model/host.ts';
-import type { VirtualServiceModel } from '../model/virtual-service.ts';
+import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { applyDelegates } from '../reconcilers/delegate.ts';
 import { type ReconciledVirtualService, reconcileVirtualService } from '../reconcilers/virtual-service.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
@@ -19,8 +19,6 @@ export interface VirtualServices {
   readonly byHost: Index<VirtualServiceModel>;
   /** Those for the mesh whose host is a wildcard, by {@link wildcardKey}. */
   readonly byWildcard: Index<VirtualServiceModel>;
-  /** By gateway, `namespace/name`. Oldest first. */
-  readonly byGateway: Index<VirtualServiceModel>;
 }
 
 export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: Settings): VirtualServices {
@@ -54,7 +52,7 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
     if (model !== undefined) emit(key, model);
   });
   const oldest = (a: { value: VirtualServiceModel }, b: { value: VirtualServiceModel }) => compareAge(a.value, b.value);
-  const meshHosts = (model: VirtualServiceModel) => (model.gateways.includes('mesh') ? [...new Set(model.hosts)] : []);
+  const meshHosts = (model: VirtualServiceModel) => (model.gateways.includes(meshGateway) ? model.hosts : []);
   return {
     parsed: parsed,
     routes,
@@ -69,12 +67,6 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
       'routes by wildcard',
       routes,
       (_, model) => [...new Set(meshHosts(model).filter(isWildcard).map(wildcardKey))],
-      oldest,
-    ),
-    byGateway: graph.index(
-      'routes by gateway',
-      routes,
-      (_, model) => [...new Set(model.gateways)].filter((gateway) => gateway !== 'mesh'),
       oldest,
     ),
   };

@@ -13,7 +13,7 @@ export interface VirtualServiceModel extends Aged {
   readonly ref: ObjectRef;
   /** Resolved, distinct, in the order written. Empty: only the delegate of others, never served by itself. */
   readonly hosts: readonly string[];
-  /** `mesh` or `namespace/name`. */
+  /** `mesh` or `namespace/name`, as written: one may stand there twice. */
   readonly gateways: readonly string[];
   /** `*` or namespaces; `.` is already replaced. Sorted. */
   readonly exportTo: readonly string[];

@@ -72,7 +72,10 @@ test.each([
   [['other/g'], ['other/g']],
   [['g.other.svc.cluster.local'], ['other/g']],
   [['g.other'], ['other/g']],
-  [['g', './g'], ['shop/g']],
+  [
+    ['g', './g'],
+    ['shop/g', 'shop/g'],
+  ],
 ])('gateways %j are %j', (gateways, resolved) => {
   expect(modelOf({ ...http({ route: to('a') }), gateways }).gateways).toEqual(resolved);
 });

@@ -53,7 +53,7 @@ export function reconcileVirtualService(
     namespace,
     createdAt: creationTimestamp,
     hosts,
-    gateways: gateways.length === 0 ? [meshGateway] : [...new Set(gateways)],
+    gateways: gateways.length === 0 ? [meshGateway] : gateways,
     exportTo: settleExportTo(spec.get('exportTo').strings(), namespace, context.defaultExportTo),
     http: http.map((route) => readHttpRoute(route, names)),
     tcp: tcp.map((route) => readTcpRoute(route, names)),
