@@ -30,8 +30,14 @@ export function snapshotOf(store: Store, world: World, protos: Protos): Snapshot
       });
     const cds = byName(all(types.cluster));
     const lds = byName(all(types.listener));
-    const eds = named(types.endpoint, cds.flatMap((resource) => assignmentOf(protos, resource)));
-    const rds = named(types.route, lds.flatMap((resource) => tablesOf(protos, resource)));
+    const eds = named(
+      types.endpoint,
+      cds.flatMap((resource) => assignmentOf(protos, resource)),
+    );
+    const rds = named(
+      types.route,
+      lds.flatMap((resource) => tablesOf(protos, resource)),
+    );
     return { cds, eds, lds, rds, missing };
   } finally {
     store.leave(view);
@@ -56,11 +62,17 @@ function assignmentOf(protos: Protos, { body }: EncodedResource): string[] {
 
 function tablesOf(protos: Protos, { body }: EncodedResource): string[] {
   const listener: Listener = protos.decode(types.listener, bytesOf(body));
-  const chains = [...(listener.filterChains ?? []), ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : [])];
+  const chains = [
+    ...(listener.filterChains ?? []),
+    ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : []),
+  ];
   return chains.flatMap((chain) =>
     (chain.filters ?? []).flatMap(({ typedConfig }) => {
       if (typedConfig === undefined || typedConfig.typeUrl !== typeUrl(types.httpConnectionManager)) return [];
-      const manager: HttpConnectionManager = protos.decode(types.httpConnectionManager, typedConfig.value ?? new Uint8Array());
+      const manager: HttpConnectionManager = protos.decode(
+        types.httpConnectionManager,
+        typedConfig.value ?? new Uint8Array(),
+      );
       return manager.rds?.routeConfigName === undefined ? [] : [manager.rds.routeConfigName];
     }),
   );
