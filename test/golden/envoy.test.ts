@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { leavesOf } from '../../src/ads/resource.ts';
+import { createValidator } from '../../src/api/validate.ts';
+import { node, resource } from '../../src/envoy/resource.ts';
+import { testProtos } from '../harness/mesh.ts';
+import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
+import { caseNames, runCase } from '../truth/cases.ts';
+import { goldenNames, readGoldenCase } from './case.ts';
+import { LoadingEnvoy } from './loading-envoy.ts';
+import { meshOf } from './mesh-of.ts';
+
+withPeers(['envoy'], 'a real Envoy loads all that is served', () => {
+  const validate = createValidator();
+  let envoy: LoadingEnvoy;
+  beforeAll(async () => {
+    envoy = await LoadingEnvoy.start(testProtos());
+  });
+  afterAll(() => envoy.stop());
+  printLogOnFailure(() => envoy);
+
+  test('and would be heard to refuse', async () => {
+    const golden = readGoldenCase('virtual-services/weights', validate);
+    const snapshot = meshOf(golden).snapshot('client');
+    const rds = snapshot.rds.map((table) => {
+      const twice = node([table.body, ...leavesOf(table.body)]);
+      return resource(table.typeUrl, table.name, twice);
+    });
+    expect(await envoy.load('twice', { ...snapshot, rds })).toEqual([expect.stringContaining('unique')]);
+  });
+
+  test.each(goldenNames())('for %s', async (name) => {
+    const golden = readGoldenCase(name, validate);
+    const mesh = meshOf(golden);
+    for (const proxy of golden.proxies.keys())
+      expect(await envoy.load(`${name}/${proxy}`, mesh.snapshot(proxy))).toEqual([]);
+  });
+
+  test.each(caseNames())('for the recorded case %s', async (name) => {
+    for (const { proxy, snapshot } of runCase(name).proxies)
+      expect(await envoy.load(`truth/${name}/${proxy}`, snapshot)).toEqual([]);
+  });
+});
