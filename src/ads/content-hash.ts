@@ -19,54 +19,79 @@ export class ContentHasher {
   }
 
   bytes(view: DataView, from: number, to: number): void {
-    let a = this.#seedA ^ (to - from);
-    let b = this.#seedB;
-    let i = from;
-    for (; i + 4 <= to; i += 4) {
-      const word = view.getInt32(i, true);
-      a = Math.imul(a ^ word, 0x9e3779b1);
-      a ^= a >>> 15;
-      b = Math.imul((b + word) | 0, 0x85ebca6b);
-      b = (b << 13) | (b >>> 19);
-    }
-    let rest = 1;
-    for (; i < to; i++) rest = (rest << 8) | view.getUint8(i);
-    a = Math.imul(a ^ rest, 0x9e3779b1);
-    b = Math.imul((b + rest) | 0, 0x85ebca6b);
-    this.a = finish(a ^ (b >>> 7));
-    this.b = finish(b ^ a);
+    this.#begin();
+    this.#absorb(view, from, to);
+    this.#finish();
   }
 
   text(text: string): void {
-    if (text.length * 3 > this.#scratch.length) {
-      this.#scratch = Buffer.allocUnsafeSlow(text.length * 3);
-      this.#view = new DataView(this.#scratch.buffer);
-    }
-    this.bytes(this.#view, 0, this.#scratch.write(text, 0));
+    this.#begin();
+    this.#absorbText(text);
+    this.#finish();
   }
 
   /** The pair of a name and a version, as `initial_resource_versions` lists them. */
   pair(view: DataView, nameFrom: number, nameTo: number, versionFrom: number, versionTo: number): void {
-    this.bytes(view, nameFrom, nameTo);
-    const { a, b } = this;
-    this.bytes(view, versionFrom, versionTo);
-    this.#join(a, b);
+    this.#begin();
+    this.#absorb(view, nameFrom, nameTo);
+    this.#absorb(view, versionFrom, versionTo);
+    this.#finish();
   }
 
   textPair(name: string, version: string): void {
-    this.text(name);
-    const { a, b } = this;
-    this.text(version);
-    this.#join(a, b);
+    this.#begin();
+    this.#absorbText(name);
+    this.#absorbText(version);
+    this.#finish();
   }
 
-  #join(a: number, b: number): void {
-    this.a = finish(a ^ Math.imul(this.b, 0xc2b2ae35));
-    this.b = finish(b ^ Math.imul(this.a, 0x27d4eb2f));
+  #begin(): void {
+    this.a = this.#seedA;
+    this.b = this.#seedB;
+  }
+
+  #absorb(view: DataView, from: number, to: number): void {
+    let a = this.a ^ (to - from);
+    let b = this.b;
+    let i = from;
+    // Both lanes take both words, each in its own way: changes of neighbouring words do not cancel out.
+    for (; i + 8 <= to; i += 8) {
+      const word = view.getInt32(i, true);
+      const next = view.getInt32(i + 4, true);
+      a = Math.imul(a ^ word, 0x9e3779b1);
+      b = Math.imul(b ^ next, 0x85ebca6b);
+      a = ((a << 15) | (a >>> 17)) ^ next;
+      b = ((b << 13) | (b >>> 19)) ^ word;
+    }
+    let rest = 1;
+    for (; i < to; i++) {
+      rest = (rest << 8) | view.getUint8(i);
+      if (i !== to - 4) continue;
+      a = Math.imul(a ^ rest, 0xc2b2ae35);
+      b = Math.imul(b + rest, 0x27d4eb2f);
+      rest = 1;
+    }
+    a = Math.imul(((a << 15) | (a >>> 17)) ^ rest, 0x9e3779b1);
+    b = Math.imul(((b << 13) | (b >>> 19)) + rest, 0x85ebca6b);
+    this.a = a ^ (a >>> 15);
+    this.b = b ^ (b >>> 13);
+  }
+
+  #absorbText(text: string): void {
+    if (text.length * 3 > this.#scratch.length) {
+      this.#scratch = Buffer.allocUnsafeSlow(text.length * 3);
+      this.#view = new DataView(this.#scratch.buffer);
+    }
+    this.#absorb(this.#view, 0, this.#scratch.write(text, 0));
+  }
+
+  #finish(): void {
+    this.a = avalanche(this.a ^ this.b);
+    this.b = avalanche(this.b ^ this.a);
   }
 }
 
-function finish(h: number): number {
+function avalanche(h: number): number {
   h ^= h >>> 16;
   h = Math.imul(h, 0x85ebca6b);
   h ^= h >>> 13;

@@ -1,0 +1,124 @@
+import { connect, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
+
+/**
+ * Many cheap xDS clients in a process of their own, so that the server's CPU can be told apart: raw HTTP/2, a
+ * connection each, requests that were encoded once. Every response is acknowledged; of it only type and nonce are read.
+ * The parent says what to do by messages, and is told when all have received what it expects.
+ */
+interface Connect {
+  readonly do: 'connect';
+  readonly port: number;
+  readonly clients: number;
+  /** Requests of each client, in base64: sent in this order, each after the response to the former; or all at once. */
+  readonly requests: readonly string[];
+  readonly atOnce: boolean;
+  /** Responses after which a client is done. */
+  readonly responses: number;
+}
+
+type Command = Connect | { readonly do: 'expect'; readonly responses: number } | { readonly do: 'disconnect' };
+
+interface Client {
+  readonly session: ClientHttp2Session;
+  readonly stream: ClientHttp2Stream;
+  received: number;
+  bytes: number;
+}
+
+const METHOD = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
+let clients: Client[] = [];
+let expected = 0;
+let done = 0;
+let startedAt = 0;
+
+function send(message: object): void {
+  process.send?.(message);
+}
+
+function frame(body: Buffer): Buffer {
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(body.length, 1);
+  return Buffer.concat([prefix, body]);
+}
+
+function open(command: Connect, requests: readonly Buffer[]): Client {
+  const session = connect(`http://127.0.0.1:${command.port}`, { settings: { initialWindowSize: 1 << 20 } });
+  session.on('error', () => {});
+  session.on('connect', () => session.setLocalWindowSize(1 << 20));
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': METHOD,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+  });
+  const client: Client = { session, stream, received: 0, bytes: 0 };
+  stream.on('error', () => {});
+  let next = 0;
+  if (command.atOnce) while (next < requests.length) stream.write(requests[next++]!);
+  else stream.write(requests[next++]!);
+  let head = Buffer.alloc(0);
+  let left = 0;
+  stream.on('data', (data: Buffer) => {
+    for (let chunk = data; chunk.length > 0;) {
+      if (left > 0) {
+        const taken = Math.min(left, chunk.length);
+        left -= taken;
+        client.bytes += taken;
+        chunk = chunk.subarray(taken);
+        continue;
+      }
+      // The type and the nonce are at the start of a response.
+      const want = head.length < 5 ? 5 : Math.min(HEAD, head.readUInt32BE(1) + 5);
+      const taken = Math.min(want - head.length, chunk.length);
+      head = Buffer.concat([head, chunk.subarray(0, taken)]);
+      chunk = chunk.subarray(taken);
+      client.bytes += taken;
+      if (head.length < want || want === 5) continue;
+      left = head.readUInt32BE(1) + 5 - want;
+      const ack = ackOf(head.subarray(5));
+      head = Buffer.alloc(0);
+      stream.write(ack);
+      client.received++;
+      if (client.received === expected && ++done === clients.length) report();
+      if (!command.atOnce && next < requests.length) stream.write(requests[next++]!);
+    }
+  });
+  return client;
+}
+
+const HEAD = 120;
+
+/** Field 4 (type URL), then field 5 (nonce). */
+function ackOf(head: Buffer): Buffer {
+  if (head[0] !== 0x22) throw new Error('a response does not start with its type');
+  const typeEnd = 2 + head[1]!;
+  if (head[typeEnd] !== 0x2a) throw new Error('a response does not go on with its nonce');
+  const nonce = head.subarray(typeEnd + 2, typeEnd + 2 + head[typeEnd + 1]!);
+  const typeUrl = head.subarray(2, typeEnd);
+  return frame(Buffer.concat([Buffer.from([0x12, typeUrl.length]), typeUrl, Buffer.from([0x32, nonce.length]), nonce]));
+}
+
+function report(): void {
+  const bytes = clients.reduce((sum, client) => sum + client.bytes, 0);
+  send({ done: true, ms: performance.now() - startedAt, bytes });
+}
+
+process.on('message', (command: Command) => {
+  startedAt = performance.now();
+  done = 0;
+  if (command.do === 'connect') {
+    expected = command.responses;
+    const requests = command.requests.map((request) => frame(Buffer.from(request, 'base64')));
+    clients = Array.from({ length: command.clients }, () => open(command, requests));
+    return;
+  }
+  if (command.do === 'expect') {
+    expected = command.responses;
+    for (const client of clients) client.received = client.bytes = 0;
+    send({ ready: true });
+    return;
+  }
+  for (const client of clients) client.session.destroy();
+  clients = [];
+  send({ ready: true });
+});

@@ -1,0 +1,226 @@
+import { fork } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import protobuf from 'protobufjs';
+import type { MemberChange } from '../src/ads/publication.ts';
+import type { EncodedResource, Part } from '../src/ads/resource.ts';
+import { startAdsServer } from '../src/ads/server.ts';
+import type { ResourceTypes } from '../src/ads/types.ts';
+
+/**
+ * What it costs the ADS server to bring changes to many delta streams that see everything: CPU of this process (the
+ * clients run in another one), wall time until the last one has acknowledged.
+ *
+ *     node bench/ads-fanout.ts [clients] [services] [changes]
+ */
+const CLIENTS = Number(process.argv[2] ?? 1000);
+const SERVICES = Number(process.argv[3] ?? 1870);
+const CHANGES = Number(process.argv[4] ?? 10);
+
+const url = (type: string): string => `type.googleapis.com/envoy.config.${type}`;
+const CDS = url('cluster.v3.Cluster');
+const EDS = url('endpoint.v3.ClusterLoadAssignment');
+const LDS = url('listener.v3.Listener');
+const RDS = url('route.v3.RouteConfiguration');
+
+function leaf(content: string, size: number, clusters: readonly string[] = []): Part {
+  const bytes = Buffer.allocUnsafeSlow(size);
+  bytes.fill(content);
+  const hash = createHash('sha1').update(bytes).digest('base64url').slice(0, 22);
+  return { bytes, length: size, hash, clusters, origins: [] };
+}
+
+function resource(typeUrl: string, name: string, body: Part): EncodedResource {
+  return { typeUrl, name, version: body.hash, body };
+}
+
+const absent =
+  (typeUrl: string) =>
+  (name: string): EncodedResource =>
+    resource(typeUrl, name, leaf('absent', 10));
+const TYPES: ResourceTypes = [
+  { typeUrl: CDS, shortName: 'cds', wildcard: true, fullState: true },
+  { typeUrl: EDS, shortName: 'eds', wildcard: false, fullState: false, behind: CDS, whenAbsent: absent(EDS) },
+  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS },
+  { typeUrl: RDS, shortName: 'rds', wildcard: false, fullState: false, refersTo: CDS, whenAbsent: absent(RDS) },
+];
+
+const hosts = Array.from(
+  { length: SERVICES },
+  (_, i) => `outbound|8080||svc-${i}.namespace-${i % 50}.svc.cluster.local`,
+);
+const fragments = hosts.map((name, i) => leaf(`virtual host ${i}`, 350, [name]));
+
+function table(name: string, changed: number, revision: number): EncodedResource {
+  const children = fragments.map((fragment, i) =>
+    i === changed ? leaf(`changed ${revision}`, 350, [hosts[i]!]) : fragment,
+  );
+  const hash = createHash('sha1')
+    .update(children.map((child) => child.hash).join())
+    .digest('base64url')
+    .slice(0, 22);
+  return resource(RDS, name, { children, hash, length: children.reduce((sum, child) => sum + child.length, 0) });
+}
+
+/** Every proxy has the shared lists and one of its own, as in a mesh. */
+function initial(): MemberChange[] {
+  const members: MemberChange[] = [];
+  const add = (list: string, item: EncodedResource): void => {
+    members.push({ list, typeUrl: item.typeUrl, name: item.name, qualifier: '', resource: item });
+  };
+  hosts.forEach((name, i) => {
+    add(`shard-${i % 400}`, resource(CDS, name, leaf(`cluster ${i}`, 1000)));
+    add(`shard-${(i % SERVICES) % 400}`, resource(EDS, name, leaf(`endpoints ${i}`, 450)));
+  });
+  for (let i = 0; i < 4; i++) add('scope', resource(LDS, `listener-${i}`, leaf(`listener ${i}`, 4000)));
+  for (const name of ['8080', '9090']) add('scope', table(name, -1, 0));
+  for (let i = 0; i < CLIENTS; i++) {
+    add(`inbound-${i}`, resource(LDS, 'virtualInbound', leaf(`inbound ${i % 3}`, 4000)));
+    add(`inbound-${i}`, resource(CDS, 'inbound|8080||', leaf('inbound', 600)));
+  }
+  return members;
+}
+
+function request(fields: {
+  typeUrl: string;
+  node?: string;
+  names?: readonly string[];
+  versions?: ReadonlyMap<string, string>;
+}): string {
+  const writer = protobuf.Writer.create();
+  if (fields.node !== undefined) writer.uint32(10).fork().uint32(10).string(fields.node).ldelim();
+  writer.uint32(18).string(fields.typeUrl);
+  for (const name of fields.names ?? []) writer.uint32(26).string(name);
+  for (const [name, version] of fields.versions ?? []) {
+    writer.uint32(42).fork().uint32(10).string(name).uint32(18).string(version).ldelim();
+  }
+  return Buffer.from(writer.finish()).toString('base64');
+}
+
+const child = fork(new URL('./ads-clients.ts', import.meta.url), { execArgv: [] });
+const abort = new AbortController();
+let streams = 0;
+const waiting: string[] = [];
+const server = await startAdsServer({
+  host: '127.0.0.1',
+  port: 0,
+  types: TYPES,
+  now: () => performance.now(),
+  ready: () => true,
+  signal: abort.signal,
+  log: { info: () => {}, warn: (message, fields) => console.warn(message, fields) },
+  events: {
+    connected: ({ stream }) => {
+      if (waiting.push(stream) > 1) return;
+      setTimeout(() => {
+        const worlds = waiting.splice(0).map((id) => {
+          return { stream: id, world: { roots: ['scope', `inbound-${streams++ % CLIENTS}`], qualifiers: [] } };
+        });
+        server.apply({ members: [], lists: [], worlds });
+      }, 10);
+    },
+    disconnected: () => {},
+    refused: (refusal) => console.warn('refused', refusal),
+  },
+});
+const current = new Map<string, EncodedResource>();
+function publish(members: readonly MemberChange[], lists: { list: string; children: string[] }[] = []): void {
+  for (const { list, resource: item } of members) {
+    if (item !== undefined && (!list.startsWith('inbound') || list === 'inbound-0'))
+      current.set(`${item.typeUrl} ${item.name}`, item);
+  }
+  server.apply({ members, lists, worlds: [] });
+}
+publish(initial(), [{ list: 'scope', children: Array.from({ length: 400 }, (_, i) => `shard-${i}`) }]);
+
+interface Report {
+  readonly ms: number;
+  readonly bytes: number;
+}
+
+function ask(command: object): void {
+  child.send(command);
+}
+
+function answer<T>(): Promise<T> {
+  return new Promise((resolve) => child.once('message', (message) => resolve(message as T)));
+}
+
+async function measure(name: string, start: () => void, responses: number | undefined): Promise<void> {
+  await delay(300);
+  globalThis.gc?.();
+  if (responses !== undefined) {
+    ask({ do: 'expect', responses });
+    await answer();
+  }
+  const before = process.cpuUsage();
+  const at = performance.now();
+  const reported = answer<Report>();
+  start();
+  const { bytes } = await reported;
+  const wall = performance.now() - at;
+  await delay(150);
+  const { user, system } = process.cpuUsage(before);
+  const rss = process.memoryUsage().rss / 1e6;
+  console.log(
+    `${name.padEnd(34)} cpu ${((user + system) / 1000).toFixed(0).padStart(6)} ms (user ${(user / 1000).toFixed(0)})` +
+      `  wall ${wall.toFixed(0).padStart(5)} ms  ${(bytes / CLIENTS / 1000).toFixed(1).padStart(7)} KB per stream  RSS ${rss.toFixed(0)} MB`,
+  );
+}
+
+const node = 'sidecar~10.0.0.1~a.b~b.svc.cluster.local';
+const names = hosts;
+const fresh = [
+  request({ typeUrl: CDS, node }),
+  request({ typeUrl: EDS, names }),
+  request({ typeUrl: LDS }),
+  request({ typeUrl: RDS, names: ['8080', '9090'] }),
+];
+const member = (list: string, item: EncodedResource): MemberChange => {
+  return { list, typeUrl: item.typeUrl, name: item.name, qualifier: '', resource: item };
+};
+const { port } = server;
+const connect = (requests: readonly string[], atOnce: boolean, responses: number) => (): void =>
+  ask({ do: 'connect', port, clients: CLIENTS, requests, atOnce, responses });
+
+await measure('connect, from nothing', connect(fresh, false, 4), undefined);
+for (let i = 1; i <= CHANGES; i++) {
+  const name = hosts[i % SERVICES]!;
+  const change = (): void =>
+    publish([member(`shard-${(i % SERVICES) % 400}`, resource(EDS, name, leaf(`changed ${i}`, 1100)))]);
+  await measure('one assignment', change, 1);
+}
+for (let i = 1; i <= 3; i++) {
+  await measure('one route table', () => publish([member('scope', table('8080', 7, i))]), 1);
+}
+for (let i = 1; i <= 2; i++) {
+  const at = SERVICES - i;
+  const change = (): void =>
+    publish([member(`shard-${at % 400}`, resource(CDS, hosts[at]!, leaf(`changed ${i}`, 1000)))]);
+  await measure('one cluster and its assignment', change, 2);
+}
+await delay(2000);
+globalThis.gc?.();
+console.log(
+  `idle: RSS ${(process.memoryUsage().rss / 1e6).toFixed(0)} MB, heap ${(process.memoryUsage().heapUsed / 1e6).toFixed(0)} MB`,
+  server.counts(),
+);
+
+ask({ do: 'disconnect' });
+await answer();
+await delay(500);
+const versions = (typeUrl: string): Map<string, string> =>
+  new Map([...current.values()].filter((item) => item.typeUrl === typeUrl).map((item) => [item.name, item.version]));
+const inboundFirst = current.get(`${LDS} virtualInbound`)!;
+const known = [
+  request({ typeUrl: CDS, node, versions: versions(CDS) }),
+  request({ typeUrl: EDS, names, versions: versions(EDS) }),
+  request({ typeUrl: LDS, versions: new Map([...versions(LDS), ['virtualInbound', `not ${inboundFirst.version}`]]) }),
+  request({ typeUrl: RDS, names: ['8080', '9090'], versions: versions(RDS) }),
+];
+// All but the inbound listener is known, so that there is one response to wait for.
+await measure('reconnect, with versions', connect(known, true, 1), undefined);
+console.log(server.counts());
+child.kill();
+abort.abort();
+await server.close();
