@@ -4,8 +4,10 @@ import { Graph } from './cache/graph.ts';
 import { catalog } from './catalog.ts';
 import { Committer } from './committer.ts';
 import type { Protos } from './envoy/proto.ts';
+import { systemClock } from './kube/clock.ts';
 import { type Mesh, buildMesh } from './mesh.ts';
 import { type MeshOptions, ONE } from './mesh/inputs.ts';
+import { reportFailures } from './failure-reports.ts';
 import { ObjectWriter } from './object-writer.ts';
 
 /** Other than the defaults: shorter in tests. */
@@ -41,7 +43,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const committer = new Committer(graph, {
     ...options.batch,
     slice: 10,
-    now: () => performance.now(),
+    clock: systemClock,
     signal: options.signal,
   });
   const { inputs } = mesh;
@@ -61,6 +63,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     signal: options.signal,
   });
   graph.observe((draft) => ads.apply(mesh.publicationOf(draft)));
+  reportFailures(
+    mesh,
+    (write) => committer.write(write),
+    ({ collection, key, error }) =>
+      options.log.warn('A bug: an entry could not be computed', { collection, key, err: error }),
+  );
   committer.write(inputs.options.write(ONE, options.mesh));
   return {
     mesh,

@@ -81,6 +81,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     ...gateways.members,
   ];
   const problems = declareProblems(graph, [
+    inputs.failures,
     settings.parsed,
     services.parsedEntries,
     rules.parsed,

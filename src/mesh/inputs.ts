@@ -1,3 +1,4 @@
+import type { Problem } from '../api/problem.ts';
 import type { ConnectedProxy } from '../ads/types.ts';
 import { type KindName, kinds } from '../api/kinds.ts';
 import { type KubernetesObject, objectKey } from '../api/object.ts';
@@ -32,6 +33,8 @@ export interface Inputs {
   readonly options: Input<MeshOptions>;
   /** By kind; keys are source/namespace/name. */
   readonly objects: Readonly<Record<KindName, Input<KubernetesObject>>>;
+  /** Bugs of ours, with the objects that they were met with; by what failed. */
+  readonly failures: Input<{ readonly problems: readonly Problem[] }>;
   /** By stream id. */
   readonly proxies: Input<ConnectedProxy>;
 }
@@ -40,7 +43,12 @@ export function declareInputs(graph: Graph): Inputs {
   const objects = Object.fromEntries(
     kinds.map(({ kind }) => [kind, graph.input<KubernetesObject>(`objects.${kind}`)]),
   ) as Record<KindName, Input<KubernetesObject>>;
-  return { options: graph.input('options'), objects, proxies: graph.input('proxies') };
+  return {
+    options: graph.input('options'),
+    objects,
+    failures: graph.input('failures'),
+    proxies: graph.input('proxies'),
+  };
 }
 
 /** The options, which the first commit writes before anything else is there. */

@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest';
+import type { KubernetesObject } from './api/object.ts';
+import { Graph, type Emit, type Failure, type Write } from './cache/graph.ts';
+import { testProtos } from '../test/harness/mesh.ts';
+import { reportFailures } from './failure-reports.ts';
+import { buildMesh } from './mesh.ts';
+import { ONE, defaultMeshOptions } from './mesh/inputs.ts';
+
+const service = (name: string, label: string): KubernetesObject => ({
+  apiVersion: 'networking.istio.io/v1',
+  kind: 'ServiceEntry',
+  metadata: { name, namespace: 'n', labels: { label } },
+});
+
+it('tells the owner of an object of a bug that it was met with, and takes it back when it is over', () => {
+  const graph = new Graph();
+  const mesh = buildMesh(graph, testProtos());
+  // A transform that throws stands in for a bug.
+  graph.derive('broken', mesh.inputs.objects.ServiceEntry, (_, { metadata }, __, _emit: Emit<true>) => {
+    if (metadata.labels?.['label'] === 'bad') throw new Error('oh');
+  });
+  const later: Write[] = [];
+  const seen: Failure[] = [];
+  reportFailures(
+    mesh,
+    (write) => later.push(write),
+    (failure) => seen.push(failure),
+  );
+  const commit = (...writes: Write[]) => {
+    graph.commit(writes);
+    graph.commit(later.splice(0));
+  };
+  const write = (name: string, label: string) =>
+    mesh.inputs.objects.ServiceEntry.write(`Kubernetes/n/${name}`, service(name, label));
+  const reasons = (name: string) =>
+    (mesh.problems.byObject.get(`ServiceEntry/Kubernetes/n/${name}`) ?? []).map((problem) => problem.reason);
+
+  commit(mesh.inputs.options.write(ONE, defaultMeshOptions), write('a', 'good'), write('b', 'bad'));
+  expect(reasons('b')).toContain('InternalError');
+  expect(reasons('a')).not.toContain('InternalError');
+  expect(seen.map((failure) => failure.collection)).toEqual(['broken']);
+  commit(write('b', 'good'));
+  expect(reasons('b')).not.toContain('InternalError');
+});

@@ -1,0 +1,42 @@
+import { kinds, type KindName } from './api/kinds.ts';
+import { refOf } from './api/object.ts';
+import type { Problem } from './api/problem.ts';
+import type { Draft, Failure, Input, Write } from './cache/graph.ts';
+import type { KubernetesObject } from './api/object.ts';
+import type { Mesh } from './mesh.ts';
+
+/**
+ * Tells the owners of objects of a bug of ours: a transform that threw keeps its last output, and every object whose
+ * change led to it gets an `InternalError`, until the transform runs again without throwing. Call once, after the
+ * first observer that must see the commit.
+ */
+export function reportFailures(mesh: Mesh, write: (write: Write) => void, failed: (failure: Failure) => void): void {
+  const { graph, inputs } = mesh;
+  let reported = new Map<string, Failure>();
+  graph.observe((draft) => {
+    if (reported.size === 0 && graph.failures.size === 0) return;
+    for (const key of reported.keys()) if (!graph.failures.has(key)) write(inputs.failures.write(key, undefined));
+    for (const [key, failure] of graph.failures) {
+      if (reported.get(key) === failure) continue;
+      failed(failure);
+      write(inputs.failures.write(key, { problems: blamed(mesh, draft, failure) }));
+    }
+    reported = new Map(graph.failures);
+  });
+}
+
+function blamed(mesh: Mesh, draft: Draft, failure: Failure): Problem[] {
+  const text = failure.error instanceof Error ? failure.error.message : String(failure.error);
+  const message = `Fairlead failed while it worked on this (${failure.collection}: ${text}). What was served before is kept. This is a bug: please report it with the object.`;
+  return draft.causesOf(failure.causes).flatMap(({ input, value }) => {
+    const kind = kindOf(mesh, input);
+    if (kind === undefined || value === undefined) return [];
+    const source = mesh.inputs.options.get('')?.source ?? '';
+    // The inputs of objects hold nothing else.
+    return [{ object: refOf(source, value as KubernetesObject), field: '', reason: 'InternalError' as const, message }];
+  });
+}
+
+function kindOf(mesh: Mesh, input: Input<unknown>): KindName | undefined {
+  return kinds.find(({ kind }) => (mesh.inputs.objects[kind] as Input<unknown>) === input)?.kind;
+}
