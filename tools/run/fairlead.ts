@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type RunningProcess, poll, startProcess } from '../../test/peers/process.ts';
 import type { Ports } from './ports.ts';
+import { RunError } from './run-error.ts';
 
 /** Fairlead as a process of its own, on a directory. */
 export interface Fairlead extends Pick<RunningProcess, 'log' | 'exited' | 'stop'> {
@@ -50,9 +51,9 @@ export async function startFairlead(directory: string, ports: Ports, signal: Abo
       process: child,
       signal,
     });
-  } catch (error) {
+  } catch (cause) {
     await child.stop();
-    throw error;
+    throw new RunError(`Fairlead did not start:\n${child.log().trim()}`, { cause });
   }
   const debug = async <T>(page: string): Promise<readonly T[]> =>
     (await (await fetch(`${health}/debug/${page}`)).json()) as readonly T[];

@@ -3,10 +3,11 @@
  * go where the files say and ends. `--ports BASE|any` moves the ports; the files are copied for that.
  */
 import { parseArgs } from 'node:util';
-import { RunError, type Stage, EXAMPLE, copyExample, removeCopy, startStage } from './stage.ts';
+import { type Stage, EXAMPLE, copyExample, removeCopy, startStage } from './stage.ts';
 import { lookOnce } from './once.ts';
 import { showLive } from './live.ts';
 import { USUAL_BASE, findBase } from './ports.ts';
+import { RunError } from './run-error.ts';
 
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)

@@ -6,13 +6,9 @@ import { poll } from '../../test/peers/process.ts';
 import { startBookshop } from './bookshop.ts';
 import { type Fairlead, type ProxyState, startFairlead } from './fairlead.ts';
 import { type Ports, movePorts, portsFrom, takenPorts } from './ports.ts';
+import { RunError } from './run-error.ts';
 
 export const EXAMPLE = 'examples/bookshop';
-
-/** Something that the person at the terminal can mend: the message is all there is to say. */
-export class RunError extends Error {
-  override readonly name = 'RunError';
-}
 
 /** Fairlead, its proxies and the shop behind them. */
 export interface Stage {
@@ -29,12 +25,12 @@ export interface Stage {
 /** Starts everything, and returns when all proxies have what they need. */
 export async function startStage(directory: string, base: number, signal: AbortSignal): Promise<Stage> {
   const ports = portsFrom(base);
-  const taken = await takenPorts(ports);
-  if (taken.length > 0)
-    throw new RunError(
-      `${taken.length === 1 ? 'port' : 'ports'} ${taken.join(', ')} of 127.0.0.1 ${taken.length === 1 ? 'is' : 'are'} ` +
-        'taken: end what listens there, or use others: make run PORTS=29000',
-    );
+  const [one, ...more] = await takenPorts(ports);
+  if (one !== undefined) {
+    const which =
+      more.length === 0 ? `port ${one} of 127.0.0.1 is` : `ports ${[one, ...more].join(', ')} of 127.0.0.1 are`;
+    throw new RunError(`${which} taken: end what listens there, or use others: make run PORTS=29000`);
+  }
   const ending: (() => unknown)[] = [];
   const stop = async (): Promise<void> => {
     await Promise.all(ending.splice(0).map((end) => end()));
