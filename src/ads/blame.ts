@@ -15,6 +15,8 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   const delivered = new Map<string, { item: Served; prior: Held }>();
   for (const sent of refused) {
     for (const item of itemsOf(sent)) {
+      // State of the world repeats what the client has.
+      if (sent.prior?.has(item.name) === false) continue;
       delivered.set(item.name, { item, prior: (delivered.get(item.name) ?? { prior: priorOf(sent, item) }).prior });
     }
     if (sent.trial) subscription.trial?.answered();
