@@ -18,7 +18,6 @@ import { checkFiles, translateFiles } from './offline.ts';
 import type { ApiServerFigures } from './ops/metrics.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
 import { createMetrics, type MetricSources } from './ops/metrics.ts';
-import { ListenError, printAddress } from './ops/http-server.ts';
 import { type OpsServers, serveOps } from './ops/servers.ts';
 import { version } from './version.ts';
 
@@ -83,11 +82,6 @@ export async function startServing(
       refused: ({ stream: _, ...refusal }) => log.warn('A proxy refused what it was sent', refusal),
       ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
       signal: ending,
-    }).catch((cause: unknown) => {
-      throw new ListenError(
-        `gRPC: cannot listen on ${printAddress(config.grpcAddress)}: ${String((cause as Error).message)}`,
-        { cause },
-      );
     });
     const source = await startSource(config, engine, log, surroundings, ending);
     const { health, monitoring } = await startOps(config, engine, source, log, ending);
@@ -228,7 +222,7 @@ function startOps(
     ...(source.status && { status: source.status }),
     ...(source.leader && { leader: source.leader }),
   });
-  mesh.graph.observe(() => metrics.committed(committer.stats.lastDelay / 1000, committer.stats.lastWork / 1000));
+  committer.onCommit(({ delay, work }) => metrics.committed(delay / 1000, work / 1000));
   return serveOps({
     healthAddress: config.healthAddress,
     monitoringAddress: config.monitoringAddress,

@@ -37,6 +37,13 @@ export interface Engine {
   open(): Promise<void>;
 }
 
+/** The port for proxies cannot be had. The message is one line that names it. */
+export class GrpcListenError extends Error {
+  override readonly name = 'GrpcListenError';
+  readonly code = 'LISTEN';
+}
+
+/** Rejects with a {@link GrpcListenError}. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const graph = new Graph();
   const mesh = buildMesh(graph, options.protos);
@@ -48,7 +55,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   });
   const { inputs } = mesh;
   let ready = false;
-  const ads = await startAdsServer({
+  const listening = startAdsServer({
     ...options.grpc,
     ...options.adsTimes,
     types: catalog(options.protos),
@@ -61,6 +68,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ready: () => ready,
     now: () => performance.now(),
     signal: options.signal,
+  });
+  const ads = await listening.catch((cause: Error) => {
+    throw new GrpcListenError(`gRPC: cannot listen on ${options.grpc.host}:${options.grpc.port}: ${cause.message}`, {
+      cause,
+    });
   });
   graph.observe((draft) => ads.apply(mesh.publicationOf(draft)));
   reportFailures(
