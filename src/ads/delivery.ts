@@ -28,9 +28,6 @@ export interface DeliveryContext extends SubscriptionContext {
   readonly times: BarrierTimes;
 }
 
-/** Changes that wait to be looked at; more are folded at once. They are shared by all streams of a root. */
-const MAX_WAITING = 16;
-
 /**
  * One stream's share of the protocol, without its connection: subscriptions by type, in the order in which a push is
  * sent. Changes only mark; what is owed is worked out when the stream can take it, so that a slow one always gets the
@@ -67,7 +64,7 @@ export class Delivery implements Watcher {
   /** The world of the stream is another one from now on. */
   move(view: WorldView): void {
     if (view === this.#view) return;
-    this.#fold();
+    this.catchUp();
     for (const subscription of this.#subscriptions) subscription?.moved(this.#view, view);
     this.#view.watchers.delete(this);
     this.#view = view;
@@ -84,12 +81,11 @@ export class Delivery implements Watcher {
 
   changed(changes: Changes): void {
     this.#waiting.push(changes);
-    if (this.#waiting.length >= MAX_WAITING) this.#fold();
     this.#events.wake();
   }
 
   request(request: DiscoveryRequest, now: number): void {
-    this.#fold();
+    this.catchUp();
     const { types } = this.#context;
     const index = types.findIndex((type) => type.typeUrl === request.typeUrl);
     const type = types[index];
@@ -113,7 +109,7 @@ export class Delivery implements Watcher {
 
   /** The next response in the order of types, if one may be sent. */
   next(now: number): Frame | undefined {
-    this.#fold();
+    this.catchUp();
     for (const subscription of this.#subscriptions) {
       if (subscription?.owes !== true) continue;
       const blocked = subscription.type.refersTo === undefined ? undefined : this.#blocks(now);
@@ -125,7 +121,7 @@ export class Delivery implements Watcher {
 
   /** Time passes: to be called about once a second. */
   tick(now: number): void {
-    this.#fold();
+    this.catchUp();
     for (const subscription of this.#subscriptions) subscription?.retry(now);
     this.#tickBarrier(now);
     if (this.owes) this.#events.wake();
@@ -137,12 +133,15 @@ export class Delivery implements Watcher {
   }
 
   get owes(): boolean {
-    return this.waits || this.#subscriptions.some((subscription) => subscription?.owes === true);
+    if (this.waits) return true;
+    for (const subscription of this.#subscriptions) if (subscription?.owes === true) return true;
+    return false;
   }
 
   /** Whether the next response carries everything of a type. */
   get owesAll(): boolean {
-    return this.#subscriptions.some((subscription) => subscription?.all === true);
+    for (const subscription of this.#subscriptions) if (subscription?.all === true) return true;
+    return false;
   }
 
   #send(subscription: Subscription, sent: Sent, now: number): Frame {
@@ -195,7 +194,8 @@ export class Delivery implements Watcher {
     return true;
   }
 
-  #fold(): void {
+  /** Marks what the changes since the last call concern. They are shared by all streams of a root until then. */
+  catchUp(): void {
     if (this.#waiting.length === 0) return;
     for (const changes of this.#waiting) {
       for (const subscription of this.#subscriptions) {

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import type { ConnectedProxy } from './types.ts';
-import { FieldReader, MalformedRequest } from './wire-read.ts';
+import { FieldReader, BadRequest } from './wire-read.ts';
 
 const MAX_DEPTH = 64;
 
@@ -76,7 +76,7 @@ function readExtension(reader: FieldReader): string {
 
 /** `google.protobuf.Struct` as plain JSON. */
 function readStruct(reader: FieldReader, depth: number): Record<string, unknown> {
-  if (depth > MAX_DEPTH) throw new MalformedRequest('the node metadata is nested too deeply');
+  if (depth > MAX_DEPTH) throw new BadRequest('the node metadata is nested too deeply');
   const fields = Object.create(null) as Record<string, unknown>;
   while (reader.next()) {
     if (reader.field !== 1) continue;
@@ -93,12 +93,12 @@ function readStruct(reader: FieldReader, depth: number): Record<string, unknown>
 }
 
 function readValue(reader: FieldReader, depth: number): unknown {
-  if (depth > MAX_DEPTH) throw new MalformedRequest('the node metadata is nested too deeply');
+  if (depth > MAX_DEPTH) throw new BadRequest('the node metadata is nested too deeply');
   let value: unknown = null;
   while (reader.next()) {
     switch (reader.field) {
       case 2:
-        if (reader.wireType !== 1) throw new MalformedRequest('a number in the node metadata is no double');
+        if (reader.wireType !== 1) throw new BadRequest('a number in the node metadata is no double');
         value = finite(reader.buffer.readDoubleLE(reader.from));
         break;
       case 3:

@@ -5,7 +5,7 @@ import type { Gate } from './gate.ts';
 import { readNode } from './node.ts';
 import { type Call, Sink } from './sink.ts';
 import type { ConnectedProxy } from './types.ts';
-import { type DiscoveryRequest, MalformedRequest } from './wire-read.ts';
+import { type DiscoveryRequest, BadRequest } from './wire-read.ts';
 import type { WorldView } from './world.ts';
 
 /** What a stream needs of the server. */
@@ -116,14 +116,62 @@ export class AdsStream {
     const first = this.#first;
     if (first === undefined || this.#closed) return;
     this.#first = undefined;
-    this.#handle(first);
+    this.#contain(() => this.#handle(first));
     this.#call.resume();
   }
 
   /** Writes what is owed and may be sent now, unless a former write is still under way. */
   serve(): void {
+    this.#contain(() => this.#serve());
+  }
+
+  tick(now: number): void {
+    if (this.#writing && now - this.#progressAt >= STALLED_MS) this.#complete.leave();
+    this.#contain(() => this.delivery?.tick(now));
+  }
+
+  end(code: number, details: string): void {
+    if (this.#closed) return;
+    this.#call.emit('error', { code, details });
+    this.#close();
+  }
+
+  #written(taken: boolean): void {
+    this.#writing = false;
+    if (!taken || this.#closed) return;
     const { delivery } = this;
-    if (delivery === undefined || this.#writing || this.#closed) return;
+    if (delivery?.owesAll !== true) this.#complete.leave();
+    if (delivery?.owes === true) this.#host.wake(this);
+  }
+
+  #received(bytes: Uint8Array): void {
+    this.#contain(() => {
+      const request = this.#host.read(bytes);
+      if (this.proxy === undefined) this.#introduce(request);
+      else this.#handle(request);
+    });
+  }
+
+  /** Whatever goes wrong with a stream ends that stream and nothing else. */
+  #contain(work: () => void): void {
+    if (this.#closed) return;
+    try {
+      work();
+    } catch (error) {
+      if (error instanceof BadRequest) {
+        this.end(error.tooMuch ? Status.RESOURCE_EXHAUSTED : Status.INVALID_ARGUMENT, error.message);
+        return;
+      }
+      this.#host.failed(this, error);
+      this.end(Status.INTERNAL, 'internal error');
+    }
+  }
+
+  #serve(): void {
+    const { delivery } = this;
+    if (delivery === undefined) return;
+    delivery.catchUp();
+    if (this.#writing) return;
     if (delivery.owesAll && !this.#complete.had) {
       this.#complete.take(() => this.#host.wake(this));
       if (!this.#complete.had) return;
@@ -151,45 +199,10 @@ export class AdsStream {
     );
   }
 
-  tick(now: number): void {
-    if (this.#writing && now - this.#progressAt >= STALLED_MS) this.#complete.leave();
-    this.delivery?.tick(now);
-  }
-
-  end(code: number, details: string): void {
-    if (this.#closed) return;
-    this.#call.emit('error', { code, details });
-    this.#close();
-  }
-
-  #written(taken: boolean): void {
-    this.#writing = false;
-    if (!taken || this.#closed) return;
-    const { delivery } = this;
-    if (delivery?.owesAll !== true) this.#complete.leave();
-    if (delivery?.owes === true) this.#host.wake(this);
-  }
-
-  #received(bytes: Uint8Array): void {
-    if (this.#closed) return;
-    try {
-      const request = this.#host.read(bytes);
-      if (this.proxy === undefined) this.#introduce(request);
-      else this.#handle(request);
-    } catch (error) {
-      if (error instanceof MalformedRequest) {
-        this.end(Status.INVALID_ARGUMENT, error.message);
-        return;
-      }
-      this.#host.failed(this, error);
-      this.end(Status.INTERNAL, 'internal error');
-    }
-  }
-
   #introduce(request: DiscoveryRequest): void {
-    if (request.node === undefined) throw new MalformedRequest('the first request of a stream has no node');
+    if (request.node === undefined) throw new BadRequest('the first request of a stream has no node');
     const proxy = readNode(request.node, this.id);
-    if (proxy.nodeId === '') throw new MalformedRequest('the node has no id');
+    if (proxy.nodeId === '') throw new BadRequest('the node has no id');
     this.proxy = { nodeId: proxy.nodeId, build: proxy.build };
     this.#first = request;
     this.#call.pause();

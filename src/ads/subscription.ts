@@ -5,7 +5,7 @@ import type { NameSet, NameSets } from './name-set.ts';
 import { Batch, type Held, type Served, versionOf } from './served.ts';
 import { itemsOf, type Sent, type Trial, UNSENT } from './sent.ts';
 import type { ResourceType } from './types.ts';
-import type { DiscoveryRequest, RequestedVersions } from './wire-read.ts';
+import { BadRequest, type DiscoveryRequest, MAX_NAMES, type RequestedVersions } from './wire-read.ts';
 import type { WorldView } from './world.ts';
 
 /** What the subscriptions of one stream have in common. */
@@ -107,6 +107,7 @@ export class Subscription {
     const added = request.names.strings();
     if (added.length > 0) {
       const before = this.names;
+      if (before.size + added.length > MAX_NAMES) throw new BadRequest('the stream has too many names', true);
       this.names = sets.with(before, added);
       sets.release(before);
       for (const name of added) this.ledger.ask(name, undefined);

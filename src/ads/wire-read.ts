@@ -2,8 +2,18 @@ import { Buffer, isUtf8 } from 'node:buffer';
 import { type ContentHasher, SetHash } from './content-hash.ts';
 import type { RequestedNames } from './name-set.ts';
 
-/** A request that is no valid message, or too large a one: ends its stream with INVALID_ARGUMENT. */
-export class MalformedRequest extends Error {}
+/** A request that ends its stream: it is no valid message, or asks for too much. */
+export class BadRequest extends Error {
+  readonly tooMuch: boolean;
+
+  constructor(message: string, tooMuch = false) {
+    super(message);
+    this.tooMuch = tooMuch;
+  }
+}
+
+/** Names that a stream may have subscribed to, and versions that it may report, of one type. */
+export const MAX_NAMES = 200_000;
 
 /** Names and versions of `initial_resource_versions`. */
 export interface RequestedVersions {
@@ -52,12 +62,12 @@ export class FieldReader {
     const tag = this.#varint();
     this.field = Math.floor(tag / 8);
     this.wireType = tag & 7;
-    if (this.field === 0) throw new MalformedRequest('a field has number 0');
+    if (this.field === 0) throw new BadRequest('a field has number 0');
     if (this.wireType === 2) {
       const length = this.#varint();
       this.from = this.at;
       this.to = this.at + length;
-      if (this.to > this.#end) throw new MalformedRequest('a field is longer than its message');
+      if (this.to > this.#end) throw new BadRequest('a field is longer than its message');
       this.at = this.to;
     } else if (this.wireType === 0) {
       this.varint = this.#varint();
@@ -65,16 +75,16 @@ export class FieldReader {
       this.from = this.at;
       this.at += this.wireType === 1 ? 8 : 4;
       this.to = this.at;
-      if (this.to > this.#end) throw new MalformedRequest('a field is longer than its message');
+      if (this.to > this.#end) throw new BadRequest('a field is longer than its message');
     } else {
-      throw new MalformedRequest(`a field has wire type ${this.wireType}`);
+      throw new BadRequest(`a field has wire type ${this.wireType}`);
     }
     return true;
   }
 
   /** The bytes of the current field must be there. */
   expectBytes(): void {
-    if (this.wireType !== 2) throw new MalformedRequest(`field ${this.field} has wire type ${this.wireType}`);
+    if (this.wireType !== 2) throw new BadRequest(`field ${this.field} has wire type ${this.wireType}`);
   }
 
   string(): string {
@@ -91,20 +101,19 @@ export class FieldReader {
     let value = 0;
     let factor = 1;
     for (let i = 0; i < 10; i++) {
-      if (this.at >= this.#end) throw new MalformedRequest('the message is cut off');
+      if (this.at >= this.#end) throw new BadRequest('the message is cut off');
       const byte = this.buffer[this.at++]!;
       if (i < 8) value += (byte & 0x7f) * factor;
       if (byte < 0x80) return value;
       factor *= 128;
     }
-    throw new MalformedRequest('a number is too long');
+    throw new BadRequest('a number is too long');
   }
 }
 
 function stringOf(buffer: Buffer, from: number, to: number): string {
   const text = buffer.toString('utf8', from, to);
-  if (text.includes('\ufffd') && !isUtf8(buffer.subarray(from, to)))
-    throw new MalformedRequest('a string is not UTF-8');
+  if (text.includes('\ufffd') && !isUtf8(buffer.subarray(from, to))) throw new BadRequest('a string is not UTF-8');
   return text;
 }
 
@@ -293,6 +302,9 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
         error = readStatus(reader.message());
         break;
     }
+  }
+  if (names.hash.count + removed.hash.count > MAX_NAMES || versions.hash.count > MAX_NAMES) {
+    throw new BadRequest('the request has too many names', true);
   }
   return { typeUrl, nonce, version, node, error, names, removed, versions };
 }

@@ -123,6 +123,11 @@ export class XdsClient {
     }
   }
 
+  /** Says that no more requests come. */
+  end(): void {
+    this.#call.end();
+  }
+
   close(): void {
     this.#call.cancel();
     this.#client.close();

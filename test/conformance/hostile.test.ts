@@ -1,0 +1,192 @@
+import { connect } from 'node:http2';
+import { status as Status } from '@grpc/grpc-js';
+import protobuf from 'protobufjs';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { bodiesOf, NODE } from './script.ts';
+import { CDS, EDS, RDS, ServedMesh } from './served-mesh.ts';
+import { type Response, XdsClient } from './xds-client.ts';
+
+/** Clients that are broken, greedy or slow: their streams end or are bounded, and the others do not notice. */
+
+let mesh: ServedMesh;
+let good: XdsClient;
+const bad: XdsClient[] = [];
+
+beforeEach(async () => {
+  mesh = await ServedMesh.start({ tickMs: 10 });
+  mesh.publish({ [EDS]: { a: '0' } });
+  good = new XdsClient(mesh.server.port, true);
+  good.send({ typeUrl: EDS, node: NODE, subscribe: ['a'] });
+  await take(good, EDS);
+});
+
+afterEach(async () => {
+  good.close();
+  for (const client of bad.splice(0)) client.close();
+  await mesh.stop();
+});
+
+async function take(client: XdsClient, typeUrl: string): Promise<Response> {
+  const response = await client.next(typeUrl);
+  client.send({ typeUrl, nonce: response.nonce });
+  return response;
+}
+
+async function expectOthersServed(content: string): Promise<void> {
+  mesh.publish({ [EDS]: { a: content } });
+  expect(bodiesOf(await take(good, EDS))).toEqual([`a@${content}`]);
+  expect(mesh.server.counts().failures).toBe(0);
+}
+
+function open(delta = true): XdsClient {
+  const client = new XdsClient(mesh.server.port, delta);
+  bad.push(client);
+  return client;
+}
+
+const field = (number: number, bytes: Uint8Array): Uint8Array =>
+  protobuf.Writer.create()
+    .uint32(number * 8 + 2)
+    .bytes(bytes)
+    .finish();
+const text = (number: number, content: string): Uint8Array => field(number, Buffer.from(content));
+const nodeField = (...fields: Uint8Array[]): Uint8Array => field(1, Buffer.concat([text(1, 'id'), ...fields]));
+
+function nestedStruct(depth: number): Uint8Array {
+  let struct: Uint8Array = new Uint8Array();
+  for (let i = 0; i < depth; i++) struct = field(1, Buffer.concat([text(1, 'k'), field(2, field(5, struct))]));
+  return struct;
+}
+
+test.each([
+  ['is no message', Buffer.from('not a message at all'), Status.INVALID_ARGUMENT],
+  ['is cut off', Buffer.from([0x12, 0x7f, 0x01]), Status.INVALID_ARGUMENT],
+  [
+    'has a length beyond all bounds',
+    Buffer.from([0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]),
+    Status.INVALID_ARGUMENT,
+  ],
+  ['has a number without an end', Buffer.alloc(20, 0xff), Status.INVALID_ARGUMENT],
+  ['has a field of the wrong kind', Buffer.from([0x08, 0x01]), Status.INVALID_ARGUMENT],
+  ['has no node', text(2, EDS), Status.INVALID_ARGUMENT],
+  ['has a node without an id', field(1, text(2, 'cluster')), Status.INVALID_ARGUMENT],
+  ['nests the metadata deeply', nodeField(field(3, nestedStruct(500))), Status.INVALID_ARGUMENT],
+  [
+    'names something that is no text',
+    Buffer.concat([nodeField(), text(2, EDS), field(3, Buffer.from([0x61, 0xff, 0xfe]))]),
+    Status.INVALID_ARGUMENT,
+  ],
+  [
+    'names too much',
+    Buffer.concat([nodeField(), text(2, EDS), ...Array.from({ length: 200_001 }, (_, i) => text(3, `n${i}`))]),
+    Status.RESOURCE_EXHAUSTED,
+  ],
+  [
+    'is longer than a message may be',
+    Buffer.concat([nodeField(), text(2, EDS), text(3, 'x'.repeat(17 << 20))]),
+    Status.RESOURCE_EXHAUSTED,
+  ],
+])('a first request that %s ends its stream', async (_, bytes, code) => {
+  const client = open();
+  client.sendBytes(bytes);
+  expect(await client.closed).toMatchObject({ code });
+  await expectOthersServed('1');
+});
+
+test('a later request that is no message ends its stream', async () => {
+  const client = open(false);
+  client.send({ typeUrl: CDS, node: NODE });
+  await client.next(CDS);
+  client.sendBytes(Buffer.from([0xff]));
+  expect(await client.closed).toMatchObject({ code: Status.INVALID_ARGUMENT });
+  await expectOthersServed('1');
+  expect(mesh.ended).toHaveLength(1);
+});
+
+test('names that grow request by request are bounded', async () => {
+  const client = open();
+  client.send({ typeUrl: EDS, node: NODE, subscribe: ['a'] });
+  await take(client, EDS);
+  for (let i = 0; i < 3; i++) {
+    client.send({ typeUrl: EDS, subscribe: Array.from({ length: 100_000 }, (_, n) => `${i}-${n}`) });
+  }
+  expect(await client.closed).toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
+  await expectOthersServed('1');
+});
+
+test('streams are refused until there is something to serve, and taken then', async () => {
+  mesh.ready = false;
+  expect(await open().closed).toMatchObject({ code: Status.UNAVAILABLE });
+  mesh.ready = true;
+  const client = open();
+  client.send({ typeUrl: EDS, node: NODE, subscribe: ['a'] });
+  expect(bodiesOf(await client.next(EDS))).toEqual(['a@0']);
+});
+
+test('a client that half-closes gets its end', async () => {
+  const client = open();
+  client.send({ typeUrl: EDS, node: NODE, subscribe: ['a'] });
+  await take(client, EDS);
+  client.end();
+  expect(await client.closed).toBeUndefined();
+  await expect.poll(() => mesh.ended.length).toBe(1);
+});
+
+test('a client that stops reading costs one response, and holds nobody up', async () => {
+  const session = connect(`http://127.0.0.1:${mesh.server.port}`, { settings: { initialWindowSize: 1024 } });
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
+    'content-type': 'application/grpc',
+    te: 'trailers',
+  });
+  stream.pause();
+  const request = Buffer.concat([nodeField(), text(2, RDS), text(3, 'big')]);
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(request.length, 1);
+  const megabyte = (fill: number): Uint8Array => Buffer.concat([Buffer.from('big@'), Buffer.alloc(1 << 20, fill)]);
+  mesh.publish({ [RDS]: { big: megabyte(0) } });
+  stream.write(Buffer.concat([prefix, request]));
+  await expect.poll(() => mesh.server.counts().pushes['rds']).toBe(1);
+  const before = process.memoryUsage().arrayBuffers;
+  for (let i = 1; i <= 100; i++) {
+    mesh.publish({ [RDS]: { big: megabyte(i) } });
+    await expectOthersServed(String(i));
+  }
+  expect(mesh.server.counts()).toMatchObject({ pushes: { rds: 1 }, pendingStreams: 1, waitingForPlace: 0 });
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(60 << 20);
+  session.destroy();
+  await expect.poll(() => mesh.server.counts().streams).toBe(1);
+});
+
+test('clients that stop reading do not keep others from their first configuration', async () => {
+  mesh.publish({ [RDS]: { big: Buffer.concat([Buffer.from('big@'), Buffer.alloc(1 << 20, 1)]) } });
+  const request = Buffer.concat([nodeField(), text(2, RDS), text(3, 'big')]);
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(request.length, 1);
+  const sessions = Array.from({ length: 40 }, () => {
+    const session = connect(`http://127.0.0.1:${mesh.server.port}`, { settings: { initialWindowSize: 1024 } });
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
+      'content-type': 'application/grpc',
+    });
+    stream.pause();
+    stream.write(Buffer.concat([prefix, request]));
+    return session;
+  });
+  await expect.poll(() => mesh.server.counts().waitingForPlace, { timeout: 5_000 }).toBeGreaterThan(0);
+  const client = open();
+  client.send({ typeUrl: RDS, node: NODE, subscribe: ['big'] });
+  expect((await client.next(RDS)).bytes).toBeGreaterThan(1 << 20);
+  for (const session of sessions) session.destroy();
+  await expect.poll(() => mesh.server.counts()).toMatchObject({ streams: 2, waitingForPlace: 0 });
+});
+
+test('streams end when the server does', async () => {
+  const client = open();
+  client.send({ typeUrl: EDS, node: NODE, subscribe: ['a'] });
+  await take(client, EDS);
+  await mesh.stop();
+  expect(await client.closed).toMatchObject({ code: Status.UNAVAILABLE });
+});
