@@ -1,4 +1,5 @@
 import type { Graph, Input, Write } from './cache/graph.ts';
+import type { Clock } from './kube/clock.ts';
 
 export interface CommitterOptions {
   /** Milliseconds without a change after which a batch is committed. */
@@ -7,8 +8,17 @@ export interface CommitterOptions {
   readonly max: number;
   /** A commit lets others run after this long. Milliseconds. */
   readonly slice: number;
-  readonly now: () => number;
+  readonly clock: Pick<Clock, 'now' | 'after'>;
   readonly signal: AbortSignal;
+}
+
+/** A published batch of changes. */
+export interface Commit {
+  readonly writes: number;
+  /** From its first change to its publication. Milliseconds. */
+  readonly delay: number;
+  /** Of the delay: what was computed. Milliseconds. */
+  readonly work: number;
 }
 
 export interface CommitterStats {
@@ -16,36 +26,42 @@ export interface CommitterStats {
   readonly writes: number;
   /** Changes that wait for the next commit. */
   readonly pending: number;
-  /** Of the last commit: from its first change to its publication, and CPU-bound work alone. Milliseconds. */
-  readonly lastDelay: number;
-  readonly lastWork: number;
 }
 
 /**
- * The one way into the graph. Changes are gathered by key, the newest wins, and are committed in batches: at once after
- * a time of quiet, and never later than the bound in a steady stream. Long commits are cut into slices.
+ * The one way into the graph. Changes are gathered by key, the newest wins, and are committed in batches: the first one
+ * after a time of quiet at once, and in a stream of changes when it pauses or the first of them has waited long enough.
+ * Long commits are cut into slices.
  */
 export class Committer {
   private readonly graph: Graph;
   private readonly options: CommitterOptions;
+  private readonly observers: ((commit: Commit) => void)[] = [];
   private pending = new Map<Input<unknown>, Map<string, unknown>>();
   private count = 0;
   private firstAt = 0;
   private lastCommitAt = Number.NEGATIVE_INFINITY;
-  private timer: NodeJS.Timeout | undefined;
+  private cancelTimer: (() => void) | undefined;
   private running = false;
   private held = true;
-  private idle: (() => void)[] = [];
-  private totals = { commits: 0, writes: 0, lastDelay: 0, lastWork: 0 };
+  private totals = { commits: 0, writes: 0 };
+  /** Who waits for the changes that are pending, and for those that are being committed. */
+  private waitingForNext: (() => void)[] = [];
+  private waitingForThis: (() => void)[] = [];
 
   constructor(graph: Graph, options: CommitterOptions) {
     this.graph = graph;
     this.options = options;
-    options.signal.addEventListener('abort', () => clearTimeout(this.timer), { once: true });
+    options.signal.addEventListener('abort', () => this.end(), { once: true });
   }
 
   get stats(): CommitterStats {
     return { ...this.totals, pending: this.count };
+  }
+
+  /** Calls back after every commit. */
+  onCommit(observer: (commit: Commit) => void): void {
+    this.observers.push(observer);
   }
 
   /** Nothing is committed before this: the first commit holds all that the sources knew when they were ready. */
@@ -57,63 +73,68 @@ export class Committer {
   write({ input, key, value }: Write): void {
     let values = this.pending.get(input);
     if (values === undefined) this.pending.set(input, (values = new Map<string, unknown>()));
-    if (this.count === 0) this.firstAt = this.options.now();
+    if (this.count === 0) this.firstAt = this.options.clock.now();
     if (!values.has(key)) this.count++;
     values.set(key, value);
     this.schedule();
   }
 
-  /** Resolves when every change so far is published. */
+  /** Resolves when every change so far is published, or when nothing is committed any more. */
   settled(): Promise<void> {
-    if (this.count === 0 && !this.running) return Promise.resolve();
-    return new Promise((resolve) => this.idle.push(resolve));
+    if (this.options.signal.aborted || (this.count === 0 && !this.running)) return Promise.resolve();
+    return new Promise((resolve) => (this.count === 0 ? this.waitingForThis : this.waitingForNext).push(resolve));
   }
 
   private schedule(): void {
     if (this.held || this.running || this.count === 0 || this.options.signal.aborted) return;
-    const now = this.options.now();
-    const { quiet, max } = this.options;
-    // The leading edge: after a time of quiet the first change does not wait for others.
-    const due =
-      now - this.lastCommitAt > quiet && this.timer === undefined ? now : Math.min(now + quiet, this.firstAt + max);
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.commit(), Math.max(0, due - now));
+    const { quiet, max, clock } = this.options;
+    const now = clock.now();
+    const afterQuiet = this.firstAt - this.lastCommitAt > quiet;
+    const due = afterQuiet ? now : Math.min(now + quiet, this.firstAt + max);
+    this.cancelTimer?.();
+    this.cancelTimer = clock.after(Math.max(0, due - now), () => this.commit());
   }
 
   private commit(): void {
-    this.timer = undefined;
+    this.cancelTimer = undefined;
     const writes: Write[] = [];
     for (const [input, values] of this.pending) for (const [key, value] of values) writes.push({ input, key, value });
     this.pending = new Map();
     this.count = 0;
+    this.waitingForThis = this.waitingForNext.splice(0);
     this.running = true;
+    const { clock, signal, slice } = this.options;
     const steps = this.graph.settleInSteps(writes, { discardable: false });
-    const startedAt = this.firstAt;
+    const { firstAt } = this;
     let work = 0;
     const next = (): void => {
-      const begin = this.options.now();
-      const until = begin + this.options.slice;
+      if (signal.aborted) return;
+      const begin = clock.now();
       let step = steps.next();
-      while (step.done !== true && this.options.now() < until) step = steps.next();
+      while (step.done !== true && clock.now() < begin + slice) step = steps.next();
       if (step.done !== true) {
-        work += this.options.now() - begin;
+        work += clock.now() - begin;
         setImmediate(next);
         return;
       }
       step.value.publish();
-      const now = this.options.now();
-      work += now - begin;
-      this.running = false;
-      this.lastCommitAt = now;
-      this.totals = {
-        commits: this.totals.commits + 1,
-        writes: this.totals.writes + writes.length,
-        lastDelay: now - startedAt,
-        lastWork: work,
-      };
-      this.schedule();
-      if (this.count === 0) for (const resolve of this.idle.splice(0)) resolve();
+      const now = clock.now();
+      this.committed({ writes: writes.length, delay: now - firstAt, work: work + now - begin }, now);
     };
     next();
+  }
+
+  private committed(commit: Commit, now: number): void {
+    this.running = false;
+    this.lastCommitAt = now;
+    this.totals = { commits: this.totals.commits + 1, writes: this.totals.writes + commit.writes };
+    for (const observer of this.observers) observer(commit);
+    this.schedule();
+    for (const resolve of this.waitingForThis.splice(0)) resolve();
+  }
+
+  private end(): void {
+    this.cancelTimer?.();
+    for (const resolve of [...this.waitingForThis.splice(0), ...this.waitingForNext.splice(0)]) resolve();
   }
 }

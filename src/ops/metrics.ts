@@ -58,8 +58,6 @@ export interface ApiServerFigures {
 export interface Metrics {
   /** A commit was published. Seconds: from its first change, and of work. */
   committed(delay: number, work: number): void;
-  /** A proxy was sent what a change meant for it. Seconds since the change came in. */
-  converged(seconds: number): void;
   /** `/metrics` */
   readonly route: Route;
 }
@@ -244,17 +242,11 @@ export function createMetrics(sources: MetricSources): Metrics {
     'How long does it take to compute what a batch of changes means, in seconds?',
     [0.001, 0.01, 0.1, 0.5, 1, 3, 5],
   );
-  const convergence = histogram(
-    'pilot_proxy_convergence_time',
-    'How long does it take until a proxy is sent what a change means for it, in seconds?',
-    [0.1, 0.5, 1, 3, 5, 10, 20, 30],
-  );
   return {
     committed: (delay, seconds) => {
       debounce.observe(delay);
       work.observe(seconds);
     },
-    converged: (seconds) => convergence.observe(seconds),
     route: async () => ({ type: registry.contentType, body: await registry.metrics() }),
   };
 }

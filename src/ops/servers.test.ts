@@ -135,7 +135,6 @@ describe('monitoring', () => {
     const metrics = createMetrics(figures);
     const { monitoring, get } = await serve({ metrics: metrics.route });
     metrics.committed(0.02, 0.002);
-    metrics.converged(0.2);
     await get(monitoring, '/metrics');
     const { text } = await get(monitoring, '/metrics');
     const lines = text.split('\n');
@@ -148,7 +147,6 @@ describe('monitoring', () => {
       'pilot_services 12',
       'pilot_virt_services 4',
       'pilot_debounce_time_bucket{le="0.1"} 1',
-      'pilot_proxy_convergence_time_bucket{le="0.5"} 1',
       'fairlead_commits_total 3',
       'fairlead_graph_failures 0',
       'fairlead_problems{kind="Service",reason="Invalid"} 2',
