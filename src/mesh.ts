@@ -6,14 +6,14 @@ import type { MeshService } from './model/service.ts';
 import { type Verdict, declareConditions } from './mesh/conditions.ts';
 import { declareConflicts } from './mesh/conflicts.ts';
 import { declareEndpoints } from './mesh/endpoints.ts';
-import { gatewayList } from './mesh/gateway-router.ts';
 import { declareGateways } from './mesh/gateways.ts';
 import { type Inputs, declareInputs } from './mesh/inputs.ts';
-import { declareInbounds, declareOutboundListeners, inboundList } from './mesh/listeners.ts';
-import { type Members, qualifiers } from './mesh/members.ts';
+import { declareInbounds, declareOutboundListeners } from './mesh/listeners.ts';
+import type { Members } from './mesh/members.ts';
 import { declareRules } from './mesh/policies.ts';
 import { type Problems, declareProblems } from './mesh/problems.ts';
-import { type AcceptedProxy, type ProxyView, declareProxies } from './mesh/proxies.ts';
+import { type ProxyView, declareProxies } from './mesh/proxies.ts';
+import { publicationOf, worldOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/references.ts';
 import { declareServices, declareSettings, declareWorkloads } from './mesh/registry.ts';
 import { declareRouteHosts, declareRoutes } from './mesh/routes.ts';
@@ -28,7 +28,6 @@ export interface Mesh {
   readonly inputs: Inputs;
   /** What is wrong with each object, by object. */
   readonly problems: Problems;
-  /** What the status of each object should say, by kind. */
   readonly services: Collection<MeshService>;
   /** Calls back with every verdict that a commit changed; undefined when the object is gone. */
   onConditions(changed: (key: string, verdict: Verdict | undefined) => void): void;
@@ -109,47 +108,9 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
           for (const { key, after } of draft.changes(collection)) changed(`${collection.name}/${key}`, after);
       });
     },
-    proxies: proxies.views as Collection<ProxyView>,
+    proxies: proxies.views,
     members,
-    worldOf(stream) {
-      const view = proxies.views.get(stream);
-      return view === undefined || 'error' in view ? { roots: [], qualifiers: [] } : worldOf(view);
-    },
-    publicationOf(draft) {
-      return {
-        members: members.flatMap((collection) =>
-          [...draft.changes(collection)].map(({ before, after }) => {
-            const { list, qualifier, resource } = (after ?? before)!;
-            const place = { list, qualifier, typeUrl: resource.typeUrl, name: resource.name };
-            return after === undefined ? place : { ...place, resource: after.resource };
-          }),
-        ),
-        lists: [
-          ...[...draft.changes(views.scopes)].map(({ key, after }) => listChange(key, after && viewKeys(after))),
-          ...[...draft.changes(views.viewLists)].map(({ key, after }) => listChange(key, after)),
-        ],
-        worlds: [...draft.changes(proxies.views)].map(({ key, after }) => ({
-          stream: key,
-          ...(after === undefined || 'error' in after ? {} : { world: worldOf(after) }),
-        })),
-      };
-    },
+    worldOf: (stream) => worldOf(proxies.views.get(stream)),
+    publicationOf: (draft) => publicationOf(draft, { members, views, proxies }),
   };
-}
-
-function listChange(list: string, children: readonly string[] | undefined) {
-  return children === undefined ? { list } : { list, children };
-}
-
-function viewKeys(scope: {
-  readonly outlets: readonly { readonly views: readonly { readonly key: string }[] }[];
-}): string[] {
-  return [...new Set(scope.outlets.flatMap((outlet) => outlet.views.map((view) => view.key)))];
-}
-
-function worldOf(proxy: AcceptedProxy): World {
-  const roots = [proxy.scope.key];
-  if (proxy.inbound !== undefined) roots.push(inboundList(proxy.inbound.key));
-  if (proxy.router !== undefined) roots.push(gatewayList(proxy.router.key));
-  return { roots, qualifiers: [qualifiers.locality(proxy.vantage.locality), qualifiers.vantage(proxy.vantageKey)] };
 }

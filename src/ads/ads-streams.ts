@@ -63,9 +63,13 @@ export class AdsStreams {
 
   apply(publication: Publication): void {
     const begun: AdsStream[] = [];
-    for (const { stream: id, world } of publication.worlds) {
+    for (const { stream: id, world, error } of publication.worlds) {
       const stream = this.#streams.get(id);
       if (stream?.proxy === undefined) continue;
+      if (error !== undefined) {
+        stream.end(Status.INVALID_ARGUMENT, error);
+        continue;
+      }
       const view = this.#store.enter(world ?? { roots: [], qualifiers: [] });
       const former = stream.world(view);
       if (former === undefined) begun.push(stream);

@@ -32,10 +32,12 @@ export interface ListChange {
   readonly children?: readonly string[];
 }
 
-/** What a connected stream may see changed; absent: the stream is unknown (its world is empty). */
+/** What a connected stream may see changed. Neither world nor error: the stream is unknown (its world is empty). */
 export interface WorldChange {
   readonly stream: string;
   readonly world?: World;
+  /** The proxy cannot be served as it describes itself. The stream ends with this text. */
+  readonly error?: string;
 }
 
 export interface World {

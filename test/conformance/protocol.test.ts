@@ -1,3 +1,4 @@
+import { status as Status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bodiesOf, Script } from './script.ts';
 import { CDS, EDS, LDS, RDS, ServedMesh } from './served-mesh.ts';
@@ -319,6 +320,26 @@ describe.each([
     script.client.close();
     await expect.poll(() => mesh.ended.length).toBe(1);
     expect(mesh.server.counts()).toMatchObject({ streams: 0, worlds: 0, roots: 0, nameSets: 0 });
+  });
+
+  test('a proxy that cannot be served is told why', async () => {
+    mesh.world = () => ({ error: 'metadata INSTANCE_IPS: "x" is not an address' });
+    script.subscribe(CDS, []);
+    expect(await script.client.closed).toMatchObject({
+      code: Status.INVALID_ARGUMENT,
+      details: 'metadata INSTANCE_IPS: "x" is not an address',
+    });
+    expect(mesh.ended).toHaveLength(1);
+    expect(mesh.server.counts()).toMatchObject({ streams: 0, worlds: 0, waitingForWorld: 0 });
+  });
+
+  test('a proxy that can no longer be served is told why', async () => {
+    mesh.publish({ [CDS]: { a: '1' } });
+    script.subscribe(CDS, []);
+    await script.take(CDS);
+    for (const stream of mesh.proxies.keys()) mesh.move(stream, { error: 'no longer' });
+    expect(await script.client.closed).toMatchObject({ code: Status.INVALID_ARGUMENT, details: 'no longer' });
+    expect(mesh.server.counts()).toMatchObject({ streams: 0, worlds: 0 });
   });
 
   test('says what it sent and what was accepted', async () => {

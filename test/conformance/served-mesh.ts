@@ -43,6 +43,11 @@ export function resourceOf(
   return { typeUrl, name, version: hash, body };
 }
 
+/** Of a proxy that describes itself wrongly. */
+export interface Refused {
+  readonly error: string;
+}
+
 /** A server, and publications in few words: each resource is in the list that is named, `mesh` unless said otherwise. */
 export class ServedMesh {
   readonly proxies = new Map<string, ConnectedProxy>();
@@ -50,7 +55,7 @@ export class ServedMesh {
   readonly warnings: string[] = [];
   readonly ended: string[] = [];
   server!: AdsServer;
-  world: (proxy: ConnectedProxy) => World = () => ({ roots: ['mesh'], qualifiers: [] });
+  world: (proxy: ConnectedProxy) => World | Refused = () => ({ roots: ['mesh'], qualifiers: [] });
   #ready = true;
   readonly #abort = new AbortController();
 
@@ -84,8 +89,9 @@ export class ServedMesh {
     this.#ready = ready;
   }
 
-  move(stream: string, world: World): void {
-    this.server.apply({ members: [], lists: [], worlds: [{ stream, world }] });
+  move(stream: string, world: World | Refused): void {
+    const change = 'error' in world ? { stream, ...world } : { stream, world };
+    this.server.apply({ members: [], lists: [], worlds: [change] });
   }
 
   /** Names to contents; undefined removes. */
