@@ -11,13 +11,15 @@ import { leaf, resource } from '../envoy/resource.ts';
 import type { Listener } from '../envoy/gen/types.gen.ts';
 import type { ObjectRef } from '../api/object.ts';
 import { type AgedClaim, listenerName, sortClaims, summariseClaims } from '../model/listener.ts';
+import { wildcardAddress } from '../model/traits.ts';
 import { NO_ENDPOINTS, type ServiceEndpoints } from './endpoints.ts';
 import { optionsOf } from './inputs.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import type { Inbound, Proxies } from './proxies.ts';
 import { settingOf } from './registry.ts';
-import { type RouteParts, lookupFor } from './routes.ts';
-import { type ScopeViews, type ServiceView, type View, builderClient } from './views.ts';
+import { lookupFor } from './destinations.ts';
+import type { RouteParts } from './routes.ts';
+import { type ScopeViews, type ServiceView, type View, builderClient, listenerList } from './views.ts';
 
 export interface ListenerParts extends RouteParts {
   readonly endpoints: ServiceEndpoints;
@@ -31,6 +33,21 @@ interface Claims {
   /** `0.0.0.0_80` */
   readonly name: string;
   readonly claims: readonly AgedClaim[];
+}
+
+interface ListenerPolicy {
+  readonly list: string;
+  /** One of the scopes that have it. */
+  readonly scope: ScopeViews['scope'];
+}
+
+/**
+ * Listeners of an address are asked for by few services, of one namespace as a rule: they are made once for all scopes of
+ * the view. Those of a port on all addresses gather what all views of a scope ask for.
+ */
+function isShared({ view, claims }: Claims): boolean {
+  if (view.egress !== undefined || view.traits.interception === 'NONE') return false;
+  return claims.every(({ claim }) => claim.bind.addresses[0] !== wildcardAddress(view.traits));
 }
 
 /** Outbound listeners: of addresses per view, of wildcard ports per scope. */
@@ -54,7 +71,36 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
   // HTTP services of a port ask the same: what thousands ask is small and equal again at each level of the tree.
   const byShard = merge('shardClaims', claims, (value) => `${value.list}|${value.name}`);
   const byView = merge('viewClaims', byShard, (value) => `${value.view.key}|${value.name}`);
-  const ofView: Index<Claims> = graph.index('claims of view', byView, (_, value) => [value.view.key]);
+  const ofView: Index<Claims> = graph.index('claims of view', byView, (_, value) =>
+    isShared(value) ? [] : [value.view.key],
+  );
+  const policies = graph.derive(
+    'listenerPolicies',
+    graph.index('scopes by policy of view', views.scopes, (_, { outlets, policy, scope }) =>
+      scope.traits.proxyType === 'router'
+        ? []
+        : [...new Set(outlets.flatMap((outlet) => outlet.views.map((view) => listenerList(view.key, policy))))],
+    ),
+    (list, members, _, emit: Emit<ListenerPolicy>) => {
+      emit(list, { list, scope: members[0]!.value.scope });
+    },
+  );
+  const policiesOfView = graph.index('listener policies of view', policies, (list) => [
+    list.slice(0, list.indexOf('!')),
+  ]);
+  const addressed = graph.derive(
+    'addressedListeners',
+    byView,
+    (_, value, read, emit: Emit<Member>) => {
+      if (!isShared(value)) return;
+      for (const { value: policy } of read.group(policiesOfView, value.view.key)) {
+        const built = buildOutboundListener({ claims: value.claims, ...outboundInput(policy.scope, read, parts) });
+        if (built.listener !== undefined)
+          emitListener(emit, parts.protos, policy.list, built.listener, built.clusters, built.origins);
+      }
+    },
+    sameMember,
+  );
 
   const scopeClaims = graph.derive(
     'scopeClaims',
@@ -117,7 +163,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
     },
     sameMember,
   );
-  return [outbound, fixed];
+  return [addressed, outbound, fixed];
 }
 
 function emitListener(

@@ -4,7 +4,7 @@ import { gatewayList } from './gateway-router.ts';
 import { inboundList } from './listeners.ts';
 import { type Members, qualifiers } from './members.ts';
 import type { ProxyView, Proxies } from './proxies.ts';
-import type { ScopeViews, Views } from './views.ts';
+import { type Views, listsOf } from './views.ts';
 
 export interface Published {
   readonly members: readonly Members[];
@@ -17,7 +17,7 @@ export function publicationOf(draft: Draft, { members, views, proxies }: Publish
   return {
     members: members.flatMap((collection) => membersOf(draft, collection)),
     lists: [
-      ...Array.from(draft.changes(views.scopes), ({ key, after }) => listChange(key, after && viewKeys(after))),
+      ...Array.from(draft.changes(views.scopes), ({ key, after }) => listChange(key, after && listsOf(after))),
       ...Array.from(draft.changes(views.viewLists), ({ key, after }) => listChange(key, after)),
     ],
     worlds: Array.from(draft.changes(proxies.views), ({ key, after }) => worldChange(key, after)),
@@ -43,10 +43,6 @@ function membersOf(draft: Draft, collection: Members): MemberChange[] {
 
 function listChange(list: string, children: readonly string[] | undefined): ListChange {
   return children === undefined ? { list } : { list, children };
-}
-
-function viewKeys({ outlets }: ScopeViews): string[] {
-  return [...new Set(outlets.flatMap((outlet) => outlet.views.map((view) => view.key)))];
 }
 
 function worldChange(stream: string, proxy: ProxyView | undefined): WorldChange {

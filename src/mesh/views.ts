@@ -4,7 +4,7 @@ import type { Client } from '../model/client.ts';
 import { contentHash } from '../model/hash.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
 import { type MeshService, isVisibleTo, serviceKey } from '../model/service.ts';
-import { type EgressListener, egressImports, everything } from '../model/sidecar.ts';
+import { type EgressListener, type SidecarModel, egressImports, everything } from '../model/sidecar.ts';
 import { type Traits, traitsKey } from '../model/traits.ts';
 import type { Destination, VirtualServiceModel } from '../model/virtual-service.ts';
 import { type Candidate, isVisible } from '../model/virtual-service-selection.ts';
@@ -42,6 +42,8 @@ export interface ScopeViews {
    * services by their short names beside.
    */
   readonly local: string;
+  /** What is done with unknown traffic, as a short text: listeners are shared by the scopes of a view that agree in it. */
+  readonly policy: string;
 }
 
 export interface ShardView {
@@ -234,6 +236,15 @@ function destinationsOf(model: VirtualServiceModel | undefined): readonly Destin
   ];
 }
 
+/** The lists that a scope is made of: what its views hold, and their listeners under its policy. */
+export function listsOf({ outlets, policy }: ScopeViews): readonly string[] {
+  const views = outlets.flatMap((outlet) => outlet.views);
+  return [...new Set(views.flatMap((view) => [view.key, listenerList(view.key, policy)]))];
+}
+
+/** List of the listeners of a view that are the same for all its scopes of one policy. */
+export const listenerList = (view: string, policy: string): string => `${view}!${policy}`;
+
 /** What a client of the view can be asked by rules; undefined for the public audience, which has no namespace. */
 export function clientOf(
   view: Pick<View, 'client' | 'matched'>,
@@ -348,7 +359,13 @@ function scopeViews(
   }));
   const own = outlets.flatMap((outlet) => outlet.views).find((view) => view.namespace === scope.namespace);
   const local = own?.client === '' && scope.traits.proxyType === 'sidecar' ? own.key : '';
-  return { scope, outlets, local };
+  return { scope, outlets, local, policy: policyKey(scope, sidecar?.outboundTrafficPolicy) };
+}
+
+/** Empty: the mesh's own policy. An egress proxy is looked up by the client. */
+function policyKey(scope: Scope, policy: SidecarModel['outboundTrafficPolicy']): string {
+  if (policy === undefined) return '';
+  return policy.egressProxy === undefined ? policy.mode : contentHash(JSON.stringify([policy, scope.key])).slice(0, 12);
 }
 
 /** How much of a namespace an egress listener can import. */
