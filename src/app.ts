@@ -36,6 +36,7 @@ interface Source {
   readonly status?: NonNullable<MetricSources['status']>;
   readonly leader?: () => boolean;
   readonly locate?: (problem: Problem) => string | undefined;
+  readonly files?: NonNullable<MetricSources['files']>;
 }
 
 /** What is around the program, where tests bring something else. */
@@ -135,6 +136,7 @@ async function directorySource(
   return {
     ready: Promise.resolve(),
     end: () => directory.ended,
+    files: () => directory.reports(),
     locate: ({ object, field }) => {
       const place = directory.locate(object, field);
       return place && `${place.file}:${place.line}`;
@@ -221,6 +223,7 @@ function startOps(
     ...(source.figures && { apiServer: source.figures }),
     ...(source.status && { status: source.status }),
     ...(source.leader && { leader: source.leader }),
+    ...(source.files && { files: source.files }),
   });
   committer.onCommit(({ delay, work }) => metrics.committed(delay / 1000, work / 1000));
   return serveOps({

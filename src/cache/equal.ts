@@ -1,4 +1,4 @@
-/** Structural equality of plain data: what decides whether a change goes on. Typed arrays are compared by content. */
+/** Structural equality of plain data and Maps: what decides whether a change goes on. Typed arrays are compared by content. */
 export function deepEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a !== a && b !== b;
@@ -12,7 +12,12 @@ export function deepEqual(a: unknown, b: unknown): boolean {
     for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
     return true;
   }
-  if (Array.isArray(b) || b instanceof Uint8Array) return false;
+  if (a instanceof Map) {
+    if (!(b instanceof Map) || a.size !== b.size) return false;
+    for (const [key, value] of a) if (!(b.has(key) && deepEqual(value, b.get(key)))) return false;
+    return true;
+  }
+  if (Array.isArray(b) || b instanceof Uint8Array || b instanceof Map) return false;
   const left = a as Record<string, unknown>;
   const right = b as Record<string, unknown>;
   const keys = Object.keys(left);

@@ -41,6 +41,10 @@ export interface AdsFigures {
   readonly pushes: Readonly<Record<string, number>>;
   readonly bytes: Readonly<Record<string, number>>;
   readonly refusals: Readonly<Record<string, number>>;
+  /** Waits for an acknowledgement that ended by time. */
+  readonly timeouts: number;
+  /** Times that an answer to clusters was missing for long. */
+  readonly overdue: number;
 }
 
 export interface ApiServerFigures {
@@ -161,6 +165,16 @@ export function createMetrics(sources: MetricSources): Metrics {
   counter('fairlead_changes_total', 'How many changed objects were in them?', () => commits().writes);
   gauge('fairlead_changes_pending', 'How many changes wait for the next batch?', () => commits().pending);
 
+  counter(
+    'fairlead_xds_ack_timeouts_total',
+    'How often did a change go out before a proxy had acknowledged what it builds on?',
+    () => ads().timeouts,
+  );
+  counter(
+    'fairlead_xds_overdue_total',
+    'How often was an answer of a proxy to its clusters missing for long?',
+    () => ads().overdue,
+  );
   counter('pilot_total_xds_internal_errors', 'How many streams did a bug end? Must be zero.', () => ads().failures);
   gauge('fairlead_graph_failures', 'How many results are old because of a bug? Must be zero.', sources.graphFailures);
 

@@ -68,6 +68,8 @@ const figures: MetricSources = {
     pushes: { cds: 5, eds: 7 },
     bytes: { cds: 500, eds: 700 },
     refusals: { cds: 0, eds: 1 },
+    timeouts: 0,
+    overdue: 0,
   }),
   refused: () => [{ nodeId: 'n', shortName: 'eds', count: 2 }],
   commits: () => ({ commits: 3, writes: 30, pending: 0 }),
