@@ -8,9 +8,15 @@ export interface ScaleOptions {
   readonly routes: boolean;
 }
 
-const meta = (name: string, namespace: string, labels: Record<string, string> = {}) => ({ name, namespace, labels, generation: 1 });
+const meta = (name: string, namespace: string, labels: Record<string, string> = {}) => ({
+  name,
+  namespace,
+  labels,
+  generation: 1,
+});
 
-export const namespaceOf = (i: number, { namespaces }: Pick<ScaleOptions, 'namespaces'>): string => `ns-${i % namespaces}`;
+export const namespaceOf = (i: number, { namespaces }: Pick<ScaleOptions, 'namespaces'>): string =>
+  `ns-${i % namespaces}`;
 
 /** Services of one port, all the same, spread over the namespaces. */
 export function scaleObjects(options: ScaleOptions): KubernetesObject[] {
@@ -22,7 +28,11 @@ export function scaleObjects(options: ScaleOptions): KubernetesObject[] {
   return objects;
 }
 
-export function service(i: number, options: Pick<ScaleOptions, 'namespaces'>, labels: Record<string, string> = {}): KubernetesObject {
+export function service(
+  i: number,
+  options: Pick<ScaleOptions, 'namespaces'>,
+  labels: Record<string, string> = {},
+): KubernetesObject {
   return {
     apiVersion: 'v1',
     kind: 'Service',
@@ -35,7 +45,12 @@ export function service(i: number, options: Pick<ScaleOptions, 'namespaces'>, la
   } as KubernetesObject;
 }
 
-export function slice(i: number, options: Pick<ScaleOptions, 'namespaces'>, endpoints: number, shift = 0): KubernetesObject {
+export function slice(
+  i: number,
+  options: Pick<ScaleOptions, 'namespaces'>,
+  endpoints: number,
+  shift = 0,
+): KubernetesObject {
   return {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',

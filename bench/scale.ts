@@ -37,18 +37,32 @@ for (const services of sizes.length > 0 ? sizes : [100, 1000, 10_000]) {
     for (let n = 1; n < namespaces; n++) mesh.connect(sidecar(`ns-${n}`));
   });
   const all = memory();
-  mesh.connect(connectedProxy('gw', { id: 'router~10.1.0.2~gw.istio-system~istio-system.svc.cluster.local', metadata: { NAMESPACE: 'istio-system', ISTIO_VERSION: '1.32.0', INSTANCE_IPS: '10.1.0.2', LABELS: { istio: 'ingressgateway' } } }));
+  mesh.connect(
+    connectedProxy('gw', {
+      id: 'router~10.1.0.2~gw.istio-system~istio-system.svc.cluster.local',
+      metadata: {
+        NAMESPACE: 'istio-system',
+        ISTIO_VERSION: '1.32.0',
+        INSTANCE_IPS: '10.1.0.2',
+        LABELS: { istio: 'ingressgateway' },
+      },
+    }),
+  );
   const rounds = 200;
   const each = (change: (i: number, round: number) => void): number => {
     for (let r = 0; r < 50; r++) change((r * 35) % services, r + 500);
-    return cpu(() => {
-      for (let r = 0; r < rounds; r++) change((r * 35) % services, r);
-    }) / rounds;
+    return (
+      cpu(() => {
+        for (let r = 0; r < rounds; r++) change((r * 35) % services, r);
+      }) / rounds
+    );
   };
   const endpoint = each((i, round) => mesh.apply([slice(i, options, 5, round + 1)]));
   const route = each((i, round) => mesh.apply([virtualService(i, options, 1 + (round % 99))]));
   const label = each((i, round) => mesh.apply([service(i, options, { round: String(round) })]));
-  const created = each((i, round) => mesh.apply([service(services + round, options), slice(services + round, options, 5)]));
+  const created = each((_, round) =>
+    mesh.apply([service(services + round, options), slice(services + round, options, 5)]),
+  );
   const known = each((i, round) => mesh.connect(sidecar(namespaceOf(i, options), `p${round}`)));
   console.log(
     JSON.stringify({
