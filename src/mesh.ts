@@ -82,6 +82,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
   const problems = declareProblems(graph, [
     inputs.failures,
     settings.parsed,
+    workloads.parsedEntries,
     services.parsedEntries,
     rules.parsed,
     rules.merged,

@@ -3,6 +3,7 @@ import type { Labels } from '../model/labels.ts';
 import type { LocalityLbSetting } from '../model/mesh-config.ts';
 import type { Vantage } from '../model/vantage.ts';
 import { type LocalityPlan, networkLabel } from './locality.ts';
+import { own } from '../model/own.ts';
 
 export interface Placed {
   /** `region/zone/subzone`; empty when unknown. */
@@ -103,7 +104,7 @@ function preferAlike<Item extends Placed>(
 ): LocalityGroup<Item>[] {
   const wanted = failoverPriority.map((entry): readonly [string, string | undefined] => {
     const [name = '', value, ...rest] = entry.split('=');
-    return [name, value === undefined || rest.length > 0 ? labels[name] : value];
+    return [name, value === undefined || rest.length > 0 ? own(labels, name) : value];
   });
   return groups.flatMap((group) => {
     const byPriority = new Map<number, Item[]>();
@@ -126,7 +127,7 @@ function preferAlike<Item extends Placed>(
 function unlikeness(labels: Labels, wanted: readonly (readonly [string, string | undefined])[]): number {
   let penalty = 0;
   for (const [index, [name, value]] of wanted.entries()) {
-    if ((labels[name] ?? '') === (value ?? '')) continue;
+    if ((own(labels, name) ?? '') === (value ?? '')) continue;
     if (index > 0 || name !== networkLabel) return penalty + wanted.length - index;
     penalty = wanted.length;
   }

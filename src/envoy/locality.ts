@@ -2,6 +2,7 @@ import type { ClusterSettings, LocalityLbSetting } from '../model/mesh-config.ts
 import type { MeshService } from '../model/service.ts';
 import type { TrafficPolicy } from '../model/traffic-policy.ts';
 import type { Vantage } from '../model/vantage.ts';
+import { own } from '../model/own.ts';
 
 /** How endpoints of different localities are used. */
 export interface LocalityPlan {
@@ -86,16 +87,15 @@ export function looksAtLocality(
 
 /** A vantage reduced to what is needed: proxies that differ in nothing else share it. */
 export function narrowVantage(vantage: Vantage, needs: VantageNeeds): Vantage {
-  const labels: Record<string, string> = {};
-  for (const name of needs.labels) {
-    const value = vantage.labels[name];
-    if (value !== undefined) labels[name] = value;
-  }
+  const named = needs.labels.flatMap((name): [string, string][] => {
+    const value = own(vantage.labels, name);
+    return value === undefined ? [] : [[name, value]];
+  });
   return {
     locality: needs.locality ? vantage.locality : '',
     network: '',
     cluster: needs.cluster ? vantage.cluster : '',
     nodeName: needs.nodeName ? vantage.nodeName : '',
-    labels,
+    labels: Object.fromEntries(named),
   };
 }

@@ -18,6 +18,7 @@ import { type Rules, ruleFor } from './policies.ts';
 import { type Services, type Settings, type Workloads, labelKeys, settingOf } from './registry.ts';
 import type { Selectors } from './selectors.ts';
 import type { Sidecars } from './sidecars.ts';
+import { own } from '../model/own.ts';
 
 /** What a connected proxy is, taken apart into what it shares with others. */
 export type ProxyView = AcceptedProxy | { readonly error: string };
@@ -162,7 +163,12 @@ function scopeKey(scope: Omit<Scope, 'key'>): string {
 
 /** The labels that some failover priority names, and nothing else: it would split proxies without need. */
 function placeLabels(labels: Labels, names: readonly string[]): Labels {
-  return Object.fromEntries(names.flatMap((name) => (labels[name] === undefined ? [] : [[name, labels[name]]])));
+  return Object.fromEntries(
+    names.flatMap((name): [string, string][] => {
+      const value = own(labels, name);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
 }
 
 /** A WorkloadEntry with an address of the proxy: a virtual machine has no Pod. */
@@ -235,7 +241,7 @@ function routerOf(
     targetPorts: Object.fromEntries(
       service.ports.map((port) => {
         const target = port.targetPort ?? port.number;
-        return [port.number, typeof target === 'number' ? target : (ports[target] ?? 0)];
+        return [port.number, typeof target === 'number' ? target : (own(ports, target) ?? 0)];
       }),
     ),
   }));

@@ -1,6 +1,4 @@
 import type { ConfigMap, Namespace, Node, Pod, Service } from '../api/core.ts';
-import type { ServiceEntry } from '../api/gen/service-entry.gen.ts';
-import type { WorkloadEntry } from '../api/gen/workload-entry.gen.ts';
 import { objectKey, parseObjectKey, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
@@ -18,9 +16,9 @@ import type {
 import { type Alias, type MeshService, serviceKey } from '../model/service.ts';
 import { type MeshConfigProblem, reconcileMeshConfig } from '../reconcilers/mesh-config.ts';
 import { mergeClaims } from '../reconcilers/host-claims.ts';
-import { reconcileServiceEntry } from '../reconcilers/service-entry.ts';
+import { type ReconciledServiceEntry, reconcileServiceEntry } from '../reconcilers/service-entry.ts';
 import { reconcileService } from '../reconcilers/service.ts';
-import { reconcilePod, reconcileWorkloadEntry } from '../reconcilers/workload.ts';
+import { type ReconciledWorkloadEntry, reconcilePod, reconcileWorkloadEntry } from '../reconcilers/workload.ts';
 import { type Inputs, ONE, optionsOf, siblingKey } from './inputs.ts';
 
 /** Services of a namespace are spread over this many shards, the unit in which proxies share what they see. */
@@ -78,6 +76,8 @@ export function settingOf<T>(read: Reader, section: Collection<T>): T {
 
 export interface Workloads {
   readonly pods: Collection<Workload>;
+  /** WorkloadEntries as parsed. */
+  readonly parsedEntries: Collection<ReconciledWorkloadEntry>;
   readonly entries: Collection<Workload>;
   /** By `namespace/address`. */
   readonly byAddress: Index<Workload>;
@@ -97,15 +97,19 @@ export function declareWorkloads(graph: Graph, inputs: Inputs, settings: Setting
     const workload = reconcilePod(pod, { ...contextOf(read), node: node as Node | undefined });
     if (workload !== undefined) emit(key, workload);
   });
-  const entries = graph.derive(
+  const parsedEntries = graph.derive(
     'workloadEntries',
     inputs.objects.WorkloadEntry,
-    (key, object, read, emit: Emit<Workload>) =>
-      emit(`${key}#entry`, reconcileWorkloadEntry(object as WorkloadEntry, contextOf(read))),
+    (key, object, read, emit: Emit<ReconciledWorkloadEntry>) =>
+      emit(key, reconcileWorkloadEntry(object, { ...contextOf(read), source: parseObjectKey(key).source })),
   );
+  const entries = graph.derive('entryWorkloads', parsedEntries, (key, { workloads }, _, emit: Emit<Workload>) => {
+    for (const workload of workloads) emit(`${key}#entry`, workload);
+  });
   const both = [pods, entries];
   return {
     pods,
+    parsedEntries,
     entries,
     byAddress: graph.index('workloads by address', both, (_, w) => w.addresses.map((a) => `${w.namespace}/${a}`)),
     byLabel: graph.index('workloads by label', both, (_, w) => labelKeys(w.namespace, w.labels)),
@@ -134,14 +138,9 @@ export function selectedWorkloads(
   return read.group(workloads.byLabel, key).map((member) => member.value);
 }
 
-interface ParsedEntry {
-  readonly services: readonly MeshService[];
-  readonly problems: readonly Problem[];
-}
-
 export interface Services {
   /** ServiceEntries as parsed. */
-  readonly parsedEntries: Collection<ParsedEntry>;
+  readonly parsedEntries: Collection<ReconciledServiceEntry>;
   /** What each object claims, before claims of one host are merged. */
   readonly claims: Index<MeshService>;
   /** By `namespace/host`. */
@@ -176,11 +175,11 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
   const parsedEntries = graph.derive(
     'serviceEntries',
     inputs.objects.ServiceEntry,
-    (key, object, read, emit: Emit<ParsedEntry>) => {
+    (key, object, read, emit: Emit<ReconciledServiceEntry>) => {
       const { trustDomain, defaultServiceExportTo } = settingOf(read, settings.visibility);
       emit(
         key,
-        reconcileServiceEntry(object as ServiceEntry, {
+        reconcileServiceEntry(object, {
           source: key.slice(0, key.indexOf('/')),
           trustDomain,
           defaultExportTo: defaultServiceExportTo,

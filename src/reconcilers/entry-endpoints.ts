@@ -1,6 +1,7 @@
 import type { Endpoint, Workload } from '../model/endpoint.ts';
 import { selects } from '../model/labels.ts';
 import { type MeshService, isDns } from '../model/service.ts';
+import { own } from '../model/own.ts';
 
 /**
  * The endpoints of a ServiceEntry: those written into it, or the workloads that its selector picks (Pods and
@@ -44,7 +45,7 @@ export function selectedEntries(
       .filter((w) => w.kind === 'WorkloadEntry' && w.ready && selects(selector, w.labels) && isAddress(w))
       .map((workload) => {
         const target = port.targetPort ?? port.number;
-        const named = typeof target === 'string' ? workload.ports[target] : workload.ports[port.name];
+        const named = own(workload.ports, typeof target === 'string' ? target : port.name);
         return fromWorkload(workload, named ?? (typeof target === 'number' ? target : port.number), port.name, cluster);
       }),
   );
@@ -71,7 +72,7 @@ function inline(service: MeshService, port: Port, cluster: string): Endpoint[] {
     return {
       ...NO_WORKLOAD,
       addresses: [path ?? endpoint.address],
-      port: path === undefined ? (endpoint.ports[port.name] ?? targetOf(port)) : 0,
+      port: path === undefined ? (own(endpoint.ports, port.name) ?? targetOf(port)) : 0,
       portName: port.name,
       labels: endpoint.labels,
       locality: endpoint.locality,
@@ -89,7 +90,7 @@ function selected(service: MeshService, port: Port, cluster: string, workloads: 
   return workloads
     .filter((w) => w.ready && selects(service.selector!, w.labels) && (isDns(service) || isAddress(w)))
     .map((workload) => {
-      const number = workload.kind === 'WorkloadEntry' ? workload.ports[port.name] : undefined;
+      const number = workload.kind === 'WorkloadEntry' ? own(workload.ports, port.name) : undefined;
       return fromWorkload(workload, number ?? targetOf(port), port.name, cluster);
     });
 }

@@ -4,6 +4,7 @@ import type { MeshService, ServicePort } from '../model/service.ts';
 import type { IngressListener, SidecarModel } from '../model/sidecar.ts';
 import type { ConnectionPool, DestinationRuleModel } from '../model/traffic-policy.ts';
 import type { Traits } from '../model/traits.ts';
+import { own } from '../model/own.ts';
 
 export interface InboundInput {
   /** Services that select the workload, oldest first. */
@@ -104,5 +105,5 @@ function targetPort(port: ServicePort, named: Readonly<Record<string, number>> |
   const target = port.targetPort ?? port.number;
   if (typeof target === 'number') return target;
   if (named === undefined) return 0;
-  return Object.hasOwn(named, target) ? named[target] : undefined;
+  return own(named, target);
 }

@@ -227,13 +227,14 @@ class Metadata {
   podPorts(): Readonly<Record<string, number>> | undefined {
     const text = this.text('POD_PORTS');
     if (text === '') return undefined;
-    const ports: Record<string, number> = {};
+    const ports = new Map<string, number>();
     for (const port of parseList(text, 'POD_PORTS')) {
       const { name, containerPort, protocol } = isObject(port) ? port : {};
       if (typeof containerPort !== 'number') throw new NodeError('metadata POD_PORTS holds an entry without a port');
-      if (typeof name === 'string' && (protocol === undefined || protocol === 'TCP')) ports[name] ??= containerPort;
+      if (typeof name === 'string' && (protocol === undefined || protocol === 'TCP') && !ports.has(name))
+        ports.set(name, containerPort);
     }
-    return ports;
+    return Object.fromEntries(ports);
   }
 
   /** Undefined when no file is named. */

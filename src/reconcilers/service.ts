@@ -1,8 +1,9 @@
 import type { Namespace, Service } from '../api/core.ts';
 import { refOf } from '../api/object.ts';
-import type { MeshService, Resolution } from '../model/service.ts';
+import type { MeshService, Resolution, ServicePort } from '../model/service.ts';
 import { settleExportTo } from './export-to.ts';
 import { servicePortProtocol } from './protocol.ts';
+import { isAddress } from './workload-spec.ts';
 
 export interface ServiceContext {
   readonly source: string;
@@ -30,12 +31,7 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
     createdAt: object.metadata.creationTimestamp ?? '',
     registry: 'Kubernetes',
     resolution: resolutionOf(spec),
-    ports: (spec.ports ?? []).map((port) => ({
-      name: port.name ?? '',
-      number: port.port,
-      protocol: servicePortProtocol(port),
-      ...(port.targetPort === undefined ? {} : { targetPort: port.targetPort }),
-    })),
+    ports: portsOf(spec),
     addresses: addressesOf(spec),
     autoAddresses: [],
     exportTo: settleExportTo(list(annotations['networking.istio.io/exportTo']), namespace, context.defaultExportTo),
@@ -59,14 +55,28 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
   };
 }
 
+/** A number may be there for UDP beside another transport; of two of a kind, which an API server refuses, the first. */
+function portsOf(spec: NonNullable<Service['spec']>): ServicePort[] {
+  const ports = new Map<string, ServicePort>();
+  for (const port of spec.ports ?? []) {
+    const { name = '', port: number, targetPort } = port;
+    const protocol = servicePortProtocol(port);
+    const key = `${number} ${String(protocol === 'UDP')}`;
+    if (!ports.has(key))
+      ports.set(key, { name, number, protocol, ...(targetPort === undefined ? {} : { targetPort }) });
+  }
+  return [...ports.values()];
+}
+
 function resolutionOf(spec: NonNullable<Service['spec']>): Resolution {
   if (spec.clusterIP === 'None') return 'Passthrough';
   return spec.type === 'ExternalName' && spec.externalName ? 'Alias' : 'ClientSideLB';
 }
 
-function addressesOf(spec: NonNullable<Service['spec']>): readonly string[] {
-  if (spec.clusterIP === undefined || spec.clusterIP === '' || spec.clusterIP === 'None') return ['0.0.0.0'];
-  return spec.clusterIPs !== undefined && spec.clusterIPs.length > 1 ? spec.clusterIPs : [spec.clusterIP];
+/** What is no address, which an API server refuses, counts as none. */
+function addressesOf({ clusterIP = '', clusterIPs = [] }: NonNullable<Service['spec']>): readonly string[] {
+  const addresses = (clusterIPs.length > 1 ? clusterIPs : [clusterIP]).filter(isAddress);
+  return isAddress(clusterIP) && addresses.length > 0 ? addresses : ['0.0.0.0'];
 }
 
 /** A comma separated annotation. */

@@ -1,7 +1,10 @@
 import type { Node, Pod } from '../api/core.ts';
-import type { WorkloadEntry } from '../api/gen/workload-entry.gen.ts';
+import { type KubernetesObject, type ObjectRef, refOf } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
 import type { Workload } from '../model/endpoint.ts';
 import type { Labels } from '../model/labels.ts';
+import { Field, Findings } from './field.ts';
+import { readWorkloadSpec } from './workload-spec.ts';
 
 export interface WorkloadContext {
   /** Name of the cluster that the object came from. */
@@ -23,11 +26,12 @@ export function reconcilePod(pod: Pod, context: WorkloadContext): Workload | und
   const locality = localityOfLabels(labels) || localityOfNode(context.node);
   const network = labels['topology.istio.io/network'] ?? '';
   const account = pod.spec?.serviceAccountName;
-  const ports: Record<string, number> = {};
+  const ports = new Map<string, number>();
   const restartable = (pod.spec?.initContainers ?? []).filter((container) => container.restartPolicy === 'Always');
   for (const container of [...(pod.spec?.containers ?? []), ...restartable])
     for (const port of container.ports ?? [])
-      if (port.name !== undefined && (port.protocol ?? 'TCP') === 'TCP') ports[port.name] ??= port.containerPort;
+      if (port.name !== undefined && (port.protocol ?? 'TCP') === 'TCP' && !ports.has(port.name))
+        ports.set(port.name, port.containerPort);
   return {
     kind: 'Pod',
     namespace,
@@ -40,43 +44,66 @@ export function reconcilePod(pod: Pod, context: WorkloadContext): Workload | und
     network,
     nodeName: pod.spec?.nodeName ?? '',
     workload: workloadName(pod),
-    ports,
+    ports: Object.fromEntries(ports),
     ready:
       pod.metadata.deletionTimestamp === undefined &&
       (status.conditions ?? []).some((condition) => condition.type === 'Ready' && condition.status === 'True'),
   };
 }
 
-export function reconcileWorkloadEntry(object: WorkloadEntry, context: WorkloadContext): Workload {
-  const { name, namespace = '' } = object.metadata;
-  const spec = object.spec ?? {};
+export interface ReconciledWorkloadEntry {
+  /** None when the object is not valid. */
+  readonly workloads: readonly Workload[];
+  readonly problems: readonly Problem[];
+}
+
+export function reconcileWorkloadEntry(
+  object: KubernetesObject & { readonly spec?: unknown; readonly status?: unknown },
+  context: WorkloadContext & { readonly source: string },
+): ReconciledWorkloadEntry {
+  const { name, namespace = '', annotations = {} } = object.metadata;
+  const findings = new Findings(refOf(context.source, object));
+  const spec = readWorkloadSpec(new Field(object.spec, 'spec', findings).expectObject());
   const labels: Labels = { ...spec.labels, ...object.metadata.labels };
   const locality = spec.locality || localityOfLabels(labels);
   const network = spec.network || (labels['topology.istio.io/network'] ?? '');
-  const account = spec.serviceAccount ?? '';
-  const checked = object.metadata.annotations?.['proxy.istio.io/health-checks-enabled'] === 'true';
-  return {
+  const checked = annotations['proxy.istio.io/health-checks-enabled'] === 'true';
+  const workload: Workload = {
     kind: 'WorkloadEntry',
     namespace,
     name,
-    addresses: spec.address ? [spec.address] : [],
+    addresses: spec.address === '' ? [] : [spec.address],
     labels: augmentLabels(labels, { locality, network, cluster: context.cluster, nodeName: '' }),
-    identity: account === '' ? '' : spiffeId(context.trustDomain, namespace, account),
-    tlsMode: account !== '' && labels[TLS_MODE_LABEL] === undefined ? 'istio' : tlsModeOf(labels),
+    identity: spec.serviceAccount === '' ? '' : spiffeId(context.trustDomain, namespace, spec.serviceAccount),
+    tlsMode: tlsModeFor(labels, spec.serviceAccount),
     locality,
     network,
     nodeName: '',
     workload: labels['service.istio.io/workload-name'] ?? name,
-    ports: spec.ports ?? {},
+    ports: spec.ports,
     ...(spec.weight === undefined ? {} : { weight: spec.weight }),
-    ready: !checked || (object.status?.conditions ?? []).some((c) => c.type === 'Healthy' && c.status === 'True'),
+    ready: !checked || isHealthy(object.status, findings.object),
   };
+  return { workloads: findings.invalid ? [] : [workload], problems: findings.problems };
+}
+
+/** As the agent that checks it wrote into the status; no fault of the owner when that is odd. */
+function isHealthy(status: unknown, object: ObjectRef): boolean {
+  const conditions = new Field(status, 'status', new Findings(object)).get('conditions').objects();
+  return conditions.some(
+    (condition) => condition.get('type').value === 'Healthy' && condition.get('status').value === 'True',
+  );
 }
 
 const TLS_MODE_LABEL = 'security.istio.io/tlsMode';
 
-export function tlsModeOf(labels: Labels): 'istio' | 'disabled' {
+function tlsModeOf(labels: Labels): 'istio' | 'disabled' {
   return labels[TLS_MODE_LABEL] === 'istio' ? 'istio' : 'disabled';
+}
+
+/** Outside of Kubernetes a workload with an identity has a proxy, unless its labels say otherwise. */
+export function tlsModeFor(labels: Labels, serviceAccount: string): 'istio' | 'disabled' {
+  return serviceAccount !== '' && labels[TLS_MODE_LABEL] === undefined ? 'istio' : tlsModeOf(labels);
 }
 
 export function spiffeId(trustDomain: string, namespace: string, serviceAccount: string): string {
