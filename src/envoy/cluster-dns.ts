@@ -1,4 +1,4 @@
-import type { Endpoint } from '../model/endpoint.ts';
+import type { Endpoint, EndpointSummary } from '../model/endpoint.ts';
 import { selects } from '../model/labels.ts';
 import type { Labels } from '../model/labels.ts';
 import type { ClusterSettings } from '../model/mesh-config.ts';
@@ -80,8 +80,7 @@ export interface DnsEndpointsInput {
 /** The endpoints that stand in the cluster itself; undefined when there are none, as Envoy then refuses the cluster. */
 export function dnsAssignment(input: DnsEndpointsInput): ClusterLoadAssignment | undefined {
   const { clusterName, service, portName, subsetLabels, plan, mtls } = input;
-  const endpoints = input.endpoints
-    .filter((e) => e.portName === portName && selects(subsetLabels, e.labels) && !isDraining(labelsOf(e)))
+  const endpoints = endpointsOf(input.endpoints, portName, subsetLabels)
     .slice(0, isDns(service) && resolvesOneAddress(service) ? 1 : undefined)
     .map((endpoint) => ({
       locality: endpoint.locality,
@@ -103,6 +102,19 @@ export function dnsAssignment(input: DnsEndpointsInput): ClusterLoadAssignment |
       };
     }),
   };
+}
+
+function endpointsOf(endpoints: readonly Endpoint[], portName: string, subsetLabels: Labels): readonly Endpoint[] {
+  return endpoints.filter(
+    (e) => e.portName === portName && selects(subsetLabels, e.labels) && !isDraining(labelsOf(e)),
+  );
+}
+
+/** Whether a port of a service has a cluster: one that Envoy would look nothing up for is left out. */
+export function isServed(service: MeshService, port: number, subsetLabels: Labels, summary: EndpointSummary): boolean {
+  if (!isDns(service)) return true;
+  const { name = '' } = service.ports.find(({ number }) => number === port) ?? {};
+  return endpointsOf(summary.dnsEndpoints, name, subsetLabels).length > 0;
 }
 
 /** Envoy refuses a logical host with more than one name. */

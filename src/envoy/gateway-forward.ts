@@ -92,13 +92,13 @@ function missingDestinations(
 ): Problem[] {
   return destinations.flatMap((destination) => {
     const target = lookup(destination, server.port.number);
-    if (target.kind === 'cluster') return [];
+    if (target.kind === 'cluster' || target.what === 'endpoints') return [];
     return [
       {
         object: model.ref,
         field: `${destination.field}.${target.what}`,
         reason: 'RefNotFound' as const,
-        message: explainMissing(target, destination),
+        message: explainMissing(target.what, target.cluster, destination),
       },
     ];
   });

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Endpoint } from '../model/endpoint.ts';
 import type { Client, DestinationLookup } from '../model/client.ts';
 import type { L4Chain } from '../model/listener.ts';
 import type { MeshService } from '../model/service.ts';
@@ -187,8 +188,11 @@ test('the names of an alias are server names too', () => {
 
 test('a DNS service without anything to look up has no cluster to lead to', () => {
   const dns = entryOf('x.com', [port(9000, 'TCP')], { resolution: 'DNSLB' });
-  expect(chains(dns, []).map(print)).toEqual(['-> outbound|9000||x.com']);
-  expect(chains(dns, [], { summary: { ...someEndpoints, any: false } }).map(print)).toEqual(['-> BlackHoleCluster']);
+  const dnsEndpoints = [{ portName: 'p', labels: {} } as Endpoint];
+  expect(chains(dns, [], { summary: { ...someEndpoints, dnsEndpoints } }).map(print)).toEqual([
+    '-> outbound|9000||x.com',
+  ]);
+  expect(chains(dns, []).map(print)).toEqual(['-> BlackHoleCluster']);
 });
 
 function rule(spec: object) {

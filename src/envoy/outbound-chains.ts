@@ -6,13 +6,14 @@ import type { EndpointSummary } from '../model/endpoint.ts';
 import { isWildcard } from '../model/host.ts';
 import type { L4Chain, L4Target } from '../model/listener.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
-import { type MeshService, type ServicePort, isDns, isTls, outboundCluster } from '../model/service.ts';
+import { type MeshService, type ServicePort, isTls, outboundCluster } from '../model/service.ts';
 import type { DestinationRuleModel, TrafficPolicy } from '../model/traffic-policy.ts';
 import { type L4Destination, type L4Match, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { type Candidate, inOrderOfPrecedence } from '../model/virtual-service-selection.ts';
 import { blackHoleCluster } from './fixed-clusters.ts';
 import { statName } from './stat-name.ts';
 import { domainsOf } from './virtual-host-domains.ts';
+import { isServed } from './cluster-dns.ts';
 
 export interface ChainInput {
   readonly service: MeshService;
@@ -106,7 +107,11 @@ function ownChain(input: ChainInput, names: readonly string[]): L4Chain {
   const [only] = service.ports;
   // A unix socket says no port: clear only for a service that has just one.
   const number = port.number === 0 && service.ports.length === 1 && only !== undefined ? only.number : port.number;
-  const cluster = isServed(input, number) ? outboundCluster(number, '', service.host) : blackHoleCluster;
+  const exists = service.ports.some((known) => known.number === number);
+  const cluster =
+    exists && isServed(service, number, {}, input.summary)
+      ? outboundCluster(number, '', service.host)
+      : blackHoleCluster;
   const pattern = settings.outboundClusterStatName;
   return {
     serverNames: names,
@@ -124,12 +129,6 @@ function ownChain(input: ChainInput, names: readonly string[]): L4Chain {
       origins: [...service.origins, ...(rule?.origins ?? [])],
     },
   };
-}
-
-/** A cluster whose endpoints come from DNS is left out when there is nothing to look up. */
-function isServed({ service, summary }: ChainInput, port: number): boolean {
-  if (!service.ports.some(({ number }) => number === port)) return false;
-  return !isDns(service) || summary.any;
 }
 
 function isDynamic(service: MeshService): boolean {

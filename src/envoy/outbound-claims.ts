@@ -29,7 +29,7 @@ export interface ClaimInput {
 export function claimsOf(input: ClaimInput): readonly ListenerClaim[] {
   const port = listenPort(input);
   const kind = protocolClass(port.protocol);
-  if (kind === 'udp' || input.service.resolution === 'Alias') return [];
+  if (kind === 'udp' || protocolClass(input.port.protocol) === 'udp' || input.service.resolution === 'Alias') return [];
   const { traits } = input.client;
   const toPort = traits.interception === 'NONE' || input.egress?.bindToPort === true;
   if (toPort && traits.unprivileged && port.number < 1024) return [];
@@ -45,9 +45,16 @@ export function claimsOf(input: ClaimInput): readonly ListenerClaim[] {
   });
 }
 
-/** An egress listener of a Sidecar with a port says number and protocol itself. */
+/**
+ * An egress listener of a Sidecar with a port says number and protocol itself. One that leaves the protocol to be found out
+ * hears what speaks TCP as it is: that has no routes.
+ */
 function listenPort({ port, egress }: ClaimInput): ServicePort {
-  return egress?.port ?? port;
+  const listener = egress?.port;
+  if (listener === undefined) return port;
+  return protocolClass(listener.protocol) === 'sniffed' && protocolClass(port.protocol) === 'tcp'
+    ? { ...port, number: listener.number }
+    : listener;
 }
 
 type Addresses = readonly [string, ...string[]];

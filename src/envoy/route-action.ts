@@ -151,19 +151,22 @@ function resolve(
     if (target.hash !== undefined) for (const origin of target.rule?.origins ?? []) found.origins.add(origin);
     return { target, cluster };
   }
-  found.problems.push({
-    object: route.object,
-    field: `${destination.field}.${target.what}`,
-    reason: 'RefNotFound',
-    message: explainMissing(target, destination),
-  });
+  if (target.what !== 'endpoints')
+    found.problems.push({
+      object: route.object,
+      field: `${destination.field}.${target.what}`,
+      reason: 'RefNotFound',
+      message: explainMissing(target.what, target.cluster, destination),
+    });
   return { target, cluster };
 }
 
-export type MissingTarget = Extract<DestinationTarget, { kind: 'missing' }>;
-
 /** What the owner of a destination that leads nowhere is told. */
-export function explainMissing({ what, cluster }: MissingTarget, { host, subset, port }: Destination): string {
+export function explainMissing(
+  what: 'host' | 'port' | 'subset',
+  cluster: string,
+  { host, subset, port }: Destination,
+): string {
   const until = 'Until then its requests are answered with 503.';
   switch (what) {
     case 'host':

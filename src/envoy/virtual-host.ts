@@ -6,7 +6,7 @@ import { hashKeyOf } from '../model/policy-resolution.ts';
 import { outboundCluster, type MeshService } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import { meshGateway, type VirtualServiceModel } from '../model/virtual-service.ts';
-import { passthroughCluster } from './fixed-clusters.ts';
+import { blackHoleCluster, passthroughCluster } from './fixed-clusters.ts';
 import type { Route, VirtualHost } from './gen/types.gen.ts';
 import type { Protos } from './proto.ts';
 import { retryPolicy } from './retry.ts';
@@ -28,6 +28,8 @@ export interface VirtualHostInput {
   readonly virtualService?: VirtualServiceModel;
   /** The rule of the service itself. */
   readonly rule?: DestinationRuleModel;
+  /** False: the service has no cluster. */
+  readonly served?: boolean;
   readonly lookup: DestinationLookup;
   readonly settings: RouteSettings;
   readonly domains: readonly string[];
@@ -87,8 +89,11 @@ function translate(input: VirtualHostInput): TranslatedRoutes | undefined {
   return service === undefined ? undefined : defaultRoute(service, input);
 }
 
-function defaultRoute(service: MeshService, { port, rule, settings, protos }: VirtualHostInput): TranslatedRoutes {
-  const cluster = outboundCluster(port, '', service.host);
+function defaultRoute(
+  service: MeshService,
+  { port, rule, served = true, settings, protos }: VirtualHostInput,
+): TranslatedRoutes {
+  const cluster = served ? outboundCluster(port, '', service.host) : blackHoleCluster;
   const hash = hashKeyOf(rule, '', port);
   const route: Route = {
     name: 'default',

@@ -11,7 +11,8 @@ import { optionsOf } from './inputs.ts';
 import { type Member, emitMember } from './members.ts';
 import type { AcceptedProxy, Proxies, RouterFacts } from './proxies.ts';
 import { labelKeys, selectorKey } from './registry.ts';
-import { type RouteParts, lookupFor } from './routes.ts';
+import { lookupFor } from './destinations.ts';
+import type { RouteParts } from './routes.ts';
 import { builderClient } from './views.ts';
 
 export interface GatewayParts extends RouteParts {

@@ -6,10 +6,11 @@ import type { Traits } from '../model/traits.ts';
 import { type Destination, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { parseObjectKey, objectKey } from '../api/object.ts';
 import type { Inputs } from './inputs.ts';
+import type { ServiceEndpoints } from './endpoints.ts';
 import type { HasProblems } from './problems.ts';
 import type { Services, Settings } from './registry.ts';
 import type { Rules } from './policies.ts';
-import { lookupFor } from './routes.ts';
+import { lookupFor } from './destinations.ts';
 import { serviceFor } from './views.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
@@ -19,6 +20,7 @@ export interface ReferenceParts {
   readonly services: Services;
   readonly rules: Rules;
   readonly virtualServices: VirtualServices;
+  readonly endpoints: ServiceEndpoints;
 }
 
 /** Names in objects that lead nowhere, as clients in the object's own namespace see it, whether a proxy is there or not. */
@@ -69,10 +71,14 @@ function missingDestinations(model: VirtualServiceModel, read: Reader, parts: Re
     // Without a port the one counts to which the request came: any that the destination has is enough.
     const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
     const targets = candidates.map((port) => lookup(destination, port));
-    const target = targets[0]!;
-    if (target.kind === 'cluster' || targets.some((other) => other.kind === 'cluster')) return [];
-    const field = `${destination.field}.${target.what}`;
-    return [{ object, field, reason: 'RefNotFound' as const, message: explainMissing(target, destination) }];
+    // A service without endpoints exists.
+    const missing = targets.flatMap((target) =>
+      target.kind === 'missing' && target.what !== 'endpoints' ? [{ what: target.what, cluster: target.cluster }] : [],
+    );
+    const [first] = missing;
+    if (first === undefined || missing.length < targets.length) return [];
+    const message = explainMissing(first.what, first.cluster, destination);
+    return [{ object, field: `${destination.field}.${first.what}`, reason: 'RefNotFound' as const, message }];
   });
 }
 

@@ -7,17 +7,18 @@ import { routeHeaderPart, virtualHostPart } from '../envoy/route-parts.ts';
 import { type BuiltVirtualHost, buildVirtualHost, catchAllVirtualHost } from '../envoy/virtual-host.ts';
 import { domainsOf } from '../envoy/virtual-host-domains.ts';
 import { compareAge } from '../model/age.ts';
-import type { Client, DestinationLookup } from '../model/client.ts';
-import { resolveDestination } from '../model/destination-target.ts';
+import type { Client } from '../model/client.ts';
 import { isWildcard, wildcardsOf } from '../model/host.ts';
 import { spreadHash } from '../model/hash.ts';
 import { type MeshService, type ServicePort, isHeadless, isVisibleTo, protocolClass } from '../model/service.ts';
 import type { EgressListener } from '../model/sidecar.ts';
 import { meshGateway } from '../model/virtual-service.ts';
 import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
+import { isServedNow, lookupFor } from './destinations.ts';
+import type { ServiceEndpoints } from './endpoints.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
-import { type Rules, ruleFor } from './policies.ts';
+import type { Rules } from './policies.ts';
 import { type Services, type Settings, SHARDS, settingOf, shardOf } from './registry.ts';
 import {
   type ScopeViews,
@@ -26,7 +27,6 @@ import {
   type Views,
   builderClient,
   candidatesFor,
-  clientOf,
   serviceFor,
 } from './views.ts';
 import type { Sidecars } from './sidecars.ts';
@@ -70,6 +70,7 @@ export interface RouteParts {
   readonly routeHosts: RouteHosts;
   readonly sidecars: Sidecars;
   readonly views: Views;
+  readonly endpoints: ServiceEndpoints;
   readonly protos: Protos;
 }
 
@@ -300,8 +301,9 @@ function tablesOfOutlet(
   }
   if (port.number === 0) return [{ name: listener.bind, source: PROXY_TABLE }];
   if (port.protocol === 'HTTP_PROXY') return [{ name: String(port.number), source: PROXY_TABLE }];
-  const own = [...tables].filter((table) => table === String(port.number));
-  return own.map((table) => ({ name: table, source: table }));
+  const own = String(port.number);
+  const routed = protocolClass(port.protocol) === 'http' || tables.has(own);
+  return routed ? [{ name: own, source: own }] : [];
 }
 
 function catchAllPart(scope: ScopeViews['scope'], read: Reader, parts: RouteParts): LeafPart {
@@ -319,21 +321,6 @@ function catchAllPart(scope: ScopeViews['scope'], read: Reader, parts: RoutePart
   const cluster = target?.kind === 'cluster' ? target.cluster : undefined;
   const { virtualHost, clusters } = catchAllVirtualHost(policy.mode, cluster);
   return virtualHostPart(parts.protos, virtualHost, clusters, []);
-}
-
-/** Destinations as the clients of a view see them. */
-export function lookupFor(
-  view: Pick<View, 'client' | 'traits' | 'matched'>,
-  read: Reader,
-  parts: Pick<RouteParts, 'inputs' | 'settings' | 'services' | 'rules'>,
-): DestinationLookup {
-  const client = builderClient(view, optionsOf(read, parts.inputs).domainSuffix);
-  const { rootNamespace } = settingOf(read, parts.settings.visibility);
-  return (destination, listenerPort) =>
-    resolveDestination(destination, listenerPort, client, {
-      service: (host) => serviceFor(read, parts.services, view, host),
-      rule: (service) => ruleFor(read, parts.rules, service, rootNamespace, clientOf(view)),
-    });
 }
 
 function* serviceVirtualHosts(
@@ -368,6 +355,7 @@ function* serviceVirtualHosts(
           protos: parts.protos,
           ...(virtualService && { virtualService }),
           ...(rule && { rule }),
+          served: isServedNow(service, port.number, {}, read, parts),
           lookup,
           settings,
           domains: freeDomains(domainsOf(subject), service, port.number, view.view, read, parts),
@@ -418,8 +406,14 @@ function tablesOf(
   parts: RouteParts,
 ): string[] {
   const tables = [String(number), ...proxyTables(view, read, parts)];
-  const addressed = isHeadless(service) || service.addresses.some((address) => address !== '0.0.0.0');
-  if (protocolClass(protocol) === 'sniffed' && addressed) tables.push(`${service.host}:${number}`);
+  const listener = view.egress && read.get(parts.sidecars.models, view.egress.sidecar)?.egress[view.egress.listener];
+  const addressed =
+    isHeadless(service) ||
+    service.addresses.some((address) => address !== '0.0.0.0') ||
+    view.traits.interception === 'NONE' ||
+    (listener !== undefined && (listener.bind !== '' || listener.bindToPort));
+  const heard = listener?.port?.protocol ?? protocol;
+  if (protocolClass(heard) === 'sniffed' && addressed) tables.push(`${service.host}:${number}`);
   return tables;
 }
 

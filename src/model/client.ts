@@ -36,10 +36,13 @@ export type DestinationTarget =
       /** From the consistentHash of the rule. */
       readonly hash?: HashKey;
     }
-  /** Host, port or subset does not exist or is not visible: `BlackHoleCluster` with its weight kept. */
+  /**
+   * Host, port or subset does not exist or is not visible, or there is no endpoint of a service that Envoy looks up,
+   * which has no cluster then: `BlackHoleCluster` with its weight kept.
+   */
   | {
       readonly kind: 'missing';
-      readonly what: 'host' | 'port' | 'subset';
+      readonly what: 'host' | 'port' | 'subset' | 'endpoints';
       /** The cluster that the destination would have. */
       readonly cluster: string;
     };

@@ -14,6 +14,7 @@ const services = [
   service('a'),
   service('two', { ports: [port(80), port(81)] }),
   service('other', { ports: [port(8000)] }),
+  service('asleep'),
   service('udp', { ports: [port(80, 'UDP')] }),
   service('alias', { resolution: 'Alias', externalName: 'alias2' }),
   service('alias2', { resolution: 'Alias', externalName: 'a' }),
@@ -34,7 +35,11 @@ function resolve(host: string, options: { subset?: string; port?: number; listen
     { host, subset: options.subset ?? '', ...(options.port === undefined ? {} : { port: options.port }) },
     options.listener ?? 80,
     client,
-    { service: (name) => services.find((s) => s.host === name), rule: () => rule },
+    {
+      service: (name) => services.find((s) => s.host === name),
+      rule: () => rule,
+      isServed: (service) => service.host !== 'asleep',
+    },
   );
 }
 
@@ -57,6 +62,7 @@ test.each([
   ['one of several ports at a listener for all', 'two', { listener: 0 }, 'port', 'outbound|0||two'],
   ['an unknown subset', 'a', { subset: 'v2' }, 'subset', 'outbound|80|v2|a'],
   ['a subset of a dynamic host', 'dynamic', { subset: 'v1' }, 'subset', 'outbound|80|v1|dynamic'],
+  ['a cluster that is left out', 'asleep', {}, 'endpoints', 'outbound|80||asleep'],
   ['an alias of a host outside', 'outside', {}, 'host', 'outbound|80||www.example.com'],
   ['an alias of itself', 'loop', {}, 'host', 'outbound|80||loop'],
 ])('%s is missing', (_, host, options, what, cluster) => {

@@ -2,6 +2,7 @@ import type { Client, DestinationName, DestinationTarget } from './client.ts';
 import { hashKeyOf, subsetOf } from './policy-resolution.ts';
 import { outboundCluster, type MeshService } from './service.ts';
 import type { DestinationRuleModel } from './traffic-policy.ts';
+import type { Labels } from './labels.ts';
 
 /** How a client finds what a destination names. */
 export interface DestinationFinder {
@@ -9,6 +10,8 @@ export interface DestinationFinder {
   service(host: string): MeshService | undefined;
   /** The rule that the client uses for the service. */
   rule(service: MeshService): DestinationRuleModel | undefined;
+  /** Whether there is a cluster for a port and the endpoints with these labels. */
+  isServed(service: MeshService, port: number, labels: Labels): boolean;
 }
 
 /** A chain of aliases that is longer is a loop. */
@@ -38,6 +41,8 @@ export function resolveDestination(
   if (subset !== '' && (service.resolution === 'DynamicDNS' || subsetOf(rule, subset) === undefined)) {
     return { kind: 'missing', what: 'subset', cluster };
   }
+  if (!find.isServed(service, port, subsetOf(rule, subset)?.labels ?? {}))
+    return { kind: 'missing', what: 'endpoints', cluster };
   const hash = hashKeyOf(rule, subset, written);
   return {
     kind: 'cluster',

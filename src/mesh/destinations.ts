@@ -1,0 +1,48 @@
+import type { Reader } from '../cache/graph.ts';
+import { isServed } from '../envoy/cluster-dns.ts';
+import type { DestinationLookup } from '../model/client.ts';
+import { resolveDestination } from '../model/destination-target.ts';
+import type { Labels } from '../model/labels.ts';
+import { type MeshService, isDns, serviceKey } from '../model/service.ts';
+import { NO_ENDPOINTS, type ServiceEndpoints } from './endpoints.ts';
+import { type Inputs, optionsOf } from './inputs.ts';
+import { type Rules, ruleFor } from './policies.ts';
+import { type Services, type Settings, settingOf } from './registry.ts';
+import { type View, builderClient, clientOf, serviceFor } from './views.ts';
+
+export interface DestinationParts {
+  readonly inputs: Inputs;
+  readonly settings: Settings;
+  readonly services: Services;
+  readonly rules: Rules;
+  readonly endpoints: ServiceEndpoints;
+}
+
+/** Destinations as the clients of a view see them. */
+export function lookupFor(
+  view: Pick<View, 'client' | 'traits' | 'matched'>,
+  read: Reader,
+  parts: DestinationParts,
+): DestinationLookup {
+  const client = builderClient(view, optionsOf(read, parts.inputs).domainSuffix);
+  const { rootNamespace } = settingOf(read, parts.settings.visibility);
+  return (destination, listenerPort) =>
+    resolveDestination(destination, listenerPort, client, {
+      service: (host) => serviceFor(read, parts.services, view, host),
+      rule: (service) => ruleFor(read, parts.rules, service, rootNamespace, clientOf(view)),
+      isServed: (service, port, labels) => isServedNow(service, port, labels, read, parts),
+    });
+}
+
+/** The endpoints of most services are none of a route's business. */
+export function isServedNow(
+  service: MeshService,
+  port: number,
+  labels: Labels,
+  read: Reader,
+  parts: Pick<DestinationParts, 'endpoints'>,
+): boolean {
+  if (!isDns(service)) return true;
+  const summary = read.get(parts.endpoints.summaries, serviceKey(service)) ?? NO_ENDPOINTS;
+  return isServed(service, port, labels, summary);
+}
