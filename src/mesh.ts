@@ -52,7 +52,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
   const sidecars = declareSidecars(graph, inputs);
 
   // Who asks, and what they share.
-  const { selectors, audiences } = declareAudiences(graph, services, rules, virtualServices);
+  const { selectors, audiences } = declareAudiences(graph, settings, services, rules, virtualServices);
   const proxies = declareProxies(graph, { inputs, settings, workloads, services, rules, sidecars, selectors });
   const routeHosts = declareRouteHosts(graph, services, virtualServices);
   const base = {

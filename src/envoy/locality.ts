@@ -35,7 +35,8 @@ export function localityPlan(
 export const networkLabel = 'topology.istio.io/network';
 
 const sameZone = [networkLabel, 'topology.kubernetes.io/region', 'topology.kubernetes.io/zone'];
-const nearestFirst = {
+/** The failover priorities that stand for a preference of a Service. */
+export const nearestFirst = {
   'same-zone': sameZone,
   'same-node': [...sameZone, 'topology.istio.io/subzone', 'kubernetes.io/hostname'],
 } as const;

@@ -1,9 +1,10 @@
 import type { Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { nearestFirst } from '../envoy/locality.ts';
 import { isWildcard } from '../model/host.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
 import type { VirtualServiceModel } from '../model/virtual-service.ts';
 import type { Rules } from './policies.ts';
-import type { Services } from './registry.ts';
+import type { Services, Settings } from './registry.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
 /**
@@ -26,7 +27,7 @@ export interface AudienceClaim {
 }
 
 export interface Selectors {
-  /** Group `all`: labels by which rules prefer endpoints; proxies that differ in them look from different places. */
+  /** Group `all`: labels by which endpoints are preferred; proxies that differ in them look from different places. */
   readonly priorityLabels: Index<string>;
   readonly byClient: Index<Mention>;
   readonly byTarget: Index<Mention>;
@@ -39,6 +40,7 @@ export interface Audiences {
 /** What splits clients: selectors of labels, and namespaces whose clients see services differently. */
 export function declareAudiences(
   graph: Graph,
+  settings: Settings,
   services: Services,
   rules: Rules,
   virtualServices: VirtualServices,
@@ -84,12 +86,28 @@ export function declareAudiences(
         ...Object.values(portPolicies),
       ]);
       const labels = policies.flatMap(({ loadBalancer }) => loadBalancer?.localityLb?.failoverPriority ?? []);
-      if (labels.length > 0) emit(key, [...new Set(labels.map((label) => label.split('=', 1)[0]!))]);
+      if (labels.length > 0) emit(key, namesOf(labels));
+    },
+  );
+  const serviceLabels = graph.derive(
+    'service priority labels',
+    services.byShard,
+    (shard, members, _, emit: Emit<readonly string[]>) => {
+      const labels = members.flatMap(({ value: { trafficDistribution: near } }) => (near ? nearestFirst[near] : []));
+      if (labels.length > 0) emit(shard, namesOf(labels));
+    },
+  );
+  const meshLabels = graph.derive(
+    'mesh priority labels',
+    settings.clusters,
+    (key, { localityLb }, _, emit: Emit<readonly string[]>) => {
+      const labels = localityLb?.failoverPriority ?? [];
+      if (labels.length > 0) emit(key, namesOf(labels));
     },
   );
   const priorityLabels = graph.derive(
     'priority labels',
-    graph.index('rules by priority label', ruleLabels, (_, labels) => labels),
+    graph.index('who prefers by label', [ruleLabels, serviceLabels, meshLabels], (_, labels) => labels),
     (label, _, __, emit: Emit<string>) => emit(label, label),
   );
 
@@ -144,6 +162,11 @@ export function declareAudiences(
     },
     audiences: { byTarget: graph.index('audiences by target', claims, (_, claim) => [claim.target]) },
   };
+}
+
+/** A failover priority is a label, or one with the value that it should have. */
+function namesOf(priorities: readonly string[]): readonly string[] {
+  return [...new Set(priorities.map((priority) => priority.split('=', 1)[0]!))];
 }
 
 /** All matches of a VirtualService, of whatever protocol. */
