@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import type { Writable } from 'node:stream';
 import { type AdsTimes, startEngine, type Engine } from './engine.ts';
+import { kinds } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import type { Program } from './cli/program.ts';
@@ -19,6 +20,7 @@ import type { ApiServerFigures } from './ops/metrics.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
 import { createMetrics, type MetricSources } from './ops/metrics.ts';
 import { type OpsServers, serveOps } from './ops/servers.ts';
+import { logProblems } from './problem-log.ts';
 import { version } from './version.ts';
 
 /** What the commands do. The only file that constructs things. */
@@ -85,6 +87,7 @@ export async function startServing(
       signal: ending,
     });
     const source = await startSource(config, engine, log, surroundings, ending);
+    logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
     const { health, monitoring } = await startOps(config, engine, source, log, ending);
     const ports = { grpc: engine.ads.port, health: health.port, monitoring: monitoring.port };
     log.info('Serving proxies as soon as the source is read', ports);
@@ -93,6 +96,12 @@ export async function startServing(
     failed.abort();
     throw error;
   }
+}
+
+/** Files have none, and neither have the kinds of Kubernetes itself. */
+function hasNoStatus({ source, statusWrites }: Config): (problem: Problem) => boolean {
+  const writes = source.kind === 'kubernetes' && statusWrites;
+  return ({ object }) => !writes || kinds.find(({ kind }) => kind === object.kind)?.custom !== true;
 }
 
 async function run(engine: Engine, source: Source, log: Logger, signal: AbortSignal): Promise<void> {

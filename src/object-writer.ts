@@ -1,8 +1,10 @@
+import type { ConfigMap } from './api/core.ts';
 import type { KindName } from './api/kinds.ts';
 import { type KubernetesObject, type ObjectMeta, objectKey } from './api/object.ts';
 import type { ObjectSink } from './api/source.ts';
 import type { Write } from './cache/graph.ts';
 import type { Inputs } from './mesh/inputs.ts';
+import { isValidMeshConfig } from './reconcilers/mesh-config.ts';
 
 /**
  * Writes what a source delivers into the object inputs. What no transform reads is left out here, once for all sources:
@@ -46,12 +48,18 @@ export class ObjectWriter implements ObjectSink {
     }
     this.keys(kind).add(key);
     this.write(this.inputs.objects[kind].write(key, relevant(kind, object)));
+    if (kind === 'ConfigMap') this.keepGood(key, object as ConfigMap);
     return key;
   }
 
   private remove(kind: KindName, key: string): void {
     this.keys(kind).delete(key);
     this.write(this.inputs.objects[kind].write(key, undefined));
+    if (kind === 'ConfigMap') this.write(this.inputs.lastGood.write(key, undefined));
+  }
+
+  private keepGood(key: string, map: ConfigMap): void {
+    if (isValidMeshConfig(map.data?.['mesh'])) this.write(this.inputs.lastGood.write(key, map));
   }
 
   private keys(kind: KindName): Set<string> {

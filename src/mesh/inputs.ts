@@ -1,5 +1,6 @@
 import type { Problem } from '../api/problem.ts';
 import type { ConnectedProxy } from '../ads/types.ts';
+import type { ConfigMap } from '../api/core.ts';
 import { type KindName, kinds } from '../api/kinds.ts';
 import { type KubernetesObject, objectKey } from '../api/object.ts';
 import type { Graph, Input, Reader } from '../cache/graph.ts';
@@ -33,6 +34,8 @@ export interface Inputs {
   readonly options: Input<MeshOptions>;
   /** By kind; keys are source/namespace/name. */
   readonly objects: Readonly<Record<KindName, Input<KubernetesObject>>>;
+  /** The mesh config as it was when nothing in it was wrong; keyed like the ConfigMap. */
+  readonly lastGood: Input<ConfigMap>;
   /** Bugs of ours, with the objects that they were met with; by what failed. */
   readonly failures: Input<{ readonly problems: readonly Problem[] }>;
   /** By stream id. */
@@ -46,6 +49,7 @@ export function declareInputs(graph: Graph): Inputs {
   return {
     options: graph.input('options'),
     objects,
+    lastGood: graph.input('lastGood'),
     failures: graph.input('failures'),
     proxies: graph.input('proxies'),
   };

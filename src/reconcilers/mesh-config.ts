@@ -65,6 +65,11 @@ export function reconcileMeshConfig(
   };
 }
 
+/** Whether nothing in the text is wrong; what has no effect is no mistake. */
+export function isValidMeshConfig(yaml: string | undefined): boolean {
+  return reconcileMeshConfig(yaml).problems.every(({ reason }) => reason !== 'Invalid');
+}
+
 function configMap(namespace: string): ObjectRef {
   return { source: '', group: '', kind: 'ConfigMap', namespace, name: 'istio' };
 }
@@ -76,15 +81,15 @@ function parse(yaml: string | undefined, findings: Findings): unknown {
     findings.report('', 'Invalid', message);
     return {};
   };
-  if (yaml.length > LONGEST) return invalid('The text is longer than 1 MiB; the defaults are in force.');
+  if (yaml.length > LONGEST) return invalid('The text is longer than 1 MiB.');
   try {
     const document = parseDocument(yaml, { uniqueKeys: true, logLevel: 'silent' });
     const [error] = document.errors;
-    if (error !== undefined) return invalid(`The text is no YAML, so the defaults are in force: ${error.message}`);
+    if (error !== undefined) return invalid(`The text is no YAML: ${error.message}`);
     return (document.toJS({ maxAliasCount: 100 }) as unknown) ?? {};
   } catch (error) {
     const reason = error instanceof Error ? error.message : 'it cannot be read';
-    return invalid(`The text is no YAML, so the defaults are in force: ${reason}`);
+    return invalid(`The text is no YAML: ${reason}`);
   }
 }
 
@@ -256,12 +261,12 @@ function accessLogFormat(field: Field, encoding: 'TEXT' | 'JSON'): string {
   const format = field.string();
   if (format === '') return format;
   if (format.length > LONGEST_FORMAT) {
-    field.invalid(`is longer than ${LONGEST_FORMAT} characters; the default format is in force.`);
+    field.invalid(`is longer than ${LONGEST_FORMAT} characters.`);
     return '';
   }
   const problem = encoding === 'JSON' ? problemOfJson(format) : problemOfFormat(format);
   if (problem === undefined) return format;
-  field.invalid(`${problem}; the default format is in force.`);
+  field.invalid(`${problem}.`);
   return '';
 }
 

@@ -1,0 +1,36 @@
+import { printRef } from './api/object.ts';
+import type { Problem } from './api/problem.ts';
+import type { Mesh } from './mesh.ts';
+import type { Logger } from './ops/logger.ts';
+
+/** Of which objects to speak, and where they stand. */
+export interface ProblemLogOptions {
+  readonly about: (problem: Problem) => boolean;
+  /** `file:line` */
+  readonly locate?: ((problem: Problem) => string | undefined) | undefined;
+}
+
+/** So many are named after one commit; what one missing Service breaks may be thousands of routes. */
+const NAMED = 20;
+
+/** Says what gets wrong with objects that have no status to say it in. */
+export function logProblems(mesh: Mesh, log: Logger, { about, locate }: ProblemLogOptions): void {
+  mesh.graph.observe((draft) => {
+    const appeared: Problem[] = [];
+    for (const { before = [], after = [] } of draft.changes(mesh.problems.byObject)) {
+      const known = new Set(before.map(idOf));
+      appeared.push(...after.filter((problem) => about(problem) && !known.has(idOf(problem))));
+    }
+    for (const problem of appeared.slice(0, NAMED)) {
+      const { object, field, reason, message } = problem;
+      const fields = { place: locate?.(problem), object: printRef(object), field, reason, problem: message };
+      log.warn('An object is not as it should be', fields);
+    }
+    const more = appeared.length - NAMED;
+    if (more > 0) log.warn('More objects are not as they should be; see /debug/problems', { problems: more });
+  });
+}
+
+function idOf({ field, reason, message }: Problem): string {
+  return `${field}|${reason}|${message}`;
+}
