@@ -34,6 +34,7 @@ export interface Request {
 export interface Node {
   readonly id: string;
   readonly cluster?: string;
+  readonly locality?: { readonly region: string; readonly zone: string } | undefined;
 }
 
 /** What the name of a resource is, which only delta says outright. */
@@ -166,6 +167,9 @@ function writeDelta(request: Request): Buffer {
 function writeNode(node: Node): Uint8Array {
   const writer = protobuf.Writer.create().uint32(10).string(node.id);
   if (node.cluster !== undefined) writer.uint32(18).string(node.cluster);
+  if (node.locality !== undefined) {
+    writer.uint32(34).fork().uint32(10).string(node.locality.region).uint32(18).string(node.locality.zone).ldelim();
+  }
   return writer.finish();
 }
 

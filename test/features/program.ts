@@ -1,0 +1,170 @@
+import { Writable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import { expect, onTestFinished } from 'vitest';
+import { ContentHasher } from '../../src/ads/content-hash.ts';
+import { Store } from '../../src/ads/store.ts';
+import { bytesOf } from '../../src/ads/bytes-of.ts';
+import { type Serving, startServing } from '../../src/app.ts';
+import type { KindName } from '../../src/api/kinds.ts';
+import { type KubernetesObject, objectKey, printRef } from '../../src/api/object.ts';
+import type { Problem } from '../../src/api/problem.ts';
+import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
+import { readConfig } from '../../src/config.ts';
+import { buildMesh } from '../../src/mesh.ts';
+import { snapshotOf } from '../../src/snapshot.ts';
+import type { Node } from '../conformance/xds-client.ts';
+import { testProtos } from '../harness/mesh.ts';
+import { CDS, EDS, LDS, Proxy, RDS } from './proxy.ts';
+import { SkippingClock } from './skipping-clock.ts';
+import { PATIENCE, Waiters } from './waiters.ts';
+
+export interface LogLine {
+  readonly level: string;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+/** The whole of Fairlead in this process, started from its settings, on free ports. */
+export class Program {
+  readonly serving: Serving;
+  readonly clock: SkippingClock;
+  readonly log: LogLine[];
+  readonly #proxies: Proxy[] = [];
+  readonly #logged: Waiters;
+  readonly #committed = new Waiters();
+  /** What a proxy that asks for everything now would be given. */
+  readonly #store = new Store(new ContentHasher([1, 2]));
+
+  private constructor(serving: Serving, clock: SkippingClock, log: LogLine[], logged: Waiters) {
+    this.serving = serving;
+    this.clock = clock;
+    this.log = log;
+    this.#logged = logged;
+    const { mesh } = serving.engine;
+    mesh.graph.observe((draft) => this.#store.apply(mesh.publicationOf(draft)));
+    mesh.graph.observe(() => setTimeout(() => this.#committed.wake()));
+  }
+
+  /** Ends with the test. `identity`: its name among those that share a Lease. */
+  static async start(
+    settings: Readonly<Record<string, string | readonly string[]>>,
+    identity = 'one',
+  ): Promise<Program> {
+    const stop = new AbortController();
+    const clock = new SkippingClock();
+    const log: LogLine[] = [];
+    const logged = new Waiters();
+    const stream = new Writable({
+      write(chunk: Buffer, _, done) {
+        for (const line of chunk.toString().trim().split('\n')) log.push(JSON.parse(line) as LogLine);
+        logged.wake();
+        done();
+      },
+    });
+    const address = '127.0.0.1:0';
+    const addresses = { grpcAddress: address, healthAddress: address, monitoringAddress: address };
+    const config = readConfig({ flags: { ...addresses, logFormat: 'json', ...settings }, env: {} });
+    const serving = await startServing(config, stop.signal, {
+      clock,
+      log: stream,
+      identity,
+      adsTimes: { times: { lingerMs: 0 }, tickMs: 10 },
+    });
+    const program = new Program(serving, clock, log, logged);
+    onTestFinished(async () => {
+      for (const proxy of program.#proxies) proxy.close();
+      stop.abort();
+      await serving.ended;
+    });
+    return program;
+  }
+
+  /** As soon as proxies are served. */
+  async connect(
+    delta: boolean,
+    id = `sidecar~10.0.0.${this.#proxies.length}~client.shop~shop.svc.cluster.local`,
+    locality?: Node['locality'],
+  ): Promise<Proxy> {
+    await this.logged('Ready');
+    const proxy = new Proxy(this.serving.ports.grpc, delta, { id, locality });
+    this.#proxies.push(proxy);
+    return proxy;
+  }
+
+  /** Waits until a line with this text was logged. */
+  async logged(text: string): Promise<LogLine> {
+    const find = (): LogLine | undefined => this.log.find(({ msg }) => msg.includes(text));
+    await this.#logged.until(() => expect(find(), text).toBeDefined());
+    return find()!;
+  }
+
+  /** As the newest commit has it. */
+  object(kind: KindName, namespace: string, name: string): KubernetesObject | undefined {
+    return this.serving.engine.mesh.inputs.objects[kind].get(objectKey('Kubernetes', namespace, name));
+  }
+
+  /** Waits for a commit after which it holds. */
+  committed(assertion: () => void): Promise<void> {
+    return this.#committed.until(assertion);
+  }
+
+  /** Waits for something to be wrong with an object (`kind/namespace/name`), and says what. */
+  async reported(object: string): Promise<readonly string[]> {
+    const { byObject } = this.serving.engine.mesh.problems;
+    const find = (): readonly Problem[] =>
+      [...byObject.entries()].flatMap(([, found]) => found).filter((problem) => printRef(problem.object) === object);
+    await this.committed(() => expect(find(), object).not.toEqual([]));
+    return find().map(({ field, message }) => `${field}: ${message}`);
+  }
+
+  /**
+   * Waits until everything that was delivered is committed, sent and acknowledged. Then the proxies hold what a program
+   * would give them that had seen nothing but the present objects, and nothing else.
+   */
+  async settled(): Promise<void> {
+    const { ads, committer, mesh } = this.serving.engine;
+    const owed = () =>
+      ads
+        .streams()
+        .flatMap(({ nodeId, types }) =>
+          types
+            .filter(({ synced }) => !synced)
+            .map(({ shortName, pending, sent, acked }) => ({ nodeId, shortName, pending, sent, acked })),
+        );
+    const since = performance.now();
+    do {
+      await committer.settled();
+      await setImmediate();
+      if (performance.now() - since > PATIENCE)
+        expect.fail(`not settled: ${JSON.stringify([committer.stats, owed()])}`);
+    } while (committer.stats.pending > 0 || owed().length > 0);
+    expect([...mesh.graph.failures.values()].map(({ error }) => error)).toEqual([]);
+    expect(ads.counts()).toMatchObject({ failures: 0, timeouts: 0 });
+    assertFromScratch(mesh.graph, (graph) => void buildMesh(graph, testProtos()));
+    for (const proxy of this.#proxies) this.#compare(proxy);
+  }
+
+  #compare(proxy: Proxy): void {
+    const { mesh } = this.serving.engine;
+    const [stream] = [...mesh.inputs.proxies.entries()].find(([, { nodeId }]) => nodeId === proxy.id) ?? [];
+    if (stream === undefined) return;
+    const { cds, eds, lds, rds } = snapshotOf(this.#store, mesh.worldOf(stream), testProtos());
+    for (const [type, resources] of [
+      [CDS, cds],
+      [EDS, eds],
+      [LDS, lds],
+      [RDS, rds],
+    ] as const) {
+      const held = proxy.held(type);
+      expect([...held.keys()].sort()).toEqual(resources.map(({ name }) => name).sort());
+      for (const { name, body } of resources)
+        expect(Buffer.from(held.get(name)!).equals(bytesOf(body)), name).toBe(true);
+    }
+  }
+}
+
+/** What a page of the program says. */
+export async function get(port: number, path: string): Promise<{ readonly status: number; readonly body: string }> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`);
+  return { status: response.status, body: await response.text() };
+}

@@ -1,0 +1,44 @@
+import type { Clock } from '../../src/kube/clock.ts';
+
+interface Timer {
+  readonly at: number;
+  readonly fn: () => void;
+  timeout: NodeJS.Timeout;
+}
+
+/** Real time, of which a test can skip some: what would have happened in it happens at once. */
+export class SkippingClock implements Clock {
+  private skipped = 0;
+  private readonly timers = new Set<Timer>();
+
+  now(): number {
+    return performance.now() + this.skipped;
+  }
+
+  date(): Date {
+    return new Date(Date.now() + this.skipped);
+  }
+
+  after(ms: number, fn: () => void): () => void {
+    const timer: Timer = { at: this.now() + ms, fn, timeout: setTimeout(() => this.fire(timer), ms) };
+    this.timers.add(timer);
+    return () => {
+      clearTimeout(timer.timeout);
+      this.timers.delete(timer);
+    };
+  }
+
+  skip(ms: number): void {
+    this.skipped += ms;
+    for (const timer of [...this.timers].sort((a, b) => a.at - b.at)) {
+      clearTimeout(timer.timeout);
+      const rest = timer.at - this.now();
+      if (rest <= 0) this.fire(timer);
+      else timer.timeout = setTimeout(() => this.fire(timer), rest);
+    }
+  }
+
+  private fire(timer: Timer): void {
+    if (this.timers.delete(timer)) timer.fn();
+  }
+}

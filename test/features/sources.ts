@@ -1,0 +1,99 @@
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { stringify } from 'yaml';
+import { kindOf, kinds } from '../../src/api/kinds.ts';
+import type { KubernetesObject } from '../../src/api/object.ts';
+import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
+import type { Json } from '../../src/kube/json.ts';
+import { collectionPath } from '../../src/kube/paths.ts';
+import { FakeApiServer } from '../../src/kube/testing/fake-api-server.ts';
+import { Program } from './program.ts';
+
+/** Where objects come from. */
+export interface Source {
+  apply(...objects: readonly KubernetesObject[]): Promise<void>;
+  delete(...objects: readonly KubernetesObject[]): Promise<void>;
+  /** Starts a program that reads from here. */
+  start(settings?: Readonly<Record<string, string>>, identity?: string): Promise<Program>;
+}
+
+/** A directory with one file for each object, put in its place at once. */
+export class Directory implements Source {
+  readonly path: string;
+
+  private constructor(path: string) {
+    this.path = path;
+  }
+
+  static async create(): Promise<Directory> {
+    return new Directory(await temporaryDirectory());
+  }
+
+  async apply(...objects: readonly KubernetesObject[]): Promise<void> {
+    for (const object of objects) await this.write(fileOf(object), stringify(object));
+  }
+
+  async delete(...objects: readonly KubernetesObject[]): Promise<void> {
+    for (const object of objects) await rm(join(this.path, fileOf(object)));
+  }
+
+  async write(file: string, text: string): Promise<void> {
+    const hidden = join(this.path, '.new');
+    await mkdir(this.path, { recursive: true });
+    await writeFile(hidden, text);
+    await rename(hidden, join(this.path, file));
+  }
+
+  start(settings: Readonly<Record<string, string>> = {}): Promise<Program> {
+    return Program.start({ directory: [this.path], ...settings });
+  }
+}
+
+function fileOf({ kind, metadata }: KubernetesObject): string {
+  return `${kind}-${metadata.namespace ?? ''}-${metadata.name}.yaml`.toLowerCase();
+}
+
+/** A cluster with all kinds installed, behind HTTP. */
+export class Cluster implements Source {
+  readonly server: FakeApiServer;
+  readonly kubeconfig: string;
+
+  private constructor(server: FakeApiServer, kubeconfig: string) {
+    this.server = server;
+    this.kubeconfig = kubeconfig;
+  }
+
+  static async create(): Promise<Cluster> {
+    const directory = await temporaryDirectory();
+    const server = await new FakeApiServer().start();
+    onTestFinished(() => server.stop());
+    for (const kind of kinds) server.cluster.install(collectionPath(kind), kind.kind);
+    server.cluster.install(LEASES, 'Lease');
+    const kubeconfig = join(directory, 'kubeconfig');
+    await writeFile(kubeconfig, server.kubeConfig().exportConfig());
+    return new Cluster(server, kubeconfig);
+  }
+
+  apply(...objects: readonly KubernetesObject[]): Promise<void> {
+    for (const object of objects)
+      this.server.cluster.apply(pathOf(object), object as KubernetesObject & Json & { metadata: Json });
+    return Promise.resolve();
+  }
+
+  delete(...objects: readonly KubernetesObject[]): Promise<void> {
+    for (const object of objects)
+      this.server.cluster.delete(pathOf(object), object.metadata.namespace ?? '', object.metadata.name);
+    return Promise.resolve();
+  }
+
+  start(settings: Readonly<Record<string, string>> = {}, identity?: string): Promise<Program> {
+    return Program.start({ kubeconfig: this.kubeconfig, ...settings }, identity);
+  }
+}
+
+export const LEASES = '/apis/coordination.k8s.io/v1/leases';
+
+export function pathOf({ apiVersion, kind }: Pick<KubernetesObject, 'apiVersion' | 'kind'>): string {
+  return collectionPath(kindOf(apiVersion, kind)!);
+}
