@@ -33,6 +33,10 @@ export interface Parties {
   /** What belongs to it: assignments. */
   readonly followers: readonly Subscription[];
   readonly view: WorldView;
+  /** The client was connected before: it has listeners and tables, whether or not it has asked for them here. */
+  readonly resumed: boolean;
+  /** When what it has not asked for until now is what it does not have; 0 when it has asked for all. */
+  readonly silentUntil: number;
 }
 
 interface Arrival {
@@ -68,8 +72,12 @@ export class Barrier {
   readonly #events: BarrierEvents;
   readonly #arrivals = new Map<string, Arrival>();
   readonly #departures = new Map<string, Departure>();
+  /** A response of which nobody knows what in it is new to the client; it waits for its answer as a whole. */
+  #unknown: { readonly since: number; readonly nonce: number } | undefined;
   #overdueAt = 0;
   #overdueMs: number;
+  /** How often in a row. */
+  #attempts = 0;
 
   constructor(times: BarrierTimes, references: References, events: BarrierEvents) {
     this.#times = times;
@@ -87,6 +95,19 @@ export class Barrier {
     }
   }
 
+  /**
+   * A client that routes already does not say what it holds: it came back in state of the world, or without versions.
+   * The answer comes when all of it is warm.
+   */
+  sentUnknown(sent: Sent, now: number): void {
+    this.#unknown = { since: now, nonce: sent.nonce };
+  }
+
+  /** Nothing that refers to guarded resources may be sent. */
+  get blocksAll(): boolean {
+    return this.#unknown !== undefined;
+  }
+
   /** A response with what belongs to guarded resources went out. */
   followed(sent: Sent): void {
     if (this.#arrivals.size === 0) return;
@@ -98,6 +119,7 @@ export class Barrier {
 
   /** A response with guarded resources was accepted. */
   accepted(sent: Sent): void {
+    if (this.#unknown !== undefined && this.#unknown.nonce <= sent.nonce) this.#unknown = undefined;
     for (const [name, { nonce }] of this.#arrivals) {
       if (sent.first <= nonce && nonce <= sent.nonce) this.#arrivals.delete(name);
     }
@@ -121,7 +143,7 @@ export class Barrier {
     return (item) => {
       for (const [name, arrival] of this.#arrivals) {
         if (!this.#references.has(item.resource.body, name)) continue;
-        if (view.resolve(guarded.type.typeUrl, name) === undefined) continue;
+        if (guarded.ledger.offer(name, view.resolve(guarded.type.typeUrl, name)) === undefined) continue;
         arrival.awaited = true;
         return true;
       }
@@ -135,6 +157,10 @@ export class Barrier {
       if (now - since < this.#times.timeoutMs) continue;
       this.#arrivals.delete(name);
       if (awaited) this.#events.timedOut();
+    }
+    if (this.#unknown !== undefined && now - this.#unknown.since >= this.#times.timeoutMs) {
+      this.#unknown = undefined;
+      this.#events.timedOut();
     }
     this.#release(parties, now);
     this.#takeBackStuck(parties, now);
@@ -165,7 +191,7 @@ export class Barrier {
    * May the client use something that names it? Not by the tables and listeners of today's world, which name only what
    * is in it: so only those that deviate are looked at.
    */
-  #isUsed({ referrers }: Parties, name: string, departure: Departure, now: number): boolean {
+  #isUsed({ referrers, resumed, silentUntil }: Parties, name: string, departure: Departure, now: number): boolean {
     const names = (held: Held): boolean =>
       held instanceof Served ? this.#references.has(held.resource.body, name) : held !== undefined;
     // What drains (kept), or stays in force after a refusal, goes on for as long as it takes.
@@ -173,17 +199,22 @@ export class Barrier {
       for (const held of ledger.kept?.values() ?? []) if (names(held)) return true;
       for (const refused of ledger.refusals?.names() ?? []) if (names(ledger.refusals!.held(refused))) return true;
     }
-    if (departure.timedOut || !referrers.some((referrer) => this.#mayUse(referrer, names))) return false;
+    if (
+      departure.timedOut ||
+      !(now < silentUntil || referrers.some((referrer) => this.#mayUse(referrer, names, resumed)))
+    )
+      return false;
     if (now - departure.since < this.#times.timeoutMs) return true;
     departure.timedOut = true;
     this.#events.timedOut();
     return false;
   }
 
-  #mayUse({ all, inFlight, ledger }: Subscription, names: (held: Held) => boolean): boolean {
-    if (all && inFlight.sentNonce > 0) return true;
+  #mayUse({ all, inFlight, ledger }: Subscription, names: (held: Held) => boolean, resumed: boolean): boolean {
+    if (all && (resumed || inFlight.sentNonce > 0)) return true;
     for (const held of ledger.pending?.values() ?? []) if (names(held)) return true;
     for (const sent of inFlight) {
+      if (sent.prior === undefined && resumed) return true;
       for (const item of itemsOf(sent)) if (names(item) || names(priorOf(sent, item))) return true;
     }
     return false;
@@ -217,21 +248,24 @@ export class Barrier {
     const oldest = guarded?.inFlight.oldest;
     if (oldest === undefined) {
       this.#overdueMs = this.#times.overdueMs;
-      this.#overdueAt = 0;
+      this.#overdueAt = this.#attempts = 0;
       return;
     }
     if (now - Math.max(oldest.at, this.#overdueAt) < this.#overdueMs) return;
     this.#overdueAt = now;
     this.#overdueMs = Math.min(this.#overdueMs * 2, MAX_REPEAT_MS);
     this.#events.overdue();
+    const attempt = ++this.#attempts;
     for (const follower of followers) {
+      // Perhaps it warms since before it came back, and nothing of that has been sent here.
+      if (attempt === 2) follower.repeatAll();
       for (const sent of guarded!.inFlight) {
         for (const item of itemsOf(sent)) {
           if (sent.prior?.has(item.name) === false) continue;
           const prior = priorOf(sent, item);
-          // It was sent again before and is still stuck: perhaps a new version of a live cluster that was refused.
-          const again = this.#overdueMs > this.#times.overdueMs * 2 && prior instanceof Served;
-          if (again && follower.inFlight.ackedNonce > sent.nonce) guarded!.doubt(item, prior, now);
+          // Perhaps it is a new version of a live cluster, which the client has refused without saying so.
+          const choked = attempt > 2 && prior instanceof Served && follower.inFlight.ackedNonce > sent.nonce;
+          if (choked) guarded!.doubt(item, prior, now);
           else follower.repeat(item.name, view);
         }
       }

@@ -42,13 +42,13 @@ export class Delivery implements Watcher {
   #view: WorldView;
   #waiting: Changes[] = [];
   /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
-  #resumed = false;
+  #resumedAt: number | undefined;
 
   constructor(context: DeliveryContext, view: WorldView, events: DeliveryEvents) {
     this.#context = context;
     this.#view = view;
     this.#events = events;
-    this.#parties = partiesOf([], view);
+    this.#parties = this.#partiesNow();
     view.watchers.add(this);
   }
 
@@ -68,7 +68,7 @@ export class Delivery implements Watcher {
     for (const subscription of this.#subscriptions) subscription?.moved(this.#view, view);
     this.#view.watchers.delete(this);
     this.#view = view;
-    this.#parties = partiesOf(this.#subscriptions, view);
+    this.#parties = this.#partiesNow();
     view.watchers.add(this);
     this.#events.wake();
   }
@@ -97,12 +97,13 @@ export class Delivery implements Watcher {
     if (subscription === undefined) {
       subscription = new Subscription(type, this.#context, this.#isGuarded(type));
       this.#subscriptions[index] = subscription;
-      this.#parties = partiesOf(this.#subscriptions, this.#view);
       subscription.begin(request, this.#view);
-      if (request.versions.hash.count > 0) this.#resumed = true;
+      if (request.versions.hash.count > 0 || request.version !== '') this.#resume(now);
+      this.#parties = this.#partiesNow();
+      if (type.behind !== undefined) this.#followEarlier(subscription);
     } else if (this.#answer(subscription, request, now)) {
       if (this.#context.delta) subscription.subscribe(request, this.#view);
-      else subscription.replace(request);
+      else subscription.replace(request, this.#view);
     }
     if (this.owes) this.#events.wake();
   }
@@ -112,7 +113,9 @@ export class Delivery implements Watcher {
     this.catchUp();
     for (const subscription of this.#subscriptions) {
       if (subscription?.owes !== true) continue;
-      const blocked = subscription.type.refersTo === undefined ? undefined : this.#blocks(now);
+      const refers = subscription.type.refersTo !== undefined;
+      if (refers && this.#barrier?.blocksAll === true) continue;
+      const blocked = refers ? this.#blocks(now) : undefined;
       const sent = subscription.take(this.#view, blocked);
       if (sent !== undefined) return this.#send(subscription, sent, now);
     }
@@ -155,7 +158,7 @@ export class Delivery implements Watcher {
     sent.at = now;
     if (subscription.guarded) {
       // A client that starts asks for listeners when its first clusters are ready: nothing has to be held before.
-      if (this.#resumed || this.#parties.referrers.length > 0) this.#arrived(sent, now);
+      if (this.#resumedAt !== undefined || this.#parties.referrers.length > 0) this.#arrived(sent, now);
     } else if (type.behind !== undefined) {
       this.#barrier?.followed(sent);
     }
@@ -167,11 +170,17 @@ export class Delivery implements Watcher {
   /** What belongs to changed resources is sent right behind them: a client warms them, and need not ask again. */
   #followBehind(type: ResourceType, sent: Sent): void {
     for (const follower of this.#subscriptions) {
-      if (follower?.type.behind !== type.typeUrl) continue;
-      for (const item of itemsOf(sent)) {
-        if (sent.prior?.has(item.name) !== false) follower.repeat(item.name, this.#view);
-      }
+      if (follower?.type.behind === type.typeUrl) this.#follow(follower, sent);
     }
+  }
+
+  /** The same for what was sent before this was first asked for: it was asked for without knowing of it. */
+  #followEarlier(follower: Subscription): void {
+    for (const sent of this.#parties.guarded?.inFlight ?? []) this.#follow(follower, sent);
+  }
+
+  #follow(follower: Subscription, sent: Sent): void {
+    for (const { name } of itemsOf(sent)) if (sent.prior?.has(name) !== false) follower.repeat(name, this.#view);
   }
 
   /** False: the request answers a response that is not the newest any more, and says nothing. */
@@ -179,7 +188,10 @@ export class Delivery implements Watcher {
     if (request.nonce === '') return true;
     const { error } = request;
     const settled = subscription.inFlight.settle(Number(request.nonce), error !== undefined, request.version);
-    if (settled === undefined) return this.#context.delta;
+    if (settled === undefined) {
+      if (!this.#context.delta) subscription.unheard(request);
+      return this.#context.delta;
+    }
     for (const sent of settled.accepted) {
       subscription.accept(sent);
       if (subscription.guarded) this.#barrier?.accepted(sent);
@@ -211,8 +223,19 @@ export class Delivery implements Watcher {
     return (this.#barrier ??= new Barrier(this.#context.times, this.#context.references, this.#events));
   }
 
+  /** The client says that it was connected before; what it was sent until then may be new to it. */
+  #resume(now: number): void {
+    if (this.#resumedAt !== undefined) return;
+    this.#resumedAt = now;
+    for (const sent of this.#parties.guarded?.inFlight ?? []) this.#arrived(sent, now);
+  }
+
   #arrived(sent: Sent, now: number): void {
-    for (const held of sent.prior?.values() ?? []) {
+    if (sent.prior === undefined) {
+      this.#needBarrier().sentUnknown(sent, now);
+      return;
+    }
+    for (const held of sent.prior.values()) {
       if (held !== undefined) continue;
       this.#needBarrier().sent(sent, now);
       return;
@@ -232,17 +255,21 @@ export class Delivery implements Watcher {
     this.#needBarrier().tick(this.#parties, now);
   }
 
+  #partiesNow(): Parties {
+    const present = this.#subscriptions.filter((subscription) => subscription !== undefined);
+    const referrers = present.filter((subscription) => subscription.type.refersTo !== undefined);
+    const allAsked = referrers.length === this.#context.types.filter((type) => type.refersTo !== undefined).length;
+    return {
+      guarded: present.find((subscription) => subscription.guarded),
+      referrers,
+      followers: present.filter((subscription) => subscription.type.behind !== undefined),
+      view: this.#view,
+      resumed: this.#resumedAt !== undefined,
+      silentUntil: allAsked || this.#resumedAt === undefined ? 0 : this.#resumedAt + this.#context.times.lingerMs,
+    };
+  }
+
   #isGuarded(type: ResourceType): boolean {
     return this.#context.types.some((other) => other.refersTo === type.typeUrl);
   }
-}
-
-function partiesOf(subscriptions: readonly (Subscription | undefined)[], view: WorldView): Parties {
-  const present = subscriptions.filter((subscription) => subscription !== undefined);
-  return {
-    guarded: present.find((subscription) => subscription.guarded),
-    referrers: present.filter((subscription) => subscription.type.refersTo !== undefined),
-    followers: present.filter((subscription) => subscription.type.behind !== undefined),
-    view,
-  };
 }

@@ -51,6 +51,17 @@ export class InFlight {
     return last;
   }
 
+  /** The same for many names. */
+  lastOf(names: Iterable<string>): ReadonlyMap<string, Served> {
+    const last = new Map<string, Served>();
+    if (this.#responses.length === 0) return last;
+    const wanted = new Set(names);
+    for (const sent of this.#responses) {
+      for (const item of itemsOf(sent)) if (wanted.has(item.name)) last.set(item.name, item);
+    }
+    return last;
+  }
+
   /**
    * An earlier response was refused: the first of those on their way that has the name was sent when the client was
    * thought to have the refused version, and it had `prior`.

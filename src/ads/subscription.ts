@@ -1,9 +1,10 @@
+import { composeOwed, composeState } from './composition.ts';
 import type { Change } from './forest.ts';
 import { InFlight } from './in-flight.ts';
 import { Ledger } from './ledger.ts';
 import type { NameSet, NameSets } from './name-set.ts';
-import { Batch, type Held, type Served, versionOf } from './served.ts';
-import { itemsOf, type Sent, type Trial, UNSENT } from './sent.ts';
+import type { Batch, Held, Served } from './served.ts';
+import { itemsOf, type Sent, type Trial } from './sent.ts';
 import type { ResourceType } from './types.ts';
 import { BadRequest, type DiscoveryRequest, MAX_NAMES, type RequestedVersions } from './wire-read.ts';
 import type { WorldView } from './world.ts';
@@ -16,6 +17,7 @@ export interface SubscriptionContext {
   once(resource: Served['resource']): Served;
 }
 
+const UNKNOWN_VERSION = '';
 /** Un-ACKed responses to a type whose answers are held back, in state of the world. */
 const MAX_HELD_BACK = 3;
 
@@ -31,7 +33,7 @@ const MAX_HELD_BACK = 3;
 export class Subscription {
   readonly type: ResourceType;
   readonly ledger = new Ledger();
-  readonly #context: SubscriptionContext;
+  readonly context: SubscriptionContext;
   /** What left the world is kept by the client: until it unsubscribes, or until {@link release}. */
   readonly #keeps: boolean;
   readonly #maxInFlight: number;
@@ -41,12 +43,16 @@ export class Subscription {
   names: NameSet;
   /** Everything subscribed is owed, whatever the client holds. */
   all = false;
+  /** What the client held of each name when it came: nothing, or nobody knows what. */
+  before: Held;
   readonly inFlight: InFlight;
   trial: Trial | undefined;
+  /** Names that requests left out which were not heard. */
+  #givenUp: Set<string> | undefined;
 
   constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean) {
     this.type = type;
-    this.#context = context;
+    this.context = context;
     this.#keeps = guarded || type.whenAbsent !== undefined;
     this.guarded = guarded;
     this.#maxInFlight = !guarded ? 1 : context.delta ? Infinity : MAX_HELD_BACK;
@@ -56,7 +62,7 @@ export class Subscription {
 
   /** Responses carry the whole state: what is left out is deleted by the client. */
   get wholeState(): boolean {
-    return this.type.fullState && !this.#context.delta;
+    return this.type.fullState && !this.context.delta;
   }
 
   /** After a refusal the client is given back what it had. */
@@ -76,14 +82,18 @@ export class Subscription {
   begin(request: DiscoveryRequest, view: WorldView): void {
     this.close();
     this.wildcard = request.names.star || (this.type.wildcard && request.names.hash.count === 0);
-    this.names = this.#context.sets.of(request.names);
+    this.names = this.context.sets.of(request.names);
     this.all = this.wildcard || this.names.size > 0;
     if (this.all && request.versions.hash.count > 0) this.#compare(request.versions, view);
+    this.before = undefined;
+    if (this.context.delta || request.version === '') return;
+    this.before = UNKNOWN_VERSION;
+    if (this.#keeps) this.#keepMissing(view);
   }
 
   close(): void {
-    this.#context.sets.release(this.names);
-    this.names = this.#context.sets.empty;
+    this.context.sets.release(this.names);
+    this.names = this.context.sets.empty;
     this.ledger.clear();
     this.inFlight.clear();
     this.trial = undefined;
@@ -91,7 +101,7 @@ export class Subscription {
 
   /** Delta: names come and go. Honoured whatever else the request says. */
   subscribe(request: DiscoveryRequest, view: WorldView): void {
-    const { sets } = this.#context;
+    const { sets } = this.context;
     const gone = request.removed.strings();
     if (gone.length > 0) {
       const before = this.names;
@@ -110,7 +120,7 @@ export class Subscription {
       if (before.size + added.length > MAX_NAMES) throw new BadRequest('the stream has too many names', true);
       this.names = sets.with(before, added);
       sets.release(before);
-      for (const name of added) this.ledger.ask(name, undefined);
+      this.#want(added, view);
     }
     if (request.names.star && !this.wildcard) {
       this.wildcard = true;
@@ -120,12 +130,25 @@ export class Subscription {
     }
   }
 
+  /**
+   * State of the world: a request that answers an old response, and is not heard. But what it leaves out the client
+   * has given up: should the next one name it again, it has to be answered.
+   */
+  unheard(request: DiscoveryRequest): void {
+    const { sets } = this.context;
+    const names = sets.of(request.names);
+    if (names !== this.names) {
+      for (const name of this.names.names) if (!names.has(name)) (this.#givenUp ??= new Set<string>()).add(name);
+    }
+    sets.release(names);
+  }
+
   /** State of the world: the names of a request replace the former ones. */
-  replace(request: DiscoveryRequest): void {
+  replace(request: DiscoveryRequest, view: WorldView): void {
     const { names } = request;
     if (names.hash.count === 0 && !names.any && this.wildcard && this.names.size === 0) return;
     const before = this.names;
-    const next = this.#context.sets.of(names);
+    const next = this.context.sets.of(names);
     const star = names.star && !this.wildcard;
     this.names = next;
     if (!names.star) this.wildcard = false;
@@ -134,11 +157,20 @@ export class Subscription {
       this.all = true;
     }
     if (next !== before) {
-      for (const name of next.names) if (!before.has(name)) this.ledger.ask(name, undefined);
+      this.#want(
+        [...next.names].filter((name) => !before.has(name)),
+        view,
+      );
       for (const name of before.names) if (!this.has(name)) this.ledger.forget(name);
     }
+    if (this.#givenUp !== undefined)
+      this.#want(
+        [...this.#givenUp].filter((name) => this.names.has(name)),
+        view,
+      );
+    this.#givenUp = undefined;
     if (this.names.size === 0 && !this.wildcard) this.all = false;
-    this.#context.sets.release(before);
+    this.context.sets.release(before);
   }
 
   changed(names: ReadonlyMap<string, readonly Change[]>, view: WorldView): void {
@@ -190,13 +222,17 @@ export class Subscription {
       this.ledger.ask(name, this.ledger.offer(name, view.resolve(this.type.typeUrl, name)));
   }
 
+  repeatAll(): void {
+    this.all = this.wildcard || this.names.size > 0;
+  }
+
   /**
    * The next response, if one is owed and may be sent now. The caller sets its nonce. What `blocked` says yes to
    * stays owed.
    */
   take(view: WorldView, blocked?: (item: Served) => boolean): Sent | undefined {
     if (!this.owes || this.inFlight.size >= this.#maxInFlight) return undefined;
-    const sent = this.wholeState ? this.#takeState(view, blocked) : this.#takeOwed(view, blocked);
+    const sent = this.wholeState ? composeState(this, view, blocked) : composeOwed(this, view, blocked);
     if (sent === undefined) return undefined;
     const { refusals } = this.ledger;
     if (refusals !== undefined) for (const item of itemsOf(sent)) refusals.gave(item.name, item);
@@ -220,6 +256,18 @@ export class Subscription {
     }
   }
 
+  /** The client asks for names: it has nothing, or has given it up; but what is on its way it may yet take. */
+  #want(names: readonly string[], view: WorldView): void {
+    const onTheWay = this.inFlight.lastOf(names);
+    for (const name of names) {
+      const held = onTheWay.get(name);
+      if (held !== undefined && this.#keeps && view.resolve(this.type.typeUrl, name) === undefined) {
+        this.ledger.keep(name, held);
+      }
+      this.ledger.ask(name, held);
+    }
+  }
+
   #mark(name: string, was: Served | undefined, now: Served | undefined, view: WorldView): void {
     if (this.all && this.ledger.kept?.has(name) !== true) return;
     const gone = this.#keeps && now === undefined && view.resolve(this.type.typeUrl, name) === undefined;
@@ -230,7 +278,7 @@ export class Subscription {
   #compare(versions: RequestedVersions, view: WorldView): void {
     const { typeUrl } = this.type;
     this.all = false;
-    const { batches, missing } = this.#subscribed(view);
+    const { batches, missing } = this.subscribed(view);
     let [a, b, count] = [0, 0, 0];
     for (const { hash } of batches) [a, b, count] = [(a + hash.a) | 0, (b + hash.b) | 0, count + hash.count];
     if (missing.length === 0 && versions.hash.equals({ a, b, count })) return;
@@ -249,6 +297,17 @@ export class Subscription {
     }
   }
 
+  /**
+   * A client that comes back in state of the world does not say what it holds. Of names that do not exist any more it
+   * is left with what it has, which old listeners and tables may use; but a cluster must not wait.
+   */
+  #keepMissing(view: WorldView): void {
+    const { behind } = this.type;
+    for (const name of this.subscribed(view).missing) {
+      if (behind === undefined || view.resolve(behind, name) === undefined) this.ledger.keep(name, UNKNOWN_VERSION);
+    }
+  }
+
   #endWildcard(): void {
     this.wildcard = false;
     this.all = false;
@@ -258,149 +317,11 @@ export class Subscription {
     }
   }
 
-  #subscribed(view: WorldView): { batches: readonly Batch[]; missing: readonly string[] } {
+  /** What the world has of what is subscribed, and the names that it does not have. */
+  subscribed(view: WorldView): { batches: readonly Batch[]; missing: readonly string[] } {
     const { typeUrl } = this.type;
     if (!this.wildcard) return view.select(typeUrl, this.names);
     const missing = [...this.names.names].filter((name) => view.resolve(typeUrl, name) === undefined);
     return { batches: view.all(typeUrl), missing };
-  }
-
-  /** Names or delta: what is owed, no more. */
-  #takeOwed(view: WorldView, blocked: ((item: Served) => boolean) | undefined): Sent | undefined {
-    if (this.all) return this.#takeAll(view);
-    const { ledger, type } = this;
-    const { delta } = this.#context;
-    for (;;) {
-      const owed = ledger.pending;
-      if (owed === undefined) return undefined;
-      const group = this.#group(owed);
-      const items: Served[] = [];
-      const removed: string[] = [];
-      const rest = new Map<string, Held>();
-      for (const [name, held] of owed) {
-        if (group !== undefined && !group.has(name)) {
-          rest.set(name, held);
-          continue;
-        }
-        const present = view.resolve(type.typeUrl, name);
-        const offer = ledger.offer(name, present);
-        const must = ledger.asked?.has(name) === true || ledger.uncertain(name, present);
-        if (offer !== undefined) {
-          if (!must && offer.version === versionOf(held)) continue;
-          if (offer === present && blocked?.(offer) === true) rest.set(name, held);
-          else items.push(offer);
-        } else if (ledger.unknown(name, present)) {
-          continue;
-        } else if (type.whenAbsent !== undefined) {
-          if (must) items.push(this.#context.once(type.whenAbsent(name)));
-        } else if (delta && (must || held !== undefined)) {
-          removed.push(name);
-        }
-      }
-      const prior = this.#priorOf(owed);
-      for (const name of owed.keys()) if (!rest.has(name)) this.#forgetRefusal(name, view);
-      this.#leave(rest);
-      if (items.length > 0 || removed.length > 0) {
-        const batches = items.length === 0 ? [] : [new Batch(items)];
-        return { ...UNSENT, batches, removed, prior, trial: group !== undefined };
-      }
-      if (group === undefined) return undefined;
-    }
-  }
-
-  /** Everything that is subscribed. */
-  #takeAll(view: WorldView): Sent | undefined {
-    const { ledger, type } = this;
-    const { batches, missing } = this.#subscribed(view);
-    const given = ledger.deviates ? [new Batch(this.#offers(batches, () => false))] : batches;
-    const removed: string[] = [];
-    const absent: Served[] = [];
-    for (const name of missing) {
-      if (ledger.kept?.has(name) === true) continue;
-      if (type.whenAbsent !== undefined) absent.push(this.#context.once(type.whenAbsent(name)));
-      else if (this.#context.delta) removed.push(name);
-    }
-    this.all = false;
-    this.trial = undefined;
-    this.#leave(new Map());
-    const all = absent.length === 0 ? given : [...given, new Batch(absent)];
-    if (all.length === 0 && removed.length === 0 && !this.wildcard && !this.wholeState) return undefined;
-    return { ...UNSENT, batches: all, removed, prior: undefined, trial: false };
-  }
-
-  /** State of the world where absence means removal: all of it, as soon as something in it is owed. */
-  #takeState(view: WorldView, blocked: ((item: Served) => boolean) | undefined): Sent | undefined {
-    if (this.all) return this.#takeAll(view);
-    const { ledger } = this;
-    for (;;) {
-      const owed = ledger.pending;
-      if (owed === undefined) return undefined;
-      const group = this.#group(owed);
-      const rest = new Map<string, Held>();
-      const differing = new Map<string, Held>();
-      for (const [name, held] of owed) {
-        const present = view.resolve(this.type.typeUrl, name);
-        const offer = ledger.offer(name, present);
-        const must = ledger.asked?.has(name) === true || ledger.uncertain(name, present);
-        if ((!must && offer?.version === versionOf(held)) || ledger.unknown(name, present)) continue;
-        const withheld =
-          group !== undefined
-            ? !group.has(name)
-            : offer !== undefined && offer === present && blocked?.(offer) === true;
-        (withheld ? rest : differing).set(name, held);
-      }
-      const prior = this.#priorOf(differing);
-      for (const name of differing.keys()) this.#forgetRefusal(name, view);
-      this.#leave(rest);
-      if (prior.size > 0) {
-        const { batches } = this.#subscribed(view);
-        const plain = rest.size === 0 && !ledger.deviates;
-        const given = plain ? batches : [new Batch(this.#offers(batches, (name) => rest.has(name)))];
-        return { ...UNSENT, batches: given, removed: [], prior, trial: group !== undefined };
-      }
-      if (group === undefined) return undefined;
-    }
-  }
-
-  /** What this client is given in place of the world's own resources; withheld names stay as it holds them. */
-  #offers(batches: readonly Batch[], withheld: (name: string) => boolean): Served[] {
-    const { ledger } = this;
-    const offers: Served[] = [];
-    for (const batch of batches) {
-      for (const item of batch.items) {
-        const offer = withheld(item.name) ? ledger.pending?.get(item.name) : ledger.offer(item.name, item);
-        if (typeof offer === 'object') offers.push(offer);
-      }
-    }
-    for (const [name, held] of ledger.kept ?? []) if (this.has(name) && typeof held === 'object') offers.push(held);
-    return offers;
-  }
-
-  #group(owed: ReadonlyMap<string, Held>): ReadonlySet<string> | undefined {
-    const group = this.trial?.next(owed);
-    if (group === undefined) this.trial = undefined;
-    return group;
-  }
-
-  /** What the client goes back to if it refuses what it is sent now. */
-  #priorOf(owed: ReadonlyMap<string, Held>): ReadonlyMap<string, Held> {
-    if (this.ledger.refusals === undefined) return owed;
-    return new Map([...owed].map(([name, held]) => [name, this.ledger.uses(name, held)]));
-  }
-
-  /** A refusal is of no interest any more when the client was told that the name is gone. */
-  #forgetRefusal(name: string, view: WorldView): void {
-    const { ledger, type } = this;
-    if (ledger.refusals === undefined) return;
-    if (ledger.uncertain(name, view.resolve(type.typeUrl, name))) ledger.refusals.forget(name);
-  }
-
-  /** Only these names stay owed. */
-  #leave(rest: Map<string, Held>): void {
-    const { ledger } = this;
-    ledger.pending = rest.size === 0 ? undefined : rest;
-    if (ledger.asked === undefined) return;
-    for (const name of ledger.asked) if (!rest.has(name)) ledger.asked.delete(name);
-    if (ledger.asked.size === 0) ledger.asked = undefined;
   }
 }

@@ -1,0 +1,235 @@
+import type { Delivery } from '../delivery.ts';
+import { type Asked, CDS, decodeFrame, EDS, encodeRequest, LDS, RDS, type Response, type TestServer } from './world.ts';
+
+/**
+ * As much of Envoy as matters to traffic: clusters warm until their assignment comes, answers to clusters are held back
+ * meanwhile, listeners wait for their tables, and old ones route by theirs until they have drained. Nothing happens by
+ * itself: responses arrive and requests leave one by one, when the test says so.
+ *
+ * The content of a listener is `version:table`, of a table `version:cluster,cluster`.
+ */
+export class EnvoyModel {
+  readonly #server: TestServer;
+  readonly #delta: boolean;
+  #delivery: Delivery;
+  /** Version in use. */
+  readonly clusters = new Map<string, string>();
+  /** Version that waits for its assignment. */
+  readonly warming = new Map<string, string>();
+  /** Names whose assignment it has. */
+  readonly #assignments = new Map<string, string>();
+  readonly #listeners = new Map<string, string>();
+  /** Newer versions whose table is missing. */
+  readonly #waitingListeners = new Map<string, string>();
+  /** Tables of former listeners, with how many use them. */
+  readonly draining: string[] = [];
+  readonly tables = new Map<string, string>();
+  readonly #requests: Asked[] = [];
+  readonly #responses: Response[] = [];
+  readonly #held: Response[] = [];
+  readonly #nonces = new Map<string, string>();
+  readonly #versions = new Map<string, string>();
+  #started = false;
+  readonly violations: string[] = [];
+
+  constructor(server: TestServer, delivery: Delivery, delta: boolean) {
+    this.#server = server;
+    this.#delivery = delivery;
+    this.#delta = delta;
+    this.#requests.push({ typeUrl: CDS });
+  }
+
+  get delivery(): Delivery {
+    return this.#delivery;
+  }
+
+  /** Of all clusters that it knows. */
+  get names(): string[] {
+    return [...new Set([...this.clusters.keys(), ...this.warming.keys()])];
+  }
+
+  /** One request reaches the server. */
+  send(now: number): boolean {
+    const request = this.#requests.shift();
+    if (request === undefined) return false;
+    this.#delivery.request(encodeRequest(request, this.#delta, this.#server.hasher), now);
+    return true;
+  }
+
+  /** The server writes what it may. */
+  write(now: number): boolean {
+    const before = this.#responses.length;
+    for (let frame = this.#delivery.next(now); frame !== undefined; frame = this.#delivery.next(now)) {
+      this.#responses.push(decodeFrame(frame.slices, this.#delta));
+    }
+    return this.#responses.length > before;
+  }
+
+  /** One response arrives. */
+  receive(): boolean {
+    const response = this.#responses.shift();
+    if (response === undefined) return false;
+    this.#nonces.set(response.typeUrl, response.nonce);
+    this.#versions.set(response.typeUrl, response.version);
+    if (response.typeUrl === CDS) this.#takeClusters(response);
+    else if (response.typeUrl === EDS) this.#takeAssignments(response);
+    else if (response.typeUrl === LDS) this.#takeListeners(response);
+    else this.#takeTables(response);
+    this.#check(response);
+    return true;
+  }
+
+  /** The oldest drain ends. */
+  drain(): void {
+    const before = this.#tablesWanted();
+    this.draining.shift();
+    this.#tablesChanged(before);
+  }
+
+  /** The connection is lost with all that was on its way; config stays. */
+  reconnect(delivery: Delivery): void {
+    this.#delivery = delivery;
+    this.#requests.length = this.#responses.length = this.#held.length = 0;
+    this.#nonces.clear();
+    const initial = (held: ReadonlyMap<string, string>): Partial<Asked> => (this.#delta ? { initial: held } : {});
+    const version = (typeUrl: string): Partial<Asked> =>
+      this.#delta ? {} : { version: this.#versions.get(typeUrl) ?? '' };
+    const all = new Map([...this.clusters, ...this.warming]);
+    const assignments = new Map([...this.#assignments].filter(([name]) => !this.warming.has(name)));
+    this.#requests.push({ typeUrl: CDS, ...initial(all), ...version(CDS) });
+    if (all.size > 0)
+      this.#requests.push({ typeUrl: EDS, names: [...all.keys()], ...initial(assignments), ...version(EDS) });
+    if (!this.#started) return;
+    const listeners = new Map([...this.#listeners, ...this.#waitingListeners]);
+    this.#requests.push({ typeUrl: LDS, ...initial(listeners), ...version(LDS) });
+    const names = this.#tablesWanted();
+    if (names.length > 0) this.#requests.push({ typeUrl: RDS, names, ...initial(this.tables), ...version(RDS) });
+  }
+
+  #takeClusters(response: Response): void {
+    const { resources, removed } = response;
+    const gone = this.#delta
+      ? removed
+      : [...this.clusters.keys(), ...this.warming.keys()].filter((name) => !resources.has(name));
+    const unsubscribe: string[] = [];
+    for (const name of gone) {
+      this.clusters.delete(name);
+      this.warming.delete(name);
+      this.#assignments.delete(name);
+      unsubscribe.push(name);
+    }
+    const added: string[] = [];
+    let changed = false;
+    for (const [name, version] of resources) {
+      const known = this.warming.get(name) ?? this.clusters.get(name);
+      if (known === version) continue;
+      if (known === undefined) added.push(name);
+      changed = true;
+      this.warming.set(name, version);
+    }
+    if (this.#delta) {
+      if (added.length + unsubscribe.length > 0) this.#requests.push({ typeUrl: EDS, names: added, unsubscribe });
+    } else if (changed || unsubscribe.length > 0) {
+      this.#requests.push({ typeUrl: EDS, names: this.names, nonce: this.#nonces.get(EDS) ?? '' });
+    }
+    this.#held.push(response);
+    this.#release();
+  }
+
+  #takeAssignments(response: Response): void {
+    for (const [name, version] of response.resources) {
+      if (!this.clusters.has(name) && !this.warming.has(name)) continue;
+      this.#assignments.set(name, version);
+      const warm = this.warming.get(name);
+      if (warm === undefined) continue;
+      this.warming.delete(name);
+      this.clusters.set(name, warm);
+    }
+    this.#release();
+    this.#answer(response, this.names);
+  }
+
+  /** Answers to clusters leave when nothing warms; before the first listeners they always do. */
+  #release(): void {
+    if (this.#started && this.warming.size > 0) return;
+    const held = this.#held.splice(0);
+    for (const response of this.#delta ? held : held.slice(-1)) this.#answer(response, []);
+    if (this.#started || this.warming.size > 0 || !this.#nonces.has(CDS)) return;
+    this.#started = true;
+    this.#requests.push({ typeUrl: LDS });
+  }
+
+  #takeListeners(response: Response): void {
+    const { resources, removed } = response;
+    const before = this.#tablesWanted();
+    const known = [...this.#listeners.keys(), ...this.#waitingListeners.keys()];
+    for (const name of this.#delta ? removed : known.filter((each) => !resources.has(each))) {
+      const old = this.#listeners.get(name);
+      if (old !== undefined) this.draining.push(tableOf(old));
+      this.#listeners.delete(name);
+      this.#waitingListeners.delete(name);
+    }
+    for (const [name, content] of resources) {
+      if ((this.#waitingListeners.get(name) ?? this.#listeners.get(name)) !== content) {
+        this.#waitingListeners.set(name, content);
+      }
+    }
+    this.#activate();
+    this.#answer(response, []);
+    this.#tablesChanged(before);
+  }
+
+  #takeTables(response: Response): void {
+    for (const [name, content] of response.resources)
+      if (this.#tablesWanted().includes(name)) this.tables.set(name, content);
+    this.#activate();
+    this.#answer(response, this.#tablesWanted());
+  }
+
+  /** Listeners whose table is there take over from the former ones. */
+  #activate(): void {
+    for (const [name, content] of [...this.#waitingListeners]) {
+      if (!this.tables.has(tableOf(content))) continue;
+      const old = this.#listeners.get(name);
+      this.#waitingListeners.delete(name);
+      this.#listeners.set(name, content);
+      if (old !== undefined) this.draining.push(tableOf(old));
+    }
+  }
+
+  #tablesWanted(): string[] {
+    return [
+      ...new Set([...this.#listeners.values(), ...this.#waitingListeners.values()].map(tableOf).concat(this.draining)),
+    ];
+  }
+
+  #tablesChanged(before: readonly string[]): void {
+    const now = this.#tablesWanted();
+    const names = now.filter((name) => !before.includes(name));
+    const unsubscribe = before.filter((name) => !now.includes(name));
+    if (names.length + unsubscribe.length === 0) return;
+    for (const name of unsubscribe) this.tables.delete(name);
+    if (this.#delta) this.#requests.push({ typeUrl: RDS, names, unsubscribe });
+    else this.#requests.push({ typeUrl: RDS, names: now, nonce: this.#nonces.get(RDS) ?? '' });
+  }
+
+  #answer({ typeUrl, nonce, version }: Response, names: readonly string[]): void {
+    this.#requests.push(this.#delta ? { typeUrl, nonce } : { typeUrl, nonce, version, names });
+  }
+
+  /** Every table that requests are routed by must name usable clusters only. */
+  #check({ typeUrl, nonce }: Response): void {
+    const used = [...[...this.#listeners.values()].map(tableOf), ...this.draining];
+    for (const table of used) {
+      const content = this.tables.get(table);
+      for (const cluster of content?.split(':')[1]?.split(',') ?? []) {
+        if (cluster === '' || this.clusters.has(cluster)) continue;
+        this.violations.push(`after ${typeUrl} ${nonce}: ${table} (${content}) names ${cluster}`);
+      }
+    }
+  }
+}
+
+function tableOf(listener: string): string {
+  return listener.split(':')[1] ?? '';
+}
