@@ -14,6 +14,7 @@ import { PooledKubeConfig } from './kube/credentials.ts';
 import { readKubeConfig } from './kube/kube-config.ts';
 import { LeaderElector } from './kube/lease.ts';
 import { FairleadOperator } from './kube/operator.ts';
+import { Outages } from './kube/outages.ts';
 import { StatusWriter } from './kube/status-writer.ts';
 import { checkFiles, translateFiles } from './offline.ts';
 import type { ApiServerFigures } from './ops/metrics.ts';
@@ -163,13 +164,15 @@ function clusterSource(
 ): Source {
   const kubeConfig = new PooledKubeConfig(() => readKubeConfig({ path: access.kubeconfig, context: access.context }));
   const client = new KubeClient({ config: kubeConfig, userAgent: `fairlead/${version}` });
-  const shared = { api: client, clock, random: Math.random, log };
+  const outages = new Outages(log);
+  const shared = { api: client, clock, random: Math.random, log, outages };
   const operator = new FairleadOperator({
     client,
     sink: engine.objects,
     log,
     signal,
     clock,
+    outages,
     rootNamespace: config.mesh.rootNamespace,
     observed: (kind, namespace, name) => writer.observed(kind, namespace, name),
   });

@@ -8,16 +8,25 @@ import { declareConflicts } from './mesh/conflicts.ts';
 import { declareEndpoints } from './mesh/endpoints.ts';
 import { declareGateways } from './mesh/gateways.ts';
 import { type Inputs, declareInputs } from './mesh/inputs.ts';
-import { declareInbounds, declareOutboundListeners } from './mesh/listeners.ts';
+import { declareInbounds } from './mesh/inbounds.ts';
+import { declareOutboundListeners } from './mesh/outbound-listeners.ts';
 import type { Members } from './mesh/members.ts';
-import { declareRules } from './mesh/policies.ts';
+import { declareRules } from './mesh/rules.ts';
 import { type Problems, declareProblems } from './mesh/problems.ts';
 import { type ProxyView, declareProxies } from './mesh/proxies.ts';
 import { publicationOf, worldOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/references.ts';
-import { declareServices, declareSettings, declareWorkloads } from './mesh/registry.ts';
-import { declareRouteHosts, declareRoutes } from './mesh/routes.ts';
-import { declareAudiences } from './mesh/selectors.ts';
+import { declareScopes } from './mesh/scopes.ts';
+import { declareServices } from './mesh/services.ts';
+import { declareSettings } from './mesh/settings.ts';
+import { declareWorkloads } from './mesh/workloads.ts';
+import { declareRouteHosts } from './mesh/route-hosts.ts';
+import { declareRouteTables } from './mesh/route-tables.ts';
+import { declareAudiences } from './mesh/audiences.ts';
+import { declareDestinationViews } from './mesh/destination-views.ts';
+import { declareNamespaces } from './mesh/namespaces.ts';
+import { declarePriorityLabels } from './mesh/priority-labels.ts';
+import { declareSelectors } from './mesh/selectors.ts';
 import { declareSidecars } from './mesh/sidecars.ts';
 import { declareViews } from './mesh/views.ts';
 import { declareVirtualServices } from './mesh/virtual-services.ts';
@@ -52,31 +61,25 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
   const sidecars = declareSidecars(graph, inputs);
 
   // Who asks, and what they share.
-  const { selectors, audiences } = declareAudiences(graph, settings, services, rules, virtualServices);
-  const proxies = declareProxies(graph, { inputs, settings, workloads, services, rules, sidecars, selectors });
+  const selectors = declareSelectors(graph, services, rules, virtualServices);
+  const audiences = declareAudiences(graph, services, rules, virtualServices);
+  const priorityLabels = declarePriorityLabels(graph, settings, services, rules);
   const routeHosts = declareRouteHosts(graph, services, virtualServices);
-  const base = {
-    inputs,
-    settings,
-    services,
-    endpoints,
-    rules,
-    virtualServices,
-    sidecars,
-    routeHosts,
-    proxies,
-    protos,
-  };
-  const views = declareViews(graph, { ...base, selectors, audiences });
+  const objects = { inputs, settings, workloads, services, endpoints, rules, virtualServices, sidecars, routeHosts };
+  const proxies = declareProxies(graph, { ...objects, selectors, priorityLabels });
+  const namespaces = declareNamespaces(graph, { ...objects, selectors, audiences });
+  const scopes = declareScopes(graph, { proxies, sidecars, namespaces });
+  const views = declareViews(graph, { ...objects, namespaces, scopes });
+  const destinationViews = declareDestinationViews(graph, { ...objects, scopes, views });
 
   // What they are sent.
-  const parts = { ...base, views };
+  const parts = { ...objects, proxies, scopes, views, destinationViews, protos };
   const gateways = declareGateways(graph, parts);
   const members: readonly Members[] = [
     ...declareClusters(graph, parts),
     ...declareOutboundListeners(graph, parts),
     ...declareInbounds(graph, parts),
-    ...declareRoutes(graph, parts),
+    ...declareRouteTables(graph, parts),
     ...gateways.members,
   ];
   const problems = declareProblems(graph, [
@@ -95,7 +98,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
   ]);
 
   const conditions = declareConditions(graph, inputs, problems);
-  for (const collection of [...members, ...conditions, views.scopes, views.viewLists, proxies.views, problems.byObject])
+  for (const collection of [...members, ...conditions, scopes, views.viewLists, proxies.views, problems.byObject])
     collection.track();
 
   return {
@@ -112,6 +115,6 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     proxies: proxies.views,
     members,
     worldOf: (stream) => worldOf(proxies.views.get(stream)),
-    publicationOf: (draft) => publicationOf(draft, { members, views, proxies }),
+    publicationOf: (draft) => publicationOf(draft, { members, scopes, views, proxies }),
   };
 }

@@ -15,6 +15,8 @@ export interface LeaderElectorOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
+  /** Shared with others that talk to the same API server: its troubles are said once. */
+  readonly outages?: Outages;
   /** Called when this replica becomes the leader, with the signal that ends its term. Must not wait. */
   readonly onElected: (term: AbortSignal) => void;
   /** Milliseconds; defaults are those of client-go. Others take over after this time without a renewal. */
@@ -33,7 +35,7 @@ const type = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' };
  * differences of one's own clock are used, so clocks need not agree.
  */
 export class LeaderElector {
-  private readonly options: Required<LeaderElectorOptions>;
+  private readonly options: Required<Omit<LeaderElectorOptions, 'outages'>>;
   private readonly outages: Outages;
   private term: AbortController | undefined;
   private cancelDeadline: () => void = () => undefined;
@@ -41,9 +43,9 @@ export class LeaderElector {
   private seen: { readonly record: string; readonly at: number } | undefined;
   private elections = 0;
 
-  constructor(options: LeaderElectorOptions) {
+  constructor({ outages, ...options }: LeaderElectorOptions) {
     this.options = { leaseDuration: 15_000, renewDeadline: 10_000, retryPeriod: 2_000, ...options };
-    this.outages = new Outages(options.log);
+    this.outages = outages ?? new Outages(options.log);
   }
 
   isLeader(): boolean {

@@ -56,6 +56,8 @@ export interface FairleadOperatorOptions {
   readonly kinds?: readonly Kind[];
   /** The server's copy of an object of a custom kind changed, if only in its status: see {@link FairleadOperator.latest}. */
   readonly observed?: (kind: KindName, namespace: string, name: string) => void;
+  /** Shared with others that talk to the same API server: its troubles are said once. */
+  readonly outages?: Outages;
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly pageSize?: number;
@@ -95,7 +97,7 @@ export class FairleadOperator extends Base {
     this.options = options;
     this.clock = options.clock ?? systemClock;
     this.random = options.random ?? Math.random;
-    this.outages = new Outages(options.log);
+    this.outages = options.outages ?? new Outages(options.log);
     this.kubeConfig = options.client.config;
     this.k8sApi = this.kubeConfig.makeApiClient(CoreV1Api);
     setMaxListeners(0, this.ending.signal);

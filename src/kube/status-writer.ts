@@ -33,6 +33,8 @@ export interface StatusWriterOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
+  /** Shared with others that talk to the same API server: its troubles are said once. */
+  readonly outages?: Outages;
   /** Writes a second in the long run, and at once. */
   readonly rate?: number;
   readonly burst?: number;
@@ -92,7 +94,7 @@ export class StatusWriter {
   constructor(options: StatusWriterOptions) {
     const { rate = 20, burst = 50, clock, log } = options;
     this.options = options;
-    this.outages = new Outages(log);
+    this.outages = options.outages ?? new Outages(log);
     this.bucket = new TokenBucket({ rate, burst, now: clock.now() });
   }
 

@@ -16,9 +16,10 @@ import type { VantageNeeds } from '../envoy/locality.ts';
 import type { Vantage } from '../model/vantage.ts';
 import { NO_ENDPOINTS, type ServiceEndpoints } from './endpoints.ts';
 import { type Member, type Members, emitMember, qualifiers, sameMember } from './members.ts';
-import type { Rules } from './policies.ts';
+import type { Rules } from './rules.ts';
 import type { AcceptedProxy, Proxies } from './proxies.ts';
-import { type Services, type Settings, settingOf } from './registry.ts';
+import type { Services } from './services.ts';
+import { type Settings, settingOf } from './settings.ts';
 import type { ServiceView, Views } from './views.ts';
 
 /** The resources of one service under one rule, shared by all views that see it so. */
@@ -37,13 +38,14 @@ export interface ClusterParts {
   readonly rules: Rules;
   readonly proxies: Proxies;
   readonly views: Views;
+  readonly destinationViews: Collection<ServiceView>;
   readonly protos: Protos;
 }
 
 /** Outbound clusters and their assignments. */
 export function declareClusters(graph: Graph, parts: ClusterParts): readonly Members[] {
   const vantages = declareVantages(graph, parts.proxies);
-  const sources = [parts.views.serviceViews, parts.views.destinationViews];
+  const sources = [parts.views.serviceViews, parts.destinationViews];
   const clusterSets = graph.derive(
     'clusterSets',
     graph.index('views by cluster set', sources, (_, view) => [clusterSetKey(view)]),

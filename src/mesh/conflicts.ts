@@ -4,7 +4,7 @@ import type { Collection, Emit, Graph } from '../cache/graph.ts';
 import { shadowedSidecars } from '../reconcilers/sidecar.ts';
 import { joins } from '../reconcilers/host-claims.ts';
 import type { HasProblems } from './problems.ts';
-import type { Services } from './registry.ts';
+import type { Services } from './services.ts';
 import type { Sidecars } from './sidecars.ts';
 import type { VirtualServices } from './virtual-services.ts';
 

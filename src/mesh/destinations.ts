@@ -4,11 +4,12 @@ import type { DestinationLookup } from '../model/client.ts';
 import { resolveDestination } from '../model/destination-target.ts';
 import type { Labels } from '../model/labels.ts';
 import { type MeshService, isDns, serviceKey } from '../model/service.ts';
+import { type ClientView, clientOf, ruleClientOf, serviceFor } from './clients.ts';
 import { NO_ENDPOINTS, type ServiceEndpoints } from './endpoints.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
-import { type Rules, ruleFor } from './policies.ts';
-import { type Services, type Settings, settingOf } from './registry.ts';
-import { type View, builderClient, clientOf, serviceFor } from './views.ts';
+import { type Rules, ruleFor } from './rules.ts';
+import type { Services } from './services.ts';
+import { type Settings, settingOf } from './settings.ts';
 
 export interface DestinationParts {
   readonly inputs: Inputs;
@@ -19,17 +20,13 @@ export interface DestinationParts {
 }
 
 /** Destinations as the clients of a view see them. */
-export function lookupFor(
-  view: Pick<View, 'client' | 'traits' | 'matched'>,
-  read: Reader,
-  parts: DestinationParts,
-): DestinationLookup {
-  const client = builderClient(view, optionsOf(read, parts.inputs).domainSuffix);
+export function lookupFor(view: ClientView, read: Reader, parts: DestinationParts): DestinationLookup {
+  const client = clientOf(view, optionsOf(read, parts.inputs).domainSuffix);
   const { rootNamespace } = settingOf(read, parts.settings.visibility);
   return (destination, listenerPort) =>
     resolveDestination(destination, listenerPort, client, {
       service: (host) => serviceFor(read, parts.services, view, host),
-      rule: (service) => ruleFor(read, parts.rules, service, rootNamespace, clientOf(view)),
+      rule: (service) => ruleFor(read, parts.rules, service, rootNamespace, ruleClientOf(view)),
       isServed: (service, port, labels) => isServedNow(service, port, labels, read, parts),
     });
 }

@@ -13,7 +13,8 @@ import {
 import { entryEndpoints, selectedEntries } from '../reconcilers/entry-endpoints.ts';
 import { summarize } from '../reconcilers/endpoint-summary.ts';
 import { type Inputs, optionsOf, siblingKey } from './inputs.ts';
-import { type Services, type Workloads, selectedWorkloads } from './registry.ts';
+import type { Services } from './services.ts';
+import { type Workloads, selectedWorkloads } from './workloads.ts';
 
 /** Some endpoints of one service, from one object. */
 export interface EndpointList {

@@ -10,10 +10,10 @@ import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.
 import { optionsOf } from './inputs.ts';
 import { type Member, emitMember } from './members.ts';
 import type { AcceptedProxy, Proxies, RouterFacts } from './proxies.ts';
-import { labelKeys, selectorKey } from './registry.ts';
+import { labelKeys, selectorKey } from './label-keys.ts';
 import { lookupFor } from './destinations.ts';
-import type { RouteParts } from './routes.ts';
-import { builderClient } from './views.ts';
+import type { RouteParts } from './virtual-hosts.ts';
+import { clientOf } from './clients.ts';
 
 export interface GatewayParts extends RouteParts {
   readonly proxies: Proxies;
@@ -145,7 +145,7 @@ export function routerClient(
 ): { readonly client: Client; readonly lookup: DestinationLookup } {
   const view = { client, traits, matched };
   return {
-    client: builderClient(view, optionsOf(read, parts.inputs).domainSuffix),
+    client: clientOf(view, optionsOf(read, parts.inputs).domainSuffix),
     lookup: lookupFor(view, read, parts),
   };
 }

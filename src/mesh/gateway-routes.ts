@@ -15,7 +15,7 @@ import { canHold, gatewayPrecedence, isVisible } from '../model/virtual-service-
 import { type GatewayParts, type RouterClass, type Routers, emitToRouters, routerClient } from './gateway-router.ts';
 import { type Member, type Members, sameMember } from './members.ts';
 import type { HasProblems } from './problems.ts';
-import { settingOf } from './registry.ts';
+import { settingOf } from './settings.ts';
 
 /** Virtual hosts of a table are spread over this many nodes, so that one of thousands costs little. */
 const TABLE_SHARDS = 64;

@@ -22,7 +22,7 @@ import {
 import { type GatewaySet, declareGatewayRoutes } from './gateway-routes.ts';
 import { type Member, type Members, sameMember } from './members.ts';
 import type { HasProblems } from './problems.ts';
-import { settingOf } from './registry.ts';
+import { settingOf } from './settings.ts';
 
 /** From Gateways and the VirtualServices that name them to the listeners and route tables of routers. */
 export function declareGateways(

@@ -14,8 +14,11 @@ import { type NodeFacts, readNode } from '../reconcilers/node.ts';
 import { selectSidecar } from '../reconcilers/sidecar.ts';
 import { augmentLabels, localityOfLabels } from '../reconcilers/workload.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
-import { type Rules, ruleFor } from './policies.ts';
-import { type Services, type Settings, type Workloads, labelKeys, settingOf } from './registry.ts';
+import { type Rules, ruleFor } from './rules.ts';
+import { labelKeys } from './label-keys.ts';
+import type { Services } from './services.ts';
+import { type Settings, settingOf } from './settings.ts';
+import type { Workloads } from './workloads.ts';
 import type { Selectors } from './selectors.ts';
 import type { Sidecars } from './sidecars.ts';
 import { own } from '../model/own.ts';
@@ -79,6 +82,7 @@ export interface ProxyParts {
   readonly rules: Rules;
   readonly sidecars: Sidecars;
   readonly selectors: Selectors;
+  readonly priorityLabels: Index<string>;
 }
 
 export function declareProxies(graph: Graph, parts: ProxyParts): Proxies {
@@ -141,7 +145,7 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
     nodeName,
     labels: placeLabels(
       augmentLabels(labels, { locality, network: node.network, cluster: node.cluster, nodeName }),
-      read.group(parts.selectors.priorityLabels, 'all').map((member) => member.value),
+      read.group(parts.priorityLabels, 'all').map((member) => member.value),
     ),
   };
   const selecting = selectingServices(read, parts.services, namespace, labels);

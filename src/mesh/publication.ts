@@ -1,23 +1,25 @@
 import type { ListChange, MemberChange, Publication, World, WorldChange } from '../ads/publication.ts';
-import type { Draft } from '../cache/graph.ts';
+import type { Collection, Draft } from '../cache/graph.ts';
 import { gatewayList } from './gateway-router.ts';
-import { inboundList } from './listeners.ts';
+import { inboundList } from './inbounds.ts';
 import { type Members, qualifiers } from './members.ts';
 import type { ProxyView, Proxies } from './proxies.ts';
-import { type Views, listsOf } from './views.ts';
+import { type ScopeViews, listsOf } from './scopes.ts';
+import type { Views } from './views.ts';
 
 export interface Published {
   readonly members: readonly Members[];
+  readonly scopes: Collection<ScopeViews>;
   readonly views: Views;
   readonly proxies: Proxies;
 }
 
 /** What a commit changed, as the ADS store takes it. */
-export function publicationOf(draft: Draft, { members, views, proxies }: Published): Publication {
+export function publicationOf(draft: Draft, { members, scopes, views, proxies }: Published): Publication {
   return {
     members: members.flatMap((collection) => membersOf(draft, collection)),
     lists: [
-      ...Array.from(draft.changes(views.scopes), ({ key, after }) => listChange(key, after && listsOf(after))),
+      ...Array.from(draft.changes(scopes), ({ key, after }) => listChange(key, after && listsOf(after))),
       ...Array.from(draft.changes(views.viewLists), ({ key, after }) => listChange(key, after)),
     ],
     worlds: Array.from(draft.changes(proxies.views), ({ key, after }) => worldChange(key, after)),

@@ -3,15 +3,17 @@ import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { explainMissing } from '../envoy/route-action.ts';
 import { isWildcard } from '../model/host.ts';
 import type { Traits } from '../model/traits.ts';
-import { type Destination, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
+import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
+import { destinationsOf } from '../model/virtual-service-parts.ts';
 import { parseObjectKey, objectKey } from '../api/object.ts';
 import type { Inputs } from './inputs.ts';
 import type { ServiceEndpoints } from './endpoints.ts';
 import type { HasProblems } from './problems.ts';
-import type { Services, Settings } from './registry.ts';
-import type { Rules } from './policies.ts';
+import type { Services } from './services.ts';
+import type { Settings } from './settings.ts';
+import type { Rules } from './rules.ts';
 import { lookupFor } from './destinations.ts';
-import { serviceFor } from './views.ts';
+import { serviceFor } from './clients.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
 export interface ReferenceParts {
@@ -80,21 +82,6 @@ function missingDestinations(model: VirtualServiceModel, read: Reader, parts: Re
     const message = explainMissing(first.what, first.cluster, destination);
     return [{ object, field: `${destination.field}.${first.what}`, reason: 'RefNotFound' as const, message }];
   });
-}
-
-function destinationsOf(model: VirtualServiceModel): { object: Problem['object']; destination: Destination }[] {
-  const http = model.http.flatMap(({ object, action }) =>
-    action.kind === 'forward'
-      ? [...action.destinations, ...(action.mirrors ?? []).map((mirror) => mirror.destination)].map((destination) => ({
-          object,
-          destination,
-        }))
-      : [],
-  );
-  const l4 = [...model.tcp, ...model.tls].flatMap((route) =>
-    route.destinations.map((destination) => ({ object: model.ref, destination })),
-  );
-  return [...http, ...l4];
 }
 
 function missingGateways(key: string, model: VirtualServiceModel, read: Reader, parts: ReferenceParts): Problem[] {

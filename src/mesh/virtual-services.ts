@@ -8,7 +8,7 @@ import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.
 import { applyDelegates } from '../reconcilers/delegate.ts';
 import { type ReconciledVirtualService, reconcileVirtualService } from '../reconcilers/virtual-service.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
-import { type Settings, settingOf } from './registry.ts';
+import { type Settings, settingOf } from './settings.ts';
 
 export interface VirtualServices {
   readonly parsed: Collection<ReconciledVirtualService>;

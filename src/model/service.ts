@@ -38,6 +38,12 @@ export function protocolClass(protocol: Protocol): ProtocolClass {
   }
 }
 
+/** Whether requests to such a port have routes: it is HTTP, or may be. */
+export function isRouted(protocol: Protocol): boolean {
+  const kind = protocolClass(protocol);
+  return kind === 'http' || kind === 'sniffed';
+}
+
 /** Explicit HTTP/2: the proxy speaks it to the endpoints without negotiation. */
 export function isHttp2(protocol: Protocol): boolean {
   return protocol === 'HTTP2' || protocol === 'GRPC' || protocol === 'GRPCWeb';

@@ -10,7 +10,7 @@ import { selectRule } from '../model/rule-selection.ts';
 import { type MergedRules, mergeRules } from '../reconcilers/destination-rule-merge.ts';
 import { type ReconciledRule, reconcileDestinationRule } from '../reconcilers/destination-rule.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
-import { type Settings, settingOf } from './registry.ts';
+import { type Settings, settingOf } from './settings.ts';
 
 export interface Rules {
   readonly parsed: Collection<{ rules: readonly DestinationRuleModel[]; problems: readonly Problem[] }>;
@@ -57,7 +57,7 @@ export function declareRules(graph: Graph, inputs: Inputs, settings: Settings): 
     for (const rule of value.rules) emit(rule.id, rule);
   });
   return {
-    parsed: parsed,
+    parsed,
     merged,
     single,
     rules,

@@ -1,29 +1,25 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { fixedClusters } from '../envoy/fixed-clusters.ts';
-import { buildInboundClusters } from '../envoy/inbound-clusters.ts';
-import { buildInbound } from '../envoy/inbound-listeners.ts';
 import { claimsOf } from '../envoy/outbound-claims.ts';
 import { type OutboundListenerInput, buildOutboundListener } from '../envoy/outbound-listener.ts';
 import { httpProxyListener, virtualOutbound } from '../envoy/virtual-outbound.ts';
-import { types } from '../envoy/proto-types.ts';
-import { type Protos, typeUrl } from '../envoy/proto.ts';
-import { leaf, resource } from '../envoy/resource.ts';
-import type { Listener } from '../envoy/gen/types.gen.ts';
-import type { ObjectRef } from '../api/object.ts';
+import { clusterResource, listenerResource } from '../envoy/resources.ts';
 import { type AgedClaim, listenerName, sortClaims, summariseClaims } from '../model/listener.ts';
 import { wildcardAddress } from '../model/traits.ts';
-import { NO_ENDPOINTS, type ServiceEndpoints } from './endpoints.ts';
+import { clientOf, clientViewOf } from './clients.ts';
+import { lookupFor } from './destinations.ts';
+import { NO_ENDPOINTS } from './endpoints.ts';
 import { optionsOf } from './inputs.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
-import type { Inbound, Proxies } from './proxies.ts';
-import { settingOf } from './registry.ts';
-import { lookupFor } from './destinations.ts';
-import type { RouteParts } from './routes.ts';
-import { type ScopeViews, type ServiceView, type View, builderClient, listenerList } from './views.ts';
+import type { Scope } from './proxies.ts';
+import { settingOf } from './settings.ts';
+import { type ScopeViews, type View, listenerList } from './scopes.ts';
+import { unknownTraffic } from './unknown-traffic.ts';
+import type { RouteParts } from './virtual-hosts.ts';
+import type { ServiceView } from './views.ts';
 
 export interface ListenerParts extends RouteParts {
-  readonly endpoints: ServiceEndpoints;
-  readonly proxies: Proxies;
+  readonly scopes: Collection<ScopeViews>;
 }
 
 /** What services ask of one address and port, HTTP summed up. */
@@ -38,7 +34,7 @@ interface Claims {
 interface ListenerPolicy {
   readonly list: string;
   /** One of the scopes that have it. */
-  readonly scope: ScopeViews['scope'];
+  readonly scope: Scope;
 }
 
 /**
@@ -76,7 +72,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
   );
   const policies = graph.derive(
     'listenerPolicies',
-    graph.index('scopes by policy of view', views.scopes, (_, { outlets, policy, scope }) =>
+    graph.index('scopes by policy of view', parts.scopes, (_, { outlets, policy, scope }) =>
       scope.traits.proxyType === 'router'
         ? []
         : [...new Set(outlets.flatMap((outlet) => outlet.views.map((view) => listenerList(view.key, policy))))],
@@ -96,7 +92,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
       for (const { value: policy } of read.group(policiesOfView, value.view.key)) {
         const built = buildOutboundListener({ claims: value.claims, ...outboundInput(policy.scope, read, parts) });
         if (built.listener !== undefined)
-          emitListener(emit, parts.protos, policy.list, built.listener, built.clusters, built.origins);
+          emitMember(emit, policy.list, listenerResource(parts.protos, built.listener, built.clusters, built.origins));
       }
     },
     sameMember,
@@ -104,12 +100,12 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
 
   const scopeClaims = graph.derive(
     'scopeClaims',
-    views.scopes,
+    parts.scopes,
     (
       key,
       { scope, outlets },
       read,
-      emit: Emit<{ scope: ScopeViews['scope']; list: string; name: string; claims: readonly AgedClaim[] }>,
+      emit: Emit<{ scope: Scope; list: string; name: string; claims: readonly AgedClaim[] }>,
     ) => {
       if (scope.traits.proxyType === 'router') return;
       const byName = new Map<string, AgedClaim[]>();
@@ -137,66 +133,35 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
     (_, { scope, list, claims }, read, emit: Emit<Member>) => {
       const built = buildOutboundListener({ claims, ...outboundInput(scope, read, parts) });
       if (built.listener !== undefined)
-        emitListener(emit, parts.protos, list, built.listener, built.clusters, built.origins);
+        emitMember(emit, list, listenerResource(parts.protos, built.listener, built.clusters, built.origins));
     },
     sameMember,
   );
   const fixed = graph.derive(
     'scopeResources',
-    views.scopes,
+    parts.scopes,
     (key, { scope }, read, emit: Emit<Member>) => {
       const settings = settingOf(read, parts.settings.clusters);
       for (const cluster of fixedClusters({ traits: scope.traits, settings, protos: parts.protos }))
-        emitMember(
-          emit,
-          key,
-          resource(
-            typeUrl(types.cluster),
-            cluster.name ?? '',
-            leaf(parts.protos.encode(types.cluster, cluster), [], []),
-          ),
-        );
+        emitMember(emit, key, clusterResource(parts.protos, cluster, []));
       if (scope.traits.proxyType === 'router') return;
       const options = outboundInput(scope, read, parts);
       for (const built of [virtualOutbound(options), httpProxyListener(options)])
-        if (built !== undefined) emitListener(emit, parts.protos, key, built.listener, built.clusters, []);
+        if (built !== undefined)
+          emitMember(emit, key, listenerResource(parts.protos, built.listener, built.clusters, []));
     },
     sameMember,
   );
   return [addressed, outbound, fixed];
 }
 
-function emitListener(
-  emit: (key: string, member: Member) => void,
-  protos: Protos,
-  list: string,
-  listener: Listener,
-  clusters: readonly string[],
-  origins: readonly ObjectRef[],
-): void {
-  emitMember(
-    emit,
-    list,
-    resource(
-      typeUrl(types.listener),
-      listener.name ?? '',
-      leaf(protos.encode(types.listener, listener), clusters, origins),
-    ),
-  );
-}
-
-function outboundInput(scope: ScopeViews['scope'], read: Reader, parts: ListenerParts): OutboundListenerInput {
-  const settings = settingOf(read, parts.settings.listeners);
-  const view = { client: scope.namespace, traits: scope.traits, matched: scope.matched };
-  const sidecar = scope.sidecar === '' ? undefined : read.get(parts.sidecars.models, scope.sidecar);
-  const policy = sidecar?.outboundTrafficPolicy;
-  const proxy = policy?.egressProxy;
-  const target = proxy && lookupFor(view, read, parts)(proxy, proxy.port ?? 0);
+function outboundInput(scope: Scope, read: Reader, parts: ListenerParts): OutboundListenerInput {
+  const { policy, egressProxy } = unknownTraffic(scope, read, parts);
   return {
-    client: builderClient(view, optionsOf(read, parts.inputs).domainSuffix),
-    outboundPolicy: policy?.mode ?? settings.outboundTrafficPolicy,
-    egressProxy: target?.kind === 'cluster' ? target.cluster : undefined,
-    settings,
+    client: clientOf(clientViewOf(scope), optionsOf(read, parts.inputs).domainSuffix),
+    outboundPolicy: policy,
+    egressProxy,
+    settings: settingOf(read, parts.settings.listeners),
     protos: parts.protos,
   };
 }
@@ -205,7 +170,7 @@ function claimsOfService(view: ServiceView, read: Reader, parts: ListenerParts):
   const byName = new Map<string, AgedClaim[]>();
   const service = read.get(parts.services.services, view.service);
   if (service === undefined) return byName;
-  const client = builderClient(view.view, optionsOf(read, parts.inputs).domainSuffix);
+  const client = clientOf(view.view, optionsOf(read, parts.inputs).domainSuffix);
   const rule = view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule);
   const summary = read.get(parts.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
   const settings = settingOf(read, parts.settings.listeners);
@@ -227,38 +192,3 @@ function claimsOfService(view: ServiceView, read: Reader, parts: ListenerParts):
   }
   return byName;
 }
-
-/** What a workload serves itself. */
-export function declareInbounds(graph: Graph, parts: ListenerParts): readonly Members[] {
-  const inbounds = graph.derive('inbounds', parts.proxies.byInbound, (key, members, _, emit: Emit<Inbound>) =>
-    emit(key, (members as unknown as readonly { value: { inbound: Inbound } }[])[0]!.value.inbound),
-  );
-  return [
-    graph.derive(
-      'inboundResources',
-      inbounds,
-      (key, inbound, read, emit: Emit<Member>) => {
-        const list = inboundList(key);
-        const { traits, targets, addresses } = inbound;
-        const listenerSettings = settingOf(read, parts.settings.listeners);
-        const clusterSettings = settingOf(read, parts.settings.clusters);
-        const shared = { targets, traits, addresses, protos: parts.protos };
-        for (const built of buildInboundClusters({ ...shared, settings: clusterSettings }))
-          emitMember(
-            emit,
-            list,
-            resource(
-              typeUrl(types.cluster),
-              built.name,
-              leaf(parts.protos.encode(types.cluster, built.cluster), [], built.origins),
-            ),
-          );
-        for (const built of buildInbound({ ...shared, settings: listenerSettings }))
-          emitListener(emit, parts.protos, list, built.listener, built.clusters, built.origins);
-      },
-      sameMember,
-    ),
-  ];
-}
-
-export const inboundList = (key: string): string => `inbound|${key}`;

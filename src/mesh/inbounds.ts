@@ -1,0 +1,43 @@
+import type { Emit, Graph } from '../cache/graph.ts';
+import { buildInboundClusters } from '../envoy/inbound-clusters.ts';
+import { buildInbound } from '../envoy/inbound-listeners.ts';
+import type { Protos } from '../envoy/proto.ts';
+import { clusterResource, listenerResource } from '../envoy/resources.ts';
+import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import type { Inbound, Proxies } from './proxies.ts';
+import { type Settings, settingOf } from './settings.ts';
+
+export interface InboundParts {
+  readonly settings: Settings;
+  readonly proxies: Proxies;
+  readonly protos: Protos;
+}
+
+/** What a workload serves itself. */
+export function declareInbounds(graph: Graph, parts: InboundParts): readonly Members[] {
+  const inbounds = graph.derive('inbounds', parts.proxies.byInbound, (key, [first], _, emit: Emit<Inbound>) => {
+    if (first !== undefined && 'inbound' in first.value && first.value.inbound !== undefined)
+      emit(key, first.value.inbound);
+  });
+  return [
+    graph.derive(
+      'inboundResources',
+      inbounds,
+      (key, inbound, read, emit: Emit<Member>) => {
+        const list = inboundList(key);
+        const { traits, targets, addresses } = inbound;
+        const listenerSettings = settingOf(read, parts.settings.listeners);
+        const clusterSettings = settingOf(read, parts.settings.clusters);
+        const { protos } = parts;
+        const shared = { targets, traits, addresses, protos };
+        for (const built of buildInboundClusters({ ...shared, settings: clusterSettings }))
+          emitMember(emit, list, clusterResource(protos, built.cluster, built.origins));
+        for (const built of buildInbound({ ...shared, settings: listenerSettings }))
+          emitMember(emit, list, listenerResource(protos, built.listener, built.clusters, built.origins));
+      },
+      sameMember,
+    ),
+  ];
+}
+
+export const inboundList = (key: string): string => `inbound|${key}`;

@@ -1,0 +1,63 @@
+import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
+import { printSelector } from '../model/labels.ts';
+import type { Audiences } from './audiences.ts';
+import type { Selectors } from './selectors.ts';
+import { type Services, shardOf } from './services.ts';
+
+export interface NamespaceParts {
+  readonly services: Services;
+  readonly selectors: Selectors;
+  readonly audiences: Audiences;
+  /** Hosts of VirtualServices that are no services. */
+  readonly routeHosts: { readonly hosts: Collection<{ readonly namespace: string; readonly host: string }> };
+}
+
+/** Who sees the services of a namespace in a way of their own. */
+export interface NamespaceClients {
+  readonly namespace: string;
+  /** Client namespaces with a view of their own. */
+  readonly audiences: readonly string[];
+  /** Selectors that split its clients further. */
+  readonly selectors: readonly string[];
+}
+
+export interface Namespaces {
+  /** Shards with services or hosts of routes, by namespace. */
+  readonly shards: Collection<readonly string[]>;
+  /** Group `all`. */
+  readonly all: Index<NamespaceClients>;
+}
+
+/** The namespaces that have services or hosts of routes. */
+export function declareNamespaces(graph: Graph, parts: NamespaceParts): Namespaces {
+  const shards = graph.derive(
+    'shards',
+    graph.index<{ readonly namespace: string; readonly host: string }>(
+      'hosts by shard',
+      [parts.services.services, parts.routeHosts.hosts],
+      (_, value) => [shardOf(value)],
+    ),
+    (shard, _, __, emit: Emit<string>) => emit(shard, shard.slice(0, shard.lastIndexOf('/'))),
+  );
+  const byNamespace = graph.index('shards by namespace', shards, (_, namespace) => [namespace]);
+  const shardsOf = graph.derive(
+    'shards of namespaces',
+    byNamespace,
+    (namespace, members, _, emit: Emit<readonly string[]>) =>
+      emit(
+        namespace,
+        members.map((member) => member.key),
+      ),
+  );
+  // Apart from the shards: these come and go with services, and scopes look at this.
+  const clients = graph.derive('namespaces', shardsOf, (namespace, _, read, emit: Emit<NamespaceClients>) => {
+    const about = <T>(index: Index<T>) =>
+      [...read.group(index, namespace), ...read.group(index, '*')].map((member) => member.value);
+    emit(namespace, {
+      namespace,
+      audiences: [...new Set(about(parts.audiences.byTarget).map((claim) => claim.client))].sort(),
+      selectors: [...new Set(about(parts.selectors.byTarget).map((mention) => printSelector(mention.selector)))].sort(),
+    });
+  });
+  return { shards: shardsOf, all: graph.index('all namespaces', clients, () => ['all']) };
+}

@@ -1,0 +1,80 @@
+import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
+import { compareAge } from '../model/age.ts';
+import { spreadHash } from '../model/hash.ts';
+import { wildcardsOf } from '../model/host.ts';
+import { isRouted } from '../model/service.ts';
+import { meshGateway } from '../model/virtual-service.ts';
+import { type Services, SHARDS, shardOf } from './services.ts';
+import { type VirtualServices, wildcardKey } from './virtual-services.ts';
+
+/**
+ * A host of a VirtualService of the mesh. On ports where no service has that name it is a virtual host of its own: on port
+ * 80 always, on others beside the services of its VirtualService.
+ */
+export interface RouteHost {
+  /** Of the VirtualService. */
+  readonly namespace: string;
+  readonly host: string;
+  readonly exportTo: readonly string[];
+  readonly createdAt: string;
+  readonly name: string;
+  /** All hosts of the VirtualService. */
+  readonly hosts: readonly string[];
+}
+
+export interface RouteHosts {
+  readonly hosts: Collection<RouteHost>;
+  readonly byShard: Index<RouteHost>;
+  /** Services and route hosts by host name: who may own a domain. */
+  readonly owners: Index<{ readonly host: string; readonly exportTo: readonly string[] }>;
+  /** By wildcard host. */
+  readonly portsUnder: Index<SuffixPorts>;
+}
+
+/** Declared before views, because shards hold these hosts too. */
+export function declareRouteHosts(graph: Graph, services: Services, virtualServices: VirtualServices): RouteHosts {
+  const hosts = graph.derive('routeHosts', virtualServices.routes, (key, model, _, emit: Emit<RouteHost>) => {
+    if (!model.gateways.includes(meshGateway) || model.http.length === 0) return;
+    const { namespace, exportTo, createdAt, name } = model;
+    for (const host of new Set(model.hosts))
+      if (host !== '*') emit(`${key}|${host}`, { namespace, host, exportTo, createdAt, name, hosts: model.hosts });
+  });
+  return {
+    hosts,
+    byShard: graph.index(
+      'route hosts by shard',
+      hosts,
+      (_, value) => [shardOf(value)],
+      (a, b) => compareAge(a.value, b.value),
+    ),
+    owners: graph.index<{ readonly host: string; readonly exportTo: readonly string[]; readonly resolution?: string }>(
+      'owners of domains',
+      [services.services, hosts],
+      (_, value) => (value.resolution === 'Alias' ? [] : [value.host]),
+    ),
+    portsUnder: declareSuffixes(graph, services),
+  };
+}
+
+interface SuffixPorts {
+  /** `*.default.svc.cluster.local` */
+  readonly suffix: string;
+  readonly ports: readonly number[];
+}
+
+/** By wildcard: ports that services under it serve with HTTP, in pieces of a namespace. */
+function declareSuffixes(graph: Graph, services: Services): Index<SuffixPorts> {
+  const pieces = graph.derive(
+    'ports by suffix',
+    graph.index('services by suffix', services.services, (_, { host }) => [
+      `${wildcardKey(`*${host.slice(host.indexOf('.'))}`)}|${spreadHash(host) % SHARDS}`,
+    ]),
+    (key, members, _, emit: Emit<SuffixPorts>) => {
+      const ports = new Set(
+        members.flatMap(({ value }) => value.ports.filter((p) => isRouted(p.protocol)).map((p) => p.number)),
+      );
+      emit(key, { suffix: key.slice(0, key.lastIndexOf('|')), ports: [...ports].sort((a, b) => a - b) });
+    },
+  );
+  return graph.index('ports under wildcards', pieces, (_, { suffix }) => wildcardsOf(suffix));
+}

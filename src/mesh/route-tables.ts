@@ -1,0 +1,155 @@
+import type { LeafPart, Part } from '../ads/resource.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { types } from '../envoy/proto-types.ts';
+import { typeUrl } from '../envoy/proto.ts';
+import { node, resource, samePart } from '../envoy/resource.ts';
+import { routeHeaderPart, virtualHostPart } from '../envoy/route-parts.ts';
+import { catchAllVirtualHost } from '../envoy/virtual-host.ts';
+import { protocolClass } from '../model/service.ts';
+import type { EgressListener } from '../model/sidecar.ts';
+import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import type { Scope } from './proxies.ts';
+import type { ScopeViews } from './scopes.ts';
+import { settingOf } from './settings.ts';
+import { unknownTraffic } from './unknown-traffic.ts';
+import { PROXY_TABLE, type RouteParts, declareVirtualHosts, isOwnTable, localKey } from './virtual-hosts.ts';
+
+export interface TableParts extends RouteParts {
+  readonly scopes: Collection<ScopeViews>;
+}
+
+/** Virtual hosts of a table, of one shard or one view. */
+interface TablePiece {
+  readonly view: string;
+  readonly table: string;
+  readonly declares: boolean;
+  readonly part: Part;
+}
+
+/** The tables of scopes, put together from virtual hosts, of which nothing is copied. */
+export function declareRouteTables(graph: Graph, parts: TableParts): readonly Members[] {
+  const virtualHosts = declareVirtualHosts(graph, parts);
+  const all = [virtualHosts.ofServices, virtualHosts.ofHosts];
+  const byTable = graph.index('virtual hosts by table', all, (_, { list, table }) =>
+    isOwnTable(table) ? [] : [`${list}|${table}`],
+  );
+  const assemble = <Piece extends TablePiece>(name: string, source: Index<Piece>) =>
+    graph.derive(
+      name,
+      source,
+      (key, members, _, emit: Emit<TablePiece>) => {
+        const pieces = members.map((member) => member.value);
+        const { view, table } = pieces[0]!;
+        const declares = pieces.some((piece) => piece.declares);
+        emit(key, { view, table, declares, part: node(pieces.map((piece) => piece.part)) });
+      },
+      samePiece,
+    );
+  const routeShards = assemble('routeShards', byTable);
+  const routeNamespaces = assemble(
+    'routeNamespaces',
+    graph.index('route shards by view', routeShards, (_, { view, table }) => [`${view}|${table}`]),
+  );
+  const tablesOfView = graph.derive(
+    'tablesOfView',
+    graph.index('tables by view', routeNamespaces, (_, { view, declares }) => (declares ? [view] : [])),
+    (view, members, _, emit: Emit<readonly string[]>) => emit(view, members.map((member) => member.value.table).sort()),
+  );
+  const routeTables = declareTables(graph, parts, routeNamespaces, tablesOfView);
+  const ownTables = graph.derive(
+    'routeTables.sniffed',
+    virtualHosts.ofServices,
+    (_, { list, table, part }, __, emit: Emit<Member>) => {
+      if (!isOwnTable(table)) return;
+      emitMember(emit, list, resource(typeUrl(types.route), table, node([routeHeaderPart(parts.protos, table), part])));
+    },
+    sameMember,
+  );
+  return [routeTables, ownTables];
+}
+
+function samePiece(a: TablePiece, b: TablePiece): boolean {
+  return samePart(a.part, b.part) && a.declares === b.declares;
+}
+
+/** Which table each scope has under which name, and from which views. */
+function declareTables(
+  graph: Graph,
+  parts: TableParts,
+  routeNamespaces: Collection<TablePiece>,
+  tablesOfView: Collection<readonly string[]>,
+): Members {
+  interface Table {
+    readonly list: string;
+    readonly name: string;
+    /** Keys of the pieces of its views; kept, because a new text is dear to look up. */
+    readonly pieces: readonly string[];
+    readonly scope: Scope;
+  }
+  const tables = graph.derive(
+    'scopeTables',
+    parts.scopes,
+    (key, { scope, outlets, local }, read, emit: Emit<Table>) => {
+      if (scope.traits.proxyType === 'router') return;
+      const taken = new Set<string>();
+      for (const { listener, views } of outlets)
+        for (const { name, source } of tablesOfOutlet(
+          listener,
+          new Set(views.flatMap((v) => read.get(tablesOfView, v.key) ?? [])),
+          scope,
+          read,
+          parts,
+        ))
+          if (!taken.has(name)) {
+            taken.add(name);
+            emit(`${key}|${name}`, {
+              list: key,
+              name,
+              pieces: views.map((view) => `${view.key === local ? localKey(view.key) : view.key}|${source}`),
+              scope,
+            });
+          }
+    },
+  );
+  return graph.derive(
+    'routeTables',
+    tables,
+    (_, table, read, emit: Emit<Member>) => {
+      const children: Part[] = [routeHeaderPart(parts.protos, table.name)];
+      for (const piece of table.pieces) {
+        const found = read.get(routeNamespaces, piece);
+        if (found !== undefined) children.push(found.part);
+      }
+      children.push(catchAllPart(table.scope, read, parts));
+      emitMember(emit, table.list, resource(typeUrl(types.route), table.name, node(children)));
+    },
+    sameMember,
+  );
+}
+
+function tablesOfOutlet(
+  listener: EgressListener,
+  tables: ReadonlySet<string>,
+  scope: Scope,
+  read: Reader,
+  parts: RouteParts,
+): { name: string; source: string }[] {
+  const { port } = listener;
+  if (port === undefined) {
+    const all = [...tables].filter((table) => table !== PROXY_TABLE).map((table) => ({ name: table, source: table }));
+    const { proxyHttpPort } = settingOf(read, parts.settings.listeners);
+    const proxied = proxyHttpPort > 0 || scope.traits.httpProxyPort > 0;
+    return proxied ? [...all, { name: PROXY_TABLE, source: PROXY_TABLE }] : all;
+  }
+  if (port.number === 0) return [{ name: listener.bind, source: PROXY_TABLE }];
+  if (port.protocol === 'HTTP_PROXY') return [{ name: String(port.number), source: PROXY_TABLE }];
+  const own = String(port.number);
+  const routed = protocolClass(port.protocol) === 'http' || tables.has(own);
+  return routed ? [{ name: own, source: own }] : [];
+}
+
+function catchAllPart(scope: Scope, read: Reader, parts: RouteParts): LeafPart {
+  const { policy, egressProxy } = unknownTraffic(scope, read, parts);
+  const { virtualHost, clusters } = catchAllVirtualHost(policy, egressProxy);
+  return virtualHostPart(parts.protos, virtualHost, clusters, []);
+}

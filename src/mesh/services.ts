@@ -1,0 +1,128 @@
+import type { Namespace, Service } from '../api/core.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { compareAge } from '../model/age.ts';
+import { spreadHash } from '../model/hash.ts';
+import { isWildcard } from '../model/host.ts';
+import { type Alias, type MeshService, serviceKey } from '../model/service.ts';
+import { mergeClaims } from '../reconcilers/host-claims.ts';
+import { type ReconciledServiceEntry, reconcileServiceEntry } from '../reconcilers/service-entry.ts';
+import { reconcileService } from '../reconcilers/service.ts';
+import { type Inputs, optionsOf, siblingKey } from './inputs.ts';
+import { selectorKey } from './label-keys.ts';
+import { type Settings, settingOf } from './settings.ts';
+
+/** Services of a namespace are spread over this many shards, the unit in which proxies share what they see. */
+export const SHARDS = 16;
+
+export interface Services {
+  /** ServiceEntries as parsed. */
+  readonly parsedEntries: Collection<ReconciledServiceEntry>;
+  /** What each object claims, before claims of one host are merged. */
+  readonly claims: Index<MeshService>;
+  /** By `namespace/host`. */
+  readonly services: Collection<MeshService>;
+  /** By host, the one that wins first: Kubernetes before ServiceEntry, then the oldest. */
+  readonly byHost: Index<MeshService>;
+  /** By `namespace/shard`. */
+  readonly byShard: Index<MeshService>;
+  /** By address. Oldest first. */
+  readonly byAddress: Index<MeshService>;
+  /** By the first label of the selector: `namespace|label=value`. */
+  readonly bySelector: Index<MeshService>;
+}
+
+export function declareServices(graph: Graph, inputs: Inputs, settings: Settings): Services {
+  const serviceClaims = graph.derive(
+    'serviceClaims',
+    inputs.objects.Service,
+    (key, object, read, emit: Emit<MeshService>) => {
+      const { namespace = '' } = object.metadata;
+      const { trustDomain, defaultServiceExportTo } = settingOf(read, settings.visibility);
+      const service = reconcileService(object as Service, {
+        source: key.slice(0, key.indexOf('/')),
+        domainSuffix: optionsOf(read, inputs).domainSuffix,
+        trustDomain,
+        defaultExportTo: defaultServiceExportTo,
+        namespace: read.get(inputs.objects.Namespace, siblingKey(key, '', namespace)) as Namespace | undefined,
+      });
+      emit(`Service/${key}`, service);
+    },
+  );
+  const parsedEntries = graph.derive(
+    'serviceEntries',
+    inputs.objects.ServiceEntry,
+    (key, object, read, emit: Emit<ReconciledServiceEntry>) => {
+      const { trustDomain, defaultServiceExportTo } = settingOf(read, settings.visibility);
+      emit(
+        key,
+        reconcileServiceEntry(object, {
+          source: key.slice(0, key.indexOf('/')),
+          trustDomain,
+          defaultExportTo: defaultServiceExportTo,
+        }),
+      );
+    },
+  );
+  const entryClaims = graph.derive('entryClaims', parsedEntries, (key, { services }, _, emit: Emit<MeshService>) => {
+    for (const service of services) emit(`ServiceEntry/${key}/${service.host}`, service);
+  });
+  const both = [serviceClaims, entryClaims];
+  const byAge = (a: { value: MeshService }, b: { value: MeshService }) =>
+    Number(a.value.registry !== 'Kubernetes') - Number(b.value.registry !== 'Kubernetes') ||
+    compareAge(a.value, b.value);
+  const claims = graph.index('claims', both, (_, service) => [serviceKey(service)], byAge);
+  const aliases = graph.index('aliases', both, (_, service) =>
+    service.resolution === 'Alias' ? [service.externalName!] : [],
+  );
+  const services = graph.derive('services', claims, (key, members, read, emit: Emit<MeshService>) => {
+    const merged = mergeClaims(members.map((member) => member.value));
+    const found = merged.resolution === 'Alias' ? [] : aliasesOf(merged.host, (host) => read.group(aliases, host));
+    emit(key, found.length === 0 ? merged : { ...merged, aliases: found });
+  });
+  return {
+    parsedEntries,
+    claims,
+    services,
+    byHost: graph.index('services by host', services, (_, service) => [service.host], byAge),
+    byShard: graph.index(
+      'services by shard',
+      services,
+      (_, service) => [shardOf(service)],
+      (a, b) => compareAge(a.value, b.value),
+    ),
+    byAddress: graph.index(
+      'services by address',
+      services,
+      (_, service) => service.addresses.filter((address) => address !== '0.0.0.0'),
+      (a, b) => compareAge(a.value, b.value),
+    ),
+    bySelector: graph.index('services by selector', services, (_, service) => {
+      const key = service.selector === undefined ? undefined : selectorKey(service.namespace, service.selector);
+      return key === undefined ? [] : [key];
+    }),
+  };
+}
+
+/** Namespaces that have services with these hosts; `*` when a wildcard may stand for services of any. */
+export function namespacesOf(read: Reader, services: Services, hosts: readonly string[]): string[] {
+  if (hosts.some(isWildcard)) return ['*'];
+  return [...new Set(hosts.flatMap((host) => read.group(services.byHost, host).map(({ value }) => value.namespace)))];
+}
+
+/** `namespace/shard` */
+export function shardOf(service: Pick<MeshService, 'namespace' | 'host'>): string {
+  return `${service.namespace}/${spreadHash(service.host) % SHARDS}`;
+}
+
+/** Aliases of a host, and aliases of these; a loop ends where it began. */
+function aliasesOf(host: string, pointingTo: (host: string) => readonly { value: MeshService }[]): Alias[] {
+  const found = new Map<string, Alias>();
+  const open = [host];
+  for (let next = open.pop(); next !== undefined; next = open.pop())
+    for (const { value } of pointingTo(next))
+      if (value.host !== host && !found.has(value.host)) {
+        found.set(value.host, { host: value.host, namespace: value.namespace, origins: value.origins });
+        open.push(value.host);
+      }
+  return [...found.values()].sort((a, b) => (a.host < b.host ? -1 : 1));
+}

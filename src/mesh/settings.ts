@@ -1,0 +1,80 @@
+import type { ConfigMap } from '../api/core.ts';
+import { objectKey, parseObjectKey, refOf } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
+import type {
+  ClusterSettings,
+  ListenerSettings,
+  MeshConfig,
+  RouteSettings,
+  VisibilitySettings,
+} from '../model/mesh-config.ts';
+import { type MeshConfigProblem, reconcileMeshConfig } from '../reconcilers/mesh-config.ts';
+import { type Inputs, ONE } from './inputs.ts';
+
+interface ParsedMeshConfig {
+  readonly config: MeshConfig;
+  readonly problems: readonly Problem[];
+}
+
+export interface Settings {
+  readonly parsed: Collection<ParsedMeshConfig>;
+  readonly visibility: Collection<VisibilitySettings>;
+  readonly clusters: Collection<ClusterSettings>;
+  readonly routes: Collection<RouteSettings>;
+  readonly listeners: Collection<ListenerSettings>;
+}
+
+/** The mesh config in sections, so that a change of one marks only its readers. */
+export function declareSettings(graph: Graph, inputs: Inputs): Settings {
+  const parsed = graph.derive('meshConfig', inputs.options, (_, options, read, emit: Emit<ParsedMeshConfig>) => {
+    const key = objectKey(options.source, options.rootNamespace, 'istio');
+    const map = read.get(inputs.objects.ConfigMap, key) as ConfigMap | undefined;
+    const reconcile = (from: ConfigMap | undefined) =>
+      reconcileMeshConfig(from?.data?.['mesh'], options.rootNamespace, options.domainSuffix);
+    const newest = reconcile(map);
+    if (map === undefined || !newest.problems.some(({ reason }) => reason === 'Invalid')) {
+      const problems = map === undefined ? [] : newest.problems.map((problem) => inConfigMap(problem, map, key));
+      emit(ONE, { config: newest.config, problems });
+      return;
+    }
+    // One slip of the pen must not change the whole mesh.
+    const good = read.get(inputs.lastGood, key);
+    const message =
+      good === undefined
+        ? 'What is wrong has its default.'
+        : 'This version is not used: the last one in which nothing was wrong stays in force.';
+    const problems = [...newest.problems, { field: '', reason: 'Invalid' as const, message }];
+    emit(ONE, {
+      config: good === undefined ? newest.config : reconcile(good).config,
+      problems: problems.map((problem) => inConfigMap(problem, map, key)),
+    });
+  });
+  const section = <K extends keyof MeshConfig>(name: K) =>
+    graph.derive(`meshConfig.${name}`, parsed, (key, { config }, _, emit: Emit<MeshConfig[K]>) =>
+      emit(key, config[name]),
+    );
+  return {
+    parsed,
+    visibility: section('visibility'),
+    clusters: section('clusters'),
+    routes: section('routes'),
+    listeners: section('listeners'),
+  };
+}
+
+/** The mesh config is the text of one key. */
+function inConfigMap({ field, ...problem }: MeshConfigProblem, map: ConfigMap, key: string): Problem {
+  return {
+    ...problem,
+    object: refOf(parseObjectKey(key).source, map),
+    field: field === '' ? 'data.mesh' : `data.mesh.${field}`,
+  };
+}
+
+/** One section; it is there as soon as the options are. */
+export function settingOf<T>(read: Reader, section: Collection<T>): T {
+  const value = read.get(section, ONE);
+  if (value === undefined) throw new Error('the options were not written');
+  return value;
+}

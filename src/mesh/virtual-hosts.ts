@@ -1,0 +1,274 @@
+import type { LeafPart } from '../ads/resource.ts';
+import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
+import type { Protos } from '../envoy/proto.ts';
+import { samePart } from '../envoy/resource.ts';
+import { virtualHostPart } from '../envoy/route-parts.ts';
+import { type BuiltVirtualHost, buildVirtualHost } from '../envoy/virtual-host.ts';
+import { domainsOf } from '../envoy/virtual-host-domains.ts';
+import type { Client } from '../model/client.ts';
+import { isWildcard } from '../model/host.ts';
+import {
+  type MeshService,
+  type ServicePort,
+  isHeadless,
+  isRouted,
+  isVisibleTo,
+  protocolClass,
+} from '../model/service.ts';
+import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
+import { candidatesFor, clientOf, serviceFor } from './clients.ts';
+import { isServedNow, lookupFor } from './destinations.ts';
+import type { ServiceEndpoints } from './endpoints.ts';
+import { type Inputs, optionsOf } from './inputs.ts';
+import type { RouteHost, RouteHosts } from './route-hosts.ts';
+import type { Rules } from './rules.ts';
+import type { View } from './scopes.ts';
+import type { Services } from './services.ts';
+import { type Settings, settingOf } from './settings.ts';
+import type { Sidecars } from './sidecars.ts';
+import type { ServiceView, Views } from './views.ts';
+import { type VirtualServices, wildcardKey } from './virtual-services.ts';
+
+/** A virtual host in a table of a list, with its place in it. */
+export interface VirtualHostEntry {
+  readonly list: string;
+  readonly view: string;
+  /** Name of the route table. */
+  readonly table: string;
+  /** Services make a table; hosts of VirtualServices alone do not. */
+  readonly declares: boolean;
+  readonly part: LeafPart;
+}
+
+export interface RouteParts {
+  readonly inputs: Inputs;
+  readonly settings: Settings;
+  readonly services: Services;
+  readonly rules: Rules;
+  readonly virtualServices: VirtualServices;
+  readonly routeHosts: RouteHosts;
+  readonly sidecars: Sidecars;
+  readonly views: Views;
+  readonly endpoints: ServiceEndpoints;
+  readonly protos: Protos;
+}
+
+export interface VirtualHosts {
+  readonly ofServices: Collection<VirtualHostEntry>;
+  /** Of hosts that only VirtualServices name. */
+  readonly ofHosts: Collection<VirtualHostEntry>;
+}
+
+/** Virtual hosts, each for every table that it is in. */
+export function declareVirtualHosts(graph: Graph, parts: RouteParts): VirtualHosts {
+  const { views } = parts;
+  const ofServices = graph.derive(
+    'virtualHosts',
+    views.serviceViews,
+    (_, view, read, emit: Emit<VirtualHostEntry>) => {
+      if (view.view.traits.proxyType === 'router') return;
+      for (const [name, entry] of serviceVirtualHosts(view, read, parts))
+        if (!isOwnTable(entry.table) || entry.list === view.list) emit(`${entry.list}|${entry.table}|${name}`, entry);
+    },
+    sameEntry,
+  );
+  const hostMembers = graph.derive(
+    'routeHosts.members',
+    views.shardViews,
+    (list, { view, shard }, read, emit: Emit<{ list: string; view: View; host: RouteHost }>) => {
+      if (view.traits.proxyType === 'router') return;
+      const taken = new Set<string>();
+      for (const { value: host } of read.group(parts.routeHosts.byShard, shard))
+        if (!taken.has(host.host) && isVisibleTo(host, view.client)) {
+          taken.add(host.host);
+          emit(`${list}|${host.host}`, { list, view, host });
+        }
+    },
+  );
+  const ofHosts = graph.derive(
+    'virtualHosts.routeHosts',
+    hostMembers,
+    (_, { list, view, host }, read, emit: Emit<VirtualHostEntry>) => {
+      for (const [name, entry] of hostVirtualHosts(list, view, host, read, parts))
+        emit(`${entry.list}|${entry.table}|${name}`, entry);
+    },
+    sameEntry,
+  );
+  return { ofServices, ofHosts };
+}
+
+function sameEntry(a: VirtualHostEntry, b: VirtualHostEntry): boolean {
+  return samePart(a.part, b.part);
+}
+
+function* serviceVirtualHosts(
+  view: ServiceView,
+  read: Reader,
+  parts: RouteParts,
+): Generator<[name: string, entry: VirtualHostEntry]> {
+  const service = read.get(parts.services.services, view.service);
+  if (service === undefined) return;
+  const rule = view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule);
+  const candidates = view.routes.flatMap(({ matched, key }): Candidate[] => {
+    const model = read.get(parts.virtualServices.routes, key);
+    return model === undefined ? [] : [{ matched, model }];
+  });
+  const lookup = lookupFor(view.view, read, parts);
+  const settings = settingOf(read, parts.settings.routes);
+  for (const place of placesOf(view.list, view.view, read, parts)) {
+    const { client } = place;
+    for (const port of service.ports) {
+      if (!view.ports.includes(port.number) || !isRouted(port.protocol)) continue;
+      const virtualService = virtualServiceFor(candidates, { client, listenerPort: port.number });
+      for (const table of tablesOf(service, port, view.view, read, parts)) {
+        const subject = {
+          client,
+          host: service.host,
+          service,
+          port: port.number,
+          ...(table === PROXY_TABLE && { listenerPort: 0 }),
+        };
+        const built = buildVirtualHost({
+          ...subject,
+          protos: parts.protos,
+          ...(virtualService && { virtualService }),
+          ...(rule && { rule }),
+          served: isServedNow(service, port.number, {}, read, parts),
+          lookup,
+          settings,
+          domains: freeDomains(domainsOf(subject), service, port.number, view.view, read, parts),
+          sniffed: isOwnTable(table),
+        });
+        const entry = entryOf(built, place, table, true, parts);
+        if (entry !== undefined) yield [`${service.host}:${port.number}`, entry];
+      }
+    }
+  }
+}
+
+interface Place {
+  readonly list: string;
+  readonly view: string;
+  readonly client: Client;
+}
+
+/** Where the virtual hosts of a view go, and for which client each is made. */
+function placesOf(list: string, view: View, read: Reader, parts: RouteParts): Place[] {
+  const { domainSuffix } = optionsOf(read, parts.inputs);
+  const places: Place[] = [{ list, view: view.key, client: clientOf(view, domainSuffix) }];
+  if (read.get(parts.views.localViews, view.key) === true) {
+    const client = clientOf({ ...view, client: view.namespace }, domainSuffix);
+    places.push({ list: localKey(list), view: localKey(view.key), client });
+  }
+  return places;
+}
+
+function entryOf(
+  built: BuiltVirtualHost,
+  { list, view }: Place,
+  table: string,
+  declares: boolean,
+  parts: RouteParts,
+): VirtualHostEntry | undefined {
+  if (built.virtualHost === undefined) return undefined;
+  const part = virtualHostPart(parts.protos, built.virtualHost, built.clusters, built.origins);
+  return { list, view, table, declares, part };
+}
+
+/** The virtual hosts of a view for clients of its own namespace are kept beside those for all others. */
+export const localKey = (view: string): string => `${view}~`;
+
+/** The table of the port; a sniffed service with an address has one of its own; proxies for any port have one for all. */
+function tablesOf(
+  service: MeshService,
+  { number, protocol }: ServicePort,
+  view: View,
+  read: Reader,
+  parts: RouteParts,
+): string[] {
+  const tables = [String(number), ...proxyTables(view, read, parts)];
+  const listener = view.egress && read.get(parts.sidecars.models, view.egress.sidecar)?.egress[view.egress.listener];
+  const addressed =
+    isHeadless(service) ||
+    service.addresses.some((address) => address !== '0.0.0.0') ||
+    view.traits.interception === 'NONE' ||
+    (listener !== undefined && (listener.bind !== '' || listener.bindToPort));
+  const heard = listener?.port?.protocol ?? protocol;
+  if (protocolClass(heard) === 'sniffed' && addressed) tables.push(`${service.host}:${number}`);
+  return tables;
+}
+
+/** The table that HTTP proxies have, for all ports at once. */
+export const PROXY_TABLE = 'http_proxy';
+
+/** The table of one sniffed service, which all scopes that see the service share. */
+export const isOwnTable = (table: string): boolean => table.includes(':');
+
+/** Only where somebody listens for all ports at once. */
+function proxyTables(view: View, read: Reader, parts: RouteParts): string[] {
+  const { proxyHttpPort } = settingOf(read, parts.settings.listeners);
+  return proxyHttpPort > 0 || view.traits.httpProxyPort > 0 || view.egress !== undefined ? [PROXY_TABLE] : [];
+}
+
+/** Domains that nobody with a better claim has: a host of that very name, or an older service with the same address. */
+function freeDomains(
+  domains: readonly string[],
+  service: MeshService,
+  port: number,
+  view: View,
+  read: Reader,
+  parts: RouteParts,
+): readonly string[] {
+  const full = new Set([service.host, `${service.host}.`]);
+  return domains.filter((domain) => {
+    if (full.has(domain) || domain.endsWith('.') || isWildcard(domain)) return true;
+    const rivals = read.group(parts.routeHosts.owners, domain);
+    if (rivals.some((rival) => rival.value.host !== service.host && isVisibleTo(rival.value, view.client)))
+      return false;
+    const sharing = read.group(parts.services.byAddress, domain);
+    const first = sharing.find(
+      ({ value }) =>
+        isVisibleTo(value, view.client) && value.ports.some((p) => p.number === port && isRouted(p.protocol)),
+    );
+    return first === undefined || first.value.host === service.host;
+  });
+}
+
+function* hostVirtualHosts(
+  list: string,
+  view: View,
+  host: RouteHost,
+  read: Reader,
+  parts: RouteParts,
+): Generator<[name: string, entry: VirtualHostEntry]> {
+  const served = routedPorts(host.host, view, read, parts);
+  const ports = new Set([80, ...host.hosts.flatMap((sibling) => routedPorts(sibling, view, read, parts))]);
+  const candidates = candidatesFor(read, parts.virtualServices, view.client, host.host);
+  const lookup = lookupFor(view, read, parts);
+  const settings = settingOf(read, parts.settings.routes);
+  for (const place of placesOf(list, view, read, parts))
+    for (const port of [...ports].filter((candidate) => !served.includes(candidate))) {
+      const virtualService = virtualServiceFor(candidates, { client: place.client, listenerPort: port });
+      if (virtualService === undefined) continue;
+      for (const table of [String(port), ...proxyTables(view, read, parts)]) {
+        const subject = {
+          client: place.client,
+          host: host.host,
+          port,
+          ...(table === PROXY_TABLE && { listenerPort: 0 }),
+        };
+        const domains = domainsOf(subject);
+        const built = buildVirtualHost({ ...subject, protos: parts.protos, virtualService, lookup, settings, domains });
+        const entry = entryOf(built, place, table, false, parts);
+        if (entry !== undefined) yield [`${host.host}:${port}`, entry];
+      }
+    }
+}
+
+/** Ports on which a service of that name, or services under that wildcard, are served with HTTP. */
+function routedPorts(host: string, view: View, read: Reader, parts: RouteParts): readonly number[] {
+  if (isWildcard(host))
+    return read.group(parts.routeHosts.portsUnder, wildcardKey(host)).flatMap((member) => member.value.ports);
+  const service = serviceFor(read, parts.services, view, host);
+  return (service?.ports ?? []).filter((port) => isRouted(port.protocol)).map((port) => port.number);
+}

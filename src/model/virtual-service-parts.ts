@@ -1,0 +1,26 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { Destination, HttpMatch, L4Match, VirtualServiceModel } from './virtual-service.ts';
+
+/** Where any of its routes lead, mirrors included, each with the object that it is written in. */
+export function destinationsOf(
+  model: VirtualServiceModel,
+): readonly { readonly object: ObjectRef; readonly destination: Destination }[] {
+  const http = model.http.flatMap(({ object, action }) => {
+    if (action.kind !== 'forward') return [];
+    const mirrored = (action.mirrors ?? []).map((mirror) => mirror.destination);
+    return [...action.destinations, ...mirrored].map((destination) => ({ object, destination }));
+  });
+  const l4 = [...model.tcp, ...model.tls].flatMap(({ destinations }) =>
+    destinations.map((destination) => ({ object: model.ref, destination })),
+  );
+  return [...http, ...l4];
+}
+
+/** All matches of a VirtualService, of whatever protocol. */
+export function matchesOf(model: VirtualServiceModel): readonly (HttpMatch | L4Match)[] {
+  return [
+    ...model.http.flatMap((route) => route.matches),
+    ...model.tcp.flatMap((route) => route.matches),
+    ...model.tls.flatMap((route) => route.matches),
+  ];
+}
