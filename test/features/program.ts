@@ -1,5 +1,6 @@
 import { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
+import type { ServiceError } from '@grpc/grpc-js';
 import { expect, onTestFinished } from 'vitest';
 import { ContentHasher } from '../../src/ads/content-hash.ts';
 import { Store } from '../../src/ads/store.ts';
@@ -12,7 +13,7 @@ import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
 import { readConfig } from '../../src/config.ts';
 import { buildMesh } from '../../src/mesh.ts';
 import { snapshotOf } from '../../src/snapshot.ts';
-import type { Node } from '../conformance/xds-client.ts';
+import { type Node, XdsClient } from '../conformance/xds-client.ts';
 import { testProtos } from '../harness/mesh.ts';
 import { CDS, EDS, LDS, Proxy, RDS } from './proxy.ts';
 import { SkippingClock } from './skipping-clock.ts';
@@ -29,14 +30,16 @@ export class Program {
   readonly serving: Serving;
   readonly clock: SkippingClock;
   readonly log: LogLine[];
+  readonly #stop: AbortController;
   readonly #proxies: Proxy[] = [];
   readonly #logged: Waiters;
   readonly #committed = new Waiters();
   /** What a proxy that asks for everything now would be given. */
   readonly #store = new Store(new ContentHasher([1, 2]));
 
-  private constructor(serving: Serving, clock: SkippingClock, log: LogLine[], logged: Waiters) {
+  private constructor(serving: Serving, stop: AbortController, clock: SkippingClock, log: LogLine[], logged: Waiters) {
     this.serving = serving;
+    this.#stop = stop;
     this.clock = clock;
     this.log = log;
     this.#logged = logged;
@@ -70,25 +73,44 @@ export class Program {
       identity,
       adsTimes: { times: { lingerMs: 0 }, tickMs: 10 },
     });
-    const program = new Program(serving, clock, log, logged);
+    const program = new Program(serving, stop, clock, log, logged);
     onTestFinished(async () => {
       for (const proxy of program.#proxies) proxy.close();
-      stop.abort();
-      await serving.ended;
+      await program.stop();
     });
     return program;
   }
 
-  /** As soon as proxies are served. */
-  async connect(
-    delta: boolean,
-    id = `sidecar~10.0.0.${this.#proxies.length}~client.shop~shop.svc.cluster.local`,
-    locality?: Node['locality'],
-  ): Promise<Proxy> {
+  /** A proxy that has everything. */
+  async connect(delta: boolean, node: Partial<Node> = {}): Promise<Proxy> {
     await this.logged('Ready');
-    const proxy = new Proxy(this.serving.ports.grpc, delta, { id, locality });
+    const id = `sidecar~10.0.0.${this.#proxies.length + 1}~client.shop~shop.svc.cluster.local`;
+    const proxy = new Proxy(this.serving.ports.grpc, delta, { id, ...node });
     this.#proxies.push(proxy);
+    await this.sent(proxy, () => expect(proxy.listeners()).toContain('virtualOutbound'));
     return proxy;
+  }
+
+  /** How a client is refused that asks for clusters now. */
+  async refusal(delta: boolean): Promise<ServiceError | undefined> {
+    const client = new XdsClient(this.serving.ports.grpc, delta);
+    client.send({ typeUrl: CDS, node: { id: 'refused' } });
+    const error = await client.closed;
+    client.close();
+    return error;
+  }
+
+  /** Waits until the proxy has it like this; all that it was sent since the last call. */
+  async sent(proxy: Proxy, until: (proxy: Proxy) => void): Promise<ReturnType<Proxy['takeChanges']>> {
+    await proxy.until(until);
+    await this.settled();
+    return proxy.takeChanges();
+  }
+
+  /** Ends it, as a signal to its process does. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.serving.ended;
   }
 
   /** Waits until a line with this text was logged. */

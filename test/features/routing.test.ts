@@ -1,51 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import {
-  destinationRule,
-  legacyEndpoints,
-  meshConfig,
-  namespace,
-  node,
-  pod,
-  service,
-  slice,
-  target,
-  virtualService,
-} from './objects.ts';
+import { destinationRule, legacyEndpoints, meshConfig, namespace, node, pod, slice, target } from './objects.ts';
 import type { Program } from './program.ts';
 import type { Proxy } from './proxy.ts';
+import { clusterOf, RATINGS, ratings, REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
 import { Cluster, Directory, type Source } from './sources.ts';
 
-const hostOf = (name: string) => `${name}.shop.svc.cluster.local`;
-const cluster = (name = 'reviews', subset = '') => `outbound|80|${subset}|${hostOf(name)}`;
-
-const reviews = [
-  service('reviews', '10.96.0.1'),
-  slice('reviews', [target('reviews-1', '10.1.0.1'), target('reviews-2', '10.1.0.2')]),
-  pod('reviews-1', '10.1.0.1', { app: 'reviews', version: 'v1' }),
-  pod('reviews-2', '10.1.0.2', { app: 'reviews', version: 'v2' }),
-];
-const ratings = [service('ratings', '10.96.0.2'), slice('ratings', ['10.1.0.9'])];
-const rule = destinationRule('reviews', {
-  host: 'reviews',
-  subsets: ['v1', 'v2'].map((version) => ({ name: version, labels: { version } })),
-});
-const split = (v1: number, v2: number) =>
-  virtualService('reviews', {
-    hosts: ['reviews'],
-    http: [
-      {
-        route: [
-          { destination: { host: 'reviews', subset: 'v1' }, weight: v1 },
-          { destination: { host: 'reviews', subset: 'v2' }, weight: v2 },
-        ],
-      },
-    ],
-  });
-const splitRoute = (v1: number, v2: number) => [
-  `/ -> ${cluster('reviews', 'v1')} ${v1}, ${cluster('reviews', 'v2')} ${v2}`,
-];
-const reviewClusters = [cluster(), cluster('reviews', 'v1'), cluster('reviews', 'v2')].sort();
+const reviewClusters = [clusterOf(), clusterOf('reviews', 'v1'), clusterOf('reviews', 'v2')].sort();
 
 describe.each([
   ['a directory', () => Directory.create()],
@@ -65,42 +26,34 @@ describe.each([
       await source.apply(...objects);
       program = await source.start();
       proxy = await program.connect(delta);
-      await proxy.until((p) => expect(p.listeners()).toContain('virtualOutbound'));
-      await program.settled();
-      proxy.takeChanges();
     }
 
-    /** What a proxy is sent while the source becomes like this. */
-    async function changes(
-      change: Promise<void>,
-      until: (proxy: Proxy) => void,
-    ): Promise<ReturnType<Proxy['takeChanges']>> {
+    /** What the proxy is sent while the source becomes like this. */
+    async function changes(change: Promise<void>, until: (proxy: Proxy) => void): ReturnType<Program['sent']> {
       await change;
-      await proxy.until(until);
-      await program.settled();
-      return proxy.takeChanges();
+      return program.sent(proxy, until);
     }
 
     test('a proxy is given what the objects say, and nothing else', async () => {
       await serve(...reviews, ...ratings, rule, split(80, 20));
-      expect(proxy.clusters()).toEqual([cluster('ratings'), ...reviewClusters].sort());
+      expect(proxy.clusters()).toEqual([clusterOf('ratings'), ...reviewClusters].sort());
       expect(proxy.endpoints()).toEqual({
-        [cluster()]: ['10.1.0.1:8080', '10.1.0.2:8080'],
-        [cluster('reviews', 'v1')]: ['10.1.0.1:8080'],
-        [cluster('reviews', 'v2')]: ['10.1.0.2:8080'],
-        [cluster('ratings')]: ['10.1.0.9:8080'],
+        [clusterOf()]: ['10.1.0.1:8080', '10.1.0.2:8080'],
+        [clusterOf('reviews', 'v1')]: ['10.1.0.1:8080'],
+        [clusterOf('reviews', 'v2')]: ['10.1.0.2:8080'],
+        [clusterOf('ratings')]: ['10.1.0.9:8080'],
       });
       expect(proxy.listeners()).toEqual(['0.0.0.0_80', 'virtualInbound', 'virtualOutbound']);
       expect(proxy.routes('80')).toEqual({
-        [`${hostOf('reviews')}:80`]: splitRoute(80, 20),
-        [`${hostOf('ratings')}:80`]: [`/ -> ${cluster('ratings')}`],
+        [REVIEWS]: splitRoutes(80, 20),
+        [RATINGS]: [`/ -> ${clusterOf('ratings')}`],
       });
     });
 
     test('a change of weights sends the route table, and nothing else', async () => {
       await serve(...reviews, rule, split(80, 20));
       const sent = await changes(source.apply(split(50, 50)), (p) =>
-        expect(p.routes('80')[`${hostOf('reviews')}:80`]).toEqual(splitRoute(50, 50)),
+        expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(50, 50)),
       );
       expect(sent).toEqual({ rds: ['~80'] });
     });
@@ -114,35 +67,35 @@ describe.each([
       ]);
       const third = pod('reviews-3', '10.1.0.3', { app: 'reviews', version: 'v2' });
       const sent = await changes(source.apply(third, more), (p) =>
-        expect(p.endpoints()[cluster('reviews', 'v2')]).toEqual(['10.1.0.2:8080', '10.1.0.3:8080']),
+        expect(p.endpoints()[clusterOf('reviews', 'v2')]).toEqual(['10.1.0.2:8080', '10.1.0.3:8080']),
       );
-      expect(sent).toEqual({ eds: [cluster(), cluster('reviews', 'v2')].map((name) => `~${name}`).sort() });
+      expect(sent).toEqual({ eds: [clusterOf(), clusterOf('reviews', 'v2')].map((name) => `~${name}`).sort() });
     });
 
     test('a service that comes and goes changes nothing of others', async () => {
       await serve(...reviews, rule, split(80, 20));
       const added = await changes(source.apply(...ratings), (p) => {
-        expect(p.endpoints()[cluster('ratings')]).toEqual(['10.1.0.9:8080']);
-        expect(Object.keys(p.routes('80'))).toContain(`${hostOf('ratings')}:80`);
+        expect(p.endpoints()[clusterOf('ratings')]).toEqual(['10.1.0.9:8080']);
+        expect(Object.keys(p.routes('80'))).toContain(RATINGS);
       });
-      expect(added['cds']).toEqual([`+${cluster('ratings')}`]);
-      expect(added['eds']).toContain(`+${cluster('ratings')}`);
+      expect(added['cds']).toEqual([`+${clusterOf('ratings')}`]);
+      expect(added['eds']).toContain(`+${clusterOf('ratings')}`);
       expect(added['eds']?.filter((change) => !change.includes('ratings'))).toEqual([]);
       expect(added['rds']).toEqual(['~80']);
       expect(added['lds']).toBeUndefined();
 
       const removed = await changes(source.delete(...ratings), (p) => {
         expect(p.clusters()).toEqual(reviewClusters);
-        expect(Object.keys(p.routes('80'))).toEqual([`${hostOf('reviews')}:80`]);
+        expect(Object.keys(p.routes('80'))).toEqual([REVIEWS]);
       });
-      expect(removed).toEqual({ cds: [`-${cluster('ratings')}`], rds: ['~80'] });
+      expect(removed).toEqual({ cds: [`-${clusterOf('ratings')}`], rds: ['~80'] });
     });
 
     test('routes and subsets that are deleted leave the plain service', async () => {
       await serve(...reviews, rule, split(80, 20));
       await changes(source.delete(split(80, 20), rule), (p) => {
-        expect(p.clusters()).toEqual([cluster()]);
-        expect(p.routes('80')).toEqual({ [`${hostOf('reviews')}:80`]: [`/ -> ${cluster()}`] });
+        expect(p.clusters()).toEqual([clusterOf()]);
+        expect(p.routes('80')).toEqual({ [REVIEWS]: [`/ -> ${clusterOf()}`] });
       });
     });
 
@@ -153,14 +106,10 @@ describe.each([
         subsets: [{ name: 'v1', labels: { version: 'v1' } }],
       });
       await changes(source.apply(onlyV1), (p) => {
-        expect(p.clusters()).toEqual([cluster(), cluster('reviews', 'v1')].sort());
-        expect(p.routes('80')[`${hostOf('reviews')}:80`]).toEqual([
-          `/ -> ${cluster('reviews', 'v1')} 80, BlackHoleCluster 20`,
-        ]);
+        expect(p.clusters()).toEqual([clusterOf(), clusterOf('reviews', 'v1')].sort());
+        expect(p.routes('80')[REVIEWS]).toEqual([`/ -> ${clusterOf('reviews', 'v1')} 80, BlackHoleCluster 20`]);
       });
-      await changes(source.apply(rule), (p) =>
-        expect(p.routes('80')[`${hostOf('reviews')}:80`]).toEqual(splitRoute(80, 20)),
-      );
+      await changes(source.apply(rule), (p) => expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(80, 20)));
     });
 
     test('a change that alters nothing for proxies sends nothing', async () => {
@@ -176,12 +125,12 @@ describe.each([
 
     test('the mesh config is read again when it changes, and its defaults come back when it goes', async () => {
       await serve(...reviews);
-      const connectTimeouts = (p: Proxy) => p.cluster(cluster()).connectTimeout;
+      const connectTimeouts = (p: Proxy) => p.cluster(clusterOf()).connectTimeout;
       expect(connectTimeouts(proxy)).toEqual({ seconds: '10' });
       const sent = await changes(source.apply(meshConfig('connectTimeout: 3s')), (p) =>
         expect(connectTimeouts(p)).toEqual({ seconds: '3' }),
       );
-      expect(sent['cds']).toContain(`~${cluster()}`);
+      expect(sent['cds']).toContain(`~${clusterOf()}`);
       expect(sent['lds']).toBeUndefined();
       expect(sent['rds']).toBeUndefined();
       await changes(source.delete(meshConfig('')), (p) => expect(connectTimeouts(p)).toEqual({ seconds: '10' }));
@@ -192,49 +141,47 @@ describe.each([
       await source.apply(meshConfig('connectTimeout: ['));
       await program.reported('ConfigMap/istio-system/istio');
       await program.settled();
-      expect(proxy.cluster(cluster()).connectTimeout).toEqual({ seconds: '3' });
+      expect(proxy.cluster(clusterOf()).connectTimeout).toEqual({ seconds: '3' });
       expect(proxy.takeChanges()).toEqual({});
     });
 
     test('endpoints follow the localities of their nodes', async () => {
       await serve(...reviews, node('node-a', 'west', 'one'));
-      expect(proxy.endpoints()[cluster()]).toEqual(['10.1.0.1:8080@west/one', '10.1.0.2:8080@west/one']);
+      expect(proxy.endpoints()[clusterOf()]).toEqual(['10.1.0.1:8080@west/one', '10.1.0.2:8080@west/one']);
       const sent = await changes(source.apply(node('node-a', 'west', 'two')), (p) =>
-        expect(p.endpoints()[cluster()]).toEqual(['10.1.0.1:8080@west/two', '10.1.0.2:8080@west/two']),
+        expect(p.endpoints()[clusterOf()]).toEqual(['10.1.0.1:8080@west/two', '10.1.0.2:8080@west/two']),
       );
-      expect(sent).toEqual({ eds: [`~${cluster()}`] });
+      expect(sent).toEqual({ eds: [`~${clusterOf()}`] });
     });
 
     test('endpoints follow the labels of their Pods', async () => {
       await serve(...reviews, rule);
       const sent = await changes(source.apply(pod('reviews-1', '10.1.0.1', { app: 'reviews', version: 'v2' })), (p) =>
-        expect(p.endpoints()[cluster('reviews', 'v2')]).toEqual(['10.1.0.1:8080', '10.1.0.2:8080']),
+        expect(p.endpoints()[clusterOf('reviews', 'v2')]).toEqual(['10.1.0.1:8080', '10.1.0.2:8080']),
       );
-      expect(proxy.endpoints()[cluster('reviews', 'v1')]).toEqual([]);
-      expect(sent['eds']).toEqual(expect.arrayContaining(['v1', 'v2'].map((v) => `~${cluster('reviews', v)}`)));
+      expect(proxy.endpoints()[clusterOf('reviews', 'v1')]).toEqual([]);
+      expect(sent['eds']).toEqual(expect.arrayContaining(['v1', 'v2'].map((v) => `~${clusterOf('reviews', v)}`)));
       expect(Object.keys(sent)).toEqual(['eds']);
     });
 
     test('legacy Endpoints count for a Service that has no slice', async () => {
       const [plain, ...others] = reviews;
       await serve(plain!, legacyEndpoints('reviews', ['10.1.0.7']));
-      expect(proxy.endpoints()).toEqual({ [cluster()]: ['10.1.0.7:8080'] });
+      expect(proxy.endpoints()).toEqual({ [clusterOf()]: ['10.1.0.7:8080'] });
       await changes(source.apply(...others), (p) =>
-        expect(p.endpoints()).toEqual({ [cluster()]: ['10.1.0.1:8080', '10.1.0.2:8080'] }),
+        expect(p.endpoints()).toEqual({ [clusterOf()]: ['10.1.0.1:8080', '10.1.0.2:8080'] }),
       );
       await changes(source.delete(others[0]!), (p) =>
-        expect(p.endpoints()).toEqual({ [cluster()]: ['10.1.0.7:8080'] }),
+        expect(p.endpoints()).toEqual({ [clusterOf()]: ['10.1.0.7:8080'] }),
       );
     });
 
     test('an object that comes back is a new one', async () => {
       await serve(...reviews, rule, split(80, 20));
       await changes(source.delete(split(80, 20)), (p) =>
-        expect(p.routes('80')[`${hostOf('reviews')}:80`]).toEqual([`/ -> ${cluster()}`]),
+        expect(p.routes('80')[REVIEWS]).toEqual([`/ -> ${clusterOf()}`]),
       );
-      await changes(source.apply(split(10, 90)), (p) =>
-        expect(p.routes('80')[`${hostOf('reviews')}:80`]).toEqual(splitRoute(10, 90)),
-      );
+      await changes(source.apply(split(10, 90)), (p) => expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(10, 90)));
     });
 
     test('a client that comes later is given the present state', async () => {
@@ -242,9 +189,8 @@ describe.each([
       await changes(source.apply(split(50, 50), ...ratings), (p) =>
         expect(Object.keys(p.routes('80'))).toHaveLength(2),
       );
-      const late = await program.connect(delta, 'sidecar~10.0.0.8~late.shop~shop.svc.cluster.local');
-      await late.until((p) => expect(p.routes('80')).toEqual(proxy.routes('80')));
-      await program.settled();
+      const late = await program.connect(delta);
+      expect(late.routes('80')).toEqual(proxy.routes('80'));
       expect(late.endpoints()).toEqual(proxy.endpoints());
     });
 
@@ -252,14 +198,13 @@ describe.each([
       const near = { 'networking.istio.io/traffic-distribution': 'PreferClose' };
       const far = pod('reviews-2', '10.1.0.2', {}, 'node-b');
       await serve(...reviews, far, node('node-a', 'west', 'one'), node('node-b', 'west', 'two'), namespace('shop', {}));
-      proxy = await program.connect(delta, undefined, { region: 'west', zone: 'one' });
-      const anywhere = ['10.1.0.1:8080@west/one', '10.1.0.2:8080@west/two'];
-      await changes(Promise.resolve(), (p) => expect(p.endpoints()[cluster()]).toEqual(anywhere));
+      proxy = await program.connect(delta, { locality: { region: 'west', zone: 'one' } });
+      expect(proxy.endpoints()[clusterOf()]).toEqual(['10.1.0.1:8080@west/one', '10.1.0.2:8080@west/two']);
 
       const sent = await changes(source.apply(namespace('shop', { annotations: near })), (p) =>
-        expect(p.endpoints()[cluster()]).toEqual(['10.1.0.1:8080@west/one', '10.1.0.2:8080@west/two, then']),
+        expect(p.endpoints()[clusterOf()]).toEqual(['10.1.0.1:8080@west/one', '10.1.0.2:8080@west/two, then']),
       );
-      expect(sent).toEqual({ cds: [`~${cluster()}`], eds: [`~${cluster()}`] });
+      expect(sent).toEqual({ cds: [`~${clusterOf()}`], eds: [`~${clusterOf()}`] });
 
       const labels = { team: 'a' };
       await source.apply(namespace('shop', { annotations: near, labels }));

@@ -8,6 +8,7 @@ import { temporaryDirectory } from '../../src/directory/testing/temporary-direct
 import type { Json } from '../../src/kube/json.ts';
 import { collectionPath } from '../../src/kube/paths.ts';
 import { FakeApiServer } from '../../src/kube/testing/fake-api-server.ts';
+import type { FakeRequest } from '../../src/kube/testing/fake-cluster.ts';
 import { Program } from './program.ts';
 
 /** Where objects come from. */
@@ -76,8 +77,7 @@ export class Cluster implements Source {
   }
 
   apply(...objects: readonly KubernetesObject[]): Promise<void> {
-    for (const object of objects)
-      this.server.cluster.apply(pathOf(object), object as KubernetesObject & Json & { metadata: Json });
+    for (const object of objects) this.server.cluster.apply(pathOf(object), object as Body);
     return Promise.resolve();
   }
 
@@ -87,10 +87,34 @@ export class Cluster implements Source {
     return Promise.resolve();
   }
 
+  /** Deletes it, and creates another one of its name. */
+  recreate(object: KubernetesObject): void {
+    this.server.cluster.apply(pathOf(object), object as Body, { anew: true });
+  }
+
+  /** From now on the open watches say nothing. */
+  loseEvents(): void {
+    for (const watch of this.server.cluster.watches()) watch.mute();
+  }
+
+  /** The server ends all watches. */
+  endWatches(): void {
+    for (const watch of this.server.cluster.watches()) watch.finish();
+  }
+
+  /** How often a collection was listed. */
+  lists(): number {
+    const isList = ({ query }: FakeRequest): boolean => query['limit'] !== undefined && query['limit'] !== '1';
+    return this.server.cluster.requests.filter(isList).length;
+  }
+
   start(settings: Readonly<Record<string, string>> = {}, identity?: string): Promise<Program> {
     return Program.start({ kubeconfig: this.kubeconfig, ...settings }, identity);
   }
 }
+
+/** An object as the API server sees it. */
+type Body = KubernetesObject & Json & { readonly metadata: Json };
 
 export const LEASES = '/apis/coordination.k8s.io/v1/leases';
 

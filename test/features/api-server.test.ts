@@ -1,0 +1,172 @@
+import { describe, expect, test } from 'vitest';
+import { writeFile } from 'node:fs/promises';
+import type { KubernetesObject } from '../../src/api/object.ts';
+import { slice, target } from './objects.ts';
+import { get, type Program } from './program.ts';
+import type { Proxy } from './proxy.ts';
+import { clusterOf, RATINGS, ratings, REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
+import { Cluster, pathOf } from './sources.ts';
+
+const MINUTES = 60_000;
+
+describe.each([
+  ['delta', true],
+  ['state of the world', false],
+])('while the API server makes trouble, over %s', (_, delta) => {
+  let cluster: Cluster;
+  let program: Program;
+  let proxy: Proxy;
+
+  async function serve(...objects: readonly KubernetesObject[]): Promise<void> {
+    cluster = await Cluster.create();
+    await cluster.apply(...objects);
+    program = await cluster.start();
+    proxy = await program.connect(delta);
+  }
+
+  const ready = async (): Promise<number> => (await get(program.serving.ports.health, '/ready')).status;
+
+  test('a list after 410 loses neither a change nor a delete, and sends nothing else', async () => {
+    await serve(...reviews, ...ratings, rule, split(80, 20));
+    cluster.loseEvents();
+    await cluster.delete(...ratings);
+    await cluster.apply(split(50, 50), slice('reviews', [target('reviews-2', '10.1.0.2')]));
+    await program.settled();
+    expect(proxy.takeChanges()).toEqual({});
+
+    cluster.server.cluster.compact();
+    cluster.endWatches();
+    const sent = await program.sent(proxy, (p) => {
+      expect(Object.keys(p.routes('80'))).toEqual([REVIEWS]);
+      expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(50, 50));
+      expect(p.endpoints()[clusterOf('reviews', 'v1')]).toEqual([]);
+      expect(p.clusters()).not.toContain(clusterOf('ratings'));
+    });
+    expect(sent['cds']).toEqual([`-${clusterOf('ratings')}`]);
+    // Each kind is listed on its own: the endpoints may go before their Service.
+    const kept = sent['eds']?.filter((change) => !change.includes('ratings'));
+    expect(kept).toEqual([clusterOf(), clusterOf('reviews', 'v1')].map((name) => `~${name}`).sort());
+    expect(new Set(sent['rds'])).toEqual(new Set(['~80']));
+    expect(sent['lds']).toBeUndefined();
+  });
+
+  test('what is listed again unchanged is not sent', async () => {
+    await serve(...reviews, ...ratings, rule, split(80, 20));
+    cluster.server.cluster.compact();
+    cluster.endWatches();
+    await cluster.apply(split(50, 50));
+    const sent = await program.sent(proxy, (p) => expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(50, 50)));
+    expect(sent).toEqual({ rds: ['~80'] });
+  });
+
+  test('an object that was deleted and created anew while nobody looked is a younger one', async () => {
+    const at = (minute: number, object: ReturnType<typeof split>) => ({
+      ...object,
+      metadata: { ...object.metadata, creationTimestamp: `2030-01-01T00:0${minute}:00Z` },
+    });
+    await serve(...reviews, rule, at(1, split(10, 90, 'first')), at(2, split(20, 80, 'second')));
+    expect(proxy.routes('80')[REVIEWS]?.[0]).toEqual(splitRoutes(10, 90)[0]);
+    const uid = program.object('VirtualService', 'shop', 'first')?.metadata.uid;
+
+    cluster.loseEvents();
+    cluster.recreate(at(3, split(10, 90, 'first')));
+    cluster.server.cluster.compact();
+    cluster.endWatches();
+    const sent = await program.sent(proxy, (p) => expect(p.routes('80')[REVIEWS]?.[0]).toEqual(splitRoutes(20, 80)[0]));
+    expect(sent).toEqual({ rds: ['~80'] });
+    expect(program.object('VirtualService', 'shop', 'first')?.metadata.uid).not.toBe(uid);
+  });
+
+  test('a watch that dies without a word is opened again', async () => {
+    await serve(...reviews, rule, split(80, 20));
+    cluster.loseEvents();
+    await cluster.apply(split(50, 50));
+    const lists = cluster.lists();
+    program.clock.skip(3 * MINUTES);
+    const sent = await program.sent(proxy, (p) => expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(50, 50)));
+    expect(sent).toEqual({ rds: ['~80'] });
+    expect(cluster.lists()).toBe(lists);
+  });
+
+  test('a line that arrives broken is asked for again, and nothing is listed', async () => {
+    await serve(...reviews, rule, split(80, 20));
+    const lists = cluster.lists();
+    for (const watch of cluster.server.cluster.watches()) watch.corrupt('#');
+    await cluster.apply(split(50, 50));
+    const sent = await program.sent(proxy, (p) => expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(50, 50)));
+    expect(sent).toEqual({ rds: ['~80'] });
+    expect(cluster.lists()).toBe(lists);
+  });
+
+  test('a kind that is not installed is an empty one, said once, and read when it appears', async () => {
+    cluster = await Cluster.create();
+    const path = pathOf(rule);
+    cluster.server.cluster.uninstall(path);
+    await cluster.apply(...reviews, split(80, 20));
+    program = await cluster.start();
+    proxy = await program.connect(delta);
+    expect(proxy.clusters()).toEqual([clusterOf()]);
+    expect(proxy.routes('80')[REVIEWS]).toEqual(['/ -> BlackHoleCluster 80, BlackHoleCluster 20']);
+
+    program.clock.skip(MINUTES);
+    cluster.server.cluster.install(path, 'DestinationRule');
+    await cluster.apply(rule);
+    program.clock.skip(MINUTES);
+    await program.sent(proxy, (p) => expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(80, 20)));
+    expect(program.log.filter(({ msg }) => msg.includes('not installed'))).toHaveLength(1);
+    expect(await program.logged('installed now')).toMatchObject({ kind: 'DestinationRule' });
+  });
+
+  test('nothing is served before the first answer, and everything through later outages', async () => {
+    cluster = await Cluster.create();
+    await cluster.apply(...reviews, rule, split(80, 20));
+    await cluster.server.stop();
+    program = await cluster.start();
+    await program.logged('trying again');
+    expect(await ready()).toBe(503);
+    expect((await get(program.serving.ports.health, '/healthz')).status).toBe(200);
+    await expect(program.refusal(delta)).resolves.toMatchObject({ code: 14 });
+
+    await cluster.server.start();
+    program.clock.skip(MINUTES);
+    proxy = await program.connect(delta);
+    expect(await ready()).toBe(200);
+
+    await cluster.server.stop();
+    await cluster.apply(...ratings);
+    program.clock.skip(MINUTES);
+    expect(await ready()).toBe(200);
+    const late = await program.connect(delta);
+    expect(late.routes('80')).toEqual({ [REVIEWS]: splitRoutes(80, 20) });
+
+    await cluster.server.start();
+    program.clock.skip(MINUTES);
+    await program.sent(late, (p) => expect(Object.keys(p.routes('80'))).toContain(RATINGS));
+    expect(await ready()).toBe(200);
+    // Once for each of two outages.
+    expect(program.log.filter(({ msg }) => msg.includes('trying again')).length).toBeLessThanOrEqual(2);
+  });
+
+  test('a token that has run out is read again, and what is served stays', async () => {
+    cluster = await Cluster.create();
+    cluster.server.tokens = new Set(['first']);
+    const login = (token: string) => writeFile(cluster.kubeconfig, cluster.server.kubeConfig(token).exportConfig());
+    await login('first');
+    await cluster.apply(...reviews, rule, split(80, 20));
+    program = await cluster.start();
+    proxy = await program.connect(delta);
+
+    cluster.server.tokens = new Set(['second']);
+    cluster.endWatches();
+    await program.logged('trying again');
+    await cluster.apply(split(50, 50));
+    await program.settled();
+    expect(proxy.takeChanges()).toEqual({});
+    expect(await ready()).toBe(200);
+
+    await login('second');
+    program.clock.skip(MINUTES);
+    const sent = await program.sent(proxy, (p) => expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(50, 50)));
+    expect(sent).toEqual({ rds: ['~80'] });
+  });
+});
