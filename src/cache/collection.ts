@@ -35,6 +35,9 @@ export abstract class Collection<V> {
     this.position = graph.register(this);
   }
 
+  /** @internal Whether the commit has reached it. Most collections are idle in most commits. */
+  abstract get hasWork(): boolean;
+
   /** Work of this collection within a commit; yields between units of work. */
   abstract process(): Generator<void, void>;
 

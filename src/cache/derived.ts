@@ -73,6 +73,10 @@ export class Derived<S, V> extends Collection<V> {
     this.marked.set(key, known === undefined ? causes : joinCauses(known, causes));
   }
 
+  override get hasWork(): boolean {
+    return this.marked.size > 0;
+  }
+
   override *process(): Generator<void, void> {
     let done = 0;
     // A second round runs only for keys whose owner let go of them in favour of a run that had lost.

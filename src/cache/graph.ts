@@ -71,7 +71,7 @@ export class Graph {
     this.undoLog = options.discardable === false ? undefined : [];
     this.recording = this.undoLog !== undefined;
     writes.forEach((write, i) => write.input.apply(write.key, write.value, [i]));
-    for (const collection of this.collections) yield* collection.process();
+    for (const collection of this.collections) if (collection.hasWork) yield* collection.process();
     return new Draft(this, writes);
   }
 

@@ -40,6 +40,10 @@ export class Index<V> extends Collection<Group<V>> {
       });
   }
 
+  override get hasWork(): boolean {
+    return this.pending.length > 0;
+  }
+
   override *process(): Generator<void, void> {
     const pending = this.pending;
     this.pending = [];

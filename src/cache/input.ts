@@ -22,7 +22,10 @@ export class Input<V> extends Collection<V> {
     else if (value === undefined) this.graph.sweep(cell);
   }
 
-  override *process(): Generator<void, void> {
-    // Writes were applied before the pass.
+  /** Writes were applied before the pass. */
+  override get hasWork(): boolean {
+    return false;
   }
+
+  override *process(): Generator<void, void> {}
 }
