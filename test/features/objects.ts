@@ -12,6 +12,9 @@ const networking = (kind: string) => (name: string, spec: Fields, namespace?: st
 export const virtualService = networking('VirtualService');
 export const destinationRule = networking('DestinationRule');
 export const gateway = networking('Gateway');
+export const serviceEntry = networking('ServiceEntry');
+export const sidecar = networking('Sidecar');
+export const workloadEntry = networking('WorkloadEntry');
 
 /** A Service with an HTTP port 80. */
 export function service(name: string, ip: string, namespace?: string) {

@@ -1,6 +1,6 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
 import { kindOf, kinds } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
@@ -10,6 +10,7 @@ import { collectionPath } from '../../src/kube/paths.ts';
 import { FakeApiServer } from '../../src/kube/testing/fake-api-server.ts';
 import type { FakeRequest } from '../../src/kube/testing/fake-cluster.ts';
 import { Program } from './program.ts';
+import { Waiters } from './waiters.ts';
 
 /** Where objects come from. */
 export interface Source {
@@ -59,10 +60,12 @@ function fileOf({ kind, metadata }: KubernetesObject): string {
 export class Cluster implements Source {
   readonly server: FakeApiServer;
   readonly kubeconfig: string;
+  readonly #written = new Waiters();
 
   private constructor(server: FakeApiServer, kubeconfig: string) {
     this.server = server;
     this.kubeconfig = kubeconfig;
+    server.cluster.onPatch = () => queueMicrotask(() => this.#written.wake());
   }
 
   static async create(): Promise<Cluster> {
@@ -90,6 +93,22 @@ export class Cluster implements Source {
   /** Deletes it, and creates another one of its name. */
   recreate(object: KubernetesObject): void {
     this.server.cluster.apply(pathOf(object), object as Body, { anew: true });
+  }
+
+  /** As the server has it now. */
+  object({ apiVersion, kind, metadata }: KubernetesObject): KubernetesObject & Json {
+    const found = this.server.cluster.object(pathOf({ apiVersion, kind }), metadata.namespace ?? '', metadata.name);
+    return (found ?? expect.fail(`there is no ${kind} ${metadata.name}`)) as KubernetesObject & Json;
+  }
+
+  /** Waits for a write of a status after which it holds. */
+  async changed(assertion: () => void): Promise<void> {
+    await this.#written.until(assertion);
+  }
+
+  /** The paths of all statuses that were written. */
+  writes(): readonly string[] {
+    return this.server.cluster.requests.flatMap(({ method, path }) => (method === 'PATCH' ? [path] : []));
   }
 
   /** From now on the open watches say nothing. */
