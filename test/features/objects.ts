@@ -6,8 +6,10 @@ export function object(apiVersion: string, kind: string, name: string, fields: F
   return { apiVersion, kind, metadata: { name, namespace }, ...fields } satisfies KubernetesObject;
 }
 
-const networking = (kind: string) => (name: string, spec: Fields, namespace?: string) =>
-  object('networking.istio.io/v1', kind, name, { spec }, namespace);
+const networking = (kind: string) => (name: string, spec: Fields, namespace?: string) => ({
+  ...object('networking.istio.io/v1', kind, name, {}, namespace),
+  spec,
+});
 
 export const virtualService = networking('VirtualService');
 export const destinationRule = networking('DestinationRule');

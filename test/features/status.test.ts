@@ -141,10 +141,11 @@ test('routes beside the one that leads nowhere are served', async () => {
 });
 
 test('the younger of two objects that conflict is told to whom it lost', async () => {
-  const [older, younger] = ['older', 'younger'].map((name, i) => {
-    const object = split(80, 20, name);
-    return { ...object, metadata: { ...object.metadata, creationTimestamp: `2030-01-0${i + 1}T00:00:00Z` } };
-  }) as [KubernetesObject, KubernetesObject];
+  const born = (day: number, object: ReturnType<typeof split>) => ({
+    ...object,
+    metadata: { ...object.metadata, creationTimestamp: `2030-01-0${day}T00:00:00Z` },
+  });
+  const [older, younger] = [born(1, split(80, 20, 'older')), born(2, split(80, 20, 'younger'))] as const;
   const { cluster } = await serve(...reviews, rule, younger, older);
   await judged(cluster, older, younger);
   expect(conditions(cluster, older)['Accepted']).toMatchObject({ status: 'True' });
