@@ -155,7 +155,7 @@ describe('an endpoint is left out', () => {
 });
 
 test('endpoints that drain are kept for Services with persistent sessions', () => {
-  const service = { labels: { 'istio.io/persistent-session': 'cookie' } };
+  const service = { persistentSession: true };
   const endpoints = [endpointOf('10.0.0.1', { health: 'Draining' })];
   expect(addresses({ endpoints, service })).toEqual(['10.0.0.1']);
 });

@@ -53,13 +53,6 @@ export function emptyAssignment(clusterName: string): Uint8Array {
   return writer.since(0);
 }
 
-/** Labels of Services whose sessions stick to an endpoint, also while it drains. */
-const persistentSessionLabels = ['istio.io/persistent-session', 'istio.io/persistent-session-header'];
-
-export function hasPersistentSession(service: Pick<MeshService, 'labels'>): boolean {
-  return persistentSessionLabels.some((label) => (service.labels[label] ?? '') !== '');
-}
-
 /**
  * Endpoints that are not ready are sent, marked, so that Envoy does not fall into its panic mode. A rule with
  * `minHealthPercent` wants the panic mode, which would send requests to them.
@@ -72,7 +65,7 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
   const { endpoints, subsetLabels, policy, service, vantage } = input;
   const wanted = Object.keys(subsetLabels).length > 0;
   const unhealthy = sendsUnhealthy(policy, service);
-  const draining = hasPersistentSession(service);
+  const draining = service.persistentSession;
   const sameCluster = service.nodeLocal || input.clusterLocal === true;
   return endpoints.filter(
     (endpoint) =>

@@ -1,6 +1,6 @@
 import type { MeshService } from '../model/service.ts';
 import type { LoadBalancer, OutlierDetection, TrafficPolicy } from '../model/traffic-policy.ts';
-import { hasPersistentSession, sendsUnhealthy } from './assignment.ts';
+import { sendsUnhealthy } from './assignment.ts';
 import { duration } from './duration.ts';
 import type { Cluster, Cluster_CommonLbConfig, Cluster_SlowStartConfig } from './gen/types.gen.ts';
 import { type LocalityPlan, weighsLocalities } from './locality.ts';
@@ -68,7 +68,7 @@ export function commonLbFields(
   return {
     healthyPanicThreshold: { value: panic },
     ...(weighsLocalities(plan) ? { localityWeightedLbConfig: {} } : {}),
-    ...(hasPersistentSession(service)
+    ...(service.persistentSession
       ? { overrideHostStatus: { statuses: ['HEALTHY', 'DRAINING', 'UNKNOWN', 'DEGRADED'] } }
       : {}),
   };

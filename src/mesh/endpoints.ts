@@ -1,4 +1,4 @@
-import type { Endpoints, EndpointSlice, Service } from '../api/core.ts';
+import type { Endpoints, EndpointSlice } from '../api/core.ts';
 import { type KubernetesObject, type ObjectRef, parseObjectKey, refOf } from '../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import type { Endpoint, EndpointSummary } from '../model/endpoint.ts';
@@ -59,15 +59,20 @@ export function declareEndpoints(
   const { objects } = inputs;
   const hostOf = (read: Reader, namespace: string, name: string) =>
     `${namespace}/${name}.${namespace}.svc.${optionsOf(read, inputs).domainSuffix}`;
-  const contextOf = (read: Reader, key: string, namespace: string, service: string): EndpointContext => {
-    const object = read.get(objects.Service, siblingKey(key, namespace, service)) as Service | undefined;
-    return {
-      cluster: optionsOf(read, inputs).clusterId,
-      persistentSession: (object?.metadata.labels ?? {})['istio.io/persistent-session'] !== undefined,
-      pod: (ns, name) => read.get(workloads.pods, siblingKey(key, ns, name)),
-      workloadAt: (ns, address) => read.group(workloads.byAddress, `${ns}/${address}`)[0]?.value,
-    };
-  };
+  // Apart from the service: most of its changes are none of its slices' business.
+  const persistentSessions = graph.derive(
+    'persistentSessions',
+    services.services,
+    (key, service, _, emit: Emit<true>) => {
+      if (service.persistentSession) emit(key, true);
+    },
+  );
+  const contextOf = (read: Reader, key: string, service: string): EndpointContext => ({
+    cluster: optionsOf(read, inputs).clusterId,
+    persistentSession: read.get(persistentSessions, service) === true,
+    pod: (ns, name) => read.get(workloads.pods, siblingKey(key, ns, name)),
+    workloadAt: (ns, address) => read.group(workloads.byAddress, `${ns}/${address}`)[0]?.value,
+  });
 
   const slices = graph.derive(
     'sliceEndpoints',
@@ -76,10 +81,10 @@ export function declareEndpoints(
       const slice = object as EndpointSlice;
       const name = serviceOfSlice(slice);
       if (name === undefined) return;
-      const { namespace = '' } = slice.metadata;
+      const service = hostOf(read, slice.metadata.namespace ?? '', name);
       emit(key, {
-        service: hostOf(read, namespace, name),
-        endpoints: reconcileEndpointSlice(slice, contextOf(read, key, namespace, name)),
+        service,
+        endpoints: reconcileEndpointSlice(slice, contextOf(read, key, service)),
         origins: [originOf(key, slice)],
       });
     },
@@ -89,7 +94,7 @@ export function declareEndpoints(
     const { name, namespace = '' } = object.metadata;
     const service = hostOf(read, namespace, name);
     if (read.group(slicesByService, service).length > 0) return;
-    const endpoints = reconcileEndpoints(object as Endpoints, contextOf(read, key, namespace, name));
+    const endpoints = reconcileEndpoints(object as Endpoints, contextOf(read, key, service));
     emit(`${key}#legacy`, { service, endpoints, origins: [originOf(key, object)] });
   });
   const claimed = graph.derive(

@@ -56,7 +56,7 @@ export function declareRouters(graph: Graph, parts: GatewayParts, models: Collec
       namespace: view.router.namespace,
       matched: matchedSelectors(view, view.router, read, mentions),
       gateways: gateways.map((gateway) => gateway.key),
-      targetPorts: targetPortsOf(gateways, view.router, read, parts),
+      targetPorts: targetPortsOf(gateways, view.router),
     };
     emit(key, { key: contentHash(JSON.stringify({ ...content, traits: traitsKey(content.traits) })), ...content });
   });
@@ -114,24 +114,12 @@ function matchedSelectors(
   return [...new Set([...scope.matched, ...matching])].sort();
 }
 
-/** A Service with this label says nothing about the ports of Gateways. */
-const NO_TRANSLATION = 'experimental.istio.io/disable-gateway-port-translation';
-
-function targetPortsOf(
-  gateways: readonly GatewayModel[],
-  router: RouterFacts,
-  read: Reader,
-  parts: GatewayParts,
-): Readonly<Record<number, number>> {
-  const translating = router.services.filter(
-    ({ key }) => read.get(parts.services.services, key)?.labels[NO_TRANSLATION] === undefined,
-  );
+function targetPortsOf(gateways: readonly GatewayModel[], router: RouterFacts): Readonly<Record<number, number>> {
   const found: Record<number, number> = {};
   for (const { servers } of gateways)
     for (const { port } of servers) {
-      // 0: a name that no container has.
-      const service = translating.find(({ targetPorts }) => (targetPorts[port.number] ?? 0) > 0);
-      const target = service?.targetPorts[port.number] ?? port.number;
+      const leading = router.targetPorts.find((targets) => (targets[port.number] ?? 0) > 0);
+      const target = leading?.[port.number] ?? port.number;
       if (target !== port.number) found[port.number] = target;
     }
   return found;

@@ -61,8 +61,8 @@ export interface RouterFacts {
   readonly traits: Traits;
   readonly namespace: string;
   readonly labels: Labels;
-  /** Services that select it: `servicePort -> targetPort`, first service first. */
-  readonly services: readonly { readonly key: string; readonly targetPorts: Readonly<Record<number, number>> }[];
+  /** Where the Services that select it lead their ports, the oldest first. 0: a name that no container has. */
+  readonly targetPorts: readonly Readonly<Record<number, number>>[];
 }
 
 export interface Proxies {
@@ -240,15 +240,16 @@ function routerOf(
   services: readonly MeshService[],
 ): RouterFacts {
   const ports = podPorts ?? node.podPorts ?? {};
-  const targets = services.map((service) => ({
-    key: `${service.namespace}/${service.host}`,
-    targetPorts: Object.fromEntries(
-      service.ports.map((port) => {
-        const target = port.targetPort ?? port.number;
-        return [port.number, typeof target === 'number' ? target : (own(ports, target) ?? 0)];
-      }),
-    ),
-  }));
-  const facts = { traits: node.traits, namespace: node.namespace, labels, services: targets };
+  const targetPorts = services
+    .filter((service) => service.translatesPorts)
+    .map((service) =>
+      Object.fromEntries(
+        service.ports.map((port) => {
+          const target = port.targetPort ?? port.number;
+          return [port.number, typeof target === 'number' ? target : (own(ports, target) ?? 0)];
+        }),
+      ),
+    );
+  const facts = { traits: node.traits, namespace: node.namespace, labels, targetPorts };
   return { key: contentHash(JSON.stringify(facts)), ...facts };
 }

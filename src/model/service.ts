@@ -84,7 +84,10 @@ export interface MeshService extends Aged {
   readonly exportTo: readonly string[];
   /** Outside the mesh: no mutual TLS. ExternalName, or location MESH_EXTERNAL. */
   readonly meshExternal: boolean;
-  readonly labels: Labels;
+  /** Sessions stick to an endpoint, also while it drains. */
+  readonly persistentSession: boolean;
+  /** Routers that it leads to listen on its target ports, not on the ports that their Gateways name. */
+  readonly translatesPorts: boolean;
   /** Labels of the workloads behind it; absent: selected by nothing. */
   readonly selector?: Labels;
   /** The target of an Alias (Service of type ExternalName). */
@@ -97,7 +100,6 @@ export interface MeshService extends Aged {
   readonly trafficDistribution?: 'same-zone' | 'same-node';
   /** `internalTrafficPolicy: Local`. */
   readonly nodeLocal: boolean;
-  readonly publishNotReadyAddresses: boolean;
   /** Hosts of Alias services that point here; they are served as further domains. Filled in when claims are merged. */
   readonly aliases: readonly Alias[];
   /** ServiceEntry annotation `istio.io/connect-strategy: RACE_FIRST_TCP_CONNECT`. */

@@ -3,7 +3,7 @@ import type { Endpoint, Health, Workload } from '../model/endpoint.ts';
 
 export interface EndpointContext {
   readonly cluster: string;
-  /** Label `istio.io/persistent-session` on the Service: endpoints that leave are drained, not dropped. */
+  /** Sessions of the Service stick to an endpoint: those that leave are drained, not dropped. */
   readonly persistentSession: boolean;
   /** The Pod that a targetRef names; undefined when there is none. */
   pod(namespace: string, name: string): Workload | undefined;

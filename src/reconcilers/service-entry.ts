@@ -6,6 +6,7 @@ import type { MeshService, Resolution } from '../model/service.ts';
 import { settleExportTo } from './export-to.ts';
 import { Field, Findings } from './field.ts';
 import { readAddresses, readEndpoints, readHosts, readPorts, readSelector } from './service-entry-fields.ts';
+import { readServiceLabels } from './service-labels.ts';
 import { trafficDistribution } from './service.ts';
 import { localityOfLabels, spiffeId, tlsModeFor } from './workload.ts';
 import { type WorkloadSpec, isAddress } from './workload-spec.ts';
@@ -35,7 +36,7 @@ export function reconcileServiceEntry(
   object: KubernetesObject & { readonly spec?: unknown; readonly status?: unknown },
   context: ServiceEntryContext,
 ): ReconciledServiceEntry {
-  const { namespace = '', labels = {}, annotations = {} } = object.metadata;
+  const { namespace = '', labels, annotations = {} } = object.metadata;
   const findings = new Findings(refOf(context.source, object));
   const spec = new Field(object.spec, 'spec', findings).expectObject();
   const resolution =
@@ -54,13 +55,12 @@ export function reconcileServiceEntry(
     ports,
     exportTo: settleExportTo(spec.get('exportTo').strings(), namespace, context.defaultExportTo),
     meshExternal: spec.get('location').oneOf('MESH_EXTERNAL', 'MESH_INTERNAL') === 'MESH_EXTERNAL',
-    labels,
+    ...readServiceLabels(labels),
     ...(selector === undefined ? {} : { selector }),
     endpoints: endpoints.map((endpoint) => endpointOf(endpoint, namespace, context.trustDomain)),
     subjectAltNames: spec.get('subjectAltNames').strings(),
     ...(distribution === undefined ? {} : { trafficDistribution: distribution }),
     nodeLocal: false,
-    publishNotReadyAddresses: false,
     aliases: [],
     raceConnect: annotations['istio.io/connect-strategy'] === 'RACE_FIRST_TCP_CONNECT',
     origins: [findings.object],

@@ -3,6 +3,7 @@ import { refOf } from '../api/object.ts';
 import type { MeshService, Resolution, ServicePort } from '../model/service.ts';
 import { settleExportTo } from './export-to.ts';
 import { servicePortProtocol } from './protocol.ts';
+import { readServiceLabels } from './service-labels.ts';
 import { isAddress } from './workload-spec.ts';
 
 export interface ServiceContext {
@@ -36,7 +37,7 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
     autoAddresses: [],
     exportTo: settleExportTo(list(annotations['networking.istio.io/exportTo']), namespace, context.defaultExportTo),
     meshExternal: spec.type === 'ExternalName',
-    labels: object.metadata.labels ?? {},
+    ...readServiceLabels(object.metadata.labels),
     ...(spec.selector === undefined || Object.keys(spec.selector).length === 0 ? {} : { selector: spec.selector }),
     ...(spec.type === 'ExternalName' && spec.externalName ? { externalName: spec.externalName } : {}),
     endpoints: [],
@@ -48,7 +49,6 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
     ],
     ...(distribution === undefined ? {} : { trafficDistribution: distribution }),
     nodeLocal: spec.internalTrafficPolicy === 'Local',
-    publishNotReadyAddresses: spec.publishNotReadyAddresses === true,
     aliases: [],
     raceConnect: false,
     origins: [refOf(context.source, object)],
