@@ -72,6 +72,15 @@ function samePiece(a: TablePiece, b: TablePiece): boolean {
   return samePart(a.part, b.part) && a.declares === b.declares;
 }
 
+/** A table of a scope: what is the scope's own in it, and keys of the pieces that it shares with others. */
+interface ScopeTable {
+  readonly list: string;
+  readonly name: string;
+  readonly header: LeafPart;
+  readonly pieces: readonly string[];
+  readonly catchAll: LeafPart;
+}
+
 /** Which table each scope has under which name, and from which views. */
 function declareTables(
   graph: Graph,
@@ -79,49 +88,32 @@ function declareTables(
   routeNamespaces: Collection<TablePiece>,
   tablesOfView: Collection<readonly string[]>,
 ): Members {
-  interface Table {
-    readonly list: string;
-    readonly name: string;
-    /** Keys of the pieces of its views; kept, because a new text is dear to look up. */
-    readonly pieces: readonly string[];
-    readonly scope: Scope;
-  }
   const tables = graph.derive(
     'scopeTables',
     parts.scopes,
-    (key, { scope, outlets, local }, read, emit: Emit<Table>) => {
+    (list, { scope, outlets, local }, read, emit: Emit<ScopeTable>) => {
       if (scope.traits.proxyType === 'router') return;
+      const catchAll = catchAllPart(scope, read, parts);
       const taken = new Set<string>();
-      for (const { listener, views } of outlets)
-        for (const { name, source } of tablesOfOutlet(
-          listener,
-          new Set(views.flatMap((v) => read.get(tablesOfView, v.key) ?? [])),
-          scope,
-          read,
-          parts,
-        ))
-          if (!taken.has(name)) {
-            taken.add(name);
-            emit(`${key}|${name}`, {
-              list: key,
-              name,
-              pieces: views.map((view) => `${view.key === local ? localKey(view.key) : view.key}|${source}`),
-              scope,
-            });
-          }
+      for (const { listener, views } of outlets) {
+        const found = new Set(views.flatMap((view) => read.get(tablesOfView, view.key) ?? []));
+        for (const { name, source } of tablesOfOutlet(listener, found, scope, read, parts)) {
+          if (taken.has(name)) continue;
+          taken.add(name);
+          const pieces = views.map((view) => `${view.key === local ? localKey(view.key) : view.key}|${source}`);
+          emit(`${list}|${name}`, { list, name, header: routeHeaderPart(parts.protos, name), pieces, catchAll });
+        }
+      }
     },
   );
+  // One run for each scope when one virtual host changes: no key and no part is made anew that was there before.
   return graph.derive(
     'routeTables',
     tables,
-    (_, table, read, emit: Emit<Member>) => {
-      const children: Part[] = [routeHeaderPart(parts.protos, table.name)];
-      for (const piece of table.pieces) {
-        const found = read.get(routeNamespaces, piece);
-        if (found !== undefined) children.push(found.part);
-      }
-      children.push(catchAllPart(table.scope, read, parts));
-      emitMember(emit, table.list, resource(typeUrl(types.route), table.name, node(children)));
+    (key, { list, name, header, pieces, catchAll }, read, emit: Emit<Member>) => {
+      const shared = pieces.flatMap((piece) => read.get(routeNamespaces, piece)?.part ?? []);
+      const table = node([header, ...shared, catchAll]);
+      emit(key, { list, qualifier: '', resource: resource(typeUrl(types.route), name, table) });
     },
     sameMember,
   );
