@@ -140,19 +140,17 @@ export class Program {
   }
 
   /**
-   * Waits until everything that was delivered is committed, sent and acknowledged. Then the proxies hold what a program
+   * Waits until everything that was delivered is committed, sent and acknowledged by the proxies. Then these hold what a program
    * would give them that had seen nothing but the present objects, and nothing else.
    */
   async settled(): Promise<void> {
     const { ads, committer, mesh } = this.serving.engine;
+    const ours = new Set(this.#proxies.map(({ id }) => id));
     const owed = () =>
       ads
         .streams()
-        .flatMap(({ nodeId, types }) =>
-          types
-            .filter(({ synced }) => !synced)
-            .map(({ shortName, pending, sent, acked }) => ({ nodeId, shortName, pending, sent, acked })),
-        );
+        .filter(({ nodeId }) => ours.has(nodeId))
+        .flatMap(({ nodeId, types }) => types.filter(({ synced }) => !synced).map((type) => ({ nodeId, ...type })));
     const since = performance.now();
     do {
       await committer.settled();
