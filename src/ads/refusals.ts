@@ -108,7 +108,7 @@ function mentions(message: string, name: string): boolean {
     const after = message[at + name.length];
     const ends =
       after === undefined || !NAME_CHARACTER.test(after) || (after === ':' && isEnd(message[at + name.length + 1]));
-    if (ends && (before === undefined || !NAME_CHARACTER.test(before))) return true;
+    if (ends && (before === undefined || !(before === ']' || NAME_CHARACTER.test(before)))) return true;
   }
   return false;
 }

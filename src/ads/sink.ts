@@ -61,6 +61,10 @@ export class Sink {
       done(true);
       return;
     }
+    if (this.#call.cancelled) {
+      done(false);
+      return;
+    }
     const message = Buffer.concat(frame.slices).subarray(GRPC_PREFIX);
     this.#call.write(message, (error: Error | null | undefined) => {
       if (error != null) {

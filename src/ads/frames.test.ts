@@ -1,0 +1,105 @@
+import { expect, test } from 'vitest';
+import { createProtos } from '../envoy/proto.ts';
+import { ContentHasher } from './content-hash.ts';
+import { Frames, SLICE_BYTES } from './frames.ts';
+import type { EncodedResource, Part } from './resource.ts';
+import { Batch, Served } from './served.ts';
+
+const protos = createProtos();
+const hasher = new ContentHasher([1, 2]);
+let ids = 0;
+
+function leaf(size: number, fill: number): Part {
+  return { bytes: new Uint8Array(size).fill(fill), length: size, hash: `${size}-${fill}`, clusters: [], origins: [] };
+}
+
+function served(name: string, body: Part): Served {
+  const resource: EncodedResource = { typeUrl: 'type/caf\u00e9', name, version: body.hash, body };
+  const item = new Served(resource, ++ids, hasher);
+  item.holders = 1;
+  return item;
+}
+
+const body = (slices: readonly Uint8Array[]): Buffer => {
+  const frame = Buffer.concat(slices);
+  expect(frame[0]).toBe(0);
+  expect(frame.readUInt32BE(1)).toBe(frame.length - 5);
+  return frame.subarray(5);
+};
+const content = (batches: Batch[], delta: boolean, removed: string[] = []) => ({
+  typeUrl: 'type/caf\u00e9',
+  delta,
+  batches,
+  removed,
+});
+
+const node: Part = {
+  children: [leaf(10, 1), { children: [leaf(70_000, 2), leaf(0, 3)], length: 70_000, hash: 'n' }],
+  length: 70_010,
+  hash: 'node',
+};
+const small = new Batch([served('a', leaf(3, 1)), served('\u{1f600}', leaf(300, 2)), served('empty', leaf(0, 0))]);
+const large = new Batch(Array.from({ length: 200 }, (_, i) => served(`n${i}`, leaf(1000, i % 256))));
+const huge = new Batch([served('table', node)]);
+
+test.each([
+  ['nothing', []],
+  ['a few resources', [small]],
+  ['more than a slice', [large]],
+  ['a resource of several slices', [huge, small]],
+  ['everything', [small, large, huge]],
+])('a response with %s is what the encoder would have written', (_, batches) => {
+  const frames = new Frames();
+  const items = batches.flatMap((batch) => batch.items);
+  const value = (item: Served): Buffer => {
+    const flat = (part: Part): Uint8Array[] => ('bytes' in part ? [part.bytes] : part.children.flatMap(flat));
+    return Buffer.concat(flat(item.resource.body));
+  };
+  for (let round = 0; round < 2; round++) {
+    const delta = frames.of(content(batches, true, ['gone', 'caf\u00e9']), round);
+    const decoded = protos.decode('envoy.service.discovery.v3.DeltaDiscoveryResponse', body(delta.slices));
+    expect(decoded).toMatchObject({
+      typeUrl: 'type/caf\u00e9',
+      nonce: String(delta.nonce),
+      removedResources: ['gone', 'caf\u00e9'],
+    });
+    expect((decoded.resources ?? []).map(({ name, version }) => [name, version])).toEqual(
+      items.map((item) => [item.name, item.version]),
+    );
+    (decoded.resources ?? []).forEach(({ resource }, i) => {
+      expect(resource?.typeUrl).toBe('type/caf\u00e9');
+      expect(value(items[i]!).equals(resource?.value ?? new Uint8Array())).toBe(true);
+    });
+    const state = frames.of(content(batches, false), round);
+    const full = protos.decode('envoy.service.discovery.v3.DiscoveryResponse', body(state.slices));
+    expect(full).toMatchObject({ versionInfo: String(state.nonce), nonce: String(state.nonce) });
+    (full.resources ?? []).forEach((any, i) =>
+      expect(value(items[i]!).equals(any.value ?? new Uint8Array())).toBe(true),
+    );
+    for (const slice of [...delta.slices, ...state.slices]) expect(slice.length).toBeLessThanOrEqual(SLICE_BYTES);
+    expect(delta.length).toBe(Buffer.concat(delta.slices).length);
+  }
+});
+
+test('streams that get the same share the frame, and one that had it gets a new nonce', () => {
+  const frames = new Frames();
+  const first = frames.of(content([small], true), 0);
+  expect(frames.of(content([new Batch([...small.items])], true), 0)).toBe(first);
+  const again = frames.of(content([small], true), first.nonce);
+  expect(again.nonce).toBeGreaterThan(first.nonce);
+  expect(frames.of(content([small], true), 0)).toBe(again);
+});
+
+test('different responses share the slices of what is common to them', () => {
+  const frames = new Frames();
+  const one = frames.of(content([large, small], true), 0);
+  const two = frames.of(content([large, new Batch([small.items[0]!])], true), 0);
+  expect(two.slices.filter((slice) => one.slices.includes(slice)).length).toBeGreaterThan(2);
+});
+
+test('what was made for one answer only is not kept', () => {
+  const frames = new Frames();
+  const once = new Served({ typeUrl: 't', name: 'absent', version: '1', body: leaf(1, 1) }, ++ids, hasher);
+  const first = frames.of(content([new Batch([once])], true), 0);
+  expect(frames.of(content([new Batch([once])], true), 0)).not.toBe(first);
+});

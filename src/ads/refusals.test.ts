@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import { namesIn, Refusals, shortMessage } from './refusals.ts';
+
+test.each([
+  [
+    'Error adding/updating cluster(s) bad1: cannot create, bad2: cluster manager: no',
+    ['bad1', 'bad2', 'bad', 'good'],
+    ['bad1', 'bad2'],
+  ],
+  [
+    'Error adding/updating listener(s) 0.0.0.0_80: Proto constraint',
+    ['0.0.0.0_80', '0.0.0.0_8080', '0'],
+    ['0.0.0.0_80'],
+  ],
+  [
+    'Error adding/updating cluster(s) outbound|80||a.b: no',
+    ['outbound|80||a.b', 'outbound|80||a.b.c', 'outbound|80||a'],
+    ['outbound|80||a.b'],
+  ],
+  ['Error adding/updating listener(s) [::]_80: no', ['[::]_80', '_80'], ['[::]_80']],
+  ['malformed IP address: nonsense', ['a', 'IP.address'], []],
+  [
+    'xDS response validation errors: [resource index 0: cluster_1: INVALID_ARGUMENT]',
+    ['cluster_1', 'cluster_2'],
+    ['cluster_1'],
+  ],
+  ['', ['a', ''], []],
+])('%s', (message, names, mentioned) => {
+  expect(namesIn(message, names)).toEqual(mentioned);
+});
+
+test('a long message is cut to what was found wrong', () => {
+  const config = 'goo.gle/debugproto   \nstat_prefix: "x"\n'.repeat(1000);
+  const message = `Error adding/updating listener(s) a: ${config}: Proto constraint validation failed (X: value length)`;
+  expect(shortMessage(message)).toBe('Proto constraint validation failed (X: value length)');
+  expect(shortMessage('x'.repeat(5000))).toHaveLength(1024);
+});
+
+test('a refused version is tried again after a time that doubles with every refusal, up to an hour', () => {
+  const refusals = new Refusals();
+  const refuse = (now: number): void =>
+    refusals.refuse('a', { version: 'v', held: undefined, now, about: 1, after: 1, doubted: false });
+  let now = 0;
+  const waits: number[] = [];
+  refuse(now);
+  for (let i = 0; i < 9; i++) {
+    expect(refusals.forbids('a', 'v')).toBe(true);
+    let wait = 0;
+    while ([...refusals.due(now + wait)].length === 0) wait += 30_000;
+    waits.push(wait / 60_000);
+    now += wait;
+    expect(refusals.forbids('a', 'v')).toBe(false);
+    refuse(now);
+  }
+  expect(waits).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60]);
+});
+
+test('another version is no refused version', () => {
+  const refusals = new Refusals();
+  refusals.refuse('a', { version: 'v', held: 'u', now: 0, about: 1, after: 1, doubted: false });
+  expect(refusals.forbids('a', 'w')).toBe(false);
+  expect(refusals.forbids('b', 'v')).toBe(false);
+  refusals.accepted('a', 'w', 2);
+  expect(refusals.has('a')).toBe(false);
+});

@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createProtos } from '../envoy/proto.ts';
+import { ContentHasher, SetHash } from './content-hash.ts';
+import { readNode } from './node.ts';
+import { BadRequest, readDeltaRequest, readRequest } from './wire-read.ts';
+
+const protos = createProtos();
+const hasher = new ContentHasher([3, 5]);
+
+const name = fc
+  .oneof(
+    fc.string({ unit: 'binary', maxLength: 20 }),
+    fc.constantFrom('a', 'outbound|80||a.b.svc.cluster.local', '\u{1f600}', 'x'.repeat(200)),
+  )
+  .filter((text) => text !== '' && text !== '*' && !/[\ud800-\udfff]/u.test(text));
+const names = fc.uniqueArray(name, { maxLength: 20 });
+const versions = fc.dictionary(name, fc.string({ maxLength: 200 }), { maxKeys: 20 });
+
+function hashOf(texts: readonly string[]): SetHash {
+  const hash = new SetHash();
+  for (const each of texts) {
+    hasher.text(each);
+    hash.add(hasher);
+  }
+  return hash;
+}
+
+test('a delta request reads as it was written', () => {
+  fc.assert(
+    fc.property(names, names, versions, fc.string(), (subscribe, unsubscribe, initial, nonce) => {
+      const bytes = protos.encode('envoy.service.discovery.v3.DeltaDiscoveryRequest', {
+        node: { id: 'n' },
+        typeUrl: 'some/type',
+        resourceNamesSubscribe: subscribe,
+        resourceNamesUnsubscribe: unsubscribe,
+        initialResourceVersions: initial,
+        responseNonce: nonce,
+        errorDetail: { code: 13, message: 'no' },
+      });
+      const request = readDeltaRequest(bytes, hasher);
+      expect(request).toMatchObject({ typeUrl: 'some/type', nonce, error: { code: 13, message: 'no' } });
+      expect(request.names.strings()).toEqual(subscribe);
+      expect(request.removed.strings()).toEqual(unsubscribe);
+      expect(request.names.hash.equals(hashOf(subscribe))).toBe(true);
+      expect(request.removed.hash.equals(hashOf(unsubscribe))).toBe(true);
+      expect(Object.fromEntries(request.versions.entries())).toEqual({ ...initial });
+      const pairs = new SetHash();
+      for (const [key, version] of Object.entries(initial)) {
+        hasher.textPair(key, version);
+        pairs.add(hasher);
+      }
+      expect(request.versions.hash.equals(pairs)).toBe(true);
+    }),
+  );
+});
+
+test('a request of the state of the world reads as it was written', () => {
+  const bytes = protos.encode('envoy.service.discovery.v3.DiscoveryRequest', {
+    versionInfo: '7',
+    node: { id: 'n' },
+    resourceNames: ['a', '*', '', 'b'],
+    typeUrl: 'some/type',
+    responseNonce: '9',
+  });
+  const request = readRequest(bytes, hasher);
+  expect(request).toMatchObject({ typeUrl: 'some/type', nonce: '9', version: '7', error: undefined });
+  expect(request.names.star).toBe(true);
+  expect(request.names.strings()).toEqual(['a', 'b']);
+  expect(request.names.hash.equals(hashOf(['b', 'a']))).toBe(true);
+});
+
+test('versions that another encoder writes in its own way are the same versions', () => {
+  const usual = Buffer.from([0x2a, 6, 0x0a, 1, 0x61, 0x12, 1, 0x31]);
+  const otherOrder = Buffer.from([0x2a, 6, 0x12, 1, 0x31, 0x0a, 1, 0x61]);
+  const longLength = Buffer.from([0x2a, 0x86, 0x00, 0x0a, 1, 0x61, 0x12, 1, 0x31]);
+  const hashes = [usual, otherOrder, longLength].map((bytes) => readDeltaRequest(bytes, hasher).versions);
+  for (const found of hashes) {
+    expect([...found.entries()]).toEqual([['a', '1']]);
+    expect(found.hash.equals(hashes[0]!.hash)).toBe(true);
+  }
+  expect([...readDeltaRequest(Buffer.from([0x2a, 3, 0x0a, 1, 0x61]), hasher).versions.entries()]).toEqual([['a', '']]);
+});
+
+test('no bytes do anything but read or be refused', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      for (const read of [readRequest, readDeltaRequest]) {
+        try {
+          const request = read(bytes, hasher);
+          request.names.strings();
+          request.removed.strings();
+          request.versions.entries();
+          if (request.node !== undefined) readNode(request.node, 's');
+        } catch (error) {
+          expect(error).toBeInstanceOf(BadRequest);
+        }
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test('a node reads as plain JSON', () => {
+  const metadata = {
+    NAME: 'a',
+    PORT: 1.5,
+    ON: true,
+    OFF: false,
+    NONE: null,
+    LABELS: { app: 'x' },
+    LIST: ['a', 1, { b: [] }],
+  };
+  const bytes = protos.encode(
+    'envoy.config.core.v3.Node',
+    protos.fromJson('envoy.config.core.v3.Node', {
+      id: 'sidecar~1',
+      cluster: 'c',
+      metadata,
+      locality: { region: 'r', zone: 'z', subZone: 's' },
+      userAgentName: 'envoy',
+      userAgentBuildVersion: { version: { majorNumber: 1, minorNumber: 40, patch: 2 }, metadata: { ssl: 'BoringSSL' } },
+      extensions: [
+        { name: 'envoy.filters.http.router', category: 'envoy.filters.http', typeUrls: ['x'] },
+        { name: 'istio.stats', disabled: true },
+      ],
+    }),
+  );
+  expect(readNode(bytes, 'stream-1')).toEqual({
+    stream: 'stream-1',
+    nodeId: 'sidecar~1',
+    nodeCluster: 'c',
+    metadata,
+    locality: { region: 'r', zone: 'z', subZone: 's' },
+    build: 'envoy 1.40.2',
+    extensions: ['envoy.filters.http.router', 'istio.stats'],
+  });
+});
+
+test('numbers that are none in JSON, and names that mean something to JavaScript, do no harm', () => {
+  const struct = { fields: { __proto__: { numberValue: Number.NaN }, constructor: { stringValue: 'x' } } };
+  Object.defineProperty(struct.fields, '__proto__', { value: { numberValue: Number.NaN }, enumerable: true });
+  const key = (text: string): Buffer => Buffer.concat([Buffer.from([0x0a, text.length]), Buffer.from(text)]);
+  const nan = Buffer.alloc(9);
+  nan[0] = 0x11;
+  nan.writeDoubleLE(Number.NaN, 1);
+  const entry = Buffer.concat([key('__proto__'), Buffer.from([0x12, nan.length]), nan]);
+  const metadata = Buffer.concat([Buffer.from([0x0a, entry.length]), entry]);
+  const node = Buffer.concat([Buffer.from([0x1a, metadata.length]), metadata]);
+  const read = readNode(node, 's').metadata;
+  expect(Object.entries(read)).toEqual([['__proto__', null]]);
+  expect(Object.getPrototypeOf(read)).toBe(Object.prototype);
+});
