@@ -117,9 +117,14 @@ export class Barrier {
     }
   }
 
+  /** A response with guarded resources was answered, one way or the other. */
+  answered(sent: Sent): void {
+    if (this.#unknown !== undefined && this.#unknown.nonce <= sent.nonce) this.#unknown = undefined;
+  }
+
   /** A response with guarded resources was accepted. */
   accepted(sent: Sent): void {
-    if (this.#unknown !== undefined && this.#unknown.nonce <= sent.nonce) this.#unknown = undefined;
+    this.answered(sent);
     for (const [name, { nonce }] of this.#arrivals) {
       if (sent.first <= nonce && nonce <= sent.nonce) this.#arrivals.delete(name);
     }

@@ -197,6 +197,7 @@ export class Delivery implements Watcher {
       if (subscription.guarded) this.#barrier?.accepted(sent);
       else if (subscription.type.behind !== undefined) this.#barrier?.followedAccepted(sent);
     }
+    if (subscription.guarded) for (const sent of settled.refused) this.#barrier?.answered(sent);
     if (error !== undefined && settled.refused.length > 0) {
       const message = shortMessage(error.message);
       const culprits = blame(subscription, settled.refused, error.message, now);

@@ -1,5 +1,12 @@
 import type { Buffer } from 'node:buffer';
-import { type ChannelOptions, Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js';
+import {
+  type ChannelOptions,
+  logVerbosity,
+  Server,
+  ServerCredentials,
+  type ServiceDefinition,
+  setLogVerbosity,
+} from '@grpc/grpc-js';
 import { AdsStreams } from './ads-streams.ts';
 import type { BarrierTimes } from './barrier.ts';
 import type { Publication } from './publication.ts';
@@ -54,6 +61,8 @@ const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 /** Starts listening; rejects if the address cannot be had. */
 export async function startAdsServer(options: AdsServerOptions): Promise<AdsServer> {
   options.signal.throwIfAborted();
+  // What it would print comes as an error, too. Who asks for more is given it.
+  if (process.env['GRPC_VERBOSITY'] === undefined) setLogVerbosity(logVerbosity.NONE);
   const ads = new AdsStreams(options);
   const server = new Server(OPTIONS);
   server.addService(DEFINITION, {
