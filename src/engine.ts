@@ -5,6 +5,7 @@ import { catalog } from './catalog.ts';
 import { Committer } from './committer.ts';
 import type { Protos } from './envoy/proto.ts';
 import { systemClock } from './kube/clock.ts';
+import { ListenError } from './listen-error.ts';
 import { type Mesh, buildMesh } from './mesh.ts';
 import { type MeshOptions, ONE } from './mesh/inputs.ts';
 import { reportFailures } from './failure-reports.ts';
@@ -37,13 +38,7 @@ export interface Engine {
   open(): Promise<void>;
 }
 
-/** The port for proxies cannot be had. The message is one line that names it. */
-export class GrpcListenError extends Error {
-  override readonly name = 'GrpcListenError';
-  readonly code = 'LISTEN';
-}
-
-/** Rejects with a {@link GrpcListenError}. */
+/** Rejects with a {@link ListenError}. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const graph = new Graph();
   const mesh = buildMesh(graph, options.protos);
@@ -70,9 +65,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     signal: options.signal,
   });
   const ads = await listening.catch((cause: Error) => {
-    throw new GrpcListenError(`gRPC: cannot listen on ${options.grpc.host}:${options.grpc.port}: ${cause.message}`, {
-      cause,
-    });
+    throw new ListenError('gRPC', options.grpc, cause);
   });
   graph.observe((draft) => ads.apply(mesh.publicationOf(draft)));
   reportFailures(

@@ -2,12 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-
-/** An address cannot be listened on. The message is one line that names it. */
-export class ListenError extends Error {
-  override readonly name = 'ListenError';
-  readonly code = 'LISTEN';
-}
+import { ListenError } from '../listen-error.ts';
 
 export interface Answer {
   readonly status?: number;
@@ -60,7 +55,7 @@ export async function serveHttp({ address, name, routes, log, signal }: HttpServ
     server.once('error', reject);
     server.listen(address.port, address.host, resolve);
   }).catch((cause: unknown) => {
-    throw new ListenError(`${name}: cannot listen on ${printAddress(address)}: ${reasonOf(cause)}`, { cause });
+    throw new ListenError(name, address, cause);
   });
   const closed = new Promise<void>((resolve) => server.once('close', resolve));
   const close = (): void => {
@@ -98,23 +93,4 @@ async function send(response: ServerResponse, { status = 200, type, body }: Answ
   response.setHeader('x-content-type-options', 'nosniff');
   if (typeof body === 'string') response.end(body);
   else await pipeline(Readable.from(body), response);
-}
-
-export function printAddress({ host, port }: { readonly host: string; readonly port: number }): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-}
-
-function reasonOf(cause: unknown): string {
-  switch ((cause as NodeJS.ErrnoException).code) {
-    case 'EADDRINUSE':
-      return 'the port is in use';
-    case 'EACCES':
-      return 'permission denied';
-    case 'EADDRNOTAVAIL':
-      return 'this machine does not have that address';
-    case 'ENOTFOUND':
-      return 'the host is not known';
-    default:
-      return cause instanceof Error ? cause.message : String(cause);
-  }
 }
