@@ -34,7 +34,7 @@ module.exports = {
       'ads/resource\\.ts$',
       'ads/types\\.ts$',
     ]),
-    only('ops', 'ops/', ['ops/', 'api/', '(config|settings)\\.ts$']),
+    only('ops', 'ops/', ['ops/', 'api/', '(config|settings|listen-error)\\.ts$']),
     only('cli', 'cli/', [
       'cli/',
       'api/object\\.ts$',
