@@ -1,0 +1,204 @@
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { join, resolve } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { validateBootstrap } from '../peers/envoy.ts';
+import { freePorts, poll, run, startProcess } from '../peers/process.ts';
+import { withPeers } from '../peers/with-peers.ts';
+import { CDS, EDS, LDS, RDS } from './proxy.ts';
+import { get } from './program.ts';
+import { virtualService } from './objects.ts';
+import { ratings, reviews, rule, split } from './shop.ts';
+import { Directory } from './sources.ts';
+
+const main = resolve('src/main.ts');
+
+/** Without what the caller's environment would set. */
+const env = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !/^(FAIRLEAD_|KUBE|POD_NAME)/.test(name)),
+);
+
+function fairlead(...args: readonly string[]) {
+  return run(process.execPath, [main, ...args], { env });
+}
+
+const documents = (...objects: readonly unknown[]): string => objects.map((each) => stringify(each)).join('---\n');
+
+async function shop(routes: string): Promise<Directory> {
+  const directory = await Directory.create();
+  await directory.write('shop.yaml', documents(...reviews, ...ratings, rule));
+  await directory.write('routes.yaml', routes);
+  return directory;
+}
+
+const astray = virtualService('ratings', {
+  hosts: ['ratings'],
+  http: [{ route: [{ destination: { host: 'elsewhere' } }] }],
+});
+const wrong = virtualService('reviews', { hosts: ['reviews'], http: [{ timeout: 'soon' }] });
+
+/** Line of the first part of the text. */
+const lineOf = (text: string, part: string): number => text.slice(0, text.indexOf(part)).split('\n').length;
+
+describe('check', () => {
+  test('has nothing to say of what is right', async () => {
+    const { path } = await shop(documents(split(80, 20)));
+    expect(await fairlead('check', path)).toEqual({ code: 0, stdout: '', stderr: '8 objects: 0 errors, 0 warnings\n' });
+  });
+
+  test('names file, line, object and field; what leads outside is a warning unless the files are all there is', async () => {
+    const text = documents(astray);
+    const { path } = await shop(text);
+    const place = `${join(path, 'routes.yaml')}:${lineOf(text, 'host: elsewhere')}: VirtualService/shop/ratings: spec.http[0].route[0].destination.host: `;
+    const [open, complete] = await Promise.all([fairlead('check', path), fairlead('check', '--complete', path)]);
+    expect(open).toMatchObject({ code: 0, stderr: '8 objects: 0 errors, 1 warning\n' });
+    expect(open.stdout).toMatch(/^.*: warning: .*"elsewhere\.shop\.svc\.cluster\.local".*\n$/);
+    expect(open.stdout).toContain(`${place}warning: `);
+    expect(complete).toMatchObject({ code: 1, stderr: '8 objects: 1 error, 0 warnings\n' });
+    expect(complete.stdout).toBe(open.stdout.replace('warning: ', ''));
+  });
+
+  test('ends with 1 for a mistake, also beside broken YAML, and tells programs in JSON', async () => {
+    const text = `${documents(wrong)}---\nkind: [\n`;
+    const { path } = await shop(text);
+    const [plain, json] = await Promise.all([fairlead('check', path), fairlead('check', path, '-o', 'json')]);
+    const file = join(path, 'routes.yaml');
+    const [field, yaml] = plain.stdout.trimEnd().split('\n');
+    expect(field).toMatch(
+      `${file}:${lineOf(text, 'timeout: soon')}: VirtualService/shop/reviews: spec.http[0].timeout: `,
+    );
+    expect(yaml).toMatch(new RegExp(`^${file}:${lineOf(text, 'kind: [') + 1}: is no valid YAML`));
+    expect(plain.code).toBe(1);
+    expect(json).toMatchObject({ code: 1, stderr: '' });
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      errors: 2,
+      warnings: 0,
+      findings: [
+        { severity: 'error', file, kind: 'VirtualService', name: 'reviews', field: 'spec.http[0].timeout' },
+        { severity: 'error', file, field: '', reason: 'Unreadable' },
+      ],
+    });
+  });
+});
+
+describe('translate', () => {
+  const id = 'sidecar~10.0.0.1~client.shop~shop.svc.cluster.local';
+  const name = 'outbound|80|v1|reviews.shop.svc.cluster.local';
+
+  test('prints one document of all types, or what is asked for of it', async () => {
+    const { path } = await shop(documents(split(80, 20)));
+    const [all, one] = await Promise.all([
+      fairlead('translate', path, '--proxy', id),
+      fairlead('translate', path, '--proxy', id, '--type', 'eds', '--name', name, '-o', 'json'),
+    ]);
+    expect(all).toMatchObject({ code: 0, stderr: '' });
+    const document = parse(all.stdout) as Document;
+    expect(Object.keys(document)).toEqual(['cds', 'eds', 'lds', 'rds']);
+    const found = new Set(Object.values(document).flatMap((list) => list.map((each) => each['@type'])));
+    expect([...found]).toEqual([CDS, EDS, LDS, RDS]);
+    expect(document.rds.map((table) => table['name'])).toEqual(['80']);
+    expect(JSON.parse(one.stdout)).toEqual({ eds: document.eds.filter((each) => each['clusterName'] === name) });
+    expect(JSON.parse(one.stdout)).toHaveProperty('eds.0');
+  });
+
+  test('ends with 1 when some of the files is no part of it, and when the name is not there', async () => {
+    const { path } = await shop(documents(wrong));
+    const [mistake, nobody] = await Promise.all([
+      fairlead('translate', path, '--proxy', id, '--name', 'nowhere'),
+      fairlead('translate', path),
+    ]);
+    const [field, absent] = mistake.stderr.trimEnd().split('\n');
+    expect(field).toContain('VirtualService/shop/reviews: spec.http[0].timeout: ');
+    expect(absent).toBe('the proxy is given no resource named nowhere');
+    expect(mistake.code).toBe(1);
+    expect(parse(mistake.stdout)).toEqual({ cds: [], eds: [], lds: [], rds: [] });
+    expect(nobody).toEqual({ code: 1, stdout: '', stderr: 'error: which proxy? Give --proxy ID or --node FILE\n' });
+  });
+
+  withPeers(['envoy'], 'for a real Envoy', () => {
+    test.each([
+      ['sidecar', { INTERCEPTION_MODE: 'NONE', HTTP_PROXY_PORT: '15080' }],
+      ['router', { LABELS: { istio: 'ingressgateway' } }],
+    ])('prints what that loads, as a %s of the bookshop', async (type, metadata) => {
+      const directory = await Directory.create();
+      const node = { id: `${type}~10.0.0.1~client.bookshop~bookshop.svc.cluster.local`, metadata };
+      await directory.write('node.json', JSON.stringify(node));
+      const args = ['examples/bookshop', '--node', join(directory.path, 'node.json'), '-o', 'json'];
+      const { stdout, stderr } = await fairlead('translate', ...args);
+      expect(stderr).toBe('');
+      const document = JSON.parse(stdout) as Document;
+      expect(document.rds).not.toEqual([]);
+      expect(await validateBootstrap({ node, staticResources: staticOf(document) })).toEqual({ ok: true });
+    });
+  });
+});
+
+type Resource = Readonly<Record<string, unknown>>;
+type Document = Readonly<Record<'cds' | 'eds' | 'lds' | 'rds', readonly Resource[]>>;
+
+/** The same without a control plane: assignments in their clusters, tables in their listeners. */
+function staticOf({ cds, eds, lds, rds }: Document) {
+  const plain = ({ '@type': _, ...rest }: Resource): Resource => rest;
+  const clusters = cds.map((cluster) => {
+    if (cluster['type'] !== 'EDS') return plain(cluster);
+    const { edsClusterConfig: _, ...rest } = plain(cluster);
+    const loadAssignment = eds.find((each) => each['clusterName'] === cluster['name']);
+    return { ...rest, type: 'STATIC', loadAssignment: plain(loadAssignment!) };
+  });
+  const listeners = JSON.parse(JSON.stringify(lds.map(plain)), (_, value: unknown) => {
+    if (typeof value !== 'object' || value === null || !('rds' in value)) return value;
+    const { rds: named, ...manager } = value as { readonly rds: { readonly routeConfigName: string } };
+    return { ...manager, routeConfig: plain(rds.find((table) => table['name'] === named.routeConfigName)!) };
+  }) as Resource[];
+  return { clusters, listeners };
+}
+
+describe('serve', () => {
+  const serve = (...args: readonly string[]) => fairlead('serve', ...args);
+  const anywhere = ['--grpc-address', '--health-address', '--monitoring-address'];
+  const addresses = (taken = '', port = 0): string[] =>
+    anywhere.flatMap((flag) => [flag, `127.0.0.1:${flag === taken ? port : 0}`]);
+
+  test('a port in use is one line', async () => {
+    const { path } = await Directory.create();
+    const server = createServer();
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const outcomes = await Promise.all(
+      anywhere.map((flag) => serve('--directory', path, '--log-level', 'error', ...addresses(flag, port))),
+    );
+    const line = (what: string) => `error: ${what}: cannot listen on 127.0.0.1:${port}: the port is in use\n`;
+    expect(outcomes).toEqual(
+      ['gRPC', 'health', 'monitoring'].map((what) => ({ code: 1, stdout: '', stderr: line(what) })),
+    );
+  });
+
+  test('a wrong flag, a kubeconfig that cannot be read and a directory that is not there are one line each', async () => {
+    const cases: readonly (readonly [readonly string[], RegExp])[] = [
+      [['--grpc-adress', ':1'], /^error: unknown option '--grpc-adress'.*\n$/],
+      [['--grpc-address', 'here'], /^error: --grpc-address: "here" must be host:port or :port\n$/],
+      [['--kubeconfig', '/missing/config', ...addresses()], /^error: kubeconfig \/missing\/config: .*\n$/],
+      [['--kubeconfig', main, ...addresses()], /^error: kubeconfig .*main\.ts: .*\n$/],
+      [['--directory', '/missing/files', ...addresses()], /^error: \/missing\/files: no such file or directory\n$/],
+    ];
+    const outcomes = await Promise.all(cases.map(([args]) => serve(...args)));
+    for (const [i, [, line]] of cases.entries()) {
+      expect(outcomes[i]?.stderr).toMatch(line);
+      expect(outcomes[i]).toMatchObject({ code: 1, stdout: '' });
+    }
+  });
+
+  test('is ready, and ends with 0 when it is told to', async () => {
+    const { path } = await shop(documents(split(80, 20)));
+    const [grpc, health = 0, monitoring] = await freePorts(3);
+    const ports = [grpc, health, monitoring].flatMap((port, i) => [anywhere[i]!, `127.0.0.1:${port}`]);
+    const program = startProcess(process.execPath, [main, 'serve', '--directory', path, ...ports], { env });
+    onTestFinished(() => program.stop());
+    const answer = await poll('readiness', () => get(health, '/ready').catch(() => undefined), { process: program });
+    expect(answer).toEqual({ status: 200, body: 'ready\n' });
+    process.kill(program.pid, 'SIGTERM');
+    expect(await program.exited).toBe(0);
+  });
+});
