@@ -1,6 +1,7 @@
 import type { Emit, Graph, Index } from '../cache/graph.ts';
 import type { VirtualServiceModel } from '../model/virtual-service.ts';
 import { matchesOf } from '../model/virtual-service-parts.ts';
+import { routeTargets } from './route-targets.ts';
 import type { Rules } from './rules.ts';
 import { type Services, namespacesOf } from './services.ts';
 import type { VirtualServices } from './virtual-services.ts';
@@ -43,7 +44,7 @@ export function declareAudiences(
       const clients = new Set(sourceNamespaces(model));
       if (!model.exportTo.includes('*')) for (const client of model.exportTo) clients.add(client);
       if (clients.size === 0) return;
-      for (const target of new Set([...namespacesOf(read, services, model.hosts), model.namespace]))
+      for (const target of routeTargets(model, read, services, virtualServices))
         for (const client of clients) emit(`${key}|${target}|${client}`, { client, target });
     },
   );

@@ -1,25 +1,23 @@
-import type { Collection, Emit, Graph } from '../cache/graph.ts';
+import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { type MeshService, serviceKey } from '../model/service.ts';
-import { egressImports } from '../model/sidecar.ts';
+import { importedPorts } from '../model/sidecar.ts';
+import type { Destination } from '../model/virtual-service.ts';
 import { destinationsOf } from '../model/virtual-service-parts.ts';
-import { ruleClientOf, serviceFor } from './clients.ts';
-import { type Rules, ruleFor } from './rules.ts';
+import { clientViewOf, concreteService, ruleClientOf, serviceFor } from './clients.ts';
+import { ruleFor } from './rules.ts';
 import type { ScopeViews } from './scopes.ts';
-import type { Services } from './services.ts';
-import { type Settings, settingOf } from './settings.ts';
-import type { ServiceView, Views } from './views.ts';
+import { settingOf } from './settings.ts';
+import { type UnknownTrafficParts, egressProxyOf } from './unknown-traffic.ts';
+import type { RouteHostView, ServiceView, Views } from './views.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
-export interface DestinationViewParts {
-  readonly settings: Settings;
-  readonly services: Services;
-  readonly rules: Rules;
+export interface DestinationViewParts extends UnknownTrafficParts {
   readonly virtualServices: VirtualServices;
   readonly scopes: Collection<ScopeViews>;
   readonly views: Views;
 }
 
-/** Where the routes of a service lead, outside its namespace. */
+/** Where routes of a view lead that its own services are no answer to. */
 interface ForeignDestination {
   readonly view: string;
   readonly host: string;
@@ -28,48 +26,58 @@ interface ForeignDestination {
 }
 
 /**
- * Services that a Sidecar does not import and that routes of imported services lead to. They have clusters, and no routes
- * or listeners of their own.
+ * Services, or ports of them, that a Sidecar does not import and that imported routes or its egress proxy lead to. They have
+ * clusters, and no routes or listeners of their own.
  */
 export function declareDestinationViews(graph: Graph, parts: DestinationViewParts): Collection<ServiceView> {
-  const foreign = graph.derive(
-    'foreignDestinations',
-    parts.views.serviceViews,
-    (key, { view, routes }, read, emit: Emit<ForeignDestination>) => {
-      const found = new Map<string, ForeignDestination>();
-      for (const route of routes) {
-        const model = read.get(parts.virtualServices.routes, route.key);
-        for (const { destination } of model === undefined ? [] : destinationsOf(model)) {
-          const { host, port } = destination;
-          if (serviceFor(read, parts.services, view, host)?.namespace !== view.namespace)
-            found.set(`${host}|${port ?? ''}`, { view: view.key, host, port });
+  const { serviceViews, routeHostViews } = parts.views;
+  const foreign = [serviceViews, routeHostViews].map((source) =>
+    graph.derive(
+      `foreignDestinations of ${source.name}`,
+      source as Collection<ServiceView | RouteHostView>,
+      (key, { view, routes }, read, emit: Emit<ForeignDestination>) => {
+        const found = new Map<string, ForeignDestination>();
+        for (const { host, port } of routes.flatMap((route) => destinations(route.key, read, parts))) {
+          const service = concreteService(read, parts.services, view, host);
+          // A view of all that is visible holds the services of its namespace.
+          if (service !== undefined && (view.egress !== undefined || service.namespace !== view.namespace))
+            found.set(`${service.host}|${port ?? ''}`, { view: view.key, host: service.host, port });
         }
-      }
-      for (const [id, destination] of found) emit(`${key}|${id}`, destination);
-    },
+        for (const [id, destination] of found) emit(`${key}|${id}`, destination);
+      },
+    ),
   );
   const byView = graph.index('foreign destinations by view', foreign, (_, { view }) => [view]);
   return graph.derive('destinationViews', parts.scopes, (list, { scope, outlets }, read, emit: Emit<ServiceView>) => {
     if (scope.sidecar === '') return;
     const { rootNamespace } = settingOf(read, parts.settings.visibility);
-    const client = { client: scope.namespace, matched: scope.matched };
-    const ports = new Map<MeshService, Set<number>>();
+    const client = clientViewOf(scope);
+    const wanted = new Map<MeshService, Set<number>>();
+    const want = (service: MeshService, port: number | undefined): void => {
+      const ports = wanted.get(service) ?? new Set();
+      wanted.set(service, ports);
+      for (const { number } of service.ports) if (port === undefined || port === number) ports.add(number);
+    };
     for (const { key } of outlets.flatMap((outlet) => outlet.views))
       for (const { value } of read.group(byView, key)) {
         const service = serviceFor(read, parts.services, client, value.host);
-        if (service === undefined || outlets.some((o) => egressImports(o.listener.hosts, scope.namespace, service)))
-          continue;
-        const numbers = ports.get(service) ?? new Set();
-        for (const port of service.ports)
-          if (value.port === undefined || value.port === port.number) numbers.add(port.number);
-        ports.set(service, numbers);
+        if (service !== undefined) want(service, value.port);
       }
-    for (const [service, numbers] of ports) {
+    const proxy = egressProxyOf(scope, read, parts);
+    if (proxy !== undefined) want(proxy.service, proxy.port);
+    for (const [service, ports] of wanted) {
+      const imported = new Set(outlets.flatMap(({ listener }) => importedPorts(listener, scope.namespace, service)));
+      const clusterPorts = [...ports].filter((port) => !imported.has(port)).sort((x, y) => x - y);
+      if (clusterPorts.length === 0) continue;
       const key = serviceKey(service);
       const rule = ruleFor(read, parts.rules, service, rootNamespace, ruleClientOf(client))?.id ?? '';
-      const view = { key: list, namespace: service.namespace, traits: scope.traits, ...client };
-      const clusterPorts = [...numbers].sort((x, y) => x - y);
+      const view = { key: list, namespace: service.namespace, ...client };
       emit(`${list}|${key}`, { list, view, service: key, rule, routes: [], ports: [], clusterPorts });
     }
   });
+}
+
+function destinations(key: string, read: Reader, { virtualServices }: DestinationViewParts): readonly Destination[] {
+  const model = read.get(virtualServices.routes, key);
+  return model === undefined ? [] : destinationsOf(model).map(({ destination }) => destination);
 }

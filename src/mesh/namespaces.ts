@@ -1,11 +1,15 @@
 import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
 import { printSelector } from '../model/labels.ts';
+import { meshGateway } from '../model/virtual-service.ts';
 import type { Audiences } from './audiences.ts';
 import type { Selectors } from './selectors.ts';
+import { routeTargets } from './route-targets.ts';
 import { type Services, shardOf } from './services.ts';
+import type { VirtualServices } from './virtual-services.ts';
 
 export interface NamespaceParts {
   readonly services: Services;
+  readonly virtualServices: VirtualServices;
   readonly selectors: Selectors;
   readonly audiences: Audiences;
   /** Hosts of VirtualServices that are no services. */
@@ -19,6 +23,8 @@ export interface NamespaceClients {
   readonly audiences: readonly string[];
   /** Selectors that split its clients further. */
   readonly selectors: readonly string[];
+  /** Other namespaces with VirtualServices that have routes for hosts of this one. */
+  readonly routedFrom: readonly string[];
 }
 
 export interface Namespaces {
@@ -49,6 +55,7 @@ export function declareNamespaces(graph: Graph, parts: NamespaceParts): Namespac
         members.map((member) => member.key),
       ),
   );
+  const foreignRoutes = declareForeignRoutes(graph, parts);
   // Apart from the shards: these come and go with services, and scopes look at this.
   const clients = graph.derive('namespaces', shardsOf, (namespace, _, read, emit: Emit<NamespaceClients>) => {
     const about = <T>(index: Index<T>) =>
@@ -57,7 +64,31 @@ export function declareNamespaces(graph: Graph, parts: NamespaceParts): Namespac
       namespace,
       audiences: [...new Set(about(parts.audiences.byTarget).map((claim) => claim.client))].sort(),
       selectors: [...new Set(about(parts.selectors.byTarget).map((mention) => printSelector(mention.selector)))].sort(),
+      routedFrom: about(foreignRoutes).filter((from) => from !== namespace),
     });
   });
   return { shards: shardsOf, all: graph.index('all namespaces', clients, () => ['all']) };
+}
+
+/** Namespaces of VirtualServices, by the namespaces whose hosts they have routes for. */
+function declareForeignRoutes(graph: Graph, { services, virtualServices }: NamespaceParts): Index<string> {
+  interface ForeignRoute {
+    readonly target: string;
+    readonly from: string;
+  }
+  const each = graph.derive(
+    'foreignRoutes.each',
+    virtualServices.routes,
+    (key, model, read, emit: Emit<ForeignRoute>) => {
+      if (!model.gateways.includes(meshGateway)) return;
+      for (const target of routeTargets(model, read, services, virtualServices))
+        if (target !== model.namespace) emit(`${key}|${target}`, { target, from: model.namespace });
+    },
+  );
+  const distinct = graph.derive(
+    'foreignRoutes',
+    graph.index('foreign routes by namespaces', each, (_, { target, from }) => [`${target}|${from}`]),
+    (key, [first], _, emit: Emit<string>) => emit(key, first!.value.from),
+  );
+  return graph.index('foreign routes by target', distinct, (key) => [key.slice(0, key.indexOf('|'))]);
 }

@@ -13,6 +13,7 @@ import { optionsOf } from './inputs.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import type { Scope } from './proxies.ts';
 import { settingOf } from './settings.ts';
+import { egressOf } from './sidecars.ts';
 import { type ScopeViews, type View, listenerList } from './scopes.ts';
 import { unknownTraffic } from './unknown-traffic.ts';
 import type { RouteParts } from './virtual-hosts.ts';
@@ -178,8 +179,7 @@ function claimsOfService(view: ServiceView, read: Reader, parts: ListenerParts):
     const model = read.get(parts.virtualServices.routes, key);
     return model === undefined || (model.tcp.length === 0 && model.tls.length === 0) ? [] : [{ matched, model }];
   });
-  const egress =
-    view.view.egress && read.get(parts.sidecars.models, view.view.egress.sidecar)?.egress[view.view.egress.listener];
+  const egress = egressOf(read, parts.sidecars, view.view);
   const lookup = lookupFor(view.view, read, parts);
   for (const port of service.ports) {
     if (!view.ports.includes(port.number)) continue;

@@ -12,6 +12,8 @@ import { type VirtualServices, wildcardKey } from './virtual-services.ts';
  * 80 always, on others beside the services of its VirtualService.
  */
 export interface RouteHost {
+  /** Key of the VirtualService. */
+  readonly virtualService: string;
   /** Of the VirtualService. */
   readonly namespace: string;
   readonly host: string;
@@ -36,8 +38,17 @@ export function declareRouteHosts(graph: Graph, services: Services, virtualServi
   const hosts = graph.derive('routeHosts', virtualServices.routes, (key, model, _, emit: Emit<RouteHost>) => {
     if (!model.gateways.includes(meshGateway) || model.http.length === 0) return;
     const { namespace, exportTo, createdAt, name } = model;
-    for (const host of new Set(model.hosts))
-      if (host !== '*') emit(`${key}|${host}`, { namespace, host, exportTo, createdAt, name, hosts: model.hosts });
+    for (const host of model.hosts)
+      if (host !== '*')
+        emit(`${key}|${host}`, {
+          virtualService: key,
+          namespace,
+          host,
+          exportTo,
+          createdAt,
+          name,
+          hosts: model.hosts,
+        });
   });
   return {
     hosts,

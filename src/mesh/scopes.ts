@@ -67,7 +67,11 @@ function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeP
     views: all.flatMap((info) => {
       const reach = reachOf(listener, scope.namespace, info.namespace);
       if (reach === 'nothing') return [];
-      const whole = reach === 'everything' && listener.port === undefined && listeners.length === 1;
+      const whole =
+        reach === 'everything' &&
+        listener.port === undefined &&
+        listeners.length === 1 &&
+        info.routedFrom.every((other) => reachOf(listener, scope.namespace, other) === 'everything');
       return [viewOf(scope, info, whole || sidecar === undefined ? undefined : { sidecar: sidecar.key, listener: i })];
     }),
   }));

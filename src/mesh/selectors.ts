@@ -2,6 +2,7 @@ import type { Emit, Graph, Index } from '../cache/graph.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
 import type { VirtualServiceModel } from '../model/virtual-service.ts';
 import { matchesOf } from '../model/virtual-service-parts.ts';
+import { routeTargets } from './route-targets.ts';
 import type { Rules } from './rules.ts';
 import { type Services, namespacesOf } from './services.ts';
 import type { VirtualServices } from './virtual-services.ts';
@@ -41,7 +42,7 @@ export function declareSelectors(
     (key, model, read, emit: Emit<Mention>) => {
       const selectors = sourceSelectors(model);
       if (selectors.length === 0) return;
-      const targets = namespacesOf(read, services, model.hosts);
+      const targets = routeTargets(model, read, services, virtualServices);
       const clients = model.exportTo.includes('*') ? ['*'] : model.exportTo;
       for (const selector of selectors)
         for (const target of targets)

@@ -1,9 +1,10 @@
 import type { Sidecar } from '../api/gen/sidecar.gen.ts';
-import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
-import type { SidecarModel } from '../model/sidecar.ts';
+import { type EgressListener, type SidecarModel, everything } from '../model/sidecar.ts';
 import { type ReconciledSidecar, reconcileSidecar } from '../reconcilers/sidecar.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
+import type { View } from './scopes.ts';
 
 export interface Sidecars {
   readonly parsed: Collection<ReconciledSidecar>;
@@ -11,6 +12,15 @@ export interface Sidecars {
   readonly models: Collection<SidecarModel>;
   /** Oldest first. */
   readonly byNamespace: Index<SidecarModel>;
+}
+
+/** The egress listener that a view is made for; undefined for views of all that is visible. */
+export function egressOf(
+  read: Reader,
+  { models }: Pick<Sidecars, 'models'>,
+  { egress }: Pick<View, 'egress'>,
+): EgressListener | undefined {
+  return egress && (read.get(models, egress.sidecar)?.egress ?? everything)[egress.listener];
 }
 
 export function declareSidecars(graph: Graph, inputs: Inputs): Sidecars {
@@ -27,7 +37,7 @@ export function declareSidecars(graph: Graph, inputs: Inputs): Sidecars {
     for (const model of value.models) emit(key, model);
   });
   return {
-    parsed: parsed,
+    parsed,
     models,
     byNamespace: graph.index(
       'sidecars by namespace',

@@ -1,26 +1,43 @@
-import type { Collection, Reader } from '../cache/graph.ts';
+import type { Reader } from '../cache/graph.ts';
+import type { DestinationTarget } from '../model/client.ts';
 import type { OutboundPolicy } from '../model/mesh-config.ts';
-import type { SidecarModel } from '../model/sidecar.ts';
 import { clientViewOf } from './clients.ts';
 import { type DestinationParts, lookupFor } from './destinations.ts';
 import type { Scope } from './proxies.ts';
 import { settingOf } from './settings.ts';
+import type { Sidecars } from './sidecars.ts';
+
+export interface UnknownTrafficParts extends DestinationParts {
+  readonly sidecars: Sidecars;
+}
 
 export interface UnknownTraffic {
   readonly policy: OutboundPolicy;
-  /** Cluster of the egress proxy of a Sidecar, if there is one and it exists. */
+  /** Cluster of the egress proxy, if there is one. */
   readonly egressProxy: string | undefined;
 }
 
 /** What the proxies of a scope do with traffic to hosts that nobody knows. */
-export function unknownTraffic(
+export function unknownTraffic(scope: Scope, read: Reader, parts: UnknownTrafficParts): UnknownTraffic {
+  const { outboundTrafficPolicy } = settingOf(read, parts.settings.listeners);
+  return {
+    policy: sidecarPolicy(scope, read, parts)?.mode ?? outboundTrafficPolicy,
+    egressProxy: egressProxyOf(scope, read, parts)?.cluster,
+  };
+}
+
+/** Where a Sidecar sends it; undefined when it names nothing, or something that does not exist. */
+export function egressProxyOf(
   scope: Scope,
   read: Reader,
-  parts: DestinationParts & { readonly sidecars: { readonly models: Collection<SidecarModel> } },
-): UnknownTraffic {
-  const settings = settingOf(read, parts.settings.listeners);
-  const sidecar = scope.sidecar === '' ? undefined : read.get(parts.sidecars.models, scope.sidecar);
-  const { mode = settings.outboundTrafficPolicy, egressProxy } = sidecar?.outboundTrafficPolicy ?? {};
-  const target = egressProxy && lookupFor(clientViewOf(scope), read, parts)(egressProxy, egressProxy.port ?? 0);
-  return { policy: mode, egressProxy: target?.kind === 'cluster' ? target.cluster : undefined };
+  parts: UnknownTrafficParts,
+): Extract<DestinationTarget, { kind: 'cluster' }> | undefined {
+  const proxy = sidecarPolicy(scope, read, parts)?.egressProxy;
+  if (proxy === undefined) return undefined;
+  const target = lookupFor(clientViewOf(scope), read, parts)(proxy, proxy.port ?? 0);
+  return target.kind === 'cluster' ? target : undefined;
+}
+
+function sidecarPolicy({ sidecar }: Scope, read: Reader, { sidecars }: UnknownTrafficParts) {
+  return sidecar === '' ? undefined : read.get(sidecars.models, sidecar)?.outboundTrafficPolicy;
 }

@@ -1,8 +1,10 @@
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
-import { type MeshService, serviceKey } from '../model/service.ts';
-import { type EgressListener, egressImports, everything } from '../model/sidecar.ts';
+import { type MeshService, isVisibleTo, serviceKey } from '../model/service.ts';
+import { everything, importedPorts } from '../model/sidecar.ts';
+import type { Candidate } from '../model/virtual-service-selection.ts';
 import { candidatesFor, ruleClientOf, serviceFor } from './clients.ts';
 import type { Namespaces } from './namespaces.ts';
+import type { RouteHost, RouteHosts } from './route-hosts.ts';
 import { type Rules, ruleFor } from './rules.ts';
 import type { ScopeViews, View } from './scopes.ts';
 import type { Services } from './services.ts';
@@ -17,6 +19,9 @@ export interface ShardView {
   readonly shard: string;
 }
 
+/** Which VirtualServices, and by which of their hosts: see {@link candidatesFor}. */
+export type RouteKeys = readonly { readonly matched: string; readonly key: string }[];
+
 /** One service, as the clients of a view see it. */
 export interface ServiceView {
   readonly list: string;
@@ -25,12 +30,19 @@ export interface ServiceView {
   readonly service: string;
   /** Id of the rule that applies; empty: none. */
   readonly rule: string;
-  /** The VirtualServices that its clients see for the host, and by which of their hosts. */
-  readonly routes: readonly { readonly matched: string; readonly key: string }[];
+  readonly routes: RouteKeys;
   /** Ports that routes and listeners may use. */
   readonly ports: readonly number[];
   /** Ports that clusters are made for here: an earlier egress listener may have made the others. */
   readonly clusterPorts: readonly number[];
+}
+
+/** A host that only VirtualServices name, as the clients of a view see it. */
+export interface RouteHostView {
+  readonly list: string;
+  readonly view: View;
+  readonly host: RouteHost;
+  readonly routes: RouteKeys;
 }
 
 export interface Views {
@@ -38,6 +50,7 @@ export interface Views {
   /** Lists of the shards of a view; by view key. */
   readonly viewLists: Collection<readonly string[]>;
   readonly serviceViews: Collection<ServiceView>;
+  readonly routeHostViews: Collection<RouteHostView>;
   /** Views that are local to some scope; by view key. */
   readonly localViews: Collection<true>;
 }
@@ -47,6 +60,7 @@ export interface ViewParts {
   readonly services: Services;
   readonly rules: Rules;
   readonly virtualServices: VirtualServices;
+  readonly routeHosts: RouteHosts;
   readonly sidecars: Sidecars;
   readonly namespaces: Namespaces;
   readonly scopes: Collection<ScopeViews>;
@@ -85,14 +99,10 @@ export function declareViews(graph: Graph, parts: ViewParts): Views {
     emit(key, {
       ...member,
       rule: rule?.id ?? '',
-      routes: candidatesFor(read, parts.virtualServices, member.view.client, service.host).map(
-        ({ matched, model }) => ({
-          matched,
-          key: model.key,
-        }),
-      ),
+      routes: routeKeys(candidatesFor(read, parts, member.view, service.host)),
     });
   });
+  const routeHostViews = declareRouteHostViews(graph, parts, shardViews);
   const viewLists = graph.derive(
     'viewLists',
     graph.index('shards of view', shardViews, (_, value) => [value.view.key]),
@@ -107,7 +117,33 @@ export function declareViews(graph: Graph, parts: ViewParts): Views {
     graph.index('scopes by local view', scopes, (_, { local }) => (local === '' ? [] : [local])),
     (key, _, __, emit: Emit<true>) => emit(key, true),
   );
-  return { shardViews, viewLists, serviceViews, localViews };
+  return { shardViews, viewLists, serviceViews, routeHostViews, localViews };
+}
+
+function declareRouteHostViews(
+  graph: Graph,
+  parts: ViewParts,
+  shardViews: Collection<ShardView>,
+): Collection<RouteHostView> {
+  const members = graph.derive(
+    'routeHostViews.members',
+    shardViews,
+    (list, { view, shard }, read, emit: Emit<Omit<RouteHostView, 'routes'>>) => {
+      if (view.traits.proxyType === 'router') return;
+      for (const { key, value: host } of read.group(parts.routeHosts.byShard, shard))
+        if (isVisibleTo(host, view.client)) emit(`${list}|${key}`, { list, view, host });
+    },
+  );
+  return graph.derive('routeHostViews', members, (key, member, read, emit: Emit<RouteHostView>) => {
+    const candidates = candidatesFor(read, parts, member.view, member.host.host);
+    // Of VirtualServices of one host, in whatever namespaces, the first has it: Envoy takes a domain once.
+    const owner = candidates.find(({ matched }) => matched === member.host.host);
+    if (owner?.model.key === member.host.virtualService) emit(key, { ...member, routes: routeKeys(candidates) });
+  });
+}
+
+function routeKeys(candidates: readonly Candidate[]): RouteKeys {
+  return candidates.map(({ matched, model }) => ({ matched, key: model.key }));
 }
 
 /** Of the services of one host in several namespaces a client has one. */
@@ -116,28 +152,22 @@ function isServedTo(read: Reader, parts: ViewParts, view: View, service: MeshSer
   return winner !== undefined && serviceKey(winner) === serviceKey(service);
 }
 
-/** The ports of a service that the view has; undefined when its egress listener does not import it. */
+/** The ports of a service that the view has; undefined when its egress listener takes none. */
 function portsOf(
   read: Reader,
   parts: ViewParts,
   view: View,
   service: MeshService,
 ): Pick<ServiceView, 'ports' | 'clusterPorts'> | undefined {
-  const all = service.ports.map((port) => port.number);
-  if (view.egress === undefined) return { ports: all, clusterPorts: all };
-  const egress = read.get(parts.sidecars.models, view.egress.sidecar)?.egress ?? everything;
-  const listener = egress[view.egress.listener];
-  if (listener === undefined || !egressImports(listener.hosts, view.client, service)) return undefined;
-  const ports = all.filter((port) => takesPort(listener, port));
+  if (view.egress === undefined) {
+    const ports = service.ports.map((port) => port.number);
+    return { ports, clusterPorts: ports };
+  }
+  const listeners = read.get(parts.sidecars.models, view.egress.sidecar)?.egress ?? everything;
+  const [ports = [], ...earlier] = listeners
+    .slice(0, view.egress.listener + 1)
+    .map((listener) => importedPorts(listener, view.client, service))
+    .reverse();
   if (ports.length === 0) return undefined;
-  const earlier = egress
-    .slice(0, view.egress.listener)
-    .filter((other) => egressImports(other.hosts, view.client, service));
-  return { ports, clusterPorts: ports.filter((port) => !earlier.some((other) => takesPort(other, port))) };
-}
-
-/** A listener of a port takes that port only, except an HTTP proxy and a unix socket, through which any can be reached. */
-function takesPort(listener: EgressListener, port: number): boolean {
-  const own = listener.port;
-  return own === undefined || own.number === 0 || own.protocol === 'HTTP_PROXY' || own.number === port;
+  return { ports, clusterPorts: ports.filter((port) => !earlier.some((taken) => taken.includes(port))) };
 }

@@ -16,17 +16,17 @@ import {
   protocolClass,
 } from '../model/service.ts';
 import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
-import { candidatesFor, clientOf, serviceFor } from './clients.ts';
+import { clientOf, serviceFor } from './clients.ts';
 import { isServedNow, lookupFor } from './destinations.ts';
 import type { ServiceEndpoints } from './endpoints.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
-import type { RouteHost, RouteHosts } from './route-hosts.ts';
+import type { RouteHosts } from './route-hosts.ts';
 import type { Rules } from './rules.ts';
 import type { View } from './scopes.ts';
 import type { Services } from './services.ts';
 import { type Settings, settingOf } from './settings.ts';
-import type { Sidecars } from './sidecars.ts';
-import type { ServiceView, Views } from './views.ts';
+import { type Sidecars, egressOf } from './sidecars.ts';
+import type { RouteHostView, RouteKeys, ServiceView, Views } from './views.ts';
 import { type VirtualServices, wildcardKey } from './virtual-services.ts';
 
 /** A virtual host in a table of a list, with its place in it. */
@@ -72,24 +72,11 @@ export function declareVirtualHosts(graph: Graph, parts: RouteParts): VirtualHos
     },
     sameEntry,
   );
-  const hostMembers = graph.derive(
-    'routeHosts.members',
-    views.shardViews,
-    (list, { view, shard }, read, emit: Emit<{ list: string; view: View; host: RouteHost }>) => {
-      if (view.traits.proxyType === 'router') return;
-      const taken = new Set<string>();
-      for (const { value: host } of read.group(parts.routeHosts.byShard, shard))
-        if (!taken.has(host.host) && isVisibleTo(host, view.client)) {
-          taken.add(host.host);
-          emit(`${list}|${host.host}`, { list, view, host });
-        }
-    },
-  );
   const ofHosts = graph.derive(
     'virtualHosts.routeHosts',
-    hostMembers,
-    (_, { list, view, host }, read, emit: Emit<VirtualHostEntry>) => {
-      for (const [name, entry] of hostVirtualHosts(list, view, host, read, parts))
+    views.routeHostViews,
+    (_, view, read, emit: Emit<VirtualHostEntry>) => {
+      for (const [name, entry] of hostVirtualHosts(view, read, parts))
         emit(`${entry.list}|${entry.table}|${name}`, entry);
     },
     sameEntry,
@@ -109,10 +96,7 @@ function* serviceVirtualHosts(
   const service = read.get(parts.services.services, view.service);
   if (service === undefined) return;
   const rule = view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule);
-  const candidates = view.routes.flatMap(({ matched, key }): Candidate[] => {
-    const model = read.get(parts.virtualServices.routes, key);
-    return model === undefined ? [] : [{ matched, model }];
-  });
+  const candidates = candidatesOf(view.routes, read, parts);
   const lookup = lookupFor(view.view, read, parts);
   const settings = settingOf(read, parts.settings.routes);
   for (const place of placesOf(view.list, view.view, read, parts)) {
@@ -144,6 +128,13 @@ function* serviceVirtualHosts(
       }
     }
   }
+}
+
+function candidatesOf(routes: RouteKeys, read: Reader, parts: RouteParts): Candidate[] {
+  return routes.flatMap(({ matched, key }): Candidate[] => {
+    const model = read.get(parts.virtualServices.routes, key);
+    return model === undefined ? [] : [{ matched, model }];
+  });
 }
 
 interface Place {
@@ -187,7 +178,7 @@ function tablesOf(
   parts: RouteParts,
 ): string[] {
   const tables = [String(number), ...proxyTables(view, read, parts)];
-  const listener = view.egress && read.get(parts.sidecars.models, view.egress.sidecar)?.egress[view.egress.listener];
+  const listener = egressOf(read, parts.sidecars, view);
   const addressed =
     isHeadless(service) ||
     service.addresses.some((address) => address !== '0.0.0.0') ||
@@ -235,15 +226,13 @@ function freeDomains(
 }
 
 function* hostVirtualHosts(
-  list: string,
-  view: View,
-  host: RouteHost,
+  { list, view, host, routes }: RouteHostView,
   read: Reader,
   parts: RouteParts,
 ): Generator<[name: string, entry: VirtualHostEntry]> {
   const served = routedPorts(host.host, view, read, parts);
   const ports = new Set([80, ...host.hosts.flatMap((sibling) => routedPorts(sibling, view, read, parts))]);
-  const candidates = candidatesFor(read, parts.virtualServices, view.client, host.host);
+  const candidates = candidatesOf(routes, read, parts);
   const lookup = lookupFor(view, read, parts);
   const settings = settingOf(read, parts.settings.routes);
   for (const place of placesOf(list, view, read, parts))

@@ -31,7 +31,7 @@ export function resolveDestination(
       ? named.ports[0]?.number
       : undefined;
   const port = written ?? onlyPort ?? listenerPort;
-  const service = concrete(named, find);
+  const service = followAliases(named, (next) => find.service(next));
   const cluster = outboundCluster(port, subset, service?.host ?? named?.externalName ?? host);
   if (service === undefined) return { kind: 'missing', what: 'host', cluster };
   if (!service.ports.some(({ number, protocol }) => number === port && protocol !== 'UDP')) {
@@ -54,11 +54,14 @@ export function resolveDestination(
   };
 }
 
-/** Follows Services of type ExternalName to a service that has clusters. */
-function concrete(service: MeshService | undefined, find: DestinationFinder): MeshService | undefined {
+/** The service that has clusters, behind Services of type ExternalName; undefined when they lead nowhere. */
+export function followAliases(
+  service: MeshService | undefined,
+  find: (host: string) => MeshService | undefined,
+): MeshService | undefined {
   let found = service;
   for (let i = 0; i < longestAliasChain && found?.resolution === 'Alias'; i++) {
-    found = found.externalName === undefined ? undefined : find.service(found.externalName);
+    found = found.externalName === undefined ? undefined : find(found.externalName);
   }
   return found?.resolution === 'Alias' ? undefined : found;
 }

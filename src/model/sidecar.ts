@@ -4,7 +4,7 @@ import { isSubsetOf, isWildcard, hostsMatch } from './host.ts';
 import type { SidecarIngress } from './inbound.ts';
 import type { Labels } from './labels.ts';
 import type { OutboundPolicy } from './mesh-config.ts';
-import type { Protocol } from './service.ts';
+import type { MeshService, Protocol } from './service.ts';
 import type { ConnectionPool } from './traffic-policy.ts';
 import type { Destination } from './virtual-service.ts';
 
@@ -64,6 +64,21 @@ export function egressImports(
   service: { readonly namespace: string; readonly host: string },
 ): boolean {
   return imports(hosts, clientNamespace, service.namespace, service.host, isSubsetOf);
+}
+
+/** The ports of a service that an egress listener takes. */
+export function importedPorts(
+  listener: EgressListener,
+  clientNamespace: string,
+  service: Pick<MeshService, 'namespace' | 'host' | 'ports'>,
+): number[] {
+  if (!egressImports(listener.hosts, clientNamespace, service)) return [];
+  return service.ports.map((port) => port.number).filter((port) => takesPort(listener, port));
+}
+
+/** A listener of a port takes that port only, except an HTTP proxy and a unix socket, through which any can be reached. */
+function takesPort({ port: own }: EgressListener, port: number): boolean {
+  return own === undefined || own.number === 0 || own.protocol === 'HTTP_PROXY' || own.number === port;
 }
 
 /** Whether they take a VirtualService by one of its hosts. A wildcard there takes more than it does for services. */
