@@ -89,7 +89,11 @@ export async function startServing(
     });
     const source = await startSource(config, engine, log, surroundings, ending);
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
-    const { health, monitoring } = await startOps(config, engine, source, log, ending);
+    const { health, monitoring } = await startOps(config, engine, source, log, ending).catch(async (error: unknown) => {
+      failed.abort();
+      await source.end();
+      throw error;
+    });
     const ports = { grpc: engine.ads.port, health: health.port, monitoring: monitoring.port };
     log.info('Serving proxies as soon as the source is read', ports);
     return { engine, ports, ended: run(engine, source, log, ending).finally(() => failed.abort()) };

@@ -5,7 +5,7 @@ import { slice, target } from './objects.ts';
 import { get, type Program } from './program.ts';
 import type { Proxy } from './proxy.ts';
 import { clusterOf, RATINGS, ratings, REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
-import { Cluster, pathOf } from './sources.ts';
+import { Cluster, Directory, pathOf } from './sources.ts';
 
 const MINUTES = 60_000;
 
@@ -169,4 +169,12 @@ describe.each([
     const sent = await program.sent(proxy, (p) => expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(50, 50)));
     expect(sent).toEqual({ rds: ['~80'] });
   });
+});
+
+test('a start that fails leaves no connection behind', async () => {
+  const cluster = await Cluster.create();
+  const other = await (await Directory.create()).start();
+  const taken = `127.0.0.1:${other.serving.ports.health}`;
+  await expect(cluster.start({ monitoringAddress: taken })).rejects.toMatchObject({ code: 'LISTEN' });
+  await cluster.server.idle();
 });
