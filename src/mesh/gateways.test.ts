@@ -106,8 +106,8 @@ test('hosts are those that the server and the VirtualService have in common, in 
     route('v', `{hosts: [A.Example.com, "*.example.org", other.net], gateways: [edge/g], http: ${to('a')}}`),
     route('w', `{hosts: ["*"], gateways: [edge/g], http: ${to('b')}}`, 1),
   );
-  // As in Istio, patterns are compared as written.
   expect(tables(mesh)['http.80']).toEqual({
+    'a.example.com:80 for a.example.com': ['/ -> outbound|80||a'],
     '*.example.com:80 for *.example.com': ['/ -> outbound|80||b'],
     'exact.example.org:80 for exact.example.org': ['/ -> outbound|80||a', '/ -> outbound|80||b'],
   });

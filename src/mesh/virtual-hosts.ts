@@ -1,20 +1,14 @@
+import { isIP } from 'node:net';
 import type { LeafPart } from '../ads/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import type { Protos } from '../envoy/proto.ts';
 import { samePart } from '../envoy/resource.ts';
 import { virtualHostPart } from '../envoy/route-parts.ts';
 import { type BuiltVirtualHost, buildVirtualHost } from '../envoy/virtual-host.ts';
-import { domainsOf } from '../envoy/virtual-host-domains.ts';
+import { type DomainsInput, domainsOf } from '../envoy/virtual-host-domains.ts';
 import type { Client } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
-import {
-  type MeshService,
-  type ServicePort,
-  isHeadless,
-  isRouted,
-  isVisibleTo,
-  protocolClass,
-} from '../model/service.ts';
+import { type MeshService, type ServicePort, isRouted, isVisibleTo, protocolClass } from '../model/service.ts';
 import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
 import { clientOf, serviceFor } from './clients.ts';
 import { isServedNow, lookupFor } from './destinations.ts';
@@ -120,7 +114,7 @@ function* serviceVirtualHosts(
           served: isServedNow(service, port.number, {}, read, parts),
           lookup,
           settings,
-          domains: freeDomains(domainsOf(subject), service, port.number, view.view, read, parts),
+          domains: freeDomains(subject, view.view, read, parts),
           sniffed: isOwnTable(table),
         });
         const entry = entryOf(built, place, table, true, parts);
@@ -179,13 +173,8 @@ function tablesOf(
 ): string[] {
   const tables = [String(number), ...proxyTables(view, read, parts)];
   const listener = egressOf(read, parts.sidecars, view);
-  const addressed =
-    isHeadless(service) ||
-    service.addresses.some((address) => address !== '0.0.0.0') ||
-    view.traits.interception === 'NONE' ||
-    (listener !== undefined && (listener.bind !== '' || listener.bindToPort));
   const heard = listener?.port?.protocol ?? protocol;
-  if (protocolClass(heard) === 'sniffed' && addressed) tables.push(`${service.host}:${number}`);
+  if (protocolClass(heard) === 'sniffed') tables.push(`${service.host}:${number}`);
   return tables;
 }
 
@@ -201,28 +190,46 @@ function proxyTables(view: View, read: Reader, parts: RouteParts): string[] {
   return proxyHttpPort > 0 || view.traits.httpProxyPort > 0 || view.egress !== undefined ? [PROXY_TABLE] : [];
 }
 
-/** Domains that nobody with a better claim has: a host of that very name, or an older service with the same address. */
+/**
+ * Domains that nobody with a better claim has: a host of that very name, or an older service with the same address. One
+ * that is there twice would make Envoy refuse the whole table.
+ */
 function freeDomains(
-  domains: readonly string[],
-  service: MeshService,
-  port: number,
+  subject: DomainsInput & { readonly service: MeshService },
   view: View,
   read: Reader,
   parts: RouteParts,
 ): readonly string[] {
-  const full = new Set([service.host, `${service.host}.`]);
-  return domains.filter((domain) => {
-    if (full.has(domain) || domain.endsWith('.') || isWildcard(domain)) return true;
-    const rivals = read.group(parts.routeHosts.owners, domain);
-    if (rivals.some((rival) => rival.value.host !== service.host && isVisibleTo(rival.value, view.client)))
-      return false;
-    const sharing = read.group(parts.services.byAddress, domain);
-    const first = sharing.find(
-      ({ value }) =>
-        isVisibleTo(value, view.client) && value.ports.some((p) => p.number === port && isRouted(p.protocol)),
-    );
+  const { service, port } = subject;
+  const isTaken = (host: string): boolean =>
+    read
+      .group(parts.routeHosts.owners, host)
+      .some((rival) => rival.value.host !== service.host && isVisibleTo(rival.value, view.client));
+  // Who has a name has its short forms, too.
+  const aliases = service.aliases.filter((alias) => !isTaken(alias.host));
+  const hosts = [service, ...aliases].map(({ host }) => host);
+  return domainsOf({ ...subject, service: { ...service, aliases } }).filter((domain) => {
+    const name = nameIn(domain, port);
+    if (name === service.host) return true;
+    if (isTaken(name)) return false;
+    if (isWildcard(name)) return !hosts.some((host) => isTaken(`*.${host}`));
+    if (isIP(name) === 0) return true;
+    const first = read
+      .group(parts.services.byAddress, name)
+      .find(
+        ({ value }) =>
+          isVisibleTo(value, view.client) && value.ports.some((p) => p.number === port && isRouted(p.protocol)),
+      );
     return first === undefined || first.value.host === service.host;
   });
+}
+
+/** The host or address of a domain, which may be a full name and have a port. */
+function nameIn(domain: string, port: number): string {
+  const suffix = `:${port}`;
+  const host = domain.endsWith(suffix) ? domain.slice(0, -suffix.length) : domain;
+  if (host.startsWith('[')) return host.slice(1, -1);
+  return host.endsWith('.') ? host.slice(0, -1) : host;
 }
 
 function* hostVirtualHosts(

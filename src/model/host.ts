@@ -1,6 +1,14 @@
+import { canonicalAddress } from './address.ts';
+
 /**
  * Hostname algebra. A hostname is exact, or a wildcard whose first character is `*`. Source: Istio `pkg/config/host`.
  */
+
+/** One text for each host: DNS knows no case, and a dot at the end only says that a name is full. */
+export function canonicalHost(host: string): string {
+  const lower = canonicalAddress(host).toLowerCase();
+  return lower.length > 1 && lower.endsWith('.') ? lower.slice(0, -1) : lower;
+}
 
 export function isWildcard(host: string): boolean {
   return host.startsWith('*');
@@ -33,9 +41,10 @@ export function compareSpecificity(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** A name without a dot is a Service of the namespace; anything else stays as it is. */
+/** The full name, in its one spelling. A name without a dot is a Service of the namespace. */
 export function resolveShortName(host: string, namespace: string, domainSuffix: string): string {
-  return host.includes('.') || isWildcard(host) ? host : `${host}.${namespace}.svc.${domainSuffix}`;
+  const full = /[.:]/.test(host) || isWildcard(host) ? host : `${host}.${namespace}.svc.${domainSuffix}`;
+  return canonicalHost(full);
 }
 
 /** The wildcards that cover an exact host, most specific first: `*.b.c`, `*.c`, `*`. */

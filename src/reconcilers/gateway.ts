@@ -1,8 +1,8 @@
-import { isIP } from 'node:net';
 import { type KubernetesObject, objectKey, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { GatewayModel, GatewayServer, ServerHost, ServerPort } from '../model/gateway.ts';
-import { isHostName } from '../model/host.ts';
+import { canonicalAddress, isAddress } from '../model/address.ts';
+import { canonicalHost, isHostName } from '../model/host.ts';
 import { protocolClass } from '../model/service.ts';
 import { Field, Findings, quote } from './field.ts';
 import { readServerTls } from './gateway-tls.ts';
@@ -83,8 +83,8 @@ function readPort(field: Field, unix: boolean, names: Set<string>): ServerPort {
 }
 
 function readBind(field: Field): string {
-  const bind = field.string();
-  const valid = bind.startsWith('unix://') ? /^unix:\/\/[/@]./.test(bind) : bind === '' || isIP(bind) !== 0;
+  const bind = canonicalAddress(field.string());
+  const valid = bind.startsWith('unix://') ? /^unix:\/\/[/@]./.test(bind) : bind === '' || isAddress(bind);
   if (!valid)
     field.invalid(`${quote(bind)} is neither an IP address nor a unix socket (unix:///path or unix://@name).`);
   return bind;
@@ -98,9 +98,9 @@ function readHost(field: Field, own: string): ServerHost[] {
   const host = text.slice(slash + 1);
   if (scope !== '*' && scope !== '.' && !isLabel(scope))
     field.invalid(`${quote(scope)} is not a namespace; write its name, * or . for the own one.`);
-  else if (isIP(host) === 0 && (!isHostName(host) || (host !== '*' && !host.includes('.'))))
+  else if (!isAddress(host) && (!isHostName(host) || (host !== '*' && !host.includes('.'))))
     field.invalid(`${quote(host)} is not the full name of a host; write for example www.example.com or *.example.com.`);
-  else return [{ namespace: scope === '.' ? own : scope, host }];
+  else return [{ namespace: scope === '.' ? own : scope, host: canonicalHost(host) }];
   return [];
 }
 

@@ -1,7 +1,7 @@
 import { parseDocument } from 'yaml';
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import { compareSpecificity, isHostName } from '../model/host.ts';
+import { canonicalHost, compareSpecificity, isHostName } from '../model/host.ts';
 import type {
   ClusterSettings,
   ListenerSettings,
@@ -111,7 +111,7 @@ function visibility(mesh: Field, shared: Shared, domainSuffix: string): Visibili
     if (local === undefined) continue;
     for (const field of setting.get('hosts').list()) {
       const host = field.string();
-      if (isHostName(host)) clusterLocal.set(host, local);
+      if (isHostName(host)) clusterLocal.set(canonicalHost(host), local);
       else field.invalid(`${JSON.stringify(host)} is not a host name; use a DNS name, with * only as its first label.`);
     }
   }

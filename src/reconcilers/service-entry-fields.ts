@@ -1,10 +1,11 @@
 import { BlockList, isIP } from 'node:net';
-import { isHostName, isWildcard } from '../model/host.ts';
+import { canonicalAddress, isAddress } from '../model/address.ts';
+import { canonicalHost, isHostName, isWildcard } from '../model/host.ts';
 import type { Labels } from '../model/labels.ts';
 import type { Resolution, ServicePort } from '../model/service.ts';
 import { type Field, quote } from './field.ts';
 import { parseProtocol } from './protocol.ts';
-import { type WorkloadSpec, isAddress, isSocket, readWorkloadSpec } from './workload-spec.ts';
+import { type WorkloadSpec, isSocket, readWorkloadSpec } from './workload-spec.ts';
 
 /** Protocols that tell hosts of one port apart. */
 const NAMING: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'GRPCWeb', 'HTTPS', 'TLS', 'HTTP_PROXY']);
@@ -19,7 +20,7 @@ export function readHosts(spec: Field, resolution: Resolution, ports: readonly S
       element.invalid(`${quote(host)} is not a wildcard, which resolution DYNAMIC_DNS needs.`);
     else if (isWildcard(host) && looksUpHosts(spec, resolution))
       element.invalid(`${quote(host)} cannot be looked up in DNS; name endpoints, or an exact host.`);
-    return host;
+    return canonicalHost(host);
   });
   if (hosts.length === 0) field.invalid('must have at least one host.');
   const shared = ports.findIndex(({ protocol }) => !NAMING.has(protocol));
@@ -41,7 +42,7 @@ function looksUpHosts(spec: Field, resolution: Resolution): boolean {
 
 /** IPs and CIDRs; a CIDR of one address is that address. */
 export function readAddresses(field: Field, resolution: Resolution): string[] {
-  return field.list().map((element) => {
+  const addresses = field.list().map((element) => {
     const text = element.string();
     const [ip = '', bits, ...rest] = text.split('/');
     const full = isIP(ip) === 4 ? 32 : 128;
@@ -50,8 +51,10 @@ export function readAddresses(field: Field, resolution: Resolution): string[] {
     else if (resolution === 'DynamicDNS') element.invalid('is not possible with resolution DYNAMIC_DNS.');
     else if (bits !== undefined && resolution !== 'Passthrough' && resolution !== 'ClientSideLB')
       element.invalid(`${quote(text)} is a CIDR, which needs resolution NONE or STATIC.`);
-    return bits === undefined || Number(bits) === full ? ip : text;
+    const address = canonicalAddress(ip);
+    return bits === undefined || Number(bits) === full ? address : `${address}/${bits}`;
   });
+  return [...new Set(addresses)];
 }
 
 function isPrefix(ip: string, bits: string): boolean {

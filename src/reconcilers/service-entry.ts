@@ -9,7 +9,9 @@ import { readAddresses, readEndpoints, readHosts, readPorts, readSelector } from
 import { readServiceLabels } from './service-labels.ts';
 import { trafficDistribution } from './service.ts';
 import { localityOfLabels, spiffeId, tlsModeFor } from './workload.ts';
-import { type WorkloadSpec, isAddress } from './workload-spec.ts';
+import type { WorkloadSpec } from './workload-spec.ts';
+import { isAddress } from '../model/address.ts';
+import { canonicalHost } from '../model/host.ts';
 
 export interface ServiceEntryContext {
   readonly source: string;
@@ -95,6 +97,6 @@ function allocatedAddresses({
   return new Field(status, 'status', ignored)
     .get('addresses')
     .objects()
-    .map((address) => ({ host: address.get('host').string(), value: address.get('value').string() }))
+    .map((address) => ({ host: canonicalHost(address.get('host').string()), value: address.get('value').string() }))
     .filter(({ value }) => isAddress(value));
 }

@@ -4,7 +4,8 @@ import type { MeshService, Resolution, ServicePort } from '../model/service.ts';
 import { settleExportTo } from './export-to.ts';
 import { servicePortProtocol } from './protocol.ts';
 import { readServiceLabels } from './service-labels.ts';
-import { isAddress } from './workload-spec.ts';
+import { canonicalAddress, isAddress } from '../model/address.ts';
+import { canonicalHost } from '../model/host.ts';
 
 export interface ServiceContext {
   readonly source: string;
@@ -26,7 +27,7 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
       context.namespace?.metadata.annotations?.['networking.istio.io/traffic-distribution'],
   );
   return {
-    host: `${name}.${namespace}.svc.${context.domainSuffix}`,
+    host: canonicalHost(`${name}.${namespace}.svc.${context.domainSuffix}`),
     namespace,
     name,
     createdAt: object.metadata.creationTimestamp ?? '',
@@ -39,7 +40,7 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
     meshExternal: spec.type === 'ExternalName',
     ...readServiceLabels(object.metadata.labels),
     ...(spec.selector === undefined || Object.keys(spec.selector).length === 0 ? {} : { selector: spec.selector }),
-    ...(spec.type === 'ExternalName' && spec.externalName ? { externalName: spec.externalName } : {}),
+    ...(spec.type === 'ExternalName' && spec.externalName ? { externalName: canonicalHost(spec.externalName) } : {}),
     endpoints: [],
     subjectAltNames: [
       ...list(annotations['alpha.istio.io/canonical-serviceaccounts']),
@@ -75,7 +76,7 @@ function resolutionOf(spec: NonNullable<Service['spec']>): Resolution {
 
 /** What is no address, which an API server refuses, counts as none. */
 function addressesOf({ clusterIP = '', clusterIPs = [] }: NonNullable<Service['spec']>): readonly string[] {
-  const addresses = (clusterIPs.length > 1 ? clusterIPs : [clusterIP]).filter(isAddress);
+  const addresses = (clusterIPs.length > 1 ? clusterIPs : [clusterIP]).filter(isAddress).map(canonicalAddress);
   return isAddress(clusterIP) && addresses.length > 0 ? addresses : ['0.0.0.0'];
 }
 

@@ -1,5 +1,5 @@
-import { isIP } from 'node:net';
-import { isHostName } from '../model/host.ts';
+import { canonicalAddress, isAddress } from '../model/address.ts';
+import { canonicalHost, isHostName } from '../model/host.ts';
 import type { EgressHost, EgressListener } from '../model/sidecar.ts';
 import { type Field, quote } from './field.ts';
 import { parseProtocol } from './protocol.ts';
@@ -22,13 +22,13 @@ export function readEgress(field: Field): EgressListener[] {
 }
 
 function readListener(field: Field): EgressListener {
-  const bind = field.get('bind').string();
+  const bind = canonicalAddress(field.get('bind').string());
   const unix = bind.startsWith('unix://');
   const port = field.get('port').expectObject();
   const captureMode = field.get('captureMode').oneOf('DEFAULT', 'IPTABLES', 'NONE');
   const number = port.isSet ? (port.get('number').integer(0, 65_535) ?? 0) : 0;
   if (unix) checkUnixSocket(field, bind, number, captureMode);
-  else if (bind !== '' && isIP(bind) === 0)
+  else if (bind !== '' && !isAddress(bind))
     field.get('bind').invalid(`${quote(bind)} is neither an IP address nor a unix socket.`);
   else if (port.isSet && number === 0)
     port.get('number').invalid('must be a port from 1 to 65535; only a unix socket has none.');
@@ -70,7 +70,7 @@ function readHost(field: Field): EgressHost {
     field.invalid(
       `${quote(host)} is not the full name of a host; write for example reviews.prod.svc.cluster.local, *.example.com or *.`,
     );
-  return { namespace, host, excluded };
+  return { namespace, host: canonicalHost(host), excluded };
 }
 
 function isNamespace(text: string): boolean {

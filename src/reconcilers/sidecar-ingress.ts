@@ -1,9 +1,9 @@
-import { isIP } from 'node:net';
 import type { IngressEndpoint } from '../model/inbound.ts';
 import type { IngressListener } from '../model/sidecar.ts';
 import { readConnectionPool } from './destination-rule-pool.ts';
 import { type Field, quote } from './field.ts';
 import { parseProtocol } from './protocol.ts';
+import { canonicalAddress, isAddress } from '../model/address.ts';
 
 /** `spec.ingress` */
 export function readIngress(field: Field): IngressListener[] {
@@ -19,8 +19,8 @@ export function readIngress(field: Field): IngressListener[] {
 function readListener(field: Field): IngressListener {
   const port = field.get('port').expectObject();
   if (!port.isSet) port.invalid('must say number and protocol.');
-  const bind = field.get('bind').string();
-  if (bind !== '' && isIP(bind) === 0) field.get('bind').invalid(`${quote(bind)} is not an IP address.`);
+  const bind = canonicalAddress(field.get('bind').string());
+  if (bind !== '' && !isAddress(bind)) field.get('bind').invalid(`${quote(bind)} is not an IP address.`);
   const pool = readConnectionPool(field.get('connectionPool'));
   return {
     field: field.path,

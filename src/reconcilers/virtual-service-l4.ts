@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { isSubsetOf } from '../model/host.ts';
+import { canonicalHost, isSubsetOf } from '../model/host.ts';
 import type { L4Destination, L4Match, L4Route, TlsMatch, TlsRoute } from '../model/virtual-service.ts';
 import { quote, type Field } from './field.ts';
 import { checkWeights } from './virtual-service-http.ts';
@@ -36,13 +36,13 @@ function readTlsMatch(field: Field, namespace: string, hosts: readonly string[])
     // Envoy knows no part of a label as a wildcard here.
     if (!isHost(name) || /^\*[^.]/.test(name)) {
       element.invalid(`${quote(name)} is not a server name; write a host name, *.suffix or *.`);
-    } else if (!hosts.some((host) => isSubsetOf(name, host))) {
+    } else if (!hosts.some((host) => isSubsetOf(canonicalHost(name), canonicalHost(host)))) {
       element.invalid(`${quote(name)} is outside the hosts of this VirtualService; add it to spec.hosts.`);
     }
-    return name;
+    return canonicalHost(name);
   });
   if (sniHosts.length === 0) names.invalid('must have at least one server name.');
-  return { ...readL4Match(field, namespace), sniHosts };
+  return { ...readL4Match(field, namespace), sniHosts: [...new Set(sniHosts)] };
 }
 
 function readL4Match(field: Field, namespace: string): L4Match {

@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { isAddress } from '../model/address.ts';
 import { isHostName, resolveShortName } from '../model/host.ts';
 import { meshGateway, type Destination } from '../model/virtual-service.ts';
 import { quote, type Field } from './field.ts';
@@ -56,7 +56,7 @@ export function readDestination(field: Field, context: NameContext): Destination
 
 /** A host name, exact or wildcard, or an address. */
 export function isHost(text: string): boolean {
-  return isHostName(text) || isIP(text) !== 0;
+  return isHostName(text) || isAddress(text);
 }
 
 function isLabel(text: string): boolean {

@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { isAddress } from '../model/address.ts';
 import type { Labels } from '../model/labels.ts';
 import { isHostName, isWildcard } from '../model/host.ts';
 import { type Field, quote } from './field.ts';
@@ -46,9 +46,4 @@ function checkAddress(field: Field, { address, network }: Pick<WorkloadSpec, 'ad
 
 export function isSocket(address: string): boolean {
   return address.startsWith('unix://');
-}
-
-/** An IP address that Envoy takes: one without a zone. */
-export function isAddress(address: string): boolean {
-  return isIP(address) !== 0 && !address.includes('%');
 }

@@ -2,7 +2,7 @@ import { bytesOf } from '../../src/ads/bytes-of.ts';
 import { type EncodedResource, leavesOf } from '../../src/ads/resource.ts';
 import { createRoot } from '../../src/envoy/proto-root.ts';
 import { type Json, type Protos, typeOfUrl } from '../../src/envoy/proto.ts';
-import type { Snapshot } from '../../src/snapshot.ts';
+import { type Snapshot, jsonOf } from '../../src/snapshot.ts';
 import { createRules } from '../protos/validate-rules.ts';
 import { testProtos } from './mesh.ts';
 
@@ -18,7 +18,9 @@ export function createCheckSound(protos: Protos = testProtos()): CheckSound {
     const given = new Set(cds.map(({ name }) => name));
     return [
       ...missing.map((name) => `${name} is referred to, but not given`),
-      ...[cds, eds, lds, rds].flatMap(repeatedNames),
+      ...[cds, eds, lds, rds].flatMap((resources) => repeated(resources.map(({ name }) => name))),
+      ...repeated(lds.flatMap((resource) => addressesOf(jsonOf(protos, resource) as unknown as ListenerJson))),
+      ...rds.flatMap((resource) => repeatedIn(jsonOf(protos, resource) as unknown as TableJson)),
       ...[...cds, ...eds, ...lds, ...rds].flatMap((resource) => {
         const type = typeOfUrl(resource.typeUrl);
         const bytes = bytesOf(resource.body);
@@ -35,13 +37,37 @@ export function createCheckSound(protos: Protos = testProtos()): CheckSound {
   };
 }
 
-function repeatedNames(resources: readonly EncodedResource[]): string[] {
+function repeated(names: readonly string[]): string[] {
   const seen = new Set<string>();
-  return resources.flatMap(({ name }) => {
-    if (seen.has(name)) return [`${name} is there twice`];
-    seen.add(name);
-    return [];
-  });
+  return names.filter((name) => seen.size === seen.add(name).size).map((name) => `${name} is there twice`);
+}
+
+interface AddressJson {
+  readonly socketAddress?: { readonly address: string; readonly portValue: number };
+  readonly pipe?: { readonly path: string };
+}
+
+interface ListenerJson {
+  readonly address: AddressJson;
+  readonly additionalAddresses?: readonly { readonly address: AddressJson }[];
+}
+
+/** Envoy refuses two listeners at one address, bound or not. */
+function addressesOf({ address, additionalAddresses = [] }: ListenerJson): string[] {
+  return [address, ...additionalAddresses.map((more) => more.address)].map(({ socketAddress, pipe }) =>
+    socketAddress === undefined ? (pipe?.path ?? '') : `${socketAddress.address} port ${socketAddress.portValue}`,
+  );
+}
+
+interface TableJson {
+  readonly name: string;
+  readonly virtualHosts?: readonly { readonly name: string; readonly domains: readonly string[] }[];
+}
+
+/** Envoy refuses a table in which a domain or the name of a virtual host stands twice. */
+function repeatedIn({ name, virtualHosts = [] }: TableJson): string[] {
+  const domains = virtualHosts.flatMap((host) => host.domains.map((domain) => domain.toLowerCase()));
+  return [...repeated(virtualHosts.map((host) => host.name)), ...repeated(domains)].map((line) => `${name}: ${line}`);
 }
 
 function nameOf(json: Json, { name }: EncodedResource): string[] {
