@@ -81,13 +81,17 @@ export class Program {
     return program;
   }
 
-  /** A proxy that has everything. */
-  async connect(delta: boolean, node: Partial<Node> = {}): Promise<Proxy> {
+  /** A proxy that has everything: a sidecar of the shop, unless its node and what it is to have say something else. */
+  async connect(
+    delta: boolean,
+    node: Partial<Node> = {},
+    until = (proxy: Proxy): void => expect(proxy.listeners()).toContain('virtualOutbound'),
+  ): Promise<Proxy> {
     await this.logged('Ready');
     const id = `sidecar~10.0.0.${this.#proxies.length + 1}~client.shop~shop.svc.cluster.local`;
     const proxy = new Proxy(this.serving.ports.grpc, delta, { id, ...node });
     this.#proxies.push(proxy);
-    await this.sent(proxy, () => expect(proxy.listeners()).toContain('virtualOutbound'));
+    await this.sent(proxy, until);
     return proxy;
   }
 

@@ -1,9 +1,23 @@
 import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import { destinationRule, legacyEndpoints, meshConfig, namespace, node, pod, slice, target } from './objects.ts';
+import {
+  destinationRule,
+  gateway,
+  legacyEndpoints,
+  meshConfig,
+  namespace,
+  node,
+  pod,
+  serviceEntry,
+  sidecar,
+  slice,
+  target,
+  virtualService,
+  workloadEntry,
+} from './objects.ts';
 import type { Program } from './program.ts';
 import type { Proxy } from './proxy.ts';
-import { clusterOf, RATINGS, ratings, REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
+import { clusterOf, hostOf, RATINGS, ratings, REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
 import { Cluster, Directory, type Source } from './sources.ts';
 
 const reviewClusters = [clusterOf(), clusterOf('reviews', 'v1'), clusterOf('reviews', 'v2')].sort();
@@ -182,6 +196,82 @@ describe.each([
         expect(p.routes('80')[REVIEWS]).toEqual([`/ -> ${clusterOf()}`]),
       );
       await changes(source.apply(split(10, 90)), (p) => expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(10, 90)));
+    });
+
+    test('a Sidecar narrows what its namespace sees, for as long as it is there', async () => {
+      await serve(...reviews, ...ratings);
+      const narrow = sidecar('default', { egress: [{ hosts: [`./${hostOf('ratings')}`] }] });
+      await changes(source.apply(narrow), (p) => {
+        expect(p.clusters()).toEqual([clusterOf('ratings')]);
+        expect(Object.keys(p.routes('80'))).toEqual([RATINGS]);
+      });
+      await changes(source.delete(narrow), (p) => {
+        expect(p.clusters()).toEqual([clusterOf('ratings'), clusterOf()].sort());
+        expect(Object.keys(p.routes('80')).sort()).toEqual([RATINGS, REVIEWS].sort());
+      });
+    });
+
+    test('a ServiceEntry has the endpoints that it names, and the workloads that it selects', async () => {
+      const host = 'api.example.com';
+      const name = `outbound|80||${host}`;
+      const entry = (spec: Readonly<Record<string, unknown>>) =>
+        serviceEntry('api', {
+          hosts: [host],
+          ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+          resolution: 'STATIC',
+          ...spec,
+        });
+      const machine = (address: string) => workloadEntry('machine', { address, labels: { app: 'api' } });
+      await serve(...reviews, entry({ endpoints: [{ address: '10.9.0.1' }] }));
+      expect(proxy.endpoints()[name]).toEqual(['10.9.0.1:80']);
+
+      const selecting = entry({ workloadSelector: { labels: { app: 'api' } } });
+      await changes(source.apply(selecting, machine('10.9.0.2')), (p) =>
+        expect(p.endpoints()[name]).toEqual(['10.9.0.2:80']),
+      );
+      const sent = await changes(source.apply(machine('10.9.0.3')), (p) =>
+        expect(p.endpoints()[name]).toEqual(['10.9.0.3:80']),
+      );
+      expect(sent).toEqual({ eds: [`~${name}`] });
+      await changes(source.delete(selecting), (p) => expect(p.clusters()).toEqual([clusterOf()]));
+    });
+
+    test('a router opens the ports of its Gateways, and closes them', async () => {
+      const servers = [{ port: { number: 8080, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }];
+      const way = gateway('way-in', { selector: { app: 'way-in' }, servers });
+      const routes = (path: string) =>
+        virtualService('shop', {
+          hosts: ['shop.example.com'],
+          gateways: ['way-in'],
+          http: [{ match: [{ uri: { prefix: path } }], route: [{ destination: { host: 'reviews' } }] }],
+        });
+      await serve(...reviews, pod('router', '10.1.0.50', { app: 'way-in' }), way, routes('/a'));
+      const id = 'router~10.1.0.50~router.shop~shop.svc.cluster.local';
+      proxy = await program.connect(delta, { id }, (p) => expect(p.listeners()).toEqual(['0.0.0.0_8080']));
+      const host = 'shop.example.com:8080';
+      expect(proxy.routes('http.8080')).toEqual({ [host]: [`/a -> ${clusterOf()}`] });
+      const sent = await changes(source.apply(routes('/b')), (p) =>
+        expect(p.routes('http.8080')).toEqual({ [host]: [`/b -> ${clusterOf()}`] }),
+      );
+      expect(sent).toEqual({ rds: ['~http.8080'] });
+      await changes(source.delete(way), (p) => expect(p.listeners()).toEqual([]));
+    });
+
+    test('objects of another revision are left to others, until their label changes', async () => {
+      const ours = 'canary';
+      const of = (revision: string) => {
+        const object = split(80, 20);
+        return { ...object, metadata: { ...object.metadata, labels: { 'istio.io/rev': revision } } };
+      };
+      source = await createSource();
+      await source.apply(...reviews, rule, of('stable'));
+      program = await source.start({ revision: ours });
+      proxy = await program.connect(delta);
+      expect(proxy.routes('80')[REVIEWS]).toEqual([`/ -> ${clusterOf()}`]);
+      await changes(source.apply(of(ours)), (p) => expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(80, 20)));
+      await changes(source.apply(of('stable')), (p) =>
+        expect(p.routes('80')[REVIEWS]).toEqual([`/ -> ${clusterOf()}`]),
+      );
     });
 
     test('a client that comes later is given the present state', async () => {
