@@ -8,13 +8,7 @@ import { type BuiltVirtualHost, buildVirtualHost } from '../envoy/virtual-host.t
 import { type DomainsInput, domainsOf } from '../envoy/virtual-host-domains.ts';
 import type { Client } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
-import {
-  type MeshService,
-  type ServicePort,
-  isRouted,
-  isVisibleTo,
-  protocolClass,
-} from '../model/service.ts';
+import { type MeshService, type ServicePort, isRouted, isVisibleTo, protocolClass } from '../model/service.ts';
 import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
 import { clientOf, serviceFor } from './clients.ts';
 import { isServedNow, lookupFor } from './destinations.ts';
