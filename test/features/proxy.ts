@@ -162,7 +162,10 @@ export class Proxy {
     const gone = full ? [...held.keys()].filter((name) => !resources.has(name)) : removed;
     const changes = (this.#changes[shortNames[typeUrl] ?? typeUrl] ??= []);
     for (const name of gone) if (held.delete(name)) changes.push(`-${name}`);
+    const names = this.#names.get(typeUrl);
     for (const [name, bytes] of resources) {
+      // It was on its way when it was given up.
+      if (names?.has(name) === false && typeUrl !== LDS) continue;
       const before = held.get(name);
       held.set(name, bytes);
       if (before === undefined) changes.push(`+${name}`);
