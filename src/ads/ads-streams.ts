@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { status as Status } from '@grpc/grpc-js';
 import { ContentHasher } from './content-hash.ts';
 import { BARRIER_TIMES } from './barrier.ts';
+import { Scratch } from './deframer.ts';
 import { Delivery, type DeliveryContext } from './delivery.ts';
 import { Frames } from './frames.ts';
 import { Gate } from './gate.ts';
@@ -21,6 +22,10 @@ const TURN_MS = 8;
 /** Streams that wait for their first world, and streams that are sent everything of a type, at one time. */
 const MAX_ANNOUNCING = 256;
 const MAX_COMPLETE = 32;
+/** Requests that are longer end their stream. */
+export const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
+/** Large requests that are received at one time. */
+const MAX_RECEIVING = 64;
 /** Type URLs that are asked for and not served; more than these are not told apart. */
 const MAX_UNKNOWN_TYPES = 64;
 
@@ -33,6 +38,7 @@ export class AdsStreams {
   readonly #frames = new Frames();
   readonly #announcing = new Gate(MAX_ANNOUNCING);
   readonly #complete = new Gate(MAX_COMPLETE);
+  readonly #receiving = { maxLength: MAX_REQUEST_BYTES, large: new Gate(MAX_RECEIVING), scratch: new Scratch() };
   readonly #streams = new Map<string, AdsStream>();
   readonly #unknownTypes = new Set<string>();
   readonly #stats: AdsStats;
@@ -87,6 +93,7 @@ export class AdsStreams {
     if (!this.#active) {
       this.#frames.clear();
       this.#store.shared.clear();
+      this.#receiving.scratch.clear();
     }
     this.#active = false;
   }
@@ -126,6 +133,7 @@ export class AdsStreams {
     return {
       announcing: this.#announcing,
       complete: this.#complete,
+      receiving: this.#receiving,
       now: () => this.#options.now(),
       read: (bytes) => read(bytes, this.#hasher),
       open: (stream, view) => this.#open(stream, view, context),

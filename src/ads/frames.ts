@@ -20,7 +20,13 @@ export interface FrameContent {
   readonly removed: readonly string[];
 }
 
-type Layouts = WeakMap<Batch, readonly Uint8Array[]>;
+/** A large batch as it goes over the wire. */
+interface Layout {
+  readonly size: number;
+  readonly slices: readonly Uint8Array[];
+}
+
+type Layouts = WeakMap<Batch, Layout>;
 
 interface CachedFrame extends Frame {
   readonly content: FrameContent;
@@ -69,10 +75,10 @@ export class Frames {
   #build(content: FrameContent): CachedFrame {
     const { typeUrl, delta, batches, removed } = content;
     const nonce = ++this.#nonce;
-    const sizes = batches.map((batch) => batchSize(batch, delta));
-    const head = headSize(content, nonce);
-    const size = sizes.reduce((sum, each) => sum + each, head);
-    const shared = sizes.reduce((sum, each) => sum + (each < SLICE_BYTES ? 0 : each), 0);
+    const layouts = batches.map((batch) => this.#layout(batch, delta));
+    const sizes = batches.map((batch, i) => layouts[i]?.size ?? batchSize(batch, delta));
+    const size = sum(sizes) + headSize(content, nonce);
+    const shared = sum(layouts.map((layout) => layout?.size ?? 0));
     const writer = new SliceWriter(size + GRPC_PREFIX - shared);
     writer.byte(0);
     writer.bigEndian(size);
@@ -82,23 +88,30 @@ export class Frames {
     writer.string(delta ? DELTA.nonce : SOTW.nonce, String(nonce));
     for (const name of removed) writer.string(DELTA.removed, name);
     batches.forEach((batch, i) => {
-      if (sizes[i]! < SLICE_BYTES) for (const item of batch.items) writeResource(writer, item, delta);
-      else writer.append(this.#layout(batch, delta, sizes[i]!));
+      const layout = layouts[i];
+      if (layout !== undefined) writer.append(layout.slices);
+      else for (const item of batch.items) writeResource(writer, item, delta);
     });
     return { nonce, slices: writer.finish(), length: size + GRPC_PREFIX, content };
   }
 
-  #layout(batch: Batch, delta: boolean, size: number): readonly Uint8Array[] {
+  /** Of a batch that is worth it. */
+  #layout(batch: Batch, delta: boolean): Layout | undefined {
     const layouts = this.#layouts[delta ? 1 : 0];
-    let slices = layouts.get(batch);
-    if (slices === undefined) {
-      const writer = new SliceWriter(size);
-      for (const item of batch.items) writeResource(writer, item, delta);
-      slices = writer.finish();
-      layouts.set(batch, slices);
-    }
-    return slices;
+    const known = layouts.get(batch);
+    if (known !== undefined) return known;
+    const size = batchSize(batch, delta);
+    if (size < SLICE_BYTES) return undefined;
+    const writer = new SliceWriter(size);
+    for (const item of batch.items) writeResource(writer, item, delta);
+    const layout = { size, slices: writer.finish() };
+    layouts.set(batch, layout);
+    return layout;
   }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
 }
 
 const GRPC_PREFIX = 5;

@@ -37,3 +37,37 @@ export class Gate {
     return this.#queue.size;
   }
 }
+
+/** A place of a {@link Gate}: waited for, had, or neither. */
+export class Place {
+  readonly #gate: Gate;
+  #had = false;
+  #giveUp: (() => void) | undefined;
+
+  constructor(gate: Gate) {
+    this.#gate = gate;
+  }
+
+  get had(): boolean {
+    return this.#had;
+  }
+
+  /** Calls `then` as soon as there is a place. */
+  take(then: () => void): void {
+    if (this.#had || this.#giveUp !== undefined) return;
+    const giveUp = this.#gate.wait(() => {
+      this.#had = true;
+      this.#giveUp = undefined;
+      then();
+    });
+    if (!this.#had) this.#giveUp = giveUp;
+  }
+
+  leave(): void {
+    this.#giveUp?.();
+    this.#giveUp = undefined;
+    if (!this.#had) return;
+    this.#had = false;
+    this.#gate.leave();
+  }
+}

@@ -7,7 +7,7 @@ import {
   type ServiceDefinition,
   setLogVerbosity,
 } from '@grpc/grpc-js';
-import { AdsStreams } from './ads-streams.ts';
+import { AdsStreams, MAX_REQUEST_BYTES } from './ads-streams.ts';
 import type { BarrierTimes } from './barrier.ts';
 import type { Publication } from './publication.ts';
 import type { Call } from './sink.ts';
@@ -49,7 +49,7 @@ export interface AdsServer {
 const TICK_MS = 1_000;
 
 const OPTIONS: ChannelOptions = {
-  'grpc.max_receive_message_length': 16 * 1024 * 1024,
+  'grpc.max_receive_message_length': MAX_REQUEST_BYTES,
   'grpc.max_concurrent_streams': 100_000,
   'grpc.keepalive_time_ms': 30_000,
   'grpc.keepalive_timeout_ms': 10_000,

@@ -79,7 +79,8 @@ export class Sink {
 
 const GRPC_PREFIX = 5;
 
-function http2StreamOf(call: Call): Http2Stream | undefined {
+/** The HTTP/2 stream below a call, where there is no interceptor between. */
+export function http2StreamOf(call: Call): Http2Stream | undefined {
   const inner = (call as unknown as { call?: { stream?: unknown; nextCall?: unknown } }).call;
   const stream = inner?.stream as Partial<Http2Stream> | undefined;
   // With interceptors `call` is a chain, and bytes must not go past it.

@@ -1,9 +1,10 @@
 import { status as Status } from '@grpc/grpc-js';
 import type { Delivery } from './delivery.ts';
 import { type Frame, SLICE_BYTES } from './frames.ts';
-import type { Gate } from './gate.ts';
+import { type Gate, Place } from './gate.ts';
 import { readNode } from './node.ts';
 import { type Call, Sink } from './sink.ts';
+import { type Receiving, Source } from './source.ts';
 import type { ConnectedProxy } from './types.ts';
 import { type DiscoveryRequest, BadRequest } from './wire-read.ts';
 import type { WorldView } from './world.ts';
@@ -12,6 +13,7 @@ import type { WorldView } from './world.ts';
 export interface StreamHost {
   readonly announcing: Gate;
   readonly complete: Gate;
+  readonly receiving: Receiving;
   now(): number;
   read(bytes: Uint8Array): DiscoveryRequest;
   open(stream: AdsStream, view: WorldView): Delivery;
@@ -19,40 +21,6 @@ export interface StreamHost {
   closed(stream: AdsStream): void;
   wake(stream: AdsStream): void;
   failed(stream: AdsStream, error: unknown): void;
-}
-
-/** A place of a {@link Gate}: waited for, had, or neither. */
-class Place {
-  readonly #gate: Gate;
-  #had = false;
-  #giveUp: (() => void) | undefined;
-
-  constructor(gate: Gate) {
-    this.#gate = gate;
-  }
-
-  get had(): boolean {
-    return this.#had;
-  }
-
-  /** Calls `then` as soon as there is a place. */
-  take(then: () => void): void {
-    if (this.#had || this.#giveUp !== undefined) return;
-    const giveUp = this.#gate.wait(() => {
-      this.#had = true;
-      this.#giveUp = undefined;
-      then();
-    });
-    if (!this.#had) this.#giveUp = giveUp;
-  }
-
-  leave(): void {
-    this.#giveUp?.();
-    this.#giveUp = undefined;
-    if (!this.#had) return;
-    this.#had = false;
-    this.#gate.leave();
-  }
 }
 
 /** A connection that takes nothing for so long makes room for others; its bytes stay where they are. */
@@ -70,6 +38,7 @@ export class AdsStream {
   readonly #host: StreamHost;
   readonly #call: Call;
   readonly #sink: Sink;
+  readonly #source: Source;
   readonly #announcing: Place;
   #announced = false;
   readonly #complete: Place;
@@ -86,8 +55,12 @@ export class AdsStream {
     this.#complete = new Place(host.complete);
     this.openedAt = host.now();
     this.#sink = new Sink(call);
-    call.on('data', (bytes: Uint8Array) => this.#received(bytes));
-    call.on('end', () => call.end());
+    this.#source = new Source(call, host.receiving, {
+      message: (bytes) => this.#received(bytes),
+      end: () => call.end(),
+      unreadable: (error) =>
+        this.end(error.reason === 'too long' ? Status.RESOURCE_EXHAUSTED : Status.UNIMPLEMENTED, error.message),
+    });
     call.on('cancelled', () => this.#close());
     call.on('close', () => this.#close());
     call.on('error', () => this.#close());
@@ -117,7 +90,7 @@ export class AdsStream {
     if (first === undefined || this.#closed) return;
     this.#first = undefined;
     this.#contain(() => this.#handle(first));
-    this.#call.resume();
+    this.#source.resume();
   }
 
   /** Writes what is owed and may be sent now, unless a former write is still under way. */
@@ -127,6 +100,7 @@ export class AdsStream {
 
   tick(now: number): void {
     if (this.#writing && now - this.#progressAt >= STALLED_MS) this.#complete.leave();
+    this.#source.tick();
     this.#contain(() => this.delivery?.tick(now));
   }
 
@@ -146,9 +120,9 @@ export class AdsStream {
 
   #received(bytes: Uint8Array): void {
     this.#contain(() => {
-      const request = this.#host.read(bytes);
-      if (this.proxy === undefined) this.#introduce(request);
-      else this.#handle(request);
+      // The first request waits for what the proxy may see.
+      if (this.proxy === undefined) this.#introduce(this.#host.read(Uint8Array.from(bytes)));
+      else this.#handle(this.#host.read(bytes));
     });
   }
 
@@ -205,7 +179,7 @@ export class AdsStream {
     if (proxy.nodeId === '') throw new BadRequest('the node has no id');
     this.proxy = { nodeId: proxy.nodeId, build: proxy.build };
     this.#first = request;
-    this.#call.pause();
+    this.#source.pause();
     this.#announcing.take(() => {
       this.#announced = true;
       this.#host.connected(proxy);
@@ -221,6 +195,7 @@ export class AdsStream {
     this.#closed = true;
     this.#announcing.leave();
     this.#complete.leave();
+    this.#source.close();
     this.#first = undefined;
     this.#host.closed(this);
   }

@@ -1,9 +1,14 @@
+import { connect } from 'node:http2';
 import { status as Status } from '@grpc/grpc-js';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { types } from '../../src/envoy/proto-types.ts';
 import { type Request, XdsClient } from '../conformance/xds-client.ts';
+import { framed } from '../harness/byte-streams.ts';
+import { testProtos } from '../harness/mesh.ts';
+import { meshConfig } from './objects.ts';
 import type { Program } from './program.ts';
 import { CDS, type Proxy } from './proxy.ts';
-import { REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
+import { clusterOf, REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
 import { Directory } from './sources.ts';
 
 describe.each([
@@ -85,5 +90,36 @@ describe.each([
     await unnoticed();
     expect(program.log.filter(({ msg }) => msg.includes('not served'))).toHaveLength(1);
     expect(client.received).toEqual([]);
+  });
+
+  test('and stops reading is owed the newest state, once, while others get each', async () => {
+    await open();
+    const { ads } = program.serving.engine;
+    const session = connect(`http://127.0.0.1:${program.serving.ports.grpc}`, {
+      settings: { initialWindowSize: 1024 },
+    });
+    onTestFinished(() => session.destroy());
+    const method = delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources';
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`,
+      'content-type': 'application/grpc',
+    });
+    stream.pause();
+    const before = ads.counts().pushes['cds']!;
+    const node = { id: 'sidecar~10.0.0.77~deaf.shop~shop.svc.cluster.local' };
+    const type = delta ? types.deltaDiscoveryRequest : types.discoveryRequest;
+    stream.write(framed(testProtos().encode(type, { node, typeUrl: CDS })));
+    await expect.poll(() => ads.counts().pushes['cds']).toBe(before + 1);
+    const timeout = (seconds: number) => meshConfig(`connectTimeout: ${seconds}s`);
+    for (const seconds of [1, 2, 3, 4, 5]) {
+      await directory.apply(timeout(seconds));
+      await program.sent(other, (p) =>
+        expect(p.cluster(clusterOf()).connectTimeout).toEqual({ seconds: `${seconds}` }),
+      );
+    }
+    expect(ads.counts()).toMatchObject({ streams: 3, pendingStreams: 1, failures: 0 });
+    expect(ads.counts().pushes['cds']).toBe(before + 1 + 5);
+    await unnoticed();
   });
 });

@@ -1,0 +1,66 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { framed } from '../../test/harness/byte-streams.ts';
+import { Deframer, Scratch } from './deframer.ts';
+
+const MAX = 100_000;
+
+/** All messages of some chunks. */
+function messagesOf(chunks: readonly Buffer[], deframer = new Deframer(MAX, new Scratch())): Buffer[] {
+  return chunks.flatMap((chunk) => {
+    deframer.add(chunk);
+    const messages: Buffer[] = [];
+    for (let message = deframer.next(); message !== undefined; message = deframer.next()) {
+      messages.push(Buffer.from(message));
+    }
+    return messages;
+  });
+}
+
+test('messages are the same wherever their bytes are cut', () => {
+  const message = fc
+    .tuple(fc.nat(255), fc.oneof(fc.nat(20), fc.nat(MAX)))
+    .map(([fill, length]) => Buffer.alloc(length, fill));
+  fc.assert(
+    fc.property(
+      fc.array(message, { maxLength: 5 }),
+      fc.array(fc.oneof(fc.nat(20), fc.nat(MAX)), { maxLength: 20 }),
+      (messages, lengths) => {
+        let rest = Buffer.concat(messages.map(framed));
+        const chunks: Buffer[] = [];
+        for (const length of lengths) {
+          chunks.push(rest.subarray(0, length));
+          rest = rest.subarray(length);
+        }
+        expect(messagesOf([...chunks, rest])).toEqual(messages);
+      },
+    ),
+  );
+});
+
+test('a message may come byte by byte', () => {
+  const message = Buffer.from(Array.from({ length: 20_000 }, (_, i) => i));
+  const bytes = framed(message);
+  const deframer = new Deframer(MAX, new Scratch());
+  const chunks = Array.from(bytes, (_, i) => bytes.subarray(i, i + 1));
+  expect(messagesOf(chunks, deframer)).toEqual([message]);
+});
+
+test('what a message was said to be long is known while it is being received', () => {
+  const deframer = new Deframer(MAX, new Scratch());
+  expect(messagesOf([framed(Buffer.alloc(7)).subarray(0, 6)], deframer)).toEqual([]);
+  expect(deframer.expected).toBe(7);
+  expect(messagesOf([Buffer.alloc(6)], deframer)).toEqual([Buffer.alloc(7)]);
+  expect(deframer.expected).toBe(0);
+});
+
+test.each([
+  ['too long', framed(Buffer.alloc(MAX + 1))],
+  ['compressed', Buffer.from([1, 0, 0, 0, 0])],
+])('a message that is %s is not read, nor waited for', (reason, bytes) => {
+  for (const cut of [5, 3]) {
+    expect(() => messagesOf([bytes.subarray(0, cut), bytes.subarray(cut, 5)])).toThrow(
+      expect.objectContaining({ reason }),
+    );
+  }
+});

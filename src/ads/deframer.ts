@@ -1,0 +1,123 @@
+import { Buffer } from 'node:buffer';
+
+/** The messages of a gRPC stream cannot be read on: too long, compressed. */
+export class UnreadableStream extends Error {
+  readonly reason: 'too long' | 'compressed';
+
+  constructor(reason: 'too long' | 'compressed') {
+    super(reason === 'too long' ? 'a message is longer than may be' : 'compressed messages are not supported');
+    this.reason = reason;
+  }
+}
+
+/** Where messages that came in pieces are put together, one after the other, for all streams of a server. */
+export class Scratch {
+  #buffer: Buffer = EMPTY;
+
+  /** So many bytes; valid until the next call. */
+  of(length: number): Buffer {
+    if (this.#buffer.length < length) this.#buffer = Buffer.allocUnsafeSlow(length);
+    return this.#buffer.subarray(0, length);
+  }
+
+  /** Gives the memory back. */
+  clear(): void {
+    this.#buffer = EMPTY;
+  }
+}
+
+const PREFIX = 5;
+/** Pieces that are shorter than this are merged, so that a client that sends byte by byte costs hardly more memory. */
+const SHORT = 4096;
+
+/**
+ * Cuts the bytes of a stream into messages: a flag, four bytes of length, the message. One that comes in one piece is not
+ * copied; the pieces of another one are kept until the last of them is there.
+ */
+export class Deframer {
+  readonly #maxLength: number;
+  readonly #scratch: Scratch;
+  readonly #prefix = Buffer.allocUnsafeSlow(PREFIX);
+  #prefixLength = 0;
+  #length = 0;
+  /** Of the message that is being received: those of its bytes that have arrived. */
+  #pieces: Buffer[] | undefined;
+  #received = 0;
+  #chunk: Buffer = EMPTY;
+
+  constructor(maxLength: number, scratch: Scratch) {
+    this.#maxLength = maxLength;
+    this.#scratch = scratch;
+  }
+
+  /** Bytes that arrived. */
+  add(chunk: Buffer): void {
+    this.#chunk = this.#chunk.length === 0 ? chunk : Buffer.concat([this.#chunk, chunk]);
+  }
+
+  /** Length of the message that is being received; 0 between messages. */
+  get expected(): number {
+    return this.#pieces === undefined ? 0 : this.#length;
+  }
+
+  /** The next message that is complete. It is valid until the next call, of any deframer with the same scratch. */
+  next(): Buffer | undefined {
+    if (this.#pieces !== undefined) return this.#goOn(this.#pieces);
+    const chunk = this.#chunk;
+    if (this.#prefixLength === 0 && chunk.length >= PREFIX) {
+      this.#readPrefix(chunk);
+      const end = PREFIX + this.#length;
+      if (chunk.length >= end) {
+        this.#chunk = chunk.length === end ? EMPTY : chunk.subarray(end);
+        return chunk.subarray(PREFIX, end);
+      }
+      this.#chunk = chunk.subarray(PREFIX);
+    } else {
+      const taken = Math.min(PREFIX - this.#prefixLength, chunk.length);
+      chunk.copy(this.#prefix, this.#prefixLength, 0, taken);
+      this.#prefixLength += taken;
+      this.#chunk = chunk.subarray(taken);
+      if (this.#prefixLength < PREFIX) return undefined;
+      this.#prefixLength = 0;
+      this.#readPrefix(this.#prefix);
+    }
+    this.#received = 0;
+    this.#pieces = [];
+    return this.#goOn(this.#pieces);
+  }
+
+  #goOn(pieces: Buffer[]): Buffer | undefined {
+    const chunk = this.#chunk;
+    const taken = Math.min(this.#length - this.#received, chunk.length);
+    this.#received += taken;
+    this.#chunk = taken === chunk.length ? EMPTY : chunk.subarray(taken);
+    if (taken > 0) keep(pieces, taken === chunk.length ? chunk : chunk.subarray(0, taken));
+    if (this.#received < this.#length) return undefined;
+    this.#pieces = undefined;
+    const message = this.#scratch.of(this.#length);
+    let at = 0;
+    for (const piece of pieces) {
+      message.set(piece, at);
+      at += piece.length;
+    }
+    return message;
+  }
+
+  #readPrefix(prefix: Buffer): void {
+    if (prefix[0] !== 0) throw new UnreadableStream('compressed');
+    this.#length = prefix.readUInt32BE(1);
+    if (this.#length > this.#maxLength) throw new UnreadableStream('too long');
+  }
+}
+
+/** A byte is copied as often as the length of its piece doubles, until that is not short any more. */
+function keep(pieces: Buffer[], piece: Buffer): void {
+  for (let last = pieces.at(-1); last !== undefined && piece.length < SHORT; last = pieces.at(-1)) {
+    if (last.length > piece.length) break;
+    pieces.pop();
+    piece = Buffer.concat([last, piece]);
+  }
+  pieces.push(piece);
+}
+
+const EMPTY = Buffer.alloc(0);
