@@ -1,6 +1,7 @@
 import { status as Status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bodiesOf, Script } from './script.ts';
+import { BARRIER_TIMES } from '../../src/ads/barrier.ts';
 import { CDS, EDS, LDS, RDS, ServedMesh } from './served-mesh.ts';
 
 describe.each([
@@ -11,7 +12,7 @@ describe.each([
   let script: Script;
 
   beforeEach(async () => {
-    mesh = await ServedMesh.start({ times: { lingerMs: 20, timeoutMs: 300 }, tickMs: 10 });
+    mesh = await ServedMesh.start({ times: { lingerMs: 20 }, tickMs: 10 });
     script = new Script(mesh, delta);
   });
 
@@ -216,6 +217,9 @@ describe.each([
     script.subscribe(RDS, ['r']);
     expect(await script.take(RDS)).toEqual(['r@absent']);
     mesh.publish({ [CDS]: { d: '1' }, [EDS]: { d: '1' }, [RDS]: { r: table } });
+    await script.next(CDS);
+    expect(mesh.server.counts().timeouts).toBe(0);
+    mesh.pass(BARRIER_TIMES.timeoutMs);
     expect(await script.take(RDS)).toEqual(['r@1']);
     expect(mesh.server.counts().timeouts).toBe(1);
   });

@@ -56,6 +56,7 @@ export class ServedMesh {
   readonly ended: string[] = [];
   server!: AdsServer;
   world: (proxy: ConnectedProxy) => World | Refused = () => ({ roots: ['mesh'], qualifiers: [] });
+  #passed = 0;
   #ready = true;
   readonly #abort = new AbortController();
 
@@ -65,7 +66,7 @@ export class ServedMesh {
       host: '127.0.0.1',
       port: 0,
       types: TYPES,
-      now: () => performance.now(),
+      now: () => performance.now() + mesh.#passed,
       ready: () => mesh.#ready,
       signal: mesh.#abort.signal,
       log: { info: () => {}, warn: (message, fields) => mesh.warnings.push(`${message} ${JSON.stringify(fields)}`) },
@@ -103,6 +104,11 @@ export class ServedMesh {
       }
     }
     this.server.apply({ members, lists: [], worlds: [] });
+  }
+
+  /** Milliseconds pass at once. */
+  pass(ms: number): void {
+    this.#passed += ms;
   }
 
   async stop(): Promise<void> {
