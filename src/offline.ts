@@ -79,9 +79,9 @@ function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Fin
   ].sort((a, b) => compare(a.file, b.file) || (a.line ?? 0) - (b.line ?? 0));
 }
 
-/** What the files name may stand elsewhere; fields without effect do no harm. */
+/** What the files name may stand elsewhere; what has no effect does no harm. */
 function severityOf({ reason }: Problem, complete: boolean): Finding['severity'] {
-  if (reason === 'UnsupportedField') return 'warning';
+  if (reason === 'UnsupportedField' || reason === 'Ineffective') return 'warning';
   return reason === 'RefNotFound' && !complete ? 'warning' : 'error';
 }
 

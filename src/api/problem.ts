@@ -19,8 +19,13 @@ export type ProblemReason =
   | 'Invalid'
   /** Another, older object has the same claim. -> Accepted=False */
   | 'Conflicted'
-  /** The field is part of Istio's API, but Fairlead does not act on it yet. -> Accepted=True, reason Unsupported */
+  /**
+   * The field is part of Istio's API, but Fairlead does not act on it yet. Of the kinds with a CRD each such field is an
+   * entry of one list, from which alone these problems come. -> Accepted=True, reason UnsupportedField
+   */
   | 'UnsupportedField'
+  /** What a supported field says here can have no effect; the object is served without it. -> Accepted=True, reason Ineffective */
+  | 'Ineffective'
   /** A host, subset, gateway or secret that does not exist or is not visible. -> ResolvedRefs=False */
   | 'RefNotFound'
   /** A bug of ours while this object was processed; its last good state is served. -> Accepted=False */

@@ -216,7 +216,7 @@ test('without certificates of the mesh a server that needs them is left out, and
   expect(build(servers).listener).toBeDefined();
   const { listener, problems } = build(servers, [], { traits: { agent: false } });
   expect(listener).toBeUndefined();
-  expect(problems).toMatchObject([{ field: 'spec.servers[0].tls.mode', reason: 'UnsupportedField' }]);
+  expect(problems).toMatchObject([{ field: 'spec.servers[0].tls.mode', reason: 'Ineffective' }]);
 });
 
 test('a unix socket is a pipe', () => {

@@ -129,7 +129,7 @@ class Chains {
       this.problems.push({
         object: bound.ref,
         field: `${bound.server.field}.tls.mode`,
-        reason: 'UnsupportedField',
+        reason: 'Ineffective',
         message: `${tls.mode} needs the certificates that Istio's agent gets; a router without the agent leaves this server out. Use MUTUAL with certificates of its own.`,
       });
       return;

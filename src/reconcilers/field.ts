@@ -17,7 +17,8 @@ export class Findings {
     return this.refused;
   }
 
-  report(field: string, reason: ProblemReason, message: string): void {
+  /** Fields that are not supported come from their list, and are not reported by those who read. */
+  report(field: string, reason: Exclude<ProblemReason, 'UnsupportedField'>, message: string): void {
     if (reason === 'Invalid') this.refused = true;
     // An object with 10,000 broken routes is told about the first ones.
     if (this.problems.length < 100) this.problems.push({ object: this.object, field, reason, message });

@@ -156,9 +156,7 @@ test('ports that the router cannot open are left out', () => {
   });
   expect(listeners.map(({ name }) => name)).toEqual(['::_8080']);
   expect(problems).toEqual([
-    expect.stringMatching(/^UnsupportedField Gateway\/shop\/g0 spec.servers\[0\].port.number: .* leaves out port 80;/),
-    expect.stringMatching(
-      /^UnsupportedField Gateway\/shop\/g0 spec.servers\[1\].port.number: .* port 15021 for itself/,
-    ),
+    expect.stringMatching(/^Ineffective Gateway\/shop\/g0 spec.servers\[0\].port.number: .* leaves out port 80;/),
+    expect.stringMatching(/^Ineffective Gateway\/shop\/g0 spec.servers\[1\].port.number: .* port 15021 for itself/),
   ]);
 });

@@ -32,7 +32,7 @@ export function mergeServers({ gateways, targetPort, traits }: MergeInput): Merg
       const port = targetPort(server.port.number);
       const unusable = unusablePort(port, traits);
       if (unusable !== undefined) {
-        report('port.number', 'UnsupportedField', unusable);
+        report('port.number', 'Ineffective', unusable);
         continue;
       }
       const address = server.bind === '' ? wildcardAddress(traits) : server.bind;

@@ -151,7 +151,7 @@ function isGiven(field: Field): boolean {
 
 /** The object is served, without what the field asks for. */
 function ineffective(field: Field, why: string): void {
-  field.findings.report(field.path, 'UnsupportedField', `${printed(field.value)}has no effect. ${why}`);
+  field.findings.report(field.path, 'Ineffective', `${printed(field.value)}has no effect. ${why}`);
 }
 
 function printed(value: unknown): string {

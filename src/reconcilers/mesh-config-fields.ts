@@ -95,6 +95,7 @@ function reportMembers(
   }
 }
 
-function unsupported(findings: Findings, path: string): void {
-  findings.report(path, 'UnsupportedField', 'This field of the mesh config is not supported yet and changes nothing.');
+function unsupported({ object, problems }: Findings, field: string): void {
+  const message = 'This field of the mesh config is not supported yet and changes nothing.';
+  problems.push({ object, field, reason: 'UnsupportedField', message });
 }

@@ -1,13 +1,17 @@
 import type { KindName } from '../api/kinds.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
+import { quote } from './field.ts';
 
 /** A field of Istio's API that is accepted, but has no effect. */
 export interface UnsupportedField {
   readonly kind: KindName;
-  /** Path of the field; `[]` stands for every element of a list: `spec.servers[].tls.caCrl`. */
+  /**
+   * Path of the field. `[]` stands for every element of a list, `{x*}` for the members of a map whose names begin with x,
+   * in whatever case: `spec.servers[].tls.caCrl`.
+   */
   readonly field: string;
-  /** Only this value of the field is without effect. */
+  /** Only this value of the field has no effect. */
   readonly value?: string;
   /** A sentence for the owner, where there is more to say. */
   readonly note?: string;
@@ -22,13 +26,28 @@ export const unsupportedFields: readonly UnsupportedField[] = [
     'tls.credentialName',
     'The proxy is told the name of the Secret, but is not sent the Secret; mount the files and name their paths.',
   ),
+  ...['headers', 'withoutHeaders'].map((matches): UnsupportedField => ({
+    kind: 'VirtualService',
+    field: `spec.http[].match[].${matches}{@request.auth.claims*}`,
+    note: 'Tokens are not verified, so there are no claims, and the match holds for no request.',
+  })),
   { kind: 'VirtualService', field: 'spec.tcp[].match[].sourceSubnet', note: 'Use sourceLabels or sourceNamespace.' },
   {
     kind: 'Sidecar',
     field: 'spec.ingress[].tls',
     note: 'Mutual TLS of the mesh is used where the proxy has certificates.',
   },
+  ...['spec.ingress[]', 'spec.egress[]'].map((listener): UnsupportedField => ({
+    kind: 'Sidecar',
+    field: `${listener}.port.targetPort`,
+    note: 'It is deprecated, and Istio does not use it either.',
+  })),
   { kind: 'Gateway', field: 'spec.servers[].port.targetPort', note: 'The Service in front of the router says it.' },
+  {
+    kind: 'Gateway',
+    field: 'spec.servers[].tls.tlsCertificates[].caCertificates',
+    note: 'Name the authorities of client certificates in tls.caCertificates.',
+  },
   { kind: 'Gateway', field: 'spec.servers[].defaultEndpoint' },
   { kind: 'Gateway', field: 'spec.servers[].tls.mode', value: 'AUTO_PASSTHROUGH', note: 'The server is left out.' },
   ...['credentialName', 'credentialNames', 'caCertCredentialName'].map((name): UnsupportedField => ({
@@ -43,7 +62,7 @@ export function findUnsupported(object: ObjectRef, spec: unknown): Problem[] {
   const problems: Problem[] = [];
   for (const { kind, field, value, note } of unsupportedFields) {
     if (kind !== object.kind) continue;
-    for (const path of findSet(spec, field.split('.').slice(1), 'spec', value)) {
+    for (const path of findSet(spec, stepsOf(field), 'spec', value)) {
       if (problems.length === maxProblems) return problems;
       const what = value === undefined ? 'The field is' : `The value ${value} is`;
       const message = `${what} not supported yet and has no effect.${note === undefined ? '' : ` ${note}`}`;
@@ -67,6 +86,11 @@ function inTrafficPolicies(field: string, note?: string): UnsupportedField[] {
     }));
 }
 
+/** Without `spec`; a name in braces may have dots. */
+function stepsOf(field: string): readonly string[] {
+  return (field.match(/\{[^}]*\}|[^.{]+/g) ?? []).slice(1);
+}
+
 /** Paths of the fields that match the steps and are set. */
 function* findSet(
   from: unknown,
@@ -80,6 +104,12 @@ function* findSet(
     return;
   }
   if (typeof from !== 'object' || from === null) return;
+  if (step.startsWith('{')) {
+    const beginning = step.slice(1, -2);
+    for (const [name, member] of Object.entries(from))
+      if (name.toLowerCase().startsWith(beginning)) yield* findSet(member, rest, `${path}[${quote(name)}]`, value);
+    return;
+  }
   const inList = step.endsWith('[]');
   const name = inList ? step.slice(0, -2) : step;
   if (!Object.hasOwn(from, name)) return;

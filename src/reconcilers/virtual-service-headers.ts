@@ -70,11 +70,7 @@ function isAuthority(name: string): boolean {
 function isSettable(name: string, field: Field, authorityAllowed: boolean): boolean {
   if (name.startsWith(':') || isAuthority(name)) {
     if (!(authorityAllowed && isAuthority(name))) {
-      field.findings.report(
-        field.path,
-        'UnsupportedField',
-        `${quote(name)} cannot be changed and is ignored; remove it.`,
-      );
+      field.findings.report(field.path, 'Ineffective', `${quote(name)} cannot be changed and is ignored; remove it.`);
     }
     return false;
   }

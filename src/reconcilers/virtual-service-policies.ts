@@ -126,11 +126,7 @@ function readAbort(field: Field): Fault['abort'] {
   if (http !== undefined) return { status: { kind: 'http', code: http }, ...share };
   if (!grpc.isSet && field.get('httpStatus').isSet) return undefined;
   if (!grpc.isSet) {
-    field.findings.report(
-      field.path,
-      'UnsupportedField',
-      'has no status and is ignored; set httpStatus or grpcStatus.',
-    );
+    field.findings.report(field.path, 'Ineffective', 'has no status and is ignored; set httpStatus or grpcStatus.');
     return undefined;
   }
   const code = grpcStatuses.indexOf(grpc.string());

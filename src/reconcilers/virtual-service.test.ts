@@ -142,8 +142,8 @@ test('other pseudo headers are ignored, and the owner is told', () => {
   );
   expect(models[0]?.http[0]?.headers).toMatchObject({ requestSet: [], requestRemove: [] });
   expect(problems).toMatchObject([
-    { field: 'spec.http[0].headers.request.set[":path"]', reason: 'UnsupportedField' },
-    { field: 'spec.http[0].headers.request.remove[0]', reason: 'UnsupportedField' },
+    { field: 'spec.http[0].headers.request.set[":path"]', reason: 'Ineffective' },
+    { field: 'spec.http[0].headers.request.remove[0]', reason: 'Ineffective' },
   ]);
 });
 

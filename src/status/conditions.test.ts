@@ -26,7 +26,19 @@ const cases: { name: string; problems: Problem[]; accepted: string; resolved: st
     resolved: 'False RefNotFound',
   },
   {
-    name: 'a field has no effect',
+    name: 'a value has no effect',
+    problems: [problem('Ineffective', 'spec.c')],
+    accepted: 'True Ineffective',
+    resolved: 'True ResolvedRefs',
+  },
+  {
+    name: 'a field and a value have no effect',
+    problems: [problem('Ineffective', 'spec.c'), problem('UnsupportedField', 'spec.d')],
+    accepted: 'True UnsupportedField',
+    resolved: 'True ResolvedRefs',
+  },
+  {
+    name: 'a field is not supported',
     problems: [problem('UnsupportedField', 'spec.c')],
     accepted: 'True UnsupportedField',
     resolved: 'True ResolvedRefs',

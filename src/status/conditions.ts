@@ -15,21 +15,24 @@ const NAMED = 5;
 
 const REFUSALS: readonly ProblemReason[] = ['InternalError', 'Invalid', 'Conflicted'];
 
+/** What leaves an object accepted, although some of it has no effect. */
+const REMARKS: readonly ProblemReason[] = ['UnsupportedField', 'Ineffective'];
+
 /**
  * What the owner of an object is told. `Accepted`: it is valid and lost no conflict; `ResolvedRefs`: all that it names
- * exists. Fields that have no effect leave it accepted, and are named there.
+ * exists. What has no effect leaves it accepted, and is named there.
  */
 export function conditionsOf(generation: number, problems: readonly Problem[]): readonly Condition[] {
   const of = (reason: ProblemReason) => problems.filter((problem) => problem.reason === reason);
   const refused = REFUSALS.map((reason) => ({ reason, found: of(reason) })).find(({ found }) => found.length > 0);
-  const unsupported = of('UnsupportedField');
+  const [ineffective] = REMARKS.filter((reason) => of(reason).length > 0);
   const missing = of('RefNotFound');
   const accepted =
     refused === undefined
       ? {
           status: 'True' as const,
-          reason: unsupported.length > 0 ? 'UnsupportedField' : 'Accepted',
-          message: unsupported.length > 0 ? print(unsupported) : 'The object is valid.',
+          reason: ineffective ?? 'Accepted',
+          message: ineffective === undefined ? 'The object is valid.' : print(REMARKS.flatMap(of)),
         }
       : { status: 'False' as const, reason: refused.reason, message: print(REFUSALS.flatMap(of)) };
   return [
