@@ -1,8 +1,9 @@
 import { type AdsLog, type AdsServer, type AdsServerOptions, startAdsServer } from './ads/server.ts';
-import type { ConnectedProxy, Refusal } from './ads/types.ts';
+import type { Refusal } from './ads/types.ts';
 import { Graph } from './cache/graph.ts';
 import { catalog } from './catalog.ts';
 import { Committer } from './committer.ts';
+import { Departures } from './departures.ts';
 import type { Protos } from './envoy/proto.ts';
 import { systemClock } from './kube/clock.ts';
 import { ListenError } from './listen-error.ts';
@@ -49,14 +50,15 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     signal: options.signal,
   });
   const { inputs } = mesh;
+  const departures = new Departures(inputs.proxies, (write) => committer.write(write), systemClock, options);
   let ready = false;
   const listening = startAdsServer({
     ...options.grpc,
     ...options.adsTimes,
     types: catalog(options.protos),
     events: {
-      connected: (proxy: ConnectedProxy) => committer.write(inputs.proxies.write(proxy.stream, proxy)),
-      disconnected: (stream) => committer.write(inputs.proxies.write(stream, undefined)),
+      connected: (proxy) => departures.connected(proxy),
+      disconnected: (proxy) => departures.disconnected(proxy),
       refused: options.refused,
     },
     log: options.log,

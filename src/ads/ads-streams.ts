@@ -170,7 +170,9 @@ export class AdsStreams {
       delivery.close();
       this.#store.leave(delivery.view);
     }
-    if (stream.announced) this.#options.events.disconnected(stream.id);
+    const { proxy, id } = stream;
+    if (stream.announced && proxy !== undefined)
+      this.#options.events.disconnected({ stream: id, nodeId: proxy.nodeId });
   }
 
   #wake(stream: AdsStream): void {

@@ -60,6 +60,6 @@ export interface Refusal {
 export interface AdsEvents {
   /** The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. */
   connected(proxy: ConnectedProxy): void;
-  disconnected(stream: string): void;
+  disconnected(proxy: Pick<ConnectedProxy, 'stream' | 'nodeId'>): void;
   refused(refusal: Refusal): void;
 }

@@ -75,7 +75,7 @@ export class ServedMesh {
           mesh.proxies.set(proxy.stream, proxy);
           setImmediate(() => mesh.move(proxy.stream, mesh.world(proxy)));
         },
-        disconnected: (stream) => {
+        disconnected: ({ stream }) => {
           mesh.proxies.delete(stream);
           mesh.ended.push(stream);
         },

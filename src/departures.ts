@@ -1,0 +1,71 @@
+import type { ConnectedProxy } from './ads/types.ts';
+import type { Write } from './cache/graph.ts';
+import type { Clock } from './kube/clock.ts';
+import type { Inputs } from './mesh/inputs.ts';
+
+/** A proxy that is gone for longer does not come back soon: Envoy tries again within 30 s. Milliseconds. */
+export const LINGER_MS = 60_000;
+/** More that are gone are not remembered: the oldest are forgotten first. */
+const MOST = 10_000;
+
+interface Departure {
+  readonly stream: string;
+  readonly at: number;
+}
+
+/**
+ * Which proxies the mesh computes for. Streams break all at once and come back within seconds (a replica goes, a
+ * network blinks): what is made for a proxy is kept until the same node is back, or {@link LINGER_MS} have passed,
+ * instead of being thrown away and made anew.
+ */
+export class Departures {
+  readonly #proxies: Inputs['proxies'];
+  readonly #write: (write: Write) => void;
+  readonly #clock: Pick<Clock, 'now' | 'after'>;
+  /** By node id, the first to go first. */
+  readonly #gone = new Map<string, Departure>();
+  #cancel: (() => void) | undefined;
+
+  constructor(
+    proxies: Inputs['proxies'],
+    write: (write: Write) => void,
+    clock: Pick<Clock, 'now' | 'after'>,
+    { signal }: { readonly signal: AbortSignal },
+  ) {
+    this.#proxies = proxies;
+    this.#write = write;
+    this.#clock = clock;
+    signal.addEventListener('abort', () => this.#cancel?.(), { once: true });
+  }
+
+  connected(proxy: ConnectedProxy): void {
+    this.#forget(proxy.nodeId);
+    this.#write(this.#proxies.write(proxy.stream, proxy));
+  }
+
+  disconnected({ stream, nodeId }: Pick<ConnectedProxy, 'stream' | 'nodeId'>): void {
+    this.#forget(nodeId);
+    this.#gone.set(nodeId, { stream, at: this.#clock.now() });
+    if (this.#gone.size > MOST) for (const oldest of this.#gone.keys()) return this.#forget(oldest);
+    this.#cancel ??= this.#clock.after(LINGER_MS, () => this.#sweep());
+  }
+
+  #forget(nodeId: string): void {
+    const departure = this.#gone.get(nodeId);
+    if (departure === undefined) return;
+    this.#gone.delete(nodeId);
+    this.#write(this.#proxies.write(departure.stream, undefined));
+  }
+
+  #sweep(): void {
+    this.#cancel = undefined;
+    const now = this.#clock.now();
+    for (const [nodeId, { at }] of this.#gone) {
+      if (at + LINGER_MS > now) {
+        this.#cancel = this.#clock.after(at + LINGER_MS - now, () => this.#sweep());
+        return;
+      }
+      this.#forget(nodeId);
+    }
+  }
+}
