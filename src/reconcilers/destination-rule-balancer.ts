@@ -1,7 +1,7 @@
 import type { LocalityLbSetting } from '../model/mesh-config.ts';
 import type { ConsistentHash, HashKey, LoadBalancer } from '../model/traffic-policy.ts';
 import type { Field } from './field.ts';
-import { positiveDuration } from './destination-rule-values.ts';
+import { positiveDuration, share } from './destination-rule-values.ts';
 import { quote } from './field.ts';
 
 /**
@@ -131,7 +131,7 @@ function readWarmup(field: Field): LoadBalancer['warmup'] {
     if (!field.get('duration').isSet) field.get('duration').invalid('must be set, for example to 30s.');
     return undefined;
   }
-  const minimumPercent = field.get('minimumPercent').integer(0, 100);
+  const minimumPercent = share(field.get('minimumPercent'));
   const aggression = field.get('aggression').number();
   if (aggression !== undefined && aggression <= 0) field.get('aggression').invalid('must be greater than 0.');
   return {

@@ -1,5 +1,5 @@
 import type { ConnectionPool, OutlierDetection, RetryBudget } from '../model/traffic-policy.ts';
-import { count, percent, positiveDuration, present } from './destination-rule-values.ts';
+import { count, percent, positiveDuration, present, share, wideCount } from './destination-rule-values.ts';
 import type { Field } from './field.ts';
 
 export function readConnectionPool(field: Field): ConnectionPool | undefined {
@@ -20,7 +20,7 @@ function readTcp(tcp: Field): ConnectionPool['tcp'] {
     maxConnectionDuration: positiveDuration(tcp.get('maxConnectionDuration')),
     tcpKeepalive: keepalive.isSet
       ? present({
-          probes: count(keepalive.get('probes')),
+          probes: wideCount(keepalive.get('probes')),
           time: positiveDuration(keepalive.get('time')),
           interval: positiveDuration(keepalive.get('interval')),
         })
@@ -63,13 +63,13 @@ export function readOutlierDetection(field: Field): OutlierDetection | undefined
   if (!field.expectObject().isSet) return undefined;
   const splitExternalLocalOriginErrors = field.get('splitExternalLocalOriginErrors').boolean() ?? false;
   const localOrigin = field.get('consecutiveLocalOriginFailures');
-  const consecutiveLocalOriginFailures = count(localOrigin);
+  const consecutiveLocalOriginFailures = wideCount(localOrigin);
   if (consecutiveLocalOriginFailures !== undefined && !splitExternalLocalOriginErrors)
     localOrigin.invalid('has no effect without splitExternalLocalOriginErrors: true; set it too.');
   return {
     ...present({
-      consecutive5xx: count(field.get('consecutive5xxErrors')),
-      consecutiveGatewayErrors: count(field.get('consecutiveGatewayErrors')),
+      consecutive5xx: wideCount(field.get('consecutive5xxErrors')),
+      consecutiveGatewayErrors: wideCount(field.get('consecutiveGatewayErrors')),
       consecutiveLocalOriginFailures: splitExternalLocalOriginErrors ? consecutiveLocalOriginFailures : undefined,
       interval: positiveDuration(field.get('interval')),
       baseEjectionTime: positiveDuration(field.get('baseEjectionTime')),
@@ -89,13 +89,9 @@ function readHttpErrorCodes(field: Field): readonly number[] | undefined {
 
 export function readRetryBudget(field: Field): RetryBudget | undefined {
   if (!field.expectObject().isSet) return undefined;
-  const share = field.get('percent');
-  const value = share.number();
-  const inRange = value === undefined || (value >= 0 && value <= 100);
-  if (!inRange) share.invalid(`must be from 0 to 100, not ${value}.`);
   return present({
-    percent: inRange ? value : undefined,
-    minRetryConcurrency: count(field.get('minRetryConcurrency')),
+    percent: share(field.get('percent')),
+    minRetryConcurrency: wideCount(field.get('minRetryConcurrency')),
     budgetInterval: field.get('budgetInterval').duration(),
   });
 }

@@ -8,13 +8,27 @@ export function positiveDuration(field: Field): number | undefined {
   return undefined;
 }
 
-/** A number that counts from 0, as far as Envoy counts. */
+/** A number that counts from 0; an int32 of the API. */
 export function count(field: Field): number | undefined {
   return field.integer(0, 2 ** 31 - 1);
 }
 
+/** A number that counts from 0; a uint32 of the API. */
+export function wideCount(field: Field): number | undefined {
+  return field.integer(0, 2 ** 32 - 1);
+}
+
+/** Whole percents. */
 export function percent(field: Field): number | undefined {
   return field.integer(0, 100);
+}
+
+/** Percents and parts of them. */
+export function share(field: Field): number | undefined {
+  const value = field.number();
+  if (value === undefined || (value >= 0 && value <= 100)) return value;
+  field.invalid(`must be from 0 to 100, not ${value}.`);
+  return undefined;
 }
 
 /** Members that are undefined are left out: what is absent in an object is absent in the model. */

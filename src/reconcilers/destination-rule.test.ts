@@ -223,6 +223,23 @@ describe('what Envoy would refuse, or be stuck with, is left out of the cluster'
 
 const policy = (block: object) => ({ trafficPolicy: block });
 
+test('numbers may be as large, and percents as fine, as the API has them', () => {
+  const most = 2 ** 32 - 1;
+  const trafficPolicy = {
+    loadBalancer: { warmup: { duration: '1s', minimumPercent: 12.5 } },
+    connectionPool: { tcp: { tcpKeepalive: { probes: most } } },
+    outlierDetection: {
+      consecutive5xxErrors: most,
+      consecutiveGatewayErrors: most,
+      splitExternalLocalOriginErrors: true,
+      consecutiveLocalOriginFailures: most,
+    },
+    retryBudget: { percent: 12.5, minRetryConcurrency: most },
+  };
+  expect(fields({ trafficPolicy })).toEqual([]);
+  expect(rule({ trafficPolicy }).policy.loadBalancer?.warmup).toEqual({ duration: 1000, minimumPercent: 12.5 });
+});
+
 test.each<[string, object, string[]]>([
   ['an empty policy', policy({}), ['spec.trafficPolicy']],
   [
