@@ -55,7 +55,8 @@ function parameters({ tls, settings: { tlsDefaults } }: DownstreamTlsInput): Tls
   const min = tls.minProtocolVersion ?? tlsDefaults.minProtocolVersion;
   const { maxProtocolVersion: max } = tls;
   const ciphers = tls.cipherSuites.length > 0 ? tls.cipherSuites : tlsDefaults.cipherSuites;
-  const curves = tls.ecdhCurves.length > 0 ? tls.ecdhCurves : tlsDefaults.ecdhCurves;
+  // The API of a server has none.
+  const curves = tlsDefaults.ecdhCurves;
   const found: TlsParameters = {
     ...(min === undefined ? {} : { tlsMinimumProtocolVersion: versions[min] }),
     ...(max === undefined ? {} : { tlsMaximumProtocolVersion: versions[max] }),

@@ -71,8 +71,6 @@ export interface ServerTls {
   readonly maxProtocolVersion?: TlsVersion;
   /** Those that Envoy knows, distinct. Empty: the mesh's. */
   readonly cipherSuites: readonly string[];
-  /** Empty: the mesh's. */
-  readonly ecdhCurves: readonly string[];
 }
 
 export type TlsVersion = 'TLSV1_0' | 'TLSV1_1' | 'TLSV1_2' | 'TLSV1_3';

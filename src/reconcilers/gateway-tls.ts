@@ -1,7 +1,7 @@
 import type { ServerCertificates, ServerKind, ServerTls, TlsVersion } from '../model/gateway.ts';
 import { type Protocol, isTls, protocolClass } from '../model/service.ts';
 import { type Field, quote } from './field.ts';
-import { cipherListProblem, cipherProblem, curveProblem } from './gateway-ciphers.ts';
+import { cipherListProblem, cipherProblem } from './gateway-ciphers.ts';
 
 /** `spec.servers[].tls`, as far as the port's protocol allows it. */
 export function readServerTls(field: Field, protocol: Protocol): ServerKind {
@@ -51,7 +51,6 @@ function readTermination(field: Field, mode: ServerTls['mode']): ServerTls {
     ...(minProtocolVersion === undefined ? {} : { minProtocolVersion }),
     ...(maxProtocolVersion === undefined ? {} : { maxProtocolVersion }),
     cipherSuites: readCiphers(field.get('cipherSuites')),
-    ecdhCurves: usable(field.get('ecdhCurves'), curveProblem),
   };
   if (!validates)
     for (const name of ['subjectAltNames', 'verifyCertificateSpki', 'verifyCertificateHash', 'insecureSkipVerify'])
@@ -113,7 +112,7 @@ function readVersion(field: Field): TlsVersion | undefined {
 }
 
 function readCiphers(field: Field): readonly string[] {
-  const ciphers = usable(field, cipherProblem);
+  const ciphers = usableCiphers(field);
   const problem = cipherListProblem(ciphers);
   if (problem !== undefined) field.invalid(problem);
   return ciphers;
@@ -129,11 +128,11 @@ function hashes(field: Field, form: RegExp, coding: string): readonly string[] {
 }
 
 /** Without what Envoy does not know, for which it would refuse the listener. Distinct. */
-function usable(field: Field, problemOf: (text: string) => string | undefined): readonly string[] {
+function usableCiphers(field: Field): readonly string[] {
   const found = new Set<string>();
   for (const element of field.list()) {
     const text = element.string();
-    const problem = problemOf(text);
+    const problem = cipherProblem(text);
     if (problem !== undefined) ineffective(element, problem);
     else if (text !== '') found.add(text);
   }
