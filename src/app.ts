@@ -177,6 +177,7 @@ function clusterSource(
     signal,
     clock,
     outages,
+    hold: () => engine.committer.hold(),
     rootNamespace: config.mesh.rootNamespace,
     observed: (kind, namespace, name) => writer.observed(kind, namespace, name),
   });

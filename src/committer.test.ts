@@ -56,6 +56,23 @@ test('nothing is committed before it is opened, and then all at once', async () 
   expect(lab.published).toEqual([{ at: 20 * MAX, keys: ['a', 'b'] }]);
 });
 
+test('while somebody holds changes they are gathered, and then committed together', async () => {
+  const lab = Lab.open();
+  lab.write('warm');
+  await lab.clock.advance(0);
+  lab.write('a');
+  const [first, second] = [lab.committer.hold(), lab.committer.hold()];
+  await lab.clock.advance(10 * MAX);
+  lab.write('b');
+  first();
+  first();
+  await lab.clock.advance(10 * MAX);
+  expect(lab.published).toHaveLength(1);
+  second();
+  await lab.clock.advance(0);
+  expect(lab.published[1]).toEqual({ at: 20 * MAX, keys: ['a', 'b'] });
+});
+
 test('after a time of quiet a change does not wait, and takes along what came in the same moment', async () => {
   const lab = Lab.open();
   lab.write('a');

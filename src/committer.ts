@@ -4,7 +4,7 @@ import type { Clock } from './kube/clock.ts';
 export interface CommitterOptions {
   /** Milliseconds without a change after which a batch is committed. */
   readonly quiet: number;
-  /** A change waits no longer than this, however many follow it. Milliseconds. */
+  /** A change waits no longer than this, however many follow it, unless its source holds it. Milliseconds. */
   readonly max: number;
   /** A commit lets others run after this long. Milliseconds. */
   readonly slice: number;
@@ -43,7 +43,9 @@ export class Committer {
   private lastCommitAt = Number.NEGATIVE_INFINITY;
   private cancelTimer: (() => void) | undefined;
   private running = false;
-  private held = true;
+  private holds = 0;
+  /** Ends the hold that it begins with. */
+  private readonly begin: () => void;
   private totals = { commits: 0, writes: 0 };
   /** Who waits for the changes that are pending, and for those that are being committed. */
   private waitingForNext: (() => void)[] = [];
@@ -52,6 +54,7 @@ export class Committer {
   constructor(graph: Graph, options: CommitterOptions) {
     this.graph = graph;
     this.options = options;
+    this.begin = this.hold();
     options.signal.addEventListener('abort', () => this.end(), { once: true });
   }
 
@@ -66,8 +69,20 @@ export class Committer {
 
   /** Nothing is committed before this: the first commit holds all that the sources knew when they were ready. */
   open(): void {
-    this.held = false;
-    this.schedule();
+    this.begin();
+  }
+
+  /** Changes are gathered, and none is committed before the result is called. */
+  hold(): () => void {
+    let held = true;
+    this.holds++;
+    this.cancelTimer?.();
+    return () => {
+      if (!held) return;
+      held = false;
+      this.holds--;
+      this.schedule();
+    };
   }
 
   write({ input, key, value }: Write): void {
@@ -86,7 +101,7 @@ export class Committer {
   }
 
   private schedule(): void {
-    if (this.held || this.running || this.count === 0 || this.options.signal.aborted) return;
+    if (this.holds > 0 || this.running || this.count === 0 || this.options.signal.aborted) return;
     const { quiet, max, clock } = this.options;
     const now = clock.now();
     const afterQuiet = this.firstAt - this.lastCommitAt > quiet;

@@ -243,6 +243,28 @@ describe('trouble', () => {
     expect(it.log.messages().at(-1)).toBe('API server: no longer unreachable');
   });
 
+  test('is not over while the server takes a watch and does not answer', async () => {
+    const it = await started();
+    it.cluster.stream = (_, { signal }) =>
+      new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+    for (const watch of it.cluster.watches()) watch.fail(new Error('reset'));
+    await it.clock.advance(60_000);
+    expect(it.log.messages()).toEqual(['API server: unreachable, trying again until it works']);
+  });
+
+  test('is followed by the list that the server asks for without a long delay', async () => {
+    const it = await started();
+    it.cluster.failNext(503, 10);
+    for (const watch of it.cluster.watches()) watch.fail(new Error('reset'));
+    it.put('c');
+    it.cluster.compact();
+    await it.clock.until(() => it.requests().includes('list'), 200_000);
+    const waited = it.clock.now();
+    await it.clock.until(() => 'c' in it.served(), 20_000);
+    expect(it.served()).toEqual({ a: 'a', b: 'b', c: 'c' });
+    expect(it.clock.now() - waited).toBeLessThan(1_000);
+  });
+
   test('changes nothing of what was delivered', async () => {
     const it = await started();
     it.cluster.failNext(500, 3);

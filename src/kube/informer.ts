@@ -7,6 +7,7 @@ import { isObject, type Json } from './json.ts';
 import { list } from './list.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
+import type { Recovery } from './recovery.ts';
 import { isBefore } from './resource-version.ts';
 import { watch, type WatchEvent } from './watch.ts';
 
@@ -42,6 +43,7 @@ export interface InformerOptions {
   readonly random: () => number;
   readonly log: Log;
   readonly outages: Outages;
+  readonly recovery: Recovery;
   readonly pageSize?: number;
   /** Milliseconds without a byte after which a watch counts as dead. */
   readonly idle?: number;
@@ -62,6 +64,9 @@ export interface InformerStats {
   readonly stalenessSeconds: number;
 }
 
+/** A watch has caught up when it was open for so long, in milliseconds. */
+const CATCH_UP = 200;
+
 /**
  * Keeps one collection in step with the API server: list, watch from there, resume where the watch ended, list again
  * only when the server cannot resume. Runs until its signal fires; whatever happens in between, what it has told the
@@ -71,6 +76,8 @@ export class Informer {
   private readonly options: InformerOptions;
   private readonly backoff: Backoff;
   private readonly missing: Backoff;
+  /** For lists that the server asks for: it is there, and the first one need not wait long. */
+  private readonly expired: Backoff;
   /** What the sink was told. */
   private told = new Map<string, KubernetesObject>();
   /** Newer ones that differ from what was told only in what `same` overlooks. */
@@ -96,6 +103,7 @@ export class Informer {
     this.options = options;
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
+    this.expired = new Backoff({ base: 100, cap: maxDelay, random });
     this.heardAt = options.clock.now();
   }
 
@@ -116,7 +124,7 @@ export class Informer {
   }
 
   async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
-    const { clock, outages, name } = this.options;
+    const { clock, outages, recovery, name } = this.options;
     while (!signal.aborted) {
       try {
         if (this.version === undefined) await this.list(signal);
@@ -129,9 +137,14 @@ export class Informer {
           await sleep(clock, this.missing.next(), { signal });
           continue;
         }
-        if (this.version !== undefined && needsList(error)) this.version = undefined;
-        else outages.begin(name, error);
-        await sleep(clock, this.backoff.next(error.retryAfter), { signal });
+        if (this.version !== undefined && needsList(error)) {
+          this.version = undefined;
+          await sleep(clock, this.expired.next(error.retryAfter), { signal });
+          continue;
+        }
+        outages.begin(name, error);
+        const woken = await recovery.wait(name, this.backoff.next(error.retryAfter), { signal });
+        if (woken) this.backoff.reset();
       }
     }
   }
@@ -166,16 +179,16 @@ export class Informer {
   }
 
   private async watch(from: string, signal: AbortSignal): Promise<void> {
-    const { api, clock, path, query, random, idle = 150_000, outages, name } = this.options;
+    const { api, clock, path, query, random, idle = 150_000, outages, recovery, name } = this.options;
     this.counts.watches++;
     const began = clock.now();
     let events = 0;
     const works = (): void => {
       this.backoff.reset();
+      this.expired.reset();
       outages.end(name);
     };
-    // A quiet watch works too; one that breaks at once, again and again, does not.
-    const cancel = clock.after(5_000, works);
+    const timers: (() => void)[] = [];
     const end = await watch({
       api,
       clock,
@@ -185,12 +198,19 @@ export class Informer {
       timeoutSeconds: Math.round(300 + 300 * random()),
       idle,
       signal,
+      onOpen: () => {
+        this.heard();
+        // What was missed is sent at once.
+        timers.push(clock.after(CATCH_UP, () => recovery.caughtUp(name)));
+        // A quiet watch works too; one that breaks at once, again and again, does not.
+        timers.push(clock.after(5_000, works));
+      },
       onHeard: () => this.heard(),
       onEvent: (event) => {
         this.apply(event);
         if (events++ === 0) works();
       },
-    }).finally(cancel);
+    }).finally(() => timers.forEach((cancel) => cancel()));
     if (end === 'aborted') return;
     if (end === 'silent') await this.checkVersion(from, signal);
     else if (events === 0 && clock.now() - began < 1_000) await sleep(clock, this.backoff.next(), { signal });
@@ -316,10 +336,13 @@ export class Informer {
   }
 
   private heard(): void {
-    this.heardAt = this.options.clock.now();
+    const { clock, recovery, name } = this.options;
+    this.heardAt = clock.now();
+    recovery.reached(name);
   }
 
   private sync(): void {
+    this.options.recovery.caughtUp(this.options.name);
     this.synced = true;
     this.onSynced();
   }

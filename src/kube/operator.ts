@@ -22,6 +22,7 @@ import { isObject } from './json.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
 import { collectionPath, objectPath, type ResourceType } from './paths.ts';
+import { Recovery } from './recovery.ts';
 import { shapeOf, wholeShape } from './trim.ts';
 
 // Node gives the CommonJS module as default export, bundlers and vitest its class.
@@ -56,6 +57,8 @@ export interface FairleadOperatorOptions {
   readonly kinds?: readonly Kind[];
   /** The server's copy of an object of a custom kind changed, if only in its status: see {@link FairleadOperator.latest}. */
   readonly observed?: (kind: KindName, namespace: string, name: string) => void;
+  /** What the sink is told from now on takes no effect before the result is called: see {@link Recovery}. */
+  readonly hold?: () => () => void;
   /** Shared with others that talk to the same API server: its troubles are said once. */
   readonly outages?: Outages;
   readonly clock?: Clock;
@@ -85,6 +88,7 @@ export class FairleadOperator extends Base {
   private readonly clock: Clock;
   private readonly random: () => number;
   private readonly outages: Outages;
+  private readonly recovery: Recovery;
   private readonly interner = new Interner();
   private readonly informers = new Map<KindName, Informer>();
   private readonly queues: EventQueue[] = [];
@@ -98,6 +102,8 @@ export class FairleadOperator extends Base {
     this.clock = options.clock ?? systemClock;
     this.random = options.random ?? Math.random;
     this.outages = options.outages ?? new Outages(options.log);
+    const { hold = () => () => undefined } = options;
+    this.recovery = new Recovery({ clock: this.clock, random: this.random, hold });
     this.kubeConfig = options.client.config;
     this.k8sApi = this.kubeConfig.makeApiClient(CoreV1Api);
     setMaxListeners(0, this.ending.signal);
@@ -286,7 +292,7 @@ export class FairleadOperator extends Base {
     query?: Query,
   ): Informer {
     const { client, log, pageSize, idle } = this.options;
-    const { clock, random, outages } = this;
+    const { clock, random, outages, recovery } = this;
     return new Informer({
       name,
       path,
@@ -299,6 +305,7 @@ export class FairleadOperator extends Base {
       random,
       log,
       outages,
+      recovery,
       ...(pageSize === undefined ? {} : { pageSize }),
       ...(idle === undefined ? {} : { idle }),
     });

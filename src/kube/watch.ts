@@ -21,6 +21,8 @@ export interface WatchOptions {
   /** Milliseconds without a byte after which the connection counts as dead. Bookmarks come about every minute. */
   readonly idle: number;
   readonly signal: AbortSignal;
+  /** Called when the server has taken it. */
+  readonly onOpen: () => void;
   /** Called for each event in order. What it throws ends the watch. */
   readonly onEvent: (event: WatchEvent) => void;
   /** Called when bytes arrived. */
@@ -32,7 +34,7 @@ export interface WatchOptions {
  * an `ApiError` for everything else, an event of type ERROR included.
  */
 export async function watch(options: WatchOptions): Promise<'ended' | 'silent' | 'aborted'> {
-  const { api, clock, path, query, signal, idle, onEvent, onHeard } = options;
+  const { api, clock, path, query, signal, idle, onEvent, onHeard, onOpen } = options;
   const silence = new AbortController();
   let heard = clock.now();
   const look = (): void => {
@@ -52,6 +54,7 @@ export async function watch(options: WatchOptions): Promise<'ended' | 'silent' |
       },
       signal: AbortSignal.any([signal, silence.signal]),
     });
+    onOpen();
     const splitter = new LineSplitter();
     for await (const chunk of bytes) {
       if (signal.aborted) return 'aborted';

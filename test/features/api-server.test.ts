@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { writeFile } from 'node:fs/promises';
+import { setImmediate } from 'node:timers/promises';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import { slice, target } from './objects.ts';
+import { destinationRule, slice, target, virtualService } from './objects.ts';
 import { get, type Program } from './program.ts';
 import type { Proxy } from './proxy.ts';
 import { clusterOf, RATINGS, ratings, REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
@@ -25,6 +26,13 @@ describe.each([
   }
 
   const ready = async (): Promise<number> => (await get(program.serving.ports.health, '/ready')).status;
+
+  /** How often each kind has failed, at least. */
+  async function failures(): Promise<number> {
+    const { body } = await get(program.serving.ports.monitoring, '/metrics');
+    const counts = [...body.matchAll(/^fairlead_kind_errors_total\{.*\} (\d+)$/gm)].map(([, count]) => Number(count));
+    return Math.min(...counts);
+  }
 
   test('a list after 410 loses neither a change nor a delete, and sends nothing else', async () => {
     await serve(...reviews, ...ratings, rule, split(80, 20));
@@ -145,6 +153,33 @@ describe.each([
     expect(await ready()).toBe(200);
     // Once for each of two outages.
     expect(program.log.filter(({ msg }) => msg.includes('trying again')).length).toBeLessThanOrEqual(2);
+  });
+
+  test('what changed together during an outage is seen together', async () => {
+    await serve(...reviews, rule, split(80, 20));
+    const { committer } = program.serving.engine;
+    await cluster.server.stop();
+    // Each kind has tried many times, and waits for seconds.
+    while ((await failures()) < 6) program.clock.skip(10_000);
+    const subsets = ['next', 'stable'].map((name, i) => ({ name, labels: { version: `v${i + 1}` } }));
+    const route = [{ destination: { host: 'reviews', subset: 'next' } }];
+    await cluster.apply(
+      ...ratings,
+      virtualService('reviews', { hosts: ['reviews'], http: [{ route }] }),
+      destinationRule('reviews', { host: 'reviews', subsets }),
+    );
+    const { commits } = committer.stats;
+    await cluster.server.start();
+    cluster.server.cluster.requests.length = 0;
+    while (cluster.server.cluster.requests.length === 0) {
+      program.clock.skip(20);
+      await setImmediate();
+    }
+    await program.sent(proxy, (p) => {
+      expect(p.routes('80')[REVIEWS]).toEqual([`/ -> ${clusterOf('reviews', 'next')}`]);
+      expect(Object.keys(p.routes('80'))).toContain(RATINGS);
+    });
+    expect(committer.stats.commits).toBe(commits + 1);
   });
 
   test('a token that has run out is read again, and what is served stays', async () => {

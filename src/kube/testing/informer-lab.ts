@@ -6,6 +6,7 @@ import { Interner } from '../interner.ts';
 import type { Json } from '../json.ts';
 import { Outages } from '../outages.ts';
 import { collectionPath } from '../paths.ts';
+import { Recovery } from '../recovery.ts';
 import { shapeOf } from '../trim.ts';
 import { FakeClock } from './fake-clock.ts';
 import { FakeCluster } from './fake-cluster.ts';
@@ -49,6 +50,7 @@ export class InformerLab {
       random: () => 0.5,
       log,
       outages: new Outages(log),
+      recovery: new Recovery({ clock, random: () => 0.5, hold: () => () => undefined }),
       ...options,
     });
   }
