@@ -47,7 +47,7 @@ export class AdsStreams {
   readonly #stateOfTheWorld: StreamHost;
   #queue: AdsStream[] = [];
   #scheduled = false;
-  /** Something was sent since the last tick. */
+  /** Something was sent, or somebody came, since the last tick. */
   #active = false;
   #lastId = 0;
 
@@ -148,6 +148,7 @@ export class AdsStreams {
   }
 
   #open(stream: AdsStream, view: WorldView, context: DeliveryContext): Delivery {
+    this.#active = true;
     const { nodeId = '', build = '' } = stream.proxy ?? {};
     return new Delivery(context, view, {
       wake: () => this.#wake(stream),

@@ -121,7 +121,7 @@ export class AdsStream {
   #received(bytes: Uint8Array): void {
     this.#contain(() => {
       // The first request waits for what the proxy may see.
-      if (this.proxy === undefined) this.#introduce(this.#host.read(Uint8Array.from(bytes)));
+      if (this.proxy === undefined) this.#introduce(this.#host.read(new Uint8Array(bytes)));
       else this.#handle(this.#host.read(bytes));
     });
   }
