@@ -242,12 +242,11 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     outage.begin = Date.now();
     await cluster.api.restart();
     outage.end = Date.now();
-    await apply(rule({ stable: 'v1', next: 'v2' }));
-    // Each watch comes back on its own; the route may only be changed when its subset is known.
-    await observed('destinationrules/reviews');
-    await apply(routes('next'));
+    // The watches come back together: neither is seen without the other.
+    await apply(rule({ stable: 'v1', next: 'v2' }), routes('next'));
     await steady.until('200 v2');
     expect(await steady.stop()).toEqual(['200 v3', '200 v2']);
+    await observed('destinationrules/reviews');
     await observed('virtualservices/reviews');
   });
 
