@@ -1,30 +1,172 @@
 import type { CoreKindName } from './kinds.ts';
 import type { Finding } from './schema-compile.ts';
+import type { FieldPath } from './schema-path.ts';
 import { isObject } from './schema-prune.ts';
 
-/** What the members of a core kind are, where Fairlead reads them. Those with `!` must be there. */
-const members: Readonly<Record<CoreKindName, Readonly<Record<string, 'object' | 'list' | 'string!' | 'object!'>>>> = {
-  ConfigMap: { data: 'object' },
-  Namespace: {},
-  Node: {},
-  Pod: { spec: 'object!', status: 'object' },
-  Service: { spec: 'object!', status: 'object' },
-  Endpoints: { subsets: 'list' },
-  EndpointSlice: { addressType: 'string!', endpoints: 'list', ports: 'list' },
+/** Gives the reason why a value is wrong, or nothing. Members report for themselves, and are absent when they are null. */
+type Shape = (value: unknown, path: FieldPath, errors: Finding[]) => string | undefined;
+
+const text: Shape = (value) => (typeof value === 'string' ? undefined : 'must be a string; put it in quotes');
+const bool: Shape = (value) => (typeof value === 'boolean' ? undefined : 'must be true or false');
+
+const oneOf =
+  (...values: readonly string[]): Shape =>
+  (value) =>
+    values.includes(value as string) ? undefined : `must be one of ${values.join(', ')}`;
+
+const integer =
+  (from: number, to: number): Shape =>
+  (value) =>
+    Number.isInteger(value) && (value as number) >= from && (value as number) <= to
+      ? undefined
+      : `must be a whole number from ${from} to ${to}`;
+
+const portOrName: Shape = (value) =>
+  typeof value === 'string' && value !== '' ? undefined : integer(1, 65535)(value, [], []);
+
+const list =
+  (item: Shape): Shape =>
+  (value, path, errors) => {
+    if (!Array.isArray(value)) return 'must be a list';
+    for (const [index, member] of value.entries()) check(item, member, [...path, index], errors);
+    return undefined;
+  };
+
+const map =
+  (member: Shape): Shape =>
+  (value, path, errors) => {
+    if (!isObject(value)) return 'must be a map';
+    for (const [key, entry] of Object.entries(value)) if (entry !== null) check(member, entry, [...path, key], errors);
+    return undefined;
+  };
+
+/** Fields that are not listed are not read, so that they may be anything. `required` ones come first. */
+const object =
+  (required: Readonly<Record<string, Shape>>, optional: Readonly<Record<string, Shape>> = {}): Shape =>
+  (value, path, errors) => {
+    if (!isObject(value)) return 'must be an object';
+    const has = (key: string): boolean => Object.hasOwn(value, key) && value[key] !== null;
+    for (const [key, shape] of Object.entries(required)) {
+      if (has(key)) check(shape, value[key], [...path, key], errors);
+      else errors.push({ path: [...path, key], message: 'is missing' });
+    }
+    for (const [key, shape] of Object.entries(optional)) if (has(key)) check(shape, value[key], [...path, key], errors);
+    return undefined;
+  };
+
+function check(shape: Shape, value: unknown, path: FieldPath, errors: Finding[]): void {
+  const message = shape(value, path, errors);
+  if (message !== undefined) errors.push({ path, message });
+}
+
+const port = integer(1, 65535);
+const protocol = oneOf('TCP', 'UDP', 'SCTP');
+const targetRef = object({}, { kind: text, namespace: text, name: text });
+const containers = list(
+  object({}, { restartPolicy: text, ports: list(object({ containerPort: port }, { name: text, protocol })) }),
+);
+const addresses = list(object({ ip: text }, { hostname: text, nodeName: text, targetRef }));
+
+/** The fields of Kubernetes' own kinds that the model reads, as the API server would have checked them. */
+const shapes: Readonly<Record<CoreKindName, Shape>> = {
+  ConfigMap: object({}, { data: map(text) }),
+  Namespace: object({}),
+  Node: object({}, { status: object({}, { addresses: list(object({ type: text, address: text })) }) }),
+  Pod: object(
+    {},
+    {
+      spec: object(
+        {},
+        {
+          nodeName: text,
+          serviceAccountName: text,
+          hostname: text,
+          subdomain: text,
+          containers,
+          initContainers: containers,
+        },
+      ),
+      status: object(
+        {},
+        {
+          phase: oneOf('Pending', 'Running', 'Succeeded', 'Failed', 'Unknown'),
+          podIP: text,
+          podIPs: list(object({ ip: text })),
+          conditions: list(object({ type: text, status: text })),
+        },
+      ),
+    },
+  ),
+  Service: object(
+    {
+      spec: object(
+        {},
+        {
+          type: oneOf('ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'),
+          clusterIP: text,
+          clusterIPs: list(text),
+          externalName: text,
+          externalIPs: list(text),
+          ports: list(
+            object(
+              { port },
+              { name: text, protocol, appProtocol: text, targetPort: portOrName, nodePort: integer(0, 65535) },
+            ),
+          ),
+          selector: map(text),
+          internalTrafficPolicy: oneOf('Cluster', 'Local'),
+          trafficDistribution: text,
+          publishNotReadyAddresses: bool,
+          ipFamilies: list(oneOf('IPv4', 'IPv6')),
+        },
+      ),
+    },
+    {
+      status: object(
+        {},
+        {
+          loadBalancer: object({}, { ingress: list(object({}, { ip: text, hostname: text })) }),
+        },
+      ),
+    },
+  ),
+  EndpointSlice: object(
+    { addressType: oneOf('IPv4', 'IPv6', 'FQDN') },
+    {
+      ports: list(object({}, { name: text, port, protocol, appProtocol: text })),
+      endpoints: list(
+        object(
+          { addresses: list(text) },
+          {
+            conditions: object({}, { ready: bool, serving: bool, terminating: bool }),
+            hostname: text,
+            nodeName: text,
+            zone: text,
+            targetRef,
+          },
+        ),
+      ),
+    },
+  ),
+  Endpoints: object(
+    {},
+    {
+      subsets: list(
+        object(
+          {},
+          {
+            addresses,
+            notReadyAddresses: addresses,
+            ports: list(object({ port }, { name: text, protocol, appProtocol: text })),
+          },
+        ),
+      ),
+    },
+  ),
 };
 
-/** The outline only. The API server knows these kinds; what is read of them is read with care. */
-export function validateCore(object: Readonly<Record<string, unknown>>, kind: CoreKindName): readonly Finding[] {
-  const findings: Finding[] = [];
-  for (const [name, wanted] of Object.entries(members[kind])) {
-    const value = object[name];
-    if (value === undefined || value === null) {
-      if (wanted.endsWith('!')) findings.push({ path: [name], message: 'is missing' });
-    } else if (wanted === 'list' && !Array.isArray(value)) findings.push({ path: [name], message: 'must be a list' });
-    else if (wanted.startsWith('object') && !isObject(value))
-      findings.push({ path: [name], message: 'must be an object' });
-    else if (wanted === 'string!' && typeof value !== 'string')
-      findings.push({ path: [name], message: 'must be a string; put it in quotes' });
-  }
-  return findings;
+export function validateCore(object: unknown, kind: CoreKindName): readonly Finding[] {
+  const errors: Finding[] = [];
+  check(shapes[kind], object, [], errors);
+  return errors;
 }

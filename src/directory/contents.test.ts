@@ -143,6 +143,7 @@ items:
 `;
     expect(reports(read(text))).toEqual([
       'a.yaml:13: items[1].metadata.name: is missing',
+      'a.yaml:11: items[1].spec: is missing',
       'a.yaml:14: items[2]: is no Kubernetes object; it needs apiVersion, kind and metadata',
       'a.yaml:6: Service/default/a: metadata.labels.version: must be a string; put it in quotes',
       'a.yaml:10: Service/default/a: spec.ports[1].port: must be a whole number from 1 to 65535',

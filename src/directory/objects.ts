@@ -1,12 +1,12 @@
-import { type CoreKindName, type Kind, kindOf, kinds } from '../api/kinds.ts';
+import { type Kind, kindOf, kinds } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { Validate } from '../api/validate.ts';
-import { checkShape, withoutNulls } from './core-shapes.ts';
+import { type Identity, identityOf } from '../api/validate-metadata.ts';
 import { readDocument } from './document.ts';
 import type { FieldPath } from '../api/schema-path.ts';
 import { parsePath } from './field-path.ts';
-import { type FieldError, type Identity, readMetadata, trimMetadata } from './metadata.ts';
-import { isObject, type Json } from './plain-json.ts';
+import { trimMetadata } from './metadata.ts';
+import { isObject, type Json, withoutNulls } from './plain-json.ts';
 
 /** Of all ConfigMaps only the mesh config is read. */
 const MESH_CONFIG = 'istio';
@@ -22,7 +22,10 @@ export interface DocumentObject extends Identity {
   readonly errors: readonly Finding[];
 }
 
-export interface Finding extends FieldError {
+/** What the API server would refuse, warn of or not read. */
+export interface Finding {
+  readonly path: FieldPath;
+  readonly message: string;
   readonly severity: 'error' | 'warning' | 'info';
   /** Counted from 1 within the document, where it is known better than by the path. */
   readonly line?: number;
@@ -88,30 +91,27 @@ class Reading {
   }
 
   #readObject(kind: Kind, value: Json, path: FieldPath): void {
-    const { identity, errors } = readMetadata(kind, value['metadata']);
-    const findings: Finding[] = errors.map((error) => ({ ...error, severity: 'error' }));
+    const apiVersion = kind.group === '' ? kind.version : `${kind.group}/${kind.version}`;
+    const content = (kind.custom ? value : withoutNulls(value)) as Json;
+    const { apiVersion: _, kind: __, metadata, ...rest } = content;
+    const identity = identityOf(metadata, kind);
+    if (kind.kind === 'ConfigMap' && identity !== undefined && identity.name !== MESH_CONFIG) {
+      this.ignored++;
+      return;
+    }
+    const findings = this.#validate({ apiVersion, kind: kind.kind, metadata, ...rest }).map(
+      ({ field, message, severity }): Finding => ({ path: parsePath(field), message, severity }),
+    );
     if (identity === undefined) {
       this.findings.push(...findings.map((finding) => ({ ...finding, path: [...path, ...finding.path] })));
       return;
     }
-    if (kind.kind === 'ConfigMap' && identity.name !== MESH_CONFIG) {
-      this.ignored++;
-      return;
-    }
-    const content = (kind.custom ? value : withoutNulls(value)) as Json;
-    const { apiVersion: _, kind: __, metadata, ...rest } = content;
     const object = {
-      apiVersion: kind.group === '' ? kind.version : `${kind.group}/${kind.version}`,
+      apiVersion,
       kind: kind.kind,
       metadata: trimMetadata(identity, metadata as Json),
       ...rest,
     } as unknown as KubernetesObject;
-    if (kind.custom)
-      for (const { field, message, severity } of this.#validate(object))
-        findings.push({ path: parsePath(field), message, severity });
-    else
-      for (const error of checkShape(kind.kind as CoreKindName, content))
-        findings.push({ ...error, severity: 'error' });
     const usable = !findings.some(({ severity }) => severity === 'error');
     const key = keyOf(kind.kind, identity.namespace, identity.name);
     this.objects.push({ key, kind, ...identity, path, errors: findings, ...(usable ? { object } : {}) });

@@ -139,3 +139,14 @@ export function isMerge(pair: Pair): boolean {
 export function offsetOf(node: unknown): number {
   return (node as Partial<Node> | null | undefined)?.range?.[0] ?? 0;
 }
+
+/** Members that are `null` are absent to the API server. */
+export function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, member]) => member !== null)
+      .map(([key, member]) => [key, withoutNulls(member)]),
+  );
+}

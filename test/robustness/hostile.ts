@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { kindOf } from '../../src/api/kinds.ts';
 import type { CoreKindName } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import { checkShape } from '../../src/directory/core-shapes.ts';
+import { validateCore } from '../../src/api/validate-core.ts';
 import type { EnvoyNode } from '../harness/mesh.ts';
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -153,7 +153,7 @@ export function mutateObjects(objects: readonly KubernetesObject[], changes: rea
       metadata: { ...metadata, labels: texts(newLabels), annotations: texts(newAnnotations) },
       ...members,
     } as unknown as KubernetesObject;
-    if (custom || checkShape(kind as CoreKindName, next as never).length === 0) result[at] = next;
+    if (custom || validateCore(next, kind as CoreKindName).length === 0) result[at] = next;
   }
   return result;
 }
