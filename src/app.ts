@@ -62,8 +62,13 @@ export interface Serving {
 }
 
 async function serve(config: Config, signal: AbortSignal): Promise<void> {
-  const { ended } = await startServing(config, signal);
-  await ended;
+  try {
+    const { ended } = await startServing(config, signal);
+    await ended;
+  } catch (error) {
+    // What is told to end before it has begun has not failed.
+    if (!signal.aborted) throw error;
+  }
 }
 
 /** Rejects when an address, a directory or a kubeconfig cannot be had. */

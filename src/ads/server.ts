@@ -89,6 +89,7 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
     return closed;
   };
   options.signal.addEventListener('abort', onAbort);
+  if (options.signal.aborted) onAbort();
   return {
     port,
     apply: (publication) => ads.apply(publication),

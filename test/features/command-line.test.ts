@@ -1,8 +1,11 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { createProgram } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
 import { validateBootstrap } from '../peers/envoy.ts';
 import { freePorts, poll, run, startProcess } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
@@ -187,6 +190,26 @@ describe('serve', () => {
     for (const [i, [, line]] of cases.entries()) {
       expect(outcomes[i]?.stderr).toMatch(line);
       expect(outcomes[i]).toMatchObject({ code: 1, stdout: '' });
+    }
+  });
+
+  test('ends with nothing left open when it is told to while it starts', async () => {
+    const { path } = await shop(documents(split(80, 20)));
+    for (const turns of [0, 1, 2, 3, 5, 8, 13, 21]) {
+      const ports = await freePorts(3);
+      const [grpcAddress, healthAddress, monitoringAddress] = ports.map((port) => `127.0.0.1:${port}`);
+      const addresses = { grpcAddress, healthAddress, monitoringAddress } as Record<string, string>;
+      const config = readConfig({ flags: { directory: [path], logLevel: 'error', ...addresses }, env: {} });
+      const stop = new AbortController();
+      const serving = createProgram().serve(config, stop.signal);
+      for (let turn = 0; turn < turns; turn++) await setImmediate();
+      stop.abort();
+      await serving;
+      for (const port of ports) {
+        const server = createServer();
+        await new Promise<void>((done, failed) => server.once('error', failed).listen(port, '127.0.0.1', done));
+        server.close();
+      }
     }
   });
 
