@@ -177,11 +177,17 @@ export class Derived<S, V> extends Collection<V> {
       const clash = { collection: this.name, key, causes };
       if (cell.owner.key < run.key) {
         this.setLosers(cell, run, true);
-        this.graph.fail(this, key, { ...clash, error: new Error(`emitted for ${cell.owner.key} and ${run.key}`) });
+        this.graph.fail(this, clashOf(key), {
+          ...clash,
+          error: new Error(`emitted for ${cell.owner.key} and ${run.key}`),
+        });
         return;
       }
       this.setLosers(cell, cell.owner, true);
-      this.graph.fail(this, key, { ...clash, error: new Error(`emitted for ${run.key} and ${cell.owner.key}`) });
+      this.graph.fail(this, clashOf(key), {
+        ...clash,
+        error: new Error(`emitted for ${run.key} and ${cell.owner.key}`),
+      });
     }
     if (cell.owner !== run) {
       this.setLosers(cell, run, false);
@@ -206,7 +212,7 @@ export class Derived<S, V> extends Collection<V> {
     if (lost) after.add(run);
     else after.delete(run);
     cell.losers = after.size === 0 ? undefined : after;
-    if (cell.losers === undefined) this.graph.succeed(this, cell.key);
+    if (cell.losers === undefined) this.graph.succeed(this, clashOf(cell.key));
     if (this.graph.recording)
       this.graph.undo(() => {
         cell.losers = before;
@@ -238,6 +244,11 @@ export class Derived<S, V> extends Collection<V> {
     }
     return cell;
   }
+}
+
+/** Names the failure of an output key, which ends apart from that of an entry of the source that has the same key. */
+function clashOf(key: string): string {
+  return `${key} (output)`;
 }
 
 function keysOf(outputs: Run['outputs']): readonly string[] {

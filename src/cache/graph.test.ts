@@ -171,6 +171,20 @@ describe('graph', () => {
     expect(graph.failures.size).toBe(0);
   });
 
+  it('reports two owners until one lets go, also when the winner runs again', () => {
+    const graph = new Graph();
+    const source = graph.input<string>('source');
+    const out = graph.derive('out', source, (key, value, _, emit: (key: string, value: string) => void) => {
+      emit('a', `${key}${value}`);
+    });
+    graph.commit([source.write('a', '1'), source.write('b', '1')]);
+    graph.commit([source.write('a', '2')]);
+    expect(out.get('a')).toBe('a2');
+    expect(graph.failures.size).toBe(1);
+    graph.commit([source.write('b', undefined)]);
+    expect(graph.failures.size).toBe(0);
+  });
+
   it('refuses to read a collection that was created later', () => {
     const graph = new Graph();
     const first = graph.input<number>('first');
