@@ -64,9 +64,7 @@ export class EventQueue implements InformerSink {
 
   private mark(key: string): void {
     this.due.add(key);
-    this.working ??= Promise.resolve()
-      .then(() => this.work())
-      .finally(() => (this.working = undefined));
+    this.working ??= Promise.resolve().then(() => this.work());
   }
 
   private async work(): Promise<void> {
@@ -84,6 +82,8 @@ export class EventQueue implements InformerSink {
         void sleep(clock, backoff.next(), { signal }).then(() => this.mark(key));
       }
     }
+    // In the same turn as the last look: what is marked from now on needs another one.
+    this.working = undefined;
   }
 
   private async handle(key: string): Promise<void> {
