@@ -24,6 +24,9 @@ export class ApiError extends Error {
   }
 }
 
+/** Nobody is waited for longer because of a header: what stands between may say anything. */
+const LONGEST_WAIT = 60_000;
+
 /** The error that an HTTP answer stands for. The body is a Kubernetes Status, or whatever stood in between. */
 export function errorOfAnswer(code: number, body: string, retryAfterSeconds = 0): ApiError {
   const status = parseStatus(body);
@@ -33,7 +36,7 @@ export function errorOfAnswer(code: number, body: string, retryAfterSeconds = 0)
     code,
     reason,
     retryable: code >= 500 || code === 429 || code === 401 || code === 403 || code === 408,
-    retryAfter: retryAfterSeconds * 1000,
+    retryAfter: Math.min(retryAfterSeconds * 1000, LONGEST_WAIT),
   });
 }
 

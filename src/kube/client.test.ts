@@ -95,6 +95,9 @@ describe('errors are typed', () => {
   test('a server that asks to wait', async () => {
     server.intercept.push((_, response) => void response.writeHead(429, { 'retry-after': '7' }).end('slow down'));
     await expect(client.get(path, { signal })).rejects.toMatchObject({ code: 429, retryAfter: 7000 });
+    // Longer than a timer of Node can be.
+    server.intercept.push((_, response) => void response.writeHead(503, { 'retry-after': '3000000' }).end());
+    await expect(client.get(path, { signal })).rejects.toMatchObject({ code: 503, retryAfter: 60_000 });
   });
 
   test('nobody listens', async () => {
