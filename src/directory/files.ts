@@ -59,6 +59,7 @@ class Lister implements Listing {
       return;
     }
     if (stats.isDirectory()) return this.#addDirectory(path, stats);
+    if (!stats.isFile() && how === 'given') this.unreadable.set(path, 'is neither a file nor a directory');
     if (!stats.isFile() || (how !== 'given' && !extension.test(path)) || this.#seen.has(path)) return;
     this.#seen.add(path);
     if (how !== 'listed') await this.#watchTarget(path);

@@ -31,6 +31,13 @@ test('files and directories are read once, in the order of paths and names', asy
   });
 });
 
+test('a path that is neither a file nor a directory is refused, as if it were not there', async () => {
+  await expect(loadDirectory(['/dev/null'], validate)).rejects.toMatchObject({
+    code: 'DIRECTORY',
+    message: '/dev/null: is neither a file nor a directory',
+  });
+});
+
 test('a path that does not exist is refused by name', async () => {
   await expect(loadDirectory(['/no/such'], validate)).rejects.toMatchObject({
     code: 'DIRECTORY',
