@@ -55,6 +55,10 @@ for (const { name, problems, accepted, resolved } of cases)
     for (const { field } of problems) expect(conditions.map((c) => c.message).join()).toContain(`${field}: Mend it.`);
   });
 
+it('says what is wrong with the object as a whole without a field', () => {
+  expect(conditionsOf(1, [problem('InternalError', '')])[0]?.message).toBe('Mend it.');
+});
+
 it('counts the findings that it does not name', () => {
   const many = Array.from({ length: 12 }, (_, i) => problem('Invalid', `spec.x[${i}]`));
   expect(conditionsOf(1, many)[0]?.message).toMatch(/spec\.x\[4\].* And 7 more\.$/);

@@ -48,7 +48,7 @@ export function conditionsOf(generation: number, problems: readonly Problem[]): 
 }
 
 function print(problems: readonly Problem[]): string {
-  const named = problems.slice(0, NAMED).map(({ field, message }) => `${field}: ${message}`);
+  const named = problems.slice(0, NAMED).map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
   const more = problems.length - named.length;
   return more > 0 ? `${named.join(' ')} And ${more} more.` : named.join(' ');
 }
