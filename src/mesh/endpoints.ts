@@ -71,7 +71,7 @@ export function declareEndpoints(
     cluster: optionsOf(read, inputs).clusterId,
     persistentSession: read.get(persistentSessions, service) === true,
     pod: (ns, name) => read.get(workloads.pods, siblingKey(key, ns, name)),
-    workloadAt: (ns, address) => read.group(workloads.byAddress, `${ns}/${address}`)[0]?.value,
+    podAt: (ns, address) => read.group(workloads.readyByAddress, `${ns}/${address}`)[0]?.value,
   });
 
   const slices = graph.derive(

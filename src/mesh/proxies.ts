@@ -114,7 +114,7 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
   const { traits, namespace } = node;
   const podKey = objectKey(source, namespace, node.workloadName);
   const pod = node.workloadName === '' ? undefined : read.get(parts.workloads.pods, podKey);
-  const workload = pod ?? entryAt(read, parts, namespace, node.addresses);
+  const workload = pod ?? entryOf(node, read, parts);
   const labels: Labels = { ...(workload?.labels ?? node.labels), ...node.staticLabels };
   const locality = workload?.locality || localityOfLabels(labels) || node.locality;
   const matched = mentioned(read, parts.selectors, namespace)
@@ -154,9 +154,7 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
     vantage,
     vantageKey: JSON.stringify(vantage),
     inbound:
-      traits.proxyType === 'sidecar'
-        ? inboundOf(node, workload?.ports, labels, sidecar, selecting, read, parts)
-        : undefined,
+      traits.proxyType === 'sidecar' ? inboundOf(node, workload, labels, sidecar, selecting, read, parts) : undefined,
     router: traits.proxyType === 'router' ? routerOf(node, workload?.ports, labels, selecting) : undefined,
   };
 }
@@ -175,17 +173,19 @@ function placeLabels(labels: Labels, names: readonly string[]): Labels {
   );
 }
 
-/** A WorkloadEntry with an address of the proxy: a virtual machine has no Pod. */
-function entryAt(
+/**
+ * The WorkloadEntry of a proxy without a Pod, which runs on a virtual machine: one that has an address of the proxy. Of
+ * several the one with the name of the proxy, else the first by name.
+ */
+function entryOf(
+  { namespace, workloadName, addresses }: NodeFacts,
   read: Reader,
   parts: ProxyParts,
-  namespace: string,
-  addresses: readonly string[],
 ): Workload | undefined {
-  for (const address of addresses)
-    for (const { value } of read.group(parts.workloads.byAddress, `${namespace}/${address}`))
-      if (value.kind === 'WorkloadEntry') return value;
-  return undefined;
+  const entries = addresses.flatMap((address) =>
+    read.group(parts.workloads.entriesByAddress, `${namespace}/${address}`).map((member) => member.value),
+  );
+  return entries.find(({ name }) => name === workloadName) ?? entries[0];
 }
 
 function mentioned(read: Reader, selectors: Selectors, namespace: string): readonly Labels[] {
@@ -209,7 +209,7 @@ function selectingServices(
 
 function inboundOf(
   node: NodeFacts,
-  podPorts: Readonly<Record<string, number>> | undefined,
+  workload: Workload | undefined,
   labels: Labels,
   sidecar: SidecarModel | undefined,
   services: readonly MeshService[],
@@ -219,7 +219,8 @@ function inboundOf(
   const { rootNamespace } = settingOf(read, parts.settings.visibility);
   const targets = inboundTargets({
     services,
-    ports: podPorts ?? node.podPorts,
+    ports: workload?.ports ?? node.podPorts,
+    isEntry: workload?.kind === 'WorkloadEntry',
     sidecar,
     interception: node.traits.interception,
     ruleOf: (service) =>

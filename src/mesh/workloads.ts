@@ -13,8 +13,10 @@ export interface Workloads {
   /** WorkloadEntries as parsed. */
   readonly parsedEntries: Collection<ReconciledWorkloadEntry>;
   readonly entries: Collection<Workload>;
-  /** By `namespace/address`. */
-  readonly byAddress: Index<Workload>;
+  /** Pods that are ready, by `namespace/address`: more than one where they share that of their node. By name. */
+  readonly readyByAddress: Index<Workload>;
+  /** WorkloadEntries by `namespace/address`; by name. */
+  readonly entriesByAddress: Index<Workload>;
   /** By `namespace|label=value`; see {@link selectedWorkloads}. */
   readonly byLabel: Index<Workload>;
 }
@@ -45,9 +47,14 @@ export function declareWorkloads(graph: Graph, inputs: Inputs, settings: Setting
     pods,
     parsedEntries,
     entries,
-    byAddress: graph.index('workloads by address', both, (_, w) => w.addresses.map((a) => `${w.namespace}/${a}`)),
+    readyByAddress: graph.index('ready pods by address', pods, (_, pod) => (pod.ready ? addressKeys(pod) : [])),
+    entriesByAddress: graph.index('workload entries by address', entries, (_, entry) => addressKeys(entry)),
     byLabel: graph.index('workloads by label', both, (_, w) => labelKeys(w.namespace, w.labels)),
   };
+}
+
+function addressKeys({ namespace, addresses }: Workload): string[] {
+  return addresses.map((address) => `${namespace}/${address}`);
 }
 
 /** Workloads of a namespace that may match a selector: kind, then name. The caller checks the other labels. */

@@ -7,7 +7,7 @@ const nobody: EndpointContext = {
   cluster: 'c1',
   persistentSession: false,
   pod: () => undefined,
-  workloadAt: () => undefined,
+  podAt: () => undefined,
 };
 
 const workload: Workload = {
@@ -121,11 +121,11 @@ test('an address waits for its Pod', () => {
 });
 
 test('without a targetRef it is whatever has the address in that namespace', () => {
-  const workloadAt = (namespace: string, address: string) =>
+  const podAt = (namespace: string, address: string) =>
     `${namespace}/${address}` === 'shop/10.0.0.1' ? workload : undefined;
   const [known, unknown] = reconcileEndpointSlice(sliceOf([{ addresses: ['10.0.0.1'] }, { addresses: ['10.0.0.2'] }]), {
     ...nobody,
-    workloadAt,
+    podAt,
   });
   expect(known).toMatchObject({ identity: workload.identity, tlsMode: 'istio' });
   expect(unknown).toMatchObject({ identity: '', tlsMode: 'disabled', labels: {} });

@@ -7,8 +7,8 @@ export interface EndpointContext {
   readonly persistentSession: boolean;
   /** The Pod that a targetRef names; undefined when there is none. */
   pod(namespace: string, name: string): Workload | undefined;
-  /** Any workload of the namespace with this address, for endpoints without a targetRef. */
-  workloadAt(namespace: string, address: string): Workload | undefined;
+  /** A Pod of the namespace that has this address and is ready, for endpoints without a targetRef. */
+  podAt(namespace: string, address: string): Workload | undefined;
 }
 
 const SERVICE_NAME = 'kubernetes.io/service-name';
@@ -77,7 +77,7 @@ function workloadOf(
 ): Workload | undefined | 'unknown' {
   if (target?.kind === 'Pod' && target.name !== undefined)
     return context.pod(target.namespace ?? namespace, target.name) ?? 'unknown';
-  return context.workloadAt(namespace, address);
+  return context.podAt(namespace, address);
 }
 
 function endpointOf(
