@@ -13,12 +13,16 @@ export async function runProcess(): Promise<void> {
   };
   const signals = ['SIGINT', 'SIGTERM'] as const;
   for (const signal of signals) process.on(signal, onSignal);
-  // Whoever reads the output may stop reading, like `head`.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+  // Whoever reads the output may stop reading, like `head`. What is found out is the same.
+  let isRead = true;
+  process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+    if (code !== 'EPIPE') process.exit(1);
+    isRead = false;
+  });
 
   process.exitCode = await runCli(process.argv.slice(2), {
     program: async () => (await import('../app.ts')).createProgram(),
-    out: (text) => void process.stdout.write(text),
+    out: (text) => void (isRead && process.stdout.write(text)),
     err: (text) => void process.stderr.write(text),
     env: process.env,
     signal: stop.signal,

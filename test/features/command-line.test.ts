@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
@@ -83,6 +85,16 @@ describe('check', () => {
       ],
     });
   });
+});
+
+test.each([
+  [1, wrong],
+  [0, astray],
+])('check ends with the same code (%i) when nobody reads what it says', async (code, object) => {
+  const { path } = await shop(documents(object));
+  const child = spawn(process.execPath, [main, 'check', path], { env, stdio: ['ignore', 'pipe', 'ignore'] });
+  child.stdout.destroy();
+  expect(await once(child, 'exit')).toEqual([code, null]);
 });
 
 describe('translate', () => {
