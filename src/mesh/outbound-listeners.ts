@@ -5,7 +5,7 @@ import { type OutboundListenerInput, buildOutboundListener } from '../envoy/outb
 import { httpProxyListener, virtualOutbound } from '../envoy/virtual-outbound.ts';
 import { clusterResource, listenerResource } from '../envoy/resources.ts';
 import { type AgedClaim, listenerName, sortClaims, summariseClaims } from '../model/listener.ts';
-import { wildcardAddress } from '../model/traits.ts';
+import { traitsKey, wildcardAddress } from '../model/traits.ts';
 import { clientOf, clientViewOf } from './clients.ts';
 import { lookupFor } from './destinations.ts';
 import { NO_ENDPOINTS } from './endpoints.ts';
@@ -38,16 +38,17 @@ interface ListenerPolicy {
   readonly scope: Scope;
 }
 
-/**
- * Listeners of an address are asked for by few services, of one namespace as a rule: they are made once for all scopes of
- * the view. Those of a port on all addresses gather what all views of a scope ask for.
- */
-function isShared({ view, claims }: Claims): boolean {
-  if (view.egress !== undefined || view.traits.interception === 'NONE') return false;
+/** Whether it is a listener of an address. In mode NONE all listeners have that of the loopback. */
+function isAddressed({ view, claims }: Claims): boolean {
+  if (view.traits.interception === 'NONE') return false;
   return claims.every(({ claim }) => claim.bind.addresses[0] !== wildcardAddress(view.traits));
 }
 
-/** Outbound listeners: of addresses per view, of wildcard ports per scope. */
+/**
+ * Outbound listeners. Those of an address are asked for by few services, of one namespace as a rule: they are made once for
+ * all scopes of the view. Those of a port on all addresses, and of an address that several namespaces ask for, gather what
+ * all views of a scope ask for.
+ */
 export function declareOutboundListeners(graph: Graph, parts: ListenerParts): readonly Members[] {
   const { views } = parts;
   const claims = graph.derive('listenerClaims', views.serviceViews, (key, view, read, emit: Emit<Claims>) => {
@@ -68,9 +69,20 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
   // HTTP services of a port ask the same: what thousands ask is small and equal again at each level of the tree.
   const byShard = merge('shardClaims', claims, (value) => `${value.list}|${value.name}`);
   const byView = merge('viewClaims', byShard, (value) => `${value.view.key}|${value.name}`);
-  const ofView: Index<Claims> = graph.index('claims of view', byView, (_, value) =>
-    isShared(value) ? [] : [value.view.key],
+  const contested = graph.derive(
+    'contestedListeners',
+    graph.index('claims of address', byView, (_, value) => (isAddressed(value) ? [addressKey(value)] : [])),
+    (key, members, _, emit: Emit<true>) => {
+      const { namespace } = members[0]!.value.view;
+      if (members.some(({ value }) => value.view.namespace !== namespace)) emit(key, true);
+    },
   );
+  const isShared = (value: Claims, read: Reader): boolean =>
+    value.view.egress === undefined && isAddressed(value) && read.get(contested, addressKey(value)) === undefined;
+  const gathered = graph.derive('gatheredClaims', byView, (key, value, read, emit: Emit<Claims>) => {
+    if (!isShared(value, read)) emit(key, value);
+  });
+  const ofView: Index<Claims> = graph.index('claims of view', gathered, (_, value) => [value.view.key]);
   const policies = graph.derive(
     'listenerPolicies',
     graph.index('scopes by policy of view', parts.scopes, (_, { outlets, policy, scope }) =>
@@ -89,7 +101,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
     'addressedListeners',
     byView,
     (_, value, read, emit: Emit<Member>) => {
-      if (!isShared(value)) return;
+      if (!isShared(value, read)) return;
       for (const { value: policy } of read.group(policiesOfView, value.view.key)) {
         const built = buildOutboundListener({ claims: value.claims, ...outboundInput(policy.scope, read, parts) });
         if (built.listener !== undefined)
@@ -154,6 +166,11 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
     sameMember,
   );
   return [addressed, outbound, fixed];
+}
+
+/** Views of the same traits meet in a proxy, those of one namespace never. */
+function addressKey({ view, name }: Claims): string {
+  return `${traitsKey(view.traits)}|${name}`;
 }
 
 function outboundInput(scope: Scope, read: Reader, parts: ListenerParts): OutboundListenerInput {

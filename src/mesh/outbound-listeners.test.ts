@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest';
+import type { KubernetesObject } from '../api/object.ts';
+import { MeshLab, objectOf, proxy, sidecar } from './testing/lab.ts';
+
+/** A database at one address, known in a namespace by a name of its own. */
+function database(path: string, year: number, spec: object = {}): KubernetesObject {
+  const [namespace, name] = path.split('/');
+  return objectOf(
+    'ServiceEntry',
+    path,
+    {
+      spec: {
+        hosts: [`${name}.${namespace}.example.com`],
+        addresses: ['192.0.2.1'],
+        ports: [{ name: 'tcp', number: 5432, protocol: 'TCP' }],
+        resolution: 'STATIC',
+        endpoints: [{ address: '198.51.100.1' }],
+        ...spec,
+      },
+    },
+    { creationTimestamp: `${year}-01-01T00:00:00Z` },
+  );
+}
+
+/** Clusters that the listeners of the address name, in order; one element for each listener. */
+function listeners(lab: MeshLab, stream: string): string[][] {
+  expect(lab.faults(stream)).toEqual([]);
+  return (lab.json(stream).lds as { readonly name: string }[])
+    .filter(({ name }) => name === '192.0.2.1_5432')
+    .map((listener) => JSON.stringify(listener).match(/"cluster":"[^"]+"/g) ?? [])
+    .map((found) => found.map((cluster) => /\|([^|.]+)\.[^|]+"$/.exec(cluster)?.[1] ?? cluster));
+}
+
+const client = 'x.client';
+const shop = 'x.shop';
+
+test.each([[['shop/new', 'other/old']], [['other/old', 'shop/new']]])(
+  'services of several namespaces at one address have one listener, that of the oldest, whoever came first (%j)',
+  (order) => {
+    const lab = new MeshLab([], [proxy(client), proxy(shop)]);
+    for (const path of order) lab.apply([database(path, path.endsWith('new') ? 2026 : 2020)]);
+    expect(listeners(lab, client)).toEqual([['old']]);
+    expect(listeners(lab, shop)).toEqual([['old']]);
+    lab.delete([database('other/old', 2020)]);
+    expect(listeners(lab, client)).toEqual([['new']]);
+    lab.apply([database('other/old', 2020)]);
+    expect(listeners(lab, client)).toEqual([['old']]);
+  },
+);
+
+test('who sees only one of them has that one', () => {
+  const lab = new MeshLab(
+    [database('other/old', 2020, { exportTo: ['.'] }), database('shop/new', 2026)],
+    [proxy(client), proxy('x.other')],
+  );
+  expect(listeners(lab, client)).toEqual([['new']]);
+  expect(listeners(lab, 'x.other')).toEqual([['old']]);
+});
+
+test('what a Sidecar imports of one namespace meets what it imports of another', () => {
+  const lab = new MeshLab(
+    [
+      database('shop/new', 2026),
+      database('other/old', 2020),
+      sidecar('client/s', 'shop/*', 'other/old.other.example.com'),
+    ],
+    [proxy(client), proxy(shop)],
+  );
+  expect(listeners(lab, client)).toEqual([['old']]);
+  lab.apply([sidecar('client/s', 'shop/*')]);
+  expect(listeners(lab, client)).toEqual([['new']]);
+});
+
+test('services of one namespace at one address share a listener among all clients', () => {
+  const lab = new MeshLab([database('shop/a', 2020), database('shop/b', 2021)], [proxy(client), proxy('x.other')]);
+  expect(listeners(lab, client)).toEqual([['a']]);
+  expect(lab.size('addressedListeners')).toBe(1);
+  lab.apply([database('other/c', 2022)]);
+  expect(lab.size('addressedListeners')).toBe(0);
+  expect(listeners(lab, client)).toEqual([['a']]);
+});
