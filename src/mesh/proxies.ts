@@ -16,7 +16,7 @@ import { augmentLabels, localityOfLabels } from '../reconcilers/workload.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
 import { type Rules, ruleFor } from './rules.ts';
 import { labelKeys } from './label-keys.ts';
-import type { Services } from './services.ts';
+import { type Services, endpointKey } from './services.ts';
 import { type Settings, settingOf } from './settings.ts';
 import type { Workloads } from './workloads.ts';
 import type { Selectors } from './selectors.ts';
@@ -148,7 +148,7 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
       read.group(parts.priorityLabels, 'all').map((member) => member.value),
     ),
   };
-  const selecting = selectingServices(read, parts.services, namespace, labels);
+  const selecting = servicesAt(read, parts.services, namespace, labels, node.addresses);
   return {
     scope: { ...scope, key: scopeKey(scope) },
     vantage,
@@ -193,17 +193,21 @@ function mentioned(read: Reader, selectors: Selectors, namespace: string): reado
   return [...of('*'), ...of(namespace)];
 }
 
-/** Services of the namespace that select these labels, oldest first. */
-function selectingServices(
+/** Services of the namespace that select these labels or have an endpoint at these addresses, oldest first. */
+function servicesAt(
   read: Reader,
   services: Services,
   namespace: string,
   labels: Labels,
+  addresses: readonly string[],
 ): readonly MeshService[] {
   const found = new Map<string, MeshService>();
   for (const key of labelKeys(namespace, labels))
     for (const { key: service, value } of read.group(services.bySelector, key))
       if (selects(value.selector!, labels)) found.set(service, value);
+  for (const address of addresses)
+    for (const { key: service, value } of read.group(services.byEndpoint, endpointKey(namespace, address)))
+      found.set(service, value);
   return [...found.values()].sort((a, b) => compareAge(a, b) || (a.host < b.host ? -1 : 1));
 }
 
@@ -219,6 +223,7 @@ function inboundOf(
   const { rootNamespace } = settingOf(read, parts.settings.visibility);
   const targets = inboundTargets({
     services,
+    addresses: node.addresses,
     ports: workload?.ports ?? node.podPorts,
     isEntry: workload?.kind === 'WorkloadEntry',
     sidecar,

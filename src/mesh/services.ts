@@ -29,6 +29,8 @@ export interface Services {
   readonly byAddress: Index<MeshService>;
   /** By the first label of the selector: `namespace|label=value`. */
   readonly bySelector: Index<MeshService>;
+  /** By the addresses of inline endpoints: `namespace/address`. */
+  readonly byEndpoint: Index<MeshService>;
 }
 
 export function declareServices(graph: Graph, inputs: Inputs, settings: Settings): Services {
@@ -100,6 +102,9 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       const key = service.selector === undefined ? undefined : selectorKey(service.namespace, service.selector);
       return key === undefined ? [] : [key];
     }),
+    byEndpoint: graph.index('services by endpoint', services, (_, service) =>
+      service.endpoints.map(({ address }) => endpointKey(service.namespace, address)),
+    ),
   };
 }
 
@@ -108,6 +113,8 @@ export function namespacesOf(read: Reader, services: Services, hosts: readonly s
   if (hosts.some(isWildcard)) return ['*'];
   return [...new Set(hosts.flatMap((host) => read.group(services.byHost, host).map(({ value }) => value.namespace)))];
 }
+
+export const endpointKey = (namespace: string, address: string): string => `${namespace}/${address}`;
 
 /** `namespace/shard` */
 export function shardOf(service: Pick<MeshService, 'namespace' | 'host'>): string {

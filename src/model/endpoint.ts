@@ -1,4 +1,5 @@
 import type { Labels } from './labels.ts';
+import type { ServicePort } from './service.ts';
 
 /** `Terminating` endpoints are never sent. */
 export type Health = 'Healthy' | 'UnHealthy' | 'Draining' | 'Terminating';
@@ -32,6 +33,9 @@ export interface Endpoint {
 /** An endpoint written into a ServiceEntry, before its ports are known. */
 export interface InlineEndpoint {
   readonly address: string;
+  /** The ports of its ServiceEntry, which may be some of those of the service when several claim the host. */
+  readonly servicePorts: readonly ServicePort[];
+  /** Numbers of its own, by name of the service port. */
   readonly ports: Readonly<Record<string, number>>;
   readonly labels: Labels;
   readonly locality: string;

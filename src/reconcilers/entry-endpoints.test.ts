@@ -11,7 +11,17 @@ function entryOf(service: Partial<MeshService>): MeshService {
 }
 
 function inlineOf(address: string, endpoint: Partial<InlineEndpoint> = {}): InlineEndpoint {
-  return { address, ports: {}, labels: {}, locality: '', network: '', identity: '', tlsMode: 'disabled', ...endpoint };
+  return {
+    address,
+    servicePorts: [http],
+    ports: {},
+    labels: {},
+    locality: '',
+    network: '',
+    identity: '',
+    tlsMode: 'disabled',
+    ...endpoint,
+  };
 }
 
 function workloadOf(kind: Workload['kind'], address: string, workload: Partial<Workload> = {}): Workload {
@@ -40,6 +50,7 @@ test('endpoints that are written into it serve every port', () => {
   const tls = port(443, 'TLS', 'tls');
   const endpoints = [
     inlineOf('10.0.0.1', {
+      servicePorts: [http, tls],
       labels: { v: '1' },
       locality: 'r/z',
       network: 'n',
@@ -47,15 +58,21 @@ test('endpoints that are written into it serve every port', () => {
       identity: 'i',
       tlsMode: 'istio',
     }),
-    inlineOf('10.0.0.2', { ports: { http: 9090 } }),
+    inlineOf('10.0.0.2', { servicePorts: [http, tls], ports: { http: 9090 } }),
   ];
   const found = entryEndpoints(entryOf({ ports: [http, tls], endpoints }), 'c1', []);
-  expect(brief(found)).toEqual(['http 10.0.0.1 8080', 'http 10.0.0.2 9090', 'tls 10.0.0.1 443', 'tls 10.0.0.2 443']);
+  expect(brief(found)).toEqual(['http 10.0.0.1 8080', 'tls 10.0.0.1 443', 'http 10.0.0.2 9090', 'tls 10.0.0.2 443']);
   expect(found[0]).toEqual({
     addresses: ['10.0.0.1'],
     port: 8080,
     portName: 'http',
-    labels: { v: '1' },
+    labels: {
+      v: '1',
+      'topology.kubernetes.io/region': 'r',
+      'topology.kubernetes.io/zone': 'z',
+      'topology.istio.io/cluster': 'c1',
+      'topology.istio.io/network': 'n',
+    },
     locality: 'r/z',
     network: 'n',
     cluster: 'c1',
@@ -68,9 +85,10 @@ test('endpoints that are written into it serve every port', () => {
   });
 });
 
-test('they count once for each address of the ServiceEntry, as in Istio', () => {
-  const entry = entryOf({ addresses: ['240.0.0.1', '240.0.0.2'], endpoints: [inlineOf('10.0.0.1')] });
-  expect(brief(entryEndpoints(entry, 'c1', []))).toEqual(['http 10.0.0.1 8080', 'http 10.0.0.1 8080']);
+test('they serve the ports of their own ServiceEntry, where several claim the host', () => {
+  const endpoints = [inlineOf('10.0.0.1'), inlineOf('10.0.0.2', { servicePorts: [port(81, 'HTTP', 'other')] })];
+  const found = entryEndpoints(entryOf({ ports: [http, port(81, 'HTTP', 'other')], endpoints }), 'c1', []);
+  expect(brief(found)).toEqual(['http 10.0.0.1 8080', 'other 10.0.0.2 81']);
 });
 
 test('a unix socket has a path and no port', () => {

@@ -1,7 +1,8 @@
-import type { Endpoint, Workload } from '../model/endpoint.ts';
+import type { Endpoint, InlineEndpoint, Workload } from '../model/endpoint.ts';
 import { selects } from '../model/labels.ts';
-import { type MeshService, isDns } from '../model/service.ts';
+import { type MeshService, type ServicePort, isDns } from '../model/service.ts';
 import { own } from '../model/own.ts';
+import { augmentLabels } from './workload.ts';
 
 /**
  * The endpoints of a ServiceEntry: those written into it, or the workloads that its selector picks (Pods and
@@ -16,10 +17,10 @@ export function entryEndpoints(
   if (service.selector !== undefined)
     return service.ports.flatMap((port) => selected(service, port, cluster, workloads));
   if (service.endpoints.length > 0) {
-    // Istio makes a service of each address, and all of them share the endpoints.
-    const copies = Math.max(1, service.addresses.length);
-    const each = service.ports.flatMap((port) => inline(service, port, cluster));
-    return Array.from({ length: copies }, () => each).flat();
+    const endpoints = service.resolution === 'DNSRoundRobinLB' ? service.endpoints.slice(0, 1) : service.endpoints;
+    return endpoints.flatMap((endpoint) =>
+      endpoint.servicePorts.map((port) => inline(endpoint, port, service.namespace, cluster)),
+    );
   }
   if (!isDns(service)) return [];
   return service.ports.map((port) => ({
@@ -51,8 +52,6 @@ export function selectedEntries(
   );
 }
 
-type Port = MeshService['ports'][number];
-
 const NO_WORKLOAD = {
   labels: {},
   locality: '',
@@ -63,30 +62,33 @@ const NO_WORKLOAD = {
   nodeName: '',
 } as const;
 
-const targetOf = (port: Port): number => (typeof port.targetPort === 'number' ? port.targetPort : port.number);
+const targetOf = (port: ServicePort): number => (typeof port.targetPort === 'number' ? port.targetPort : port.number);
 
-function inline(service: MeshService, port: Port, cluster: string): Endpoint[] {
-  const endpoints = service.resolution === 'DNSRoundRobinLB' ? service.endpoints.slice(0, 1) : service.endpoints;
-  return endpoints.map((endpoint): Endpoint => {
-    const path = endpoint.address.startsWith('unix://') ? endpoint.address.slice('unix://'.length) : undefined;
-    return {
-      ...NO_WORKLOAD,
-      addresses: [path ?? endpoint.address],
-      port: path === undefined ? (own(endpoint.ports, port.name) ?? targetOf(port)) : 0,
-      portName: port.name,
-      labels: endpoint.labels,
-      locality: endpoint.locality,
-      network: endpoint.network,
-      cluster,
-      identity: endpoint.identity,
-      tlsMode: endpoint.tlsMode,
-      ...(endpoint.weight === undefined ? {} : { weight: endpoint.weight }),
-      namespace: service.namespace,
-    };
-  });
+function inline(endpoint: InlineEndpoint, port: ServicePort, namespace: string, cluster: string): Endpoint {
+  const path = endpoint.address.startsWith('unix://') ? endpoint.address.slice('unix://'.length) : undefined;
+  const { locality, network } = endpoint;
+  return {
+    ...NO_WORKLOAD,
+    addresses: [path ?? endpoint.address],
+    port: path === undefined ? (own(endpoint.ports, port.name) ?? targetOf(port)) : 0,
+    portName: port.name,
+    labels: augmentLabels(endpoint.labels, { locality, network, cluster, nodeName: '' }),
+    locality,
+    network,
+    cluster,
+    identity: endpoint.identity,
+    tlsMode: endpoint.tlsMode,
+    ...(endpoint.weight === undefined ? {} : { weight: endpoint.weight }),
+    namespace,
+  };
 }
 
-function selected(service: MeshService, port: Port, cluster: string, workloads: readonly Workload[]): Endpoint[] {
+function selected(
+  service: MeshService,
+  port: ServicePort,
+  cluster: string,
+  workloads: readonly Workload[],
+): Endpoint[] {
   return workloads
     .filter((w) => w.ready && selects(service.selector!, w.labels) && (isDns(service) || isAddress(w)))
     .map((workload) => {

@@ -15,6 +15,7 @@ const claim = (name: string, more: Partial<MeshService> = {}): MeshService =>
 
 const endpoint = (address: string) => ({
   address,
+  servicePorts: [],
   ports: {},
   labels: {},
   locality: '',

@@ -7,10 +7,14 @@ import type { Traits } from '../model/traits.ts';
 import { own } from '../model/own.ts';
 
 export interface InboundInput {
-  /** Services that select the workload, oldest first. */
+  /** Services that select the workload, or have an endpoint at its address, oldest first. */
   readonly services: readonly MeshService[];
+  /** Where the workload is. */
+  readonly addresses?: readonly string[];
   /** Named ports of the workload; undefined when nothing is known of it. */
   readonly ports?: Readonly<Record<string, number>> | undefined;
+  /** A WorkloadEntry names the ports of services, and its numbers win over theirs. */
+  readonly isEntry?: boolean | undefined;
   readonly sidecar?: SidecarModel | undefined;
   /** Namespace of the proxy, which is another one than that of a Sidecar of the root namespace. */
   readonly namespace?: string;
@@ -58,10 +62,9 @@ function serviceTargets(input: InboundInput): InboundTarget[] {
   const byPort = new Map<number, { first: MeshService; port: ServicePort; services: InboundService[] }>();
   for (const service of input.services) {
     const seen = new Set<string>();
-    for (const port of service.ports) {
-      const number = targetPort(port, input.ports);
+    for (const { port, number } of portsOf(service, input)) {
       const duplicate = `${number} ${port.protocol}`;
-      if (number === undefined || port.protocol === 'UDP' || seen.has(duplicate)) continue;
+      if (port.protocol === 'UDP' || seen.has(duplicate)) continue;
       seen.add(duplicate);
       const { host, name, namespace, registry } = service;
       const entry = { host, name, namespace, registry, port: port.number, portName: port.name };
@@ -100,7 +103,32 @@ function poolOf(rule: DestinationRuleModel | undefined, port: number): Connectio
   return ported === undefined ? rule?.policy.connectionPool : ported.connectionPool;
 }
 
-/** Undefined when the workload has no port of that name; 0 when it is not known at all. */
+interface TargetPort {
+  readonly port: ServicePort;
+  /** On which the workload is reached. */
+  readonly number: number;
+}
+
+function portsOf(service: MeshService, { addresses = [], ports, isEntry }: InboundInput): TargetPort[] {
+  const at = service.endpoints.filter(({ address }) => addresses.includes(address));
+  if (at.length > 0)
+    return at.flatMap((endpoint) =>
+      endpoint.servicePorts.map((port) => ({ port, number: numberIn(endpoint.ports, port) })),
+    );
+  return service.ports.flatMap((port) => {
+    const number = isEntry ? numberIn(ports, port) : targetPort(port, ports);
+    return number === undefined ? [] : [{ port, number }];
+  });
+}
+
+/** A WorkloadEntry and an endpoint of a ServiceEntry name ports of the service, and their numbers win over its own. */
+function numberIn(named: Readonly<Record<string, number>> = {}, port: ServicePort): number {
+  const target = port.targetPort ?? port.number;
+  if (typeof target === 'number') return own(named, port.name) ?? target;
+  return own(named, target) ?? port.number;
+}
+
+/** Undefined when a Pod has no port of that name; 0 when it is not known at all. */
 function targetPort(port: ServicePort, named: Readonly<Record<string, number>> | undefined): number | undefined {
   const target = port.targetPort ?? port.number;
   if (typeof target === 'number') return target;

@@ -101,6 +101,12 @@ test('endpoints with an account have an identity, and mutual TLS unless labels s
   ]);
 });
 
+test('endpoints count once for each address, as in Istio', () => {
+  const endpoints = [{ address: '10.0.0.1' }];
+  const service = serviceOf({ resolution: 'STATIC', addresses: ['240.0.0.1', '240.0.0.2'], endpoints });
+  expect(service.endpoints.map(({ address }) => address)).toEqual(['10.0.0.1', '10.0.0.1']);
+});
+
 test('a selector stands for endpoints', () => {
   expect(serviceOf({ resolution: 'STATIC', workloadSelector: { labels: { app: 'a' } } }).selector).toEqual({
     app: 'a',

@@ -2,7 +2,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import { refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { InlineEndpoint } from '../model/endpoint.ts';
-import type { MeshService, Resolution } from '../model/service.ts';
+import type { MeshService, Resolution, ServicePort } from '../model/service.ts';
 import { settleExportTo } from './export-to.ts';
 import { Field, Findings } from './field.ts';
 import { readAddresses, readEndpoints, readHosts, readPorts, readSelector } from './service-entry-fields.ts';
@@ -48,6 +48,7 @@ export function reconcileServiceEntry(
   const hosts = readHosts(spec, resolution, ports);
   const selector = readSelector(spec);
   const endpoints = readEndpoints(spec, resolution, ports);
+  const inline = endpoints.map((endpoint) => endpointOf(endpoint, ports, namespace, context.trustDomain));
   const distribution = trafficDistribution(annotations['networking.istio.io/traffic-distribution']);
   const shared = {
     namespace,
@@ -59,7 +60,8 @@ export function reconcileServiceEntry(
     meshExternal: spec.get('location').oneOf('MESH_EXTERNAL', 'MESH_INTERNAL') === 'MESH_EXTERNAL',
     ...readServiceLabels(labels),
     ...(selector === undefined ? {} : { selector }),
-    endpoints: endpoints.map((endpoint) => endpointOf(endpoint, namespace, context.trustDomain)),
+    // Istio makes a service of each address, and all of them share the endpoints.
+    endpoints: Array.from({ length: Math.max(1, addresses.length) }, () => inline).flat(),
     subjectAltNames: spec.get('subjectAltNames').strings(),
     ...(distribution === undefined ? {} : { trafficDistribution: distribution }),
     nodeLocal: false,
@@ -78,9 +80,15 @@ export function reconcileServiceEntry(
   return { services: findings.invalid ? [] : services, problems: findings.problems };
 }
 
-function endpointOf({ serviceAccount, ...spec }: WorkloadSpec, namespace: string, trustDomain: string): InlineEndpoint {
+function endpointOf(
+  { serviceAccount, ...spec }: WorkloadSpec,
+  servicePorts: readonly ServicePort[],
+  namespace: string,
+  trustDomain: string,
+): InlineEndpoint {
   return {
     ...spec,
+    servicePorts,
     locality: spec.locality || localityOfLabels(spec.labels),
     identity: serviceAccount === '' ? '' : spiffeId(trustDomain, namespace, serviceAccount),
     tlsMode: tlsModeFor(spec.labels, serviceAccount),
