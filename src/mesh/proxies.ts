@@ -117,10 +117,9 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
   const workload = pod ?? entryOf(node, read, parts);
   const labels: Labels = { ...(workload?.labels ?? node.labels), ...node.staticLabels };
   const locality = workload?.locality || localityOfLabels(labels) || node.locality;
-  const matched = mentioned(read, parts.selectors, namespace)
-    .filter((selector) => selects(selector, labels))
-    .map(printSelector)
-    .sort();
+  // Several namespaces may mention one selector.
+  const matching = mentioned(read, parts.selectors, namespace).filter((selector) => selects(selector, labels));
+  const matched = [...new Set(matching.map(printSelector))].sort();
   const sidecar =
     traits.proxyType === 'sidecar'
       ? selectSidecar(

@@ -39,6 +39,22 @@ test('labels split a scope only where a selector that is mentioned tells them ap
   expect(lab.routes('x-3.c')).toMatchObject({ 'a.shop:80': ['a.shop:80'] });
 });
 
+test('a selector that is mentioned already moves nobody into another scope or view', () => {
+  const match = { sourceLabels: { app: 'x' } };
+  const lab = new MeshLab(
+    [service('shop/a'), service('shop/b'), service('other/c'), route('shop/v', 'a', 'b', {}, match)],
+    [proxy('x.client', { app: 'x' })],
+  );
+  const lists = () => new Set(lab.resources('x.client').map(({ name }) => name));
+  const before = lists();
+  lab.apply([route('other/v', 'c', 'c', {}, match)]);
+  expect(lab.last.worlds).toEqual([]);
+  expect(lab.changed.filter((name) => name.includes('shop'))).toEqual([]);
+  expect(lists()).toEqual(before);
+  lab.delete([route('shop/v', 'a', 'b')]);
+  expect(lab.last.worlds).toEqual([]);
+});
+
 test('a selector of a private VirtualService does not split the proxies of other namespaces', () => {
   const spec = { exportTo: ['.'] };
   const match = { sourceLabels: { app: 'x' } };
