@@ -4,7 +4,7 @@ import { followAliases } from '../model/destination-target.ts';
 import { compareSpecificity, hostsMatch, isWildcard, wildcardsOf } from '../model/host.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
 import { type MeshService, isVisibleTo } from '../model/service.ts';
-import { egressImportsRoutes } from '../model/sidecar.ts';
+import { egressImports, egressImportsRoutes } from '../model/sidecar.ts';
 import { type Candidate, isVisible } from '../model/virtual-service-selection.ts';
 import type { Scope } from './proxies.ts';
 import type { View } from './scopes.ts';
@@ -13,11 +13,11 @@ import { type Sidecars, egressOf } from './sidecars.ts';
 import { type VirtualServices, wildcardKey } from './virtual-services.ts';
 
 /** What makes clients see the mesh as they do. */
-export type ClientView = Pick<View, 'client' | 'traits' | 'matched'>;
+export type ClientView = Pick<View, 'client' | 'traits' | 'matched' | 'egress'>;
 
 /** The clients of a scope. */
-export function clientViewOf({ namespace, traits, matched }: Scope): ClientView {
-  return { client: namespace, traits, matched };
+export function clientViewOf({ namespace, traits, matched, sidecar }: Scope): ClientView {
+  return { client: namespace, traits, matched, ...(sidecar !== '' && { egress: { sidecar, listener: 0 } }) };
 }
 
 /** The clients of a view, as builders see them. */
@@ -42,30 +42,44 @@ function matches(view: Pick<ClientView, 'matched'>, selector: Labels): boolean {
   return Object.keys(selector).length === 0 || view.matched.includes(printSelector(selector));
 }
 
-/** The service that a host name means to the clients of a view: that of their own namespace, or the first that they see. */
+export interface ServiceLookup {
+  readonly services: Services;
+  readonly sidecars: Sidecars;
+}
+
+/**
+ * The service that a host name means to the clients of a view: that of their own namespace, or the first that they see.
+ * Those that their Sidecar imports are preferred to others.
+ */
 export function serviceFor(
   read: Reader,
-  services: Services,
-  view: Pick<ClientView, 'client'>,
+  { services, sidecars }: ServiceLookup,
+  view: Pick<ClientView, 'client' | 'egress'>,
   host: string,
 ): MeshService | undefined {
-  let found: MeshService | undefined;
-  for (const { value: service } of read.group(services.byHost, host)) {
-    if (!isVisibleTo(service, view.client)) continue;
-    if (service.namespace === view.client) return service;
-    found ??= service;
-  }
-  return found;
+  const visible = read
+    .group(services.byHost, host)
+    .map(({ value }) => value)
+    .filter((service) => isVisibleTo(service, view.client));
+  const listeners =
+    visible.length > 1 && view.egress !== undefined
+      ? read.get(sidecars.models, view.egress.sidecar)?.egress
+      : undefined;
+  const imported = visible.filter((service) =>
+    listeners?.some((listener) => egressImports(listener.hosts, view.client, service)),
+  );
+  const candidates = imported.length > 0 ? imported : visible;
+  return candidates.find(({ namespace }) => namespace === view.client) ?? candidates[0];
 }
 
 /** As {@link serviceFor}, behind Services of type ExternalName. */
 export function concreteService(
   read: Reader,
-  services: Services,
-  view: Pick<ClientView, 'client'>,
+  parts: ServiceLookup,
+  view: Pick<ClientView, 'client' | 'egress'>,
   host: string,
 ): MeshService | undefined {
-  const find = (name: string) => serviceFor(read, services, view, name);
+  const find = (name: string) => serviceFor(read, parts, view, name);
   return followAliases(find(host), find);
 }
 

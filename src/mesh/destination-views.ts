@@ -38,7 +38,7 @@ export function declareDestinationViews(graph: Graph, parts: DestinationViewPart
       (key, { view, routes }, read, emit: Emit<ForeignDestination>) => {
         const found = new Map<string, ForeignDestination>();
         for (const { host, port } of routes.flatMap((route) => destinations(route.key, read, parts))) {
-          const service = concreteService(read, parts.services, view, host);
+          const service = concreteService(read, parts, view, host);
           // A view of all that is visible holds the services of its namespace.
           if (service !== undefined && (view.egress !== undefined || service.namespace !== view.namespace))
             found.set(`${service.host}|${port ?? ''}`, { view: view.key, host: service.host, port });
@@ -60,7 +60,7 @@ export function declareDestinationViews(graph: Graph, parts: DestinationViewPart
     };
     for (const { key } of outlets.flatMap((outlet) => outlet.views))
       for (const { value } of read.group(byView, key)) {
-        const service = serviceFor(read, parts.services, client, value.host);
+        const service = serviceFor(read, parts, client, value.host);
         if (service !== undefined) want(service, value.port);
       }
     const proxy = egressProxyOf(scope, read, parts);
@@ -71,7 +71,8 @@ export function declareDestinationViews(graph: Graph, parts: DestinationViewPart
       if (clusterPorts.length === 0) continue;
       const key = serviceKey(service);
       const rule = ruleFor(read, parts.rules, service, rootNamespace, ruleClientOf(client))?.id ?? '';
-      const view = { key: list, namespace: service.namespace, ...client };
+      const { traits, matched } = client;
+      const view = { key: list, namespace: service.namespace, client: client.client, traits, matched };
       emit(`${list}|${key}`, { list, view, service: key, rule, routes: [], ports: [], clusterPorts });
     }
   });

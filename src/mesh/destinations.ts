@@ -10,11 +10,13 @@ import { type Inputs, optionsOf } from './inputs.ts';
 import { type Rules, ruleFor } from './rules.ts';
 import type { Services } from './services.ts';
 import { type Settings, settingOf } from './settings.ts';
+import type { Sidecars } from './sidecars.ts';
 
 export interface DestinationParts {
   readonly inputs: Inputs;
   readonly settings: Settings;
   readonly services: Services;
+  readonly sidecars: Sidecars;
   readonly rules: Rules;
   readonly endpoints: ServiceEndpoints;
 }
@@ -25,7 +27,7 @@ export function lookupFor(view: ClientView, read: Reader, parts: DestinationPart
   const { rootNamespace } = settingOf(read, parts.settings.visibility);
   return (destination, listenerPort) =>
     resolveDestination(destination, listenerPort, client, {
-      service: (host) => serviceFor(read, parts.services, view, host),
+      service: (host) => serviceFor(read, parts, view, host),
       rule: (service) => ruleFor(read, parts.rules, service, rootNamespace, ruleClientOf(view)),
       isServed: (service, port, labels) => isServedNow(service, port, labels, read, parts),
     });

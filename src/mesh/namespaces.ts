@@ -25,6 +25,8 @@ export interface NamespaceClients {
   readonly selectors: readonly string[];
   /** Other namespaces with VirtualServices that have routes for hosts of this one. */
   readonly routedFrom: readonly string[];
+  /** Whether another namespace has a service of one of its hosts. */
+  readonly contested: boolean;
 }
 
 export interface Namespaces {
@@ -56,6 +58,7 @@ export function declareNamespaces(graph: Graph, parts: NamespaceParts): Namespac
       ),
   );
   const foreignRoutes = declareForeignRoutes(graph, parts);
+  const contested = declareContested(graph, parts);
   // Apart from the shards: these come and go with services, and scopes look at this.
   const clients = graph.derive('namespaces', shardsOf, (namespace, _, read, emit: Emit<NamespaceClients>) => {
     const about = <T>(index: Index<T>) =>
@@ -65,6 +68,7 @@ export function declareNamespaces(graph: Graph, parts: NamespaceParts): Namespac
       audiences: [...new Set(about(parts.audiences.byTarget).map((claim) => claim.client))].sort(),
       selectors: [...new Set(about(parts.selectors.byTarget).map((mention) => printSelector(mention.selector)))].sort(),
       routedFrom: about(foreignRoutes).filter((from) => from !== namespace),
+      contested: read.get(contested, namespace) === true,
     });
   });
   return { shards: shardsOf, all: graph.index('all namespaces', clients, () => ['all']) };
@@ -91,4 +95,17 @@ function declareForeignRoutes(graph: Graph, { services, virtualServices }: Names
     (key, [first], _, emit: Emit<string>) => emit(key, first!.value.from),
   );
   return graph.index('foreign routes by target', distinct, (key) => [key.slice(0, key.indexOf('|'))]);
+}
+
+/** Namespaces that share a host with another. */
+function declareContested(graph: Graph, { services }: NamespaceParts): Collection<true> {
+  const each = graph.derive('contested.each', services.byHost, (host, members, _, emit: Emit<string>) => {
+    const namespaces = new Set(members.map(({ value }) => value.namespace));
+    if (namespaces.size > 1) for (const namespace of namespaces) emit(`${host}|${namespace}`, namespace);
+  });
+  return graph.derive(
+    'contested',
+    graph.index('contested hosts by namespace', each, (_, namespace) => [namespace]),
+    (namespace, _, __, emit: Emit<true>) => emit(namespace, true),
+  );
 }

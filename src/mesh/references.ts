@@ -6,23 +6,13 @@ import type { Traits } from '../model/traits.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { destinationsOf } from '../model/virtual-service-parts.ts';
 import { parseObjectKey, objectKey } from '../api/object.ts';
-import type { Inputs } from './inputs.ts';
-import type { ServiceEndpoints } from './endpoints.ts';
 import type { HasProblems } from './problems.ts';
-import type { Services } from './services.ts';
-import type { Settings } from './settings.ts';
-import type { Rules } from './rules.ts';
-import { lookupFor } from './destinations.ts';
+import { type DestinationParts, lookupFor } from './destinations.ts';
 import { serviceFor } from './clients.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
-export interface ReferenceParts {
-  readonly inputs: Inputs;
-  readonly settings: Settings;
-  readonly services: Services;
-  readonly rules: Rules;
+export interface ReferenceParts extends DestinationParts {
   readonly virtualServices: VirtualServices;
-  readonly endpoints: ServiceEndpoints;
 }
 
 /** Names in objects that lead nowhere, as clients in the object's own namespace see it, whether a proxy is there or not. */
@@ -66,10 +56,10 @@ function missingDestinations(model: VirtualServiceModel, read: Reader, parts: Re
   const view = { client: model.namespace, traits: anyTraits, matched: [] };
   const lookup = lookupFor(view, read, parts);
   const ports = model.hosts.flatMap((host) =>
-    (serviceFor(read, parts.services, view, host)?.ports ?? []).map((port) => port.number),
+    (serviceFor(read, parts, view, host)?.ports ?? []).map((port) => port.number),
   );
   return destinationsOf(model).flatMap(({ object, destination }) => {
-    const own = serviceFor(read, parts.services, view, destination.host)?.ports.map((port) => port.number) ?? [];
+    const own = serviceFor(read, parts, view, destination.host)?.ports.map((port) => port.number) ?? [];
     // Without a port the one counts to which the request came: any that the destination has is enough.
     const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
     const targets = candidates.map((port) => lookup(destination, port));

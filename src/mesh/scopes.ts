@@ -71,7 +71,8 @@ function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeP
         reach === 'everything' &&
         listener.port === undefined &&
         listeners.length === 1 &&
-        info.routedFrom.every((other) => reachOf(listener, scope.namespace, other) === 'everything');
+        info.routedFrom.every((other) => reachOf(listener, scope.namespace, other) === 'everything') &&
+        (!info.contested || reachOf(listener, scope.namespace, anyNamespace) === 'everything');
       return [viewOf(scope, info, whole || sidecar === undefined ? undefined : { sidecar: sidecar.key, listener: i })];
     }),
   }));
@@ -85,6 +86,9 @@ function policyKey(scope: Scope, policy: SidecarModel['outboundTrafficPolicy']):
   if (policy === undefined) return '';
   return policy.egressProxy === undefined ? policy.mode : contentHash(JSON.stringify([policy, scope.key])).slice(0, 12);
 }
+
+/** One that nobody names: only `*` takes it. */
+const anyNamespace = '';
 
 /** How much of a namespace an egress listener can import. */
 function reachOf(listener: EgressListener, client: string, namespace: string): 'nothing' | 'something' | 'everything' {

@@ -5,11 +5,8 @@ import { clientViewOf } from './clients.ts';
 import { type DestinationParts, lookupFor } from './destinations.ts';
 import type { Scope } from './proxies.ts';
 import { settingOf } from './settings.ts';
-import type { Sidecars } from './sidecars.ts';
 
-export interface UnknownTrafficParts extends DestinationParts {
-  readonly sidecars: Sidecars;
-}
+export type UnknownTrafficParts = DestinationParts;
 
 export interface UnknownTraffic {
   readonly policy: OutboundPolicy;

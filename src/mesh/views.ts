@@ -148,7 +148,7 @@ function routeKeys(candidates: readonly Candidate[]): RouteKeys {
 
 /** Of the services of one host in several namespaces a client has one. */
 function isServedTo(read: Reader, parts: ViewParts, view: View, service: MeshService): boolean {
-  const winner = serviceFor(read, parts.services, view, service.host);
+  const winner = serviceFor(read, parts, view, service.host);
   return winner !== undefined && serviceKey(winner) === serviceKey(service);
 }
 

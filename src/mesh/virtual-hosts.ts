@@ -9,6 +9,7 @@ import { type DomainsInput, domainsOf } from '../envoy/virtual-host-domains.ts';
 import type { Client } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
 import { type MeshService, type ServicePort, isRouted, isVisibleTo, protocolClass } from '../model/service.ts';
+import { importedPorts } from '../model/sidecar.ts';
 import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
 import { clientOf, serviceFor } from './clients.ts';
 import { isServedNow, lookupFor } from './destinations.ts';
@@ -265,6 +266,11 @@ function* hostVirtualHosts(
 function routedPorts(host: string, view: View, read: Reader, parts: RouteParts): readonly number[] {
   if (isWildcard(host))
     return read.group(parts.routeHosts.portsUnder, wildcardKey(host)).flatMap((member) => member.value.ports);
-  const service = serviceFor(read, parts.services, view, host);
-  return (service?.ports ?? []).filter((port) => isRouted(port.protocol)).map((port) => port.number);
+  const service = serviceFor(read, parts, view, host);
+  if (service === undefined) return [];
+  const listener = egressOf(read, parts.sidecars, view);
+  const imported = listener && importedPorts(listener, view.client, service);
+  return service.ports
+    .filter((port) => isRouted(port.protocol) && (imported === undefined || imported.includes(port.number)))
+    .map((port) => port.number);
 }

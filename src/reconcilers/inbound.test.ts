@@ -11,6 +11,7 @@ const service = (name: string, ports: readonly ServicePort[]): MeshService =>
     namespace: 'shop',
     registry: 'Kubernetes',
     ports,
+    endpoints: [],
     origins: [],
   }) as unknown as MeshService;
 
