@@ -143,21 +143,6 @@ test('a router has endpoints for headless services, and does not sniff', () => {
   expect(httpOptionsOf(clusterOf({ service, traits }))).toBeUndefined();
 });
 
-test('clusters of AUTO_PASSTHROUGH have names of their own and no TLS', () => {
-  const clusters = clustersOf({
-    sniDnat: true,
-    rule: { subsets: [{ name: 'v1' }], trafficPolicy: { tls: { mode: 'SIMPLE' } } },
-  });
-  expect([...clusters.keys()]).toEqual([
-    'outbound_.80_._.a.shop.svc.cluster.local',
-    'outbound_.80_.v1_.a.shop.svc.cluster.local',
-  ]);
-  for (const cluster of clusters.values()) {
-    expect(cluster).not.toHaveProperty('transportSocket');
-    expect(cluster).not.toHaveProperty('transportSocketMatches');
-  }
-});
-
 test('a cluster for any host binds the certificate to the host of the request as soon as it has options', () => {
   const service = entryOf('*.example.com', [port(80, 'HTTP'), port(81, 'GRPC'), port(9000, 'TCP')], {
     resolution: 'DynamicDNS',

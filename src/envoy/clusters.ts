@@ -5,7 +5,7 @@ import { mtlsUsable, resolvePolicy } from '../model/policy-resolution.ts';
 import { isDns, isTls, type MeshService, outboundCluster, protocolClass, type ServicePort } from '../model/service.ts';
 import { sniCluster } from '../model/service.ts';
 import type { DestinationRuleModel, Subset, TrafficPolicy } from '../model/traffic-policy.ts';
-import type { Traits } from '../model/traits.ts';
+import type { ClusterTraits } from '../model/traits.ts';
 import type { Vantage } from '../model/vantage.ts';
 import { balancerFields, commonLbFields, outlierFields } from './cluster-balancer.ts';
 import { dnsAssignment, dnsFields, lookupFamily } from './cluster-dns.ts';
@@ -25,15 +25,11 @@ export interface ClustersInput {
   readonly service: MeshService;
   /** The rule that the client uses for the service. */
   readonly rule?: DestinationRuleModel | undefined;
-  readonly traits: Traits;
+  readonly traits: ClusterTraits;
   readonly settings: ClusterSettings;
   readonly summary: EndpointSummary;
-  /** Numbers of the service ports; absent: all. */
-  readonly ports?: readonly number[] | undefined;
   /** Needed for DNS services where the policy looks at locality: their endpoints stand in the cluster. */
   readonly vantage?: Vantage | undefined;
-  /** Clusters that AUTO_PASSTHROUGH forwards to: named by the server name of mutual TLS, which passes through them. */
-  readonly sniDnat?: boolean;
 }
 
 export interface BuiltCluster {
@@ -47,11 +43,9 @@ export interface BuiltCluster {
 
 /** The clusters of a service: for each port one, and one for each subset. */
 export function buildClusters(input: ClustersInput): readonly BuiltCluster[] {
-  const { service, rule, ports } = input;
+  const { service, rule } = input;
   if (service.resolution === 'Alias') return [];
-  const wanted = service.ports.filter(
-    (port) => protocolClass(port.protocol) !== 'udp' && (ports === undefined || ports.includes(port.number)),
-  );
+  const wanted = service.ports.filter((port) => protocolClass(port.protocol) !== 'udp');
   const subsets = service.resolution === 'DynamicDNS' ? [] : (rule?.subsets ?? []);
   const built = new Map<string, BuiltCluster>();
   for (const port of wanted)
@@ -74,7 +68,7 @@ interface Parts extends ClustersInput {
 function buildCluster(input: ClustersInput, port: ServicePort, subset: Subset | undefined): BuiltCluster | undefined {
   const { service, rule, settings } = input;
   const subsetName = subset?.name ?? '';
-  const name = (input.sniDnat === true ? sniCluster : outboundCluster)(port.number, subsetName, service.host);
+  const name = outboundCluster(port.number, subsetName, service.host);
   const policy = resolvePolicy(rule, port.number, subsetName, settings);
   const parts: Parts = { ...input, name, port, subset, policy, passthrough: isPassthrough(input, port, policy) };
   const cluster = service.resolution === 'DynamicDNS' ? dynamicCluster(parts) : resolvedCluster(parts);
@@ -120,9 +114,8 @@ function dynamicCluster(parts: Parts): Cluster | undefined {
 function commonFields(parts: Parts, originalDestination: boolean): Cluster {
   const { protos, name, service, port, subset, policy, settings, traits } = parts;
   const { connectionPool: pool, outlierDetection, retryBudget } = policy;
-  const sniDnat = parts.sniDnat === true;
   const protocol = upstreamProtocol(port, pool, settings, traits);
-  const tls = sniDnat ? {} : tlsOf(parts, protocol, originalDestination);
+  const tls = tlsOf(parts, protocol, originalDestination);
   const preserveHeaderCase =
     traits.preserveHeaderCase && (protocolClass(port.protocol) === 'http' || protocol === 'downstream');
   const { upstreamHttp, ...sockets } = tls;

@@ -1,7 +1,7 @@
 import { compareText } from '../model/age.ts';
 import type { ClusterSettings } from '../model/mesh-config.ts';
 import type { ClientTls } from '../model/traffic-policy.ts';
-import type { Traits } from '../model/traits.ts';
+import type { ClusterTraits } from '../model/traits.ts';
 import type { UpstreamProtocol } from './cluster-protocol.ts';
 import type {
   CertificateValidationContext,
@@ -42,7 +42,7 @@ export interface UpstreamTlsInput {
   /** The rule is for some workloads only, so that these can be expected to have the credential. */
   readonly selective: boolean;
   readonly protocol: UpstreamProtocol;
-  readonly traits: Traits;
+  readonly traits: ClusterTraits;
   readonly settings: Pick<ClusterSettings, 'tlsDefaults'>;
 }
 
@@ -235,7 +235,7 @@ function tlsSocket(protos: Protos, sni: string, commonTlsContext: CommonTlsConte
 }
 
 /** The certificate files that a proxy names in its metadata count instead of those of a rule, and of the mesh. */
-function withMountedFiles(tls: ClientTls, { clientCertificate: files }: Traits): ClientTls {
+function withMountedFiles(tls: ClientTls, { clientCertificate: files }: ClusterTraits): ClientTls {
   if (files === undefined) return tls;
   return {
     ...noTls,

@@ -11,7 +11,7 @@ import type { VisibilitySettings } from '../model/mesh-config.ts';
 import { resolvePolicy, subsetOf } from '../model/policy-resolution.ts';
 import { type MeshService, isDns, outboundCluster } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
-import type { Traits } from '../model/traits.ts';
+import { clusterTraitsKey } from '../model/traits.ts';
 import type { VantageNeeds } from '../envoy/locality.ts';
 import type { Vantage } from '../model/vantage.ts';
 import { NO_ENDPOINTS, type ServiceEndpoints } from './endpoints.ts';
@@ -85,22 +85,10 @@ export function declareClusters(graph: Graph, parts: ClusterParts): readonly Mem
 }
 
 const clusterSetKey = (view: ServiceView): string =>
-  [view.service, view.rule, clusterTraits(view.view.traits)].join('|');
+  [view.service, view.rule, clusterTraitsKey(view.view.traits)].join('|');
 
 const assignmentSetKey = (view: ServiceView): string =>
-  [view.service, view.rule, Number(view.view.traits.agent), view.view.traits.proxyType].join('|');
-
-/** The traits that clusters depend on. */
-function clusterTraits(traits: Traits): string {
-  return [
-    traits.proxyType,
-    Number(traits.agent),
-    traits.ipFamily,
-    Number(traits.dnsCapture),
-    Number(traits.preserveHeaderCase),
-    JSON.stringify(traits.clientCertificate ?? null),
-  ].join(',');
-}
+  [view.service, view.rule, Number(view.view.traits.agent)].join('|');
 
 function sameSet(a: ResourceSet, b: ResourceSet): boolean {
   return (

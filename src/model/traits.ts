@@ -43,6 +43,18 @@ export const wildcardAddress = (traits: Pick<Traits, 'ipFamily'>): string =>
 export const loopbackAddress = (traits: Pick<Traits, 'ipFamily'>): string =>
   traits.ipFamily === 'v6' ? '::1' : '127.0.0.1';
 
+/** The traits that clusters depend on: proxies that agree in them share clusters. */
+export type ClusterTraits = Pick<
+  Traits,
+  'proxyType' | 'agent' | 'ipFamily' | 'preserveHeaderCase' | 'clientCertificate'
+>;
+
+/** As {@link traitsKey}, of those that clusters depend on. */
+export function clusterTraitsKey(traits: ClusterTraits): string {
+  const { proxyType, agent, ipFamily, preserveHeaderCase, clientCertificate = null } = traits;
+  return [proxyType, Number(agent), ipFamily, Number(preserveHeaderCase), JSON.stringify(clientCertificate)].join(',');
+}
+
 /** One text for equal traits, and another for any two that differ. */
 export function traitsKey(traits: Traits): string {
   const words: string[] = [traits.proxyType, traits.agent ? 'agent' : 'plain', traits.interception, traits.ipFamily];

@@ -66,7 +66,6 @@ export interface ClustersCase {
   readonly summary?: Partial<EndpointSummary>;
   readonly mesh?: string;
   readonly vantage?: Vantage;
-  readonly sniDnat?: boolean;
 }
 
 /** The clusters by name, as protobuf JSON. */
@@ -79,7 +78,6 @@ export function clustersOf(given: ClustersCase): ReadonlyMap<string, Members> {
     settings: settingsOf(given.mesh),
     summary: summaryOf(given.summary),
     vantage: given.vantage,
-    sniDnat: given.sniDnat ?? false,
   });
   return new Map(built.map(({ name, cluster }) => [name, jsonOf(cluster)]));
 }
