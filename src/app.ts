@@ -21,7 +21,7 @@ import type { ApiServerFigures } from './ops/metrics.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
 import { createMetrics, type MetricSources } from './ops/metrics.ts';
 import { type OpsServers, serveOps } from './ops/servers.ts';
-import { logProblems } from './problem-log.ts';
+import { logProblems, logReports } from './problem-log.ts';
 import { version } from './version.ts';
 
 /** What the commands do. The only file that constructs things. */
@@ -146,10 +146,7 @@ async function directorySource(
     paths,
     validate: createValidator(),
     sink: engine.objects,
-    onReports: (_, appeared) => {
-      for (const { severity, ...report } of appeared)
-        if (severity !== 'info') log[severity === 'error' ? 'error' : 'warn']('A file is not as it should be', report);
-    },
+    onReports: (_, appeared) => logReports(appeared, log),
     signal,
   });
   return {

@@ -1,5 +1,6 @@
 import { printRef } from './api/object.ts';
 import type { Problem } from './api/problem.ts';
+import type { FileReport } from './directory/report.ts';
 import type { Mesh } from './mesh.ts';
 import type { Logger } from './ops/logger.ts';
 
@@ -23,12 +24,31 @@ export function logProblems(mesh: Mesh, log: Logger, { about, locate }: ProblemL
     }
     for (const problem of appeared.slice(0, NAMED)) {
       const { object, field, reason, message } = problem;
-      const fields = { place: locate?.(problem), object: printRef(object), field, reason, problem: message };
+      const fields = {
+        place: locate?.(problem),
+        object: printRef(object),
+        field: field || undefined,
+        reason,
+        problem: message,
+      };
       log.warn('An object is not as it should be', fields);
     }
     const more = appeared.length - NAMED;
     if (more > 0) log.warn('More objects are not as they should be; see /debug/problems', { problems: more });
   });
+}
+
+/** Says what gets wrong with files. */
+export function logReports(appeared: readonly FileReport[], log: Logger): void {
+  for (const { severity, file, line, object, field, message } of appeared) {
+    if (severity === 'info') continue;
+    log[severity === 'error' ? 'error' : 'warn']('A file is not as it should be', {
+      place: line === undefined ? file : `${file}:${line}`,
+      object: object && printRef(object),
+      field: field || undefined,
+      problem: message,
+    });
+  }
 }
 
 function idOf({ field, reason, message }: Problem): string {

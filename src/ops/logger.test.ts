@@ -34,6 +34,13 @@ test('text is one line of a constant message and its fields', () => {
   ]);
 });
 
+test('text shows what would deceive a terminal', () => {
+  const lines = logged({ level: 'info', format: 'text' }, (log) =>
+    log.info('Said', { host: '\u202efoo\u009b1m\u2028' }),
+  );
+  expect(lines).toEqual(['TIME  info   Said  host="\\u202efoo\\u009b1m\\u2028"\n']);
+});
+
 test('an error without a code is a bug and shows its stack', () => {
   const [line] = logged({ level: 'error', format: 'text' }, (log) =>
     log.error('Transform failed', { err: new Error('oops') }),

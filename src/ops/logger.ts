@@ -82,8 +82,14 @@ function textLine({ level, time, message, fields }: Entry): string {
 
 function textOf(value: unknown): string {
   if (typeof value === 'string' && /^[\w./:@~|*+-]+$/.test(value)) return value;
-  return stringify(plainValue(value));
+  return stringify(plainValue(value)).replace(
+    deceptive,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
+
+/** Names and values come from users: nothing in them moves the cursor of who reads the log. */
+const deceptive = /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 function oneLine(text: string): string {
   return text.replace(/\p{Cc}/gu, ' ');

@@ -26,8 +26,8 @@ test('a file with a broken document keeps what it had, and says in which line', 
   const broken = `${documents(rule)}---\n${stringify(split(50, 50)).replace('spec:', 'spec: {')}`;
   await directory.write('routes.yaml', broken);
   const said = await program.logged('A file is not as it should be');
-  expect(said).toMatchObject({ level: 'error', file: join(directory.path, 'routes.yaml') });
-  expect(said['line']).toBeGreaterThan(documents(rule).split('\n').length);
+  expect(said).toMatchObject({ level: 'error', place: expect.stringMatching(`^${directory.path}/routes.yaml:\\d+$`) });
+  expect(Number(String(said['place']).split(':')[1])).toBeGreaterThan(documents(rule).split('\n').length);
   await program.settled();
   expect(proxy.takeChanges()).toEqual({});
 
@@ -53,9 +53,8 @@ test('an object that fails its schema keeps its last good version, and others of
   const text = documents(onlyV1, wrong).split('\n');
   expect(await program.logged('A file is not as it should be')).toMatchObject({
     level: 'error',
-    file: join(directory.path, 'routes.yaml'),
-    line: text.findIndex((line) => line.includes('weight: half')) + 1,
-    object: { kind: 'VirtualService', namespace: 'shop', name: 'reviews' },
+    place: `${join(directory.path, 'routes.yaml')}:${text.findIndex((line) => line.includes('weight: half')) + 1}`,
+    object: 'VirtualService/shop/reviews',
     field: 'spec.http[0].route[0].weight',
   });
 });
@@ -68,8 +67,9 @@ test('what is wrong from the beginning is left out, and the rest is served', asy
   const program = await directory.start();
   const proxy = await program.connect(true);
   expect(proxy.routes('80')).toEqual({ [REVIEWS]: [`/ -> ${clusterOf()}`] });
-  const said = program.log.filter(({ msg }) => msg === 'A file is not as it should be').map(({ file }) => file);
-  expect(new Set(said)).toEqual(new Set(['binary.yaml', 'broken.yaml'].map((file) => join(directory.path, file))));
+  const said = program.log.filter(({ msg }) => msg === 'A file is not as it should be');
+  const files = said.map(({ place }) => String(place).split(':')[0]);
+  expect(new Set(files)).toEqual(new Set(['binary.yaml', 'broken.yaml'].map((file) => join(directory.path, file))));
 });
 
 test('a reference that leads nowhere is said with its place, as there is no status', async () => {
@@ -105,9 +105,8 @@ test('of an object that is written twice the first counts, and the second is tol
   const { directory, program, proxy } = await serve();
   await directory.write('zzz.yaml', documents(split(1, 99)));
   expect(await program.logged('A file is not as it should be')).toMatchObject({
-    file: join(directory.path, 'zzz.yaml'),
-    line: 1,
-    object: { kind: 'VirtualService', namespace: 'shop', name: 'reviews' },
+    place: `${join(directory.path, 'zzz.yaml')}:1`,
+    object: 'VirtualService/shop/reviews',
   });
   await program.settled();
   expect(proxy.takeChanges()).toEqual({});

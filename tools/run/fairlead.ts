@@ -114,12 +114,10 @@ function readComplaint(text: string): string[] {
     // Node itself writes plain text.
     return text.trim() === '' ? [] : [text];
   }
-  const { level, msg, time: _, file, line, object, field, message, ...rest } = entry;
+  const { level, msg, time: _, place, object, field, problem, ...rest } = entry;
   if (level !== 'warn' && level !== 'error') return [];
-  if (file === undefined) return [`${String(msg)}: ${JSON.stringify({ object, message, ...rest })}`];
-  const { kind, namespace, name } = (object ?? {}) as Record<string, unknown>;
-  const parts = [line ? `${String(file)}:${String(line)}` : file, kind && [kind, namespace, name].join('/'), field];
-  return [[...parts.filter(Boolean), message].join(': ')];
+  if (problem === undefined) return [`${String(msg)}: ${JSON.stringify({ object, ...rest })}`];
+  return [[place, object, field, problem].filter((part) => part !== undefined).join(': ')];
 }
 
 function nothing(): undefined {
