@@ -69,6 +69,29 @@ describe('what goes well', () => {
     expect(it.sink.calls).toEqual(['delete VirtualService default/b', 'upsert VirtualService default/b']);
   });
 
+  test('who is told that an object was touched finds it changed, also after a list', async () => {
+    const it = await started();
+    const seen: unknown[] = [];
+    it.onTouched = ({ metadata: { name } }) => {
+      const latest = it.informer.latest('default', name) as { status?: unknown } | undefined;
+      seen.push([name, latest && (latest.status ?? 'no status')]);
+    };
+    const status = { conditions: [{ type: 'Accepted', status: 'True' }] };
+    it.put('a', 'changed', { status });
+    it.delete('b');
+    await it.clock.settle();
+    expect(seen.splice(0)).toEqual([
+      ['a', status],
+      ['b', undefined],
+    ]);
+    for (const watch of it.cluster.watches()) watch.mute();
+    it.put('a', 'again', { status: {} });
+    it.cluster.compact();
+    for (const watch of it.cluster.watches()) watch.finish();
+    await it.clock.advance(2_000);
+    expect(seen).toEqual([['a', 'no status']]);
+  });
+
   test('what only writes the status is not told to the sink, but is the latest', async () => {
     const it = await started();
     const conditions = [{ type: 'Accepted', status: 'True' }];

@@ -17,7 +17,10 @@ export interface InformerSink {
   replace(objects: readonly KubernetesObject[]): void;
   upsert(object: KubernetesObject): void;
   delete(object: KubernetesObject): void;
-  /** Something of the object changed that `same` overlooks: see {@link Informer.latest}. Without it nobody asks for that. */
+  /**
+   * The server's copy of an object changed or went, if only in what `same` overlooks: {@link Informer.latest} has it.
+   * Without it nobody asks for that.
+   */
   touched?(object: KubernetesObject): void;
 }
 
@@ -275,6 +278,7 @@ export class Informer {
       deliver(() => sink.delete(before));
       this.told.delete(key);
       this.newer.delete(key);
+      deliver(() => sink.touched?.(before));
       return;
     }
     const object = this.read(raw);
@@ -291,21 +295,25 @@ export class Informer {
     });
     this.told.set(key, object);
     this.newer.delete(key);
+    deliver(() => sink.touched?.(object));
   }
 
   private swap(found: Map<string, KubernetesObject>): void {
     const { sink, shape } = this.options;
     const newer = new Map<string, KubernetesObject>();
+    const touched = [...this.told].flatMap(([key, object]) => (found.has(key) ? [] : [object]));
     for (const [key, object] of found) {
       const before = this.told.get(key);
-      if (before === undefined || before.metadata.uid !== object.metadata.uid || !shape.same(before, object)) continue;
+      if (before === undefined) continue;
+      touched.push(object);
+      if (before.metadata.uid !== object.metadata.uid || !shape.same(before, object)) continue;
       found.set(key, before);
       if (sink.touched !== undefined) newer.set(key, object);
     }
     deliver(() => sink.replace([...found.values()]));
     this.told = found;
     this.newer = newer;
-    deliver(() => newer.forEach((object) => sink.touched?.(object)));
+    deliver(() => touched.forEach((object) => sink.touched?.(object)));
   }
 
   private latestOf(key: string): KubernetesObject | undefined {

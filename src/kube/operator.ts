@@ -258,9 +258,6 @@ export class FairleadOperator extends Base {
   private informerOf(kind: Kind): Informer {
     const { sink, observed, rootNamespace } = this.options;
     const at = ({ metadata }: KubernetesObject): [string, string] => [metadata.namespace ?? '', metadata.name];
-    const told = (object: KubernetesObject): void => {
-      if (kind.custom) observed?.(kind.kind, ...at(object));
-    };
     const path = collectionPath(kind, kind.kind === 'ConfigMap' ? rootNamespace : '');
     return this.informer(
       kind.kind,
@@ -269,15 +266,9 @@ export class FairleadOperator extends Base {
       shapeOf(kind, this.interner),
       {
         replace: (objects) => sink.replace(kind.kind, objects),
-        upsert: (object) => {
-          sink.upsert(kind.kind, object);
-          told(object);
-        },
-        delete: (object) => {
-          sink.delete(kind.kind, ...at(object));
-          told(object);
-        },
-        ...(kind.custom ? { touched: told } : {}),
+        upsert: (object) => sink.upsert(kind.kind, object),
+        delete: (object) => sink.delete(kind.kind, ...at(object)),
+        ...(kind.custom && observed !== undefined ? { touched: (object) => observed(kind.kind, ...at(object)) } : {}),
       },
       queries[kind.kind],
     );
