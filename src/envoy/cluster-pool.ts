@@ -14,7 +14,7 @@ export function poolFields(
   settings: Pick<ClusterSettings, 'connectTimeout' | 'tcpKeepalive'>,
 ): Pick<Cluster, 'connectTimeout' | 'circuitBreakers' | 'upstreamConnectionOptions'> {
   const { tcp, http } = pool ?? { tcp: undefined, http: undefined };
-  const tcpKeepalive = keepalive({ ...settings.tcpKeepalive, ...tcp?.tcpKeepalive });
+  const tcpKeepalive = keepalive(settings.tcpKeepalive, tcp?.tcpKeepalive);
   return {
     connectTimeout: duration(tcp?.connectTimeout ?? settings.connectTimeout),
     circuitBreakers: {
@@ -36,11 +36,15 @@ export function poolFields(
   };
 }
 
-function keepalive({ probes, time, interval }: NonNullable<ClusterSettings['tcpKeepalive']>): TcpKeepalive | undefined {
-  const fields: TcpKeepalive = {
+type Keepalive = ClusterSettings['tcpKeepalive'];
+
+/** An empty one turns it on, with the times of the operating system. */
+function keepalive(mesh: Keepalive, own: Keepalive): TcpKeepalive | undefined {
+  if (mesh === undefined && own === undefined) return undefined;
+  const { probes, time, interval } = { ...mesh, ...own };
+  return {
     ...(probes ? { keepaliveProbes: wrapped(probes) } : {}),
     ...(time === undefined ? {} : { keepaliveTime: wrapped(Math.trunc(time / 1000)) }),
     ...(interval === undefined ? {} : { keepaliveInterval: wrapped(Math.trunc(interval / 1000)) }),
   };
-  return Object.keys(fields).length === 0 ? undefined : fields;
 }

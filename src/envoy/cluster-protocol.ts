@@ -89,7 +89,10 @@ function commonOptions(pool: ConnectionPool | undefined): UpstreamsHttpProtocolO
   const idleTimeout = pool.http.idleTimeout ?? pool.tcp.idleTimeout;
   const { maxConnectionDuration } = pool.tcp;
   const maxRequests = pool.http.maxRequestsPerConnection ?? 0;
-  if (idleTimeout === undefined && maxConnectionDuration === undefined && maxRequests === 0) return undefined;
+  // Istio has the options, though empty, where the pool says something about HTTP/2, whatever is spoken.
+  const forHttp2 = (pool.http.maxConcurrentStreams ?? 0) > 0 || pool.http.http2KeepAlive !== undefined;
+  if (idleTimeout === undefined && maxConnectionDuration === undefined && maxRequests === 0 && !forHttp2)
+    return undefined;
   return {
     idleTimeout: idleTimeout === undefined ? undefined : duration(idleTimeout),
     maxConnectionDuration: maxConnectionDuration === undefined ? undefined : duration(maxConnectionDuration),

@@ -197,12 +197,19 @@ describe('what is spoken upstream', () => {
       pool({ maxConcurrentStreams: 7, http2KeepAlive: { interval: '5s', timeout: '1s' } }),
       '',
       {
+        commonHttpProtocolOptions: {},
         explicitHttpConfig: {
           http2ProtocolOptions: { maxConcurrentStreams: 7, connectionKeepalive: { interval: '5s', timeout: '1s' } },
         },
       },
     ],
-    ['and for nothing else', 'HTTP', pool({ maxConcurrentStreams: 7 }), '', undefined],
+    [
+      'and for nothing else',
+      'HTTP',
+      pool({ maxConcurrentStreams: 7 }),
+      '',
+      { commonHttpProtocolOptions: {}, explicitHttpConfig: { httpProtocolOptions: {} } },
+    ],
   ] as const)('%s', (_, protocol, rule, mesh, options) => {
     const given = { service: serviceOf('a', [port(80, protocol)]), mesh };
     expect(httpOptionsOf(clusterOf(rule === undefined ? given : { ...given, rule }))).toEqual(options);

@@ -67,11 +67,11 @@ test('each address of a ServiceEntry has a listener, of any family; a range is m
   expect(range).toMatchObject({ chains: [{ subnets: ['198.51.100.0/24'] }] });
 });
 
-test('a Service of both families has one listener', () => {
+test('a Service of both families listens at the address of one', () => {
   const service = serviceOf('a', [tcp], { addresses: ['10.96.0.1', 'fd00::1'] });
   expect(claims(service)).toEqual(['10.96.0.1_9000 tcp']);
   expect(claims(service, { ipFamily: 'v6' })).toEqual(['fd00::1_9000 tcp']);
-  expect(claims(service, { ipFamily: 'dual' })).toEqual(['10.96.0.1_9000 +fd00::1 tcp']);
+  expect(claims(service, { ipFamily: 'dual' })).toEqual(['10.96.0.1_9000 tcp']);
 });
 
 test('allocated addresses are for proxies that capture DNS', () => {

@@ -162,8 +162,8 @@ function isUnspecified(address: string): boolean {
 }
 
 /**
- * The addresses of a service as a proxy takes them. Those of a Service are of the proxy's families; those of a
- * ServiceEntry count for all, since they need not be reachable.
+ * The addresses of a service as a proxy takes them. A Service of both families counts as of one, the proxy's or its first;
+ * the addresses of a ServiceEntry count for all, since they need not be reachable.
  */
 function addressesFor(service: MeshService, traits: Traits): readonly string[] {
   const ofFamily = (list: readonly string[]): string[] =>
@@ -174,6 +174,6 @@ function addressesFor(service: MeshService, traits: Traits): readonly string[] {
     if (allocated.length > 0) return allocated;
   }
   if (service.registry === 'External') return service.addresses;
-  const own = ofFamily(service.addresses);
-  return own.length > 0 ? own : service.addresses.slice(0, 1);
+  const [own = service.addresses[0] ?? '0.0.0.0'] = ofFamily(service.addresses);
+  return [own];
 }
