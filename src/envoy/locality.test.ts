@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { MeshService } from '../model/service.ts';
 import type { LoadBalancer, TrafficPolicy } from '../model/traffic-policy.ts';
 import { dnsVantageNeeds } from './cluster-dns.ts';
-import { looksAtLocality, narrowVantage, vantageNeeds } from './locality.ts';
+import { narrowVantage, vantageNeeds } from './locality.ts';
 import { ruleOf } from './testing/clusters.ts';
 import { entryOf, port } from './testing/listeners.ts';
 
@@ -28,7 +28,8 @@ describe('an assignment', () => {
     ['depends on it where a Service prefers its zone', {}, { ...plain, trafficDistribution: 'same-zone' }, true],
     ['depends on the node where a Service is for its node', {}, { nodeLocal: true }, true],
   ])('%s', (_, policy, service, expected) => {
-    expect(looksAtLocality(policy, service, settings)).toBe(expected);
+    const { locality, nodeName, cluster, labels } = vantageNeeds(policy, service, settings);
+    expect(locality || nodeName || cluster || labels.length > 0).toBe(expected);
   });
 
   test('by labels looks at nothing else of the proxy, and not at labels with a value', () => {

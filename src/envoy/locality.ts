@@ -3,6 +3,7 @@ import type { MeshService } from '../model/service.ts';
 import type { TrafficPolicy } from '../model/traffic-policy.ts';
 import type { Vantage } from '../model/vantage.ts';
 import { own } from '../model/own.ts';
+import { labelsOf } from '../model/policy-resolution.ts';
 
 /** How endpoints of different localities are used. */
 export interface LocalityPlan {
@@ -71,19 +72,8 @@ export function vantageNeeds(
     locality: distributes || (prefers && (failoverPriority.length === 0 || failover.length > 0)),
     nodeName: service.nodeLocal,
     cluster: service.nodeLocal || clusterLocal,
-    labels: prefers ? failoverPriority.filter((label) => !label.includes('=')) : [],
+    labels: prefers ? labelsOf(failoverPriority) : [],
   };
-}
-
-/** Whether assignments differ between proxies at different places. */
-export function looksAtLocality(
-  policy: TrafficPolicy,
-  service: Pick<MeshService, 'trafficDistribution' | 'nodeLocal'>,
-  settings: Pick<ClusterSettings, 'localityLb'>,
-  clusterLocal = false,
-): boolean {
-  const needs = vantageNeeds(policy, service, settings, clusterLocal);
-  return needs.locality || needs.nodeName || needs.cluster || needs.labels.length > 0;
 }
 
 /** A vantage reduced to what is needed: proxies that differ in nothing else share it. */

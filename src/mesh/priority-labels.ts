@@ -1,5 +1,6 @@
 import type { Emit, Graph, Index } from '../cache/graph.ts';
 import { nearestFirst } from '../envoy/locality.ts';
+import { failoverLabels, labelsOf } from '../model/policy-resolution.ts';
 import type { Rules } from './rules.ts';
 import type { Services } from './services.ts';
 import type { Settings } from './settings.ts';
@@ -15,12 +16,8 @@ export function declarePriorityLabels(
     'rule priority labels',
     rules.rules,
     (key, rule, _, emit: Emit<readonly string[]>) => {
-      const policies = [rule, ...rule.subsets].flatMap(({ policy, portPolicies }) => [
-        policy,
-        ...Object.values(portPolicies),
-      ]);
-      const labels = policies.flatMap(({ loadBalancer }) => loadBalancer?.localityLb?.failoverPriority ?? []);
-      if (labels.length > 0) emit(key, namesOf(labels));
+      const labels = failoverLabels(rule);
+      if (labels.length > 0) emit(key, labels);
     },
   );
   const serviceLabels = graph.derive(
@@ -28,15 +25,15 @@ export function declarePriorityLabels(
     services.byShard,
     (shard, members, _, emit: Emit<readonly string[]>) => {
       const labels = members.flatMap(({ value: { trafficDistribution: near } }) => (near ? nearestFirst[near] : []));
-      if (labels.length > 0) emit(shard, namesOf(labels));
+      if (labels.length > 0) emit(shard, [...new Set(labels)]);
     },
   );
   const meshLabels = graph.derive(
     'mesh priority labels',
     settings.clusters,
     (key, { localityLb }, _, emit: Emit<readonly string[]>) => {
-      const labels = localityLb?.failoverPriority ?? [];
-      if (labels.length > 0) emit(key, namesOf(labels));
+      const labels = labelsOf(localityLb?.failoverPriority ?? []);
+      if (labels.length > 0) emit(key, labels);
     },
   );
   const priorityLabels = graph.derive(
@@ -45,9 +42,4 @@ export function declarePriorityLabels(
     (label, _, __, emit: Emit<string>) => emit(label, label),
   );
   return graph.index('all priority labels', priorityLabels, () => ['all']);
-}
-
-/** A failover priority is a label, or one with the value that it should have. */
-function namesOf(priorities: readonly string[]): readonly string[] {
-  return [...new Set(priorities.map((priority) => priority.split('=', 1)[0]!))];
 }

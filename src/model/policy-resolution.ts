@@ -76,6 +76,10 @@ function tlsModeOf(
 /** Names of the workload labels by which the rule prefers endpoints: what a proxy's vantage must have of its labels. */
 export function failoverLabels(rule: Pick<DestinationRuleModel, 'policy' | 'portPolicies' | 'subsets'>): string[] {
   const policies = [rule, ...rule.subsets].flatMap((level) => [level.policy, ...Object.values(level.portPolicies)]);
-  const entries = policies.flatMap((policy) => policy.loadBalancer?.localityLb?.failoverPriority ?? []);
-  return [...new Set(entries.filter((entry) => !entry.includes('=')))].sort();
+  return labelsOf(policies.flatMap((policy) => policy.loadBalancer?.localityLb?.failoverPriority ?? []));
+}
+
+/** Of failover priorities those that compare a label with the proxy's; others name the value themselves. Sorted. */
+export function labelsOf(failoverPriority: readonly string[]): string[] {
+  return [...new Set(failoverPriority.filter((entry) => !entry.includes('=')))].sort();
 }
