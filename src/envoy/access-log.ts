@@ -1,8 +1,8 @@
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import type { AccessLog, SubstitutionFormatString } from './gen/types.gen.ts';
 import type { Json, Protos } from './proto.ts';
-import { structOf } from './proto-values.ts';
 import { types } from './proto-types.ts';
+import { struct } from './values.ts';
 
 export type AccessLogSettings = Pick<
   ListenerSettings,
@@ -43,7 +43,7 @@ function logFormat(settings: AccessLogSettings, protos: Protos): SubstitutionFor
   if (settings.accessLogEncoding === 'JSON') {
     // The reconciler has checked that it is a JSON object.
     const json = format === '' ? defaultJson : (JSON.parse(format) as Readonly<Record<string, Json>>);
-    return { jsonFormat: structOf(json), jsonFormatOptions: { sortProperties: false }, formatters };
+    return { jsonFormat: struct(json), jsonFormatOptions: { sortProperties: false }, formatters };
   }
   const text = format === '' ? defaultText : format;
   return { textFormatSource: { inlineString: text.endsWith('\n') ? text : `${text}\n` }, formatters };

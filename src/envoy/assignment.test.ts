@@ -146,7 +146,6 @@ describe('an endpoint is left out', () => {
       { cluster: 'c2' },
       { more: { clusterLocal: true } },
     ],
-    ['when only mutual TLS passes', {}, { more: { mtlsOnly: true } }],
   ])('%s', (_, endpoint, given) => {
     const same = { nodeName: '', labels: { version: 'v1' }, tlsMode: 'istio' as const };
     const all = [{ ...good, ...same }, endpointOf('10.0.0.2', endpoint)];

@@ -25,11 +25,9 @@ export interface AssignmentInput {
   readonly settings: Pick<ClusterSettings, 'localityLb'>;
   /** Endpoints are marked for mutual TLS: the proxy has certificates, and the rule does not say otherwise. */
   readonly mtls: boolean;
-  /** Endpoints without mutual TLS are left out: clusters of AUTO_PASSTHROUGH carry nothing else. */
-  readonly mtlsOnly?: boolean;
   /** Endpoints of other clusters than the proxy's are left out. */
   readonly clusterLocal?: boolean;
-  /** Needed where {@link looksAtLocality}. */
+  /** Needed where {@link vantageNeeds} says so. */
   readonly vantage?: Vantage | undefined;
 }
 
@@ -75,8 +73,7 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
       (draining || !isDraining(endpoint)) &&
       (!wanted || selects(subsetLabels, endpoint.labels)) &&
       (!sameCluster || vantage === undefined || endpoint.cluster === vantage.cluster) &&
-      (!service.nodeLocal || vantage === undefined || endpoint.nodeName === vantage.nodeName) &&
-      (input.mtlsOnly !== true || endpoint.mtls !== endpoint.plain),
+      (!service.nodeLocal || vantage === undefined || endpoint.nodeName === vantage.nodeName),
   );
 }
 

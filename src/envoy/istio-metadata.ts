@@ -1,5 +1,6 @@
 import type { Metadata } from './gen/types.gen.ts';
-import { struct, type StructJson } from './values.ts';
+import type { Json } from './proto.ts';
+import { struct } from './values.ts';
 
 /**
  * The filter metadata under the name `istio`, which telemetry and tools read. Envoy itself never decides by it.
@@ -17,8 +18,8 @@ export interface IstioMetadata {
 }
 
 export function istioMetadata(members: IstioMetadata): Metadata {
-  const json: Record<string, StructJson> = {};
-  for (const [key, value] of Object.entries(members) as [string, StructJson | undefined][])
+  const json: Record<string, Json> = {};
+  for (const [key, value] of Object.entries(members) as [string, Json | undefined][])
     if (value !== undefined) json[key] = value;
   return { filterMetadata: { istio: struct(json) } };
 }

@@ -1,4 +1,5 @@
 import type { Address, SocketAddress, Struct, Value } from './gen/types.gen.ts';
+import type { Json } from './proto.ts';
 
 /** A wrapper message (UInt32Value, BoolValue, Percent, ...): a value that may be absent, and is there. */
 export function wrapped<Type extends number | boolean | string>(value: Type): { readonly value: Type } {
@@ -20,13 +21,12 @@ export function connectAddress(address: string, port: number): Address {
 }
 
 /** JSON as a protobuf Struct. */
-export type StructJson = string | boolean | number | readonly StructJson[] | { readonly [key: string]: StructJson };
-
-export function struct(json: { readonly [key: string]: StructJson }): Struct {
+export function struct(json: { readonly [key: string]: Json }): Struct {
   return { fields: Object.fromEntries(Object.entries(json).map(([key, value]) => [key, structValue(value)])) };
 }
 
-function structValue(json: StructJson): Value {
+function structValue(json: Json): Value {
+  if (json === null) return { nullValue: 'NULL_VALUE' };
   if (typeof json === 'string') return { stringValue: json };
   if (typeof json === 'boolean') return { boolValue: json };
   if (typeof json === 'number') return { numberValue: json };
@@ -34,6 +34,6 @@ function structValue(json: StructJson): Value {
   return { structValue: struct(json) };
 }
 
-function isList(json: readonly StructJson[] | { readonly [key: string]: StructJson }): json is readonly StructJson[] {
+function isList(json: Json): json is readonly Json[] {
   return Array.isArray(json);
 }
