@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer';
-import { leavesOf } from './resource.ts';
+import type { Part } from './resource.ts';
 import type { Batch, Served } from './served.ts';
 
 /** The largest buffer that is handed to a socket at once: with TLS a connection keeps one as large as that for ever. */
@@ -172,7 +172,12 @@ function writeResource(writer: SliceWriter, item: Served, delta: boolean): void 
   }
   writer.string(ANY.typeUrl, typeUrl);
   writer.field(ANY.value, body.length);
-  for (const leaf of leavesOf(body)) writer.bytes(leaf.bytes);
+  writePart(writer, body);
+}
+
+function writePart(writer: SliceWriter, part: Part): void {
+  if ('bytes' in part) writer.bytes(part.bytes);
+  else for (const child of part.children) writePart(writer, child);
 }
 
 /** Writes into slices of bounded size; the sum of what is written (not appended) must be known. */

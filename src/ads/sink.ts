@@ -3,22 +3,27 @@ import { Buffer } from 'node:buffer';
 import { Metadata, type ServerDuplexStream } from '@grpc/grpc-js';
 import { type Frame, SLICE_BYTES } from './frames.ts';
 
+/** What is handed to a connection at once, where that keeps no buffer of the size. */
+const PLAINTEXT_BYTES = 16 * SLICE_BYTES;
+
 export type Call = ServerDuplexStream<Uint8Array, Uint8Array>;
 
 /**
  * Where the frames of one stream go. The fast way is the HTTP/2 stream under the call: grpc-js would copy every message
  * for every stream (a private field of 1.14.7; where it is missing, messages go through `call.write`). Never both.
  *
- * A large frame is written slice by slice, each after the former one was taken: with TLS a connection keeps a buffer
- * of the size of its largest write.
+ * A large frame is written in pieces, each after the former one was taken. With TLS these are slices: a connection keeps
+ * a buffer of the size of its largest write.
  */
 export class Sink {
   readonly #call: Call;
   readonly #http2: Http2Stream | undefined;
+  readonly #atOnce: number;
 
   constructor(call: Call) {
     this.#call = call;
     this.#http2 = http2StreamOf(call);
+    this.#atOnce = this.#http2?.session?.encrypted === true ? SLICE_BYTES : PLAINTEXT_BYTES;
     call.sendMetadata(new Metadata());
   }
 
@@ -38,7 +43,7 @@ export class Sink {
       let to = from;
       for (let bytes = 0; to < slices.length; to++) {
         bytes += slices[to]!.length;
-        if (to > from && bytes > SLICE_BYTES) break;
+        if (to > from && bytes > this.#atOnce) break;
       }
       const last = to - 1;
       if (last > from) http2.cork();
