@@ -41,7 +41,6 @@ export class LeaderElector {
   private cancelDeadline: () => void = () => undefined;
   /** The lease as last seen, and when it was first seen like that. */
   private seen: { readonly record: string; readonly at: number } | undefined;
-  private elections = 0;
 
   constructor({ outages, ...options }: LeaderElectorOptions) {
     this.options = { leaseDuration: 15_000, renewDeadline: 10_000, retryPeriod: 2_000, ...options };
@@ -50,10 +49,6 @@ export class LeaderElector {
 
   isLeader(): boolean {
     return this.term !== undefined;
-  }
-
-  stats(): { readonly leader: boolean; readonly elections: number } {
-    return { leader: this.isLeader(), elections: this.elections };
   }
 
   /** Runs until the signal fires; then ends its term and gives the lease back. */
@@ -148,7 +143,6 @@ export class LeaderElector {
     this.cancelDeadline = clock.after(left, () => this.endTerm());
     if (this.term !== undefined) return;
     this.term = new AbortController();
-    this.elections++;
     log.info('Became the leader', { identity });
     onElected(this.term.signal);
   }

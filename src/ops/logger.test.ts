@@ -68,8 +68,3 @@ test('what cannot be written does not throw', () => {
   for (const format of ['text', 'json'] as const)
     expect(logged({ level: 'info', format }, (log) => log.info('Round', { circle }))[0]).toContain('circular');
 });
-
-test('says whether debug is worth the work', () => {
-  expect(createLogger({ level: 'info', format: 'text' }).isDebugEnabled()).toBe(false);
-  expect(createLogger({ level: 'debug', format: 'text' }).isDebugEnabled()).toBe(true);
-});

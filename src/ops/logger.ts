@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream';
 import { createLogger as createWinston, format, transports } from 'winston';
+import type { LogFormat, LogLevel } from '../settings.ts';
 
 /** Constant message, variable fields; objects as kind/namespace/name, errors as `err`. */
 export interface Logger {
@@ -7,15 +8,11 @@ export interface Logger {
   warn(message: string, fields?: object): void;
   info(message: string, fields?: object): void;
   debug(message: string, fields?: object): void;
-  /** Ask before fields are gathered that cost something. */
-  isDebugEnabled(): boolean;
 }
-
-export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 
 export interface LoggerOptions {
   readonly level: LogLevel;
-  readonly format: 'text' | 'json';
+  readonly format: LogFormat;
   /** Standard error by default: standard output belongs to what commands print. */
   readonly stream?: Writable;
 }
@@ -40,7 +37,6 @@ export function createLogger({ level, format: style, stream = process.stderr }: 
     warn: logAt('warn'),
     info: logAt('info'),
     debug: logAt('debug'),
-    isDebugEnabled: () => enabled.includes('debug'),
   };
 }
 
