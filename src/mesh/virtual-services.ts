@@ -1,11 +1,10 @@
 import type { VirtualService } from '../api/gen/virtual-service.gen.ts';
 import { objectKey } from '../api/object.ts';
-import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
 import { isWildcard } from '../model/host.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
-import { applyDelegates } from '../reconcilers/delegate.ts';
+import { type DelegatedVirtualService, applyDelegates } from '../reconcilers/delegate.ts';
 import { type ReconciledVirtualService, reconcileVirtualService } from '../reconcilers/virtual-service.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
 import { type Settings, settingOf } from './settings.ts';
@@ -14,7 +13,7 @@ export interface VirtualServices {
   readonly parsed: Collection<ReconciledVirtualService>;
   /** With delegates applied; by object key. */
   readonly routes: Collection<VirtualServiceModel>;
-  readonly delegated: Collection<{ model: VirtualServiceModel | undefined; problems: readonly Problem[] }>;
+  readonly delegated: Collection<DelegatedVirtualService>;
   /** Those for the mesh, by exact host. Oldest first. */
   readonly byHost: Index<VirtualServiceModel>;
   /** Those for the mesh whose host is a wildcard, by {@link wildcardKey}. */
@@ -35,28 +34,24 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
         }),
       ),
   );
-  const delegated = graph.derive(
-    'delegated',
-    parsed,
-    (key, { models }, read, emit: Emit<{ model: VirtualServiceModel | undefined; problems: readonly Problem[] }>) => {
-      const [root] = models;
-      if (root === undefined || root.hosts.length === 0) return;
-      const source = key.slice(0, key.indexOf('/'));
-      emit(
-        key,
-        applyDelegates(root, (namespace, name) => read.get(parsed, objectKey(source, namespace, name))?.models[0]),
-      );
-    },
-  );
+  const delegated = graph.derive('delegated', parsed, (key, { models }, read, emit: Emit<DelegatedVirtualService>) => {
+    const [root] = models;
+    if (root === undefined || root.hosts.length === 0) return;
+    const source = key.slice(0, key.indexOf('/'));
+    emit(
+      key,
+      applyDelegates(root, (namespace, name) => read.get(parsed, objectKey(source, namespace, name))?.models[0]),
+    );
+  });
   const routes = graph.derive('routes', delegated, (key, { model }, _, emit: Emit<VirtualServiceModel>) => {
     if (model !== undefined) emit(key, model);
   });
   const oldest = (a: { value: VirtualServiceModel }, b: { value: VirtualServiceModel }) => compareAge(a.value, b.value);
   const meshHosts = (model: VirtualServiceModel) => (model.gateways.includes(meshGateway) ? model.hosts : []);
   return {
-    parsed: parsed,
+    parsed,
     routes,
-    delegated: delegated,
+    delegated,
     byHost: graph.index(
       'routes by host',
       routes,

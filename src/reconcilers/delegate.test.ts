@@ -28,8 +28,8 @@ function apply(
   const { model: applied, problems } = applyDelegates(parent, (ns, name) =>
     ns === namespace && name === 'part' ? part : undefined,
   );
-  expect(applied.http.at(-1)).toBe(parent.http.at(-1));
-  return { routes: applied.http.slice(0, -1), problems };
+  expect(applied?.http.at(-1)).toBe(parent.http.at(-1));
+  return { routes: applied!.http.slice(0, -1), problems };
 }
 
 test('a route that delegates is replaced by the routes of its delegate', () => {
@@ -151,4 +151,21 @@ test('matches are combined, and the names joined', () => {
 test('one match of the delegate that fits nowhere drops its whole route', () => {
   const { routes } = apply({ match: [prefix('/a')] }, { match: [prefix('/a'), prefix('/b')], route: to('b') });
   expect(routes).toEqual([]);
+});
+
+test('more routes than memory holds are refused before they are made, by hosts or by delegates', () => {
+  const routes = (count: number, more: object = { route: to('b') }) =>
+    Array.from({ length: count }, (_, i) => ({ match: [{ uri: { prefix: `/${i}` } }], ...more }));
+  const part = model('part', { http: routes(2_000) });
+  const find = () => part;
+  const largest = model('root', { hosts: ['a'], http: routes(100, { delegate: { name: 'part' } }) });
+  expect(applyDelegates(largest, find).problems).toHaveLength(100);
+  for (const tooLarge of [
+    model('root', { hosts: ['a'], http: routes(10_000, { delegate: { name: 'part' } }) }),
+    model('root', { hosts: Array.from({ length: 1_000 }, (_, i) => `h${i}.example.com`), http: routes(1_000) }),
+  ]) {
+    const { model: applied, problems } = applyDelegates(tooLarge, find);
+    expect(applied).toBeUndefined();
+    expect(problems).toMatchObject([{ object: { name: 'root' }, field: 'spec.http', reason: 'Invalid' }]);
+  }
 });

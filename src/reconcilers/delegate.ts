@@ -4,24 +4,42 @@ import { isVisible } from '../model/virtual-service-selection.ts';
 import { joinNames, mergeMatches } from './delegate-match.ts';
 import { quote } from './field.ts';
 
+type Find = (namespace: string, name: string) => VirtualServiceModel | undefined;
+
+export interface DelegatedVirtualService {
+  /** None when there would be more routes than can be served. */
+  readonly model: VirtualServiceModel | undefined;
+  readonly problems: readonly Problem[];
+}
+
+/** Envoy has a route for each match and host. Far beyond what any table holds, and no more than memory does. */
+const mostRoutes = 200_000;
+/** Owners are told of the first ones. */
+const mostProblems = 100;
+
 /**
  * Replaces each route that delegates by the routes of the VirtualService that it names. A route whose delegate is
  * missing or not exported to the root's namespace disappears, and so does a delegate's route whose matches contradict
  * the root's: both as in Istio.
  */
-export function applyDelegates(
-  root: VirtualServiceModel,
-  find: (namespace: string, name: string) => VirtualServiceModel | undefined,
-): { model: VirtualServiceModel; problems: readonly Problem[] } {
+export function applyDelegates(root: VirtualServiceModel, find: Find): DelegatedVirtualService {
+  const routes = countRoutes(root, find);
+  if (routes > mostRoutes) {
+    const message = `makes ${routes} routes, one for each match and host, with those of delegates; at most ${mostRoutes} are possible. Split the VirtualService.`;
+    return { model: undefined, problems: [{ object: root.ref, field: 'spec.http', reason: 'Invalid', message }] };
+  }
   if (!root.http.some((route) => route.action.kind === 'delegate')) return { model: root, problems: [] };
   const problems: Problem[] = [];
+  const report = (problem: Problem): void => {
+    if (problems.length < mostProblems) problems.push(problem);
+  };
   const http = root.http.flatMap((route): readonly HttpRoute[] => {
     const { action } = route;
     if (action.kind !== 'delegate') return [route];
     const delegate = find(action.namespace, action.name);
     const problem = problemOf(root, delegate);
     if (delegate === undefined || problem !== undefined) {
-      problems.push({
+      report({
         object: route.object,
         field: `${route.field}.delegate`,
         reason: 'RefNotFound',
@@ -32,7 +50,7 @@ export function applyDelegates(
     return delegate.http.flatMap((part): readonly HttpRoute[] => {
       const merged = mergeRoute(route, action, part);
       if (merged !== undefined) return [merged];
-      problems.push({
+      report({
         object: part.object,
         field: `${part.field}.match`,
         reason: 'RefNotFound',
@@ -42,6 +60,24 @@ export function applyDelegates(
     });
   });
   return { model: { ...root, http }, problems };
+}
+
+/** At most; without making them. */
+function countRoutes({ hosts, http }: VirtualServiceModel, find: Find): number {
+  const matchesOf = ({ matches }: HttpRoute): number => Math.max(1, matches.length);
+  const ofDelegates = new Map<VirtualServiceModel, number>();
+  let count = 0;
+  for (const route of http) {
+    const { action } = route;
+    const delegate = action.kind === 'delegate' ? find(action.namespace, action.name) : undefined;
+    let parts = 1;
+    if (delegate !== undefined) {
+      parts = ofDelegates.get(delegate) ?? delegate.http.reduce((sum, part) => sum + matchesOf(part), 0);
+      ofDelegates.set(delegate, parts);
+    }
+    count += matchesOf(route) * parts;
+  }
+  return count * hosts.length;
 }
 
 function problemOf(root: VirtualServiceModel, delegate: VirtualServiceModel | undefined): string | undefined {
