@@ -191,3 +191,18 @@ test.each([
   expect(problems.map((problem) => problem.field)).toEqual([field]);
   expect(problems[0]).toMatchObject({ reason: 'Invalid', object: { kind: 'ServiceEntry', name: 'e' } });
 });
+
+test('more clusters and endpoints than memory holds are refused before they are made', () => {
+  const many = (count: number, suffix: string) =>
+    Array.from({ length: count }, (_, i) => `10.${i >> 8}.${i & 255}${suffix}`);
+  const spec = {
+    hosts: ['a.example.com'],
+    resolution: 'STATIC',
+    addresses: many(5_000, '.1'),
+    endpoints: many(5_000, '.2').map((address) => ({ address })),
+  };
+  const { services, problems } = reconcile(spec);
+  expect(services).toEqual([]);
+  expect(problems).toMatchObject([{ field: 'spec', reason: 'Invalid', message: expect.stringContaining('25000000') }]);
+  expect(reconcile({ ...spec, addresses: [] }).services).toHaveLength(1);
+});

@@ -33,6 +33,9 @@ const RESOLUTIONS = {
   DYNAMIC_DNS: 'DynamicDNS',
 } as const satisfies Readonly<Record<string, Resolution>>;
 
+/** Endpoints of all clusters together: far beyond what anybody needs, and no more than memory holds. */
+const mostEndpoints = 200_000;
+
 /** The hosts that a ServiceEntry claims. */
 export function reconcileServiceEntry(
   object: KubernetesObject & { readonly spec?: unknown; readonly status?: unknown },
@@ -48,6 +51,7 @@ export function reconcileServiceEntry(
   const hosts = readHosts(spec, resolution, ports);
   const selector = readSelector(spec);
   const endpoints = readEndpoints(spec, resolution, ports);
+  checkSize(spec, [new Set(hosts).size, ports.length, endpoints.length, addresses.length]);
   const inline = endpoints.map((endpoint) => endpointOf(endpoint, ports, namespace, context.trustDomain));
   const distribution = trafficDistribution(annotations['networking.istio.io/traffic-distribution']);
   const shared = {
@@ -61,7 +65,7 @@ export function reconcileServiceEntry(
     ...readServiceLabels(labels),
     ...(selector === undefined ? {} : { selector }),
     // Istio makes a service of each address, and all of them share the endpoints.
-    endpoints: Array.from({ length: Math.max(1, addresses.length) }, () => inline).flat(),
+    endpoints: findings.invalid ? [] : Array.from({ length: Math.max(1, addresses.length) }, () => inline).flat(),
     subjectAltNames: spec.get('subjectAltNames').strings(),
     ...(distribution === undefined ? {} : { trafficDistribution: distribution }),
     nodeLocal: false,
@@ -78,6 +82,15 @@ export function reconcileServiceEntry(
     autoAddresses: allocated.flatMap((address) => (address.host === host ? [address.value] : [])),
   }));
   return { services: findings.invalid ? [] : services, problems: findings.problems };
+}
+
+/** Each port of each host is a cluster, and has each endpoint once for each address. */
+function checkSize(spec: Field, counts: readonly number[]): void {
+  const size = counts.reduce((product, count) => product * Math.max(1, count), 1);
+  if (size > mostEndpoints)
+    spec.invalid(
+      `has hosts, ports, endpoints and addresses that multiply to ${size}; at most ${mostEndpoints} is possible. Split the ServiceEntry.`,
+    );
 }
 
 function endpointOf(
