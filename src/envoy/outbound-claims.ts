@@ -103,6 +103,7 @@ function l4Claim(
 ): ListenerClaim {
   const { service, client } = input;
   const onWildcard = bind.addresses[0] === wildcardAddress(client.traits);
+  const shared = service.addresses.every(isRange) || (onWildcard && !hasAddress(input));
   return {
     kind,
     bind,
@@ -112,7 +113,7 @@ function l4Claim(
     namespace: service.namespace,
     origins: service.origins,
     routes: kind === 'tcp' ? '' : routesOf(service, port.number, bind.addresses[0], onWildcard),
-    chains: l4Chains({ ...input, port, subnets, shared: subnets.length > 0 || (onWildcard && !hasAddress(input)) }),
+    chains: l4Chains({ ...input, port, subnets, shared: subnets.length > 0 || shared }),
   };
 }
 
@@ -149,12 +150,16 @@ function spotsOf(input: ClaimInput, given: Addresses | undefined): readonly Spot
 function spotOf(assigned: readonly string[], traits: Traits): Spot {
   const [first, ...more] = assigned;
   if (first === undefined || isUnspecified(first)) return { addresses: wildcards(traits), subnets: [] };
-  if (first.includes('/')) return { addresses: wildcards(traits), subnets: assigned };
+  if (isRange(first)) return { addresses: wildcards(traits), subnets: assigned };
   return { addresses: [first, ...more], subnets: [] };
 }
 
 function hasAddress({ service, client: { traits } }: ClaimInput): boolean {
   return !addressesFor(service, traits).every(isUnspecified);
+}
+
+function isRange(address: string): boolean {
+  return address.includes('/');
 }
 
 function isUnspecified(address: string): boolean {

@@ -238,7 +238,10 @@ function* hostVirtualHosts(
   read: Reader,
   parts: RouteParts,
 ): Generator<[name: string, entry: VirtualHostEntry]> {
-  const served = routedPorts(host.host, view, read, parts);
+  const service = serviceFor(read, parts, view, host.host);
+  // An Alias has virtual hosts as a service has, but only through its VirtualServices.
+  const alias = service?.resolution === 'Alias' ? service : undefined;
+  const served = alias === undefined ? routedPorts(host.host, view, read, parts) : [];
   const ports = new Set([80, ...host.hosts.flatMap((sibling) => routedPorts(sibling, view, read, parts))]);
   const candidates = candidatesOf(routes, read, parts);
   const lookup = lookupFor(view, read, parts);
@@ -254,7 +257,8 @@ function* hostVirtualHosts(
           port,
           ...(table === PROXY_TABLE && { listenerPort: 0 }),
         };
-        const domains = domainsOf(subject);
+        const named = alias?.ports.some((own) => own.number === port) ? { service: alias } : {};
+        const domains = domainsOf({ ...subject, ...named });
         const built = buildVirtualHost({ ...subject, protos: parts.protos, virtualService, lookup, settings, domains });
         const entry = entryOf(built, place, table, false, parts);
         if (entry !== undefined) yield [`${host.host}:${port}`, entry];
