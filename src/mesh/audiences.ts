@@ -1,4 +1,5 @@
 import type { Emit, Graph, Index } from '../cache/graph.ts';
+import { hashesRequests } from '../model/policy-resolution.ts';
 import type { VirtualServiceModel } from '../model/virtual-service.ts';
 import { matchesOf } from '../model/virtual-service-parts.ts';
 import { routeTargets } from './route-targets.ts';
@@ -28,7 +29,7 @@ export function declareAudiences(
     const own = namespacesOf(read, services, [rule.host]);
     const foreign = own.some((target) => target !== rule.namespace);
     // Routes of any host may lead to this one, and have to know its subsets and hash keys as these clients see them.
-    const seen = rule.subsets.length > 0 || JSON.stringify(rule).includes('"consistentHash"');
+    const seen = rule.subsets.length > 0 || hashesRequests(rule);
     const targets = foreign && seen ? ['*'] : own;
     const clients = new Set(everybody ? [] : rule.exportTo.filter((namespace) => namespace !== '*'));
     clients.add(rule.namespace);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { failoverLabels, hashKeyOf, mtlsUsable, resolvePolicy, subsetOf } from './policy-resolution.ts';
+import { failoverLabels, hashesRequests, hashKeyOf, mtlsUsable, resolvePolicy, subsetOf } from './policy-resolution.ts';
 import type { DestinationRuleModel, LoadBalancer, Subset, TrafficPolicy } from './traffic-policy.ts';
 
 const balancer = (simple: NonNullable<LoadBalancer['simple']>): TrafficPolicy => ({ loadBalancer: { simple } });
@@ -105,4 +105,14 @@ test('labels of failover priorities are found on every level, without those that
   });
   const levels = { host: near('b', 'a'), port: near('c=1'), subset: near('a'), subsetPort: near('d') };
   expect(failoverLabels(rule(levels))).toEqual(['a', 'b', 'd']);
+});
+
+test.each<[Levels]>([
+  [{ host: hashed('a') }],
+  [{ port: hashed('a') }],
+  [{ subset: hashed('a') }],
+  [{ subsetPort: hashed('a') }],
+])('requests are hashed under %j', (levels) => {
+  expect(hashesRequests(rule(levels))).toBe(true);
+  expect(hashesRequests(rule({ host: outlier(1) }))).toBe(false);
 });

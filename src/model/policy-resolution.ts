@@ -74,9 +74,20 @@ function tlsModeOf(
 }
 
 /** Names of the workload labels by which the rule prefers endpoints: what a proxy's vantage must have of its labels. */
-export function failoverLabels(rule: Pick<DestinationRuleModel, 'policy' | 'portPolicies' | 'subsets'>): string[] {
-  const policies = [rule, ...rule.subsets].flatMap((level) => [level.policy, ...Object.values(level.portPolicies)]);
-  return labelsOf(policies.flatMap((policy) => policy.loadBalancer?.localityLb?.failoverPriority ?? []));
+export function failoverLabels(rule: Levels): string[] {
+  return labelsOf(policiesOf(rule).flatMap((policy) => policy.loadBalancer?.localityLb?.failoverPriority ?? []));
+}
+
+/** Whether a route to the host may have to hash requests. */
+export function hashesRequests(rule: Levels): boolean {
+  return policiesOf(rule).some((policy) => policy.loadBalancer?.consistentHash !== undefined);
+}
+
+type Levels = Pick<DestinationRuleModel, 'policy' | 'portPolicies' | 'subsets'>;
+
+/** Of the host, its ports, its subsets, and their ports. */
+function policiesOf(rule: Levels): readonly TrafficPolicy[] {
+  return [rule, ...rule.subsets].flatMap((level) => [level.policy, ...Object.values(level.portPolicies)]);
 }
 
 /** Of failover priorities those that compare a label with the proxy's; others name the value themselves. Sorted. */
