@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { connectedProxy } from '../../test/harness/mesh.ts';
-import { MeshLab, proxy, service, slice } from './testing/lab.ts';
+import { MeshLab, proxy, rule, service, slice } from './testing/lab.ts';
 
 test('sidecars and routers share assignments, and clusters where nothing that clusters depend on tells proxies apart', () => {
   const lab = new MeshLab([service('shop/a'), slice('shop/a', '10.0.1.1')], [proxy('x.shop')]);
@@ -21,4 +21,25 @@ test('sidecars and routers share assignments, and clusters where nothing that cl
   );
   expect(lab.size('clusterSets')).toBe(2);
   expect(lab.size('assignmentSets')).toBe(1);
+});
+
+test('an assignment is made once for all places that it looks the same from', () => {
+  const near = (path: string, label: string) =>
+    rule(path, path.slice(path.indexOf('/') + 1), {
+      trafficPolicy: { loadBalancer: { localityLbSetting: { failoverPriority: [label] } }, outlierDetection: {} },
+    });
+  const lab = new MeshLab(
+    [...['shop/a', 'shop/b'].map((path) => service(path)), near('shop/a', 'tier'), near('shop/b', 'rack')],
+    [proxy('x.shop', { tier: 'gold', rack: '1' }), proxy('y.shop', { tier: 'gold', rack: '2' })],
+  );
+  expect(lab.size('vantages')).toBe(2);
+  const assignment = (stream: string, host: string) =>
+    lab
+      .resources(stream)
+      .find(
+        ({ typeUrl, name }) => typeUrl.endsWith('Assignment') && name === `outbound|80||${host}.shop.svc.cluster.local`,
+      );
+  expect(assignment('x.shop', 'a')).toBeDefined();
+  expect(assignment('x.shop', 'a')).toBe(assignment('y.shop', 'a'));
+  expect(assignment('x.shop', 'b')).not.toBe(assignment('y.shop', 'b'));
 });

@@ -126,20 +126,29 @@ function declareVantages(graph: Graph, proxies: Proxies): Vantages {
   };
 }
 
-/** The places for which something looks different, with the qualifier of each; one without qualifier when it does not. */
-function placesOf(
-  read: Reader,
-  vantages: Vantages,
-  needs: VantageNeeds,
-): readonly { readonly qualifier: string; readonly vantage: Vantage }[] {
-  if (needs.nodeName || needs.cluster || needs.labels.length > 0)
-    return read
-      .group(vantages.full, 'all')
-      .map(({ value }) => ({ qualifier: qualifiers.vantage(value.key), vantage: narrowVantage(value.vantage, needs) }));
-  if (!needs.locality) return [{ qualifier: '', vantage: nowhere }];
+interface Place {
+  readonly vantage: Vantage;
+  /** Of the proxies there; a single empty one where something looks the same from everywhere. */
+  readonly qualifiers: readonly string[];
+}
+
+/** The places from which something looks different, each once, however many proxies are there. */
+function placesOf(read: Reader, vantages: Vantages, needs: VantageNeeds): readonly Place[] {
+  if (needs.nodeName || needs.cluster || needs.labels.length > 0) {
+    const places = new Map<string, { vantage: Vantage; qualifiers: string[] }>();
+    for (const { value } of read.group(vantages.full, 'all')) {
+      const vantage = narrowVantage(value.vantage, needs);
+      const id = JSON.stringify(vantage);
+      const place = places.get(id) ?? { vantage, qualifiers: [] };
+      places.set(id, place);
+      place.qualifiers.push(qualifiers.vantage(value.key));
+    }
+    return [...places.values()];
+  }
+  if (!needs.locality) return [{ vantage: nowhere, qualifiers: [''] }];
   return read
     .group(vantages.localities, 'all')
-    .map(({ value }) => ({ qualifier: qualifiers.locality(value), vantage: { ...nowhere, locality: value } }));
+    .map(({ value }) => ({ vantage: { ...nowhere, locality: value }, qualifiers: [qualifiers.locality(value)] }));
 }
 
 const noNeeds: VantageNeeds = { locality: false, nodeName: false, cluster: false, labels: [] };
@@ -164,7 +173,7 @@ function clusterSet(view: ServiceView, read: Reader, parts: ClusterParts, vantag
   // The endpoints of a DNS service stand in the cluster itself.
   const needs = isDns(service) ? dnsVantageNeeds(service, rule, settings) : noNeeds;
   return {
-    resources: placesOf(read, vantages, needs).flatMap(({ qualifier, vantage }) =>
+    resources: placesOf(read, vantages, needs).flatMap((place) =>
       buildClusters({
         protos: parts.protos,
         service,
@@ -172,16 +181,11 @@ function clusterSet(view: ServiceView, read: Reader, parts: ClusterParts, vantag
         traits: view.view.traits,
         settings,
         summary,
-        vantage,
-      }).map((built) => ({
-        port: built.port,
-        qualifier,
-        resource: resource(
-          typeUrl(types.cluster),
-          built.name,
-          leaf(parts.protos.encode(types.cluster, built.cluster), [], built.origins),
-        ),
-      })),
+        vantage: place.vantage,
+      }).flatMap((built) => {
+        const part = leaf(parts.protos.encode(types.cluster, built.cluster), [], built.origins);
+        return at(place, built.port, resource(typeUrl(types.cluster), built.name, part));
+      }),
     ),
   };
 }
@@ -218,17 +222,18 @@ function assignmentSet(
             mtls: view.view.traits.agent && mtlsUsable(rule, port.number, subset),
           };
           const needs = vantageNeeds(policy, service, settings, clusterLocal);
-          return placesOf(read, vantages, needs).map(({ qualifier, vantage }) => {
-            const bytes = buildAssignment({ ...input, vantage });
-            return {
-              port: port.number,
-              qualifier,
-              resource: resource(typeUrl(types.endpoint), clusterName, leaf(bytes, [], origins)),
-            };
+          return placesOf(read, vantages, needs).flatMap((place) => {
+            const bytes = buildAssignment({ ...input, vantage: place.vantage });
+            return at(place, port.number, resource(typeUrl(types.endpoint), clusterName, leaf(bytes, [], origins)));
           });
         }),
       ),
   };
+}
+
+/** A resource for all who are at a place. */
+function at(place: Place, port: number, made: EncodedResource): ResourceSet['resources'] {
+  return place.qualifiers.map((qualifier) => ({ port, qualifier, resource: made }));
 }
 
 /** The most specific setting for a host decides. */
