@@ -51,13 +51,16 @@ describe('the first that reaches the server', () => {
     expect(holds).toEqual(['held', 'released']);
   });
 
-  test('does not wake the same ones again and again', async () => {
-    for (let second = 0; second < 10; second++) {
+  test('does so again after a while only', async () => {
+    for (let second = 0; second < 20; second++) {
       down('a', 'b');
       recovery.reached('a');
+      recovery.caughtUp('a');
+      recovery.caughtUp('b');
       await clock.advance(1_000);
     }
     expect(ends.filter((end) => end === 'b was woken')).toHaveLength(2);
+    expect(holds).toHaveLength(4);
   });
 });
 
@@ -76,24 +79,45 @@ describe('what is delivered', () => {
     expect(holds).toEqual(['held', 'released']);
   });
 
-  test('is not held for those who have failed again', () => {
-    down('a', 'b');
-    recovery.reached('a');
-    recovery.caughtUp('a');
-    down('b');
-    expect(holds).toEqual(['held', 'released']);
-  });
-
   test('is held for a few seconds at most', async () => {
     down('a', 'b');
     recovery.reached('a');
-    await clock.advance(2_999);
+    await clock.advance(4_999);
     expect(holds).toEqual(['held']);
     await clock.advance(1);
     expect(holds).toEqual(['held', 'released']);
     recovery.caughtUp('b');
     recovery.caughtUp('a');
     expect(holds).toEqual(['held', 'released']);
+  });
+
+  test('is held also for those who fail again; they do not wait long', async () => {
+    down('a', 'b');
+    recovery.reached('a');
+    recovery.caughtUp('a');
+    await clock.advance(100);
+    down('b');
+    await clock.advance(400);
+    expect(ends).toEqual(['b was woken', 'b has waited']);
+    expect(holds).toEqual(['held']);
+    recovery.reached('b');
+    recovery.caughtUp('b');
+    expect(holds).toEqual(['held', 'released']);
+  });
+
+  test('is not held again for those who did not catch up in time, until they did', async () => {
+    const again = async (): Promise<void> => {
+      down('a', 'b');
+      recovery.reached('a');
+      recovery.caughtUp('a');
+      await clock.advance(10_000);
+    };
+    await again();
+    await again();
+    expect(holds).toEqual(['held', 'released']);
+    recovery.caughtUp('b');
+    await again();
+    expect(holds).toEqual(['held', 'released', 'held', 'released']);
   });
 });
 

@@ -8,25 +8,29 @@ export interface RecoveryOptions {
   readonly hold: () => () => void;
 }
 
-/** Those who are woken do not ask in the same instant, in milliseconds. */
+/** Those who are woken do not ask in the same instant. Milliseconds, as all of these. */
 const SPREAD = 100;
-/** Nothing is held for longer, in milliseconds. */
-const PATIENCE = 3_000;
-/** A server that comes and goes wakes nobody more often, in milliseconds. */
-const INTERVAL = 5_000;
+/** A recovery ends here. */
+const PATIENCE = 5_000;
+/** Until then nobody waits longer between two tries: a server that starts refuses some kinds for a moment. */
+const RETRY = 400;
+/** From the beginning of a recovery to that of the next one: servers may come and go. */
+const INTERVAL = 10_000;
 
 /**
  * Brings watches back together after an outage of the API server. Each waits in a back-off of its own; left to that,
  * objects that changed together meanwhile would be seen seconds apart. So the first that reaches the server wakes the
- * others, and what any of them delivers is held until these have caught up or failed again.
+ * others, and what any of them delivers is held until all have caught up, for a few seconds at most.
  */
 export class Recovery {
   private readonly options: RecoveryOptions;
   /** Who waits for the server, with what ends the wait. */
   private readonly waiting = new Map<string, AbortController>();
-  private readonly wokenAt = new Map<string, number>();
   /** Whom the hold is for. */
   private readonly behind = new Set<string>();
+  /** Who was waited for in vain: it may be refused for ever. */
+  private readonly givenUp = new Set<string>();
+  private begunAt = -Infinity;
   private release: (() => void) | undefined;
 
   constructor(options: RecoveryOptions) {
@@ -36,10 +40,10 @@ export class Recovery {
   /** `who` failed and waits so long, or until another one reaches the server: true then. */
   async wait(who: string, ms: number, { signal }: { readonly signal: AbortSignal }): Promise<boolean> {
     const { clock, random } = this.options;
-    this.caughtUp(who);
     const woken = new AbortController();
     this.waiting.set(who, woken);
-    await sleep(clock, ms, { signal: AbortSignal.any([signal, woken.signal]) });
+    const most = this.behind.has(who) ? RETRY * (0.5 + random() / 2) : Infinity;
+    await sleep(clock, Math.min(ms, most), { signal: AbortSignal.any([signal, woken.signal]) });
     if (!woken.signal.aborted) return false;
     await sleep(clock, SPREAD * random(), { signal });
     return true;
@@ -47,30 +51,29 @@ export class Recovery {
 
   /** The server answered `who`, which has not delivered anything of the answer yet. */
   reached(who: string): void {
-    if (!this.waiting.delete(who)) return;
+    if (!this.waiting.delete(who) || this.release !== undefined) return;
     const now = this.options.clock.now();
-    const woken = [...this.waiting].filter(([other]) => now - (this.wokenAt.get(other) ?? -Infinity) >= INTERVAL);
-    if (woken.length === 0) return;
-    this.holdFor([who, ...woken.map(([other]) => other)]);
-    for (const [other, controller] of woken) {
-      this.wokenAt.set(other, now);
-      controller.abort();
-    }
+    const others = [...this.waiting].filter(([name]) => !this.givenUp.has(name));
+    if (others.length === 0 || now - this.begunAt < INTERVAL) return;
+    this.begunAt = now;
+    this.holdFor([who, ...others.map(([name]) => name)]);
+    for (const [, woken] of others) woken.abort();
   }
 
-  /** `who` has delivered all that it missed, or is not to be waited for. */
+  /** `who` has delivered all that it missed. */
   caughtUp(who: string): void {
+    this.givenUp.delete(who);
     if (this.behind.delete(who) && this.behind.size === 0) this.release?.();
   }
 
   private holdFor(names: readonly string[]): void {
-    for (const name of names) this.behind.add(name);
-    if (this.release !== undefined) return;
     const { clock, hold } = this.options;
+    for (const name of names) this.behind.add(name);
     const end = hold();
     const cancel = clock.after(PATIENCE, () => this.release?.());
     this.release = () => {
       cancel();
+      for (const name of this.behind) this.givenUp.add(name);
       this.behind.clear();
       this.release = undefined;
       end();
