@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { type Part, leavesOf } from './resource.ts';
 
-/** The bytes of a part, copied together. For those who read a resource; what is sent is never copied so. */
+/** The bytes of a part, copied together. */
 export function bytesOf(part: Part): Uint8Array {
   const bytes = Buffer.allocUnsafe(part.length);
   let at = 0;

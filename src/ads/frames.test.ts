@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { createProtos } from '../envoy/proto.ts';
 import { ContentHasher } from './content-hash.ts';
-import { Frames, SLICE_BYTES } from './frames.ts';
+import { Frames } from './frames.ts';
+import { SLICE_BYTES } from './slice-writer.ts';
 import type { EncodedResource, Part } from './resource.ts';
 import { Batch, Served } from './served.ts';
 
@@ -11,6 +12,11 @@ let ids = 0;
 
 function leaf(size: number, fill: number): Part {
   return { bytes: new Uint8Array(size).fill(fill), length: size, hash: `${size}-${fill}`, clusters: [], origins: [] };
+}
+
+function join(...children: readonly Part[]): Part {
+  const length = children.reduce((sum, child) => sum + child.length, 0);
+  return { children, length, hash: children.map((child) => child.hash).join() };
 }
 
 function served(name: string, body: Part): Served {
@@ -33,21 +39,20 @@ const content = (batches: Batch[], delta: boolean, removed: string[] = []) => ({
   removed,
 });
 
-const node: Part = {
-  children: [leaf(10, 1), { children: [leaf(70_000, 2), leaf(0, 3)], length: 70_000, hash: 'n' }],
-  length: 70_010,
-  hash: 'node',
-};
+const node = join(leaf(10, 1), join(leaf(70_000, 2), leaf(0, 3)));
 const small = new Batch([served('a', leaf(3, 1)), served('\u{1f600}', leaf(300, 2)), served('empty', leaf(0, 0))]);
 const large = new Batch(Array.from({ length: 200 }, (_, i) => served(`n${i}`, leaf(1000, i % 256))));
 const huge = new Batch([served('table', node)]);
+const shared = join(join(leaf(3000, 1), leaf(2000, 2)), leaf(5, 3), join(leaf(40_000, 4), join(leaf(30_000, 5))));
+const sharing = new Batch([served('a', shared), served('b', join(leaf(1, 6), shared)), served('c', leaf(5000, 7))]);
 
 test.each([
   ['nothing', []],
   ['a few resources', [small]],
   ['more than a slice', [large]],
   ['a resource of several slices', [huge, small]],
-  ['everything', [small, large, huge]],
+  ['resources with parts in common', [sharing]],
+  ['everything', [small, large, sharing, huge]],
 ])('a response with %s is what the encoder would have written', (_, batches) => {
   const frames = new Frames();
   const items = batches.flatMap((batch) => batch.items);
@@ -102,4 +107,14 @@ test('what was made for one answer only is not kept', () => {
   const once = new Served({ typeUrl: 't', name: 'absent', version: '1', body: leaf(1, 1) }, ++ids, hasher);
   const first = frames.of(content([new Batch([once])], true), 0);
   expect(frames.of(content([new Batch([once])], true), 0)).not.toBe(first);
+});
+
+test('what tables have in common is put together once for all of them', () => {
+  const frames = new Frames();
+  const common = join(leaf(3000, 1), leaf(2000, 2));
+  const tables = [1, 2].map((own) => new Batch([served(`table ${own}`, join(leaf(10, own), common))]));
+  const [first, second] = tables.map((batch) => frames.of(content([batch], true), 0).slices);
+  const [bytes] = first!.filter((slice) => slice.length === common.length);
+  expect(bytes).toBeDefined();
+  expect(second!.includes(bytes!)).toBe(true);
 });

@@ -1,9 +1,8 @@
 import { Buffer } from 'node:buffer';
-import type { Part } from './resource.ts';
+import { bytesOf } from './bytes-of.ts';
+import type { NodePart, Part } from './resource.ts';
 import type { Batch, Served } from './served.ts';
-
-/** The largest buffer that is handed to a socket at once: with TLS a connection keeps one as large as that for ever. */
-export const SLICE_BYTES = 65_536;
+import { SLICE_BYTES, SliceWriter, slicesOf } from './slice-writer.ts';
 
 /** A response as it goes over the wire, prefix of the gRPC message included; shared by all streams that get the same. */
 export interface Frame {
@@ -18,6 +17,21 @@ export interface FrameContent {
   readonly delta: boolean;
   readonly batches: readonly Batch[];
   readonly removed: readonly string[];
+}
+
+/** Parts from this length on are not copied into frames: frames refer to them. */
+const SHARED_BYTES = 4096;
+
+/** The bytes of parts that are worth sharing, of which tables have most in common. */
+class SharedParts {
+  readonly #bytes = new WeakMap<NodePart, Uint8Array>();
+
+  of(part: Part): Uint8Array {
+    if ('bytes' in part) return part.bytes;
+    let bytes = this.#bytes.get(part);
+    if (bytes === undefined) this.#bytes.set(part, (bytes = bytesOf(part)));
+    return bytes;
+  }
 }
 
 /** A large batch as it goes over the wire. */
@@ -42,6 +56,7 @@ export class Frames {
   readonly #frames = new Map<number, CachedFrame[]>();
   /** By kind of stream (delta or not) and batch. */
   #layouts: readonly [Layouts, Layouts] = [new WeakMap(), new WeakMap()];
+  #parts = new SharedParts();
 
   /** The frame of a response. Its nonce is higher than `after`, the stream's last. */
   of(content: FrameContent, after: number): Frame {
@@ -70,6 +85,7 @@ export class Frames {
   clear(): void {
     this.#frames.clear();
     this.#layouts = [new WeakMap(), new WeakMap()];
+    this.#parts = new SharedParts();
   }
 
   #build(content: FrameContent): CachedFrame {
@@ -78,7 +94,7 @@ export class Frames {
     const layouts = batches.map((batch) => this.#layout(batch, delta));
     const sizes = batches.map((batch, i) => layouts[i]?.size ?? batchSize(batch, delta));
     const size = sum(sizes) + headSize(content, nonce);
-    const shared = sum(layouts.map((layout) => layout?.size ?? 0));
+    const shared = sum(batches.map((batch, i) => layouts[i]?.size ?? sharedSize(batch)));
     const writer = new SliceWriter(size + GRPC_PREFIX - shared);
     writer.byte(0);
     writer.bigEndian(size);
@@ -90,7 +106,7 @@ export class Frames {
     batches.forEach((batch, i) => {
       const layout = layouts[i];
       if (layout !== undefined) writer.append(layout.slices);
-      else for (const item of batch.items) writeResource(writer, item, delta);
+      else for (const item of batch.items) writeResource(writer, this.#parts, item, delta);
     });
     return { nonce, slices: writer.finish(), length: size + GRPC_PREFIX, content };
   }
@@ -102,8 +118,8 @@ export class Frames {
     if (known !== undefined) return known;
     const size = batchSize(batch, delta);
     if (size < SLICE_BYTES) return undefined;
-    const writer = new SliceWriter(size);
-    for (const item of batch.items) writeResource(writer, item, delta);
+    const writer = new SliceWriter(size - sharedSize(batch));
+    for (const item of batch.items) writeResource(writer, this.#parts, item, delta);
     const layout = { size, slices: writer.finish() };
     layouts.set(batch, layout);
     return layout;
@@ -138,6 +154,26 @@ function batchSize(batch: Batch, delta: boolean): number {
   return size;
 }
 
+/** Of the parts that are not copied. */
+function sharedSize(batch: Batch): number {
+  let size = 0;
+  for (const item of batch.items) for (const part of topOf(item.resource.body)) size += sharedSizeOf(part);
+  return size;
+}
+
+function sharedSizeOf(part: Part): number {
+  if (isShared(part)) return part.length;
+  if (part.length < SHARED_BYTES || 'bytes' in part) return 0;
+  let size = 0;
+  for (const child of part.children) size += sharedSizeOf(child);
+  return size;
+}
+
+/** Of a part that is longer than a slice, its children are shared. */
+function isShared(part: Part): boolean {
+  return part.length >= SHARED_BYTES && (part.length <= SLICE_BYTES || 'bytes' in part);
+}
+
 function resourceSize(item: Served, delta: boolean): number {
   const any = anySize(item);
   return delta ? stringSize(item.version) + stringSize(item.name) + fieldSize(any) : any;
@@ -162,7 +198,7 @@ function varintSize(value: number): number {
   return size;
 }
 
-function writeResource(writer: SliceWriter, item: Served, delta: boolean): void {
+function writeResource(writer: SliceWriter, parts: SharedParts, item: Served, delta: boolean): void {
   const { typeUrl, body } = item.resource;
   writer.field(DELTA.resources, resourceSize(item, delta));
   if (delta) {
@@ -172,80 +208,21 @@ function writeResource(writer: SliceWriter, item: Served, delta: boolean): void 
   }
   writer.string(ANY.typeUrl, typeUrl);
   writer.field(ANY.value, body.length);
-  writePart(writer, body);
+  for (const part of topOf(body)) writePart(writer, parts, part);
 }
 
-function writePart(writer: SliceWriter, part: Part): void {
-  if ('bytes' in part) writer.bytes(part.bytes);
-  else for (const child of part.children) writePart(writer, child);
+/** A whole resource is shared as itself, with its name and version; only what is below can be part of others. */
+function topOf(body: Part): readonly Part[] {
+  return 'bytes' in body ? [body] : body.children;
 }
 
-/** Writes into slices of bounded size; the sum of what is written (not appended) must be known. */
-class SliceWriter {
-  readonly #slices: Uint8Array[] = [];
-  #left: number;
-  #slice: Buffer;
-  #from = 0;
-  #at = 0;
-
-  constructor(size: number) {
-    this.#left = size;
-    this.#slice = Buffer.allocUnsafeSlow(Math.min(size, SLICE_BYTES));
-  }
-
-  byte(value: number): void {
-    if (this.#at === this.#slice.length) this.#next();
-    this.#slice[this.#at++] = value;
-  }
-
-  bigEndian(value: number): void {
-    for (let shift = 24; shift >= 0; shift -= 8) this.byte((value >>> shift) & 0xff);
-  }
-
-  field(number: number, length: number): void {
-    this.byte(number * 8 + 2);
-    for (; length >= 128; length = Math.floor(length / 128)) this.byte((length % 128) | 0x80);
-    this.byte(length);
-  }
-
-  string(number: number, text: string): void {
-    const length = Buffer.byteLength(text);
-    this.field(number, length);
-    if (this.#slice.length - this.#at >= length) this.#at += this.#slice.write(text, this.#at);
-    else this.bytes(Buffer.from(text));
-  }
-
-  bytes(bytes: Uint8Array): void {
-    for (let from = 0; from < bytes.length;) {
-      if (this.#at === this.#slice.length) this.#next();
-      const count = Math.min(bytes.length - from, this.#slice.length - this.#at);
-      this.#slice.set(from === 0 && count === bytes.length ? bytes : bytes.subarray(from, from + count), this.#at);
-      this.#at += count;
-      from += count;
-    }
-  }
-
-  /** Slices that were laid out before. */
-  append(slices: readonly Uint8Array[]): void {
-    this.#cut();
-    this.#slices.push(...slices);
-  }
-
-  finish(): readonly Uint8Array[] {
-    this.#cut();
-    return this.#slices;
-  }
-
-  #cut(): void {
-    if (this.#at > this.#from) this.#slices.push(this.#slice.subarray(this.#from, this.#at));
-    this.#left -= this.#at - this.#from;
-    this.#from = this.#at;
-  }
-
-  #next(): void {
-    this.#cut();
-    this.#slice = Buffer.allocUnsafeSlow(Math.min(this.#left, SLICE_BYTES));
-    this.#from = this.#at = 0;
+function writePart(writer: SliceWriter, parts: SharedParts, part: Part): void {
+  if (isShared(part)) {
+    writer.append(slicesOf(parts.of(part)));
+  } else if ('bytes' in part) {
+    writer.bytes(part.bytes);
+  } else {
+    for (const child of part.children) writePart(writer, parts, child);
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Http2Stream } from 'node:http2';
 import { Buffer } from 'node:buffer';
 import { Metadata, type ServerDuplexStream } from '@grpc/grpc-js';
-import { type Frame, SLICE_BYTES } from './frames.ts';
+import type { Frame } from './frames.ts';
+import { SLICE_BYTES } from './slice-writer.ts';
 
 /** What is handed to a connection at once, where that keeps no buffer of the size. */
 const PLAINTEXT_BYTES = 16 * SLICE_BYTES;

@@ -1,6 +1,7 @@
 import { status as Status } from '@grpc/grpc-js';
 import type { Delivery } from './delivery.ts';
-import { type Frame, SLICE_BYTES } from './frames.ts';
+import type { Frame } from './frames.ts';
+import { SLICE_BYTES } from './slice-writer.ts';
 import { type Gate, Place } from './gate.ts';
 import { readNode } from './node.ts';
 import { type Call, Sink } from './sink.ts';
