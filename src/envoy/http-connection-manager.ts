@@ -76,8 +76,9 @@ function routeSource(name: string): HttpConnectionManager['rds'] {
   };
 }
 
-function clientIdentity({ direction }: ConnectionManagerOptions): HttpConnectionManager {
+function clientIdentity({ direction, settings }: ConnectionManagerOptions): HttpConnectionManager {
   const serverName = 'istio-envoy';
+  const adds = ['APPEND_FORWARD', 'SANITIZE_SET'].includes(settings.forwardClientCertDetails);
   switch (direction) {
     case 'outbound':
       return {};
@@ -90,8 +91,10 @@ function clientIdentity({ direction }: ConnectionManagerOptions): HttpConnection
     case 'gateway':
       return {
         serverName,
-        forwardClientCertDetails: 'SANITIZE_SET',
-        setCurrentClientCertDetails: { subject: { value: true }, cert: true, dns: true, uri: true },
+        forwardClientCertDetails: settings.forwardClientCertDetails,
+        ...(adds
+          ? { setCurrentClientCertDetails: { subject: { value: true }, cert: true, dns: true, uri: true } }
+          : {}),
       };
   }
 }

@@ -52,7 +52,7 @@ export function buildInboundChains(target: InboundTarget, bind: string, context:
       httpName: name,
       tcpName: name,
       statPrefix: `inbound_${name}`,
-      tcpStatPrefix: tcpStatPrefix(cluster, service, target, context.settings),
+      tcpStatPrefix: tcpStatPrefix(cluster, service, context.settings),
       host: service?.host ?? '',
       servicePort: service?.port ?? 0,
       ...(target.ingress === undefined || service === undefined
@@ -66,19 +66,26 @@ export function buildInboundChains(target: InboundTarget, bind: string, context:
   );
 }
 
+/** By the mesh's pattern, in which Istio knows no target port here. */
 function tcpStatPrefix(
   cluster: string,
   service: InboundService | undefined,
-  target: InboundTarget,
-  { inboundClusterStatName: pattern }: ListenerSettings,
+  { inboundClusterStatName: pattern }: Pick<ListenerSettings, 'inboundClusterStatName'>,
 ): string {
   if (pattern === '' || service === undefined) return cluster;
-  return statName(pattern, {
-    service,
-    port: { number: service.port, name: service.portName },
-    targetPort: target.port,
-  });
+  const port = { number: service.port, name: service.portName };
+  return statName(pattern, { service, port, targetPort: '%TARGET_PORT%' }) || cluster;
 }
+
+/** In the place of a service where connections lead to none. */
+const anyService: InboundService = {
+  host: '',
+  name: '',
+  namespace: '',
+  registry: 'External',
+  port: 0,
+  portName: 'virtualInbound',
+};
 
 /** Chains for connections to all other ports, and to those that have a mode of their own but no service. */
 export function passthroughChains(served: ReadonlySet<number>, context: InboundContext): FilterChain[] {
@@ -92,7 +99,7 @@ export function passthroughChains(served: ReadonlySet<number>, context: InboundC
         httpName: 'virtualInbound-catchall-http',
         tcpName: 'virtualInbound',
         statPrefix: inboundPassthroughCluster,
-        tcpStatPrefix: inboundPassthroughCluster,
+        tcpStatPrefix: tcpStatPrefix(inboundPassthroughCluster, anyService, context.settings),
         host: '',
         servicePort: 0,
       },

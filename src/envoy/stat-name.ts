@@ -5,7 +5,7 @@ export interface StatSubject {
   readonly service: Pick<MeshService, 'host' | 'name' | 'namespace' | 'registry'>;
   readonly port: Pick<ServicePort, 'number' | 'name'>;
   readonly subset?: string;
-  readonly targetPort?: number;
+  readonly targetPort?: number | string;
 }
 
 /** A statistics prefix by the mesh's pattern. */

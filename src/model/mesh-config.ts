@@ -72,6 +72,10 @@ export interface RetrySetting {
 
 export type OutboundPolicy = 'ALLOW_ANY' | 'REGISTRY_ONLY';
 
+/** What routers tell the next hop about the certificate of their client; names are Envoy's. */
+export type ForwardClientCertDetails =
+  'SANITIZE' | 'FORWARD_ONLY' | 'APPEND_FORWARD' | 'SANITIZE_SET' | 'ALWAYS_FORWARD_ONLY';
+
 export interface ListenerSettings {
   readonly proxyListenPort: number;
   readonly proxyInboundListenPort: number;
@@ -100,4 +104,5 @@ export interface ListenerSettings {
   readonly outboundClusterStatName: string;
   /** Router only: proxyConfig gatewayTopology. */
   readonly numTrustedProxies: number;
+  readonly forwardClientCertDetails: ForwardClientCertDetails;
 }

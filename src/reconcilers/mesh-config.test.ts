@@ -96,6 +96,7 @@ test('every section takes its fields', () => {
     minTlsVersion: 'TLSV1_3',
     trustDomainAliases: ['old'],
     numTrustedProxies: 2,
+    forwardClientCertDetails: 'SANITIZE_SET',
   });
   expect(config.listeners).not.toHaveProperty('tracingSampling');
 });

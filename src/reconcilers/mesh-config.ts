@@ -224,6 +224,10 @@ function listeners(mesh: Field, shared: Shared): ListenerSettings {
     .oneOf(...NORMALIZATIONS);
   const outbound = mesh.get('outboundTrafficPolicy').get('mode');
   const encoding = mesh.get('accessLogEncoding').oneOf('TEXT', 'JSON');
+  const topology = mesh.get('defaultConfig').get('gatewayTopology');
+  const forward = topology
+    .get('forwardClientCertDetails')
+    .oneOf('UNDEFINED', 'SANITIZE', 'FORWARD_ONLY', 'APPEND_FORWARD', 'SANITIZE_SET', 'ALWAYS_FORWARD_ONLY');
   return {
     proxyListenPort: mesh.get('proxyListenPort').integer(-1, 65535) ?? 15001,
     proxyInboundListenPort: mesh.get('proxyInboundListenPort').integer(1, 65535) ?? 15006,
@@ -247,12 +251,8 @@ function listeners(mesh: Field, shared: Shared): ListenerSettings {
     tlsDefaults: shared.tlsDefaults,
     inboundClusterStatName: shared.inboundClusterStatName,
     outboundClusterStatName: shared.outboundClusterStatName,
-    numTrustedProxies:
-      mesh
-        .get('defaultConfig')
-        .get('gatewayTopology')
-        .get('numTrustedProxies')
-        .integer(0, 2 ** 31 - 1) ?? 0,
+    numTrustedProxies: topology.get('numTrustedProxies').integer(0, 2 ** 31 - 1) ?? 0,
+    forwardClientCertDetails: forward === 'UNDEFINED' ? 'SANITIZE_SET' : forward,
   };
 }
 
