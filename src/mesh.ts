@@ -9,6 +9,7 @@ import { declareEndpoints } from './mesh/endpoints.ts';
 import { declareGateways } from './mesh/gateways.ts';
 import { type Inputs, declareInputs } from './mesh/inputs.ts';
 import { declareInbounds } from './mesh/inbounds.ts';
+import { declareListenerConflicts } from './mesh/listener-conflicts.ts';
 import { declareOutboundListeners } from './mesh/outbound-listeners.ts';
 import type { Members } from './mesh/members.ts';
 import { declareRules } from './mesh/rules.ts';
@@ -94,6 +95,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     sidecars.parsed,
     ...declareReferences(graph, parts),
     ...declareConflicts(graph, services, virtualServices, sidecars),
+    declareListenerConflicts(graph, parts),
     ...gateways.problems,
   ]);
 

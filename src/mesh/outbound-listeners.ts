@@ -184,7 +184,8 @@ function outboundInput(scope: Scope, read: Reader, parts: ListenerParts): Outbou
   };
 }
 
-function claimsOfService(view: ServiceView, read: Reader, parts: ListenerParts): Map<string, AgedClaim[]> {
+/** By the name of the listener. */
+export function claimsOfService(view: ServiceView, read: Reader, parts: RouteParts): Map<string, AgedClaim[]> {
   const byName = new Map<string, AgedClaim[]>();
   const service = read.get(parts.services.services, view.service);
   if (service === undefined) return byName;

@@ -2,7 +2,7 @@ import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { explainMissing } from '../envoy/route-action.ts';
 import { isWildcard } from '../model/host.ts';
-import type { Traits } from '../model/traits.ts';
+import { anyTraits } from '../model/traits.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { destinationsOf } from '../model/virtual-service-parts.ts';
 import { parseObjectKey, objectKey } from '../api/object.ts';
@@ -34,23 +34,6 @@ export function declareReferences(graph: Graph, parts: ReferenceParts): readonly
   });
   return [routes, rules];
 }
-
-/** A client as any other, to whom nothing but the namespace matters. */
-const anyTraits: Traits = {
-  proxyType: 'sidecar',
-  agent: false,
-  interception: 'REDIRECT',
-  ipFamily: 'v4',
-  dnsCapture: false,
-  http10: false,
-  idleTimeout: 0,
-  httpProxyPort: 0,
-  unprivileged: false,
-  reservedPorts: [],
-  inboundExactBalance: false,
-  outboundExactBalance: false,
-  preserveHeaderCase: false,
-};
 
 function missingDestinations(model: VirtualServiceModel, read: Reader, parts: ReferenceParts): Problem[] {
   const view = { client: model.namespace, traits: anyTraits, matched: [] };

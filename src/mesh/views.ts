@@ -142,7 +142,7 @@ function declareRouteHostViews(
   });
 }
 
-function routeKeys(candidates: readonly Candidate[]): RouteKeys {
+export function routeKeys(candidates: readonly Candidate[]): RouteKeys {
   return candidates.map(({ matched, model }) => ({ matched, key: model.key }));
 }
 

@@ -38,6 +38,23 @@ export interface Traits {
   readonly preserveHeaderCase: boolean;
 }
 
+/** A client as any other, to whom nothing but the namespace matters. */
+export const anyTraits: Traits = {
+  proxyType: 'sidecar',
+  agent: false,
+  interception: 'REDIRECT',
+  ipFamily: 'v4',
+  dnsCapture: false,
+  http10: false,
+  idleTimeout: 0,
+  httpProxyPort: 0,
+  unprivileged: false,
+  reservedPorts: [],
+  inboundExactBalance: false,
+  outboundExactBalance: false,
+  preserveHeaderCase: false,
+};
+
 export const wildcardAddress = (traits: Pick<Traits, 'ipFamily'>): string =>
   traits.ipFamily === 'v6' ? '::' : '0.0.0.0';
 export const loopbackAddress = (traits: Pick<Traits, 'ipFamily'>): string =>

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import type { KubernetesObject } from '../api/object.ts';
+import { MeshLab, objectOf } from './testing/lab.ts';
+
+function entry(path: string, year: number, spec: object = {}): KubernetesObject {
+  return objectOf(
+    'ServiceEntry',
+    path,
+    {
+      spec: {
+        hosts: [`${path.slice(path.indexOf('/') + 1)}.example.com`],
+        ports: [{ name: 'tcp', number: 3306, protocol: 'TCP' }],
+        resolution: 'DNS',
+        ...spec,
+      },
+    },
+    { creationTimestamp: `${year}-01-01T00:00:00Z` },
+  );
+}
+
+/** What owners of ServiceEntries are told: `name: message`. No proxy is there. */
+function told(...objects: KubernetesObject[]): string[] {
+  const lab = new MeshLab(objects);
+  return [...lab.mesh.problems.byObject.entries()].flatMap(([, problems]) =>
+    problems.map(({ object, field, reason, message }) => `${object.name} ${field} ${reason}: ${message}`),
+  );
+}
+
+test('of TCP hosts that nothing tells apart the younger one is told where its connections go', () => {
+  expect(told(entry('shop/new', 2026), entry('other/old', 2020))).toEqual([
+    'new spec.ports Ineffective: Connections to 0.0.0.0:3306 go to old.example.com of the older ServiceEntry/other/old, those to new.example.com too: nothing tells them apart. Give one of them an address of its own in spec.addresses, or another port.',
+  ]);
+  const same = { addresses: ['192.0.2.1'] };
+  expect(told(entry('shop/new', 2026, same), entry('shop/old', 2020, same))).toEqual([
+    expect.stringContaining('Connections to 192.0.2.1:3306 go to old.example.com'),
+  ]);
+});
+
+test.each<[string, object, object]>([
+  ['addresses', { addresses: ['192.0.2.1'] }, { addresses: ['192.0.2.2'] }],
+  [
+    'ranges',
+    { addresses: ['192.0.2.0/25'], resolution: 'NONE' },
+    { addresses: ['192.0.2.128/25'], resolution: 'NONE' },
+  ],
+  ['ports', {}, { ports: [{ name: 'tcp', number: 3307, protocol: 'TCP' }] }],
+  [
+    'server names',
+    { ports: [{ name: 'tls', number: 3306, protocol: 'TLS' }] },
+    { ports: [{ name: 'tls', number: 3306, protocol: 'TLS' }] },
+  ],
+  ['HTTP', {}, { ports: [{ name: 'http', number: 3306, protocol: 'HTTP' }] }],
+  ['visibility', {}, { exportTo: ['.'] }],
+])('nobody is told where %s tell them apart', (_, one, other) => {
+  expect(told(entry('shop/new', 2026, one), entry('other/old', 2020, other))).toEqual([]);
+});
+
+test('hosts of one ServiceEntry have the same endpoints anyway', () => {
+  expect(told(entry('shop/a', 2026, { hosts: ['a.example.com', 'b.example.com'], addresses: ['192.0.2.1'] }))).toEqual(
+    [],
+  );
+});
