@@ -34,6 +34,7 @@ export class FaultyApi implements KubeApi {
 
   private async through<T>({ signal, query }: CallOptions, send: (call: CallOptions) => Promise<T>): Promise<T> {
     const { fault } = this;
+    signal.throwIfAborted();
     if (fault === 'refused') throw new ApiError('refused', { code: 0, reason: 'ECONNREFUSED', retryable: true });
     // The server goes on when the client has given up.
     const call = { signal: new AbortController().signal, ...(query === undefined ? {} : { query }) };
