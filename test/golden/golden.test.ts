@@ -50,7 +50,9 @@ test('no expected file is left over', () => {
 });
 
 function soundnessOf(mesh: TestMesh, proxies: readonly string[]): string[] {
-  return proxies.flatMap((proxy) => checkSound(mesh.snapshot(proxy)).map((line) => `${proxy}: ${line}`));
+  return proxies.flatMap((proxy) =>
+    [...checkSound(mesh.snapshot(proxy)), ...mesh.clashes(proxy)].map((line) => `${proxy}: ${line}`),
+  );
 }
 
 function versions(mesh: TestMesh, proxies: readonly string[]): string[] {

@@ -74,6 +74,17 @@ export class TestMesh {
     );
   }
 
+  /** Resources that the proxy has twice, with other contents: it would get the one that was stored first. */
+  clashes(stream: string): string[] {
+    const versions = new Map<string, string>();
+    return this.resources(stream).flatMap(({ typeUrl, name, version }) => {
+      const key = `${typeUrl.slice(typeUrl.lastIndexOf('.') + 1)} ${name}`;
+      const other = versions.get(key);
+      versions.set(key, version);
+      return other === undefined || other === version ? [] : [`${key} is made twice`];
+    });
+  }
+
   /** What the proxy holds, as protobuf JSON. */
   json(stream: string): Record<'cds' | 'eds' | 'lds' | 'rds', unknown[]> {
     const { cds, eds, lds, rds } = this.snapshot(stream);

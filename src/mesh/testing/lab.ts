@@ -65,7 +65,7 @@ export class MeshLab extends TestMesh {
   /** What is wrong with what a proxy holds, as a whole. */
   faults(stream: string): string[] {
     checkSound ??= createCheckSound();
-    return checkSound(this.snapshot(stream));
+    return [...checkSound(this.snapshot(stream)), ...this.clashes(stream)];
   }
 }
 
