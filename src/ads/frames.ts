@@ -34,7 +34,7 @@ class SharedParts {
   }
 }
 
-/** A large batch as it goes over the wire. */
+/** A batch as it goes over the wire. */
 interface Layout {
   readonly size: number;
   readonly slices: readonly Uint8Array[];
@@ -117,7 +117,7 @@ export class Frames {
     const known = layouts.get(batch);
     if (known !== undefined) return known;
     const size = batchSize(batch, delta);
-    if (size < SLICE_BYTES) return undefined;
+    if (size < SHARED_BYTES) return undefined;
     const writer = new SliceWriter(size - sharedSize(batch));
     for (const item of batch.items) writeResource(writer, this.#parts, item, delta);
     const layout = { size, slices: writer.finish() };

@@ -69,8 +69,9 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
     StreamAggregatedResources: (call: Call) => ads.accept(call, false),
     DeltaAggregatedResources: (call: Call) => ads.accept(call, true),
   });
+  const host = options.host.includes(':') ? `[${options.host}]` : options.host;
   const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`${options.host}:${options.port}`, ServerCredentials.createInsecure(), (error, bound) => {
+    server.bindAsync(`${host}:${options.port}`, ServerCredentials.createInsecure(), (error, bound) => {
       if (error === null) resolve(bound);
       else reject(error);
     });

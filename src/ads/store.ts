@@ -3,7 +3,8 @@ import { type Change, type Changes, ChangeSet, eachMember, List, type Member, Ro
 import type { ListChange, MemberChange, Publication, World } from './publication.ts';
 import type { EncodedResource } from './resource.ts';
 import { Served } from './served.ts';
-import { SharedBatches, WorldView } from './world.ts';
+import { SharedBatches } from './shared-batches.ts';
+import { WorldView } from './world.ts';
 
 /**
  * What the published commits made: a forest of lists, and the worlds that streams see of it. Applying a publication
@@ -26,6 +27,7 @@ export class Store {
 
   /** Members and lists of a publication; its worlds are for whoever knows the streams. */
   apply(publication: Pick<Publication, 'members' | 'lists'>): void {
+    this.shared.published();
     const touched = new Map<List, ChangeSet>();
     for (const change of publication.members) this.#setMember(change, touched);
     const moved = new Set<Root>();

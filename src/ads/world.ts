@@ -1,6 +1,7 @@
-import { type Changes, List, type Root, variantOf, type Watcher } from './forest.ts';
+import { type Changes, List, type Root, type Watcher } from './forest.ts';
 import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';
+import type { SharedBatches } from './shared-batches.ts';
 
 /** Which lists hold a name. Most names are in one list. */
 export type HoldersByName = ReadonlyMap<string, ReadonlyMap<string, List | ReadonlySet<List>>>;
@@ -52,14 +53,9 @@ export class WorldView implements Watcher {
     return undefined;
   }
 
-  /** All resources of a type: a batch for each root. */
+  /** All resources of a type. */
   all(typeUrl: string): readonly Batch[] {
-    const batches: Batch[] = [];
-    for (const root of this.roots) {
-      const batch = this.#shared.all(root, typeUrl, this.qualifiers);
-      if (batch.items.length > 0) batches.push(batch);
-    }
-    return batches;
+    return this.roots.flatMap((root) => this.#shared.all(root, typeUrl, this.qualifiers));
   }
 
   /** Names that this world has from roots that the other one lacks. */
@@ -75,11 +71,7 @@ export class WorldView implements Watcher {
     let main = this.roots[0];
     for (const root of this.roots) if (root.lists.size > (main?.lists.size ?? 0)) main = root;
     if (main === undefined) return { batches: [], missing: [...names.names] };
-    const holders = this.#holders.get(typeUrl);
-    const { batch, others } = this.#shared.select(main, typeUrl, names, this.qualifiers, (name) => {
-      const lists = holders?.get(name);
-      return lists === undefined ? undefined : this.#find(main, lists, typeUrl, name);
-    });
+    const { batches, others } = this.#shared.select(main, typeUrl, names, this.qualifiers);
     const items: Served[] = [];
     const missing: string[] = [];
     for (const name of others) {
@@ -87,8 +79,7 @@ export class WorldView implements Watcher {
       if (item === undefined) missing.push(name);
       else items.push(item);
     }
-    const batches = [batch, new Batch(items)].filter((each) => each.items.length > 0);
-    return { batches, missing };
+    return { batches: items.length === 0 ? batches : [...batches, new Batch(items)], missing };
   }
 
   #find(root: Root, holders: List | ReadonlySet<List>, typeUrl: string, name: string): Served | undefined {
@@ -102,85 +93,4 @@ export class WorldView implements Watcher {
     }
     return undefined;
   }
-}
-
-interface RootSelection {
-  readonly batch: Batch;
-  /** Names that this root does not have. */
-  readonly others: readonly string[];
-}
-
-/** Batches per root, shared by all worlds that have it, until the root changes in that type or {@link clear}. */
-export class SharedBatches {
-  readonly #all = new Map<Root, Map<string, Map<string, Batch>>>();
-  readonly #selected = new Map<Root, Map<string, Map<NameSet, Map<string, RootSelection>>>>();
-
-  all(root: Root, typeUrl: string, qualifiers: readonly string[]): Batch {
-    const byQualifiers = level(level(this.#all, root), typeUrl);
-    const key = keyOf(qualifiers);
-    let batch = byQualifiers.get('') ?? byQualifiers.get(key);
-    if (batch !== undefined) return batch;
-    let qualified = false;
-    const items = new Map<string, Served>();
-    for (const list of root.lists.keys()) {
-      const members = list.members.get(typeUrl);
-      if (members === undefined) continue;
-      for (const [name, member] of members) {
-        if (member instanceof Map) qualified = true;
-        const item = variantOf(member, qualifiers);
-        if (item !== undefined) items.set(name, item);
-      }
-    }
-    batch = new Batch([...items.values()]);
-    byQualifiers.set(qualified ? key : '', batch);
-    return batch;
-  }
-
-  select(
-    root: Root,
-    typeUrl: string,
-    names: NameSet,
-    qualifiers: readonly string[],
-    find: (name: string) => Served | undefined,
-  ): RootSelection {
-    const byQualifiers = level(level(level(this.#selected, root), typeUrl), names);
-    const key = keyOf(qualifiers);
-    let selection = byQualifiers.get(key);
-    if (selection === undefined) {
-      const items: Served[] = [];
-      const others: string[] = [];
-      for (const name of names.names) {
-        const item = find(name);
-        if (item === undefined) others.push(name);
-        else items.push(item);
-      }
-      selection = { batch: new Batch(items), others };
-      byQualifiers.set(key, selection);
-    }
-    return selection;
-  }
-
-  changed(root: Root, types: Iterable<string>): void {
-    for (const typeUrl of types) {
-      this.#all.get(root)?.delete(typeUrl);
-      this.#selected.get(root)?.delete(typeUrl);
-    }
-  }
-
-  /** Selections keep name sets alive and full lists cost memory: both go when nobody connects any more. */
-  clear(): void {
-    this.#all.clear();
-    this.#selected.clear();
-  }
-}
-
-/** Never empty: that is the key of what is the same for all qualifiers. */
-function keyOf(qualifiers: readonly string[]): string {
-  return `=${qualifiers.join('\n')}`;
-}
-
-function level<K, L, V>(map: Map<K, Map<L, V>>, key: K): Map<L, V> {
-  let next = map.get(key);
-  if (next === undefined) map.set(key, (next = new Map<L, V>()));
-  return next;
 }
