@@ -13,14 +13,17 @@ function file(content: string): string {
   return path;
 }
 
+/** Of all addresses that this machine has. */
+const every: unknown = expect.stringMatching(/^(::|0\.0\.0\.0)$/);
+
 const read = (flags: Origins['flags'] = {}, env: Environment = {}) => readConfig({ flags, env });
 
 test('without a word everything is at its default', () => {
   expect(read({}, { HOME: '/root', FAIRLEAD_LOG_LEVEL: '' })).toEqual({
     source: { kind: 'kubernetes' },
-    grpcAddress: { host: '0.0.0.0', port: 15010 },
-    healthAddress: { host: '0.0.0.0', port: 8080 },
-    monitoringAddress: { host: '0.0.0.0', port: 15014 },
+    grpcAddress: { host: every, port: 15010 },
+    healthAddress: { host: every, port: 8080 },
+    monitoringAddress: { host: every, port: 15014 },
     mesh: {
       domainSuffix: 'cluster.local',
       rootNamespace: 'istio-system',
@@ -63,7 +66,7 @@ test('several directories can be given in each way', () => {
 
 test('addresses may be a port, a name, IPv4 or IPv6', () => {
   const host = (grpcAddress: string) => read({ grpcAddress }).grpcAddress;
-  expect(host(':0')).toEqual({ host: '0.0.0.0', port: 0 });
+  expect(host(':0')).toEqual({ host: every, port: 0 });
   expect(host('localhost:1')).toEqual({ host: 'localhost', port: 1 });
   expect(host('[::1]:65535')).toEqual({ host: '::1', port: 65535 });
 });

@@ -1,3 +1,5 @@
+import { networkInterfaces } from 'node:os';
+
 export interface Address {
   readonly host: string;
   /** 0: any free one. */
@@ -51,7 +53,13 @@ function address(value: string): Address | Wrong {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]*)):(\d{1,5})$/.exec(value);
   const port = Number(match?.[3]);
   if (match === null || port > 65535) return new Wrong('must be host:port or :port');
-  return { host: match[1] ?? (match[2] || '0.0.0.0'), port };
+  return { host: match[1] ?? (match[2] || everyAddress()), port };
+}
+
+/** Takes connections of both families where the machine has both: a Pod may have no address but one of IPv6. */
+function everyAddress(): string {
+  const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  return addresses.some(({ family }) => family === 'IPv6') ? '::' : '0.0.0.0';
 }
 
 function batch(value: string): Batch | Wrong {

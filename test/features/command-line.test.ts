@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { createProgram } from '../../src/app.ts';
+import { createProgram, startServing } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { validateBootstrap } from '../peers/envoy.ts';
 import { freePorts, poll, run, startProcess } from '../peers/process.ts';
@@ -223,6 +224,27 @@ describe('serve', () => {
         server.close();
       }
     }
+  });
+
+  const loopback = ['127.0.0.1', '::1'].filter((address) =>
+    Object.values(networkInterfaces()).some((all) => all?.some((each) => each.address === address)),
+  );
+
+  test.each([...loopback, ''])('takes connections where it is told to: "%s"', async (host) => {
+    const { path } = await Directory.create();
+    const address = host.includes(':') ? `[${host}]:0` : `${host}:0`;
+    const addresses = { grpcAddress: address, healthAddress: address, monitoringAddress: address };
+    const config = readConfig({ flags: { directory: [path], logLevel: 'error', ...addresses }, env: {} });
+    const stop = new AbortController();
+    const serving = await startServing(config, stop.signal);
+    for (const port of Object.values(serving.ports))
+      for (const each of host === '' ? loopback : [host]) {
+        const socket = connect(port, each);
+        await once(socket, 'connect');
+        socket.destroy();
+      }
+    stop.abort();
+    await serving.ended;
   });
 
   test('is ready, and ends with 0 when it is told to', async () => {
