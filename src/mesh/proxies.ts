@@ -136,7 +136,7 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
     matched,
     sidecar: sidecar?.key ?? '',
   };
-  const nodeName = workload?.nodeName ?? '';
+  const nodeName = node.nodeName || (workload?.nodeName ?? '');
   const vantage: Vantage = {
     locality,
     network: workload?.network || node.network,

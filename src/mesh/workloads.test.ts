@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
+import { connectedProxy } from '../../test/harness/mesh.ts';
 import { MeshLab, objectOf, proxy, rule, service, slice } from './testing/lab.ts';
 
 /** A WorkloadEntry at the address that all proxies of the lab have. */
@@ -68,4 +69,25 @@ test('an endpoint that names no Pod has the labels of a Pod at its address that 
   expect(subset(lab, 'x.shop')).toBe('10.0.9.1');
   lab.apply([pod('shop/a-9', 'v2', true)]);
   expect(subset(lab, 'x.shop')).toBe('');
+});
+
+test('a proxy is on the node that it names, also where its Pod is not known', () => {
+  const onNode = (name: string, ip: string) =>
+    objectOf('Pod', `shop/${name}`, {
+      spec: { nodeName: name },
+      status: { phase: 'Running', podIPs: [{ ip }], conditions: [{ type: 'Ready', status: 'True' }] },
+    });
+  const lab = new MeshLab([
+    service('shop/a', { internalTrafficPolicy: 'Local' }),
+    onNode('node-1', '10.0.9.1'),
+    onNode('node-2', '10.0.9.2'),
+    slice('shop/a', '10.0.9.1', '10.0.9.2'),
+  ]);
+  const endpoints = (node: string): unknown => {
+    const id = 'sidecar~10.1.0.1~unknown.shop~shop.svc.cluster.local';
+    lab.connect(connectedProxy(node, { id, metadata: { NAMESPACE: 'shop', NODE_NAME: node } }));
+    return JSON.stringify(lab.json(node).eds).match(/10\.0\.9\.\d/g);
+  };
+  expect(endpoints('node-1')).toEqual(['10.0.9.1']);
+  expect(endpoints('node-2')).toEqual(['10.0.9.2']);
 });
