@@ -1,5 +1,6 @@
 import { ContentHasher } from './ads/content-hash.ts';
 import { Store } from './ads/store.ts';
+import { printRef } from './api/object.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import { Graph, type Write } from './cache/graph.ts';
@@ -41,8 +42,15 @@ async function build(
 /** `fairlead check`: what the files and the objects in them get wrong. */
 export async function checkFiles(request: CheckRequest): Promise<CheckResult> {
   const { loaded, mesh } = await build(request.paths, request.mesh, () => []);
-  const objects = [...loaded.objects.values()].reduce((sum, found) => sum + found.length, 0);
+  const usable = [...loaded.objects.values()].reduce((sum, found) => sum + found.length, 0);
+  const objects = usable + unusable(loaded).size;
   return { findings: findingsOf(loaded, mesh, request.complete), objects, ignored: loaded.ignored };
+}
+
+/** Objects of which the files have nothing that is valid. */
+function unusable({ reports, locate }: LoadedDirectory): ReadonlySet<string> {
+  const named = reports.flatMap(({ object }) => object ?? []);
+  return new Set(named.filter((object) => locate(object, '') === undefined).map(printRef));
 }
 
 /** `fairlead translate`: all that one proxy would hold. */
