@@ -5,6 +5,7 @@ import { type OutboundListenerInput, buildOutboundListener } from '../envoy/outb
 import { httpProxyListener, virtualOutbound } from '../envoy/virtual-outbound.ts';
 import { clusterResource, listenerResource } from '../envoy/resources.ts';
 import { type AgedClaim, listenerName, sortClaims, summariseClaims } from '../model/listener.ts';
+import { exportRank } from '../model/service.ts';
 import { traitsKey, wildcardAddress } from '../model/traits.ts';
 import { clientOf, clientViewOf } from './clients.ts';
 import { lookupFor } from './destinations.ts';
@@ -199,12 +200,14 @@ export function claimsOfService(view: ServiceView, read: Reader, parts: RoutePar
   });
   const egress = egressOf(read, parts.sidecars, view.view);
   const lookup = lookupFor(view.view, read, parts);
+  const rank = exportRank(service, view.view.client);
+  const age = { createdAt: service.createdAt, name: service.name, namespace: service.namespace };
   for (const port of service.ports) {
     if (!view.ports.includes(port.number)) continue;
     for (const claim of claimsOf({ service, port, client, summary, virtualServices, lookup, rule, settings, egress })) {
       const name = listenerName(claim);
       const list = byName.get(name) ?? [];
-      list.push({ age: { createdAt: service.createdAt, name: service.name, namespace: service.namespace }, claim });
+      list.push({ rank, age, claim });
       byName.set(name, list);
     }
   }

@@ -134,12 +134,9 @@ function declareRouteHostViews(
         if (isVisibleTo(host, view.client)) emit(`${list}|${key}`, { list, view, host });
     },
   );
-  return graph.derive('routeHostViews', members, (key, member, read, emit: Emit<RouteHostView>) => {
-    const candidates = candidatesFor(read, parts, member.view, member.host.host);
-    // Of VirtualServices of one host, in whatever namespaces, the first has it: Envoy takes a domain once.
-    const owner = candidates.find(({ matched }) => matched === member.host.host);
-    if (owner?.model.key === member.host.virtualService) emit(key, { ...member, routes: routeKeys(candidates) });
-  });
+  return graph.derive('routeHostViews', members, (key, member, read, emit: Emit<RouteHostView>) =>
+    emit(key, { ...member, routes: routeKeys(candidatesFor(read, parts, member.view, member.host.host)) }),
+  );
 }
 
 export function routeKeys(candidates: readonly Candidate[]): RouteKeys {

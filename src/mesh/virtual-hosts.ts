@@ -8,7 +8,15 @@ import { type BuiltVirtualHost, buildVirtualHost } from '../envoy/virtual-host.t
 import { type DomainsInput, domainsOf } from '../envoy/virtual-host-domains.ts';
 import type { Client } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
-import { type MeshService, type ServicePort, isRouted, isVisibleTo, protocolClass } from '../model/service.ts';
+import {
+  type MeshService,
+  type Protocol,
+  type ServicePort,
+  exportRank,
+  isRouted,
+  isVisibleTo,
+  protocolClass,
+} from '../model/service.ts';
 import { importedPorts } from '../model/sidecar.ts';
 import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
 import { clientOf, serviceFor } from './clients.ts';
@@ -215,13 +223,13 @@ function freeDomains(
     if (isTaken(name)) return false;
     if (isWildcard(name)) return !hosts.some((host) => isTaken(`*.${host}`));
     if (isIP(name) === 0) return true;
-    const first = read
+    const [first = service] = read
       .group(parts.services.byAddress, name)
-      .find(
-        ({ value }) =>
-          isVisibleTo(value, view.client) && value.ports.some((p) => p.number === port && isRouted(p.protocol)),
-      );
-    return first === undefined || first.value.host === service.host;
+      .map(({ value }) => value)
+      .filter((rival) => isVisibleTo(rival, view.client))
+      .filter((rival) => rival.ports.some((own) => own.number === port && isRouted(own.protocol)))
+      .sort((a, b) => exportRank(a, view.client) - exportRank(b, view.client));
+    return first.host === service.host;
   });
 }
 
@@ -241,13 +249,22 @@ function* hostVirtualHosts(
   const service = serviceFor(read, parts, view, host.host);
   // An Alias has virtual hosts as a service has, but only through its VirtualServices.
   const alias = service?.resolution === 'Alias' ? service : undefined;
-  const served = alias === undefined ? routedPorts(host.host, view, read, parts) : [];
-  const ports = new Set([80, ...host.hosts.flatMap((sibling) => routedPorts(sibling, view, read, parts))]);
-  const candidates = candidatesOf(routes, read, parts);
+  const served = alias === undefined ? portsFor(host.host, view, read, parts, () => true) : [];
+  const ports = activePorts(host.hosts, view, read, parts);
+  const all = candidatesOf(routes, read, parts);
+  // On other ports than 80 a VirtualService counts where one of its hosts is served.
+  const activeOn = (port: number, rivals: readonly Candidate[]) =>
+    port === 80 || rivals.length === 1
+      ? rivals
+      : rivals.filter(({ model }) => activePorts(model.hosts, view, read, parts).has(port));
   const lookup = lookupFor(view, read, parts);
   const settings = settingOf(read, parts.settings.routes);
   for (const place of placesOf(list, view, read, parts))
     for (const port of [...ports].filter((candidate) => !served.includes(candidate))) {
+      const candidates = activeOn(port, all);
+      // Of VirtualServices of one host, in whatever namespaces, the first has it: Envoy takes a domain once.
+      const owner = candidates.find(({ matched }) => matched === host.host);
+      if (owner?.model.key !== host.virtualService) continue;
       const virtualService = virtualServiceFor(candidates, { client: place.client, listenerPort: port });
       if (virtualService === undefined) continue;
       for (const table of [String(port), ...proxyTables(view, read, parts)]) {
@@ -266,8 +283,19 @@ function* hostVirtualHosts(
     }
 }
 
-/** Ports on which a service of that name, or services under that wildcard, are served with HTTP. */
-function routedPorts(host: string, view: View, read: Reader, parts: RouteParts): readonly number[] {
+/** Ports that hosts of a VirtualService that are no services there are served on: 80, and those of its services. */
+function activePorts(hosts: readonly string[], view: View, read: Reader, parts: RouteParts): ReadonlySet<number> {
+  return new Set([80, ...hosts.flatMap((host) => portsFor(host, view, read, parts, isRouted))]);
+}
+
+/** Ports on which a service of that name, or services under that wildcard, are served, by protocol. */
+function portsFor(
+  host: string,
+  view: View,
+  read: Reader,
+  parts: RouteParts,
+  isWanted: (protocol: Protocol) => boolean,
+): readonly number[] {
   if (isWildcard(host))
     return read.group(parts.routeHosts.portsUnder, wildcardKey(host)).flatMap((member) => member.value.ports);
   const service = serviceFor(read, parts, view, host);
@@ -275,6 +303,6 @@ function routedPorts(host: string, view: View, read: Reader, parts: RouteParts):
   const listener = egressOf(read, parts.sidecars, view);
   const imported = listener && importedPorts(listener, view.client, service);
   return service.ports
-    .filter((port) => isRouted(port.protocol) && (imported === undefined || imported.includes(port.number)))
+    .filter((port) => isWanted(port.protocol) && (imported === undefined || imported.includes(port.number)))
     .map((port) => port.number);
 }

@@ -15,6 +15,7 @@ const tcp = (host: string): ListenerClaim => ({
   chains: [],
 });
 const aged = (createdAt: string, claim: ListenerClaim, name = 'a'): AgedClaim => ({
+  rank: 2,
   age: { createdAt, name, namespace: 'shop' },
   claim,
 });

@@ -74,8 +74,10 @@ export interface L4Target {
   readonly origins: readonly ObjectRef[];
 }
 
-/** A claim with the age of the service that makes it. */
+/** A claim with what decides between it and others: the rank of the service that makes it, then its age. */
 export interface AgedClaim {
+  /** See {@link exportRank}. */
+  readonly rank: number;
   readonly age: Aged;
   readonly claim: ListenerClaim;
 }
@@ -85,9 +87,9 @@ export function listenerName(claim: Pick<ListenerClaim, 'bind' | 'port'>): strin
   return `${claim.bind.addresses[0]}_${claim.port}`;
 }
 
-/** Oldest first; the sort is stable, so that claims of one service keep their order. */
+/** By rank, oldest first; the sort is stable, so that claims of one service keep their order. */
 export function sortClaims(claims: readonly AgedClaim[]): AgedClaim[] {
-  return [...claims].sort((a, b) => compareAge(a.age, b.age));
+  return [...claims].sort((a, b) => a.rank - b.rank || compareAge(a.age, b.age));
 }
 
 /**

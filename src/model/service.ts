@@ -122,6 +122,15 @@ export function isVisibleTo(service: Pick<MeshService, 'exportTo'>, namespace: s
   return service.exportTo.includes('*') || service.exportTo.includes(namespace);
 }
 
+/**
+ * Where clients of a namespace find it among all that they see: what only their own namespace sees comes first, then what
+ * is exported to them by name, then what everybody sees.
+ */
+export function exportRank(service: Pick<MeshService, 'exportTo' | 'namespace'>, client: string): 0 | 1 | 2 {
+  if (service.exportTo.includes('*')) return 2;
+  return service.namespace === client ? 0 : 1;
+}
+
 /** A headless Kubernetes Service, or a ServiceEntry with resolution NONE. */
 export function isHeadless(service: MeshService): boolean {
   return service.resolution === 'Passthrough';

@@ -83,7 +83,6 @@ export function entryOf(host: string, ports: readonly ServicePort[], service: Pa
 
 export const someEndpoints: EndpointSummary = {
   identities: [],
-  any: true,
   plaintext: true,
   addresses: [],
   dnsEndpoints: [],
@@ -114,7 +113,7 @@ export function claimsOfService(service: MeshService, input: Partial<ClaimInput>
 }
 
 export function agedClaimsOf(services: readonly MeshService[], input: Partial<ClaimInput> = {}): AgedClaim[] {
-  return sortClaims(services.flatMap((age) => claimsOfService(age, input).map((claim) => ({ age, claim }))));
+  return sortClaims(services.flatMap((age) => claimsOfService(age, input).map((claim) => ({ rank: 2, age, claim }))));
 }
 
 /** The protobuf JSON of a listener, as Envoy would print it. */
