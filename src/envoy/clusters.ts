@@ -36,7 +36,6 @@ export interface BuiltCluster {
   readonly name: string;
   readonly port: number;
   /** Empty: the service itself. */
-  readonly subset: string;
   readonly cluster: Cluster;
   readonly origins: readonly ObjectRef[];
 }
@@ -74,7 +73,7 @@ function buildCluster(input: ClustersInput, port: ServicePort, subset: Subset | 
   const cluster = service.resolution === 'DynamicDNS' ? dynamicCluster(parts) : resolvedCluster(parts);
   if (cluster === undefined) return undefined;
   const origins = [...service.origins, ...(rule?.origins ?? [])];
-  return { name, port: port.number, subset: subsetName, cluster, origins };
+  return { name, port: port.number, cluster, origins };
 }
 
 function resolvedCluster(parts: Parts): Cluster | undefined {

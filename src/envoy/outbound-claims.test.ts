@@ -134,7 +134,6 @@ test('a proxy without privileges binds no low port', () => {
 });
 
 const egress = (listener: Partial<EgressListener>): EgressListener => ({
-  field: 'spec.egress[0]',
   bind: '',
   bindToPort: false,
   hosts: [],

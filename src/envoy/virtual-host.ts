@@ -1,5 +1,4 @@
 import type { ObjectRef } from '../api/object.ts';
-import type { Problem } from '../api/problem.ts';
 import type { Client, DestinationLookup } from '../model/client.ts';
 import type { OutboundPolicy, RouteSettings } from '../model/mesh-config.ts';
 import { hashKeyOf } from '../model/policy-resolution.ts';
@@ -42,7 +41,6 @@ export interface BuiltVirtualHost {
   readonly virtualHost: VirtualHost | undefined;
   /** Names of the clusters that its routes name. Sorted, distinct. */
   readonly clusters: readonly string[];
-  readonly problems: readonly Problem[];
   readonly origins: readonly ObjectRef[];
 }
 
@@ -51,7 +49,7 @@ export function buildVirtualHost(input: VirtualHostInput): BuiltVirtualHost {
   const domains = input.sniffed ? ['*'] : input.domains;
   const translated = translate(input);
   if (translated === undefined || domains.length === 0) {
-    return { virtualHost: undefined, clusters: [], problems: [], origins: [] };
+    return { virtualHost: undefined, clusters: [], origins: [] };
   }
   return {
     virtualHost: {
@@ -61,7 +59,6 @@ export function buildVirtualHost(input: VirtualHostInput): BuiltVirtualHost {
       includeRequestAttemptCount: true,
     },
     clusters: translated.clusters,
-    problems: translated.problems,
     origins: [...new Set([...namedBy(input.service), ...translated.origins])],
   };
 }

@@ -44,7 +44,6 @@ export interface ServiceEndpoints {
 
 export const NO_ENDPOINTS: EndpointSummary = {
   identities: [],
-  any: false,
   plaintext: true,
   addresses: [],
   dnsEndpoints: [],

@@ -90,7 +90,6 @@ export function declareProxies(graph: Graph, parts: ProxyParts): Proxies {
     const options = optionsOf(read, parts.inputs);
     const result = readNode(proxy, {
       namespace: options.defaultProxyNamespace,
-      domainSuffix: options.domainSuffix,
       proxyType: options.defaultProxyType,
     });
     emit(key, 'error' in result ? result : viewOf(result.node, read, parts));

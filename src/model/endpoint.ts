@@ -73,8 +73,6 @@ export interface Workload {
 export interface EndpointSummary {
   /** Sorted, distinct SPIFFE ids. */
   readonly identities: readonly string[];
-  /** Whether there is at least one endpoint, ready or not. */
-  readonly any: boolean;
   /** Whether any endpoint has no mutual TLS (or there is none at all). */
   readonly plaintext: boolean;
   /** Headless services only: sorted distinct addresses, those not ready included. */

@@ -33,9 +33,7 @@ export interface ClusterSettings {
   readonly connectTimeout: number;
   readonly dnsRefreshRate: number;
   readonly enableAutoMtls: boolean;
-  readonly trustDomain: string;
   readonly trustDomainAliases: readonly string[];
-  readonly rootNamespace: string;
   readonly h2Upgrade: boolean;
   readonly inboundTrafficPolicy: 'PASSTHROUGH' | 'LOCALHOST';
   readonly tcpKeepalive?: { readonly probes?: number; readonly time?: number; readonly interval?: number };
@@ -57,7 +55,6 @@ export interface LocalityLbSetting {
 export interface RouteSettings {
   /** Absent: Istio's built-in policy. */
   readonly defaultHttpRetryPolicy?: RetrySetting;
-  readonly rootNamespace: string;
 }
 
 /** An HTTP retry policy as users write it (HTTPRetry). `attempts` 0 or less: no retries. */

@@ -25,8 +25,6 @@ export interface SidecarModel extends Aged {
 }
 
 export interface EgressListener {
-  /** `spec.egress[0]` */
-  readonly field: string;
   /** Absent: the catch-all, for every port that no listener before it took. 0: a unix socket. */
   readonly port?: { readonly number: number; readonly name: string; readonly protocol: Protocol };
   /** An address or `unix://path`; empty: as without a Sidecar. */
@@ -45,7 +43,6 @@ export interface EgressHost {
 }
 
 export interface IngressListener extends SidecarIngress {
-  readonly field: string;
   readonly port: number;
   readonly name: string;
   readonly protocol: Protocol;
@@ -54,7 +51,7 @@ export interface IngressListener extends SidecarIngress {
 
 /** What a proxy has that no Sidecar selects. */
 export const everything: readonly EgressListener[] = [
-  { field: '', bind: '', bindToPort: false, hosts: [{ namespace: '*', host: '*', excluded: false }] },
+  { bind: '', bindToPort: false, hosts: [{ namespace: '*', host: '*', excluded: false }] },
 ];
 
 /** Whether egress hosts take a service. Whether the service is visible at all is asked elsewhere. */

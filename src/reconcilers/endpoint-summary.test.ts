@@ -11,9 +11,9 @@ test('identities are distinct and sorted; endpoints without one have none', () =
 
 test('one endpoint without mutual TLS is enough for plaintext, and so is none', () => {
   const mtls = endpointOf('10.0.0.1', { tlsMode: 'istio' });
-  expect(summarize([mtls], nothing)).toMatchObject({ any: true, plaintext: false });
-  expect(summarize([mtls, endpointOf('10.0.0.2')], nothing)).toMatchObject({ any: true, plaintext: true });
-  expect(summarize([], nothing)).toMatchObject({ any: false, plaintext: true });
+  expect(summarize([mtls], nothing)).toMatchObject({ plaintext: false });
+  expect(summarize([mtls, endpointOf('10.0.0.2')], nothing)).toMatchObject({ plaintext: true });
+  expect(summarize([], nothing)).toMatchObject({ plaintext: true });
 });
 
 test('addresses come in order, once, and only where they are needed', () => {

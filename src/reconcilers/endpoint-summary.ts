@@ -14,7 +14,6 @@ export function summarize(
   }
   return {
     identities: [...identities].sort(compareText),
-    any: endpoints.length > 0,
     plaintext,
     addresses: needs.addresses ? [...new Set(endpoints.map((e) => e.addresses[0] ?? ''))].sort(compareText) : [],
     dnsEndpoints: needs.dns ? endpoints : [],

@@ -17,7 +17,7 @@ test('without a ConfigMap the defaults of Istio are in force', () => {
     inboundTrafficPolicy: 'PASSTHROUGH',
     localityLb: { distribute: [], failover: [], failoverPriority: [] },
   });
-  expect(defaults.routes).toEqual({ rootNamespace: 'istio-system' });
+  expect(defaults.routes).toEqual({});
   expect(defaults.listeners).toMatchObject({
     proxyListenPort: 15001,
     proxyInboundListenPort: 15006,

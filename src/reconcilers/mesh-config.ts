@@ -56,7 +56,7 @@ export function reconcileMeshConfig(
   const config: MeshConfig = {
     visibility: visibility(mesh, shared, domainSuffix),
     clusters: clusters(mesh, shared),
-    routes: routes(mesh, shared),
+    routes: routes(mesh),
     listeners: listeners(mesh, shared),
   };
   return {
@@ -133,7 +133,7 @@ function exportTo(field: Field): readonly string[] {
 }
 
 function clusters(mesh: Field, shared: Shared): ClusterSettings {
-  const { rootNamespace, trustDomain, trustDomainAliases, inboundTrafficPolicy, tlsDefaults: tls } = shared;
+  const { trustDomainAliases, inboundTrafficPolicy, tlsDefaults: tls } = shared;
   const keepalive = mesh.get('tcpKeepalive').expectObject();
   const policy = defaultTrafficPolicy(mesh.get('defaultTrafficPolicy').expectObject());
   const localityLb = locality(mesh.get('localityLbSetting').expectObject());
@@ -141,9 +141,7 @@ function clusters(mesh: Field, shared: Shared): ClusterSettings {
     connectTimeout: mesh.get('connectTimeout').duration() || 10_000,
     dnsRefreshRate: mesh.get('dnsRefreshRate').duration() || 60_000,
     enableAutoMtls: mesh.get('enableAutoMtls').boolean() ?? true,
-    trustDomain,
     trustDomainAliases,
-    rootNamespace,
     h2Upgrade: mesh.get('h2UpgradePolicy').oneOf('DO_NOT_UPGRADE', 'UPGRADE') === 'UPGRADE',
     inboundTrafficPolicy,
     ...(keepalive.isSet
@@ -194,12 +192,9 @@ function locality(field: Field): LocalityLbSetting | undefined {
   };
 }
 
-function routes(mesh: Field, shared: Shared): RouteSettings {
+function routes(mesh: Field): RouteSettings {
   const retry = mesh.get('defaultHttpRetryPolicy').expectObject();
-  return {
-    ...(retry.isSet ? { defaultHttpRetryPolicy: retrySetting(retry) } : {}),
-    rootNamespace: shared.rootNamespace,
-  };
+  return retry.isSet ? { defaultHttpRetryPolicy: retrySetting(retry) } : {};
 }
 
 function retrySetting(field: Field): RetrySetting {

@@ -3,7 +3,7 @@ import { traitsKey } from '../model/traits.ts';
 import { type NodeFacts, type NodeInput, readNode } from './node.ts';
 
 const locality = { region: '', zone: '', subZone: '' };
-const defaults = { namespace: 'default', domainSuffix: 'cluster.local' };
+const defaults = { namespace: 'default' };
 const agentId = 'sidecar~10.1.0.1~web-1.shop~shop.svc.cluster.local';
 
 function read(nodeId: string, metadata: NodeInput['metadata'] = {}): NodeFacts {
@@ -23,7 +23,6 @@ test('an id of an Istio agent names type, address, workload, namespace and domai
     namespace: 'shop',
     workloadName: 'web-1',
     addresses: ['10.1.0.1'],
-    dnsDomain: 'shop.svc.cluster.local',
     cluster: 'Kubernetes',
     podPorts: undefined,
   });
@@ -52,7 +51,6 @@ test('a plain Envoy may have any id, and has the defaults of the flags', () => {
     namespace: 'default',
     workloadName: '',
     addresses: [],
-    dnsDomain: 'default.svc.cluster.local',
   });
   const router = readNode(
     { nodeId: 'x', metadata: {}, locality, extensions: [] },
@@ -67,7 +65,6 @@ test('a plain Envoy says in its metadata what it is', () => {
     traits: { proxyType: 'router', ipFamily: 'v6' },
     namespace: 'edge',
     workloadName: 'edge-1',
-    dnsDomain: 'edge.svc.cluster.local',
   });
 });
 

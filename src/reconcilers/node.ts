@@ -12,8 +12,6 @@ export interface NodeFacts {
   readonly workloadName: string;
   /** Empty for a plain Envoy that does not say. */
   readonly addresses: readonly string[];
-  /** `default.svc.cluster.local`: suffix of short names. */
-  readonly dnsDomain: string;
   /** Stands in when the workload is not known. */
   readonly labels: Labels;
   /** Win over the labels of the workload. */
@@ -38,7 +36,6 @@ export interface NodeInput {
 /** For proxies whose node does not follow Istio's form. */
 export interface NodeDefaults {
   readonly namespace: string;
-  readonly domainSuffix: string;
   /** When the metadata has no `PROXY_TYPE`. */
   readonly proxyType?: Traits['proxyType'];
 }
@@ -71,7 +68,6 @@ function factsOf(proxy: NodeInput, defaults: NodeDefaults): NodeFacts {
     namespace,
     workloadName: id.workload,
     addresses,
-    dnsDomain: id.dnsDomain || `${namespace}.svc.${defaults.domainSuffix}`,
     labels: metadata.labels('LABELS'),
     staticLabels: metadata.labels('STATIC_LABELS'),
     podPorts: metadata.podPorts(),
@@ -88,7 +84,6 @@ interface ParsedId {
   readonly ip: string;
   readonly workload: string;
   readonly namespace: string;
-  readonly dnsDomain: string;
 }
 
 const ISTIO_TYPES: readonly string[] = ['sidecar', 'router', 'waypoint', 'ztunnel', 'agentgateway'];
@@ -108,7 +103,6 @@ function parseId(nodeId: string, metadata: Metadata, defaults: NodeDefaults): Pa
       ip: '',
       workload: metadata.text('NAME'),
       namespace: defaults.namespace,
-      dnsDomain: '',
     };
   }
   if (parts.length !== 4) throw new NodeError(`missing parts in the service node ${quote(nodeId)}: 4 are needed`);
@@ -120,7 +114,6 @@ function parseId(nodeId: string, metadata: Metadata, defaults: NodeDefaults): Pa
     ip,
     workload: dot < 0 ? workload : workload.slice(0, dot),
     namespace: dnsDomain.includes('.') ? dnsDomain.slice(0, dnsDomain.indexOf('.')) : '',
-    dnsDomain,
   };
 }
 

@@ -36,7 +36,6 @@ function readListener(field: Field): EgressListener {
   const read = hosts.list().map(readHost);
   if (read.length === 0) hosts.invalid('must have at least one namespace/host, for example */*.');
   return {
-    field: field.path,
     ...(port.isSet
       ? { port: { number, name: port.get('name').string(), protocol: parseProtocol(port.get('protocol').string()) } }
       : {}),

@@ -23,7 +23,6 @@ function readListener(field: Field): IngressListener {
   if (bind !== '' && !isAddress(bind)) field.get('bind').invalid(`${quote(bind)} is not an IP address.`);
   const pool = readConnectionPool(field.get('connectionPool'));
   return {
-    field: field.path,
     port: port.get('number').integer(1, 65_535) ?? 0,
     name: port.get('name').string(),
     protocol: parseProtocol(port.get('protocol').string()),

@@ -51,7 +51,6 @@ test('all parts of a Sidecar', () => {
     inboundConnectionPool: { tcp: { maxConnections: 3 } },
     egress: [
       {
-        field: 'spec.egress[0]',
         port: { number: 80, protocol: 'HTTP', name: 'h' },
         bind: '127.0.0.2',
         bindToPort: true,

@@ -36,7 +36,7 @@ export function ruleOf(spec: object): DestinationRuleModel {
 }
 
 export function summaryOf(summary: Partial<EndpointSummary> = {}): EndpointSummary {
-  return { identities: [], any: true, plaintext: false, addresses: [], dnsEndpoints: [], ...summary };
+  return { identities: [], plaintext: false, addresses: [], dnsEndpoints: [], ...summary };
 }
 
 /** A ready endpoint of a Pod in the namespace `shop`, on the port `p`. */

@@ -50,7 +50,7 @@ export function translateModel(
   model: VirtualServiceModel,
   { gateway = 'mesh', listenerPort = 80, tls = false, agent = true } = {},
 ): TranslatedRoutes {
-  const settings = { rootNamespace: 'istio-system' };
+  const settings = {};
   return translateHttpRoutes(model.http, {
     protos,
     client: clientOf(agent),
