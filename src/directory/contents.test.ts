@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type FileContent, mergeContents, nextContent } from './contents.ts';
 import { Lines } from './lines.ts';
-import { printReport } from './report.ts';
+import { printReport } from './testing/print-report.ts';
 import { validate, virtualService } from './testing/yaml.ts';
 
 const lines = new Lines();

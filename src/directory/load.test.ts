@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadDirectory } from './load.ts';
-import { printReport } from './report.ts';
+import { printReport } from './testing/print-report.ts';
 import { temporaryDirectory } from './testing/temporary-directory.ts';
 import { validate, virtualService } from './testing/yaml.ts';
 

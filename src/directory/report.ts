@@ -1,5 +1,3 @@
-import { printRef } from '../api/object.ts';
-
 /** What is wrong in a file, for the person who edits it. */
 export interface FileReport {
   /** `info`: not wrong, but worth knowing when somebody asks what was read. */
@@ -13,12 +11,4 @@ export interface FileReport {
   /** As kubectl prints it; empty for the object, document or file as a whole. */
   readonly field: string;
   readonly message: string;
-}
-
-/** `file:line: kind/namespace/name: field: sentence`, without the parts that are not known. */
-export function printReport({ file, line, object, field, message }: FileReport): string {
-  const place = line === undefined ? file : `${file}:${line}`;
-  return [place, ...(object === undefined ? [] : [printRef(object)]), ...(field === '' ? [] : [field]), message].join(
-    ': ',
-  );
 }

@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import type { KindName } from '../../api/kinds.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import type { FileReport } from '../report.ts';
-import { printReport } from '../report.ts';
+import { printReport } from './print-report.ts';
 import { type DirectorySource, watchDirectory } from '../watch.ts';
 import { validate } from './yaml.ts';
 
