@@ -1,12 +1,13 @@
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
-import { type MeshService, serviceKey } from '../model/service.ts';
-import { importedPorts } from '../model/sidecar.ts';
+import { type MeshService, isRouted, serviceKey } from '../model/service.ts';
+import { type EgressListener, importedPorts } from '../model/sidecar.ts';
 import type { Destination } from '../model/virtual-service.ts';
 import { destinationsOf } from '../model/virtual-service-parts.ts';
 import { clientViewOf, concreteService, ruleClientOf, serviceFor } from './clients.ts';
 import { ruleFor } from './rules.ts';
 import type { ScopeViews } from './scopes.ts';
 import { settingOf } from './settings.ts';
+import { egressOf } from './sidecars.ts';
 import { type UnknownTrafficParts, egressProxyOf } from './unknown-traffic.ts';
 import type { RouteHostView, ServiceView, Views } from './views.ts';
 import type { VirtualServices } from './virtual-services.ts';
@@ -36,6 +37,7 @@ export function declareDestinationViews(graph: Graph, parts: DestinationViewPart
       `foreignDestinations of ${source.name}`,
       source as Collection<ServiceView | RouteHostView>,
       (key, { view, routes }, read, emit: Emit<ForeignDestination>) => {
+        if (source === routeHostViews && !hasHosts(egressOf(read, parts.sidecars, view))) return;
         const found = new Map<string, ForeignDestination>();
         for (const { host, port } of routes.flatMap((route) => destinations(route.key, read, parts))) {
           const service = concreteService(read, parts, view, host);
@@ -76,6 +78,17 @@ export function declareDestinationViews(graph: Graph, parts: DestinationViewPart
       emit(`${list}|${key}`, { list, view, service: key, rule, routes: [], ports: [], clusterPorts });
     }
   });
+}
+
+/** Whether hosts that are no services can have routes there: on port 80, and where all ports are at once. */
+function hasHosts(listener: EgressListener | undefined): boolean {
+  const { port } = listener ?? {};
+  return (
+    port === undefined ||
+    port.number === 0 ||
+    (port.number === 80 && isRouted(port.protocol)) ||
+    port.protocol === 'HTTP_PROXY'
+  );
 }
 
 function destinations(key: string, read: Reader, { virtualServices }: DestinationViewParts): readonly Destination[] {

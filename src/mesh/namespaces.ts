@@ -25,6 +25,8 @@ export interface NamespaceClients {
   readonly selectors: readonly string[];
   /** Other namespaces with VirtualServices that have routes for hosts of this one. */
   readonly routedFrom: readonly string[];
+  /** Other namespaces with hosts that VirtualServices of this one have routes for. */
+  readonly routedTo: readonly string[];
   /** Whether another namespace has a service of one of its hosts. */
   readonly contested: boolean;
 }
@@ -67,15 +69,19 @@ export function declareNamespaces(graph: Graph, parts: NamespaceParts): Namespac
       namespace,
       audiences: [...new Set(about(parts.audiences.byTarget).map((claim) => claim.client))].sort(),
       selectors: [...new Set(about(parts.selectors.byTarget).map((mention) => printSelector(mention.selector)))].sort(),
-      routedFrom: about(foreignRoutes).filter((from) => from !== namespace),
+      routedFrom: about(foreignRoutes.byTarget).filter((from) => from !== namespace),
+      routedTo: read.group(foreignRoutes.bySource, namespace).map((member) => member.value),
       contested: read.get(contested, namespace) === true,
     });
   });
   return { shards: shardsOf, all: graph.index('all namespaces', clients, () => ['all']) };
 }
 
-/** Namespaces of VirtualServices, by the namespaces whose hosts they have routes for. */
-function declareForeignRoutes(graph: Graph, { services, virtualServices }: NamespaceParts): Index<string> {
+/** Namespaces of VirtualServices by the namespaces whose hosts they have routes for (`*`: any), and the other way round. */
+function declareForeignRoutes(
+  graph: Graph,
+  { services, virtualServices }: NamespaceParts,
+): { readonly byTarget: Index<string>; readonly bySource: Index<string> } {
   interface ForeignRoute {
     readonly target: string;
     readonly from: string;
@@ -94,7 +100,14 @@ function declareForeignRoutes(graph: Graph, { services, virtualServices }: Names
     graph.index('foreign routes by namespaces', each, (_, { target, from }) => [`${target}|${from}`]),
     (key, [first], _, emit: Emit<string>) => emit(key, first!.value.from),
   );
-  return graph.index('foreign routes by target', distinct, (key) => [key.slice(0, key.indexOf('|'))]);
+  const targetOf = (key: string) => key.slice(0, key.indexOf('|'));
+  const targets = graph.derive('foreignRoutes.targets', distinct, (key, _, __, emit: Emit<string>) =>
+    emit(key, targetOf(key)),
+  );
+  return {
+    byTarget: graph.index('foreign routes by target', distinct, (key) => [targetOf(key)]),
+    bySource: graph.index('foreign routes by source', targets, (key) => [key.slice(key.indexOf('|') + 1)]),
+  };
 }
 
 /** Namespaces that share a host with another. */

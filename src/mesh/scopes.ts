@@ -71,7 +71,9 @@ function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeP
         reach === 'everything' &&
         listener.port === undefined &&
         listeners.length === 1 &&
-        info.routedFrom.every((other) => reachOf(listener, scope.namespace, other) === 'everything') &&
+        [...info.routedFrom, ...info.routedTo.map((other) => (other === '*' ? anyNamespace : other))].every(
+          (other) => reachOf(listener, scope.namespace, other) === 'everything',
+        ) &&
         (!info.contested || reachOf(listener, scope.namespace, anyNamespace) === 'everything');
       return [viewOf(scope, info, whole || sidecar === undefined ? undefined : { sidecar: sidecar.key, listener: i })];
     }),

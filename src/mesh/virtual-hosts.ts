@@ -251,6 +251,9 @@ function* hostVirtualHosts(
   const alias = service?.resolution === 'Alias' ? service : undefined;
   const served = alias === undefined ? portsFor(host.host, view, read, parts, () => true) : [];
   const ports = activePorts(host.hosts, view, read, parts);
+  // HTTP proxies have such hosts beside services on port 80 alone.
+  const isServed = (port: number) =>
+    host.hosts.some((other) => portsFor(other, view, read, parts, isRouted).includes(port));
   const all = candidatesOf(routes, read, parts);
   // On other ports than 80 a VirtualService counts where one of its hosts is served.
   const activeOn = (port: number, rivals: readonly Candidate[]) =>
@@ -267,7 +270,8 @@ function* hostVirtualHosts(
       if (owner?.model.key !== host.virtualService) continue;
       const virtualService = virtualServiceFor(candidates, { client: place.client, listenerPort: port });
       if (virtualService === undefined) continue;
-      for (const table of [String(port), ...proxyTables(view, read, parts)]) {
+      const inProxyTables = isServed(80) ? proxyTables(view, read, parts) : [];
+      for (const table of [String(port), ...inProxyTables]) {
         const subject = {
           client: place.client,
           host: host.host,
