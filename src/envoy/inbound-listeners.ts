@@ -109,9 +109,7 @@ function virtualInbound(
   return {
     listener,
     clusters: [blackHoleCluster, inboundPassthroughCluster, ...served.map((target) => inboundCluster(target.port))],
-    routes: [],
     origins: distinct(served.flatMap((target) => target.origins)),
-    conflicts: [],
   };
 }
 
@@ -124,9 +122,7 @@ function boundListener(
   return {
     listener: common(`${bind}_${target.port}`, bind, target.port, chains, [], context),
     clusters: [inboundCluster(target.port)],
-    routes: [],
     origins: target.origins,
-    conflicts: [],
   };
 }
 

@@ -19,7 +19,7 @@ import {
   unknownTrafficFilters,
 } from './outbound-filters.ts';
 import type { Protos } from './proto.ts';
-import { type ListenerConflict, type OutboundChain, resolveClaims } from './outbound-conflicts.ts';
+import { type OutboundChain, resolveClaims } from './outbound-conflicts.ts';
 
 export interface OutboundListenerInput {
   readonly client: Pick<Client, 'traits'>;
@@ -31,36 +31,25 @@ export interface OutboundListenerInput {
   readonly protos: Protos;
 }
 
-export interface BuiltListener extends References {
+export interface BuiltListener {
   readonly listener: Listener;
-}
-
-export interface NoListener extends References {
-  readonly listener: undefined;
-}
-
-interface References {
   /** Names of the clusters that the listener itself refers to. */
   readonly clusters: readonly string[];
-  /** Names of the route tables that it refers to. */
-  readonly routes: readonly string[];
   /** The objects that it was made from, the services apart. */
   readonly origins: readonly ObjectRef[];
-  readonly conflicts: readonly ListenerConflict[];
 }
 
 /** The listener of one address and port. The claims are oldest first; there is none when nothing is left of them. */
 export function buildOutboundListener(
   input: OutboundListenerInput & { readonly claims: readonly AgedClaim[] },
-): BuiltListener | NoListener {
+): BuiltListener | undefined {
   const context = contextOf(input);
   const { traits } = context;
   const resolved = resolveClaims(
     input.claims.map(({ claim }) => claim),
     wildcardAddress(traits),
   );
-  if (resolved === undefined || resolved.chains.length === 0)
-    return { listener: undefined, clusters: [], routes: [], origins: [], conflicts: resolved?.conflicts ?? [] };
+  if (resolved === undefined || resolved.chains.length === 0) return undefined;
   const name = listenerName(resolved);
   const built = resolved.chains.map((chain) => ({ chain, message: buildChain(chain, name, context) }));
   const fallback = built.find(({ chain }) => isMatchAll(chain));
@@ -81,7 +70,7 @@ export function buildOutboundListener(
     filterChains: alone ? [fallback.message] : specific,
     ...(alone ? {} : { defaultFilterChain: fallback?.message ?? unknownTraffic(context) }),
   };
-  return { listener, ...references(resolved.chains, fallback === undefined, context), conflicts: resolved.conflicts };
+  return { listener, ...references(resolved.chains, fallback === undefined, context) };
 }
 
 export function contextOf({
@@ -176,17 +165,13 @@ function references(
   chains: readonly OutboundChain[],
   hasUnknownTraffic: boolean,
   context: OutboundContext,
-): Pick<References, 'clusters' | 'routes' | 'origins'> {
+): Pick<BuiltListener, 'clusters' | 'origins'> {
   const clusters = new Set<string>(hasUnknownTraffic ? [unknownTrafficCluster(context)] : []);
-  const routes = new Set<string>();
   const origins = new Set<ObjectRef>();
   for (const { serves } of chains) {
-    if (serves.kind === 'http') {
-      routes.add(serves.claim.routes);
-      continue;
-    }
+    if (serves.kind === 'http') continue;
     for (const { name } of serves.chain.target.clusters) clusters.add(name);
     for (const origin of targetOrigins(serves.chain)) origins.add(origin);
   }
-  return { clusters: [...clusters], routes: [...routes], origins: [...origins] };
+  return { clusters: [...clusters], origins: [...origins] };
 }

@@ -35,7 +35,7 @@ export function virtualOutbound(input: OutboundListenerInput): BuiltListener | u
     ],
   };
   const clusters = [...new Set([blackHoleCluster, unknownTrafficCluster(context)])];
-  return { listener, clusters, routes: [], origins: [], conflicts: [] };
+  return { listener, clusters, origins: [] };
 }
 
 /** The listener that clients use as their HTTP proxy, when the proxy or the mesh names a port for it. */
@@ -46,14 +46,13 @@ export function httpProxyListener(input: OutboundListenerInput): BuiltListener |
   if (port === 0 || settings.proxyListenPort <= 0) return undefined;
   const address = loopbackAddress(traits);
   const name = `${address}_${port}`;
-  const routes = 'http_proxy';
   const manager = httpConnectionManager({
     direction: 'outbound',
     traits,
     settings,
     filters,
     statPrefix: `outbound_${name}`,
-    routes,
+    routes: 'http_proxy',
     absoluteUrls: true,
   });
   const listener: Listener = {
@@ -67,5 +66,5 @@ export function httpProxyListener(input: OutboundListenerInput): BuiltListener |
     listenerFiltersTimeout: { seconds: 0 },
     filterChains: [{ filters: [manager], transportSocketConnectTimeout: CONNECT_TIMEOUT }],
   };
-  return { listener, clusters: [], routes: [routes], origins: [], conflicts: [] };
+  return { listener, clusters: [], origins: [] };
 }

@@ -105,7 +105,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
       if (!isShared(value, read)) return;
       for (const { value: policy } of read.group(policiesOfView, value.view.key)) {
         const built = buildOutboundListener({ claims: value.claims, ...outboundInput(policy.scope, read, parts) });
-        if (built.listener !== undefined)
+        if (built !== undefined)
           emitMember(emit, policy.list, listenerResource(parts.protos, built.listener, built.clusters, built.origins));
       }
     },
@@ -146,7 +146,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
     scopeClaims,
     (_, { scope, list, claims }, read, emit: Emit<Member>) => {
       const built = buildOutboundListener({ claims, ...outboundInput(scope, read, parts) });
-      if (built.listener !== undefined)
+      if (built !== undefined)
         emitMember(emit, list, listenerResource(parts.protos, built.listener, built.clusters, built.origins));
     },
     sameMember,
