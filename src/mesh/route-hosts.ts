@@ -2,7 +2,7 @@ import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
 import { spreadHash } from '../model/hash.ts';
 import { wildcardsOf } from '../model/host.ts';
-import { isRouted } from '../model/service.ts';
+import { type MeshService, isRouted } from '../model/service.ts';
 import { meshGateway } from '../model/virtual-service.ts';
 import { type Services, SHARDS, shardOf } from './services.ts';
 import { type VirtualServices, wildcardKey } from './virtual-services.ts';
@@ -28,7 +28,7 @@ export interface RouteHosts {
   readonly hosts: Collection<RouteHost>;
   readonly byShard: Index<RouteHost>;
   /** Services and route hosts by host name: who may own a domain. */
-  readonly owners: Index<{ readonly host: string; readonly exportTo: readonly string[] }>;
+  readonly owners: Index<MeshService | RouteHost>;
   /** By wildcard host. */
   readonly portsUnder: Index<SuffixPorts>;
 }
@@ -58,10 +58,8 @@ export function declareRouteHosts(graph: Graph, services: Services, virtualServi
       (_, value) => [shardOf(value)],
       (a, b) => compareAge(a.value, b.value),
     ),
-    owners: graph.index<{ readonly host: string; readonly exportTo: readonly string[]; readonly resolution?: string }>(
-      'owners of domains',
-      [services.services, hosts],
-      (_, value) => (value.resolution === 'Alias' ? [] : [value.host]),
+    owners: graph.index<MeshService | RouteHost>('owners of domains', [services.services, hosts], (_, value) =>
+      'resolution' in value && value.resolution === 'Alias' ? [] : [value.host],
     ),
     portsUnder: declareSuffixes(graph, services),
   };

@@ -23,7 +23,7 @@ import { clientOf, serviceFor } from './clients.ts';
 import { isServedNow, lookupFor } from './destinations.ts';
 import type { ServiceEndpoints } from './endpoints.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
-import type { RouteHosts } from './route-hosts.ts';
+import type { RouteHost, RouteHosts } from './route-hosts.ts';
 import type { Rules } from './rules.ts';
 import type { View } from './scopes.ts';
 import type { Services } from './services.ts';
@@ -213,7 +213,9 @@ function freeDomains(
   const isTaken = (host: string): boolean =>
     read
       .group(parts.routeHosts.owners, host)
-      .some((rival) => rival.value.host !== service.host && isVisibleTo(rival.value, view.client));
+      .map(({ value }) => value)
+      .filter((rival) => rival.host !== service.host && isVisibleTo(rival, view.client))
+      .some((rival) => subject.listenerPort !== 0 || !('hosts' in rival) || isProxied(rival, view, read, parts));
   // Who has a name has its short forms, too.
   const aliases = service.aliases.filter((alias) => !isTaken(alias.host));
   const hosts = [service, ...aliases].map(({ host }) => host);
@@ -251,9 +253,6 @@ function* hostVirtualHosts(
   const alias = service?.resolution === 'Alias' ? service : undefined;
   const served = alias === undefined ? portsFor(host.host, view, read, parts, () => true) : [];
   const ports = activePorts(host.hosts, view, read, parts);
-  // HTTP proxies have such hosts beside services on port 80 alone.
-  const isServed = (port: number) =>
-    host.hosts.some((other) => portsFor(other, view, read, parts, isRouted).includes(port));
   const all = candidatesOf(routes, read, parts);
   // On other ports than 80 a VirtualService counts where one of its hosts is served.
   const activeOn = (port: number, rivals: readonly Candidate[]) =>
@@ -270,7 +269,7 @@ function* hostVirtualHosts(
       if (owner?.model.key !== host.virtualService) continue;
       const virtualService = virtualServiceFor(candidates, { client: place.client, listenerPort: port });
       if (virtualService === undefined) continue;
-      const inProxyTables = isServed(80) ? proxyTables(view, read, parts) : [];
+      const inProxyTables = isProxied(host, view, read, parts) ? proxyTables(view, read, parts) : [];
       for (const table of [String(port), ...inProxyTables]) {
         const subject = {
           client: place.client,
@@ -285,6 +284,11 @@ function* hostVirtualHosts(
         if (entry !== undefined) yield [`${host.host}:${port}`, entry];
       }
     }
+}
+
+/** Whether HTTP proxies have a host that is no service: beside services on port 80 alone. */
+function isProxied({ hosts }: Pick<RouteHost, 'hosts'>, view: View, read: Reader, parts: RouteParts): boolean {
+  return hosts.some((host) => portsFor(host, view, read, parts, isRouted).includes(80));
 }
 
 /** Ports that hosts of a VirtualService that are no services there are served on: 80, and those of its services. */
