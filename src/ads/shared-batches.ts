@@ -8,66 +8,81 @@ export interface RootSelection {
   readonly others: readonly string[];
 }
 
-/** What is below one list, for those of one set of qualifiers. */
+/** Everything of one type below a root. Where it says "key": of the qualifiers that make a difference there. */
+interface RootBatches {
+  readonly qualifiers: ReadonlySet<string>;
+  readonly all: Map<string, readonly Batch[]>;
+  readonly selected: Map<NameSet, Map<string, RootSelection>>;
+}
+
+/** Everything of one type in some lists. */
 interface Branch {
-  readonly batch: Batch;
-  /** The publication after which it was made, or looked at again. */
-  readonly publication: number;
+  readonly lists: ReadonlySet<List>;
+  readonly qualifiers: ReadonlySet<string>;
+  readonly batches: Map<string, Batch>;
+  /** What it was like before the last publication, which may have changed nothing in it. */
+  readonly former: ReadonlyMap<string, Batch>;
 }
 
 /**
  * Everything of a type, for streams that connect. Most roots differ in few of the lists right below them: each of these
- * branches is one batch, made and laid out once for all roots that have it. Kept until the root changes in that type,
- * or until {@link clear}.
+ * branches is one batch, made and laid out once for all roots that have it. Kept until something changes, or until
+ * {@link clear}.
  */
 export class SharedBatches {
-  #publication = 0;
-  readonly #branches = new Map<List, Map<string, Map<string, Branch>>>();
-  readonly #all = new Map<Root, Map<string, Map<string, readonly Batch[]>>>();
-  readonly #selected = new Map<Root, Map<string, Map<NameSet, Map<string, RootSelection>>>>();
+  readonly #roots = new Map<Root, Map<string, RootBatches>>();
+  /** Of roots as lists of their own, and of the lists right below roots. */
+  #branches: readonly [Branches, Branches] = [new Branches(), new Branches()];
 
   all(root: Root, typeUrl: string, qualifiers: readonly string[]): readonly Batch[] {
-    const byQualifiers = level(level(this.#all, root), typeUrl);
-    const key = keyOf(qualifiers);
-    let batches = byQualifiers.get(key);
-    if (batches === undefined) byQualifiers.set(key, (batches = this.#make(root, typeUrl, qualifiers)));
+    const known = this.#root(root, typeUrl);
+    const key = keyOf(qualifiers, known.qualifiers);
+    let batches = known.all.get(key);
+    if (batches === undefined) known.all.set(key, (batches = this.#make(root, typeUrl, qualifiers)));
     return batches;
   }
 
   select(root: Root, typeUrl: string, names: NameSet, qualifiers: readonly string[]): RootSelection {
-    const byQualifiers = level(level(level(this.#selected, root), typeUrl), names);
-    const key = keyOf(qualifiers);
-    let selection = byQualifiers.get(key);
+    const known = this.#root(root, typeUrl);
+    const selections = level(known.selected, names);
+    const key = keyOf(qualifiers, known.qualifiers);
+    let selection = selections.get(key);
     if (selection === undefined) {
       const batches = this.all(root, typeUrl, qualifiers).flatMap((batch) => restricted(batch, names) ?? []);
       selection = { batches, others: namesBeside(batches, names) };
-      byQualifiers.set(key, selection);
+      selections.set(key, selection);
     }
     return selection;
   }
 
   changed(root: Root, types: Iterable<string>): void {
-    for (const typeUrl of types) {
-      this.#all.get(root)?.delete(typeUrl);
-      this.#selected.get(root)?.delete(typeUrl);
-    }
+    for (const typeUrl of types) this.#roots.get(root)?.delete(typeUrl);
   }
 
   /** Something was published: in any list, below a root or not. */
   published(): void {
-    this.#publication++;
+    for (const branches of this.#branches) branches.published();
   }
 
   /** Selections keep name sets alive and full lists cost memory: both go when nobody connects any more. */
   clear(): void {
-    this.#branches.clear();
-    this.#all.clear();
-    this.#selected.clear();
+    this.#roots.clear();
+    this.#branches = [new Branches(), new Branches()];
+  }
+
+  #root(root: Root, typeUrl: string): RootBatches {
+    const byType = level(this.#roots, root);
+    let known = byType.get(typeUrl);
+    if (known === undefined) {
+      const qualifiers = new Set(this.#branchesOf(root, typeUrl).flatMap((branch) => [...branch.qualifiers]));
+      byType.set(typeUrl, (known = { qualifiers, all: new Map(), selected: new Map() }));
+    }
+    return known;
   }
 
   #make(root: Root, typeUrl: string, qualifiers: readonly string[]): readonly Batch[] {
-    const batches = branchesOf(root)
-      .map((list) => this.#branch(list, list === root.list, typeUrl, qualifiers))
+    const batches = this.#branchesOf(root, typeUrl)
+      .map((branch) => batchOf(branch, typeUrl, qualifiers))
       .filter((batch) => batch.items.length > 0);
     // A name that several branches have is sent once.
     const items = new Map<string, Served>();
@@ -79,35 +94,77 @@ export class SharedBatches {
     return items.size === count ? batches : [new Batch([...items.values()])];
   }
 
-  #branch(list: List, itself: boolean, typeUrl: string, qualifiers: readonly string[]): Batch {
-    const byQualifiers = level(level(this.#branches, list), typeUrl);
-    const key = `${itself ? 'itself' : 'below'}\n${keyOf(qualifiers)}`;
-    const known = byQualifiers.get(key);
-    if (known?.publication === this.#publication) return known.batch;
-    const items = new Map<string, Served>();
-    for (const each of itself ? [list] : below(list)) {
-      for (const [name, member] of each.members.get(typeUrl) ?? []) {
-        const item = variantOf(member, qualifiers);
-        if (item !== undefined && !items.has(name)) items.set(name, item);
-      }
-    }
-    const made = new Batch([...items.values()]);
-    // What was laid out for the wire stays so if nothing in it has changed.
-    const batch = known?.batch.equals(made) === true ? known.batch : made;
-    byQualifiers.set(key, { batch, publication: this.#publication });
-    return batch;
+  #branchesOf({ list }: Root, typeUrl: string): readonly Branch[] {
+    const [own, lower] = this.#branches;
+    return [
+      own.of(list, typeUrl, () => new Set([list])),
+      ...list.children.map((child) => lower.of(child, typeUrl, () => below(child))),
+    ];
   }
 }
 
-/** The list itself, for its own members, and those right below it, for all that is below them. */
-function branchesOf(root: Root): readonly List[] {
-  return [root.list, ...root.list.children];
+/** Branches by the list that they begin with. */
+class Branches {
+  #branches = new Map<List, Map<string, Branch>>();
+  #former = this.#branches;
+  #outdated = false;
+
+  of(list: List, typeUrl: string, lists: () => ReadonlySet<List>): Branch {
+    if (this.#outdated) {
+      this.#former = this.#branches;
+      this.#branches = new Map();
+      this.#outdated = false;
+    }
+    const byType = level(this.#branches, list);
+    let branch = byType.get(typeUrl);
+    if (branch === undefined) {
+      const former = this.#former.get(list)?.get(typeUrl)?.batches ?? new Map<string, Batch>();
+      const found = lists();
+      branch = { lists: found, qualifiers: qualifiersIn(found, typeUrl), batches: new Map(), former };
+      byType.set(typeUrl, branch);
+    }
+    return branch;
+  }
+
+  published(): void {
+    this.#outdated = true;
+  }
+}
+
+function batchOf(branch: Branch, typeUrl: string, qualifiers: readonly string[]): Batch {
+  const key = keyOf(qualifiers, branch.qualifiers);
+  const known = branch.batches.get(key);
+  if (known !== undefined) return known;
+  const items = new Map<string, Served>();
+  for (const list of branch.lists) {
+    for (const [name, member] of list.members.get(typeUrl) ?? []) {
+      const item = variantOf(member, qualifiers);
+      if (item !== undefined && !items.has(name)) items.set(name, item);
+    }
+  }
+  const made = new Batch([...items.values()]);
+  // What was laid out for the wire stays so if nothing in it has changed.
+  const former = branch.former.get(key);
+  const batch = former?.equals(made) === true ? former : made;
+  branch.batches.set(key, batch);
+  return batch;
 }
 
 function below(list: List, found = new Set<List>()): ReadonlySet<List> {
   if (found.has(list)) return found;
   found.add(list);
   for (const child of list.children) below(child, found);
+  return found;
+}
+
+function qualifiersIn(lists: ReadonlySet<List>, typeUrl: string): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const list of lists) {
+    for (const member of list.members.get(typeUrl)?.values() ?? []) {
+      if (member instanceof Map)
+        for (const qualifier of (member as ReadonlyMap<string, Served>).keys()) found.add(qualifier);
+    }
+  }
   return found;
 }
 
@@ -124,8 +181,9 @@ function namesBeside(batches: readonly Batch[], names: NameSet): readonly string
   return found.size === names.size ? [] : [...names.names].filter((name) => !found.has(name));
 }
 
-function keyOf(qualifiers: readonly string[]): string {
-  return qualifiers.join('\n');
+/** Proxies of different nodes or zones share what is the same for all of these. */
+function keyOf(qualifiers: readonly string[], different: ReadonlySet<string>): string {
+  return qualifiers.filter((qualifier) => different.has(qualifier)).join('\n');
 }
 
 function level<K, L, V>(map: Map<K, Map<L, V>>, key: K): Map<L, V> {
