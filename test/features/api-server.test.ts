@@ -170,8 +170,9 @@ describe.each([
     );
     const { commits } = committer.stats;
     await cluster.server.start();
-    cluster.server.cluster.requests.length = 0;
-    while (cluster.server.cluster.requests.length === 0) {
+    const { requests } = cluster.server.cluster;
+    requests.length = 0;
+    while (!requests.some(({ query }) => query['watch'] !== undefined)) {
       program.clock.skip(20);
       await setImmediate();
     }
