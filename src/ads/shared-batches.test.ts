@@ -47,7 +47,8 @@ test('proxies of different nodes share what is the same on all', () => {
   const [samePlain, otherLocal] = view('root', 'node-2').all(TYPE);
   expect(samePlain).toBe(plain);
   expect([local, otherLocal].map((batch) => batch!.items[0]!.version)).toEqual(['1', '2']);
-  expect(view('root', 'node-2', 'zone-1').all(TYPE)).toBe(view('root', 'node-2', 'zone-2').all(TYPE));
+  const [first, second] = ['zone-1', 'zone-2'].map((zone) => view('root', 'node-2', zone).all(TYPE));
+  first!.forEach((batch, i) => expect(batch).toBe(second![i]));
 });
 
 test('a batch in which nothing changed stays the same', () => {
