@@ -2,10 +2,14 @@ import type { ObjectRef } from '../api/object.ts';
 import type { Problem, ProblemReason } from '../api/problem.ts';
 import { parseDuration } from './durations.ts';
 
+/** A second. */
+const mostWork = 500_000;
+
 /** What was found wrong while one object was read. */
 export class Findings {
   readonly problems: Problem[] = [];
   private refused = false;
+  private work = 0;
   readonly object: ObjectRef;
 
   constructor(object: ObjectRef) {
@@ -15,6 +19,15 @@ export class Findings {
   /** Whether something makes it impossible to serve the object as its owner meant it. */
   get invalid(): boolean {
     return this.refused;
+  }
+
+  /**
+   * Whether the object may cost so much more, in units of 2 µs. Reading is one step of a commit, in which nobody else has
+   * a turn, so it may not take many seconds whatever an object holds.
+   */
+  spend(work: number): boolean {
+    this.work += work;
+    return this.work <= mostWork;
   }
 
   /** Fields that are not supported come from their list, and are not reported by those who read. */

@@ -5,6 +5,9 @@ const longest = 1024;
 /** Instructions. Envoy's RE2 works on bytes and needs up to about eight times as many; with Istio's settings it takes 32,768. */
 const largest = 4096;
 
+export const tooManyRegexes =
+  'is one regex too many: those of this object are too complex together; use prefixes or split it';
+
 /**
  * Why Envoy would refuse the regex, in words that follow its name; undefined when RE2 compiles it. RE2's syntax is not
  * JavaScript's: there are no look-arounds and no back references.
@@ -28,6 +31,15 @@ export function problemOfRewrite(regex: string, substitution: string): string | 
     }
   }
   return undefined;
+}
+
+/**
+ * About how long it takes to compile the regex, in units of 2 µs: an instruction is one. Classes of Unicode have hundreds
+ * of ranges.
+ */
+export function workOf(regex: string): number {
+  if (regex.length > longest) return 0;
+  return Math.min(expandedSize(regex), largest) + 50 * (regex.match(/\\[pP]/g) ?? []).length;
 }
 
 /** The number of groups, or the reason why there is none. */

@@ -10,7 +10,7 @@ import type {
   Rewrite,
 } from '../model/virtual-service.ts';
 import { quote, type Field } from './field.ts';
-import { problemOfRewrite } from './regex.ts';
+import { problemOfRewrite, tooManyRegexes, workOf } from './regex.ts';
 import { readHeaderOperations, readHeaderText } from './virtual-service-headers.ts';
 import { readHttpMatch } from './virtual-service-match.ts';
 import { readDestination, type NameContext } from './virtual-service-names.ts';
@@ -120,7 +120,7 @@ function readRewrite(field: Field): Rewrite | undefined {
   if (uri !== '') field.invalid('has uri and uriRegexRewrite; keep one of them.');
   const match = regex.get('match').string();
   const rewrite = readHeaderText(regex.get('rewrite'));
-  const problem = problemOfRewrite(match, rewrite);
+  const problem = regex.findings.spend(workOf(match)) ? problemOfRewrite(match, rewrite) : tooManyRegexes;
   if (problem !== undefined) regex.get('match').invalid(`${quote(match)} ${problem}.`);
   return { authority, regex: { match, rewrite } };
 }

@@ -3,7 +3,7 @@ import { compareText } from '../model/age.ts';
 import type { Labels } from '../model/labels.ts';
 import type { ClaimMatch, HeaderMatch, HttpMatch, StringMatch } from '../model/virtual-service.ts';
 import { quote, type Field } from './field.ts';
-import { problemOfRegex } from './regex.ts';
+import { problemOfRegex, tooManyRegexes, workOf } from './regex.ts';
 import { isHeaderName } from './virtual-service-headers.ts';
 import { resolveGateway } from './virtual-service-names.ts';
 
@@ -106,7 +106,7 @@ export function readStringMatch(
     field.get(kind).invalid('must not be empty; write {} to match any value.');
   }
   if (kind === 'regex') {
-    const problem = problemOfRegex(value);
+    const problem = field.findings.spend(workOf(value)) ? problemOfRegex(value) : tooManyRegexes;
     if (problem !== undefined) field.get(kind).invalid(`${quote(value)} ${problem}.`);
   }
   return { kind, value };
