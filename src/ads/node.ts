@@ -37,13 +37,20 @@ export function readNode(bytes: Uint8Array, stream: string): ConnectedProxy {
       case 8:
         version = readBuildVersion(reader.message());
         break;
-      case 9:
-        extensions.push(readExtension(reader.message()));
+      case 9: {
+        const name = readExtension(reader.message());
+        if (!isStock(name)) extensions.push(name);
         break;
+      }
     }
   }
   const build = version === '' ? agent : `${agent} ${version}`;
   return { stream, nodeId, nodeCluster, metadata, locality, build, extensions };
+}
+
+/** Whether Envoy itself has the extension. Every node lists some five hundred of these: 40 KB for each proxy. */
+function isStock(extension: string): boolean {
+  return extension.startsWith('envoy.');
 }
 
 function readLocality(reader: FieldReader): ConnectedProxy['locality'] {

@@ -39,7 +39,7 @@ export interface ConnectedProxy {
   readonly locality: { readonly region: string; readonly zone: string; readonly subZone: string };
   /** `user_agent_name` and build version, e.g. `envoy 1.40.0`; empty when unknown. */
   readonly build: string;
-  /** Names of the extensions it has; empty when it did not say. */
+  /** Names of the extensions that it has beside those of Envoy itself (`envoy.…`); empty when it did not say. */
   readonly extensions: readonly string[];
 }
 

@@ -188,12 +188,12 @@ describe('translate', () => {
       'JSON',
       `{"id": "n", "cluster": "c", "metadata": {"NAMESPACE": "shop", "LABELS": {"app": "a"}}, "locality": {"region": "r", "sub_zone": "s"},
         "user_agent_name": "envoy", "user_agent_build_version": {"version": {"major_number": 1, "minor_number": 40}},
-        "extensions": [{"name": "envoy.filters.http.router"}]}`,
+        "extensions": [{"name": "envoy.filters.http.router"}, {"name": "istio.stats"}]}`,
     ],
     [
       'YAML with the other spelling',
       `id: "n"\ncluster: c\nmetadata: {NAMESPACE: shop, LABELS: {app: a}}\nlocality: {region: r, subZone: s}
-userAgentName: envoy\nuserAgentBuildVersion: {version: {majorNumber: 1, minorNumber: 40}}\nextensions: [{name: envoy.filters.http.router}]`,
+userAgentName: envoy\nuserAgentBuildVersion: {version: {majorNumber: 1, minorNumber: 40}}\nextensions: [{name: envoy.filters.http.router}, {name: istio.stats}]`,
     ],
   ])('takes a node in %s', async (_, content) => {
     const { request } = await translate(['mesh', '--node', file(content)]);
@@ -203,7 +203,7 @@ userAgentName: envoy\nuserAgentBuildVersion: {version: {majorNumber: 1, minorNum
       metadata: { NAMESPACE: 'shop', LABELS: { app: 'a' } },
       locality: { region: 'r', zone: '', subZone: 's' },
       build: 'envoy 1.40.0',
-      extensions: ['envoy.filters.http.router'],
+      extensions: ['istio.stats'],
     });
   });
 

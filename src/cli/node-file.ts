@@ -53,7 +53,10 @@ class Reading {
         subZone: this.#text(locality, 'sub_zone', 'subZone'),
       },
       build: this.#build(node),
-      extensions: extensions.map((extension) => this.#text(this.#object(extension, 'extensions'), 'name')),
+      extensions: extensions
+        .map((extension) => this.#text(this.#object(extension, 'extensions'), 'name'))
+        // As the server keeps it.
+        .filter((name) => !name.startsWith('envoy.')),
     };
   }
 
