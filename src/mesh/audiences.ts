@@ -44,6 +44,10 @@ export function declareAudiences(
     (key, model, read, emit: Emit<AudienceClaim>) => {
       const clients = new Set(sourceNamespaces(model));
       if (!model.exportTo.includes('*')) for (const client of model.exportTo) clients.add(client);
+      // Its other hosts are served on the ports of those that these clients alone see.
+      if (model.hosts.length > 1)
+        for (const { value } of model.hosts.flatMap((host) => read.group(services.byHost, host)))
+          for (const client of value.exportTo) if (client !== '*' && client !== '~') clients.add(client);
       if (clients.size === 0) return;
       for (const target of routeTargets(model, read, services, virtualServices))
         for (const client of clients) emit(`${key}|${target}|${client}`, { client, target });

@@ -22,6 +22,8 @@ export interface RouteHost {
   readonly name: string;
   /** All hosts of the VirtualService. */
   readonly hosts: readonly string[];
+  /** Whether it has http routes. Others only lead somewhere. */
+  readonly routed: boolean;
 }
 
 export interface RouteHosts {
@@ -36,7 +38,8 @@ export interface RouteHosts {
 /** Declared before views, because shards hold these hosts too. */
 export function declareRouteHosts(graph: Graph, services: Services, virtualServices: VirtualServices): RouteHosts {
   const hosts = graph.derive('routeHosts', virtualServices.routes, (key, model, _, emit: Emit<RouteHost>) => {
-    if (!model.gateways.includes(meshGateway) || model.http.length === 0) return;
+    if (!model.gateways.includes(meshGateway)) return;
+    const routed = model.http.length > 0;
     const { namespace, exportTo, createdAt, name } = model;
     for (const host of model.hosts)
       if (host !== '*')
@@ -48,6 +51,7 @@ export function declareRouteHosts(graph: Graph, services: Services, virtualServi
           createdAt,
           name,
           hosts: model.hosts,
+          routed,
         });
   });
   return {
@@ -59,7 +63,7 @@ export function declareRouteHosts(graph: Graph, services: Services, virtualServi
       (a, b) => compareAge(a.value, b.value),
     ),
     owners: graph.index<MeshService | RouteHost>('owners of domains', [services.services, hosts], (_, value) =>
-      'resolution' in value && value.resolution === 'Alias' ? [] : [value.host],
+      ('resolution' in value ? value.resolution !== 'Alias' : value.routed) ? [value.host] : [],
     ),
     portsUnder: declareSuffixes(graph, services),
   };
@@ -69,9 +73,11 @@ interface SuffixPorts {
   /** `*.default.svc.cluster.local` */
   readonly suffix: string;
   readonly ports: readonly number[];
+  /** Those that are served with HTTP. */
+  readonly routed: readonly number[];
 }
 
-/** By wildcard: ports that services under it serve with HTTP, in pieces of a namespace. */
+/** By wildcard: ports that services under it have, in pieces of a namespace. */
 function declareSuffixes(graph: Graph, services: Services): Index<SuffixPorts> {
   const pieces = graph.derive(
     'ports by suffix',
@@ -79,10 +85,13 @@ function declareSuffixes(graph: Graph, services: Services): Index<SuffixPorts> {
       `${wildcardKey(`*${host.slice(host.indexOf('.'))}`)}|${spreadHash(host) % SHARDS}`,
     ]),
     (key, members, _, emit: Emit<SuffixPorts>) => {
-      const ports = new Set(
-        members.flatMap(({ value }) => value.ports.filter((p) => isRouted(p.protocol)).map((p) => p.number)),
-      );
-      emit(key, { suffix: key.slice(0, key.lastIndexOf('|')), ports: [...ports].sort((a, b) => a - b) });
+      const all = members.flatMap(({ value }) => value.ports);
+      const numbers = (ports: typeof all) => [...new Set(ports.map((port) => port.number))].sort((a, b) => a - b);
+      emit(key, {
+        suffix: key.slice(0, key.lastIndexOf('|')),
+        ports: numbers(all),
+        routed: numbers(all.filter((port) => isRouted(port.protocol))),
+      });
     },
   );
   return graph.index('ports under wildcards', pieces, (_, { suffix }) => wildcardsOf(suffix));

@@ -10,7 +10,6 @@ import type { Client } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
 import {
   type MeshService,
-  type Protocol,
   type ServicePort,
   exportRank,
   isRouted,
@@ -248,10 +247,11 @@ function* hostVirtualHosts(
   read: Reader,
   parts: RouteParts,
 ): Generator<[name: string, entry: VirtualHostEntry]> {
+  if (!host.routed) return;
   const service = serviceFor(read, parts, view, host.host);
   // An Alias has virtual hosts as a service has, but only through its VirtualServices.
   const alias = service?.resolution === 'Alias' ? service : undefined;
-  const served = alias === undefined ? portsFor(host.host, view, read, parts, () => true) : [];
+  const served = alias === undefined ? portsFor(host.host, view, read, parts, 'ports') : [];
   const ports = activePorts(host.hosts, view, read, parts);
   const all = candidatesOf(routes, read, parts);
   // On other ports than 80 a VirtualService counts where one of its hosts is served.
@@ -264,11 +264,9 @@ function* hostVirtualHosts(
   for (const place of placesOf(list, view, read, parts))
     for (const port of [...ports].filter((candidate) => !served.includes(candidate))) {
       const candidates = activeOn(port, all);
-      // Of VirtualServices of one host, in whatever namespaces, the first has it: Envoy takes a domain once.
-      const owner = candidates.find(({ matched }) => matched === host.host);
-      if (owner?.model.key !== host.virtualService) continue;
       const virtualService = virtualServiceFor(candidates, { client: place.client, listenerPort: port });
-      if (virtualService === undefined) continue;
+      // Of VirtualServices of one host, in whatever namespaces, one has it: Envoy takes a domain once.
+      if (virtualService?.key !== host.virtualService) continue;
       const inProxyTables = isProxied(host, view, read, parts) ? proxyTables(view, read, parts) : [];
       for (const table of [String(port), ...inProxyTables]) {
         const subject = {
@@ -288,29 +286,30 @@ function* hostVirtualHosts(
 
 /** Whether HTTP proxies have a host that is no service: beside services on port 80 alone. */
 function isProxied({ hosts }: Pick<RouteHost, 'hosts'>, view: View, read: Reader, parts: RouteParts): boolean {
-  return hosts.some((host) => portsFor(host, view, read, parts, isRouted).includes(80));
+  return hosts.some((host) => portsFor(host, view, read, parts, 'routed').includes(80));
 }
 
 /** Ports that hosts of a VirtualService that are no services there are served on: 80, and those of its services. */
 function activePorts(hosts: readonly string[], view: View, read: Reader, parts: RouteParts): ReadonlySet<number> {
-  return new Set([80, ...hosts.flatMap((host) => portsFor(host, view, read, parts, isRouted))]);
+  return new Set([80, ...hosts.flatMap((host) => portsFor(host, view, read, parts, 'routed'))]);
 }
 
-/** Ports on which a service of that name, or services under that wildcard, are served, by protocol. */
+/** Ports of a service of that name, or of services under that wildcard: all, or those that are served with HTTP. */
 function portsFor(
   host: string,
   view: View,
   read: Reader,
   parts: RouteParts,
-  isWanted: (protocol: Protocol) => boolean,
+  which: 'ports' | 'routed',
 ): readonly number[] {
   if (isWildcard(host))
-    return read.group(parts.routeHosts.portsUnder, wildcardKey(host)).flatMap((member) => member.value.ports);
+    return read.group(parts.routeHosts.portsUnder, wildcardKey(host)).flatMap((member) => member.value[which]);
   const service = serviceFor(read, parts, view, host);
   if (service === undefined) return [];
   const listener = egressOf(read, parts.sidecars, view);
   const imported = listener && importedPorts(listener, view.client, service);
   return service.ports
-    .filter((port) => isWanted(port.protocol) && (imported === undefined || imported.includes(port.number)))
-    .map((port) => port.number);
+    .filter((port) => which === 'ports' || isRouted(port.protocol))
+    .map((port) => port.number)
+    .filter((port) => imported === undefined || imported.includes(port));
 }
