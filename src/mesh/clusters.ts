@@ -17,7 +17,7 @@ import type { Vantage } from '../model/vantage.ts';
 import { NO_ENDPOINTS, type ServiceEndpoints } from './endpoints.ts';
 import { type Member, type Members, emitMember, qualifiers, sameMember } from './members.ts';
 import type { Rules } from './rules.ts';
-import type { AcceptedProxy, Proxies } from './proxies.ts';
+import type { Proxies } from './proxies.ts';
 import type { Services } from './services.ts';
 import { type Settings, settingOf } from './settings.ts';
 import type { ServiceView, Views } from './views.ts';
@@ -50,7 +50,7 @@ export function declareClusters(graph: Graph, parts: ClusterParts): readonly Mem
     'clusterSets',
     graph.index('views by cluster set', sources, (_, view) => [clusterSetKey(view)]),
     (key, members, read, emit: Emit<ResourceSet>) => {
-      const { value } = (members as readonly { value: ServiceView }[])[0]!;
+      const { value } = members[0]!;
       const set = clusterSet(value, read, parts, vantages);
       if (set !== undefined) emit(key, set);
     },
@@ -60,7 +60,7 @@ export function declareClusters(graph: Graph, parts: ClusterParts): readonly Mem
     'assignmentSets',
     graph.index('views by assignment set', sources, (_, view) => [assignmentSetKey(view)]),
     (key, members, read, emit: Emit<ResourceSet>) => {
-      const { value } = (members as readonly { value: ServiceView }[])[0]!;
+      const { value } = members[0]!;
       const set = assignmentSet(value, read, parts, vantages);
       if (set !== undefined) emit(key, set);
     },
@@ -108,12 +108,13 @@ interface Vantages {
 
 /** Demand is data: assignments are made for the places where somebody is. */
 function declareVantages(graph: Graph, proxies: Proxies): Vantages {
-  type Proxy = { readonly value: AcceptedProxy };
   const full = graph.derive(
     'vantages',
     proxies.byVantage,
-    (key, members, _, emit: Emit<{ key: string; vantage: Vantage }>) =>
-      emit(key, { key, vantage: (members as unknown as readonly Proxy[])[0]!.value.vantage }),
+    (key, members, _, emit: Emit<{ key: string; vantage: Vantage }>) => {
+      const { value } = members[0]!;
+      if ('vantage' in value) emit(key, { key, vantage: value.vantage });
+    },
   );
   const localities = graph.derive(
     'localities',

@@ -1,6 +1,6 @@
 import type { Endpoints, EndpointSlice } from '../api/core.ts';
 import { type KubernetesObject, type ObjectRef, parseObjectKey, refOf } from '../api/object.ts';
-import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import type { Endpoint, EndpointSummary } from '../model/endpoint.ts';
 import { isDns, isHeadless } from '../model/service.ts';
 import { type EncodedEndpoint, encodeEndpoints } from '../envoy/assignment.ts';
@@ -120,7 +120,7 @@ export function declareEndpoints(
   const byService = graph.index('encoded endpoints by service', encoded, (_, list) => [list.service]);
   const groups = graph.derive(
     'endpointGroups',
-    byService as Index<EncodedList>,
+    byService,
     (key, members, _, emit: Emit<EndpointGroup>) =>
       emit(key, {
         byPort: groupByPort(members.flatMap((member) => member.value.endpoints)),

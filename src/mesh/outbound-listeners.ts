@@ -62,7 +62,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
       name,
       graph.index(`${name} by key`, source, (_, value) => [keyOf(value)]),
       (key, members, _, emit: Emit<Claims>) => {
-        const all = (members as readonly { value: Claims }[]).map((member) => member.value);
+        const all = members.map((member) => member.value);
         const merged = summariseClaims(sortClaims(all.flatMap((value) => value.claims)));
         emit(key, { ...all[0]!, claims: merged });
       },

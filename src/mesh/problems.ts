@@ -24,9 +24,7 @@ export function declareProblems(graph: Graph, sources: readonly Collection<HasPr
   ]);
   return {
     byObject: graph.derive('problems', byObject, (key, members, _, emit: Emit<readonly Problem[]>) => {
-      const own = (members as readonly { value: readonly Problem[] }[])
-        .flatMap((member) => member.value)
-        .filter((problem) => problemKey(problem) === key);
+      const own = members.flatMap((member) => member.value).filter((problem) => problemKey(problem) === key);
       const distinct = new Map(
         own.map((problem) => [`${problem.field}|${problem.reason}|${problem.message}`, problem]),
       );
