@@ -3,9 +3,12 @@ import type { ConnectedProxy } from './types.ts';
 import { FieldReader, BadRequest } from './wire-read.ts';
 
 const MAX_DEPTH = 64;
+/** A node is kept as long as its proxy. Its annotations may be a quarter of this, and Envoy's extensions 60 KB. */
+const MAX_NODE_BYTES = 1024 * 1024;
 
 /** `envoy.config.core.v3.Node` of a first request. */
 export function readNode(bytes: Uint8Array, stream: string): ConnectedProxy {
+  if (bytes.length > MAX_NODE_BYTES) throw new BadRequest('the node is too large', true);
   const reader = new FieldReader(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   let nodeId = '';
   let nodeCluster = '';

@@ -72,6 +72,11 @@ test.each([
   ['has a node without an id', field(1, text(2, 'cluster')), Status.INVALID_ARGUMENT],
   ['nests the metadata deeply', nodeField(field(3, nestedStruct(500))), Status.INVALID_ARGUMENT],
   [
+    'has a node that would fill the memory',
+    Buffer.concat([nodeField(text(2, 'x'.repeat(2 << 20))), text(2, EDS)]),
+    Status.RESOURCE_EXHAUSTED,
+  ],
+  [
     'names something that is no text',
     Buffer.concat([nodeField(), text(2, EDS), field(3, Buffer.from([0x61, 0xff, 0xfe]))]),
     Status.INVALID_ARGUMENT,
