@@ -70,12 +70,18 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
   // HTTP services of a port ask the same: what thousands ask is small and equal again at each level of the tree.
   const byShard = merge('shardClaims', claims, (value) => `${value.list}|${value.name}`);
   const byView = merge('viewClaims', byShard, (value) => `${value.view.key}|${value.name}`);
+  const addresses = graph.derive(
+    'addresses of namespaces',
+    graph.index('claims of address', byView, (_, value) =>
+      isAddressed(value) ? [`${addressKey(value)}|${value.view.namespace}`] : [],
+    ),
+    (key, [first], _, emit: Emit<string>) => emit(key, addressKey(first!.value)),
+  );
   const contested = graph.derive(
     'contestedListeners',
-    graph.index('claims of address', byView, (_, value) => (isAddressed(value) ? [addressKey(value)] : [])),
-    (key, members, _, emit: Emit<true>) => {
-      const { namespace } = members[0]!.value.view;
-      if (members.some(({ value }) => value.view.namespace !== namespace)) emit(key, true);
+    graph.index('namespaces at address', addresses, (_, address) => [address]),
+    (key, namespaces, _, emit: Emit<true>) => {
+      if (namespaces.length > 1) emit(key, true);
     },
   );
   const isShared = (value: Claims, read: Reader): boolean =>
