@@ -1,7 +1,9 @@
-import type { Emit, Graph, Index } from '../cache/graph.ts';
+import type { Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { hostsMatch } from '../model/host.ts';
 import { hashesRequests } from '../model/policy-resolution.ts';
+import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import type { VirtualServiceModel } from '../model/virtual-service.ts';
-import { matchesOf } from '../model/virtual-service-parts.ts';
+import { destinationsOf, matchesOf } from '../model/virtual-service-parts.ts';
 import { routeTargets } from './route-targets.ts';
 import type { Rules } from './rules.ts';
 import { type Services, namespacesOf } from './services.ts';
@@ -25,14 +27,12 @@ export function declareAudiences(
   virtualServices: VirtualServices,
 ): Audiences {
   const ruleClaims = graph.derive('rule audiences', rules.rules, (key, rule, read, emit: Emit<AudienceClaim>) => {
-    const everybody = rule.exportTo.includes('*') && rule.workloadSelector === undefined;
+    const everybody = isForEverybody(rule);
     const own = namespacesOf(read, services, [rule.host]);
     const foreign = own.some((target) => target !== rule.namespace);
     // Routes of any host may lead to this one, and have to know its subsets and hash keys as these clients see them.
-    const seen = rule.subsets.length > 0 || hashesRequests(rule);
-    const targets = foreign && seen ? ['*'] : own;
-    const clients = new Set(everybody ? [] : rule.exportTo.filter((namespace) => namespace !== '*'));
-    clients.add(rule.namespace);
+    const targets = foreign && isSeenByRoutes(rule) ? ['*'] : own;
+    const clients = clientsOf(rule);
     for (const target of targets)
       for (const client of clients)
         // A public rule beside its service is what everybody sees.
@@ -44,6 +44,10 @@ export function declareAudiences(
     (key, model, read, emit: Emit<AudienceClaim>) => {
       const clients = new Set(sourceNamespaces(model));
       if (!model.exportTo.includes('*')) for (const client of model.exportTo) clients.add(client);
+      // Where it leads to a host whose rule is for some clients only, these see its routes in a way of their own.
+      for (const { destination } of destinationsOf(model))
+        for (const rule of privateRules(destination.host, read, services, rules))
+          for (const client of clientsOf(rule)) clients.add(client);
       // Its other hosts are served on the ports of those that these clients alone see.
       if (model.hosts.length > 1)
         for (const { value } of model.hosts.flatMap((host) => read.group(services.byHost, host)))
@@ -71,6 +75,32 @@ export function declareAudiences(
     (key, members, _, emit: Emit<AudienceClaim>) => emit(key, members[0]!.value),
   );
   return { byTarget: graph.index('audiences by target', claims, (_, claim) => [claim.target]) };
+}
+
+type Rule = DestinationRuleModel;
+
+function isForEverybody(rule: Rule): boolean {
+  return rule.exportTo.includes('*') && rule.workloadSelector === undefined;
+}
+
+function isSeenByRoutes(rule: Rule): boolean {
+  return rule.subsets.length > 0 || hashesRequests(rule);
+}
+
+function clientsOf(rule: Rule): Set<string> {
+  const named = isForEverybody(rule) ? [] : rule.exportTo.filter((namespace) => namespace !== '*');
+  return new Set([...named, rule.namespace]);
+}
+
+/** Rules for a host, in the namespace of its service, that not everybody has and that routes depend on. */
+function privateRules(host: string, read: Reader, services: Services, rules: Rules): Rule[] {
+  return namespacesOf(read, services, [host])
+    .flatMap((namespace) => [
+      ...read.group(rules.byHost, `${namespace}/${host}`),
+      ...read.group(rules.wildcards, namespace).filter(({ value }) => hostsMatch(value.host, host)),
+    ])
+    .map(({ value }) => value)
+    .filter((rule) => !isForEverybody(rule) && isSeenByRoutes(rule));
 }
 
 function sourceNamespaces(model: VirtualServiceModel): string[] {
