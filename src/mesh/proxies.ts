@@ -6,7 +6,7 @@ import type { Workload } from '../model/endpoint.ts';
 import type { InboundTarget } from '../model/inbound.ts';
 import { type Labels, printSelector, selects } from '../model/labels.ts';
 import type { MeshService } from '../model/service.ts';
-import type { SidecarModel } from '../model/sidecar.ts';
+import { type SidecarModel, egressImports } from '../model/sidecar.ts';
 import { type Traits, traitsKey } from '../model/traits.ts';
 import type { Vantage } from '../model/vantage.ts';
 import { inboundTargets } from '../reconcilers/inbound.ts';
@@ -227,10 +227,13 @@ function inboundOf(
     sidecar,
     interception: node.traits.interception,
     ruleOf: (service) =>
-      ruleFor(read, parts.rules, service, rootNamespace, {
-        namespace: node.namespace,
-        matches: (selector) => selects(selector, labels),
-      }),
+      // A workload whose Sidecar does not import its own service knows none of the rules for it.
+      sidecar?.egress.some(({ hosts }) => egressImports(hosts, node.namespace, service)) === false
+        ? undefined
+        : ruleFor(read, parts.rules, service, rootNamespace, {
+            namespace: node.namespace,
+            matches: (selector) => selects(selector, labels),
+          }),
   });
   const addresses = targets.some((target) => target.ingress !== undefined) ? node.addresses : [];
   const content = JSON.stringify([traitsKey(node.traits), targets, addresses]);
