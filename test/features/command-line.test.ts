@@ -53,6 +53,27 @@ describe('check', () => {
     expect(await fairlead('check', path)).toEqual({ code: 0, stdout: '', stderr: '8 objects: 0 errors, 0 warnings\n' });
   });
 
+  test('warns of what has no effect, supported or not, also where the files are all there is', async () => {
+    const { path } = await shop(
+      documents(
+        virtualService('ratings', {
+          hosts: ['ratings'],
+          http: [
+            {
+              match: [{ headers: { '@request.auth.claims.group': { exact: 'a' } } }],
+              headers: { request: { set: { ':path': '/' } } },
+              route: [{ destination: { host: 'ratings' } }],
+            },
+          ],
+        }),
+      ),
+    );
+    const { code, stdout, stderr } = await fairlead('check', '--complete', path);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '8 objects: 0 errors, 2 warnings\n' });
+    expect(stdout).toMatch(/claims\.group.*: warning: The field is not supported yet/);
+    expect(stdout).toMatch(/:path.*: warning: ":path" cannot be changed and is ignored/);
+  });
+
   test('names file, line, object and field; what leads outside is a warning unless the files are all there is', async () => {
     const text = documents(astray);
     const { path } = await shop(text);
