@@ -84,7 +84,7 @@ function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Fin
       ...loaded.locate(problem.object, problem.field),
       severity: severityOf(problem, complete),
     })),
-  ].sort((a, b) => compare(a.file, b.file) || (a.line ?? 0) - (b.line ?? 0));
+  ].sort((a, b) => compare(a.file, b.file) || (a.line ?? 0) - (b.line ?? 0) || numeric.compare(a.field, b.field));
 }
 
 /** What the files name may stand elsewhere; what has no effect does no harm. */
@@ -92,5 +92,8 @@ function severityOf({ reason }: Problem, complete: boolean): Finding['severity']
   if (reason === 'UnsupportedField' || reason === 'Ineffective') return 'warning';
   return reason === 'RefNotFound' && !complete ? 'warning' : 'error';
 }
+
+/** The tenth of a list comes behind the second. */
+const numeric = new Intl.Collator('en', { numeric: true });
 
 const compare = (a = '', b = ''): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -8,7 +8,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { createProgram, startServing } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig, readMeshSettings } from '../../src/config.ts';
 import { validateBootstrap } from '../peers/envoy.ts';
 import { freePorts, poll, run, startProcess } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
@@ -84,6 +84,15 @@ describe('check', () => {
     expect(open.stdout).toContain(`${place}warning: `);
     expect(complete).toMatchObject({ code: 1, stderr: '8 objects: 1 error, 0 warnings\n' });
     expect(complete.stdout).toBe(open.stdout.replace('warning: ', ''));
+  });
+
+  test('keeps to the order of a list that stands in one line', async () => {
+    const directory = await Directory.create();
+    const http = Array.from({ length: 12 }, () => ({ route: [{ destination: { host: 'elsewhere' } }] }));
+    await directory.write('routes.json', JSON.stringify(virtualService('ratings', { hosts: ['ratings'], http })));
+    const mesh = readMeshSettings({ flags: {}, env: {} });
+    const { findings } = await createProgram().check({ paths: [directory.path], complete: false, mesh });
+    expect(findings.map(({ field }) => field)).toEqual(http.map((_, i) => `spec.http[${i}].route[0].destination.host`));
   });
 
   test('ends with 1 for a mistake, also beside broken YAML, and tells programs in JSON', async () => {
