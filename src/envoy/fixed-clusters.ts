@@ -33,7 +33,7 @@ export function fixedClusters({ protos, traits, settings }: FixedClustersInput):
   return [
     blackHole,
     { ...passthrough, name: passthroughCluster },
-    { ...passthrough, name: inboundPassthroughCluster, upstreamBindConfig: bindInbound(traits) },
+    { ...passthrough, name: inboundPassthroughCluster, upstreamBindConfig: bindPassthrough(traits) },
   ];
 }
 
@@ -42,10 +42,13 @@ export function fixedClusters({ protos, traits, settings }: FixedClustersInput):
  * sent back to the proxy.
  */
 export function bindInbound({ ipFamily }: Pick<Traits, 'ipFamily'>): BindConfig {
-  const v6 = socketAddress('::6', 0);
-  if (ipFamily === 'v6') return { sourceAddress: v6 };
-  const sourceAddress = socketAddress('127.0.0.6', 0);
-  return ipFamily === 'v4' ? { sourceAddress } : { sourceAddress, extraSourceAddresses: [{ address: v6 }] };
+  return { sourceAddress: socketAddress(ipFamily === 'v6' ? '::6' : '127.0.0.6', 0) };
+}
+
+/** Where nothing says which family the workload was reached by. */
+function bindPassthrough(traits: Pick<Traits, 'ipFamily'>): BindConfig {
+  const bind = bindInbound(traits);
+  return traits.ipFamily === 'dual' ? { ...bind, extraSourceAddresses: [{ address: socketAddress('::6', 0) }] } : bind;
 }
 
 const passthroughIdleMs = 300_000;

@@ -135,7 +135,8 @@ function spotsOf(input: ClaimInput, given: Addresses | undefined): readonly Spot
   if (given !== undefined) return [{ addresses: given, subnets: [] }];
   const { traits } = client;
   const assigned = addressesFor(service, traits);
-  if (isHeadless(service) && assigned.every(isUnspecified)) {
+  // A listener that a Sidecar names a port for is one, whatever pods there are.
+  if (isHeadless(service) && assigned.every(isUnspecified) && input.egress?.port === undefined) {
     const pods = summary.addresses.filter((address) => isIP(address) !== 0);
     const plain = service.registry === 'External' && service.selector === undefined && pods.length === 0;
     if (!plain) return pods.map((address) => ({ addresses: [address], subnets: [] }));
