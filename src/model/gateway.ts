@@ -1,6 +1,6 @@
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
-import { isSubsetOf, isWildcard } from './host.ts';
+import { coverOf, isSubsetOf, isWildcard } from './host.ts';
 import type { Labels } from './labels.ts';
 import type { Protocol } from './service.ts';
 
@@ -120,11 +120,9 @@ export function hostsFor(server: Pick<GatewayServer, 'hosts'>, namespace: string
 /** The hosts that both lists cover: of two patterns of which one is within the other, the more specific one. */
 export function intersectHosts(a: readonly string[], b: readonly string[]): readonly string[] {
   const found = new Set<string>();
-  // Servers and VirtualServices may have thousands of exact hosts each.
-  const all = new Set(b);
-  const wildcards = b.filter(isWildcard);
+  const isCovered = coverOf(b);
   for (const left of a) {
-    if (all.has(left) || wildcards.some((right) => isSubsetOf(left, right))) found.add(left);
+    if (isCovered(left)) found.add(left);
     if (isWildcard(left)) for (const right of b) if (isSubsetOf(right, left)) found.add(right);
   }
   return [...found];

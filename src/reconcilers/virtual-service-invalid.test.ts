@@ -258,3 +258,10 @@ test('regexes that take seconds together are refused before they are compiled, a
   expect(models).toEqual([]);
   expect(problems[0]?.message).toContain('is one regex too many');
 });
+
+test('server names are looked up among hosts, however many there are of both', () => {
+  const hosts = Array.from({ length: 20_000 }, (_, i) => `h${i}.example.com`);
+  const spec = { hosts, tls: [{ match: [{ sniHosts: hosts }], route: to('a') }] };
+  expect(reconcile(spec).problems).toEqual([]);
+  expect(reconcile({ ...spec, hosts: ['*.example.com'] }).problems).toEqual([]);
+});

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { canonicalHost, isSubsetOf } from '../model/host.ts';
+import { canonicalHost } from '../model/host.ts';
 import type { L4Destination, L4Match, L4Route, TlsMatch, TlsRoute } from '../model/virtual-service.ts';
 import { quote, type Field } from './field.ts';
 import { checkWeights } from './virtual-service-http.ts';
@@ -18,25 +18,25 @@ export function readTcpRoute(field: Field, context: NameContext): L4Route {
   };
 }
 
-/** One element of `spec.tls`. The hosts are those of the VirtualService, as written and resolved. */
-export function readTlsRoute(field: Field, context: NameContext, hosts: readonly string[]): TlsRoute {
+/** One element of `spec.tls`. `hasHost` says whether a host is one of the VirtualService. */
+export function readTlsRoute(field: Field, context: NameContext, hasHost: (host: string) => boolean): TlsRoute {
   const matches = field.get('match').objects();
   if (matches.length === 0) field.get('match').invalid('must say which server names the route is for.');
   return {
     field: field.path,
-    matches: matches.map((match) => readTlsMatch(match, context.namespace, hosts)),
+    matches: matches.map((match) => readTlsMatch(match, context.namespace, hasHost)),
     destinations: readDestinations(field, context),
   };
 }
 
-function readTlsMatch(field: Field, namespace: string, hosts: readonly string[]): TlsMatch {
+function readTlsMatch(field: Field, namespace: string, hasHost: (host: string) => boolean): TlsMatch {
   const names = field.get('sniHosts');
   const sniHosts = names.list().map((element) => {
     const name = element.string();
     // Envoy knows no part of a label as a wildcard here.
     if (!isHost(name) || /^\*[^.]/.test(name)) {
       element.invalid(`${quote(name)} is not a server name; write a host name, *.suffix or *.`);
-    } else if (!hosts.some((host) => isSubsetOf(canonicalHost(name), canonicalHost(host)))) {
+    } else if (!hasHost(canonicalHost(name))) {
       element.invalid(`${quote(name)} is outside the hosts of this VirtualService; add it to spec.hosts.`);
     }
     return canonicalHost(name);

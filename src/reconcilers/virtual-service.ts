@@ -1,7 +1,7 @@
 import type { KubernetesObject } from '../api/object.ts';
 import { objectKey, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import { resolveShortName } from '../model/host.ts';
+import { canonicalHost, coverOf, resolveShortName } from '../model/host.ts';
 import { meshGateway, type VirtualServiceModel } from '../model/virtual-service.ts';
 import { settleExportTo } from './export-to.ts';
 import { Field, Findings, quote } from './field.ts';
@@ -36,6 +36,8 @@ export function reconcileVirtualService(
 
   const written = readHosts(spec.get('hosts'));
   const hosts = [...new Set(written.map((host) => resolveShortName(host, namespace, context.domainSuffix)))];
+  // As written, and as resolved.
+  const hasHost = coverOf([...written.map(canonicalHost), ...hosts]);
   const gateways = spec
     .get('gateways')
     .list()
@@ -57,7 +59,7 @@ export function reconcileVirtualService(
     exportTo: settleExportTo(spec.get('exportTo').strings(), namespace, context.defaultExportTo),
     http: http.map((route) => readHttpRoute(route, names)),
     tcp: tcp.map((route) => readTcpRoute(route, names)),
-    tls: tls.map((route) => readTlsRoute(route, names, [...written, ...hosts])),
+    tls: tls.map((route) => readTlsRoute(route, names, hasHost)),
   };
   const problems = [...findings.problems, ...findUnsupported(findings.object, object.spec)];
   return { models: findings.invalid ? [] : [model], problems };
