@@ -52,6 +52,15 @@ test('a Kubernetes Service has its short forms, the bare name only in its own na
   ]);
 });
 
+test('the short form of a wildcard is not every host', () => {
+  expect(domains(external({ host: '*.shop.svc.cluster.local' }))).toEqual([
+    '*.shop.svc.cluster.local',
+    '*.shop.svc.cluster.local.',
+    '*.shop',
+    '*.shop.svc',
+  ]);
+});
+
 test('other hosts have no short forms', () => {
   expect(domains(external())).toEqual(['x.example.com', 'x.example.com.']);
   expect(domains(external({ host: '*.example.com' }))).toEqual(['*.example.com', '*.example.com.']);

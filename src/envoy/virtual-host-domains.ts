@@ -50,9 +50,10 @@ function shortForms(host: string, { namespace, domainSuffix }: DomainsInput['cli
   const svc = host.indexOf('.svc.');
   if (dot >= svc) return [];
   const qualified = host.slice(0, svc);
-  return host.slice(dot + 1, svc) === namespace
-    ? [host.slice(0, dot), `${qualified}.svc`, qualified]
-    : [qualified, `${qualified}.svc`];
+  const name = host.slice(0, dot);
+  // The short form of a wildcard would stand for every host, as the catch-all does.
+  if (host.slice(dot + 1, svc) !== namespace || name === '*') return [qualified, `${qualified}.svc`];
+  return [name, `${qualified}.svc`, qualified];
 }
 
 /** Virtual addresses that a request may name as its host. */
