@@ -3,6 +3,7 @@ import { kindOf } from '../../src/api/kinds.ts';
 import type { CoreKindName } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { validateCore } from '../../src/api/validate-core.ts';
+import { withoutNulls } from '../../src/directory/plain-json.ts';
 import type { EnvoyNode } from '../harness/mesh.ts';
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -153,7 +154,10 @@ export function mutateObjects(objects: readonly KubernetesObject[], changes: rea
       metadata: { ...metadata, labels: texts(newLabels), annotations: texts(newAnnotations) },
       ...members,
     } as unknown as KubernetesObject;
-    if (custom || validateCore(next, kind as CoreKindName).length === 0) result[at] = next;
+    if (custom) result[at] = next;
+    else if (validateCore(next, kind as CoreKindName).length === 0)
+      // What is null in a core kind never leaves the API server, nor the directory.
+      result[at] = withoutNulls(next) as KubernetesObject;
   }
   return result;
 }
