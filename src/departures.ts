@@ -5,12 +5,13 @@ import type { Inputs } from './mesh/inputs.ts';
 
 /** A proxy that is gone for longer does not come back soon: Envoy tries again within 30 s. Milliseconds. */
 export const LINGER_MS = 60_000;
-/** More that are gone are not remembered: the oldest are forgotten first. */
-const MOST = 10_000;
+/** Nodes that are gone are not remembered beyond this, all together: the oldest are forgotten first. Characters of JSON. */
+const MOST = 64 * 1024 * 1024;
 
 interface Departure {
   readonly stream: string;
   readonly at: number;
+  readonly size: number;
 }
 
 /**
@@ -24,6 +25,7 @@ export class Departures {
   readonly #clock: Pick<Clock, 'now' | 'after'>;
   /** By node id, the first to go first. */
   readonly #gone = new Map<string, Departure>();
+  #size = 0;
   #cancel: (() => void) | undefined;
 
   constructor(
@@ -45,8 +47,18 @@ export class Departures {
 
   disconnected({ stream, nodeId }: Pick<ConnectedProxy, 'stream' | 'nodeId'>): void {
     this.#forget(nodeId);
-    this.#gone.set(nodeId, { stream, at: this.#clock.now() });
-    if (this.#gone.size > MOST) for (const oldest of this.#gone.keys()) return this.#forget(oldest);
+    const proxy = this.#proxies.get(stream);
+    if (proxy === undefined) {
+      this.#write(this.#proxies.write(stream, undefined));
+      return;
+    }
+    const size = JSON.stringify(proxy).length;
+    this.#gone.set(nodeId, { stream, at: this.#clock.now(), size });
+    this.#size += size;
+    for (const oldest of this.#gone.keys()) {
+      if (this.#size <= MOST) break;
+      this.#forget(oldest);
+    }
     this.#cancel ??= this.#clock.after(LINGER_MS, () => this.#sweep());
   }
 
@@ -54,6 +66,7 @@ export class Departures {
     const departure = this.#gone.get(nodeId);
     if (departure === undefined) return;
     this.#gone.delete(nodeId);
+    this.#size -= departure.size;
     this.#write(this.#proxies.write(departure.stream, undefined));
   }
 

@@ -112,7 +112,9 @@ export class AdsStreams {
   }
 
   streams(): StreamState[] {
-    return [...this.#streams.values()].flatMap((stream) => stateOf(stream));
+    const { overdueMs } = { ...BARRIER_TIMES, ...this.#options.times };
+    const before = this.#options.now() - overdueMs;
+    return [...this.#streams.values()].flatMap((stream) => stateOf(stream, before));
   }
 
   close(): void {

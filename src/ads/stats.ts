@@ -1,4 +1,5 @@
 import type { Frame } from './frames.ts';
+import { itemsOf, type Sent } from './sent.ts';
 import type { AdsStream } from './stream.ts';
 import type { ResourceType, ResourceTypes } from './types.ts';
 
@@ -83,10 +84,15 @@ export interface TypeState {
   readonly synced: boolean;
   /** Names whose present version this client refused. */
   readonly refused: readonly string[];
+  /** Some of the names in a response whose answer is missing for long: of clusters, those that do not get warm. */
+  readonly overdue: readonly string[];
 }
 
+/** As many names say which of them have something in common. */
+const MOST_OVERDUE = 20;
+
 /** Nothing for a stream that has not said yet who it is. */
-export function stateOf(stream: AdsStream): StreamState[] {
+export function stateOf(stream: AdsStream, overdueBefore: number): StreamState[] {
   const { proxy, delivery } = stream;
   if (proxy === undefined) return [];
   const types = (delivery?.subscriptions ?? []).flatMap((subscription): TypeState[] => {
@@ -103,10 +109,23 @@ export function stateOf(stream: AdsStream): StreamState[] {
         pending: ledger.pending?.size ?? 0,
         synced: !owes && inFlight.size === 0 && delivery?.waits === false,
         refused: [...(ledger.refusals?.names() ?? [])],
+        overdue: overdueOf(inFlight.oldest, overdueBefore),
       },
     ];
   });
   return [{ stream: stream.id, nodeId: proxy.nodeId, build: proxy.build, types }];
+}
+
+function overdueOf(oldest: Sent | undefined, before: number): string[] {
+  if (oldest === undefined || oldest.at > before) return [];
+  const names: string[] = [];
+  for (const { name } of itemsOf(oldest)) {
+    if (names.length === MOST_OVERDUE) break;
+    // What the client held before in another version serves on.
+    if (oldest.prior === undefined || (oldest.prior.has(name) && oldest.prior.get(name) === undefined))
+      names.push(name);
+  }
+  return names;
 }
 
 function nonceText(nonce: number): string {

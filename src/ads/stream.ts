@@ -26,11 +26,13 @@ export interface StreamHost {
 
 /** A connection that takes nothing for so long makes room for others; its bytes stay where they are. */
 const STALLED_MS = 2_000;
+/** Whoever does not say what it is for so long is no proxy. */
+const SILENT_MS = 60_000;
 
 /** One ADS stream: reads requests, and writes what its delivery owes, one piece at a time. */
 export class AdsStream {
   readonly id: string;
-  readonly openedAt: number;
+  readonly #openedAt: number;
   /** Who it is; undefined before its first request. The rest of the node is not kept. */
   proxy: { readonly nodeId: string; readonly build: string } | undefined;
   delivery: Delivery | undefined;
@@ -54,7 +56,7 @@ export class AdsStream {
     this.#call = call;
     this.#announcing = new Place(host.announcing);
     this.#complete = new Place(host.complete);
-    this.openedAt = host.now();
+    this.#openedAt = host.now();
     this.#sink = new Sink(call);
     this.#source = new Source(call, host.receiving, {
       message: (bytes) => this.#received(bytes),
@@ -65,10 +67,6 @@ export class AdsStream {
     call.on('cancelled', () => this.#close());
     call.on('close', () => this.#close());
     call.on('error', () => this.#close());
-  }
-
-  get writing(): boolean {
-    return this.#writing;
   }
 
   /** The rest of the program has been told of it. */
@@ -101,6 +99,10 @@ export class AdsStream {
 
   tick(now: number): void {
     if (this.#writing && now - this.#progressAt >= STALLED_MS) this.#complete.leave();
+    if (this.proxy === undefined && now - this.#openedAt >= SILENT_MS) {
+      this.end(Status.DEADLINE_EXCEEDED, 'no request came');
+      return;
+    }
     this.#source.tick();
     this.#contain(() => this.delivery?.tick(now));
   }

@@ -1,6 +1,7 @@
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
 import { objectKey } from '../api/object.ts';
+import { compareText } from '../model/age.ts';
 
 export interface HasProblems {
   readonly problems: readonly Problem[];
@@ -28,12 +29,26 @@ export function declareProblems(graph: Graph, sources: readonly Collection<HasPr
       const distinct = new Map(
         own.map((problem) => [`${problem.field}|${problem.reason}|${problem.message}`, problem]),
       );
-      emit(
-        key,
-        [...distinct.keys()].sort().map((id) => distinct.get(id)!),
-      );
+      emit(key, [...distinct.values()].sort(compareProblems));
     }),
   };
+}
+
+function compareProblems(a: Problem, b: Problem): number {
+  return compareFieldPaths(a.field, b.field) || compareText(a.reason, b.reason) || compareText(a.message, b.message);
+}
+
+/** In the order of the object: indexes are numbers. */
+function compareFieldPaths(a: string, b: string): number {
+  const [left, right] = [a, b].map((path) => path.split(/[.[\]]/)) as [string[], string[]];
+  for (const [i, part] of left.entries()) {
+    const other = right[i];
+    if (other === undefined) return 1;
+    if (part === other) continue;
+    const isIndex = /^\d+$/.test(part) && /^\d+$/.test(other);
+    return isIndex ? Number(part) - Number(other) : compareText(part, other);
+  }
+  return left.length - right.length;
 }
 
 function problemKey({ object }: Problem): string {

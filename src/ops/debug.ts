@@ -40,6 +40,8 @@ export interface ProxyTypeState {
   readonly synced: boolean;
   /** Resources of which it refused the present version. */
   readonly refused: readonly string[];
+  /** Names in a response whose answer is missing for long. */
+  readonly overdue: readonly string[];
 }
 
 /** `/debug/...`, with the names and shapes of Istio's pages where it has them. */
@@ -122,7 +124,10 @@ function syncState(proxy: ProxyState): object {
     istio_version: proxy.metadata['ISTIO_VERSION'],
     ...nonces,
     resources: Object.fromEntries(
-      proxy.types.map(({ typeUrl, sent, acked, synced, refused }) => [typeUrl, { sent, acked, synced, refused }]),
+      proxy.types.map(({ typeUrl, sent, acked, synced, refused, overdue }) => [
+        typeUrl,
+        { sent, acked, synced, refused, ...(overdue.length > 0 && { overdue }) },
+      ]),
     ),
   };
 }

@@ -25,6 +25,7 @@ const proxy = {
       acked: '2',
       synced: false,
       refused: [],
+      overdue: ['cold'],
     },
     {
       typeUrl: 'T/Endpoint',
@@ -35,6 +36,7 @@ const proxy = {
       acked: '5',
       synced: true,
       refused: ['c'],
+      overdue: [],
     },
   ],
 };
@@ -204,7 +206,7 @@ describe('debug pages', () => {
         endpoint_sent: '5',
         endpoint_acked: '5',
         resources: {
-          'T/Cluster': { sent: '3', acked: '2', synced: false, refused: [] },
+          'T/Cluster': { sent: '3', acked: '2', synced: false, refused: [], overdue: ['cold'] },
           'T/Endpoint': { sent: '5', acked: '5', synced: true, refused: ['c'] },
         },
       },

@@ -85,7 +85,7 @@ function parse(yaml: string | undefined, findings: Findings): unknown {
   try {
     const document = parseDocument(yaml, { uniqueKeys: true, logLevel: 'silent' });
     const [error] = document.errors;
-    if (error !== undefined) return invalid(`The text is no YAML: ${error.message}`);
+    if (error !== undefined) return invalid(`The text is no YAML: ${error.message.split('\n')[0]}`);
     return (document.toJS({ maxAliasCount: 100 }) as unknown) ?? {};
   } catch (error) {
     const reason = error instanceof Error ? error.message : 'it cannot be read';

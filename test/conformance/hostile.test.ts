@@ -195,3 +195,13 @@ test('streams end when the server does', async () => {
   await mesh.stop();
   expect(await client.closed).toMatchObject({ code: Status.UNAVAILABLE });
 });
+
+test('a stream on which nothing is asked for ends', async () => {
+  const stream = open();
+  await expect.poll(() => mesh.server.counts().streams).toBe(2);
+  mesh.pass(59_000);
+  await expectOthersServed('1');
+  mesh.pass(1_000);
+  expect(await stream.closed).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
+  await expectOthersServed('2');
+});

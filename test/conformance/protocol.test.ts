@@ -360,4 +360,18 @@ describe.each([
     expect(await script.client.settled(RDS)).toEqual([]);
     expect(mesh.server.streams()[0]!.types[0]).toMatchObject({ acked: response.nonce, synced: true, names: 1 });
   });
+
+  test('names the clusters whose answer is missing for long', async () => {
+    mesh.publish({ [CDS]: { a: '1', b: '1' } });
+    script.subscribe(CDS, []);
+    await script.take(CDS);
+    mesh.publish({ [CDS]: { b: '2', cold: '1' } });
+    const response = await script.next(CDS);
+    const overdue = () => mesh.server.streams()[0]!.types[0]!.overdue;
+    expect(overdue()).toEqual([]);
+    mesh.pass(BARRIER_TIMES.overdueMs);
+    expect(overdue()).toEqual(['cold']);
+    script.ack(response);
+    await expect.poll(overdue).toEqual([]);
+  });
 });
