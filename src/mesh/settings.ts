@@ -42,7 +42,7 @@ export function declareSettings(graph: Graph, inputs: Inputs): Settings {
     const good = read.get(inputs.lastGood, key);
     const message =
       good === undefined
-        ? 'What is wrong has its default.'
+        ? 'Fields that are wrong have their defaults.'
         : 'This version is not used: the last one in which nothing was wrong stays in force.';
     const problems = [...newest.problems, { field: '', reason: 'Invalid' as const, message }];
     emit(ONE, {
