@@ -31,6 +31,8 @@ export const unsupportedFields: readonly UnsupportedField[] = [
     field: `spec.http[].match[].${matches}{@request.auth.claims*}`,
     note: 'Tokens are not verified, so there are no claims, and the match holds for no request.',
   })),
+  { kind: 'VirtualService', field: 'spec.http[].fault.delay.exponentialDelay', note: 'Use fixedDelay.' },
+  { kind: 'VirtualService', field: 'spec.http[].fault.abort.http2Error', note: 'Use httpStatus or grpcStatus.' },
   { kind: 'VirtualService', field: 'spec.tcp[].match[].sourceSubnet', note: 'Use sourceLabels or sourceNamespace.' },
   {
     kind: 'Sidecar',

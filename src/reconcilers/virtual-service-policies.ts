@@ -100,9 +100,7 @@ export function readFault(field: Field): Fault | undefined {
 
 function readDelay(field: Field): Fault['delay'] {
   if (!field.expectObject().isSet) return undefined;
-  if (field.get('exponentialDelay').isSet) {
-    field.get('exponentialDelay').invalid('is not something that Envoy can do; use fixedDelay.');
-  }
+  if (field.get('exponentialDelay').isSet && !field.get('fixedDelay').isSet) return undefined;
   const fixedDelay = readPositive(field.get('fixedDelay'));
   if (fixedDelay === undefined) field.get('fixedDelay').invalid('must say how long requests are delayed.');
   const percentage = readPercentage(field.get('percentage'));
@@ -115,16 +113,13 @@ function readDelay(field: Field): Fault['delay'] {
 
 function readAbort(field: Field): Fault['abort'] {
   if (!field.expectObject().isSet) return undefined;
-  if (field.get('http2Error').isSet) {
-    field.get('http2Error').invalid('is not something that Envoy can do; use httpStatus or grpcStatus.');
-  }
   const http = field.get('httpStatus').integer(200, 599);
   const grpc = field.get('grpcStatus');
   if (http !== undefined && grpc.isSet) field.invalid('has httpStatus and grpcStatus; keep one of them.');
   const percentage = readPercentage(field.get('percentage'));
   const share = percentage === undefined ? {} : { percentage };
   if (http !== undefined) return { status: { kind: 'http', code: http }, ...share };
-  if (!grpc.isSet && field.get('httpStatus').isSet) return undefined;
+  if (!grpc.isSet && (field.get('httpStatus').isSet || field.get('http2Error').isSet)) return undefined;
   if (!grpc.isSet) {
     field.findings.report(field.path, 'Ineffective', 'has no status and is ignored; set httpStatus or grpcStatus.');
     return undefined;
