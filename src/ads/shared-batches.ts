@@ -2,6 +2,9 @@ import { type List, type Root, variantOf } from './forest.ts';
 import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';
 
+/** Sets of names that a root is asked for at one time; clients of one kind have few. */
+const MAX_SELECTIONS = 256;
+
 /** Of what is subscribed by name: the resources that a root has, and the names that it does not have. */
 export interface RootSelection {
   readonly batches: readonly Batch[];
@@ -44,6 +47,7 @@ export class SharedBatches {
 
   select(root: Root, typeUrl: string, names: NameSet, qualifiers: readonly string[]): RootSelection {
     const known = this.#root(root, typeUrl);
+    if (known.selected.size >= MAX_SELECTIONS && !known.selected.has(names)) known.selected.clear();
     const selections = level(known.selected, names);
     const key = keyOf(qualifiers, known.qualifiers);
     let selection = selections.get(key);
@@ -57,6 +61,10 @@ export class SharedBatches {
 
   changed(root: Root, types: Iterable<string>): void {
     for (const typeUrl of types) this.#roots.get(root)?.delete(typeUrl);
+  }
+
+  dissolved(root: Root): void {
+    this.#roots.delete(root);
   }
 
   /** Something was published: in any list, below a root or not. */

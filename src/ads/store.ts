@@ -63,6 +63,7 @@ export class Store {
       if (root.worlds.size > 0) continue;
       this.#roots.delete(root.list);
       root.dissolve();
+      this.shared.dissolved(root);
       this.#drop(root.list);
     }
   }
