@@ -57,10 +57,11 @@ export function serviceFor(
   view: Pick<ClientView, 'client' | 'egress'>,
   host: string,
 ): MeshService | undefined {
-  const visible = read
-    .group(services.byHost, host)
-    .map(({ value }) => value)
-    .filter((service) => isVisibleTo(service, view.client));
+  const all = read.group(services.byHost, host);
+  // Nearly always there is one, and this is asked for every service of every view.
+  if (all.length === 1)
+    return all[0] !== undefined && isVisibleTo(all[0].value, view.client) ? all[0].value : undefined;
+  const visible = all.map(({ value }) => value).filter((service) => isVisibleTo(service, view.client));
   const listeners =
     visible.length > 1 && view.egress !== undefined
       ? read.get(sidecars.models, view.egress.sidecar)?.egress
