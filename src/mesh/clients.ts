@@ -59,8 +59,9 @@ export function serviceFor(
 ): MeshService | undefined {
   const all = read.group(services.byHost, host);
   // Nearly always there is one, and this is asked for every service of every view.
-  if (all.length === 1)
-    return all[0] !== undefined && isVisibleTo(all[0].value, view.client) ? all[0].value : undefined;
+  const [first] = all;
+  if (first === undefined || all.length === 1)
+    return first !== undefined && isVisibleTo(first.value, view.client) ? first.value : undefined;
   const visible = all.map(({ value }) => value).filter((service) => isVisibleTo(service, view.client));
   const listeners =
     visible.length > 1 && view.egress !== undefined
