@@ -44,14 +44,15 @@ export function declareAudiences(
     (key, model, read, emit: Emit<AudienceClaim>) => {
       const clients = new Set(sourceNamespaces(model));
       if (!model.exportTo.includes('*')) for (const client of model.exportTo) clients.add(client);
-      // Where it leads to a host whose rule is for some clients only, these see its routes in a way of their own.
-      for (const { destination } of destinationsOf(model))
+      // Where it leads to a host that only some clients see, or have a rule for, these see its routes in a way of their own.
+      for (const { destination } of destinationsOf(model)) {
+        for (const client of privateClients(destination.host, read, services)) clients.add(client);
         for (const rule of privateRules(destination.host, read, services, rules))
           for (const client of clientsOf(rule)) clients.add(client);
+      }
       // Its other hosts are served on the ports of those that these clients alone see.
       if (model.hosts.length > 1)
-        for (const { value } of model.hosts.flatMap((host) => read.group(services.byHost, host)))
-          for (const client of value.exportTo) if (client !== '*' && client !== '~') clients.add(client);
+        for (const host of model.hosts) for (const client of privateClients(host, read, services)) clients.add(client);
       if (clients.size === 0) return;
       for (const target of routeTargets(model, read, services, virtualServices))
         for (const client of clients) emit(`${key}|${target}|${client}`, { client, target });
@@ -90,6 +91,13 @@ function isSeenByRoutes(rule: Rule): boolean {
 function clientsOf(rule: Rule): Set<string> {
   const named = isForEverybody(rule) ? [] : rule.exportTo.filter((namespace) => namespace !== '*');
   return new Set([...named, rule.namespace]);
+}
+
+/** Namespaces that services of a host are exported to by name. */
+function privateClients(host: string, read: Reader, services: Services): string[] {
+  return read
+    .group(services.byHost, host)
+    .flatMap(({ value }) => value.exportTo.filter((client) => client !== '*' && client !== '~'));
 }
 
 /** Rules for a host, in the namespace of its service, that not everybody has and that routes depend on. */
