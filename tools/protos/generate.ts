@@ -18,7 +18,7 @@ const go = (...args: string[]): Buffer =>
 
 /** Every v3 package of the module, imported for its descriptors only. */
 function imports(): string {
-  const directory = go('list', '-m', '-f', '{{.Dir}}', MODULE).toString().trim();
+  const { Dir: directory } = JSON.parse(go('mod', 'download', '-json', MODULE).toString()) as { Dir: string };
   const packages = readdirSync(directory, { recursive: true, encoding: 'utf8' })
     .filter((path) => /\/v3(alpha)?\/[^/]+\.pb\.go$/.test(path))
     .map(dirname);
