@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
-/** Suites that start real programs: one at a time, so that these do not starve each other, and after the others. */
+/** Suites that start real programs, and wait for these more than they compute: after the others. */
 const withPrograms = globSync('{src,test}/**/*.test.ts').filter((file) =>
   /\b(withPeers|startProcess)\(/.test(readFileSync(file, 'utf8')),
 );
@@ -26,7 +26,7 @@ export default defineConfig({
         test: {
           name: 'with programs',
           include: withPrograms,
-          fileParallelism: false,
+          maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
       },

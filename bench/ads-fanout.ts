@@ -183,6 +183,12 @@ const { port } = server;
 const connect = (requests: readonly string[], atOnce: boolean, responses: number) => (): void =>
   ask({ do: 'connect', port, clients: CLIENTS, requests, atOnce, responses });
 
+const memory = (): { readonly rss: number; readonly heap: number } => {
+  globalThis.gc?.();
+  const { rss, heapUsed } = process.memoryUsage();
+  return { rss: rss / 1000, heap: heapUsed / 1000 };
+};
+const alone = memory();
 await measure('connect, from nothing', connect(fresh, false, 4), undefined);
 for (let i = 1; i <= CHANGES; i++) {
   const name = hosts[i % SERVICES]!;
@@ -200,11 +206,9 @@ for (let i = 1; i <= 2; i++) {
   await measure('one cluster and its assignment', change, 2);
 }
 await delay(2000);
-globalThis.gc?.();
-console.log(
-  `idle: RSS ${(process.memoryUsage().rss / 1e6).toFixed(0)} MB, heap ${(process.memoryUsage().heapUsed / 1e6).toFixed(0)} MB`,
-  server.counts(),
-);
+const idle = memory();
+const perStream = (of: 'rss' | 'heap'): string => ((idle[of] - alone[of]) / CLIENTS).toFixed(0);
+console.log(`idle: ${perStream('rss')} KB for each stream, ${perStream('heap')} KB of it in the heap`, server.counts());
 
 ask({ do: 'disconnect' });
 await answer();
