@@ -43,4 +43,6 @@ export interface WorldChange {
 export interface World {
   readonly roots: readonly string[];
   readonly qualifiers: readonly string[];
+  /** Names of resources below the roots that these proxies are not given. */
+  readonly excluded?: readonly string[];
 }

@@ -155,7 +155,7 @@ type Step =
       members: { list: number; name: number; content: number; qualifier: number }[];
       lists: { list: number; children: number[] | null }[];
     }
-  | { do: 'enter'; roots: number[] }
+  | { do: 'enter'; roots: number[]; excluded: number[] }
   | { do: 'leave'; which: number };
 
 const KEYS = ['r', 's', 'x', 'y', 'z'];
@@ -178,7 +178,11 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
     },
     {
       weight: 2,
-      arbitrary: fc.record({ do: fc.constant('enter' as const), roots: fc.uniqueArray(small(5), { maxLength: 2 }) }),
+      arbitrary: fc.record({
+        do: fc.constant('enter' as const),
+        roots: fc.uniqueArray(small(5), { maxLength: 2 }),
+        excluded: fc.uniqueArray(small(4), { maxLength: 2 }),
+      }),
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('leave' as const), which: small(4) }) },
   ),
@@ -194,7 +198,7 @@ test('the store answers as if it were built anew after each publication, and tel
       const worlds: { world: World; view: WorldView; listener: Listener; before: Map<string, string> }[] = [];
 
       /** Name -> version. A name is in one list at a time, so that nothing is ambiguous. */
-      const scratch = ({ roots, qualifiers }: World): Map<string, string> => {
+      const scratch = ({ roots, qualifiers, excluded = [] }: World): Map<string, string> => {
         const seen = new Set<string>();
         const visit = (list: string): void => {
           if (seen.has(list)) return;
@@ -206,6 +210,7 @@ test('the store answers as if it were built anew after each publication, and tel
         for (const list of seen) {
           for (const [key, content] of members.get(list) ?? []) {
             const [name = '', qualifier = ''] = key.split('/');
+            if (excluded.includes(name)) continue;
             if (qualifier === '' || qualifiers.includes(qualifier)) result.set(name, content);
           }
         }
@@ -214,7 +219,11 @@ test('the store answers as if it were built anew after each publication, and tel
 
       for (const step of history) {
         if (step.do === 'enter') {
-          const world = { roots: step.roots.map((i) => KEYS[i]!), qualifiers: ['q1'] };
+          const world = {
+            roots: step.roots.map((i) => KEYS[i]!),
+            qualifiers: ['q1'],
+            excluded: step.excluded.map(String),
+          };
           const view = store.enter(world);
           const listener = new Listener(world.qualifiers);
           view.watchers.add(listener);

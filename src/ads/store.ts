@@ -43,11 +43,11 @@ export class Store {
   /** The world of these roots, shared with all who have the same. To be given back by {@link leave}. */
   enter(world: World): WorldView {
     const roots = [...new Set(world.roots)];
-    const key = JSON.stringify([roots, world.qualifiers]);
+    const key = JSON.stringify([roots, world.qualifiers, world.excluded ?? []]);
     let view = this.#worlds.get(key);
     if (view === undefined) {
       const held = roots.map((root) => this.#root(root));
-      view = new WorldView(key, held, world.qualifiers, this.#holders, this.shared);
+      view = new WorldView(key, held, world, this.#holders, this.shared);
       this.#worlds.set(key, view);
       for (const root of held) root.worlds.add(view);
     }

@@ -175,7 +175,7 @@ export class Subscription {
 
   changed(names: ReadonlyMap<string, readonly Change[]>, view: WorldView): void {
     for (const [name, changes] of names) {
-      if (!this.has(name)) continue;
+      if (!this.has(name) || view.excluded.has(name)) continue;
       for (const { qualifier, was, now } of changes) {
         if (qualifier === '' || view.qualifiers.includes(qualifier)) this.#mark(name, was, now, view);
       }

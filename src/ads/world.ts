@@ -1,3 +1,4 @@
+import type { World } from './publication.ts';
 import { type Changes, List, type Root, type Watcher } from './forest.ts';
 import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';
@@ -12,11 +13,12 @@ export interface Selection {
   readonly missing: readonly string[];
 }
 
-/** What is reachable from a set of roots by those with a set of qualifiers. Streams that see the same share one. */
+/** What is reachable from a set of roots by those with a set of qualifiers, less some names. Streams that see the same share one. */
 export class WorldView implements Watcher {
   readonly key: string;
   readonly roots: readonly Root[];
   readonly qualifiers: readonly string[];
+  readonly excluded: ReadonlySet<string>;
   /** The streams in it. */
   readonly watchers = new Set<Watcher>();
   /** How many have entered it. */
@@ -28,13 +30,14 @@ export class WorldView implements Watcher {
   constructor(
     key: string,
     roots: readonly Root[],
-    qualifiers: readonly string[],
+    { qualifiers, excluded = [] }: World,
     holders: HoldersByName,
     shared: SharedBatches,
   ) {
     this.key = key;
     this.roots = roots;
     this.qualifiers = qualifiers;
+    this.excluded = new Set(excluded);
     this.#holders = holders;
     this.#shared = shared;
   }
@@ -44,6 +47,7 @@ export class WorldView implements Watcher {
   }
 
   resolve(typeUrl: string, name: string): Served | undefined {
+    if (this.excluded.has(name)) return undefined;
     const holders = this.#holders.get(typeUrl)?.get(name);
     if (holders === undefined) return undefined;
     for (const root of this.roots) {
@@ -55,11 +59,15 @@ export class WorldView implements Watcher {
 
   /** All resources of a type. */
   all(typeUrl: string): readonly Batch[] {
-    return this.roots.flatMap((root) => this.#shared.all(root, typeUrl, this.qualifiers));
+    return this.#given(
+      typeUrl,
+      this.roots.flatMap((root) => this.#shared.all(root, typeUrl, this.qualifiers)),
+    );
   }
 
   /** Names that this world has from roots that the other one lacks. */
   *differing(typeUrl: string, other: WorldView): Generator<string> {
+    for (const name of other.excluded) if (!this.excluded.has(name)) yield name;
     const alike = this.qualifiers.join('\n') === other.qualifiers.join('\n');
     for (const root of this.roots) {
       if (alike && other.roots.includes(root)) continue;
@@ -73,13 +81,26 @@ export class WorldView implements Watcher {
     if (main === undefined) return { batches: [], missing: [...names.names] };
     const { batches, others } = this.#shared.select(main, typeUrl, names, this.qualifiers);
     const items: Served[] = [];
-    const missing: string[] = [];
+    const missing = [...this.excluded].filter((name) => names.has(name) && !others.includes(name));
     for (const name of others) {
       const item = this.resolve(typeUrl, name);
       if (item === undefined) missing.push(name);
       else items.push(item);
     }
-    return { batches: items.length === 0 ? batches : [...batches, new Batch(items)], missing };
+    const given = this.#given(typeUrl, batches);
+    return { batches: items.length === 0 ? given : [...given, new Batch(items)], missing };
+  }
+
+  /** Without what is excluded. */
+  #given(typeUrl: string, batches: readonly Batch[]): readonly Batch[] {
+    const holders = this.#holders.get(typeUrl);
+    const excluded = [...this.excluded].filter((name) => holders?.has(name) === true);
+    if (excluded.length === 0) return batches;
+    return batches.flatMap((batch) => {
+      const items = batch.items.filter(({ name }) => !this.excluded.has(name));
+      if (items.length === batch.items.length) return [batch];
+      return items.length === 0 ? [] : [new Batch(items)];
+    });
   }
 
   #find(root: Root, holders: List | ReadonlySet<List>, typeUrl: string, name: string): Served | undefined {

@@ -5,7 +5,8 @@ import { contentHash } from '../model/hash.ts';
 import type { Workload } from '../model/endpoint.ts';
 import type { InboundTarget } from '../model/inbound.ts';
 import { type Labels, printSelector, selects } from '../model/labels.ts';
-import type { MeshService } from '../model/service.ts';
+import { listenerName } from '../model/listener.ts';
+import { type MeshService, isHeadless, protocolClass } from '../model/service.ts';
 import { type SidecarModel, egressImports } from '../model/sidecar.ts';
 import { type Traits, traitsKey } from '../model/traits.ts';
 import type { Vantage } from '../model/vantage.ts';
@@ -36,6 +37,8 @@ export interface AcceptedProxy {
   readonly inbound: Inbound | undefined;
   /** Routers: their labels, by which Gateways select them, and the ports of Services that lead to them. */
   readonly router: RouterFacts | undefined;
+  /** Names of listeners of its scope that it is not given. */
+  readonly excluded: readonly string[];
 }
 
 export interface Scope {
@@ -154,6 +157,7 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
     inbound:
       traits.proxyType === 'sidecar' ? inboundOf(node, workload, labels, sidecar, selecting, read, parts) : undefined,
     router: traits.proxyType === 'router' ? routerOf(node, workload?.ports, labels, selecting) : undefined,
+    excluded: ownListeners(selecting, node.addresses),
   };
 }
 
@@ -207,6 +211,19 @@ function servicesAt(
     for (const { key: service, value } of read.group(services.byEndpoint, endpointKey(namespace, address)))
       found.set(service, value);
   return [...found.values()].sort((a, b) => compareAge(a, b) || (a.host < b.host ? -1 : 1));
+}
+
+/** Listeners of headless services have the addresses of pods. That of a pod itself would catch what it sends to itself. */
+function ownListeners(services: readonly MeshService[], addresses: readonly string[]): readonly string[] {
+  const ports = services
+    .filter(isHeadless)
+    .flatMap((service) => service.ports)
+    .filter(({ protocol }) => protocolClass(protocol) !== 'http')
+    .map(({ number }) => number);
+  const names = addresses.flatMap((address) =>
+    ports.map((port) => listenerName({ bind: { addresses: [address] }, port })),
+  );
+  return [...new Set(names)].sort();
 }
 
 function inboundOf(

@@ -32,7 +32,11 @@ export function worldOf(proxy: ProxyView | undefined): World {
   const roots = [proxy.scope.key];
   if (proxy.inbound !== undefined) roots.push(inboundList(proxy.inbound.key));
   if (proxy.router !== undefined) roots.push(gatewayList(proxy.router.key));
-  return { roots, qualifiers: [qualifiers.locality(proxy.vantage.locality), qualifiers.vantage(proxy.vantageKey)] };
+  return {
+    roots,
+    qualifiers: [qualifiers.locality(proxy.vantage.locality), qualifiers.vantage(proxy.vantageKey)],
+    ...(proxy.excluded.length > 0 && { excluded: proxy.excluded }),
+  };
 }
 
 function membersOf(draft: Draft, collection: Members): MemberChange[] {

@@ -91,3 +91,26 @@ test('a proxy is on the node that it names, also where its Pod is not known', ()
   expect(endpoints('node-1')).toEqual(['10.0.9.1']);
   expect(endpoints('node-2')).toEqual(['10.0.9.2']);
 });
+
+test('a pod of a headless Service has the listeners of the other pods, not that of its own address', () => {
+  const tcp = [{ name: 'tcp', port: 3306 }];
+  const lab = new MeshLab([
+    service('shop/db', { clusterIP: 'None', selector: { app: 'db' }, ports: tcp }),
+    slice('shop/db', '10.1.0.1', '10.1.0.2'),
+  ]);
+  const listeners = (stream: string): string[] =>
+    (lab.json(stream).lds as { name: string }[]).map(({ name }) => name).filter((name) => name.endsWith('_3306'));
+  const connect = (stream: string, ip: string, app: string): void =>
+    lab.connect(
+      connectedProxy(stream, {
+        id: `sidecar~${ip}~${stream}.shop~shop.svc.cluster.local`,
+        metadata: { NAMESPACE: 'shop', INSTANCE_IPS: ip, LABELS: { app } },
+      }),
+    );
+  connect('db-1', '10.1.0.1', 'db');
+  connect('client', '10.1.0.9', 'client');
+  expect(listeners('db-1')).toEqual(['10.1.0.2_3306']);
+  expect(listeners('client')).toEqual(['10.1.0.1_3306', '10.1.0.2_3306']);
+  lab.apply([service('shop/db', { clusterIP: 'None', selector: { app: 'other' }, ports: tcp })]);
+  expect(listeners('db-1')).toEqual(['10.1.0.1_3306', '10.1.0.2_3306']);
+});

@@ -83,8 +83,14 @@ export interface AgedClaim {
 }
 
 /** `0.0.0.0_80`: the name of a listener, and the key under which claims meet. */
-export function listenerName(claim: Pick<ListenerClaim, 'bind' | 'port'>): string {
-  return `${claim.bind.addresses[0]}_${claim.port}`;
+export function listenerName({
+  bind,
+  port,
+}: {
+  readonly bind: Pick<Bind, 'addresses'>;
+  readonly port: number;
+}): string {
+  return `${bind.addresses[0]}_${port}`;
 }
 
 /** By rank, oldest first; the sort is stable, so that claims of one service keep their order. */
