@@ -10,31 +10,19 @@ export class UnreadableStream extends Error {
   }
 }
 
-/** Larger buffers are not kept. */
-const LARGEST_KEPT = 1024 * 1024;
-const STEP = 65_536;
-
-/**
- * Memory that messages are put together in, for all streams of a server. It is used again and again: what comes in
- * pieces would else keep the pieces alive, and hundreds of megabytes of them are what a garbage collector looks at most.
- */
+/** Where messages that came in pieces are put together, one after the other, for all streams of a server. */
 export class Scratch {
-  #free: Buffer[] = [];
+  #buffer: Buffer = EMPTY;
 
-  /** So many bytes, until they are given back. */
-  take(length: number): Buffer {
-    const index = this.#free.findIndex((buffer) => buffer.length >= length);
-    if (index >= 0) return this.#free.splice(index, 1)[0]!;
-    // A little more than needed: the next one may be a little longer.
-    return Buffer.allocUnsafeSlow(length > LARGEST_KEPT ? length : Math.ceil(length / STEP) * STEP);
+  /** So many bytes; valid until the next call. */
+  of(length: number): Buffer {
+    if (this.#buffer.length < length) this.#buffer = Buffer.allocUnsafeSlow(length);
+    return this.#buffer.subarray(0, length);
   }
 
-  give(buffer: Buffer): void {
-    if (buffer.length <= LARGEST_KEPT) this.#free.push(buffer);
-  }
-
+  /** Gives the memory back. */
   clear(): void {
-    this.#free = [];
+    this.#buffer = EMPTY;
   }
 }
 
@@ -44,19 +32,17 @@ const SHORT = 4096;
 
 /**
  * Cuts the bytes of a stream into messages: a flag, four bytes of length, the message. One that comes in one piece is not
- * copied; the pieces of another one are kept until the last of them is there, or {@link gather} is called.
+ * copied; the pieces of another one are kept until the last of them is there.
  */
 export class Deframer {
   readonly #maxLength: number;
   readonly #scratch: Scratch;
   readonly #prefix = Buffer.allocUnsafeSlow(PREFIX);
   #prefixLength = 0;
-  /** Of the message that is being received, or was returned last. */
   #length = 0;
-  /** Those of its bytes that have arrived and are not in the buffer; undefined between messages. */
+  /** Of the message that is being received: those of its bytes that have arrived. */
   #pieces: Buffer[] | undefined;
   #received = 0;
-  #buffer: Buffer | undefined;
   #chunk: Buffer = EMPTY;
 
   constructor(maxLength: number, scratch: Scratch) {
@@ -74,21 +60,7 @@ export class Deframer {
     return this.#pieces === undefined ? 0 : this.#length;
   }
 
-  /** Takes the memory for the message that is being received, now that it will come soon. */
-  gather(): void {
-    if (this.#pieces === undefined || this.#buffer !== undefined) return;
-    this.#buffer = this.#scratch.take(this.#length);
-    join(this.#pieces, this.#buffer);
-    this.#pieces = [];
-  }
-
-  /** The message that was returned last, or is being received, is not needed any more. */
-  release(): void {
-    if (this.#buffer !== undefined) this.#scratch.give(this.#buffer);
-    this.#buffer = undefined;
-  }
-
-  /** The next message that is complete. It is valid until {@link release}, which must be called before the next one. */
+  /** The next message that is complete. It is valid until the next call, of any deframer with the same scratch. */
   next(): Buffer | undefined {
     if (this.#pieces !== undefined) return this.#goOn(this.#pieces);
     const chunk = this.#chunk;
@@ -119,27 +91,22 @@ export class Deframer {
     const taken = Math.min(this.#length - this.#received, chunk.length);
     this.#received += taken;
     this.#chunk = taken === chunk.length ? EMPTY : chunk.subarray(taken);
-    const piece = taken === chunk.length ? chunk : chunk.subarray(0, taken);
-    if (this.#buffer !== undefined) this.#buffer.set(piece, this.#received - taken);
-    else if (taken > 0) keep(pieces, piece);
+    if (taken > 0) keep(pieces, taken === chunk.length ? chunk : chunk.subarray(0, taken));
     if (this.#received < this.#length) return undefined;
-    this.gather();
     this.#pieces = undefined;
-    return this.#buffer!.subarray(0, this.#length);
+    const message = this.#scratch.of(this.#length);
+    let at = 0;
+    for (const piece of pieces) {
+      message.set(piece, at);
+      at += piece.length;
+    }
+    return message;
   }
 
   #readPrefix(prefix: Buffer): void {
     if (prefix[0] !== 0) throw new UnreadableStream('compressed');
     this.#length = prefix.readUInt32BE(1);
     if (this.#length > this.#maxLength) throw new UnreadableStream('too long');
-  }
-}
-
-function join(pieces: readonly Buffer[], into: Buffer): void {
-  let at = 0;
-  for (const piece of pieces) {
-    into.set(piece, at);
-    at += piece.length;
   }
 }
 

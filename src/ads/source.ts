@@ -79,7 +79,6 @@ export class Source {
   close(): void {
     this.#ended = true;
     this.#place.leave();
-    this.#deframer.release();
   }
 
   /** Time passes, about a second: a client that is slow to send its message lets others go first for a while. */
@@ -103,7 +102,6 @@ export class Source {
         if (message === undefined) break;
         this.#place.leave();
         this.#events.message(message);
-        this.#deframer.release();
       }
     } catch (error) {
       if (!(error instanceof UnreadableStream)) throw error;
@@ -119,7 +117,6 @@ export class Source {
     this.#http2?.pause();
     this.#place.take(() => {
       this.#slow = false;
-      this.#deframer.gather();
       if (!this.#paused) this.#http2?.resume();
     });
   }
