@@ -34,10 +34,10 @@ class SharedParts {
   }
 }
 
-/** A batch as it goes over the wire. */
+/** A batch as it goes over the wire; without slices where it is too small to be shared. */
 interface Layout {
   readonly size: number;
-  readonly slices: readonly Uint8Array[];
+  readonly slices?: readonly Uint8Array[];
 }
 
 type Layouts = WeakMap<Batch, Layout>;
@@ -92,9 +92,8 @@ export class Frames {
     const { typeUrl, delta, batches, removed } = content;
     const nonce = ++this.#nonce;
     const layouts = batches.map((batch) => this.#layout(batch, delta));
-    const sizes = batches.map((batch, i) => layouts[i]?.size ?? batchSize(batch, delta));
-    const size = sum(sizes) + headSize(content, nonce);
-    const shared = sum(batches.map((batch, i) => layouts[i]?.size ?? sharedSize(batch)));
+    const size = sum(layouts.map((layout) => layout.size)) + headSize(content, nonce);
+    const shared = sum(layouts.map(({ slices, size: whole }) => (slices === undefined ? 0 : whole)));
     const writer = new SliceWriter(size + GRPC_PREFIX - shared);
     writer.byte(0);
     writer.bigEndian(size);
@@ -104,20 +103,19 @@ export class Frames {
     writer.string(delta ? DELTA.nonce : SOTW.nonce, String(nonce));
     for (const name of removed) writer.string(DELTA.removed, name);
     batches.forEach((batch, i) => {
-      const layout = layouts[i];
-      if (layout !== undefined) writer.append(layout.slices);
+      const { slices } = layouts[i]!;
+      if (slices !== undefined) writer.append(slices);
       else for (const item of batch.items) writeResource(writer, this.#parts, item, delta);
     });
     return { nonce, slices: writer.finish(), length: size + GRPC_PREFIX, content };
   }
 
-  /** Of a batch that is worth it. */
-  #layout(batch: Batch, delta: boolean): Layout | undefined {
+  #layout(batch: Batch, delta: boolean): Layout {
     const layouts = this.#layouts[delta ? 1 : 0];
     const known = layouts.get(batch);
     if (known !== undefined) return known;
     const size = batchSize(batch, delta);
-    if (size < SHARED_BYTES) return undefined;
+    if (size < SHARED_BYTES) return { size };
     const writer = new SliceWriter(size - sharedSize(batch));
     for (const item of batch.items) writeResource(writer, this.#parts, item, delta);
     const layout = { size, slices: writer.finish() };

@@ -65,7 +65,7 @@ export class WorldView implements Watcher {
     );
   }
 
-  /** Names that this world has from roots that the other one lacks. */
+  /** Names that this world has and the other one may lack: from its roots, or because they are excluded there. */
   *differing(typeUrl: string, other: WorldView): Generator<string> {
     for (const name of other.excluded) if (!this.excluded.has(name)) yield name;
     const alike = this.qualifiers.join('\n') === other.qualifiers.join('\n');

@@ -69,10 +69,10 @@ const rule = {
   origins: [],
 } as unknown as DestinationRuleModel;
 const sidecar: SidecarModel = {
-  key: 'test/root/s',
-  ref: { source: 'test', group: '', kind: 'Sidecar', namespace: 'root', name: 's' },
+  key: 'test/istio-system/s',
+  ref: { source: 'test', group: '', kind: 'Sidecar', namespace: 'istio-system', name: 's' },
   name: 's',
-  namespace: 'root',
+  namespace: 'istio-system',
   createdAt: '',
   egress: [],
   ingress: [],

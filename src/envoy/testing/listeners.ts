@@ -2,7 +2,7 @@ import type { Client, DestinationLookup } from '../../model/client.ts';
 import type { EndpointSummary } from '../../model/endpoint.ts';
 import { type AgedClaim, type ListenerClaim, sortClaims } from '../../model/listener.ts';
 import type { MeshService, ServicePort } from '../../model/service.ts';
-import type { Traits } from '../../model/traits.ts';
+import { type Traits, anyTraits } from '../../model/traits.ts';
 import { reconcileMeshConfig } from '../../reconcilers/mesh-config.ts';
 import { type ClaimInput, claimsOf } from '../outbound-claims.ts';
 import type { Listener } from '../gen/types.gen.ts';
@@ -14,22 +14,7 @@ export const protos: Protos = createProtos();
 export const defaultSettings = reconcileMeshConfig(undefined).config.listeners;
 
 export function traitsOf(traits: Partial<Traits> = {}): Traits {
-  return {
-    proxyType: 'sidecar',
-    agent: true,
-    interception: 'REDIRECT',
-    ipFamily: 'v4',
-    dnsCapture: false,
-    http10: false,
-    idleTimeout: 0,
-    httpProxyPort: 0,
-    unprivileged: false,
-    reservedPorts: [],
-    inboundExactBalance: false,
-    outboundExactBalance: false,
-    preserveHeaderCase: false,
-    ...traits,
-  };
+  return { ...anyTraits, agent: true, ...traits };
 }
 
 export function clientOf(traits: Partial<Traits> = {}, client: Partial<Client> = {}): Client {
