@@ -1,5 +1,5 @@
 import { Barrier, type BarrierEvents, type BarrierTimes, type Parties } from './barrier.ts';
-import { blame } from './blame.ts';
+import { blame, isTolerated } from './blame.ts';
 import type { Changes, Watcher } from './forest.ts';
 import type { Frame, Frames } from './frames.ts';
 import { shortMessage } from './refusals.ts';
@@ -95,10 +95,10 @@ export class Delivery implements Watcher {
     }
     let subscription = this.#subscriptions[index];
     if (subscription === undefined) {
-      subscription = new Subscription(type, this.#context, this.#isGuarded(type));
+      subscription = new Subscription(type, this.#context, this.#isGuarded(type), this.#context.times.timeoutMs);
       this.#subscriptions[index] = subscription;
-      subscription.begin(request, this.#view);
       if (request.versions.hash.count > 0 || request.version !== '') this.#resume(now);
+      subscription.begin(request, this.#view, this.#resumedAt !== undefined);
       this.#parties = this.#partiesNow();
       if (type.behind !== undefined) this.#followEarlier(subscription);
     } else if (this.#answer(subscription, request, now)) {
@@ -116,7 +116,7 @@ export class Delivery implements Watcher {
       const refers = subscription.type.refersTo !== undefined;
       if (refers && this.#barrier?.blocksAll === true) continue;
       const blocked = refers ? this.#blocks(now) : undefined;
-      const sent = subscription.take(this.#view, blocked);
+      const sent = subscription.take(this.#view, now, blocked);
       if (sent !== undefined) return this.#send(subscription, sent, now);
     }
     return undefined;
@@ -124,8 +124,9 @@ export class Delivery implements Watcher {
 
   /** Time passes: to be called about once a second. */
   tick(now: number): void {
+    const { times } = this.#context;
     this.catchUp();
-    for (const subscription of this.#subscriptions) subscription?.retry(now);
+    for (const subscription of this.#subscriptions) subscription?.retry(now, times.drainMs + times.lingerMs);
     this.#tickBarrier(now);
     if (this.owes) this.#events.wake();
   }
@@ -155,7 +156,9 @@ export class Delivery implements Watcher {
       subscription.inFlight.sentNonce,
     );
     sent.nonce = sent.first = subscription.inFlight.sentNonce = frame.nonce;
+    sent.version = frame.version;
     sent.at = now;
+    if (type.drains === true) this.#drains(sent, now);
     if (subscription.guarded) {
       // A client that starts asks for listeners when its first clusters are ready: nothing has to be held before.
       if (this.#resumedAt !== undefined || this.#parties.referrers.length > 0) this.#arrived(sent, now);
@@ -192,19 +195,36 @@ export class Delivery implements Watcher {
       if (!this.#context.delta) subscription.unheard(request);
       return this.#context.delta;
     }
-    for (const sent of settled.accepted) {
-      subscription.accept(sent);
-      if (subscription.guarded) this.#barrier?.accepted(sent);
-      else if (subscription.type.behind !== undefined) this.#barrier?.followedAccepted(sent);
+    for (const sent of settled.accepted) this.#accept(subscription, sent, now);
+    if (error === undefined || settled.refused.length === 0) return true;
+    const [sent] = settled.refused;
+    if (settled.refused.length === 1 && isTolerated(sent!, error.message)) {
+      this.#accept(subscription, sent!, now);
+      return true;
     }
-    if (subscription.guarded) for (const sent of settled.refused) this.#barrier?.answered(sent);
-    if (error !== undefined && settled.refused.length > 0) {
-      const message = shortMessage(error.message);
-      const culprits = blame(subscription, settled.refused, error.message, now);
-      for (const item of culprits) this.#events.refused(subscription.type, item, message);
-      if (culprits.length === 0) this.#events.refused(subscription.type, undefined, message);
-    }
+    if (subscription.guarded) for (const each of settled.refused) this.#barrier?.answered(each);
+    const message = shortMessage(error.message);
+    const culprits = blame(subscription, settled.refused, error.message, now);
+    for (const item of culprits) this.#events.refused(subscription.type, item, message);
+    if (culprits.length === 0) this.#events.refused(subscription.type, undefined, message);
     return true;
+  }
+
+  #accept(subscription: Subscription, sent: Sent, now: number): void {
+    const { type } = subscription;
+    subscription.accept(sent, this.#view);
+    if (subscription.guarded) this.#barrier?.accepted(sent);
+    else if (type.behind !== undefined) this.#barrier?.followedAccepted(sent);
+    if (type.drains === true) this.#drains(sent, now);
+  }
+
+  /** Former listeners drain from when their successors serve: that is not before they are sent, nor long after the answer. */
+  #drains(sent: Sent, now: number): void {
+    for (const held of sent.prior?.values() ?? [sent.before]) {
+      if (held === undefined) continue;
+      this.#needBarrier().drains(sent, now);
+      return;
+    }
   }
 
   /** Marks what the changes since the last call concern. They are shared by all streams of a root until then. */

@@ -88,7 +88,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 
 function run(first: Mesh, history: readonly Step[], delta: boolean): void {
   const server = new TestServer();
-  server.times = { lingerMs: 5_000, timeoutMs: Infinity, overdueMs: Infinity, stuckMs: Infinity };
+  server.times = { ...server.times, timeoutMs: Infinity, overdueMs: Infinity, stuckMs: Infinity };
   let present = new Map<string, ReturnType<typeof resource>>();
   const publish = (mesh: Mesh): void => {
     const next = resourcesOf(mesh);
@@ -151,7 +151,7 @@ function run(first: Mesh, history: readonly Step[], delta: boolean): void {
   for (let i = 0; i < 20; i++) {
     rest();
     envoy.drain();
-    now += 3_000;
+    now += 5_000;
     envoy.delivery.tick(now);
   }
   rest();

@@ -27,7 +27,7 @@ export const TYPES: ResourceTypes = [
     behind: CDS,
     whenAbsent: (name) => resource(EDS, name, 'absent'),
   },
-  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS },
+  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS, drains: true },
   {
     typeUrl: RDS,
     shortName: 'rds',
