@@ -124,9 +124,10 @@ export class Barrier {
   /** A response with what belongs to guarded resources went out. */
   followed(sent: Sent): void {
     if (this.#arrivals.size === 0) return;
-    for (const { name } of itemsOf(sent)) {
+    for (const { name, holders } of itemsOf(sent)) {
       const arrival = this.#arrivals.get(name);
-      if (arrival !== undefined) arrival.followed = sent.nonce;
+      // What was made up for a name that does not exist proves nothing: it belongs to no cluster of this kind.
+      if (arrival !== undefined && holders > 0) arrival.followed = sent.nonce;
     }
   }
 

@@ -209,7 +209,8 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
         const about = `${typeUrl} ${name}`;
         if (!type.wants(name)) expect(held, `${about} is not subscribed`).toBeUndefined();
         else if (wanted === undefined && (typeUrl === EDS || typeUrl === RDS)) {
-          expect(held, `${about} was not answered`).toBeDefined();
+          // In state of the world nobody knows what a client has that comes back: old listeners may go on using it.
+          if (delta || !reconnected) expect(held, `${about} was not answered`).toBeDefined();
         } else if (wanted?.startsWith('bad') === true) {
           expect(held, `${about} is refused`).not.toBe(wanted);
         } else if (typeUrl === CDS && wanted === undefined && namedBySomethingHeld(name)) {

@@ -124,9 +124,8 @@ export class Delivery implements Watcher {
 
   /** Time passes: to be called about once a second. */
   tick(now: number): void {
-    const { times } = this.#context;
     this.catchUp();
-    for (const subscription of this.#subscriptions) subscription?.retry(now, times.drainMs + times.lingerMs);
+    for (const subscription of this.#subscriptions) subscription?.retry(now);
     this.#tickBarrier(now);
     if (this.owes) this.#events.wake();
   }

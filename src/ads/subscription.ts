@@ -49,8 +49,6 @@ export class Subscription {
   all = false;
   /** What the client held of each name when it came: nothing, or nobody knows what. */
   before: Held;
-  /** Since when names are left to the client of which nobody knows what it holds. */
-  #leftAt: number | undefined;
   readonly inFlight: InFlight;
   trial: Trial | undefined;
   /**
@@ -245,22 +243,12 @@ export class Subscription {
     this.ledger.owe(item.name, item);
   }
 
-  /**
-   * Refused versions whose time has come are tried again. And what a client that came back was left with, in case that
-   * something old still uses it, nothing old uses any more: whoever still asks waits for an answer.
-   */
-  retry(now: number, leaveMs: number): void {
+  /** What was refused is tried again when its time has come. */
+  retry(now: number): void {
     for (const [name, held] of this.ledger.refusals?.due(now) ?? []) {
       if (this.ledger.pending?.has(name) !== true) this.ledger.owe(name, held);
     }
     if (this.murky !== undefined && now >= this.murky.retryAt && this.inFlight.size === 0) this.repeatAll();
-    const unknown = this.guarded ? [] : [...(this.ledger.kept ?? [])].filter(([, held]) => held === UNKNOWN);
-    this.#leftAt = unknown.length === 0 ? undefined : (this.#leftAt ?? now);
-    if (this.#leftAt === undefined || now - this.#leftAt < leaveMs) return;
-    for (const [name] of unknown) {
-      this.ledger.unkeep(name);
-      this.ledger.ask(name, UNKNOWN);
-    }
   }
 
   /** Owed in any case, where the client is known to hold the present version. */
