@@ -151,8 +151,9 @@ export class AdsStreams {
 
   #open(stream: AdsStream, view: WorldView, context: DeliveryContext): Delivery {
     this.#active = true;
-    const { nodeId = '', build = '' } = stream.proxy ?? {};
-    return new Delivery(context, view, {
+    const { nodeId = '', build = '', drainMs } = stream.proxy ?? {};
+    const times = drainMs === undefined ? context.times : { ...context.times, drainMs };
+    return new Delivery({ ...context, times }, view, {
       wake: () => this.#wake(stream),
       sent: (type, frame) => this.#stats.sent(type, frame),
       refused: (type, item, message) => {

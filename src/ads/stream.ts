@@ -1,5 +1,6 @@
 import { status as Status } from '@grpc/grpc-js';
 import type { Delivery } from './delivery.ts';
+import { drainTimeOf } from './drain-time.ts';
 import type { Frame } from './frames.ts';
 import { SLICE_BYTES } from './slice-writer.ts';
 import { type Gate, Place } from './gate.ts';
@@ -24,6 +25,14 @@ export interface StreamHost {
   failed(stream: AdsStream, error: unknown): void;
 }
 
+/** What is kept of the node of a stream. */
+export interface Peer {
+  readonly nodeId: string;
+  readonly build: string;
+  /** How long its former listeners serve on, in milliseconds, if it says so. */
+  readonly drainMs: number | undefined;
+}
+
 /** A connection that takes nothing for so long makes room for others; its bytes stay where they are. */
 const STALLED_MS = 2_000;
 /** Whoever does not say what it is for so long is no proxy. */
@@ -34,7 +43,7 @@ export class AdsStream {
   readonly id: string;
   readonly #openedAt: number;
   /** Who it is; undefined before its first request. The rest of the node is not kept. */
-  proxy: { readonly nodeId: string; readonly build: string } | undefined;
+  proxy: Peer | undefined;
   delivery: Delivery | undefined;
   /** Is in the queue of streams to be served. */
   queued = false;
@@ -180,7 +189,7 @@ export class AdsStream {
     if (request.node === undefined) throw new BadRequest('the first request of a stream has no node');
     const proxy = readNode(request.node, this.id);
     if (proxy.nodeId === '') throw new BadRequest('the node has no id');
-    this.proxy = { nodeId: proxy.nodeId, build: proxy.build };
+    this.proxy = { nodeId: proxy.nodeId, build: proxy.build, drainMs: drainTimeOf(proxy.metadata) };
     this.#first = request;
     this.#source.pause();
     this.#announcing.take(() => {
