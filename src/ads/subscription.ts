@@ -81,7 +81,7 @@ export class Subscription {
   /** The first request of the type on a stream, or one that starts anew. */
   begin(request: DiscoveryRequest, view: WorldView): void {
     this.close();
-    this.wildcard = request.names.star || (this.type.wildcard && request.names.hash.count === 0);
+    this.wildcard = request.names.star || (this.type.wildcard && request.names.count === 0);
     this.names = this.context.sets.of(request.names);
     this.all = this.wildcard || this.names.size > 0;
     if (this.all && request.versions.hash.count > 0) this.#compare(request.versions, view);
@@ -146,7 +146,7 @@ export class Subscription {
   /** State of the world: the names of a request replace the former ones. */
   replace(request: DiscoveryRequest, view: WorldView): void {
     const { names } = request;
-    if (names.hash.count === 0 && !names.any && this.wildcard && this.names.size === 0) return;
+    if (names.count === 0 && !names.any && this.wildcard && this.names.size === 0) return;
     const before = this.names;
     const next = this.context.sets.of(names);
     const star = names.star && !this.wildcard;
