@@ -7,7 +7,7 @@ import { Delivery, type DeliveryContext } from './delivery.ts';
 import { Frames } from './frames.ts';
 import { Gate } from './gate.ts';
 import { NameSets } from './name-set.ts';
-import type { Publication } from './publication.ts';
+import type { Publication, WorldChange } from './publication.ts';
 import type { AdsServerOptions } from './server.ts';
 import type { Call } from './sink.ts';
 import { type AdsCounts, AdsStats, type StreamState, stateOf } from './stats.ts';
@@ -67,23 +67,14 @@ export class AdsStreams {
     this.#streams.set(id, new AdsStream(id, call, delta ? this.#delta : this.#stateOfTheWorld));
   }
 
+  /** Marks what is concerned. What a stream makes of it is for the stream's turn. */
   apply(publication: Publication): void {
-    const begun: AdsStream[] = [];
-    for (const { stream: id, world, error } of publication.worlds) {
-      const stream = this.#streams.get(id);
-      if (stream?.proxy === undefined) continue;
-      if (error !== undefined) {
-        stream.end(Status.INVALID_ARGUMENT, error);
-        continue;
-      }
-      const view = this.#store.enter(world ?? { roots: [], qualifiers: [] });
-      const former = stream.world(view);
-      if (former === undefined) begun.push(stream);
-      else this.#store.leave(former);
+    for (const change of publication.worlds) {
+      const stream = this.#streams.get(change.stream);
+      if (stream?.proxy !== undefined) stream.contain(() => this.#setWorld(stream, change));
     }
     this.#store.apply(publication);
     this.#frames.outdate();
-    for (const stream of begun) stream.begin();
   }
 
   /** Time passes: about once a second. */
@@ -130,6 +121,7 @@ export class AdsStreams {
       times: { ...BARRIER_TIMES, ...this.#options.times },
       sets: this.#sets,
       once: (resource) => this.#store.once(resource),
+      remember: (view) => this.#store.remember(view),
     };
     const read = delta ? readDeltaRequest : readRequest;
     return {
@@ -165,6 +157,19 @@ export class AdsStreams {
       overdue: () => this.#stats.overdue++,
       unknownType: (typeUrl) => this.#warnOfType(typeUrl),
     });
+  }
+
+  #setWorld(stream: AdsStream, { world, error }: WorldChange): void {
+    if (error !== undefined) {
+      stream.end(Status.INVALID_ARGUMENT, error);
+      return;
+    }
+    let unused: WorldView | undefined = this.#store.enter(world ?? { roots: [], qualifiers: [] });
+    try {
+      unused = stream.world(unused);
+    } finally {
+      if (unused !== undefined) this.#store.leave(unused);
+    }
   }
 
   #closed(stream: AdsStream): void {

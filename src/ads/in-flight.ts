@@ -53,18 +53,25 @@ export class InFlight {
 
   /** The newest of a name that is on its way. */
   last(name: string): Served | undefined {
-    let last: Served | undefined;
-    for (const sent of this.#responses) for (const item of itemsOf(sent)) if (item.name === name) last = item;
-    return last;
+    for (let i = this.#responses.length - 1; i >= 0; i--) {
+      for (const batch of this.#responses[i]!.batches) {
+        const item = batch.get(name);
+        if (item !== undefined) return item;
+      }
+    }
+    return undefined;
   }
 
   /** The same for many names: all, if none are given. */
   lastOf(names?: readonly string[]): ReadonlyMap<string, Served> {
     const last = new Map<string, Served>();
-    if (this.#responses.length === 0) return last;
-    const wanted = names === undefined ? undefined : new Set(names);
-    for (const sent of this.#responses) {
-      for (const item of itemsOf(sent)) if (wanted?.has(item.name) !== false) last.set(item.name, item);
+    if (names === undefined) {
+      for (const sent of this.#responses) for (const item of itemsOf(sent)) last.set(item.name, item);
+      return last;
+    }
+    for (const name of names) {
+      const item = this.last(name);
+      if (item !== undefined) last.set(name, item);
     }
     return last;
   }

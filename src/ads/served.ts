@@ -39,12 +39,22 @@ export function versionOf(held: Held): string | undefined {
 /** Resources that are sent together. A batch shared by many streams is laid out for the wire once. */
 export class Batch {
   readonly items: readonly Served[];
+  /** Made when first needed. */
+  #byName: Map<string, Served> | undefined;
   #hash: SetHash | undefined;
   #fingerprint: SetHash | undefined;
   #print = 0;
 
   constructor(items: readonly Served[]) {
     this.items = items;
+  }
+
+  get(name: string): Served | undefined {
+    if (this.#byName === undefined) {
+      this.#byName = new Map<string, Served>();
+      for (const item of this.items) this.#byName.set(item.name, item);
+    }
+    return this.#byName.get(name);
   }
 
   /** Of names and versions: equal to that of a client which holds exactly this. */

@@ -35,6 +35,8 @@ export interface Peer {
 
 /** A connection that takes nothing for so long makes room for others; its bytes stay where they are. */
 const STALLED_MS = 2_000;
+/** A longer request may take milliseconds. */
+const LARGE = 65_536;
 /** Whoever does not say what it is for so long is no proxy. */
 const SILENT_MS = 60_000;
 
@@ -54,7 +56,8 @@ export class AdsStream {
   readonly #announcing: Place;
   #announced = false;
   readonly #complete: Place;
-  #first: DiscoveryRequest | undefined;
+  /** A request that waits for the stream's turn; meanwhile no other is read. */
+  #waiting: DiscoveryRequest | undefined;
   #writing = false;
   #progressAt = 0;
   #closed = false;
@@ -83,27 +86,39 @@ export class AdsStream {
     return this.#announced;
   }
 
-  /** What it may see from now on; returns what it saw before. */
+  /**
+   * What it may see from now on; returns what it saw before. This only marks: what follows from it is for its turn.
+   */
   world(view: WorldView): WorldView | undefined {
     const former = this.delivery?.view;
     if (this.delivery === undefined) this.delivery = this.#host.open(this, view);
     else this.delivery.move(view);
+    this.#host.wake(this);
     return former;
   }
 
-  /** After its first world: what was requested meanwhile can be answered. */
-  begin(): void {
-    this.#announcing.leave();
-    const first = this.#first;
-    if (first === undefined || this.#closed) return;
-    this.#first = undefined;
-    this.#contain(() => this.#handle(first));
-    this.#source.resume();
+  /** Its turn: handles the request that waits, or writes what is owed, unless a former write is still under way. */
+  serve(): void {
+    this.contain(() => {
+      if (this.delivery === undefined) return;
+      if (this.#waiting === undefined) this.#serve(this.delivery);
+      else this.#handleWaiting(this.#waiting);
+    });
   }
 
-  /** Writes what is owed and may be sent now, unless a former write is still under way. */
-  serve(): void {
-    this.#contain(() => this.#serve());
+  /** Whatever goes wrong with a stream ends that stream and nothing else. */
+  contain(work: () => void): void {
+    if (this.#closed) return;
+    try {
+      work();
+    } catch (error) {
+      if (error instanceof BadRequest) {
+        this.end(error.tooMuch ? Status.RESOURCE_EXHAUSTED : Status.INVALID_ARGUMENT, error.message);
+        return;
+      }
+      this.#host.failed(this, error);
+      this.end(Status.INTERNAL, 'internal error');
+    }
   }
 
   tick(now: number): void {
@@ -113,7 +128,7 @@ export class AdsStream {
       return;
     }
     this.#source.tick();
-    this.#contain(() => this.delivery?.tick(now));
+    this.contain(() => this.delivery?.tick(now));
   }
 
   end(code: number, details: string): void {
@@ -131,31 +146,33 @@ export class AdsStream {
   }
 
   #received(bytes: Uint8Array): void {
-    this.#contain(() => {
-      // The first request waits for what the proxy may see.
-      if (this.proxy === undefined) this.#introduce(this.#host.read(new Uint8Array(bytes)));
+    this.contain(() => {
+      if (this.proxy === undefined) this.#introduce(this.#wait(bytes));
+      else if (this.delivery?.waits === true || bytes.length > LARGE) this.#wait(bytes);
       else this.#handle(this.#host.read(bytes));
     });
   }
 
-  /** Whatever goes wrong with a stream ends that stream and nothing else. */
-  #contain(work: () => void): void {
-    if (this.#closed) return;
-    try {
-      work();
-    } catch (error) {
-      if (error instanceof BadRequest) {
-        this.end(error.tooMuch ? Status.RESOURCE_EXHAUSTED : Status.INVALID_ARGUMENT, error.message);
-        return;
-      }
-      this.#host.failed(this, error);
-      this.end(Status.INTERNAL, 'internal error');
-    }
+  /**
+   * Requests wait for the stream's turn where that may take long: when they are large, and when others have to be
+   * compared first. The first one waits for what the proxy may see, too.
+   */
+  #wait(bytes: Uint8Array): DiscoveryRequest {
+    this.#waiting = this.#host.read(new Uint8Array(bytes));
+    this.#source.pause();
+    if (this.delivery !== undefined) this.#host.wake(this);
+    return this.#waiting;
   }
 
-  #serve(): void {
-    const { delivery } = this;
-    if (delivery === undefined) return;
+  #handleWaiting(request: DiscoveryRequest): void {
+    this.#announcing.leave();
+    this.#waiting = undefined;
+    this.#handle(request);
+    this.#host.wake(this);
+    this.#source.resume();
+  }
+
+  #serve(delivery: Delivery): void {
     delivery.catchUp();
     if (this.#writing) return;
     if (delivery.owesAll && !this.#complete.had) {
@@ -190,11 +207,11 @@ export class AdsStream {
     const proxy = readNode(request.node, this.id);
     if (proxy.nodeId === '') throw new BadRequest('the node has no id');
     this.proxy = { nodeId: proxy.nodeId, build: proxy.build, drainMs: drainTimeOf(proxy.metadata) };
-    this.#first = request;
-    this.#source.pause();
     this.#announcing.take(() => {
-      this.#announced = true;
-      this.#host.connected(proxy);
+      this.contain(() => {
+        this.#announced = true;
+        this.#host.connected(proxy);
+      });
     });
   }
 
@@ -208,7 +225,7 @@ export class AdsStream {
     this.#announcing.leave();
     this.#complete.leave();
     this.#source.close();
-    this.#first = undefined;
+    this.#waiting = undefined;
     this.#host.closed(this);
   }
 }

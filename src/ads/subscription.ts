@@ -2,13 +2,14 @@ import { type Blocked, compose } from './composition.ts';
 import type { Change } from './forest.ts';
 import { InFlight } from './in-flight.ts';
 import { Ledger } from './ledger.ts';
+import type { Move } from './move.ts';
 import type { NameSet, NameSets } from './name-set.ts';
 import { type BackOff, UNKNOWN } from './refusals.ts';
 import type { Batch, Held, Served } from './served.ts';
 import { itemsOf, type Sent, type Trial } from './sent.ts';
 import type { ResourceType } from './types.ts';
 import { BadRequest, type DiscoveryRequest, MAX_NAMES, type RequestedVersions } from './wire-read.ts';
-import type { WorldView } from './world.ts';
+import type { Sight, WorldView } from './world.ts';
 
 /** What the subscriptions of one stream have in common. */
 export interface SubscriptionContext {
@@ -195,7 +196,7 @@ export class Subscription {
     this.context.sets.release(before);
   }
 
-  changed(names: ReadonlyMap<string, readonly Change[]>, view: WorldView): void {
+  changed(names: ReadonlyMap<string, readonly Change[]>, view: Sight): void {
     for (const [name, changes] of names) {
       if (!this.has(name) || view.excluded.has(name)) continue;
       let was: Served | undefined;
@@ -215,17 +216,13 @@ export class Subscription {
   }
 
   /** The stream moved to another world. */
-  moved(before: WorldView, after: WorldView): void {
+  moved(move: Move): void {
     const { typeUrl } = this.type;
-    const names = this.wildcard
-      ? new Set([...before.differing(typeUrl, after), ...after.differing(typeUrl, before)])
-      : [];
-    for (const subscribed of [names, this.names.names]) {
-      for (const name of subscribed) {
-        const was = before.resolve(typeUrl, name);
-        const now = after.resolve(typeUrl, name);
-        if (was !== now) this.#mark(name, was, now, after);
-      }
+    for (const name of move.names(typeUrl)) {
+      if (!this.has(name)) continue;
+      const was = move.before.resolve(typeUrl, name);
+      const now = move.after.resolve(typeUrl, name);
+      if (was !== now) this.#mark(name, was, now, move.after);
     }
   }
 
@@ -321,7 +318,7 @@ export class Subscription {
   }
 
   /** Several changes may be marked one after the other, long after the last of them: `now` may be the past. */
-  #mark(name: string, was: Served | undefined, now: Served | undefined, view: WorldView): void {
+  #mark(name: string, was: Served | undefined, now: Served | undefined, view: Sight): void {
     if (this.all && this.ledger.kept?.has(name) !== true) return;
     const gone = this.#keeps && now === undefined && view.resolve(this.type.typeUrl, name) === undefined;
     this.ledger.mark(name, was, gone);

@@ -68,6 +68,7 @@ export class TestServer {
       delta,
       sets: this.sets,
       once: (encoded) => this.store.once(encoded),
+      remember: (view) => this.store.remember(view),
       types: TYPES,
       frames: this.frames,
       references: new References(),
