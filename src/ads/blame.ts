@@ -78,10 +78,11 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
       }
       if (takenBack || (later !== undefined && later.version !== item.version)) continue;
       // A refused cluster may warm for ever and hold every answer back; behind a changed one a refused assignment
-      // empties it. So the client is given back what it had, or is told to forget the name. And one that has nothing
-      // yet must not wait for ever: it is told that there is nothing.
+      // empties it; and of a table that was asked for anew nobody knows whether it is still there. So the client is
+      // given back what it had, or is told to forget the name. And one that has nothing yet must not wait for ever: it
+      // is told that there is nothing.
       if (prior === undefined && subscription.type.whenAbsent !== undefined) ledger.ask(name, undefined);
-      else ledger.owe(name, subscription.reinstates ? item : prior);
+      else ledger.owe(name, item);
     } else if (later === undefined) {
       if (ledger.refusals?.doubts(name, item.version) === true) ledger.refusals.forget(name);
       ledger.owe(name, prior);

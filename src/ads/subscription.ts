@@ -77,11 +77,6 @@ export class Subscription {
     return this.type.fullState && !this.context.delta;
   }
 
-  /** After a refusal the client is given back what it had. */
-  get reinstates(): boolean {
-    return this.guarded || this.type.behind !== undefined;
-  }
-
   has(name: string): boolean {
     return this.wildcard || this.names.has(name);
   }
