@@ -96,7 +96,7 @@ export class KubeClient implements KubeApi {
     body: unknown,
     options: CallOptions & { readonly bodyTimeout: number },
   ): Promise<Dispatcher.ResponseData> {
-    const first = await this.credentials();
+    const first = await this.credentials(options);
     const refused = await this.attempt(first, method, path, body, options);
     if (refused.statusCode !== 401) return this.accepted(refused);
     await refused.body.dump();
@@ -110,7 +110,7 @@ export class KubeClient implements KubeApi {
         cause,
       });
     }
-    return this.accepted(await this.attempt(await this.credentials(), method, path, body, options));
+    return this.accepted(await this.attempt(await this.credentials(options), method, path, body, options));
   }
 
   private async attempt(
@@ -155,10 +155,11 @@ export class KubeClient implements KubeApi {
     throw errorOfAnswer(statusCode, text, Number.isFinite(retryAfter) ? retryAfter : 0);
   }
 
-  private async credentials(): Promise<Credentials> {
+  private async credentials({ signal }: CallOptions): Promise<Credentials> {
     try {
-      return await this.config.credentials();
+      return await this.config.credentials({ signal });
     } catch (cause) {
+      signal.throwIfAborted();
       const message = cause instanceof Error ? cause.message : String(cause);
       throw new ApiError(`credentials cannot be read: ${message}`, {
         code: 0,
