@@ -130,6 +130,45 @@ describe('errors are typed', () => {
     await impatient.close();
   });
 
+  test('an answer that is too long, of which no more is read', async () => {
+    const small = new KubeClient({ config: new PooledKubeConfig(() => server.kubeConfig()), largest: 1_000 });
+    let ended: () => void = () => undefined;
+    const closed = new Promise<void>((resolve) => (ended = resolve));
+    server.intercept.push((_, response) => {
+      response.writeHead(200);
+      response.on('close', ended);
+      const more = (): void => void (response.destroyed || response.write('x'.repeat(600), () => setImmediate(more)));
+      more();
+    });
+    await expect(small.get(path, { signal })).rejects.toMatchObject({ reason: 'AnswerTooLarge', retryable: true });
+    await closed;
+    await small.close();
+  });
+
+  test('an explanation that does not end', async () => {
+    server.intercept.push((_, response) => {
+      response.writeHead(500);
+      const more = (): void =>
+        void (response.destroyed || response.write('x'.repeat(60_000), () => setImmediate(more)));
+      more();
+    });
+    await expect(client.get(path, { signal })).rejects.toMatchObject({
+      code: 500,
+      message: expect.stringMatching(/^500 NotKubernetes: x{200}$/) as string,
+    });
+  });
+
+  test('an answer that comes byte by byte without end', async () => {
+    const impatient = new KubeClient({ config: new PooledKubeConfig(() => server.kubeConfig()), deadline: 200 });
+    server.intercept.push((_, response) => {
+      response.writeHead(200);
+      const more = (): void => void (response.destroyed || response.write(' ', () => setTimeout(more, 10)));
+      more();
+    });
+    await expect(impatient.get(path, { signal })).rejects.toMatchObject({ code: 0, retryable: true });
+    await impatient.close();
+  });
+
   test('TLS that does not come about makes a new pool', async () => {
     const config = new KubeConfig();
     config.loadFromOptions({

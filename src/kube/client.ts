@@ -1,5 +1,6 @@
 import { request, type Dispatcher } from 'undici';
 import { ApiError, errorOfAnswer, errorOfTransport, isTlsFailure } from './api-error.ts';
+import { beginningOf, textOf } from './body.ts';
 import type { Credentials, PooledKubeConfig } from './credentials.ts';
 
 export type Query = Readonly<Record<string, string | number | undefined>>;
@@ -28,7 +29,20 @@ export interface KubeClientOptions {
   readonly userAgent?: string;
   /** Milliseconds without a byte after which a request that is not a stream fails. */
   readonly timeout?: number;
+  /** Milliseconds after which a request that is not a stream fails, whatever has arrived. */
+  readonly deadline?: number;
+  /** Bytes that an answer may have which is not a stream. */
+  readonly largest?: number;
 }
+
+/** A page of 500 objects is about 10 MB, and its objects take several times as much when they are parsed. */
+const LARGEST = 64 * 1024 * 1024;
+
+/** Bytes that are read of an answer that says why a request failed. */
+const LARGEST_ERROR = 64 * 1024;
+
+/** Pages of a list are forgotten by the server after so long. */
+const DEADLINE = 5 * 60_000;
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
 
@@ -36,11 +50,15 @@ export class KubeClient implements KubeApi {
   readonly config: PooledKubeConfig;
   private readonly userAgent: string;
   private readonly timeout: number;
+  private readonly deadline: number;
+  private readonly largest: number;
 
-  constructor({ config, userAgent = 'fairlead', timeout = 30_000 }: KubeClientOptions) {
-    this.config = config;
-    this.userAgent = userAgent;
-    this.timeout = timeout;
+  constructor(options: KubeClientOptions) {
+    this.config = options.config;
+    this.userAgent = options.userAgent ?? 'fairlead';
+    this.timeout = options.timeout ?? 30_000;
+    this.deadline = options.deadline ?? DEADLINE;
+    this.largest = options.largest ?? LARGEST;
   }
 
   get(path: string, options: CallOptions): Promise<unknown> {
@@ -70,10 +88,12 @@ export class KubeClient implements KubeApi {
   }
 
   private async call(method: Method, path: string, body: unknown, options: CallOptions): Promise<unknown> {
-    const answer = await this.send(method, path, body, { ...options, bodyTimeout: this.timeout });
+    const late = AbortSignal.timeout(this.deadline);
+    const signal = AbortSignal.any([options.signal, late]);
     let text: string;
     try {
-      text = await answer.body.text();
+      const answer = await this.send(method, path, body, { ...options, signal, bodyTimeout: this.timeout });
+      text = await textOf(answer.body, this.largest);
     } catch (error) {
       options.signal.throwIfAborted();
       throw errorOfTransport(error);
@@ -82,7 +102,7 @@ export class KubeClient implements KubeApi {
       return JSON.parse(text);
     } catch (cause) {
       throw new ApiError(`answer to ${method} ${path} is no JSON`, {
-        code: answer.statusCode,
+        code: 200,
         reason: 'NotJson',
         retryable: true,
         cause,
@@ -151,7 +171,7 @@ export class KubeClient implements KubeApi {
     const { statusCode, headers } = answer;
     if (statusCode >= 200 && statusCode < 300) return answer;
     const retryAfter = Number(headers['retry-after']);
-    const text = await answer.body.text().catch(() => '');
+    const text = await beginningOf(answer.body, LARGEST_ERROR).catch(() => '');
     throw errorOfAnswer(statusCode, text, Number.isFinite(retryAfter) ? retryAfter : 0);
   }
 

@@ -81,6 +81,8 @@ export class Informer {
   private readonly missing: Backoff;
   /** For lists that the server asks for: it is there, and the first one need not wait long. */
   private readonly expired: Backoff;
+  /** Objects in a page of a list: smaller than at first when pages were too large. */
+  private pageSize: number;
   /** What the sink was told. */
   private told = new Map<string, KubernetesObject>();
   /** Newer ones that differ from what was told only in what `same` overlooks. */
@@ -102,11 +104,12 @@ export class Informer {
   readonly whenSynced: Promise<void> = new Promise((resolve) => (this.onSynced = resolve));
 
   constructor(options: InformerOptions) {
-    const { random, maxDelay = 10_000 } = options;
+    const { random, maxDelay = 10_000, pageSize = 500 } = options;
     this.options = options;
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
     this.expired = new Backoff({ base: 100, cap: maxDelay, random });
+    this.pageSize = pageSize;
     this.heardAt = options.clock.now();
   }
 
@@ -153,15 +156,20 @@ export class Informer {
   }
 
   private async list(signal: AbortSignal): Promise<void> {
-    const { api, path, query, pageSize = 500 } = this.options;
+    const { api, path, query, log, name } = this.options;
     let found = new Map<string, KubernetesObject>();
     const version = await list({
       api,
       path,
       ...(query === undefined ? {} : { query }),
-      pageSize,
+      pageSize: this.pageSize,
       signal,
       onRestart: () => (found = new Map()),
+      onSmaller: (pageSize) => {
+        this.pageSize = pageSize;
+        this.heard();
+        log.warn('A page of the list is too large, reading smaller ones', { kind: name, pageSize });
+      },
       onItem: (item) => {
         this.heard();
         const key = keyOf(item);
@@ -172,8 +180,8 @@ export class Informer {
     });
     this.counts.lists++;
     this.heard();
-    this.options.outages.end(this.options.name);
-    if (!this.isInstalled) this.options.log.info('Kind is installed now', { kind: this.options.name });
+    this.options.outages.end(name);
+    if (!this.isInstalled) log.info('Kind is installed now', { kind: name });
     this.isInstalled = true;
     this.missing.reset();
     this.swap(found);

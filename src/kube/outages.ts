@@ -1,4 +1,5 @@
 import type { ApiError } from './api-error.ts';
+import { TOO_LARGE } from './body.ts';
 import type { Log } from './log.ts';
 
 /**
@@ -40,6 +41,7 @@ export class Outages {
 function troubleOf({ code, reason }: ApiError): string {
   if (reason === 'NoCredentials') return 'credentials unreadable';
   if (reason === 'Garbled') return 'sending what is no event';
+  if (reason === TOO_LARGE) return 'sending more than can be read';
   if (reason === 'SinkFailed') return 'sending what we fail on';
   if (code === 0) return 'unreachable';
   if (code === 401) return 'refusing the credentials';

@@ -1,4 +1,5 @@
-import { errorOfAnswer } from '../api-error.ts';
+import { ApiError, errorOfAnswer } from '../api-error.ts';
+import { TOO_LARGE } from '../body.ts';
 import type { CallOptions, KubeApi } from '../client.ts';
 import { isObject, type Json } from '../json.ts';
 import { FakeWatch } from './fake-watch.ts';
@@ -45,6 +46,8 @@ export class FakeCluster implements KubeApi {
   private readonly watchers = new Set<Watcher>();
   private readonly snapshots = new Map<string, { readonly revision: number; readonly rest: readonly Json[] }>();
   private failures: { readonly status: number; readonly body: Json | string }[] = [];
+  /** A client does not read answers that are longer than this. */
+  largest = Infinity;
   /** Called before each request is answered. */
   onRequest: (request: FakeRequest) => void = () => undefined;
   /** Called when a patch is accepted. */
@@ -189,6 +192,8 @@ export class FakeCluster implements KubeApi {
     const answer = this.answer({ method, path, query: texts(options.query ?? {}) }, structuredClone(body));
     if ('stream' in answer) throw new Error('not a stream');
     if (answer.status >= 300) throw errorOfAnswer(answer.status, textOf(answer.body));
+    if (textOf(answer.body).length > this.largest)
+      throw new ApiError('too long', { code: 200, reason: TOO_LARGE, retryable: true });
     return structuredClone(answer.body);
   }
 
