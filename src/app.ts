@@ -33,6 +33,8 @@ export function createProgram(): Program {
 interface Source {
   /** Fulfilled when all that there is was delivered. */
   readonly ready: Promise<void>;
+  /** What {@link ready} waits for, for people; empty when it is fulfilled. */
+  readonly waitingFor: () => readonly string[];
   /** Fulfilled when nothing of it runs any more. */
   end(): Promise<void>;
   readonly figures?: () => ApiServerFigures;
@@ -151,6 +153,7 @@ async function directorySource(
   });
   return {
     ready: Promise.resolve(),
+    waitingFor: () => [],
     end: () => directory.ended,
     files: () => directory.reports(),
     locate: ({ object, field }) => {
@@ -170,7 +173,7 @@ function clusterSource(
 ): Source {
   const kubeConfig = new PooledKubeConfig(() => readKubeConfig({ path: access.kubeconfig, context: access.context }));
   const client = new KubeClient({ config: kubeConfig, userAgent: `fairlead/${version}` });
-  const outages = new Outages(log);
+  const outages = new Outages({ log, clock, signal });
   const shared = { api: client, clock, random: Math.random, log, outages };
   const operator = new FairleadOperator({
     client,
@@ -202,6 +205,7 @@ function clusterSource(
   const electing = config.statusWrites ? elector.run({ signal }) : Promise.resolve();
   return {
     ready: operator.whenReady(),
+    waitingFor: () => operator.waitingFor(),
     async end() {
       await electing;
       await writer.idle();
@@ -248,7 +252,7 @@ function startOps(
   return serveOps({
     healthAddress: config.healthAddress,
     monitoringAddress: config.monitoringAddress,
-    waitingFor: () => (engine.ready() ? [] : ['the objects of the source']),
+    waitingFor: () => (engine.ready() ? [] : [...source.waitingFor(), 'the first commit']),
     debug: {
       proxies: () =>
         ads.streams().flatMap((stream) => {

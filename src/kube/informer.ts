@@ -56,6 +56,8 @@ export interface InformerOptions {
 
 export interface InformerStats {
   readonly synced: boolean;
+  /** Why the last request failed, as `403 Forbidden`; absent when the server was reached since. */
+  readonly trouble?: string;
   readonly installed: boolean;
   readonly objects: number;
   readonly lists: number;
@@ -97,6 +99,7 @@ export class Informer {
   private isInstalled = true;
   private oddSaid = false;
   private heardAt: number;
+  private trouble: string | undefined;
   private onSynced: () => void = () => undefined;
   private readonly counts = { lists: 0, watches: 0, events: 0, errors: 0, odd: 0 };
   synced = false;
@@ -125,6 +128,7 @@ export class Informer {
       synced: this.synced,
       installed: this.isInstalled,
       objects: this.told.size,
+      ...(this.trouble !== undefined && { trouble: this.trouble }),
       stalenessSeconds: Math.max(0, (this.options.clock.now() - this.heardAt) / 1000),
     };
   }
@@ -139,6 +143,7 @@ export class Informer {
         if (signal.aborted) return;
         const error = errorOfTransport(cause);
         this.counts.errors++;
+        this.trouble = error.code === 0 ? error.reason : `${error.code} ${error.reason}`;
         if (error.code === 404 && !(await this.confirmInstalled(signal))) {
           await sleep(clock, this.missing.next(), { signal });
           continue;
@@ -354,6 +359,7 @@ export class Informer {
   private heard(): void {
     const { clock, recovery, name } = this.options;
     this.heardAt = clock.now();
+    this.trouble = undefined;
     recovery.reached(name);
   }
 

@@ -44,7 +44,7 @@ export class LeaderElector {
 
   constructor({ outages, ...options }: LeaderElectorOptions) {
     this.options = { leaseDuration: 15_000, renewDeadline: 10_000, retryPeriod: 2_000, ...options };
-    this.outages = outages ?? new Outages(options.log);
+    this.outages = outages ?? new Outages(options);
   }
 
   isLeader(): boolean {

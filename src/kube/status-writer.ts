@@ -94,7 +94,7 @@ export class StatusWriter {
   constructor(options: StatusWriterOptions) {
     const { rate = 20, burst = 50, clock, log } = options;
     this.options = options;
-    this.outages = options.outages ?? new Outages(log);
+    this.outages = options.outages ?? new Outages({ log, clock });
     this.bucket = new TokenBucket({ rate, burst, now: clock.now() });
   }
 

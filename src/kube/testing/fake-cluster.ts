@@ -46,6 +46,8 @@ export class FakeCluster implements KubeApi {
   private readonly watchers = new Set<Watcher>();
   private readonly snapshots = new Map<string, { readonly revision: number; readonly rest: readonly Json[] }>();
   private failures: { readonly status: number; readonly body: Json | string }[] = [];
+  /** Paths of collections that the client may not see. */
+  readonly denied = new Set<string>();
   /** A client does not read answers that are longer than this. */
   largest = Infinity;
   /** Called before each request is answered. */
@@ -165,6 +167,7 @@ export class FakeCluster implements KubeApi {
     const target = this.target(path);
     if (target === undefined) return { status: 404, body: '404 page not found' };
     const { collection, namespace, name, sub } = target;
+    if (this.denied.has(collection.path)) return failed(403, 'Forbidden', `${collection.path} is forbidden`);
     if (method === 'POST') return this.create(collection, namespace, body);
     if (name === '') {
       const matches = matcherOf(namespace, query['fieldSelector'] ?? '');
