@@ -168,7 +168,7 @@ function clusterSource(
   access: { readonly kubeconfig?: string; readonly context?: string },
   engine: Engine,
   log: Logger,
-  { clock = systemClock, identity = process.env['POD_NAME'] ?? `${hostname()}-${process.pid}` }: Surroundings,
+  { clock = systemClock, identity = podOf(process.env) ?? `${hostname()}-${process.pid}` }: Surroundings,
   signal: AbortSignal,
 ): Source {
   const kubeConfig = new PooledKubeConfig(() => readKubeConfig({ path: access.kubeconfig, context: access.context }));
@@ -191,30 +191,44 @@ function clusterSource(
     latest: (kind, namespace, name) => operator.latest(kind, namespace, name),
     types: ['Accepted', 'ResolvedRefs'],
   });
-  const elector = new LeaderElector({
-    ...shared,
-    ...config.lease,
-    identity,
-    onElected: (term) => writer.lead(term),
-  });
+  const electors = [
+    { revision: '', name: config.lease.name },
+    ...(config.revision === undefined
+      ? []
+      : [{ revision: config.revision, name: `${config.lease.name}-${config.revision}` }]),
+  ].map(
+    ({ revision, name }) =>
+      new LeaderElector({
+        ...shared,
+        namespace: config.lease.namespace,
+        name,
+        identity,
+        onElected: (term) => writer.lead(term, revision),
+      }),
+  );
   engine.mesh.onConditions((key, verdict) => {
     if (verdict === undefined) writer.forget(key);
     else writer.set(key, verdict);
   });
   operator.start().catch((err: unknown) => log.error('The operator ended', { err }));
-  const electing = config.statusWrites ? elector.run({ signal }) : Promise.resolve();
+  const electing = config.statusWrites ? electors.map((elector) => elector.run({ signal })) : [];
   return {
     ready: operator.whenReady(),
     waitingFor: () => operator.waitingFor(),
     async end() {
-      await electing;
+      await Promise.all(electing);
       await writer.idle();
       await operator.shutdown();
     },
     figures: () => operator.stats(),
     status: () => writer.stats(),
-    leader: () => elector.isLeader(),
+    leader: () => electors.some((elector) => elector.isLeader()),
   };
+}
+
+/** `namespace/name` of the Pod that this runs in, as the chart says it. */
+function podOf({ POD_NAMESPACE: namespace, POD_NAME: name }: NodeJS.ProcessEnv): string | undefined {
+  return namespace === undefined || name === undefined ? undefined : `${namespace}/${name}`;
 }
 
 function startOps(

@@ -306,9 +306,9 @@ interface RouteTable {
 }
 
 async function holder(cluster: Installed): Promise<unknown> {
-  const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/fairlead`;
-  const lease = (await cluster.api.call('GET', path)) as ApiObject & { spec?: { holderIdentity?: unknown } };
-  return lease.spec?.holderIdentity;
+  const path = `/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/fairlead`;
+  const lease = (await cluster.api.call('GET', path)) as ApiObject & { spec?: { holderIdentity?: string } };
+  return lease.spec?.holderIdentity?.replace(`${NAMESPACE}/`, '');
 }
 
 interface Condition {

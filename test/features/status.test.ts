@@ -258,7 +258,54 @@ describe('of two replicas', () => {
   });
 });
 
-function holder(cluster: Cluster): unknown {
-  const lease = cluster.server.cluster.object(LEASES, 'istio-system', 'fairlead');
+describe('of two releases in a cluster', () => {
+  const labelled = (revision: string) => {
+    const { metadata, ...rest } = split(80, 20);
+    const labels = { 'istio.io/rev': revision };
+    return { ...rest, metadata: { ...metadata, name: revision, labels } } as KubernetesObject;
+  };
+
+  test('one writes, wherever they are and whatever their mesh is called, and the other one says who does', async () => {
+    const cluster = await Cluster.create();
+    await cluster.apply(...reviews, rule);
+    const one = await cluster.start({}, 'istio-system/one');
+    await one.logged('Became the leader');
+    const two = await cluster.start({ rootNamespace: 'trial' }, 'trial/two');
+    expect(await two.logged('Another replica leads')).toMatchObject({
+      lease: 'kube-system/fairlead',
+      holder: 'istio-system/one',
+    });
+    await two.logged('Ready');
+    await judged(cluster, rule);
+    await written(one);
+    expect(cluster.writes()).toHaveLength(1);
+    expect(two.log.map(({ msg }) => msg)).not.toContain('Became the leader');
+  });
+
+  test('each writes what is labelled for its revision, and one of them what is not labelled', async () => {
+    const cluster = await Cluster.create();
+    await cluster.apply(...reviews, rule, labelled('stable'), labelled('canary'));
+    const stable = await cluster.start({ revision: 'stable' }, 'one');
+    await judged(cluster, rule, labelled('stable'));
+    const canary = await cluster.start({ revision: 'canary' }, 'two');
+    await judged(cluster, labelled('canary'));
+    await written(stable);
+    await written(canary);
+    expect(cluster.writes()).toHaveLength(3);
+    expect(['fairlead', 'fairlead-stable', 'fairlead-canary'].map((name) => holder(cluster, name))).toEqual([
+      'one',
+      'one',
+      'two',
+    ]);
+    await stable.stop();
+    await cluster.apply({ ...rule, spec: { host: 'elsewhere' } } as KubernetesObject);
+    canary.clock.skip(5_000);
+    await judged(cluster, rule);
+    expect(holder(cluster)).toBe('two');
+  });
+});
+
+function holder(cluster: Cluster, name = 'fairlead'): unknown {
+  const lease = cluster.server.cluster.object(LEASES, 'kube-system', name);
   return isObject(lease?.['spec']) ? lease['spec']['holderIdentity'] : undefined;
 }
