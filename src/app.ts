@@ -13,6 +13,7 @@ import { type Clock, systemClock } from './kube/clock.ts';
 import { PooledKubeConfig } from './kube/credentials.ts';
 import { readKubeConfig } from './kube/kube-config.ts';
 import { LeaderElector } from './kube/lease.ts';
+import { EventRecorder } from './kube/event-recorder.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
 import { StatusWriter } from './kube/status-writer.ts';
@@ -190,7 +191,9 @@ function clusterSource(
     ...shared,
     latest: (kind, namespace, name) => operator.latest(kind, namespace, name),
     types: ['Accepted', 'ResolvedRefs'],
+    onWritten: (status, before) => events.written(status, before),
   });
+  const events = new EventRecorder({ ...shared, identity, signal });
   const electors = [
     { revision: '', name: config.lease.name },
     ...(config.revision === undefined
@@ -218,6 +221,7 @@ function clusterSource(
     async end() {
       await Promise.all(electing);
       await writer.idle();
+      await events.idle();
       await operator.shutdown();
     },
     figures: () => operator.stats(),

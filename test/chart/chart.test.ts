@@ -303,12 +303,13 @@ function reads(): string[] {
   });
 }
 
-/** Conditions, and the Lease that says who may write them. */
+/** Conditions, Events beside them, and the Lease that says who may write them. */
 function writes(): string[] {
   return [
     ...kinds
       .filter(({ custom }) => custom)
       .flatMap(({ group, plural }) => [`get ${group}/${plural}`, `patch ${group}/${plural}/status`]),
+    'create events.k8s.io/events',
     'create coordination.k8s.io/leases kube-system/*',
     'get coordination.k8s.io/leases kube-system/fairlead',
     'update coordination.k8s.io/leases kube-system/fairlead',

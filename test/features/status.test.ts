@@ -4,7 +4,7 @@ import { isObject } from '../../src/kube/json.ts';
 import { destinationRule, gateway, serviceEntry, sidecar, virtualService, workloadEntry } from './objects.ts';
 import { get, type Program } from './program.ts';
 import { clusterOf, ratings, REVIEWS, reviews, rule, split } from './shop.ts';
-import { Cluster, LEASES } from './sources.ts';
+import { Cluster, EVENTS, LEASES } from './sources.ts';
 
 interface Condition {
   readonly type: string;
@@ -151,6 +151,33 @@ test('the younger of two objects that conflict is told to whom it lost', async (
   expect(conditions(cluster, older)['Accepted']).toMatchObject({ status: 'True' });
   expect(conditions(cluster, younger)['Accepted']).toMatchObject({ status: 'False', reason: 'Conflicted' });
   expect(conditions(cluster, younger)['Accepted']?.message).toContain('VirtualService/shop/older');
+});
+
+test('an object that is not accepted has one Event that says why, also after a restart', async () => {
+  const others = [split(80, 20, 'a'), split(50, 50, 'b')];
+  const { cluster, program } = await serve(...reviews, rule, ...others);
+  const events = () => cluster.server.cluster.objects(EVENTS);
+  const posts = () =>
+    cluster.server.cluster.requests.filter(({ method, path }) => method === 'POST' && path.endsWith('/events'));
+  await judged(cluster, ...others);
+  await written(program);
+  await program.stop();
+  expect(events()).toMatchObject([
+    {
+      type: 'Warning',
+      reason: 'Conflicted',
+      note: conditions(cluster, others[1]!)['Accepted']!.message,
+      metadata: { namespace: 'shop' },
+      regarding: { kind: 'VirtualService', namespace: 'shop', name: 'b' },
+      reportingInstance: 'one',
+    },
+  ]);
+  const next = await cluster.start({}, 'two');
+  await next.logged('Became the leader');
+  await next.logged('Ready');
+  await written(next);
+  await next.stop();
+  expect(posts()).toHaveLength(1);
 });
 
 test('the time of a transition changes with the status, and with nothing else', async () => {

@@ -94,6 +94,10 @@ export class FakeCluster implements KubeApi {
     return this.collection(path).objects.get(`${namespace}/${name}`);
   }
 
+  objects(path: string): Json[] {
+    return [...this.collection(path).objects.values()];
+  }
+
   delete(path: string, namespace: string, name: string): void {
     this.commit(this.collection(path), `${namespace}/${name}`, undefined);
   }
