@@ -88,15 +88,18 @@ export class KubeClient implements KubeApi {
   }
 
   private async call(method: Method, path: string, body: unknown, options: CallOptions): Promise<unknown> {
-    const late = AbortSignal.timeout(this.deadline);
-    const signal = AbortSignal.any([options.signal, late]);
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), this.deadline);
+    const signal = AbortSignal.any([options.signal, late.signal]);
     let text: string;
     try {
       const answer = await this.send(method, path, body, { ...options, signal, bodyTimeout: this.timeout });
       text = await textOf(answer.body, this.largest);
     } catch (error) {
       options.signal.throwIfAborted();
-      throw errorOfTransport(error);
+      throw late.signal.aborted ? tooLate(method, path) : errorOfTransport(error);
+    } finally {
+      clearTimeout(timer);
     }
     try {
       return JSON.parse(text);
@@ -189,6 +192,10 @@ export class KubeClient implements KubeApi {
       });
     }
   }
+}
+
+function tooLate(method: Method, path: string): ApiError {
+  return new ApiError(`${method} ${path} took too long`, { code: 0, reason: 'Deadline', retryable: true });
 }
 
 const contentTypes: Readonly<Record<Method, string>> = {
