@@ -165,7 +165,11 @@ describe('errors are typed', () => {
       const more = (): void => void (response.destroyed || response.write(' ', () => setTimeout(more, 10)));
       more();
     });
-    await expect(impatient.get(path, { signal })).rejects.toMatchObject({ code: 0, reason: 'Deadline', retryable: true });
+    await expect(impatient.get(path, { signal })).rejects.toMatchObject({
+      code: 0,
+      reason: 'Deadline',
+      retryable: true,
+    });
     await impatient.close();
   });
 
