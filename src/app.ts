@@ -13,6 +13,7 @@ import { type Clock, systemClock } from './kube/clock.ts';
 import { PooledKubeConfig } from './kube/credentials.ts';
 import { readKubeConfig } from './kube/kube-config.ts';
 import { LeaderElector } from './kube/lease.ts';
+import { EventRecorder } from './kube/event-recorder.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
 import { StatusWriter } from './kube/status-writer.ts';
@@ -33,6 +34,8 @@ export function createProgram(): Program {
 interface Source {
   /** Fulfilled when all that there is was delivered. */
   readonly ready: Promise<void>;
+  /** What {@link ready} waits for, for people; empty when it is fulfilled. */
+  readonly waitingFor: () => readonly string[];
   /** Fulfilled when nothing of it runs any more. */
   end(): Promise<void>;
   readonly figures?: () => ApiServerFigures;
@@ -151,6 +154,7 @@ async function directorySource(
   });
   return {
     ready: Promise.resolve(),
+    waitingFor: () => [],
     end: () => directory.ended,
     files: () => directory.reports(),
     locate: ({ object, field }) => {
@@ -165,12 +169,12 @@ function clusterSource(
   access: { readonly kubeconfig?: string; readonly context?: string },
   engine: Engine,
   log: Logger,
-  { clock = systemClock, identity = process.env['POD_NAME'] ?? `${hostname()}-${process.pid}` }: Surroundings,
+  { clock = systemClock, identity = podOf(process.env) ?? `${hostname()}-${process.pid}` }: Surroundings,
   signal: AbortSignal,
 ): Source {
   const kubeConfig = new PooledKubeConfig(() => readKubeConfig({ path: access.kubeconfig, context: access.context }));
   const client = new KubeClient({ config: kubeConfig, userAgent: `fairlead/${version}` });
-  const outages = new Outages(log);
+  const outages = new Outages({ log, clock, signal });
   const shared = { api: client, clock, random: Math.random, log, outages };
   const operator = new FairleadOperator({
     client,
@@ -187,30 +191,48 @@ function clusterSource(
     ...shared,
     latest: (kind, namespace, name) => operator.latest(kind, namespace, name),
     types: ['Accepted', 'ResolvedRefs'],
+    onWritten: (status, before) => events.written(status, before),
   });
-  const elector = new LeaderElector({
-    ...shared,
-    ...config.lease,
-    identity,
-    onElected: (term) => writer.lead(term),
-  });
+  const events = new EventRecorder({ ...shared, identity, signal });
+  const electors = [
+    { revision: '', name: config.lease.name },
+    ...(config.revision === undefined
+      ? []
+      : [{ revision: config.revision, name: `${config.lease.name}-${config.revision}` }]),
+  ].map(
+    ({ revision, name }) =>
+      new LeaderElector({
+        ...shared,
+        namespace: config.lease.namespace,
+        name,
+        identity,
+        onElected: (term) => writer.lead(term, revision),
+      }),
+  );
   engine.mesh.onConditions((key, verdict) => {
     if (verdict === undefined) writer.forget(key);
     else writer.set(key, verdict);
   });
   operator.start().catch((err: unknown) => log.error('The operator ended', { err }));
-  const electing = config.statusWrites ? elector.run({ signal }) : Promise.resolve();
+  const electing = config.statusWrites ? electors.map((elector) => elector.run({ signal })) : [];
   return {
     ready: operator.whenReady(),
+    waitingFor: () => operator.waitingFor(),
     async end() {
-      await electing;
+      await Promise.all(electing);
       await writer.idle();
+      await events.idle();
       await operator.shutdown();
     },
     figures: () => operator.stats(),
     status: () => writer.stats(),
-    leader: () => elector.isLeader(),
+    leader: () => electors.some((elector) => elector.isLeader()),
   };
+}
+
+/** `namespace/name` of the Pod that this runs in, as the chart says it. */
+function podOf({ POD_NAMESPACE: namespace, POD_NAME: name }: NodeJS.ProcessEnv): string | undefined {
+  return namespace === undefined || name === undefined ? undefined : `${namespace}/${name}`;
 }
 
 function startOps(
@@ -248,7 +270,7 @@ function startOps(
   return serveOps({
     healthAddress: config.healthAddress,
     monitoringAddress: config.monitoringAddress,
-    waitingFor: () => (engine.ready() ? [] : ['the objects of the source']),
+    waitingFor: () => (engine.ready() ? [] : [...source.waitingFor(), 'the first commit']),
     debug: {
       proxies: () =>
         ads.streams().flatMap((stream) => {

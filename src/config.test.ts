@@ -33,7 +33,7 @@ test('without a word everything is at its default', () => {
     },
     batch: { quiet: 10, max: 100 },
     log: { level: 'info', format: 'text' },
-    lease: { name: 'fairlead', namespace: 'istio-system' },
+    lease: { name: 'fairlead', namespace: 'kube-system' },
     statusWrites: true,
   });
 });
@@ -46,13 +46,13 @@ test('a flag wins over the environment, that over the file, that over the defaul
   );
   expect(log.level).toBe('debug');
   expect(mesh).toMatchObject({ clusterId: 'env', rootNamespace: 'file', domainSuffix: 'cluster.local' });
-  expect(lease.namespace).toBe('file');
+  expect(lease.namespace).toBe('kube-system');
   expect(statusWrites).toBe(false);
 });
 
 test('the file can be named in the environment', () => {
   expect(read({}, { FAIRLEAD_CONFIG: file('# nothing\nleaseNamespace: other\n') }).lease.namespace).toBe('other');
-  expect(read({ config: file('') }).lease.namespace).toBe('istio-system');
+  expect(read({ config: file('') }).lease.namespace).toBe('kube-system');
 });
 
 test('several directories can be given in each way', () => {

@@ -85,7 +85,7 @@ export function readConfig(origins: Origins): Config {
     ...(revision === undefined ? {} : { revision }),
     batch: values.one('batch'),
     log: { level: values.one('logLevel'), format: values.one('logFormat') },
-    lease: { name: values.one('leaseName'), namespace: values.optional('leaseNamespace') ?? mesh.rootNamespace },
+    lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
     statusWrites: values.one('statusWrites') === 'on',
   });
 }

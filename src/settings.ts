@@ -134,7 +134,8 @@ export const settings = {
     help: 'take only objects whose label istio.io/rev is this, or is not there',
     fallback: '',
     fallbackHelp: 'all objects',
-    parse: matching(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/, 'must be the value of a label'),
+    // Part of the name of a Lease.
+    parse: matching(/^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/, 'must be a name in lower case, with digits and dashes'),
   },
   defaultProxyNamespace: {
     placeholder: 'namespace',
@@ -162,15 +163,14 @@ export const settings = {
   },
   leaseName: {
     placeholder: 'name',
-    help: 'Lease whose holder writes the status',
+    help: 'Lease whose holder writes the status; that of a revision has its name behind a dash',
     fallback: 'fairlead',
     parse: matching(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, 'must be the name of an object'),
   },
   leaseNamespace: {
     placeholder: 'namespace',
-    help: 'namespace of the Lease',
-    fallback: '',
-    fallbackHelp: 'the root namespace',
+    help: 'namespace of the Lease, the same for all releases in a cluster',
+    fallback: 'kube-system',
     parse: namespace,
   },
   logLevel: {

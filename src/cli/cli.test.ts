@@ -310,8 +310,8 @@ describe('a mistake is one line on standard error, and exit code 1', () => {
   });
 });
 
-test('version is printed without the program being loaded', async () => {
-  const { out, code } = await run(['version']);
+test.each(['version', '--version', '-V'])('%s prints the version without the program being loaded', async (word) => {
+  const { out, code } = await run([word]);
   expect(out).toMatch(/^fairlead \d+\.\d+\.\d+ \(Node \d+\.\d+\.\d+\)\n$/);
   expect(code).toBe(0);
 });
