@@ -72,6 +72,7 @@ function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wa
   const items: Served[] = [];
   const removed: string[] = [];
   const rest = new Map<string, Held>();
+  const unanswered = new Set<string>();
   for (const [name, held] of owed) {
     if (!only(name)) {
       rest.set(name, held);
@@ -88,7 +89,9 @@ function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wa
       if (blocked?.(offer) === true) rest.set(name, held);
       else items.push(offer);
     } else if (!ledger.lacks(name, present)) {
-      // It has something that nobody has the bytes of, and is left alone with it.
+      // It has something that nobody has the bytes of, and is left alone with it. Should the name come back, it is sent
+      // though it may be what the client has.
+      if (must) unanswered.add(name);
     } else if (type.whenAbsent !== undefined) {
       const absent = type.whenAbsent(name);
       if (must && ledger.refusals?.forbids(name, absent.version) !== true) items.push(of.context.once(absent));
@@ -97,7 +100,7 @@ function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wa
     }
   }
   const prior = priorsOf(of, owed);
-  leave(of, rest);
+  leave(of, rest, unanswered);
   if (items.length === 0 && removed.length === 0 && !first) return undefined;
   return { ...UNSENT, batches: items.length === 0 ? [] : [new Batch(items)], removed, prior, trial: piece };
 }
@@ -161,10 +164,12 @@ function priorsOf({ ledger }: Subscription, owed: ReadonlyMap<string, Held>): Re
   return new Map([...owed].map(([name, held]) => [name, ledger.goesBackTo(name, held)]));
 }
 
-/** Only these names stay owed. */
-function leave({ ledger }: Subscription, rest: Map<string, Held>): void {
+/** Only these names stay owed; and `unanswered` ones are to be answered as soon as they are owed again. */
+function leave({ ledger }: Subscription, rest: Map<string, Held>, unanswered?: ReadonlySet<string>): void {
   ledger.pending = rest.size === 0 ? undefined : rest;
   if (ledger.asked === undefined) return;
-  for (const name of ledger.asked) if (!rest.has(name)) ledger.asked.delete(name);
+  for (const name of ledger.asked) {
+    if (!rest.has(name) && unanswered?.has(name) !== true) ledger.asked.delete(name);
+  }
   if (ledger.asked.size === 0) ledger.asked = undefined;
 }

@@ -203,7 +203,7 @@ describe.each([
   ])('no request meets a cluster that is not there: %s', (_name, kind) => {
     fc.assert(
       fc.property(meshes(kind), steps(kind), (first, history) => run(first, history, delta, kind)),
-      { numRuns: 300 },
+      { numRuns: Number(process.env['PROPERTY_RUNS'] ?? 300) },
     );
   });
 });

@@ -8,7 +8,7 @@ import { type Held, Served, versionOf } from './served.ts';
 export class Ledger {
   /** Owed names, with what the client holds of them (as far as responses on their way will be accepted). */
   pending: Map<string, Held> | undefined;
-  /** Owed names that have to be answered even if the client holds the present version. */
+  /** Names that have to be answered even if the client holds the present version, once they are owed. */
   asked: Set<string> | undefined;
   /** Names that left the world and are served on, unchanged. */
   kept: Map<string, Held> | undefined;
