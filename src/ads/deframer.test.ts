@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { framed } from '../../test/harness/byte-streams.ts';
@@ -63,4 +65,22 @@ test.each([
       expect.objectContaining({ reason }),
     );
   }
+});
+
+test('what is kept of a message keeps alive hardly more than its own bytes', () => {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as () => void;
+  const kept = (): number => {
+    gc();
+    return process.memoryUsage().arrayBuffers;
+  };
+  const before = kept();
+  const deframer = new Deframer(10_000_000, new Scratch());
+  deframer.add(framed(Buffer.alloc(5_000_000)).subarray(0, 5));
+  for (let i = 0; i < 900; i++) {
+    // Of other streams, for the most part.
+    deframer.add(Buffer.allocUnsafeSlow(65_536).subarray(0, 5_000));
+    expect(deframer.next()).toBeUndefined();
+  }
+  expect(kept() - before).toBeLessThan(10_000_000);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addressOf } from './peer.ts';
+import { addressOfPeer } from './peer.ts';
 
 test.each([
   ['10.0.0.7:40112', '10.0.0.7'],
@@ -8,5 +8,5 @@ test.each([
   ['::1:40112', '::1'],
   ['unknown', 'unknown'],
 ])('the address of %s is %s', (peer, address) => {
-  expect(addressOf(peer)).toBe(address);
+  expect(addressOfPeer(peer)).toBe(address);
 });
