@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { status as Status } from '@grpc/grpc-js';
 import { ContentHasher } from './content-hash.ts';
-import { Admission } from './admission.ts';
+import { Arrivals } from './arrivals.ts';
 import { BARRIER_TIMES } from './barrier.ts';
 import { ByteBudget } from './byte-budget.ts';
 import { Scratch } from './deframer.ts';
@@ -57,7 +57,7 @@ export class AdsStreams {
   };
   readonly #endings = new Endings();
   readonly #limits = new LimitCounts();
-  readonly #admission: Admission;
+  readonly #arrivals: Arrivals;
   #drain: Drain | undefined;
   readonly #streams = new Map<string, AdsStream>();
   readonly #unknownTypes = new Set<string>();
@@ -74,7 +74,7 @@ export class AdsStreams {
   constructor(options: AdsServerOptions) {
     this.#options = options;
     this.#stats = new AdsStats(options.types);
-    this.#admission = new Admission({ ...ADS_LIMITS, ...options.limits }.maxStreams);
+    this.#arrivals = new Arrivals({ ...ADS_LIMITS, ...options.limits }.maxStreams);
     this.#delta = this.#host(true);
     this.#stateOfTheWorld = this.#host(false);
   }
@@ -85,7 +85,7 @@ export class AdsStreams {
       return;
     }
     const address = addressOfPeer(call.getPeer());
-    const entered = this.#admission.enter(address, () => this.#begin(call, delta));
+    const entered = this.#arrivals.enter(address, () => this.#begin(call, delta));
     if (entered === 'full') {
       this.#limits.add('streams');
       this.#refuse(call, Status.UNAVAILABLE, 'this replica has as many streams as it takes');
@@ -117,7 +117,7 @@ export class AdsStreams {
   /** Time passes: about once a second. */
   tick(): void {
     const now = this.#options.now();
-    this.#admission.tick(now);
+    this.#arrivals.tick(now);
     for (const stream of this.#streams.values()) stream.tick(now);
     for (let cut = this.#endings.tick(now); cut > 0; cut--) this.#limits.add('end_time');
     if (!this.#active) {
@@ -142,7 +142,7 @@ export class AdsStreams {
       waitingForPlace: this.#complete.waiting,
       ...this.#store.size,
       nameSets: this.#sets.size,
-      waitingToBegin: this.#admission.waiting,
+      waitingToBegin: this.#arrivals.waiting,
       waitingForRoom: this.#receiving.budget.waiting,
       limits: this.#limits.all(),
     });

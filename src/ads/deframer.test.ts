@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { framed } from '../../test/harness/byte-streams.ts';
 import { Deframer, Scratch } from './deframer.ts';
 
@@ -67,20 +67,38 @@ test.each([
   }
 });
 
-test('what is kept of a message keeps alive hardly more than its own bytes', () => {
+describe('memory', () => {
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('gc') as () => void;
   const kept = (): number => {
     gc();
     return process.memoryUsage().arrayBuffers;
   };
-  const before = kept();
-  const deframer = new Deframer(10_000_000, new Scratch());
-  deframer.add(framed(Buffer.alloc(5_000_000)).subarray(0, 5));
-  for (let i = 0; i < 900; i++) {
-    // Of other streams, for the most part.
-    deframer.add(Buffer.allocUnsafeSlow(65_536).subarray(0, 5_000));
-    expect(deframer.next()).toBeUndefined();
+
+  /** A message that has begun, of pieces of so many bytes that came with as much of other streams. */
+  function unfinished(pieces: number, length: number): Deframer {
+    const deframer = new Deframer(10_000_000, new Scratch());
+    deframer.add(framed(Buffer.alloc(9_000_000)).subarray(0, 5));
+    for (let i = 0; i < pieces; i++) {
+      deframer.add(Buffer.allocUnsafeSlow(65_536).subarray(0, length));
+      expect(deframer.next()).toBeUndefined();
+    }
+    return deframer;
   }
-  expect(kept() - before).toBeLessThan(10_000_000);
+
+  test('what is kept of a message keeps alive hardly more than its own bytes', () => {
+    const before = kept();
+    const deframer = unfinished(900, 5_000);
+    expect(kept() - before).toBeLessThan(10_000_000);
+    expect(deframer.expected).toBe(9_000_000);
+  });
+
+  test('nothing is kept when it is cleared', () => {
+    const before = kept();
+    const deframer = unfinished(100, 65_536);
+    expect(kept() - before).toBeGreaterThan(6_000_000);
+    deframer.clear();
+    expect(kept() - before).toBeLessThan(100_000);
+    expect(deframer.expected).toBe(0);
+  });
 });

@@ -60,6 +60,13 @@ export class Deframer {
     this.#chunk = this.#chunk.length === 0 ? chunk : Buffer.concat([this.#chunk, chunk]);
   }
 
+  /** Forgets what has arrived. */
+  clear(): void {
+    this.#chunk = EMPTY;
+    this.#pieces = undefined;
+    this.#prefixLength = 0;
+  }
+
   /** Length of the message that is being received; 0 between messages. */
   get expected(): number {
     return this.#pieces === undefined ? 0 : this.#length;

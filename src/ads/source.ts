@@ -104,8 +104,10 @@ export class Source {
     this.#finish();
   }
 
+  /** The stream below may live on for a while; nothing of its messages does. */
   close(): void {
     this.#ended = true;
+    this.#deframer.clear();
     this.#room.leave();
   }
 

@@ -11,7 +11,7 @@ const PER_SECOND = 500;
 const MAX_ADDRESSES = 10_000;
 
 /** Which streams may begin, and when: so many in all, so many of one address, and not too many of it at one time. */
-export class Admission {
+export class Arrivals {
   readonly #streams: Headcount;
   /** Addresses of which streams have begun lately. Any other may begin {@link BURST}. */
   readonly #rates = new Map<string, Rate>();
