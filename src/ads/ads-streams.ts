@@ -13,7 +13,7 @@ import { Gate } from './gate.ts';
 import { addressOfPeer } from './peer.ts';
 import { ADS_LIMITS, type Limit, LimitCounts } from './limits.ts';
 import { NameSets } from './name-set.ts';
-import type { Publication } from './publication.ts';
+import type { Publication, WorldChange } from './publication.ts';
 import type { AdsServerOptions } from './server.ts';
 import { type Call, Sink } from './sink.ts';
 import { type AdsCounts, AdsStats, type StreamState, stateOf } from './stats.ts';
@@ -95,23 +95,14 @@ export class AdsStreams {
     } else for (const end of ['cancelled', 'close', 'error']) call.once(end, entered);
   }
 
+  /** Marks what is concerned. What a stream makes of it is for the stream's turn. */
   apply(publication: Publication): void {
-    const begun: AdsStream[] = [];
-    for (const { stream: id, world, error } of publication.worlds) {
-      const stream = this.#streams.get(id);
-      if (stream?.proxy === undefined) continue;
-      if (error !== undefined) {
-        stream.end(Status.INVALID_ARGUMENT, error);
-        continue;
-      }
-      const view = this.#store.enter(world ?? { roots: [], qualifiers: [] });
-      const former = stream.world(view);
-      if (former === undefined) begun.push(stream);
-      else this.#store.leave(former);
+    for (const change of publication.worlds) {
+      const stream = this.#streams.get(change.stream);
+      if (stream?.proxy !== undefined) stream.contain(() => this.#setWorld(stream, change));
     }
     this.#store.apply(publication);
     this.#frames.outdate();
-    for (const stream of begun) stream.begin();
   }
 
   /** Time passes: about once a second. */
@@ -193,6 +184,7 @@ export class AdsStreams {
       times: { ...BARRIER_TIMES, ...this.#options.times },
       sets: this.#sets,
       once: (resource) => this.#store.once(resource),
+      remember: (view) => this.#store.remember(view),
     };
     const { maxAgeMs } = { ...ADS_LIMITS, ...this.#options.limits };
     const read = delta ? readDeltaRequest : readRequest;
@@ -225,8 +217,9 @@ export class AdsStreams {
 
   #open(stream: AdsStream, view: WorldView, context: DeliveryContext): Delivery {
     this.#active = true;
-    const { nodeId = '', build = '' } = stream.proxy ?? {};
-    return new Delivery(context, view, {
+    const { nodeId = '', build = '', drainMs } = stream.proxy ?? {};
+    const times = drainMs === undefined ? context.times : { ...context.times, drainMs };
+    return new Delivery({ ...context, times }, view, {
       wake: () => this.#wake(stream),
       sent: (type, frame) => this.#stats.sent(type, frame),
       refused: (type, item, message) => {
@@ -238,6 +231,19 @@ export class AdsStreams {
       overdue: () => this.#stats.overdue++,
       unknownType: (typeUrl) => this.#warnOfType(typeUrl),
     });
+  }
+
+  #setWorld(stream: AdsStream, { world, error }: WorldChange): void {
+    if (error !== undefined) {
+      stream.end(Status.INVALID_ARGUMENT, error);
+      return;
+    }
+    let unused: WorldView | undefined = this.#store.enter(world ?? { roots: [], qualifiers: [] });
+    try {
+      unused = stream.world(unused);
+    } finally {
+      if (unused !== undefined) this.#store.leave(unused);
+    }
   }
 
   #closed(stream: AdsStream): void {

@@ -77,7 +77,7 @@ test.each([
     });
     const state = frames.of(content(batches, false), round);
     const full = protos.decode('envoy.service.discovery.v3.DiscoveryResponse', body(state.slices));
-    expect(full).toMatchObject({ versionInfo: String(state.nonce), nonce: String(state.nonce) });
+    expect(full).toMatchObject({ versionInfo: state.version, nonce: String(state.nonce) });
     (full.resources ?? []).forEach((any, i) =>
       expect(value(items[i]!).equals(any.value ?? new Uint8Array())).toBe(true),
     );

@@ -7,6 +7,8 @@ import { SLICE_BYTES, SliceWriter, slicesOf } from './slice-writer.ts';
 /** A response as it goes over the wire, prefix of the gRPC message included; shared by all streams that get the same. */
 export interface Frame {
   readonly nonce: number;
+  /** Of the content, in state of the world: equal content has an equal version, whoever serves it. */
+  readonly version: string;
   /** Each at most {@link SLICE_BYTES} long. */
   readonly slices: readonly Uint8Array[];
   readonly length: number;
@@ -92,13 +94,14 @@ export class Frames {
     const { typeUrl, delta, batches, removed } = content;
     const nonce = ++this.#nonce;
     const layouts = batches.map((batch) => this.#layout(batch, delta));
-    const size = sum(layouts.map((layout) => layout.size)) + headSize(content, nonce);
+    const version = delta ? '' : versionOf(batches);
+    const size = sum(layouts.map((layout) => layout.size)) + headSize(content, nonce, version);
     const shared = sum(layouts.map(({ slices, size: whole }) => (slices === undefined ? 0 : whole)));
     const writer = new SliceWriter(size + GRPC_PREFIX - shared);
     writer.byte(0);
     writer.bigEndian(size);
     // Fields of a message may come in any order: what differs goes first, what is shared behind.
-    if (!delta) writer.string(SOTW.version, String(nonce));
+    if (!delta) writer.string(SOTW.version, version);
     writer.string(delta ? DELTA.typeUrl : SOTW.typeUrl, typeUrl);
     writer.string(delta ? DELTA.nonce : SOTW.nonce, String(nonce));
     for (const name of removed) writer.string(DELTA.removed, name);
@@ -107,7 +110,7 @@ export class Frames {
       if (slices !== undefined) writer.append(slices);
       else for (const item of batch.items) writeResource(writer, this.#parts, item, delta);
     });
-    return { nonce, slices: writer.finish(), length: size + GRPC_PREFIX, content };
+    return { nonce, version, slices: writer.finish(), length: size + GRPC_PREFIX, content };
   }
 
   #layout(batch: Batch, delta: boolean): Layout {
@@ -138,10 +141,18 @@ const RESOURCE = { version: 1, resource: 2, name: 3 };
 /** Field numbers of `google.protobuf.Any`. */
 const ANY = { typeUrl: 1, value: 2 };
 
-function headSize({ typeUrl, delta, removed }: FrameContent, nonce: number): number {
-  const digits = String(nonce).length;
-  let size = stringSize(typeUrl) + fieldSize(digits);
-  if (!delta) size += fieldSize(digits);
+/** Of names and versions, whatever their order. Clients keep it; a collision would only mislead who compares two. */
+function versionOf(batches: readonly Batch[]): string {
+  let [a, b, count] = [0, 0, 0];
+  for (const { fingerprint } of batches) {
+    [a, b, count] = [(a + fingerprint.a) | 0, (b + fingerprint.b) | 0, count + fingerprint.count];
+  }
+  return [a, b, count].map((number) => (number >>> 0).toString(16).padStart(8, '0')).join('');
+}
+
+function headSize({ typeUrl, delta, removed }: FrameContent, nonce: number, version: string): number {
+  let size = stringSize(typeUrl) + fieldSize(String(nonce).length);
+  if (!delta) size += fieldSize(version.length);
   for (const name of removed) size += stringSize(name);
   return size;
 }

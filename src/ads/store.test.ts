@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ContentHasher, type SetHash } from './content-hash.ts';
+import { ContentHasher } from './content-hash.ts';
 import type { Changes } from './forest.ts';
 import { NameSets } from './name-set.ts';
 import type { ListChange, MemberChange, World } from './publication.ts';
@@ -102,7 +102,8 @@ describe('a world', () => {
     const store = new Store(hasher);
     store.apply({ members: [member('l', 'a', '1'), member('own', 'b', '1')], lists: [] });
     const view = store.enter({ roots: ['own', 'l'], qualifiers: [] });
-    const names = new NameSets(hasher).of({ hash: hashOf(['a', 'b', 'c']), strings: () => ['a', 'b', 'c'] });
+    const sets = new NameSets(hasher);
+    const names = sets.with(sets.empty, ['a', 'b', 'c']);
     const { batches, missing } = view.select(CDS, names);
     expect(batches.flatMap((batch) => batch.items.map((item) => item.name)).sort()).toEqual(['a', 'b']);
     expect(missing).toEqual(['c']);
@@ -294,9 +295,3 @@ test('the store answers as if it were built anew after each publication, and tel
     { numRuns: 300 },
   );
 });
-
-function hashOf(names: readonly string[]): SetHash {
-  const set = new NameSets(hasher);
-  const found = set.with(set.empty, names);
-  return found.hash;
-}

@@ -1,5 +1,6 @@
 import { status as Status } from '@grpc/grpc-js';
 import type { Delivery } from './delivery.ts';
+import { drainTimeOf } from './drain-time.ts';
 import type { Endings } from './endings.ts';
 import type { Frame } from './frames.ts';
 import { SLICE_BYTES } from './slice-writer.ts';
@@ -34,10 +35,20 @@ export interface StreamHost {
   failed(stream: AdsStream, error: unknown): void;
 }
 
+/** What is kept of the node of a stream. */
+export interface Peer {
+  readonly nodeId: string;
+  readonly build: string;
+  /** How long its former listeners serve on, in milliseconds, if it says so. */
+  readonly drainMs: number | undefined;
+}
+
 /** A connection that takes nothing for so long makes room for others; its bytes stay where they are. */
 const STALLED_MS = 2_000;
 /** One that takes nothing for so long is ended, although it answers pings: its response stays in memory. */
 const STUCK_MS = 120_000;
+/** A longer request may take milliseconds. */
+const LARGE = 65_536;
 /** Whoever does not say what it is for so long is no proxy. */
 const SILENT_MS = 60_000;
 
@@ -48,7 +59,7 @@ export class AdsStream {
   readonly peer: string;
   readonly #endsAt: number;
   /** Who it is; undefined before its first request. The rest of the node is not kept. */
-  proxy: { readonly nodeId: string; readonly build: string } | undefined;
+  proxy: Peer | undefined;
   delivery: Delivery | undefined;
   /** Is in the queue of streams to be served. */
   queued = false;
@@ -58,7 +69,8 @@ export class AdsStream {
   readonly #announcing: Place;
   #announced = false;
   readonly #complete: Place;
-  #first: DiscoveryRequest | undefined;
+  /** A request that waits for the stream's turn; meanwhile no other is read. */
+  #waiting: DiscoveryRequest | undefined;
   #writing = false;
   #progressAt = 0;
   readonly #stuck = new Lasting();
@@ -100,27 +112,41 @@ export class AdsStream {
     return this.#announced;
   }
 
-  /** What it may see from now on; returns what it saw before. */
+  /**
+   * What it may see from now on; returns what it saw before. This only marks: what follows from it is for its turn.
+   */
   world(view: WorldView): WorldView | undefined {
     const former = this.delivery?.view;
     if (this.delivery === undefined) this.delivery = this.#host.open(this, view);
     else this.delivery.move(view);
+    this.#host.wake(this);
     return former;
   }
 
-  /** After its first world: what was requested meanwhile can be answered. */
-  begin(): void {
-    this.#announcing.leave();
-    const first = this.#first;
-    if (first === undefined || this.#closed) return;
-    this.#first = undefined;
-    this.#contain(() => this.#handle(first));
-    this.#source.resume();
+  /** Its turn: handles the request that waits, or writes what is owed, unless a former write is still under way. */
+  serve(): void {
+    this.contain(() => {
+      if (this.delivery === undefined) return;
+      if (this.#waiting === undefined) this.#serve(this.delivery);
+      else this.#handleWaiting(this.#waiting);
+    });
   }
 
-  /** Writes what is owed and may be sent now, unless a former write is still under way. */
-  serve(): void {
-    this.#contain(() => this.#serve());
+  /** Whatever goes wrong with a stream ends that stream and nothing else. */
+  contain(work: () => void): void {
+    if (this.#closed) return;
+    try {
+      work();
+    } catch (error) {
+      if (error instanceof BadRequest) {
+        if (error instanceof UnfitNode) this.#host.limited('node_size');
+        else if (error.tooMuch) this.#host.limited('request_size');
+        this.end(error.tooMuch ? Status.RESOURCE_EXHAUSTED : Status.INVALID_ARGUMENT, error.message);
+        return;
+      }
+      this.#host.failed(this, error);
+      this.end(Status.INTERNAL, 'internal error');
+    }
   }
 
   tick(now: number): void {
@@ -135,7 +161,7 @@ export class AdsStream {
       this.retire('the stream has reached its maximum age');
     } else {
       this.#source.tick(now);
-      this.#contain(() => this.delivery?.tick(now));
+      this.contain(() => this.delivery?.tick(now));
     }
   }
 
@@ -167,33 +193,33 @@ export class AdsStream {
   }
 
   #received(bytes: Uint8Array): void {
-    this.#contain(() => {
-      // The first request waits for what the proxy may see.
-      if (this.proxy === undefined) this.#introduce(this.#host.read(new Uint8Array(bytes)));
+    this.contain(() => {
+      if (this.proxy === undefined) this.#introduce(this.#wait(bytes));
+      else if (this.delivery?.waits === true || bytes.length > LARGE) this.#wait(bytes);
       else this.#handle(this.#host.read(bytes));
     });
   }
 
-  /** Whatever goes wrong with a stream ends that stream and nothing else. */
-  #contain(work: () => void): void {
-    if (this.#closed) return;
-    try {
-      work();
-    } catch (error) {
-      if (error instanceof BadRequest) {
-        if (error instanceof UnfitNode) this.#host.limited('node_size');
-        else if (error.tooMuch) this.#host.limited('request_size');
-        this.end(error.tooMuch ? Status.RESOURCE_EXHAUSTED : Status.INVALID_ARGUMENT, error.message);
-        return;
-      }
-      this.#host.failed(this, error);
-      this.end(Status.INTERNAL, 'internal error');
-    }
+  /**
+   * Requests wait for the stream's turn where that may take long: when they are large, and when others have to be
+   * compared first. The first one waits for what the proxy may see, too.
+   */
+  #wait(bytes: Uint8Array): DiscoveryRequest {
+    this.#waiting = this.#host.read(new Uint8Array(bytes));
+    this.#source.pause();
+    if (this.delivery !== undefined) this.#host.wake(this);
+    return this.#waiting;
   }
 
-  #serve(): void {
-    const { delivery } = this;
-    if (delivery === undefined) return;
+  #handleWaiting(request: DiscoveryRequest): void {
+    this.#announcing.leave();
+    this.#waiting = undefined;
+    this.#handle(request);
+    this.#host.wake(this);
+    this.#source.resume();
+  }
+
+  #serve(delivery: Delivery): void {
     delivery.catchUp();
     if (this.#writing) return;
     if (delivery.owesAll && !this.#complete.had) {
@@ -227,12 +253,12 @@ export class AdsStream {
     if (request.node === undefined) throw new BadRequest('the first request of a stream has no node');
     const proxy = readNode(request.node, this.id);
     if (proxy.nodeId === '') throw new BadRequest('the node has no id');
-    this.proxy = { nodeId: proxy.nodeId, build: proxy.build };
-    this.#first = request;
-    this.#source.pause();
+    this.proxy = { nodeId: proxy.nodeId, build: proxy.build, drainMs: drainTimeOf(proxy.metadata) };
     this.#announcing.take(() => {
-      this.#announced = true;
-      this.#host.connected(proxy, this.peer);
+      this.contain(() => {
+        this.#announced = true;
+        this.#host.connected(proxy, this.peer);
+      });
     });
   }
 
@@ -246,7 +272,7 @@ export class AdsStream {
     this.#announcing.leave();
     this.#complete.leave();
     this.#source.close();
-    this.#first = undefined;
+    this.#waiting = undefined;
     this.#host.closed(this);
   }
 }

@@ -24,6 +24,8 @@ export interface ResourceType {
    * the client can use what it stands for, and that is not removed while the client may still use the name.
    */
   readonly refersTo?: string;
+  /** A replaced or removed one serves on what it has accepted until the client's drain time is over (LDS). */
+  readonly drains?: boolean;
 }
 
 /** Types in the order in which they are sent within a push: CDS, EDS, LDS, RDS. */

@@ -1,4 +1,5 @@
 import { Buffer, isUtf8 } from 'node:buffer';
+import { hash } from 'node:crypto';
 import { type ContentHasher, SetHash } from './content-hash.ts';
 import type { RequestedNames } from './name-set.ts';
 
@@ -53,7 +54,8 @@ export class FieldReader {
   to = 0;
   /** Of a varint field: its lower 53 bits. */
   varint = 0;
-  /** Where the next field begins. */
+  /** Where the current field begins, and the next one. */
+  start = 0;
   at: number;
 
   constructor(buffer: Buffer, from = 0, to = buffer.length) {
@@ -64,6 +66,7 @@ export class FieldReader {
 
   next(): boolean {
     if (this.at >= this.#end) return false;
+    this.start = this.at;
     const tag = this.#varint();
     this.field = Math.floor(tag / 8);
     this.wireType = tag & 7;
@@ -128,22 +131,27 @@ function stringOf(buffer: Buffer, from: number, to: number): string {
   return text;
 }
 
-/** Repeated names, hashed while the message was read; strings are made of them only if somebody asks. */
+/** Repeated names, counted while the message was read; strings are made of them only if somebody asks. */
 export class WireNames implements RequestedNames {
-  readonly hash = new SetHash();
+  /** Of names that are neither `*` nor blank. */
+  count = 0;
   /** The name `*` is among them. */
   star = false;
   /** Whether there was any, `*` and blank ones included. */
   any = false;
   readonly #buffer: Buffer;
   readonly #field: number;
+  /** Where the first name's field begins, and the last one's ends. */
+  #from = 0;
+  #to = 0;
 
   constructor(buffer: Buffer, field: number) {
     this.#buffer = buffer;
     this.#field = field;
   }
 
-  add(from: number, to: number, view: DataView, hasher: ContentHasher): void {
+  /** A name, and where its field begins. */
+  add(start: number, from: number, to: number): void {
     this.any = true;
     if (to === from) return;
     if (to === from + 1 && this.#buffer[from] === STAR) {
@@ -151,31 +159,39 @@ export class WireNames implements RequestedNames {
       return;
     }
     expectName(from, to);
-    hasher.bytes(view, from, to);
-    this.hash.add(hasher);
+    if (this.count++ === 0) this.#from = start;
+    this.#to = to;
   }
 
   /**
    * Takes all names that follow each other from `at` on; where the next other field begins. Requests have thousands of
    * names, and the general reader is several times slower.
    */
-  addRun(at: number, end: number, view: DataView, hasher: ContentHasher): number {
+  addRun(at: number, end: number): number {
     const tag = this.#field * 8 + 2;
     const buffer = this.#buffer;
     while (at + 2 <= end && buffer[at] === tag) {
       const length = buffer[at + 1]!;
       const to = at + 2 + length;
       if (length > 127 || to > end) break;
-      this.add(at + 2, to, view, hasher);
+      this.add(at, at + 2, to);
       at = to;
     }
     return at;
   }
 
+  /**
+   * Of the bytes from the first name to the last: they say which names these are. Both kinds of requests have their
+   * names in field 3. Delta Envoys sort them, others name them in the order in which they came to know them.
+   */
+  digest(): string {
+    return hash('sha256', this.#buffer.subarray(this.#from, this.#to), 'base64url');
+  }
+
   strings(): string[] {
-    if (this.hash.count === 0) return [];
+    if (this.count === 0) return [];
     const names: string[] = [];
-    const reader = new FieldReader(this.#buffer);
+    const reader = new FieldReader(this.#buffer.subarray(0, this.#to), this.#from);
     while (reader.next()) {
       if (reader.field !== this.#field) continue;
       const name = reader.string();
@@ -292,8 +308,8 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
     switch (reader.field) {
       case at.names:
         reader.expectBytes();
-        names.add(reader.from, reader.to, view, hasher);
-        reader.at = names.addRun(reader.at, buffer.length, view, hasher);
+        names.add(reader.start, reader.from, reader.to);
+        reader.at = names.addRun(reader.at, buffer.length);
         break;
       case at.versions:
         versions.add(reader, view, hasher);
@@ -301,7 +317,7 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
         break;
       case at.removed:
         reader.expectBytes();
-        removed.add(reader.from, reader.to, view, hasher);
+        removed.add(reader.start, reader.from, reader.to);
         break;
       case at.typeUrl:
         typeUrl = reader.shortString('a type URL', MAX_ID_BYTES);
@@ -321,7 +337,7 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
         break;
     }
   }
-  if (names.hash.count + removed.hash.count > MAX_NAMES || versions.hash.count > MAX_NAMES) {
+  if (names.count + removed.count > MAX_NAMES || versions.hash.count > MAX_NAMES) {
     throw new BadRequest('the request has too many names', true);
   }
   return { typeUrl, nonce, version, node, error, names, removed, versions };

@@ -19,7 +19,7 @@ export const TYPES: ResourceTypes = [
     behind: CDS,
     whenAbsent: (name) => resourceOf(EDS, name, `${name}@absent`),
   },
-  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS },
+  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS, drains: true },
   {
     typeUrl: RDS,
     shortName: 'rds',

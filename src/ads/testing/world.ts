@@ -27,7 +27,7 @@ export const TYPES: ResourceTypes = [
     behind: CDS,
     whenAbsent: (name) => resource(EDS, name, 'absent'),
   },
-  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS },
+  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS, drains: true },
   {
     typeUrl: RDS,
     shortName: 'rds',
@@ -68,6 +68,7 @@ export class TestServer {
       delta,
       sets: this.sets,
       once: (encoded) => this.store.once(encoded),
+      remember: (view) => this.store.remember(view),
       types: TYPES,
       frames: this.frames,
       references: new References(),
