@@ -81,8 +81,11 @@ export async function startServing(
   surroundings: Surroundings = {},
 ): Promise<Serving> {
   const log = createLogger({ ...config.log, ...(surroundings.log && { stream: surroundings.log }) });
-  const failed = new AbortController();
-  const ending = AbortSignal.any([signal, failed.signal]);
+  const end = new AbortController();
+  // While it starts there is nobody to be sent away first.
+  const endAtOnce = (): void => end.abort();
+  signal.addEventListener('abort', endAtOnce);
+  if (signal.aborted) endAtOnce();
   try {
     const engine = await startEngine({
       mesh: { ...config.mesh, source: config.mesh.clusterId },
@@ -90,23 +93,31 @@ export async function startServing(
       protos: createProtos(),
       grpc: config.grpcAddress,
       batch: config.batch,
+      limits: { maxStreams: config.streams.most, maxAgeMs: config.streams.maxAge },
       log,
       refused: ({ stream: _, ...refusal }) => log.warn('A proxy refused what it was sent', refusal),
       ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
-      signal: ending,
+      signal: end.signal,
     });
-    const source = await startSource(config, engine, log, surroundings, ending);
+    const source = await startSource(config, engine, log, surroundings, end.signal);
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
-    const { health, monitoring } = await startOps(config, engine, source, log, ending).catch(async (error: unknown) => {
-      failed.abort();
-      await source.end();
-      throw error;
-    });
+    const { health, monitoring } = await startOps(config, engine, source, log, end.signal).catch(
+      async (error: unknown) => {
+        end.abort();
+        await source.end();
+        throw error;
+      },
+    );
     const ports = { grpc: engine.ads.port, health: health.port, monitoring: monitoring.port };
     log.info('Serving proxies as soon as the source is read', ports);
-    return { engine, ports, ended: run(engine, source, log, ending).finally(() => failed.abort()) };
+    signal.removeEventListener('abort', endAtOnce);
+    const ended = run(engine, source, log, signal)
+      .then(() => engine.drain(config.streams.shutdown))
+      .finally(() => end.abort())
+      .finally(() => Promise.all([source.end(), engine.ads.close()]));
+    return { engine, ports, ended };
   } catch (error) {
-    failed.abort();
+    end.abort();
     throw error;
   }
 }
@@ -117,14 +128,17 @@ function hasNoStatus({ source, statusWrites }: Config): (problem: Problem) => bo
   return ({ object }) => !writes || kinds.find(({ kind }) => kind === object.kind)?.custom !== true;
 }
 
+/** Serves until the signal fires. */
 async function run(engine: Engine, source: Source, log: Logger, signal: AbortSignal): Promise<void> {
   await Promise.race([source.ready, aborted(signal)]);
   if (!signal.aborted) {
-    await engine.open();
+    await Promise.race([engine.open(), aborted(signal)]);
+  }
+  if (!signal.aborted) {
     log.info('Ready', { services: engine.mesh.services.size });
   }
   await aborted(signal);
-  await Promise.all([source.end(), engine.ads.close()]);
+  log.info('Sending the proxies to other replicas, then ending', { streams: engine.ads.counts().streams });
 }
 
 async function startSource(
@@ -270,7 +284,10 @@ function startOps(
   return serveOps({
     healthAddress: config.healthAddress,
     monitoringAddress: config.monitoringAddress,
-    waitingFor: () => (engine.ready() ? [] : [...source.waitingFor(), 'the first commit']),
+    waitingFor: () => {
+      if (engine.draining()) return ['its own end'];
+      return engine.ready() ? [] : [...source.waitingFor(), 'the first commit'];
+    },
     debug: {
       proxies: () =>
         ads.streams().flatMap((stream) => {

@@ -32,6 +32,7 @@ test('without a word everything is at its default', () => {
       defaultProxyType: 'sidecar',
     },
     batch: { quiet: 10, max: 100 },
+    streams: { most: 10_000, maxAge: 1_800_000, shutdown: 10_000 },
     log: { level: 'info', format: 'text' },
     lease: { name: 'fairlead', namespace: 'kube-system' },
     statusWrites: true,

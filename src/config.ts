@@ -25,6 +25,13 @@ export interface Config {
   /** Objects of other revisions are left to others; absent: all objects are ours. */
   readonly revision?: string;
   readonly batch: Batch;
+  readonly streams: {
+    readonly most: number;
+    /** Milliseconds; infinite when they may stay for ever. */
+    readonly maxAge: number;
+    /** Milliseconds in which all are ended when the process is told to end. */
+    readonly shutdown: number;
+  };
   readonly log: { readonly level: LogLevel; readonly format: LogFormat };
   readonly lease: { readonly name: string; readonly namespace: string };
   readonly statusWrites: boolean;
@@ -84,6 +91,11 @@ export function readConfig(origins: Origins): Config {
     mesh,
     ...(revision === undefined ? {} : { revision }),
     batch: values.one('batch'),
+    streams: {
+      most: values.one('maxStreams'),
+      maxAge: values.one('keepaliveMaxServerConnectionAge'),
+      shutdown: values.one('shutdownDuration'),
+    },
     log: { level: values.one('logLevel'), format: values.one('logFormat') },
     lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
     statusWrites: values.one('statusWrites') === 'on',

@@ -63,6 +63,13 @@ test('clients that come and go under ever new names do not add up', () => {
   expect(streams().at(-1)).toBe('99');
 });
 
+test('a proxy that goes at the end leaves no timer behind', () => {
+  connect('1', 'a');
+  stop.abort();
+  departures.disconnected({ stream: '1', nodeId: 'a' });
+  expect(clock.pending).toBe(0);
+});
+
 test('nothing happens after the end', async () => {
   connect('1', 'a');
   departures.disconnected({ stream: '1', nodeId: 'a' });

@@ -27,6 +27,7 @@ export class Departures {
   readonly #gone = new Map<string, Departure>();
   #size = 0;
   #cancel: (() => void) | undefined;
+  readonly #signal: AbortSignal;
 
   constructor(
     proxies: Inputs['proxies'],
@@ -37,6 +38,7 @@ export class Departures {
     this.#proxies = proxies;
     this.#write = write;
     this.#clock = clock;
+    this.#signal = signal;
     signal.addEventListener('abort', () => this.#cancel?.(), { once: true });
   }
 
@@ -46,6 +48,8 @@ export class Departures {
   }
 
   disconnected({ stream, nodeId }: Pick<ConnectedProxy, 'stream' | 'nodeId'>): void {
+    // Nobody comes back to a process that ends, and a timer would keep it.
+    if (this.#signal.aborted) return;
     this.#forget(nodeId);
     const proxy = this.#proxies.get(stream);
     if (proxy === undefined) {

@@ -1,3 +1,4 @@
+import type { AdsLimits } from './ads/limits.ts';
 import { type AdsLog, type AdsServer, type AdsServerOptions, startAdsServer } from './ads/server.ts';
 import type { Refusal } from './ads/types.ts';
 import { Graph } from './cache/graph.ts';
@@ -23,6 +24,7 @@ export interface EngineOptions {
   readonly batch: { readonly quiet: number; readonly max: number };
   readonly log: AdsLog;
   readonly refused: (refusal: Refusal) => void;
+  readonly limits?: Partial<AdsLimits>;
   readonly adsTimes?: AdsTimes;
   readonly signal: AbortSignal;
 }
@@ -33,10 +35,13 @@ export interface Engine {
   readonly committer: Committer;
   readonly objects: ObjectWriter;
   readonly ads: AdsServer;
-  /** Stays true once the first commit is published. */
+  /** True from the first commit until {@link drain}. */
   readonly ready: () => boolean;
+  readonly draining: () => boolean;
   /** The first commit: call when the source has delivered all it knows. Proxies are served from then on. */
   open(): Promise<void>;
+  /** Is not ready any more, and sends the proxies away in the course of so many milliseconds. */
+  drain(ms: number): Promise<void>;
 }
 
 /** Rejects with a {@link ListenError}. */
@@ -52,9 +57,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { inputs } = mesh;
   const departures = new Departures(inputs.proxies, (write) => committer.write(write), systemClock, options);
   let ready = false;
+  let draining = false;
   const listening = startAdsServer({
     ...options.grpc,
     ...options.adsTimes,
+    ...(options.limits && { limits: options.limits }),
     types: catalog(options.protos),
     events: {
       connected: (proxy) => departures.connected(proxy),
@@ -82,11 +89,16 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     committer,
     objects: new ObjectWriter(options.mesh.source, options.revision, inputs, (write) => committer.write(write)),
     ads,
-    ready: () => ready,
+    ready: () => ready && !draining,
+    draining: () => draining,
     async open() {
       committer.open();
       await committer.settled();
       ready = true;
+    },
+    drain(ms) {
+      draining = true;
+      return ads.drain(ms);
     },
   };
 }

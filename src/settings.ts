@@ -70,6 +70,19 @@ function batch(value: string): Batch | Wrong {
   return { quiet, max };
 }
 
+const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
+
+/** Milliseconds. */
+function duration(value: string): number | Wrong {
+  const match = /^(\d{1,9})(ms|s|m|h)$/.exec(value);
+  if (match === null) return new Wrong('must be a duration, like 30s or 10m');
+  return Number(match[1]) * units[match[2] as keyof typeof units];
+}
+
+function positive(value: string): number | Wrong {
+  return /^[1-9]\d{0,8}$/.test(value) ? Number(value) : new Wrong('must be a whole number above 0');
+}
+
 /** In the order of the help. The flag is the name with dashes, the variable the name in capitals behind FAIRLEAD_. */
 export const settings = {
   directory: {
@@ -154,6 +167,24 @@ export const settings = {
     help: 'wait for this quiet between changes / at most this long, then send',
     fallback: '10ms/100ms',
     parse: batch,
+  },
+  maxStreams: {
+    placeholder: 'number',
+    help: 'streams of proxies that this replica takes; one address has half of them at most',
+    fallback: '10000',
+    parse: positive,
+  },
+  keepaliveMaxServerConnectionAge: {
+    placeholder: 'duration|off',
+    help: 'a stream ends when it is so old, a tenth more or less, so that proxies spread over replicas',
+    fallback: '30m',
+    parse: (value: string) => (value === 'off' ? Infinity : duration(value)),
+  },
+  shutdownDuration: {
+    placeholder: 'duration',
+    help: 'when told to end, end the streams one after the other in the course of this time',
+    fallback: '10s',
+    parse: duration,
   },
   statusWrites: {
     placeholder: 'on|off',

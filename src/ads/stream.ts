@@ -1,10 +1,14 @@
 import { status as Status } from '@grpc/grpc-js';
 import type { Delivery } from './delivery.ts';
 import { drainTimeOf } from './drain-time.ts';
+import type { Endings } from './endings.ts';
 import type { Frame } from './frames.ts';
 import { SLICE_BYTES } from './slice-writer.ts';
 import { type Gate, Place } from './gate.ts';
-import { readNode } from './node.ts';
+import { Lasting } from './lasting.ts';
+import type { Limit } from './limits.ts';
+import { readNode, UnfitNode } from './node.ts';
+import { addressOfPeer } from './peer.ts';
 import { type Call, Sink } from './sink.ts';
 import { type Receiving, Source } from './source.ts';
 import type { ConnectedProxy } from './types.ts';
@@ -16,11 +20,17 @@ export interface StreamHost {
   readonly announcing: Gate;
   readonly complete: Gate;
   readonly receiving: Receiving;
+  readonly endings: Endings;
+  /** How old the next stream may become, in milliseconds. */
+  maxAge(): number;
   now(): number;
   read(bytes: Uint8Array): DiscoveryRequest;
   open(stream: AdsStream, view: WorldView): Delivery;
-  connected(proxy: ConnectedProxy): void;
+  connected(proxy: ConnectedProxy, peer: string): void;
   closed(stream: AdsStream): void;
+  limited(limit: Limit): void;
+  /** The stream goes the public way of grpc-js. */
+  indirect(): void;
   wake(stream: AdsStream): void;
   failed(stream: AdsStream, error: unknown): void;
 }
@@ -35,6 +45,8 @@ export interface Peer {
 
 /** A connection that takes nothing for so long makes room for others; its bytes stay where they are. */
 const STALLED_MS = 2_000;
+/** One that takes nothing for so long is ended, although it answers pings: its response stays in memory. */
+const STUCK_MS = 120_000;
 /** A longer request may take milliseconds. */
 const LARGE = 65_536;
 /** Whoever does not say what it is for so long is no proxy. */
@@ -43,14 +55,15 @@ const SILENT_MS = 60_000;
 /** One ADS stream: reads requests, and writes what its delivery owes, one piece at a time. */
 export class AdsStream {
   readonly id: string;
-  readonly #openedAt: number;
+  /** IP address of the client. */
+  readonly peer: string;
+  readonly #endsAt: number;
   /** Who it is; undefined before its first request. The rest of the node is not kept. */
   proxy: Peer | undefined;
   delivery: Delivery | undefined;
   /** Is in the queue of streams to be served. */
   queued = false;
   readonly #host: StreamHost;
-  readonly #call: Call;
   readonly #sink: Sink;
   readonly #source: Source;
   readonly #announcing: Place;
@@ -60,21 +73,34 @@ export class AdsStream {
   #waiting: DiscoveryRequest | undefined;
   #writing = false;
   #progressAt = 0;
+  readonly #stuck = new Lasting();
+  readonly #silent = new Lasting();
   #closed = false;
 
   constructor(id: string, call: Call, host: StreamHost) {
     this.id = id;
+    this.peer = addressOfPeer(call.getPeer());
     this.#host = host;
-    this.#call = call;
     this.#announcing = new Place(host.announcing);
     this.#complete = new Place(host.complete);
-    this.#openedAt = host.now();
+    this.#endsAt = host.now() + host.maxAge();
     this.#sink = new Sink(call);
-    this.#source = new Source(call, host.receiving, {
+    if (!this.#sink.direct) host.indirect();
+    this.#source = new Source(call, this.peer, host.receiving, {
       message: (bytes) => this.#received(bytes),
-      end: () => call.end(),
-      unreadable: (error) =>
-        this.end(error.reason === 'too long' ? Status.RESOURCE_EXHAUSTED : Status.UNIMPLEMENTED, error.message),
+      end: () => {
+        call.end();
+        this.#close();
+        host.endings.add(this.#sink);
+      },
+      unreadable: (error) => {
+        if (error.reason === 'too long') this.#limit('message_size', Status.RESOURCE_EXHAUSTED, error.message);
+        else this.end(Status.UNIMPLEMENTED, error.message);
+      },
+      late: (what) => {
+        if (what === 'message') this.#limit('message_time', Status.DEADLINE_EXCEEDED, 'a message did not end');
+        else this.#limit('message_memory', Status.UNAVAILABLE, 'there is no room for the message');
+      },
     });
     call.on('cancelled', () => this.#close());
     call.on('close', () => this.#close());
@@ -113,6 +139,8 @@ export class AdsStream {
       work();
     } catch (error) {
       if (error instanceof BadRequest) {
+        if (error instanceof UnfitNode) this.#host.limited('node_size');
+        else if (error.tooMuch) this.#host.limited('request_size');
         this.end(error.tooMuch ? Status.RESOURCE_EXHAUSTED : Status.INVALID_ARGUMENT, error.message);
         return;
       }
@@ -123,18 +151,37 @@ export class AdsStream {
 
   tick(now: number): void {
     if (this.#writing && now - this.#progressAt >= STALLED_MS) this.#complete.leave();
-    if (this.proxy === undefined && now - this.#openedAt >= SILENT_MS) {
-      this.end(Status.DEADLINE_EXCEEDED, 'no request came');
-      return;
+    const silent = this.proxy === undefined && !this.#source.waitsForRoom;
+    if (this.#silent.of(silent || undefined, now) >= SILENT_MS) {
+      this.#limit('first_request_time', Status.DEADLINE_EXCEEDED, 'no request came');
+    } else if (this.#stuck.of(this.#writing ? this.#progressAt : undefined, now) >= STUCK_MS) {
+      this.#limit('write_time', Status.DEADLINE_EXCEEDED, 'what was sent is not taken');
+    } else if (now >= this.#endsAt) {
+      this.#host.limited('age');
+      this.retire('the stream has reached its maximum age');
+    } else {
+      this.#source.tick(now);
+      this.contain(() => this.delivery?.tick(now));
     }
-    this.#source.tick();
-    this.contain(() => this.delivery?.tick(now));
+  }
+
+  /** Ends it, and has its client connect anew instead of opening a stream on the same connection. */
+  retire(details: string): void {
+    if (this.#closed) return;
+    this.#sink.leaveConnection();
+    this.end(Status.UNAVAILABLE, details);
   }
 
   end(code: number, details: string): void {
     if (this.#closed) return;
-    this.#call.emit('error', { code, details });
+    this.#sink.end(code, details);
     this.#close();
+    this.#host.endings.add(this.#sink);
+  }
+
+  #limit(limit: Limit, code: number, details: string): void {
+    this.#host.limited(limit);
+    this.end(code, details);
   }
 
   #written(taken: boolean): void {
@@ -210,7 +257,7 @@ export class AdsStream {
     this.#announcing.take(() => {
       this.contain(() => {
         this.#announced = true;
-        this.#host.connected(proxy);
+        this.#host.connected(proxy, this.peer);
       });
     });
   }

@@ -16,6 +16,11 @@ export class BadRequest extends Error {
 /** Names that a stream may have subscribed to, and versions that it may report, of one type. */
 export const MAX_NAMES = 200_000;
 
+/** Longer type URLs and nonces are nobody's: they are kept, and logged, before anything is known of them. Bytes. */
+const MAX_ID_BYTES = 256;
+/** Of a resource. The longest name that is made of DNS names, ports and subsets has some 600. */
+const MAX_NAME_BYTES = 4_096;
+
 /** Names and versions of `initial_resource_versions`. */
 export interface RequestedVersions {
   /** Of the pairs: equal to that of the batches that a client holds. */
@@ -95,6 +100,12 @@ export class FieldReader {
     return stringOf(this.buffer, this.from, this.to);
   }
 
+  /** A string that may not be longer. */
+  shortString(what: string, maxBytes: number): string {
+    if (this.to - this.from > maxBytes) throw new BadRequest(`${what} is longer than ${maxBytes} bytes`);
+    return this.string();
+  }
+
   message(): FieldReader {
     this.expectBytes();
     return new FieldReader(this.buffer, this.from, this.to);
@@ -147,6 +158,7 @@ export class WireNames implements RequestedNames {
       this.star = true;
       return;
     }
+    expectName(from, to);
     if (this.count++ === 0) this.#from = start;
     this.#to = to;
   }
@@ -189,6 +201,10 @@ export class WireNames implements RequestedNames {
   }
 }
 
+function expectName(from: number, to: number): void {
+  if (to - from > MAX_NAME_BYTES) throw new BadRequest(`a name or version is longer than ${MAX_NAME_BYTES} bytes`);
+}
+
 const STAR = 0x2a;
 
 /** `initial_resource_versions` is field 5 of the request; key and value of a map entry are its fields 1 and 2. */
@@ -213,6 +229,8 @@ class WireVersions implements RequestedVersions {
       else continue;
       entry.expectBytes();
     }
+    expectName(nameFrom, nameTo);
+    expectName(versionFrom, versionTo);
     hasher.pair(view, nameFrom, nameTo, versionFrom, versionTo);
     this.hash.add(hasher);
   }
@@ -302,10 +320,10 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
         removed.add(reader.start, reader.from, reader.to);
         break;
       case at.typeUrl:
-        typeUrl = reader.string();
+        typeUrl = reader.shortString('a type URL', MAX_ID_BYTES);
         break;
       case at.nonce:
-        nonce = reader.string();
+        nonce = reader.shortString('a nonce', MAX_ID_BYTES);
         break;
       case at.version:
         version = reader.string();

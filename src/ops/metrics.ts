@@ -34,9 +34,13 @@ export interface AdsFigures {
   readonly pendingStreams: number;
   readonly waitingForWorld: number;
   readonly waitingForPlace: number;
+  readonly waitingForRoom: number;
+  readonly waitingToBegin: number;
   readonly resources: number;
   /** Bugs that ended a stream. */
   readonly failures: number;
+  /** Streams that go the slow way. */
+  readonly indirect: number;
   /** By short name of the type. */
   readonly pushes: Readonly<Record<string, number>>;
   readonly bytes: Readonly<Record<string, number>>;
@@ -45,6 +49,8 @@ export interface AdsFigures {
   readonly timeouts: number;
   /** Times that an answer to clusters was missing for long. */
   readonly overdue: number;
+  /** Streams and connections that a limit refused or ended, by limit. */
+  readonly limits: Readonly<Record<string, number>>;
 }
 
 export interface ApiServerFigures {
@@ -157,7 +163,15 @@ export function createMetrics(sources: MetricSources): Metrics {
     () => [
       [{ for: 'config' }, ads().waitingForWorld],
       [{ for: 'place' }, ads().waitingForPlace],
+      [{ for: 'room' }, ads().waitingForRoom],
+      [{ for: 'turn' }, ads().waitingToBegin],
     ],
+  );
+  counters(
+    'fairlead_xds_limited_total',
+    'How many streams and connections were refused or ended by a limit, and by which?',
+    ['reason'],
+    () => Object.entries(ads().limits).map(([reason, count]) => [{ reason }, count]),
   );
   gauge('fairlead_xds_resources', 'How many resources are kept encoded?', () => ads().resources);
 
@@ -176,6 +190,11 @@ export function createMetrics(sources: MetricSources): Metrics {
     () => ads().overdue,
   );
   counter('pilot_total_xds_internal_errors', 'How many streams did a bug end? Must be zero.', () => ads().failures);
+  counter(
+    'fairlead_xds_slow_streams_total',
+    'How many streams went the slow way through the gRPC library? Must be zero.',
+    () => ads().indirect,
+  );
   gauge('fairlead_graph_failures', 'How many results are old because of a bug? Must be zero.', sources.graphFailures);
 
   gauge('pilot_services', 'How many services are known?', sources.services);

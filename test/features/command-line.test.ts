@@ -5,10 +5,12 @@ import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { status as Status } from '@grpc/grpc-js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { createProgram, startServing } from '../../src/app.ts';
 import { readConfig, readMeshSettings } from '../../src/config.ts';
+import { XdsClient } from '../conformance/xds-client.ts';
 import { validateBootstrap } from '../peers/envoy.ts';
 import { freePorts, poll, run, startProcess } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
@@ -288,4 +290,66 @@ describe('serve', () => {
     process.kill(program.pid, 'SIGTERM');
     expect(await program.exited).toBe(0);
   });
+
+  /** Says when it ends what would have kept the process: after five seconds it ends all the same. */
+  const witness = `process.on('exit', () => console.log('kept by ' + JSON.stringify(process.getActiveResourcesInfo()
+    .filter((kind) => !/^(TTY|Pipe)Wrap$/.test(kind)))))`;
+
+  test.each([
+    ['nobody is there', 0, '10s'],
+    ['proxies are connected', 3, '0s'],
+  ])('nothing keeps the process that is told to end while %s', async (_, count, shutdown) => {
+    const { path } = await shop(documents(split(80, 20)));
+    const [grpc = 0, health = 0, monitoring] = await freePorts(3);
+    const ports = [grpc, health, monitoring].flatMap((port, i) => [anywhere[i]!, `127.0.0.1:${port}`]);
+    const args = ['serve', '--directory', path, '--shutdown-duration', shutdown, ...ports];
+    const imported = `data:text/javascript,${encodeURIComponent(witness)}`;
+    const program = startProcess(process.execPath, ['--import', imported, main, ...args], { env });
+    onTestFinished(() => program.stop());
+    await poll('readiness', () => get(health, '/ready').then(isReady, () => undefined), { process: program });
+    const clients = Array.from({ length: count }, (_, i) => connected(grpc, `proxy-${i}`));
+    for (const client of clients) await client.next(CDS);
+    process.kill(program.pid, 'SIGTERM');
+    expect(await program.exited).toBe(0);
+    expect(program.log()).toContain('kept by []');
+  });
+
+  test('is not ready any more before the first stream ends, takes no more, and ends a second signal at once', async () => {
+    const { path } = await shop(documents(split(80, 20)));
+    const [grpc = 0, health = 0, monitoring] = await freePorts(3);
+    const ports = [grpc, health, monitoring].flatMap((port, i) => [anywhere[i]!, `127.0.0.1:${port}`]);
+    const args = ['serve', '--directory', path, '--shutdown-duration', '1h', ...ports];
+    const program = startProcess(process.execPath, [main, ...args], { env });
+    onTestFinished(() => program.stop());
+    await poll('readiness', () => get(health, '/ready').then(isReady, () => undefined), { process: program });
+    let ended = 0;
+    for (const id of ['proxy-1', 'proxy-2']) {
+      const client = connected(grpc, id);
+      await client.next(CDS);
+      void client.closed.then(() => ended++);
+    }
+    process.kill(program.pid, 'SIGTERM');
+    const answer = await poll('the end', async () => {
+      const { status, body } = await get(health, '/ready');
+      return status === 200 ? undefined : { status, body };
+    });
+    expect(answer).toEqual({ status: 503, body: 'not ready, waiting for its own end\n' });
+    expect(await connected(grpc, 'late').closed).toMatchObject({
+      code: Status.UNAVAILABLE,
+      details: 'the server is shutting down',
+    });
+    expect(await get(health, '/healthz')).toMatchObject({ status: 200 });
+    expect(ended).toBe(0);
+    process.kill(program.pid, 'SIGTERM');
+    expect(await program.exited).toBe('SIGTERM');
+  });
+
+  const isReady = ({ status }: { readonly status: number }): true | undefined => status === 200 || undefined;
+
+  function connected(port: number, id: string): XdsClient {
+    const client = new XdsClient(port, true);
+    onTestFinished(() => client.close());
+    client.send({ typeUrl: CDS, node: { id: `sidecar~10.0.0.1~${id}.shop~shop.svc.cluster.local` } });
+    return client;
+  }
 });
