@@ -146,7 +146,10 @@ export class AdsStreams {
     const { nodeId = '', build = '' } = stream.proxy ?? {};
     return new Delivery(context, view, {
       wake: () => this.#wake(stream),
-      sent: (type, frame) => this.#stats.sent(type, frame),
+      sent: (type, frame) => {
+        this.#active = true;
+        this.#stats.sent(type, frame);
+      },
       refused: (type, item, message) => {
         this.#stats.refused(type);
         const about = item === undefined ? {} : { name: item.name, version: item.version };
@@ -194,7 +197,6 @@ export class AdsStreams {
 
   /** Serves some of the waiting streams, and then lets the event loop do the rest of its work. */
   #turn(): void {
-    this.#active = true;
     const until = this.#options.now() + TURN_MS;
     let served = 0;
     for (const stream of this.#queue) {

@@ -50,6 +50,8 @@ export class AdsStream {
   /** A request that waits for the stream's turn; meanwhile no other is read. */
   #waiting: DiscoveryRequest | undefined;
   #writing = false;
+  /** Since its last turn. */
+  #timePassed = false;
   #progressAt = 0;
   #closed = false;
 
@@ -92,6 +94,8 @@ export class AdsStream {
   serve(): void {
     this.contain(() => {
       if (this.delivery === undefined) return;
+      if (this.#timePassed) this.delivery.tick(this.#host.now());
+      this.#timePassed = false;
       if (this.#waiting === undefined) this.#serve(this.delivery);
       else this.#handleWaiting(this.#waiting);
     });
@@ -119,7 +123,8 @@ export class AdsStream {
       return;
     }
     this.#source.tick();
-    this.contain(() => this.delivery?.tick(now));
+    this.#timePassed = true;
+    if (this.delivery !== undefined) this.#host.wake(this);
   }
 
   end(code: number, details: string): void {

@@ -85,7 +85,7 @@ export class Subscription {
     this.wildcard = request.names.star || (this.type.wildcard && request.names.count === 0);
     this.names = this.context.sets.of(request.names);
     this.all = this.wildcard || this.names.size > 0;
-    if (this.all && request.versions.hash.count > 0) this.#compare(request.versions, view);
+    if (this.all && request.versions.count > 0) this.#compare(request.versions, view);
     this.before = undefined;
     if (this.context.delta || request.version === '') return;
     this.before = UNKNOWN_VERSION;
@@ -178,20 +178,17 @@ export class Subscription {
     for (const [name, changes] of names) {
       if (!this.has(name) || view.excluded.has(name)) continue;
       for (const { qualifier, was, now } of changes) {
-        if (qualifier === '' || view.qualifiers.includes(qualifier)) this.#mark(name, was, now, view);
+        if (qualifier !== '' && !view.qualifiers.includes(qualifier)) continue;
+        this.#mark(name, was, now === undefined && view.resolve(this.type.typeUrl, name) === undefined);
       }
     }
   }
 
   /** The stream moved to another world. */
   moved(move: Move): void {
-    const { typeUrl } = this.type;
-    for (const name of move.names(typeUrl)) {
-      if (!this.has(name)) continue;
-      const was = move.before.resolve(typeUrl, name);
-      const now = move.after.resolve(typeUrl, name);
-      if (was !== now) this.#mark(name, was, now, move.after);
-    }
+    move.visit(this.type.typeUrl, (name, was, now) => {
+      if (was !== now && this.has(name)) this.#mark(name, was, now === undefined);
+    });
   }
 
   /** A name that left the world is no longer needed by anything that the client uses: it may go. */
@@ -265,10 +262,9 @@ export class Subscription {
     }
   }
 
-  #mark(name: string, was: Served | undefined, now: Served | undefined, view: Sight): void {
+  #mark(name: string, was: Served | undefined, gone: boolean): void {
     if (this.all && this.ledger.kept?.has(name) !== true) return;
-    const gone = this.#keeps && now === undefined && view.resolve(this.type.typeUrl, name) === undefined;
-    this.ledger.mark(name, was, gone);
+    this.ledger.mark(name, was, gone && this.#keeps);
   }
 
   /** What a reconnecting client holds: only differences are owed. Equal hashes are the usual case, and cost nothing. */
@@ -278,15 +274,13 @@ export class Subscription {
     const { batches, missing } = this.subscribed(view);
     let [a, b, count] = [0, 0, 0];
     for (const { hash } of batches) [a, b, count] = [(a + hash.a) | 0, (b + hash.b) | 0, count + hash.count];
-    if (missing.length === 0 && versions.hash.equals({ a, b, count })) return;
-    const held = versions.entries();
-    for (const batch of batches) {
-      for (const { name, version } of batch.items) {
-        const has = held.get(name);
-        held.delete(name);
-        if (has === undefined) this.ledger.ask(name, undefined);
-        else if (has !== version) this.ledger.owe(name, has);
-      }
+    if (missing.length === 0 && versions.hash().equals({ a, b, count })) return;
+    const { items, held } = versions.compare(batches);
+    for (const { name, version } of items) {
+      const has = held.get(name);
+      held.delete(name);
+      if (has === undefined) this.ledger.ask(name, undefined);
+      else if (has !== version) this.ledger.owe(name, has);
     }
     for (const name of missing) if (!held.has(name)) this.ledger.ask(name, undefined);
     for (const [name, version] of held) {
