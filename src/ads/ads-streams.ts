@@ -221,7 +221,10 @@ export class AdsStreams {
     const times = drainMs === undefined ? context.times : { ...context.times, drainMs };
     return new Delivery({ ...context, times }, view, {
       wake: () => this.#wake(stream),
-      sent: (type, frame) => this.#stats.sent(type, frame),
+      sent: (type, frame) => {
+        this.#active = true;
+        this.#stats.sent(type, frame);
+      },
       refused: (type, item, message) => {
         this.#stats.refused(type);
         const about = item === undefined ? {} : { name: item.name, version: item.version };
@@ -269,7 +272,6 @@ export class AdsStreams {
 
   /** Serves some of the waiting streams, and then lets the event loop do the rest of its work. */
   #turn(): void {
-    this.#active = true;
     const until = this.#options.now() + TURN_MS;
     let served = 0;
     for (const stream of this.#queue) {

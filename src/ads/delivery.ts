@@ -47,8 +47,6 @@ export class Delivery implements Watcher {
   #waiting: Changes[] = [];
   /** What was seen up to a move that is still to be carried out, and what {@link #waiting} is about. */
   #former: FormerWorld | undefined;
-  /** Time has passed while something was waiting. */
-  #late = false;
   /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
   #resumedAt: number | undefined;
 
@@ -107,7 +105,7 @@ export class Delivery implements Watcher {
     if (subscription === undefined) {
       subscription = new Subscription(type, this.#context, this.#isGuarded(type), this.#context.times.timeoutMs);
       this.#subscriptions[index] = subscription;
-      if (request.versions.hash.count > 0 || request.version !== '') this.#resume(now);
+      if (request.versions.count > 0 || request.version !== '') this.#resume(now);
       subscription.begin(request, this.#view, this.#resumedAt !== undefined);
       this.#parties = this.#partiesNow();
       if (type.behind !== undefined) this.#followEarlier(subscription);
@@ -121,7 +119,6 @@ export class Delivery implements Watcher {
   /** The next response in the order of types, if one may be sent. */
   next(now: number): Frame | undefined {
     this.catchUp();
-    if (this.#late) this.tick(now);
     for (const subscription of this.#subscriptions) {
       if (subscription?.owes !== true) continue;
       const refers = subscription.type.refersTo !== undefined;
@@ -133,10 +130,9 @@ export class Delivery implements Watcher {
     return undefined;
   }
 
-  /** Time passes: to be called about once a second. What waits for the stream's turn is left to that. */
+  /** Time passes: to be called about once a second. */
   tick(now: number): void {
-    this.#late = this.waits;
-    if (this.#late) return;
+    this.catchUp();
     for (const subscription of this.#subscriptions) subscription?.retry(now);
     this.#tickBarrier(now);
     if (this.owes) this.#events.wake();

@@ -40,9 +40,9 @@ export class FormerRoot {
     }
   }
 
-  /** Names of which something has changed since. */
-  changed(typeUrl: string): Iterable<string> {
-    return this.#noted.get(typeUrl)?.keys() ?? [];
+  /** By the names of which something has changed since. */
+  changed(typeUrl: string): ReadonlyMap<string, unknown> {
+    return this.#noted.get(typeUrl) ?? NOTHING;
   }
 
   resolve(typeUrl: string, name: string, qualifiers: readonly string[], holders: HoldersByName): Served | undefined {
@@ -68,25 +68,27 @@ export class FormerRoot {
   }
 }
 
+const NOTHING: ReadonlyMap<string, unknown> = new Map();
+
 /** What a stream saw when it was told to move to another world: what its client has, until the stream's turn comes. */
 export class FormerWorld implements Sight {
   readonly roots: readonly FormerRoot[];
   readonly qualifiers: readonly string[];
   readonly excluded: ReadonlySet<string>;
-  readonly #holders: HoldersByName;
+  readonly holders: HoldersByName;
 
   constructor(roots: readonly FormerRoot[], { qualifiers, excluded }: Sight, holders: HoldersByName) {
     this.roots = roots;
     this.qualifiers = qualifiers;
     this.excluded = excluded;
-    this.#holders = holders;
+    this.holders = holders;
     for (const root of roots) root.holders++;
   }
 
   resolve(typeUrl: string, name: string): Served | undefined {
     if (this.excluded.has(name)) return undefined;
     for (const root of this.roots) {
-      const found = root.resolve(typeUrl, name, this.qualifiers, this.#holders);
+      const found = root.resolve(typeUrl, name, this.qualifiers, this.holders);
       if (found !== undefined) return found;
     }
     return undefined;

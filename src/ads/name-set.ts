@@ -25,6 +25,7 @@ export class NameSet {
   }
 
   has(name: string): boolean {
+    if (this.differences.size === 0) return this.base.has(name);
     return this.differences.get(name) ?? this.base.has(name);
   }
 

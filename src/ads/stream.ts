@@ -72,6 +72,8 @@ export class AdsStream {
   /** A request that waits for the stream's turn; meanwhile no other is read. */
   #waiting: DiscoveryRequest | undefined;
   #writing = false;
+  /** Since its last turn. */
+  #timePassed = false;
   #progressAt = 0;
   readonly #stuck = new Lasting();
   readonly #silent = new Lasting();
@@ -127,6 +129,8 @@ export class AdsStream {
   serve(): void {
     this.contain(() => {
       if (this.delivery === undefined) return;
+      if (this.#timePassed) this.delivery.tick(this.#host.now());
+      this.#timePassed = false;
       if (this.#waiting === undefined) this.#serve(this.delivery);
       else this.#handleWaiting(this.#waiting);
     });
@@ -161,7 +165,8 @@ export class AdsStream {
       this.retire('the stream has reached its maximum age');
     } else {
       this.#source.tick(now);
-      this.contain(() => this.delivery?.tick(now));
+      this.#timePassed = true;
+      if (this.delivery !== undefined) this.#host.wake(this);
     }
   }
 

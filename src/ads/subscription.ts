@@ -93,7 +93,7 @@ export class Subscription {
     this.wildcard = names.star || (this.type.wildcard && !names.any);
     this.names = this.context.sets.of(names);
     this.all = this.wildcard || this.names.size > 0;
-    if (this.all && request.versions.hash.count > 0) this.#compare(request.versions, view);
+    if (this.all && request.versions.count > 0) this.#compare(request.versions, view);
     this.before = undefined;
     if (this.context.delta || (request.version === '' && !resumed)) return;
     // In state of the world a client does not say what it holds.
@@ -206,19 +206,17 @@ export class Subscription {
         was = change.was;
         rank = at;
       }
-      if (rank < Infinity) this.#mark(name, was, now, view);
+      // Changes are marked one after the other, long after the last of them: `now` may be the past.
+      const gone = now === undefined && view.resolve(this.type.typeUrl, name) === undefined;
+      if (rank < Infinity) this.#mark(name, was, gone);
     }
   }
 
   /** The stream moved to another world. */
   moved(move: Move): void {
-    const { typeUrl } = this.type;
-    for (const name of move.names(typeUrl)) {
-      if (!this.has(name)) continue;
-      const was = move.before.resolve(typeUrl, name);
-      const now = move.after.resolve(typeUrl, name);
-      if (was !== now) this.#mark(name, was, now, move.after);
-    }
+    move.visit(this.type.typeUrl, (name, was, now) => {
+      if (was !== now && this.has(name)) this.#mark(name, was, now === undefined);
+    });
   }
 
   /** A name that left the world is no longer needed by anything that the client uses: it may go. */
@@ -312,11 +310,9 @@ export class Subscription {
     }
   }
 
-  /** Several changes may be marked one after the other, long after the last of them: `now` may be the past. */
-  #mark(name: string, was: Served | undefined, now: Served | undefined, view: Sight): void {
+  #mark(name: string, was: Served | undefined, gone: boolean): void {
     if (this.all && this.ledger.kept?.has(name) !== true) return;
-    const gone = this.#keeps && now === undefined && view.resolve(this.type.typeUrl, name) === undefined;
-    this.ledger.mark(name, was, gone);
+    this.ledger.mark(name, was, gone && this.#keeps);
   }
 
   /** What a reconnecting client holds: only differences are owed. Equal hashes are the usual case, and cost nothing. */
@@ -326,15 +322,13 @@ export class Subscription {
     const { batches, missing } = this.subscribed(view);
     let [a, b, count] = [0, 0, 0];
     for (const { hash } of batches) [a, b, count] = [(a + hash.a) | 0, (b + hash.b) | 0, count + hash.count];
-    if (missing.length === 0 && versions.hash.equals({ a, b, count })) return;
-    const held = versions.entries();
-    for (const batch of batches) {
-      for (const { name, version } of batch.items) {
-        const has = held.get(name);
-        held.delete(name);
-        if (has === undefined) this.ledger.ask(name, undefined);
-        else if (has !== version) this.ledger.owe(name, has);
-      }
+    if (missing.length === 0 && versions.hash().equals({ a, b, count })) return;
+    const { items, held } = versions.compare(batches);
+    for (const { name, version } of items) {
+      const has = held.get(name);
+      held.delete(name);
+      if (has === undefined) this.ledger.ask(name, undefined);
+      else if (has !== version) this.ledger.owe(name, has);
     }
     for (const name of missing) if (!held.has(name)) this.ledger.ask(name, undefined);
     for (const [name, version] of held) {

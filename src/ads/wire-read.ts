@@ -2,6 +2,8 @@ import { Buffer, isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { type ContentHasher, SetHash } from './content-hash.ts';
 import type { RequestedNames } from './name-set.ts';
+import { PairIndex } from './pair-index.ts';
+import type { Batch, Served } from './served.ts';
 
 /** A request that ends its stream: it is no valid message, or asks for too much. */
 export class BadRequest extends Error {
@@ -23,9 +25,14 @@ const MAX_NAME_BYTES = 4_096;
 
 /** Names and versions of `initial_resource_versions`. */
 export interface RequestedVersions {
+  readonly count: number;
   /** Of the pairs: equal to that of the batches that a client holds. */
-  readonly hash: SetHash;
-  entries(): Map<string, string>;
+  hash(): SetHash;
+  /**
+   * The items of these batches that are not among the pairs, and the pairs that are not among the items. Strings are
+   * made of the latter only; equal hashes count as equal pairs, so that who makes hashes collide is not sent something.
+   */
+  compare(batches: readonly Batch[]): { readonly items: readonly Served[]; readonly held: Map<string, string> };
 }
 
 /** Either kind of discovery request, as far as it matters. */
@@ -207,20 +214,78 @@ function expectName(from: number, to: number): void {
 
 const STAR = 0x2a;
 
-/** `initial_resource_versions` is field 5 of the request; key and value of a map entry are its fields 1 and 2. */
+/** Field of `initial_resource_versions` in the request; key and value of a map entry are its fields 1 and 2. */
+const VERSIONS = 5;
 const VERSIONS_TAG = 0x2a;
 const KEY_TAG = 0x0a;
 const VALUE_TAG = 0x12;
 
-class WireVersions implements RequestedVersions {
-  readonly hash = new SetHash();
-  readonly #buffer: Buffer;
+/** Where an entry is: the field as a whole, its name, its version. */
+type VisitVersion = (start: number, nameFrom: number, nameTo: number, versionFrom: number, versionTo: number) => void;
 
-  constructor(buffer: Buffer) {
+class WireVersions implements RequestedVersions {
+  count = 0;
+  readonly #buffer: Buffer;
+  readonly #view: DataView;
+  readonly #hasher: ContentHasher;
+
+  constructor(buffer: Buffer, hasher: ContentHasher) {
     this.#buffer = buffer;
+    this.#view = new DataView(buffer.buffer, buffer.byteOffset, buffer.length);
+    this.#hasher = hasher;
   }
 
-  add(reader: FieldReader, view: DataView, hasher: ContentHasher): void {
+  /** Takes the current entry of a reader and those right behind it. */
+  add(reader: FieldReader): void {
+    this.#visit(reader, () => this.count++);
+  }
+
+  hash(): SetHash {
+    const hash = new SetHash();
+    this.#hashAll(() => hash.add(this.#hasher));
+    return hash;
+  }
+
+  compare(batches: readonly Batch[]): { items: Served[]; held: Map<string, string> } {
+    const index = new PairIndex(this.count);
+    this.#hashAll((start) => index.add(this.#hasher.a, this.#hasher.b, start));
+    const items: Served[] = [];
+    for (const batch of batches) for (const item of batch.items) if (!index.take(item.a, item.b)) items.push(item);
+    const held = new Map<string, string>();
+    for (const start of index.untaken()) {
+      const [name, version] = this.#entry(start);
+      held.set(name, version);
+    }
+    return { items, held };
+  }
+
+  /** Visits each entry, its hash in the hasher. */
+  #hashAll(visit: (start: number) => void): void {
+    if (this.count === 0) return;
+    const reader = new FieldReader(this.#buffer);
+    while (reader.next()) {
+      if (reader.field !== VERSIONS) continue;
+      this.#visit(reader, (start, nameFrom, nameTo, versionFrom, versionTo) => {
+        this.#hasher.pair(this.#view, nameFrom, nameTo, versionFrom, versionTo);
+        visit(start);
+      });
+    }
+  }
+
+  #entry(start: number): [string, string] {
+    const reader = new FieldReader(this.#buffer, start);
+    reader.next();
+    let [name, version] = ['', ''];
+    const entry = reader.message();
+    while (entry.next()) {
+      if (entry.field === 1) name = entry.string();
+      else if (entry.field === 2) version = entry.string();
+    }
+    return [name, version];
+  }
+
+  /** The current entry of a reader, and those right behind it as far as they are as every encoder writes them. */
+  #visit(reader: FieldReader, visit: VisitVersion): void {
     const entry = reader.message();
     let [nameFrom, nameTo, versionFrom, versionTo] = [0, 0, 0, 0];
     while (entry.next()) {
@@ -231,42 +296,20 @@ class WireVersions implements RequestedVersions {
     }
     expectName(nameFrom, nameTo);
     expectName(versionFrom, versionTo);
-    hasher.pair(view, nameFrom, nameTo, versionFrom, versionTo);
-    this.hash.add(hasher);
-  }
-
-  /** As in {@link WireNames}: entries as every encoder writes them, name first. */
-  addRun(at: number, end: number, view: DataView, hasher: ContentHasher): number {
+    visit(reader.start, nameFrom, nameTo, versionFrom, versionTo);
+    // As in WireNames: the general reader is several times slower. Names come first.
     const buffer = this.#buffer;
-    while (at + 4 <= end && buffer[at] === VERSIONS_TAG) {
+    let at = reader.at;
+    while (at + 4 <= buffer.length && buffer[at] === VERSIONS_TAG) {
       const length = buffer[at + 1]!;
       const to = at + 2 + length;
-      if (length > 127 || length < 4 || to > end || buffer[at + 2] !== KEY_TAG) break;
-      const nameTo = at + 4 + buffer[at + 3]!;
-      if (nameTo + 2 > to || buffer[nameTo] !== VALUE_TAG || nameTo + 2 + buffer[nameTo + 1]! !== to) break;
-      hasher.pair(view, at + 4, nameTo, nameTo + 2, to);
-      this.hash.add(hasher);
+      if (length > 127 || length < 4 || to > buffer.length || buffer[at + 2] !== KEY_TAG) break;
+      const keyTo = at + 4 + buffer[at + 3]!;
+      if (keyTo + 2 > to || buffer[keyTo] !== VALUE_TAG || keyTo + 2 + buffer[keyTo + 1]! !== to) break;
+      visit(at, at + 4, keyTo, keyTo + 2, to);
       at = to;
     }
-    return at;
-  }
-
-  entries(): Map<string, string> {
-    const entries = new Map<string, string>();
-    if (this.hash.count === 0) return entries;
-    const reader = new FieldReader(this.#buffer);
-    while (reader.next()) {
-      if (reader.field !== 5) continue;
-      const entry = reader.message();
-      let name = '';
-      let version = '';
-      while (entry.next()) {
-        if (entry.field === 1) name = entry.string();
-        else if (entry.field === 2) version = entry.string();
-      }
-      entries.set(name, version);
-    }
-    return entries;
+    reader.at = at;
   }
 }
 
@@ -277,7 +320,7 @@ export function readRequest(bytes: Uint8Array, hasher: ContentHasher): Discovery
 
 /** `envoy.service.discovery.v3.DeltaDiscoveryRequest` */
 export function readDeltaRequest(bytes: Uint8Array, hasher: ContentHasher): DiscoveryRequest {
-  return read(bytes, hasher, { node: 1, typeUrl: 2, names: 3, removed: 4, versions: 5, nonce: 6, error: 7 });
+  return read(bytes, hasher, { node: 1, typeUrl: 2, names: 3, removed: 4, versions: VERSIONS, nonce: 6, error: 7 });
 }
 
 /** Field numbers; -1 for what the kind of request does not have. */
@@ -294,7 +337,6 @@ interface Numbers {
 
 function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryRequest {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let typeUrl = '';
   let nonce = '';
   let version = '';
@@ -302,7 +344,7 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
   let error: DiscoveryRequest['error'];
   const names = new WireNames(buffer, at.names);
   const removed = new WireNames(buffer, at.removed ?? -1);
-  const versions = new WireVersions(buffer);
+  const versions = new WireVersions(buffer, hasher);
   const reader = new FieldReader(buffer);
   while (reader.next()) {
     switch (reader.field) {
@@ -312,8 +354,7 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
         reader.at = names.addRun(reader.at, buffer.length);
         break;
       case at.versions:
-        versions.add(reader, view, hasher);
-        reader.at = versions.addRun(reader.at, buffer.length, view, hasher);
+        versions.add(reader);
         break;
       case at.removed:
         reader.expectBytes();
@@ -337,7 +378,7 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
         break;
     }
   }
-  if (names.count + removed.count > MAX_NAMES || versions.hash.count > MAX_NAMES) {
+  if (names.count + removed.count > MAX_NAMES || versions.count > MAX_NAMES) {
     throw new BadRequest('the request has too many names', true);
   }
   return { typeUrl, nonce, version, node, error, names, removed, versions };

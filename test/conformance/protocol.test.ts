@@ -291,6 +291,7 @@ describe.each([
     script.ack(first);
     mesh.publish({ [RDS]: { r: '2' } });
     script.nack(await script.next(RDS), 'invalid perl operator', first.version);
+    expect(await script.take(RDS)).toEqual(['r@1']);
     mesh.publish({ [RDS]: { s: '2' } });
     expect(await script.take(RDS)).toEqual(['s@2']);
     expect(mesh.refusals).toMatchObject([{ typeUrl: RDS, name: 'r', message: 'invalid perl operator' }]);
