@@ -51,13 +51,13 @@ function move(who: readonly string[], root: string): void {
   server.apply({ members: [], lists: [], worlds: who.map((stream) => ({ stream, world })) });
 }
 
-/** CPU between ticks of a timer that is due every millisecond, in milliseconds. */
+/** CPU of the main thread between ticks of a timer that is due every millisecond, in milliseconds. */
 function watchRounds(): () => number[] {
   const rounds: number[] = [];
-  let last = process.cpuUsage();
+  let last = process.threadCpuUsage();
   const timer = setInterval(() => {
-    const { user, system } = process.cpuUsage(last);
-    last = process.cpuUsage();
+    const { user, system } = process.threadCpuUsage(last);
+    last = process.threadCpuUsage();
     rounds.push((user + system) / 1000);
   }, 1);
   return () => {

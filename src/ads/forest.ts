@@ -32,6 +32,8 @@ export class List {
   /** How many lists have it as a child. */
   parents = 0;
   readonly members = new Map<string, Map<string, Member>>();
+  /** Number of the publication that last changed its members or children. */
+  changedIn = 0;
   /** The roots that it is reachable from. */
   readonly roots = new Set<Root>();
   /** Roots that it was reachable from, which must be told what it had when it changes. */

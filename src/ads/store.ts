@@ -23,6 +23,7 @@ export class Store {
   /** What roots are like since the last publication. */
   readonly #formers = new Map<Root, FormerRoot>();
   #lastId = 0;
+  #publication = 0;
 
   constructor(hasher: ContentHasher) {
     this.#hasher = hasher;
@@ -30,7 +31,7 @@ export class Store {
 
   /** Members and lists of a publication; its worlds are for whoever knows the streams. */
   apply(publication: Pick<Publication, 'members' | 'lists'>): void {
-    this.shared.published();
+    this.shared.published(++this.#publication);
     this.#formers.clear();
     const touched = new Map<List, ChangeSet>();
     for (const change of publication.members) this.#setMember(change, touched);
@@ -127,6 +128,7 @@ export class Store {
       members.set(name, member);
       this.#hold(typeUrl, name, list);
     }
+    list.changedIn = this.#publication;
     if (now !== undefined) now.holders++;
     if (was !== undefined) this.#release(was);
     changesOf(touched, list).add(typeUrl, name, qualifier, was, now);
@@ -143,6 +145,7 @@ export class Store {
     const children = [...new Set(change.children ?? [])].map((key) => this.#list(key));
     const after = new Set(children);
     list.children = children;
+    list.changedIn = this.#publication;
     for (const child of after) if (!before.has(child)) this.#addEdge(list, child, moved);
     for (const child of before) if (!after.has(child)) this.#removeEdge(list, child, moved);
   }
