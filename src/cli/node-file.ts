@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { readDocument } from '../directory/document.ts';
+import { readDocument } from '../yaml/document.ts';
 import type { ProxyNode } from './program.ts';
 import { UsageError } from './usage-error.ts';
 

@@ -2,11 +2,11 @@ import { type Kind, kindOf, kinds } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { Validate } from '../api/validate.ts';
 import { type Identity, identityOf } from '../api/validate-metadata.ts';
-import { readDocument } from './document.ts';
+import { readDocument } from '../yaml/document.ts';
 import type { FieldPath } from '../api/schema-path.ts';
 import { parsePath } from './field-path.ts';
 import { trimMetadata } from './metadata.ts';
-import { isObject, type Json, withoutNulls } from './plain-json.ts';
+import { isObject, type Json, withoutNulls } from '../yaml/plain-json.ts';
 
 /** Of all ConfigMaps only the mesh config is read. */
 const MESH_CONFIG = 'istio';

@@ -104,7 +104,7 @@ describe('check', () => {
     expect(field).toMatch(
       `${file}:${lineOf(text, 'timeout: soon')}: VirtualService/shop/reviews: spec.http[0].timeout: `,
     );
-    expect(yaml).toMatch(new RegExp(`^${file}:${lineOf(text, 'kind: [') + 1}: is no valid YAML`));
+    expect(yaml).toMatch(new RegExp(`^${file}:${lineOf(text, 'kind: [')}: is no valid YAML`));
     expect(plain).toMatchObject({ code: 1, stderr: '8 objects: 2 errors, 0 warnings\n' });
     expect(json).toMatchObject({ code: 1, stderr: '' });
     expect(JSON.parse(json.stdout)).toMatchObject({
