@@ -36,7 +36,7 @@ export interface CheckResult {
 
 /** One thing to tell about the files: a report of the directory, or a Problem with its place. */
 export interface Finding {
-  readonly severity: 'error' | 'warning' | 'info';
+  readonly severity: 'error' | 'warning';
   readonly file?: string;
   readonly line?: number;
   /** Absent when it is about a file or a document that is no object. */
