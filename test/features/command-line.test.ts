@@ -8,6 +8,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { createProgram, startServing } from '../../src/app.ts';
+import { nodeOfId, withLabels } from '../../src/cli/node-file.ts';
 import { readConfig, readMeshSettings } from '../../src/config.ts';
 import { validateBootstrap } from '../peers/envoy.ts';
 import { freePorts, poll, run, startProcess } from '../peers/process.ts';
@@ -148,7 +149,41 @@ describe('translate', () => {
     expect(JSON.parse(one.stdout)).toHaveProperty('eds.0');
   });
 
-  test('ends with 1 when some of the files is no part of it, and when the name is not there', async () => {
+  const inProcess = (path: string, node: Parameters<typeof nodeOfId>[0], labels?: string) => {
+    const proxy = labels === undefined ? nodeOfId(node) : withLabels(nodeOfId(node), labels);
+    return createProgram().translate({ paths: [path], proxy, mesh: readMeshSettings({ flags: {}, env: {} }) });
+  };
+
+  test('prints what a server would serve beside objects with errors, and ends with 1 only where it is strict', async () => {
+    const { path } = await shop(`${documents(wrong, split(80, 20))}---\nkind: [\n`);
+    const [plain, strict] = await Promise.all([
+      fairlead('translate', path, '--proxy', id),
+      fairlead('translate', path, '--proxy', id, '--strict'),
+    ]);
+    expect([plain.code, strict.code]).toEqual([0, 1]);
+    expect(strict.stdout).toBe(plain.stdout);
+    expect(plain.stderr).toMatch(/spec\.http\[0\]\.timeout.*\n.*is no valid YAML/);
+    expect((parse(plain.stdout) as Document).rds.map((table) => table['name'])).toEqual(['80']);
+  });
+
+  test('says why a router is given nothing', async () => {
+    const router = 'router~10.0.0.1~gateway.bookshop~bookshop.svc.cluster.local';
+    const unlabelled = await inProcess('examples/bookshop', router);
+    expect(unlabelled.remark).toBe(
+      'no Gateway selects the labels of the proxy: it has none, and Gateways select istio=ingressgateway. ' +
+        'Give the labels with --labels istio=ingressgateway, or the node with --node FILE',
+    );
+    expect((await inProcess('examples/bookshop', router, 'app=x')).remark).toContain('it has app=x, and Gateways');
+    const labelled = await inProcess('examples/bookshop', router, 'istio=ingressgateway');
+    expect(labelled.remark).toBeUndefined();
+    expect(labelled.resources.lds).not.toEqual([]);
+    const { path } = await shop(documents(split(80, 20)));
+    expect((await inProcess(path, router)).remark).toContain('there is none in the files');
+    expect((await inProcess(path, id)).remark).toBeUndefined();
+    expect((await inProcess(path, 'router~10.0.0.1~x')).refusal).toContain('missing parts in the service node');
+  });
+
+  test('ends with 1 when the name is not there', async () => {
     const { path } = await shop(documents(wrong));
     const [mistake, nobody] = await Promise.all([
       fairlead('translate', path, '--proxy', id, '--name', 'nowhere'),
