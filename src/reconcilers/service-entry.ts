@@ -33,6 +33,11 @@ const RESOLUTIONS = {
   DYNAMIC_DNS: 'DynamicDNS',
 } as const satisfies Readonly<Record<string, Resolution>>;
 
+/** As a ServiceEntry spells it. */
+export function printResolution(resolution: Resolution): string {
+  return Object.entries(RESOLUTIONS).find(([, known]) => known === resolution)?.[0] ?? resolution;
+}
+
 /** Endpoints of all clusters together: far beyond what anybody needs, and no more than memory holds. */
 const mostEndpoints = 200_000;
 
