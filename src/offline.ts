@@ -109,7 +109,7 @@ function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Fin
 
 /** What the files name may stand elsewhere; what has no effect does no harm. */
 function severityOf({ reason }: Problem, complete: boolean): Finding['severity'] {
-  if (reason === 'UnsupportedField' || reason === 'Ineffective') return 'warning';
+  if (reason === 'UnsupportedField' || reason === 'Ineffective' || reason === 'TooBroad') return 'warning';
   return reason === 'RefNotFound' && !complete ? 'warning' : 'error';
 }
 
