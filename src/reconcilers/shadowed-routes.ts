@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { HttpMatch, L4Match, VirtualServiceModel } from '../model/virtual-service.ts';
 import type { Findings } from './field.ts';
 
@@ -88,15 +87,14 @@ function keyOf(match: HttpMatch | L4Match): string {
 /** The prefix of the path where that is the only condition; empty where there is none at all. */
 function prefixOf(match: HttpMatch | L4Match): string | undefined {
   const { uri, name: _, statPrefix: __, ignoreUriCase: ___, ...others } = match as Partial<HttpMatch> & L4Match;
-  const isAlone = Object.values(others).every((value) => isDeepStrictEqual(value, emptyLike(value)));
-  if (!isAlone) return undefined;
+  if (!Object.values(others).every(isUnset)) return undefined;
   if (uri === undefined) return '';
   if (uri.kind === 'prefix') return uri.value;
   return uri.kind === 'regex' && uri.value === '.*' ? '' : undefined;
 }
 
-/** What the value of a condition is that is not set. */
-function emptyLike(value: unknown): unknown {
-  if (Array.isArray(value)) return [];
-  return typeof value === 'object' ? {} : typeof value === 'number' ? 0 : '';
+/** Whether the value of a condition is that of one which is not there. */
+function isUnset(value: unknown): boolean {
+  if (typeof value === 'object' && value !== null) return Object.keys(value).length === 0;
+  return value === undefined || value === '' || value === 0;
 }
