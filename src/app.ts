@@ -22,7 +22,7 @@ import type { ApiServerFigures } from './ops/metrics.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
 import { createMetrics, type MetricSources } from './ops/metrics.ts';
 import { type OpsServers, serveOps } from './ops/servers.ts';
-import { logProblems, logReports } from './problem-log.ts';
+import { logProblems, reportLog } from './problem-log.ts';
 import { version } from './version.ts';
 
 /** What the commands do. The only file that constructs things. */
@@ -159,11 +159,12 @@ async function directorySource(
   log: Logger,
   signal: AbortSignal,
 ): Promise<Source> {
+  const report = reportLog(log);
   const directory = await watchDirectory({
     paths,
     validate: createValidator(),
     sink: engine.objects,
-    onReports: (_, appeared) => logReports(appeared, log),
+    onReports: (_, appeared) => report(appeared),
     signal,
   });
   return {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { delimiter } from 'node:path';
-import { readDocument } from './directory/document.ts';
+import { readDocument } from './yaml/document.ts';
 import {
   type Address,
   type Batch,

@@ -1,6 +1,6 @@
 import { type KubernetesObject, objectKey, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import { compareAge } from '../model/age.ts';
+import { compareAge, printWinner } from '../model/age.ts';
 import { type Labels, selects } from '../model/labels.ts';
 import { type SidecarModel, everything } from '../model/sidecar.ts';
 import { readConnectionPool } from './destination-rule-pool.ts';
@@ -100,6 +100,6 @@ export function shadowedSidecars(own: readonly SidecarModel[]): readonly { loser
   if (winner === undefined) return [];
   return losers.map((loser) => ({
     loser,
-    message: `The older Sidecar ${quote(winner.name)} of this namespace has no workloadSelector either and is used; remove one of them.`,
+    message: `Without a workloadSelector ${printWinner(`Sidecar ${quote(winner.name)}`, winner, loser)} of this namespace is used; remove one of them.`,
   }));
 }

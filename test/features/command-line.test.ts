@@ -9,6 +9,7 @@ import { status as Status } from '@grpc/grpc-js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { createProgram, startServing } from '../../src/app.ts';
+import { nodeOfId, withLabels } from '../../src/cli/node-file.ts';
 import { readConfig, readMeshSettings } from '../../src/config.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { validateBootstrap } from '../peers/envoy.ts';
@@ -106,7 +107,7 @@ describe('check', () => {
     expect(field).toMatch(
       `${file}:${lineOf(text, 'timeout: soon')}: VirtualService/shop/reviews: spec.http[0].timeout: `,
     );
-    expect(yaml).toMatch(new RegExp(`^${file}:${lineOf(text, 'kind: [') + 1}: is no valid YAML`));
+    expect(yaml).toMatch(new RegExp(`^${file}:${lineOf(text, 'kind: [')}: is no valid YAML`));
     expect(plain).toMatchObject({ code: 1, stderr: '8 objects: 2 errors, 0 warnings\n' });
     expect(json).toMatchObject({ code: 1, stderr: '' });
     expect(JSON.parse(json.stdout)).toMatchObject({
@@ -150,7 +151,41 @@ describe('translate', () => {
     expect(JSON.parse(one.stdout)).toHaveProperty('eds.0');
   });
 
-  test('ends with 1 when some of the files is no part of it, and when the name is not there', async () => {
+  const inProcess = (path: string, node: Parameters<typeof nodeOfId>[0], labels?: string) => {
+    const proxy = labels === undefined ? nodeOfId(node) : withLabels(nodeOfId(node), labels);
+    return createProgram().translate({ paths: [path], proxy, mesh: readMeshSettings({ flags: {}, env: {} }) });
+  };
+
+  test('prints what a server would serve beside objects with errors, and ends with 1 only where it is strict', async () => {
+    const { path } = await shop(`${documents(wrong, split(80, 20))}---\nkind: [\n`);
+    const [plain, strict] = await Promise.all([
+      fairlead('translate', path, '--proxy', id),
+      fairlead('translate', path, '--proxy', id, '--strict'),
+    ]);
+    expect([plain.code, strict.code]).toEqual([0, 1]);
+    expect(strict.stdout).toBe(plain.stdout);
+    expect(plain.stderr).toMatch(/spec\.http\[0\]\.timeout.*\n.*is no valid YAML/);
+    expect((parse(plain.stdout) as Document).rds.map((table) => table['name'])).toEqual(['80']);
+  });
+
+  test('says why a router is given nothing', async () => {
+    const router = 'router~10.0.0.1~gateway.bookshop~bookshop.svc.cluster.local';
+    const unlabelled = await inProcess('examples/bookshop', router);
+    expect(unlabelled.remark).toBe(
+      'no Gateway selects the labels of the proxy: it has none, and Gateways select istio=ingressgateway. ' +
+        'Give the labels with --labels istio=ingressgateway, or the node with --node FILE',
+    );
+    expect((await inProcess('examples/bookshop', router, 'app=x')).remark).toContain('it has app=x, and Gateways');
+    const labelled = await inProcess('examples/bookshop', router, 'istio=ingressgateway');
+    expect(labelled.remark).toBeUndefined();
+    expect(labelled.resources.lds).not.toEqual([]);
+    const { path } = await shop(documents(split(80, 20)));
+    expect((await inProcess(path, router)).remark).toContain('there is none in the files');
+    expect((await inProcess(path, id)).remark).toBeUndefined();
+    expect((await inProcess(path, 'router~10.0.0.1~x')).refusal).toContain('missing parts in the service node');
+  });
+
+  test('ends with 1 when the name is not there', async () => {
     const { path } = await shop(documents(wrong));
     const [mistake, nobody] = await Promise.all([
       fairlead('translate', path, '--proxy', id, '--name', 'nowhere'),
