@@ -5,7 +5,7 @@ import { catalog } from './catalog.ts';
 import { Committer } from './committer.ts';
 import { Departures } from './departures.ts';
 import type { Protos } from './envoy/proto.ts';
-import { systemClock } from './kube/clock.ts';
+import { type Clock, systemClock } from './kube/clock.ts';
 import { ListenError } from './listen-error.ts';
 import { type Mesh, buildMesh } from './mesh.ts';
 import { type MeshOptions, ONE } from './mesh/inputs.ts';
@@ -50,7 +50,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     signal: options.signal,
   });
   const { inputs } = mesh;
-  const departures = new Departures(inputs.proxies, (write) => committer.write(write), systemClock, options);
+  const clock: Pick<Clock, 'now' | 'after'> = {
+    now: systemClock.now,
+    after: (ms, fn) => systemClock.after(ms, () => graph.contain('departures', fn)),
+  };
+  const departures = new Departures(inputs.proxies, (write) => committer.write(write), clock, options);
   let ready = false;
   const listening = startAdsServer({
     ...options.grpc,
@@ -58,8 +62,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     types: catalog(options.protos),
     events: {
       connected: (proxy) => departures.connected(proxy),
-      disconnected: (proxy) => departures.disconnected(proxy),
-      refused: options.refused,
+      disconnected: (proxy) => graph.contain('departures', () => departures.disconnected(proxy)),
+      refused: (refusal) => graph.contain('refusals', () => options.refused(refusal)),
     },
     log: options.log,
     ready: () => ready,
@@ -69,12 +73,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const ads = await listening.catch((cause: Error) => {
     throw new ListenError('gRPC', options.grpc, cause);
   });
-  graph.observe((draft) => ads.apply(mesh.publicationOf(draft)));
+  graph.observe((draft) => ads.apply(mesh.publicationOf(draft)), 'ads');
   reportFailures(
     mesh,
     (write) => committer.write(write),
     ({ collection, key, error }) =>
-      options.log.warn('A bug: an entry could not be computed', { collection, key, err: error }),
+      options.log.warn('Internal error contained: please report it', { collection, key, err: error }),
   );
   committer.write(inputs.options.write(ONE, options.mesh));
   return {

@@ -112,7 +112,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
       graph.observe((draft) => {
         for (const collection of conditions)
           for (const { key, after } of draft.changes(collection)) changed(`${collection.name}/${key}`, after);
-      });
+      }, 'conditions');
     },
     proxies: proxies.views,
     members,
