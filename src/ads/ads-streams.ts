@@ -139,7 +139,7 @@ export class AdsStreams {
       now: () => this.#options.now(),
       read: (bytes) => read(bytes, this.#hasher),
       open: (stream, view) => this.#open(stream, view, context),
-      connected: (proxy) => this.#options.events.connected(proxy),
+      connected: (proxy, peer) => this.#options.events.connected(proxy, peer),
       closed: (stream) => this.#closed(stream),
       wake: (stream) => this.#wake(stream),
       failed: (stream, error) => {

@@ -4,6 +4,7 @@ import type { Frame } from './frames.ts';
 import { SLICE_BYTES } from './slice-writer.ts';
 import { type Gate, Place } from './gate.ts';
 import { readNode } from './node.ts';
+import { addressOf } from './peer.ts';
 import { type Call, Sink } from './sink.ts';
 import { type Receiving, Source } from './source.ts';
 import type { ConnectedProxy } from './types.ts';
@@ -18,7 +19,7 @@ export interface StreamHost {
   now(): number;
   read(bytes: Uint8Array): DiscoveryRequest;
   open(stream: AdsStream, view: WorldView): Delivery;
-  connected(proxy: ConnectedProxy): void;
+  connected(proxy: ConnectedProxy, peer: string): void;
   closed(stream: AdsStream): void;
   wake(stream: AdsStream): void;
   failed(stream: AdsStream, error: unknown): void;
@@ -32,6 +33,8 @@ const SILENT_MS = 60_000;
 /** One ADS stream: reads requests, and writes what its delivery owes, one piece at a time. */
 export class AdsStream {
   readonly id: string;
+  /** IP address of the client. */
+  readonly peer: string;
   readonly #openedAt: number;
   /** Who it is; undefined before its first request. The rest of the node is not kept. */
   proxy: { readonly nodeId: string; readonly build: string } | undefined;
@@ -52,6 +55,7 @@ export class AdsStream {
 
   constructor(id: string, call: Call, host: StreamHost) {
     this.id = id;
+    this.peer = addressOf(call.getPeer());
     this.#host = host;
     this.#call = call;
     this.#announcing = new Place(host.announcing);
@@ -185,7 +189,7 @@ export class AdsStream {
     this.#source.pause();
     this.#announcing.take(() => {
       this.#announced = true;
-      this.#host.connected(proxy);
+      this.#host.connected(proxy, this.peer);
     });
   }
 

@@ -58,8 +58,11 @@ export interface Refusal {
 
 /** What the protocol layer tells the rest of the program. Called synchronously; must be cheap. */
 export interface AdsEvents {
-  /** The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. */
-  connected(proxy: ConnectedProxy): void;
+  /**
+   * The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. `peer`: the IP
+   * address it came from. Thousands of proxies may share one; it is for budgets, and not for what a proxy is sent.
+   */
+  connected(proxy: ConnectedProxy, peer: string): void;
   disconnected(proxy: Pick<ConnectedProxy, 'stream' | 'nodeId'>): void;
   refused(refusal: Refusal): void;
 }

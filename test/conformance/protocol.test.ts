@@ -33,6 +33,13 @@ describe.each([
     expect(response.removed).toEqual(delta ? ['a'] : []);
   });
 
+  test('the address of a client is told apart from what describes the proxy', async () => {
+    script.subscribe(CDS, []);
+    await script.take(CDS);
+    expect(mesh.peers).toEqual(['127.0.0.1']);
+    expect(JSON.stringify([...mesh.proxies.values()])).not.toContain('127.0.0.1');
+  });
+
   test('a wildcard is answered although there is nothing', async () => {
     script.subscribe(CDS, []);
     expect(await script.take(CDS)).toEqual([]);
