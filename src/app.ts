@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type { Writable } from 'node:stream';
+import { getHeapStatistics } from 'node:v8';
 import { type AdsTimes, startEngine, type Engine } from './engine.ts';
 import { kinds } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
@@ -89,6 +90,8 @@ export async function startServing(
       batch: config.batch,
       log,
       refused: ({ stream: _, ...refusal }) => log.warn('A proxy refused what it was sent', refusal),
+      notAdmitted: ({ kind: _, ...refusal }) => log.warn('A proxy was refused for want of room', refusal),
+      heapBytes: getHeapStatistics().heap_size_limit,
       ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
       signal: ending,
     });
@@ -234,6 +237,7 @@ function startOps(
             refused.length > 0 ? [{ nodeId, shortName, count: refused.length }] : [],
           ),
         ),
+    notAdmitted: () => engine.admission.refusals,
     commits: () => committer.stats,
     graphFailures: () => mesh.graph.failures.size,
     services: () => mesh.services.size,

@@ -1,8 +1,10 @@
+import { Admission, type AdmissionRefusal } from './admission.ts';
 import { type AdsLog, type AdsServer, type AdsServerOptions, startAdsServer } from './ads/server.ts';
 import type { Refusal } from './ads/types.ts';
 import { Graph } from './cache/graph.ts';
 import { catalog } from './catalog.ts';
 import { Committer } from './committer.ts';
+import { DemandBudgets, demandLimits } from './demand-budgets.ts';
 import { Departures } from './departures.ts';
 import type { Protos } from './envoy/proto.ts';
 import { type Clock, systemClock } from './kube/clock.ts';
@@ -23,6 +25,9 @@ export interface EngineOptions {
   readonly batch: { readonly quiet: number; readonly max: number };
   readonly log: AdsLog;
   readonly refused: (refusal: Refusal) => void;
+  readonly notAdmitted: (refusal: AdmissionRefusal) => void;
+  /** How large the heap of this process may become. */
+  readonly heapBytes: number;
   readonly adsTimes?: AdsTimes;
   readonly signal: AbortSignal;
 }
@@ -33,6 +38,7 @@ export interface Engine {
   readonly committer: Committer;
   readonly objects: ObjectWriter;
   readonly ads: AdsServer;
+  readonly admission: Pick<Admission, 'refusals'>;
   /** Stays true once the first commit is published. */
   readonly ready: () => boolean;
   /** The first commit: call when the source has delivered all it knows. Proxies are served from then on. */
@@ -54,13 +60,24 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     now: systemClock.now,
     after: (ms, fn) => systemClock.after(ms, () => graph.contain('departures', fn)),
   };
-  const departures = new Departures(inputs.proxies, (write) => committer.write(write), clock, options);
+  const budgets = new DemandBudgets(() => demandLimits(options.heapBytes, mesh.services.size), systemClock.now);
+  const departures = new Departures(inputs.proxies, (write) => committer.write(write), clock, {
+    signal: options.signal,
+    forgotten: (stream) => budgets.release(stream),
+  });
+  const admission = new Admission({
+    budgets,
+    departures,
+    preview: (proxy) => mesh.preview(proxy),
+    refused: (refusal) => graph.contain('refusals', () => options.notAdmitted(refusal)),
+  });
   let ready = false;
   const listening = startAdsServer({
     ...options.grpc,
     ...options.adsTimes,
     types: catalog(options.protos),
     events: {
+      admit: (proxy, peer) => admission.admit(proxy, peer),
       connected: (proxy) => departures.connected(proxy),
       disconnected: (proxy) => graph.contain('departures', () => departures.disconnected(proxy)),
       refused: (refusal) => graph.contain('refusals', () => options.refused(refusal)),
@@ -86,6 +103,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     committer,
     objects: new ObjectWriter(options.mesh.source, options.revision, inputs, (write) => committer.write(write)),
     ads,
+    admission,
     ready: () => ready,
     async open() {
       committer.open();

@@ -139,6 +139,7 @@ export class AdsStreams {
       now: () => this.#options.now(),
       read: (bytes) => read(bytes, this.#hasher),
       open: (stream, view) => this.#open(stream, view, context),
+      admit: (proxy, peer) => this.#options.events.admit?.(proxy, peer),
       connected: (proxy, peer) => this.#options.events.connected(proxy, peer),
       closed: (stream) => this.#closed(stream),
       wake: (stream) => this.#wake(stream),
@@ -175,7 +176,11 @@ export class AdsStreams {
     }
     const { proxy, id } = stream;
     if (stream.announced && proxy !== undefined)
-      this.#options.events.disconnected({ stream: id, nodeId: proxy.nodeId });
+      this.#options.events.disconnected({
+        stream: id,
+        nodeId: proxy.nodeId,
+        acknowledged: delivery?.acknowledged ?? false,
+      });
   }
 
   #wake(stream: AdsStream): void {

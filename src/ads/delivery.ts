@@ -135,6 +135,11 @@ export class Delivery implements Watcher {
     return this.#waiting.length > 0;
   }
 
+  /** The client has taken something that it was sent. */
+  get acknowledged(): boolean {
+    return this.#subscriptions.some((subscription) => (subscription?.inFlight.ackedNonce ?? 0) > 0);
+  }
+
   get owes(): boolean {
     if (this.waits) return true;
     for (const subscription of this.#subscriptions) if (subscription?.owes === true) return true;

@@ -19,6 +19,7 @@ export interface StreamHost {
   now(): number;
   read(bytes: Uint8Array): DiscoveryRequest;
   open(stream: AdsStream, view: WorldView): Delivery;
+  admit(proxy: ConnectedProxy, peer: string): string | undefined;
   connected(proxy: ConnectedProxy, peer: string): void;
   closed(stream: AdsStream): void;
   wake(stream: AdsStream): void;
@@ -188,6 +189,11 @@ export class AdsStream {
     this.#first = request;
     this.#source.pause();
     this.#announcing.take(() => {
+      const refusal = this.#host.admit(proxy, this.peer);
+      if (refusal !== undefined) {
+        this.end(Status.RESOURCE_EXHAUSTED, refusal);
+        return;
+      }
       this.#announced = true;
       this.#host.connected(proxy, this.peer);
     });

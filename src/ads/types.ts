@@ -43,6 +43,12 @@ export interface ConnectedProxy {
   readonly extensions: readonly string[];
 }
 
+/** A proxy whose stream is over. */
+export interface DisconnectedProxy extends Pick<ConnectedProxy, 'stream' | 'nodeId'> {
+  /** It took something that it was sent: it is likely to come back. */
+  readonly acknowledged: boolean;
+}
+
 /** A response that a proxy refused, as far as it could be pinned to a resource. */
 export interface Refusal {
   readonly stream: string;
@@ -58,11 +64,13 @@ export interface Refusal {
 
 /** What the protocol layer tells the rest of the program. Called synchronously; must be cheap. */
 export interface AdsEvents {
+  /** Before `connected`: why there is no room for this proxy, which ends its stream (RESOURCE_EXHAUSTED); absent: there is. */
+  admit?(proxy: ConnectedProxy, peer: string): string | undefined;
   /**
    * The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. `peer`: the IP
    * address it came from. Thousands of proxies may share one; it is for budgets, and not for what a proxy is sent.
    */
   connected(proxy: ConnectedProxy, peer: string): void;
-  disconnected(proxy: Pick<ConnectedProxy, 'stream' | 'nodeId'>): void;
+  disconnected(proxy: DisconnectedProxy): void;
   refused(refusal: Refusal): void;
 }

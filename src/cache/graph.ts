@@ -1,7 +1,7 @@
 import type { Causes } from './causes.ts';
 import type { Cell } from './cell.ts';
 import type { Change, Collection } from './collection.ts';
-import { Derived, type Failure, type Transform } from './derived.ts';
+import { Derived, type Failure, type Reader, type Transform } from './derived.ts';
 import { Index, type Order } from './index-of.ts';
 import { Input, type Write } from './input.ts';
 import { type MissedChanges, Observer } from './observer.ts';
@@ -81,6 +81,12 @@ export class Graph {
       this.fail(place, name, error, []);
     }
   }
+
+  /** Reads what is there now, for whoever asks once and is not told of changes. */
+  readonly present: Reader = {
+    get: (collection, key) => collection.get(key),
+    group: (index, key) => index.get(key) ?? [],
+  };
 
   /** @internal Whether the open draft can be discarded. */
   recording = false;

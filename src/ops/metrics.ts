@@ -11,6 +11,8 @@ export interface MetricSources {
   readonly ads: () => AdsFigures;
   /** Of connected proxies: resources of which the present version was refused. */
   readonly refused: () => Iterable<{ readonly nodeId: string; readonly shortName: string; readonly count: number }>;
+  /** Proxies that there was no room for, by what there was too much of. */
+  readonly notAdmitted: () => Readonly<Record<string, number>>;
   readonly commits: () => { readonly commits: number; readonly writes: number; readonly pending: number };
   /** Entries of the graph that keep an old value because their transform threw. */
   readonly graphFailures: () => number;
@@ -158,6 +160,9 @@ export function createMetrics(sources: MetricSources): Metrics {
       [{ for: 'config' }, ads().waitingForWorld],
       [{ for: 'place' }, ads().waitingForPlace],
     ],
+  );
+  counters('fairlead_xds_not_admitted_total', 'How many proxies was there no room for, and why?', ['for'], () =>
+    Object.entries(sources.notAdmitted()).map(([kind, count]) => [{ for: kind }, count]),
   );
   gauge('fairlead_xds_resources', 'How many resources are kept encoded?', () => ads().resources);
 

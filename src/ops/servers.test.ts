@@ -74,6 +74,7 @@ const figures: MetricSources = {
     overdue: 0,
   }),
   refused: () => [{ nodeId: 'n', shortName: 'eds', count: 2 }],
+  notAdmitted: () => ({ traits: 3, scopes: 0 }),
   commits: () => ({ commits: 3, writes: 30, pending: 0 }),
   graphFailures: () => 0,
   services: () => 12,
@@ -153,6 +154,7 @@ describe('monitoring', () => {
       'pilot_debounce_time_bucket{le="0.1"} 1',
       'fairlead_commits_total 3',
       'fairlead_graph_failures 0',
+      'fairlead_xds_not_admitted_total{for="traits"} 3',
       'fairlead_problems{kind="Service",reason="Invalid"} 2',
       '# HELP fairlead_xds_behind How many proxies do not have the newest config yet?',
     ])
