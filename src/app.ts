@@ -18,6 +18,7 @@ import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
 import { StatusWriter } from './kube/status-writer.ts';
 import { checkFiles, translateFiles } from './offline.ts';
+import { LogBudget } from './ops/log-budget.ts';
 import type { ApiServerFigures } from './ops/metrics.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
 import { createMetrics, type MetricSources } from './ops/metrics.ts';
@@ -78,7 +79,9 @@ export async function startServing(
   signal: AbortSignal,
   surroundings: Surroundings = {},
 ): Promise<Serving> {
-  const log = createLogger({ ...config.log, ...(surroundings.log && { stream: surroundings.log }) });
+  const log = new LogBudget(createLogger({ ...config.log, ...(surroundings.log && { stream: surroundings.log }) }), {
+    now: () => performance.now(),
+  });
   const failed = new AbortController();
   const ending = AbortSignal.any([signal, failed.signal]);
   try {
@@ -220,7 +223,7 @@ function startOps(
   config: Config,
   engine: Engine,
   source: Source,
-  log: Logger,
+  log: LogBudget,
   signal: AbortSignal,
 ): Promise<OpsServers> {
   const { mesh, committer, ads } = engine;
@@ -232,12 +235,11 @@ function startOps(
     refused: () =>
       ads
         .streams()
-        .flatMap(({ nodeId, types }) =>
-          types.flatMap(({ shortName, refused }) =>
-            refused.length > 0 ? [{ nodeId, shortName, count: refused.length }] : [],
-          ),
+        .flatMap(({ types }) =>
+          types.flatMap(({ shortName, refused }) => (refused.length > 0 ? [{ shortName, count: refused.length }] : [])),
         ),
     notAdmitted: () => engine.admission.refusals,
+    suppressedLines: () => log.suppressed,
     commits: () => committer.stats,
     graphFailures: () => mesh.graph.failures.size,
     services: () => mesh.services.size,

@@ -156,10 +156,11 @@ export class AdsStreams {
     return new Delivery(context, view, {
       wake: () => this.#wake(stream),
       sent: (type, frame) => this.#stats.sent(type, frame),
-      refused: (type, item, message) => {
+      refused: ({ typeUrl, ...type }, items, message) => {
         this.#stats.refused(type);
-        const about = item === undefined ? {} : { name: item.name, version: item.version };
-        this.#options.events.refused({ stream: stream.id, nodeId, build, typeUrl: type.typeUrl, ...about, message });
+        const [first] = items;
+        const about = first === undefined ? {} : { name: first.name, version: first.version, resources: items.length };
+        this.#options.events.refused({ stream: stream.id, nodeId, build, typeUrl, ...about, message });
       },
       timedOut: () => this.#stats.timeouts++,
       overdue: () => this.#stats.overdue++,

@@ -15,8 +15,8 @@ export interface DeliveryEvents extends BarrierEvents {
   /** Something may be owed: {@link Delivery.next} wants to be called. */
   wake(): void;
   sent(type: ResourceType, frame: Frame): void;
-  /** A response was refused: by this resource, or by nobody knows which. */
-  refused(type: ResourceType, item: Served | undefined, message: string): void;
+  /** A response was refused: for these resources; none: nobody knows for which. */
+  refused(type: ResourceType, items: readonly Served[], message: string): void;
   unknownType(typeUrl: string): void;
 }
 
@@ -206,8 +206,7 @@ export class Delivery implements Watcher {
     if (error !== undefined && settled.refused.length > 0) {
       const message = shortMessage(error.message);
       const culprits = blame(subscription, settled.refused, error.message, now);
-      for (const item of culprits) this.#events.refused(subscription.type, item, message);
-      if (culprits.length === 0) this.#events.refused(subscription.type, undefined, message);
+      this.#events.refused(subscription.type, culprits, message);
     }
     return true;
   }

@@ -49,15 +49,17 @@ export interface DisconnectedProxy extends Pick<ConnectedProxy, 'stream' | 'node
   readonly acknowledged: boolean;
 }
 
-/** A response that a proxy refused, as far as it could be pinned to a resource. */
+/** A response that a proxy refused, as far as it could be pinned to resources. */
 export interface Refusal {
   readonly stream: string;
   readonly nodeId: string;
   readonly build: string;
   readonly typeUrl: string;
-  /** The refused resource, when it is known. */
+  /** The first of the refused resources, when they are known. */
   readonly name?: string;
   readonly version?: string;
+  /** How many they are. */
+  readonly resources?: number;
   /** The proxy's own words, cut to a bounded length. */
   readonly message: string;
 }

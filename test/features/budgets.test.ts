@@ -3,7 +3,7 @@ import protobuf from 'protobufjs';
 import { expect, onTestFinished, test } from 'vitest';
 import { XdsClient } from '../conformance/xds-client.ts';
 import type { Program } from './program.ts';
-import { CDS } from './proxy.ts';
+import { CDS, LDS } from './proxy.ts';
 import { rule, split, reviews } from './shop.ts';
 import { Directory } from './sources.ts';
 
@@ -75,6 +75,23 @@ test('metadata that nothing depends on, and namespaces, split nobody', async () 
     NAMESPACE: `n${i}`,
   }));
   expect(await connectAll(program, odd, false)).toEqual({ served: 40, codes: [] });
+});
+
+test('refusals are one line each, with a count, and no more than a bounded number of lines', async () => {
+  const { program } = await start();
+  const message = 'A proxy refused what it was sent';
+  for (let i = 0; i < 120; i++) {
+    const client = new XdsClient(program.serving.ports.grpc, true);
+    client.sendBytes(firstRequest(`sidecar~10.9.0.1~p${i}.shop~shop.svc.cluster.local`, {}));
+    const { nonce, resources } = await client.next(CDS);
+    client.send({ typeUrl: CDS, nonce, error: [...resources.keys()].join(' ') });
+    if (i === 0) expect(await program.logged(message)).toMatchObject({ resources: resources.size });
+    // Asked for behind the refusal: when it is answered, that was read.
+    client.send({ typeUrl: LDS, subscribe: ['*'] });
+    await client.next(LDS);
+    client.close();
+  }
+  expect(program.log.filter(({ msg }) => msg === message).length).toBeLessThan(110);
 });
 
 test('what is made for a client that took nothing goes with it', async () => {
