@@ -250,6 +250,7 @@ function startOps(
     ...(source.leader && { leader: source.leader }),
     ...(source.files && { files: source.files }),
   });
+  engine.onConverged((ms) => metrics.converged(ms / 1000));
   committer.onCommit(({ delay, work }) => metrics.committed(delay / 1000, work / 1000));
   return serveOps({
     healthAddress: config.healthAddress,

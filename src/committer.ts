@@ -43,6 +43,7 @@ export class Committer {
   private pending = new Map<Input<unknown>, Map<string, unknown>>();
   private count = 0;
   private firstAt = 0;
+  private since = 0;
   private lastCommitAt = Number.NEGATIVE_INFINITY;
   private cancelTimer: (() => void) | undefined;
   private running = false;
@@ -63,6 +64,11 @@ export class Committer {
 
   get stats(): CommitterStats {
     return { ...this.totals, pending: this.count };
+  }
+
+  /** When the first change of the present commit came, or of the last one. */
+  get changedAt(): number {
+    return this.since;
   }
 
   /** Calls back after every commit. */
@@ -129,6 +135,7 @@ export class Committer {
     const { clock, signal, slice } = this.options;
     const steps = this.graph.settleInSteps(writes, { discardable: false });
     const firstAt = writes.length === 0 ? clock.now() : this.firstAt;
+    this.since = firstAt;
     let work = 0;
     const next = (): void => {
       if (signal.aborted) return;

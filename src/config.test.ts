@@ -153,6 +153,7 @@ test('the help of every setting shows its variable, and its default if it has on
     expect(flagOf(name).description).toMatch(/\((default: .+; )?env: FAIRLEAD_[A-Z_]+\)$/);
   expect(flagOf('grpcAddress')).toEqual({
     flags: '--grpc-address <address>',
-    description: 'where proxies connect (ADS, plaintext) (default: :15010; 127.0.0.1:15010 with --directory; env: FAIRLEAD_GRPC_ADDRESS)',
+    description:
+      'where proxies connect (ADS, plaintext) (default: :15010; 127.0.0.1:15010 with --directory; env: FAIRLEAD_GRPC_ADDRESS)',
   });
 });

@@ -41,6 +41,8 @@ export interface Engine {
   readonly admission: Pick<Admission, 'refusals'>;
   /** Stays true once the first commit is published. */
   readonly ready: () => boolean;
+  /** Calls back whenever all that a change meant for a proxy is on its way to it; milliseconds since the change came. */
+  onConverged(observer: (ms: number) => void): void;
   /** The first commit: call when the source has delivered all it knows. Proxies are served from then on. */
   open(): Promise<void>;
 }
@@ -72,6 +74,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     refused: (refusal) => graph.contain('refusals', () => options.notAdmitted(refusal)),
   });
   let ready = false;
+  let converged: ((ms: number) => void) | undefined;
   const listening = startAdsServer({
     ...options.grpc,
     ...options.adsTimes,
@@ -81,16 +84,17 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       connected: (proxy) => departures.connected(proxy),
       disconnected: (proxy) => graph.contain('departures', () => departures.disconnected(proxy)),
       refused: (refusal) => graph.contain('refusals', () => options.refused(refusal)),
+      converged: (ms) => graph.contain('convergence', () => converged?.(ms)),
     },
     log: options.log,
     ready: () => ready,
-    now: () => performance.now(),
+    now: systemClock.now,
     signal: options.signal,
   });
   const ads = await listening.catch((cause: Error) => {
     throw new ListenError('gRPC', options.grpc, cause);
   });
-  graph.observe((draft) => ads.apply(mesh.publicationOf(draft)), 'ads');
+  graph.observe((draft) => ads.apply(mesh.publicationOf(draft), committer.changedAt), 'ads');
   reportFailures(
     mesh,
     (write) => committer.write(write),
@@ -105,6 +109,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ads,
     admission,
     ready: () => ready,
+    onConverged(observer) {
+      converged = observer;
+    },
     async open() {
       committer.open();
       await committer.settled();

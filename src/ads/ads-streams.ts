@@ -3,6 +3,7 @@ import { status as Status } from '@grpc/grpc-js';
 import { ContentHasher } from './content-hash.ts';
 import { BARRIER_TIMES } from './barrier.ts';
 import { Scratch } from './deframer.ts';
+import { Convergence } from './convergence.ts';
 import { Delivery, type DeliveryContext } from './delivery.ts';
 import { Frames } from './frames.ts';
 import { Gate } from './gate.ts';
@@ -45,6 +46,7 @@ export class AdsStreams {
   readonly #references = new References();
   readonly #delta: StreamHost;
   readonly #stateOfTheWorld: StreamHost;
+  readonly #convergence: Convergence<AdsStream>;
   #queue: AdsStream[] = [];
   #scheduled = false;
   /** Something was sent, or somebody came, since the last tick. */
@@ -54,6 +56,7 @@ export class AdsStreams {
   constructor(options: AdsServerOptions) {
     this.#options = options;
     this.#stats = new AdsStats(options.types);
+    this.#convergence = new Convergence((ms) => options.events.converged?.(ms));
     this.#delta = this.#host(true);
     this.#stateOfTheWorld = this.#host(false);
   }
@@ -67,7 +70,12 @@ export class AdsStreams {
     this.#streams.set(id, new AdsStream(id, call, delta ? this.#delta : this.#stateOfTheWorld));
   }
 
-  apply(publication: Publication): void {
+  /** @param changedAt when the first of its changes came, on the clock of the options. */
+  apply(publication: Publication, changedAt = this.#options.now()): void {
+    this.#convergence.during(changedAt, () => this.#apply(publication));
+  }
+
+  #apply(publication: Publication): void {
     const begun: AdsStream[] = [];
     for (const { stream: id, world, error } of publication.worlds) {
       const stream = this.#streams.get(id);
@@ -155,7 +163,10 @@ export class AdsStreams {
     const { nodeId = '', build = '' } = stream.proxy ?? {};
     return new Delivery(context, view, {
       wake: () => this.#wake(stream),
-      sent: (type, frame) => this.#stats.sent(type, frame),
+      sent: (type, frame) => {
+        this.#convergence.sent(stream);
+        this.#stats.sent(type, frame);
+      },
       refused: ({ typeUrl, ...type }, items, message) => {
         this.#stats.refused(type);
         const [first] = items;
@@ -170,6 +181,7 @@ export class AdsStreams {
 
   #closed(stream: AdsStream): void {
     if (!this.#streams.delete(stream.id)) return;
+    this.#convergence.gone(stream);
     const { delivery } = stream;
     if (delivery !== undefined) {
       delivery.close();
@@ -185,6 +197,8 @@ export class AdsStreams {
   }
 
   #wake(stream: AdsStream): void {
+    // What a client is given when it connects is no change.
+    if (stream.delivery?.acknowledged === true) this.#convergence.marked(stream);
     if (stream.queued) return;
     stream.queued = true;
     this.#queue.push(stream);
@@ -203,6 +217,7 @@ export class AdsStreams {
       served++;
       stream.queued = false;
       stream.serve();
+      if (stream.delivery?.owes !== true) this.#convergence.level(stream, this.#options.now());
     }
     this.#queue = this.#queue.slice(served);
     this.#scheduled = this.#queue.length > 0;

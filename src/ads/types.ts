@@ -75,4 +75,6 @@ export interface AdsEvents {
   connected(proxy: ConnectedProxy, peer: string): void;
   disconnected(proxy: DisconnectedProxy): void;
   refused(refusal: Refusal): void;
+  /** Everything that a change meant for one client is on its way to it, so many milliseconds after the change came. */
+  converged?(ms: number): void;
 }

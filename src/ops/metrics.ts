@@ -65,6 +65,8 @@ export interface ApiServerFigures {
 export interface Metrics {
   /** A commit was published. Seconds: from its first change, and of work. */
   committed(delay: number, work: number): void;
+  /** A proxy was sent all that a change meant for it, so many seconds after the change came. */
+  converged(seconds: number): void;
   /** `/metrics` */
   readonly route: Route;
 }
@@ -265,7 +267,13 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     'How long does it take to compute what a batch of changes means, in seconds?',
     [0.001, 0.01, 0.1, 0.5, 1, 3, 5],
   );
+  const convergence = histogram(
+    'pilot_proxy_convergence_time',
+    'How long does it take from a change until everything that it means for a proxy is sent to it, in seconds?',
+    [0.1, 0.5, 1, 3, 5, 10, 20, 30],
+  );
   return {
+    converged: (seconds) => convergence.observe(seconds),
     committed: (delay, seconds) => {
       debounce.observe(delay);
       work.observe(seconds);

@@ -144,6 +144,7 @@ describe('monitoring', () => {
     const metrics = createMetrics(figures);
     const { monitoring, get } = await serve({ metrics: metrics.route });
     metrics.committed(0.02, 0.002);
+    metrics.converged(0.3);
     await get(monitoring, '/metrics');
     const { text } = await get(monitoring, '/metrics');
     const lines = text.split('\n');
@@ -156,6 +157,8 @@ describe('monitoring', () => {
       'pilot_services 12',
       'pilot_virt_services 4',
       'pilot_debounce_time_bucket{le="0.1"} 1',
+      'pilot_proxy_convergence_time_bucket{le="0.1"} 0',
+      'pilot_proxy_convergence_time_bucket{le="0.5"} 1',
       'fairlead_commits_total 3',
       'fairlead_graph_failures 0',
       'fairlead_xds_not_admitted_total{for="traits"} 3',
