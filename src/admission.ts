@@ -41,7 +41,7 @@ export class Admission {
     if (full !== undefined) {
       // Who is gone makes room for who is there.
       const { ofPeer } = full;
-      departures.giveUp((stream) => !ofPeer || budgets.peerOf(stream) === peer);
+      departures.giveUp((stream) => !ofPeer || budgets.admitted(stream)?.peer === peer);
       full = budgets.admit(proxy.stream, peer, demand);
     }
     if (full === undefined) return undefined;

@@ -52,7 +52,7 @@ const TRAITS_COUNT_MS = 60_000;
 
 const kinds = Object.keys(demandKinds) as readonly DemandKind[];
 
-interface Admitted {
+export interface Admitted {
   readonly peer: string;
   readonly demand: Demand;
 }
@@ -114,9 +114,9 @@ export class DemandBudgets {
     for (const [peer, counts] of this.#peers) if (counts.isEmpty) this.#peers.delete(peer);
   }
 
-  /** The address that an admitted stream came from. */
-  peerOf(stream: string): string | undefined {
-    return this.#admitted.get(stream)?.peer;
+  /** What a stream was admitted with. */
+  admitted(stream: string): Admitted | undefined {
+    return this.#admitted.get(stream);
   }
 
   /** How many different ones there are. */

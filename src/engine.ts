@@ -12,6 +12,7 @@ import { ListenError } from './listen-error.ts';
 import { type Mesh, buildMesh } from './mesh.ts';
 import { type MeshOptions, ONE } from './mesh/inputs.ts';
 import { reportFailures } from './failure-reports.ts';
+import { NewKinds } from './new-kinds.ts';
 import { ObjectWriter } from './object-writer.ts';
 
 /** Other than the defaults: shorter in tests. */
@@ -67,6 +68,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     signal: options.signal,
     forgotten: (stream) => budgets.release(stream),
   });
+  const newKinds = new NewKinds({
+    enter: (proxy) => departures.connected(proxy),
+    isMade: (traits) => mesh.isMade(traits),
+    isIn: (stream) => mesh.proxies.get(stream) !== undefined,
+  });
+  committer.onCommit(() => newKinds.committed());
   const admission = new Admission({
     budgets,
     departures,
@@ -81,8 +88,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     types: catalog(options.protos),
     events: {
       admit: (proxy, peer) => admission.admit(proxy, peer),
-      connected: (proxy) => departures.connected(proxy),
-      disconnected: (proxy) => graph.contain('departures', () => departures.disconnected(proxy)),
+      connected: (proxy) => newKinds.connected(proxy, budgets.admitted(proxy.stream)?.demand.traits),
+      disconnected: (proxy) =>
+        graph.contain('departures', () => {
+          newKinds.disconnected(proxy.stream);
+          departures.disconnected(proxy);
+        }),
       refused: (refusal) => graph.contain('refusals', () => options.refused(refusal)),
       converged: (ms) => graph.contain('convergence', () => converged?.(ms)),
     },

@@ -43,6 +43,8 @@ export interface Mesh {
   /** Calls back with every verdict that a commit changed; undefined when the object is gone. */
   onConditions(changed: (key: string, verdict: Verdict | undefined) => void): void;
   readonly proxies: Collection<ProxyView>;
+  /** Whether anything is made for proxies of these traits. */
+  isMade(traits: string): boolean;
   /** What a proxy would be if it connected now. */
   preview(proxy: ConnectedProxy): ProxyView;
   /** Every resource, once for each list that it is in: what it was made from stands there. */
@@ -118,6 +120,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
       }, 'conditions');
     },
     proxies: proxies.views,
+    isMade: (traits) => proxies.byTraits.get(traits) !== undefined,
     preview: proxies.preview,
     members,
     worldOf: (stream) => worldOf(proxies.views.get(stream)),

@@ -74,6 +74,8 @@ export interface Proxies {
   /** What a proxy would be if it connected now. */
   readonly preview: (proxy: ConnectedProxy) => ProxyView;
   readonly byScope: Index<ProxyView>;
+  /** By the key of the traits of their scopes. */
+  readonly byTraits: Index<ProxyView>;
   readonly byInbound: Index<ProxyView>;
   readonly byRouter: Index<ProxyView>;
   /** By vantage key. */
@@ -112,6 +114,7 @@ export function declareProxies(graph: Graph, parts: ProxyParts): Proxies {
     views,
     preview: (proxy) => view(proxy, graph.present),
     byScope: keyed('proxies by scope', (view) => view.scope.key),
+    byTraits: keyed('proxies by traits', (view) => traitsKey(view.scope.traits)),
     byInbound: keyed('proxies by inbound', (view) => view.inbound?.key),
     byRouter: keyed('proxies by router', (view) => view.router?.key),
     byVantage: keyed('proxies by vantage', (view) => view.vantageKey),
