@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type { Writable } from 'node:stream';
+import { getHeapStatistics } from 'node:v8';
 import { type AdsTimes, startEngine, type Engine } from './engine.ts';
 import { kinds } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
@@ -18,6 +19,7 @@ import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
 import { StatusWriter } from './kube/status-writer.ts';
 import { checkFiles, translateFiles } from './offline.ts';
+import { LogBudget } from './ops/log-budget.ts';
 import type { ApiServerFigures } from './ops/metrics.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
 import { createMetrics, type MetricSources } from './ops/metrics.ts';
@@ -80,7 +82,9 @@ export async function startServing(
   signal: AbortSignal,
   surroundings: Surroundings = {},
 ): Promise<Serving> {
-  const log = createLogger({ ...config.log, ...(surroundings.log && { stream: surroundings.log }) });
+  const log = new LogBudget(createLogger({ ...config.log, ...(surroundings.log && { stream: surroundings.log }) }), {
+    now: () => performance.now(),
+  });
   const end = new AbortController();
   // While it starts there is nobody to be sent away first.
   const endAtOnce = (): void => end.abort();
@@ -96,6 +100,8 @@ export async function startServing(
       limits: { maxStreams: config.streams.most, maxAgeMs: config.streams.maxAge },
       log,
       refused: ({ stream: _, ...refusal }) => log.warn('A proxy refused what it was sent', refusal),
+      notAdmitted: ({ kind: _, ...refusal }) => log.warn('A proxy was refused for want of room', refusal),
+      heapBytes: getHeapStatistics().heap_size_limit,
       ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
       signal: end.signal,
     });
@@ -254,7 +260,7 @@ function startOps(
   config: Config,
   engine: Engine,
   source: Source,
-  log: Logger,
+  log: LogBudget,
   signal: AbortSignal,
 ): Promise<OpsServers> {
   const { mesh, committer, ads } = engine;
@@ -266,11 +272,11 @@ function startOps(
     refused: () =>
       ads
         .streams()
-        .flatMap(({ nodeId, types }) =>
-          types.flatMap(({ shortName, refused }) =>
-            refused.length > 0 ? [{ nodeId, shortName, count: refused.length }] : [],
-          ),
+        .flatMap(({ types }) =>
+          types.flatMap(({ shortName, refused }) => (refused.length > 0 ? [{ shortName, count: refused.length }] : [])),
         ),
+    notAdmitted: () => engine.admission.refusals,
+    suppressedLines: () => log.suppressed,
     commits: () => committer.stats,
     graphFailures: () => mesh.graph.failures.size,
     services: () => mesh.services.size,
@@ -281,6 +287,7 @@ function startOps(
     ...(source.leader && { leader: source.leader }),
     ...(source.files && { files: source.files }),
   });
+  engine.onConverged((ms) => metrics.converged(ms / 1000));
   committer.onCommit(({ delay, work }) => metrics.committed(delay / 1000, work / 1000));
   return serveOps({
     healthAddress: config.healthAddress,

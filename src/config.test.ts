@@ -39,6 +39,15 @@ test('without a word everything is at its default', () => {
   });
 });
 
+test('a directory is served to this machine only, until somebody says otherwise', () => {
+  expect(read({ directory: ['a'], healthAddress: ':9', monitoringAddress: '10.0.0.1:9' })).toMatchObject({
+    grpcAddress: { host: '127.0.0.1', port: 15010 },
+    healthAddress: { host: every, port: 9 },
+    monitoringAddress: { host: '10.0.0.1', port: 9 },
+  });
+  expect(read({}, { FAIRLEAD_DIRECTORY: 'a' }).monitoringAddress).toEqual({ host: '127.0.0.1', port: 15014 });
+});
+
 test('a flag wins over the environment, that over the file, that over the default', () => {
   const config = file('logLevel: error\nclusterId: file\nrootNamespace: file\nstatusWrites: off\n');
   const { log, mesh, lease, statusWrites } = read(
@@ -145,6 +154,7 @@ test('the help of every setting shows its variable, and its default if it has on
     expect(flagOf(name).description).toMatch(/\((default: .+; )?env: FAIRLEAD_[A-Z_]+\)$/);
   expect(flagOf('grpcAddress')).toEqual({
     flags: '--grpc-address <address>',
-    description: 'where proxies connect (ADS, plaintext) (default: :15010; env: FAIRLEAD_GRPC_ADDRESS)',
+    description:
+      'where proxies connect (ADS, plaintext) (default: :15010; 127.0.0.1:15010 with --directory; env: FAIRLEAD_GRPC_ADDRESS)',
   });
 });

@@ -64,6 +64,9 @@ export interface Origins {
   readonly env: Environment;
 }
 
+type AddressName = 'grpcAddress' | 'healthAddress' | 'monitoringAddress';
+const LOOPBACK = '127.0.0.1';
+
 /** Everything for `fairlead serve`. Throws a {@link ConfigError}. */
 export function readConfig(origins: Origins): Config {
   const values = new Values(origins);
@@ -76,6 +79,11 @@ export function readConfig(origins: Origins): Config {
   }
   const revision = values.optional('revision');
   const mesh = meshOf(values);
+  const address = (name: AddressName): Address => {
+    const { port } = values.one(name);
+    // A directory has no tenants: whoever serves one is at this machine until told otherwise.
+    return values.optional(name) ?? (paths.length > 0 ? { host: LOOPBACK, port } : values.one(name));
+  };
   return deepFreeze({
     source:
       paths.length > 0
@@ -85,9 +93,9 @@ export function readConfig(origins: Origins): Config {
             ...(kubeconfig === undefined ? {} : { kubeconfig }),
             ...(context === undefined ? {} : { context }),
           },
-    grpcAddress: values.one('grpcAddress'),
-    healthAddress: values.one('healthAddress'),
-    monitoringAddress: values.one('monitoringAddress'),
+    grpcAddress: address('grpcAddress'),
+    healthAddress: address('healthAddress'),
+    monitoringAddress: address('monitoringAddress'),
     mesh,
     ...(revision === undefined ? {} : { revision }),
     batch: values.one('batch'),

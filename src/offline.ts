@@ -39,6 +39,8 @@ async function build(
   const objects = new ObjectWriter(settings.clusterId, undefined, mesh.inputs, (write) => writes.push(write));
   for (const [kind, found] of loaded.objects) objects.replace(kind, found);
   graph.commit(writes);
+  // Without a server nobody else would hear of a bug, and its findings would be missing.
+  for (const { error } of graph.failures.values()) throw error;
   return { loaded, mesh, store, protos };
 }
 

@@ -35,7 +35,7 @@ export function logProblems(mesh: Mesh, log: Logger, { about, locate }: ProblemL
     }
     const more = appeared.length - NAMED;
     if (more > 0) log.warn('More objects are not as they should be; see /debug/problems', { problems: more });
-  });
+  }, 'problem log');
 }
 
 /** Says what gets wrong with files; of a kind that is not read, once. */

@@ -110,18 +110,21 @@ export const settings = {
     placeholder: 'address',
     help: 'where proxies connect (ADS, plaintext)',
     fallback: ':15010',
+    fallbackHelp: ':15010; 127.0.0.1:15010 with --directory',
     parse: address,
   },
   healthAddress: {
     placeholder: 'address',
     help: 'where /ready, /healthz and /debug are served',
     fallback: ':8080',
+    fallbackHelp: ':8080; 127.0.0.1:8080 with --directory',
     parse: address,
   },
   monitoringAddress: {
     placeholder: 'address',
     help: 'where /metrics, /version and /debug are served',
     fallback: ':15014',
+    fallbackHelp: ':15014; 127.0.0.1:15014 with --directory',
     parse: address,
   },
   domainSuffix: {

@@ -5,6 +5,7 @@ import { Arrivals } from './arrivals.ts';
 import { BARRIER_TIMES } from './barrier.ts';
 import { ByteBudget } from './byte-budget.ts';
 import { Scratch } from './deframer.ts';
+import { Convergence } from './convergence.ts';
 import { Delivery, type DeliveryContext } from './delivery.ts';
 import { Drain } from './drain.ts';
 import { Endings } from './endings.ts';
@@ -65,6 +66,7 @@ export class AdsStreams {
   readonly #references = new References();
   readonly #delta: StreamHost;
   readonly #stateOfTheWorld: StreamHost;
+  readonly #convergence: Convergence<AdsStream>;
   #queue: AdsStream[] = [];
   #scheduled = false;
   /** Something was sent, or somebody came, since the last tick. */
@@ -75,6 +77,7 @@ export class AdsStreams {
     this.#options = options;
     this.#stats = new AdsStats(options.types);
     this.#arrivals = new Arrivals({ ...ADS_LIMITS, ...options.limits }.maxStreams);
+    this.#convergence = new Convergence((ms) => options.events.converged?.(ms));
     this.#delta = this.#host(true);
     this.#stateOfTheWorld = this.#host(false);
   }
@@ -95,8 +98,15 @@ export class AdsStreams {
     } else for (const end of ['cancelled', 'close', 'error']) call.once(end, entered);
   }
 
-  /** Marks what is concerned. What a stream makes of it is for the stream's turn. */
-  apply(publication: Publication): void {
+  /**
+   * Marks what is concerned. What a stream makes of it is for the stream's turn.
+   * @param changedAt when the first of its changes came, on the clock of the options.
+   */
+  apply(publication: Publication, changedAt = this.#options.now()): void {
+    this.#convergence.during(changedAt, () => this.#apply(publication));
+  }
+
+  #apply(publication: Publication): void {
     for (const change of publication.worlds) {
       const stream = this.#streams.get(change.stream);
       if (stream?.proxy !== undefined) stream.contain(() => this.#setWorld(stream, change));
@@ -199,6 +209,7 @@ export class AdsStreams {
       now: () => this.#options.now(),
       read: (bytes) => read(bytes, this.#hasher),
       open: (stream, view) => this.#open(stream, view, context),
+      admit: (proxy, peer) => this.#options.events.admit?.(proxy, peer),
       connected: (proxy, peer) => this.#options.events.connected(proxy, peer),
       closed: (stream) => this.#closed(stream),
       wake: (stream) => this.#wake(stream),
@@ -223,12 +234,14 @@ export class AdsStreams {
       wake: () => this.#wake(stream),
       sent: (type, frame) => {
         this.#active = true;
+        this.#convergence.sent(stream);
         this.#stats.sent(type, frame);
       },
-      refused: (type, item, message) => {
+      refused: ({ typeUrl, ...type }, items, message) => {
         this.#stats.refused(type);
-        const about = item === undefined ? {} : { name: item.name, version: item.version };
-        this.#options.events.refused({ stream: stream.id, nodeId, build, typeUrl: type.typeUrl, ...about, message });
+        const [first] = items;
+        const about = first === undefined ? {} : { name: first.name, version: first.version, resources: items.length };
+        this.#options.events.refused({ stream: stream.id, nodeId, build, typeUrl, ...about, message });
       },
       timedOut: () => this.#stats.timeouts++,
       overdue: () => this.#stats.overdue++,
@@ -251,6 +264,7 @@ export class AdsStreams {
 
   #closed(stream: AdsStream): void {
     if (!this.#streams.delete(stream.id)) return;
+    this.#convergence.gone(stream);
     const { delivery } = stream;
     if (delivery !== undefined) {
       delivery.close();
@@ -258,10 +272,16 @@ export class AdsStreams {
     }
     const { proxy, id } = stream;
     if (stream.announced && proxy !== undefined)
-      this.#options.events.disconnected({ stream: id, nodeId: proxy.nodeId });
+      this.#options.events.disconnected({
+        stream: id,
+        nodeId: proxy.nodeId,
+        acknowledged: delivery?.acknowledged ?? false,
+      });
   }
 
   #wake(stream: AdsStream): void {
+    // What a client is given when it connects is no change.
+    if (stream.delivery?.acknowledged === true) this.#convergence.marked(stream);
     if (stream.queued) return;
     stream.queued = true;
     this.#queue.push(stream);
@@ -279,6 +299,7 @@ export class AdsStreams {
       served++;
       stream.queued = false;
       stream.serve();
+      if (stream.delivery?.owes !== true) this.#convergence.level(stream, this.#options.now());
     }
     this.#queue = this.#queue.slice(served);
     this.#scheduled = this.#queue.length > 0;

@@ -17,8 +17,8 @@ export interface DeliveryEvents extends BarrierEvents {
   /** Something may be owed: {@link Delivery.next} wants to be called. */
   wake(): void;
   sent(type: ResourceType, frame: Frame): void;
-  /** A response was refused: by this resource, or by nobody knows which. */
-  refused(type: ResourceType, item: Served | undefined, message: string): void;
+  /** A response was refused: for these resources; none: nobody knows for which. */
+  refused(type: ResourceType, items: readonly Served[], message: string): void;
   unknownType(typeUrl: string): void;
 }
 
@@ -143,6 +143,11 @@ export class Delivery implements Watcher {
     return this.#waiting.length > 0 || this.#former !== undefined;
   }
 
+  /** The client has taken something that it was sent. */
+  get acknowledged(): boolean {
+    return this.#subscriptions.some((subscription) => (subscription?.inFlight.ackedNonce ?? 0) > 0);
+  }
+
   get owes(): boolean {
     if (this.waits) return true;
     for (const subscription of this.#subscriptions) if (subscription?.owes === true) return true;
@@ -212,8 +217,7 @@ export class Delivery implements Watcher {
     if (subscription.guarded) for (const each of settled.refused) this.#barrier?.answered(each);
     const message = shortMessage(error.message);
     const culprits = blame(subscription, settled.refused, error.message, now);
-    for (const item of culprits) this.#events.refused(subscription.type, item, message);
-    if (culprits.length === 0) this.#events.refused(subscription.type, undefined, message);
+    this.#events.refused(subscription.type, culprits, message);
     return true;
   }
 

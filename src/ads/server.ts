@@ -45,7 +45,8 @@ export interface AdsServerOptions {
 
 export interface AdsServer {
   readonly port: number;
-  apply(publication: Publication): void;
+  /** `changedAt`: when the first of its changes came, on the clock of the options; absent: now. */
+  apply(publication: Publication, changedAt?: number): void;
   counts(): AdsCounts;
   streams(): StreamState[];
   /**
@@ -109,7 +110,7 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
   if (options.signal.aborted) onAbort();
   return {
     port: listener.port,
-    apply: (publication) => ads.apply(publication),
+    apply: (publication, changedAt) => ads.apply(publication, changedAt),
     counts: () => ads.counts(),
     streams: () => ads.streams(),
     drain: (ms) => drain(ads, ms, options.now),

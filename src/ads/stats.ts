@@ -55,7 +55,7 @@ export class AdsStats {
     this.#bytes[shortName]! += frame.length;
   }
 
-  refused({ shortName }: ResourceType): void {
+  refused({ shortName }: Pick<ResourceType, 'shortName'>): void {
     this.#refusals[shortName]!++;
   }
 

@@ -4,6 +4,7 @@ import { ContentHasher } from './content-hash.ts';
 import type { Changes } from './forest.ts';
 import { NameSets } from './name-set.ts';
 import type { ListChange, MemberChange, World } from './publication.ts';
+import type { Batch } from './served.ts';
 import { Store } from './store.ts';
 import { CDS, EDS, resource } from './testing/world.ts';
 import type { WorldView } from './world.ts';
@@ -66,6 +67,36 @@ describe('a world', () => {
     expect(view.resolve(CDS, 'a')?.version).toBe('1');
     expect(view.resolve(CDS, 'c')).toBeUndefined();
     expect(view.resolve(EDS, 'a')).toBeUndefined();
+  });
+
+  test.each([
+    ['the first root is the larger one', ['x', 'y', 'z']],
+    ['the second is', []],
+    ['the bytes are the same', ['x', 'y', 'z'], '1'],
+  ])('gives a name that two roots have once, as the first has it, when %s', (_, more, second = '2') => {
+    const store = new Store(hasher);
+    store.apply({
+      members: [
+        member('first', 'a', '1'),
+        member('second', 'a', second),
+        member('second', 'b', '2'),
+        ...more.map((name) => member(`child ${name}`, name, '1')),
+        ...['u', 'v'].map((name) => member(`other ${name}`, name, '2')),
+      ],
+      lists: [
+        { list: 'first', children: more.map((name) => `child ${name}`) },
+        { list: 'second', children: ['other u', 'other v'] },
+      ],
+    });
+    const view = store.enter({ roots: ['first', 'second'], qualifiers: [] });
+    const expected = ['a 1', 'b 2', 'u 2', 'v 2', ...more.map((name) => `${name} 1`)];
+    const given = (batches: readonly Batch[]): string[] =>
+      batches.flatMap(({ items }) => items.map(({ name, version }) => `${name} ${version}`)).sort();
+    expect(given(view.all(CDS))).toEqual(expected);
+    const sets = new NameSets(hasher);
+    const names = sets.with(sets.empty, ['a', 'b', 'u', 'v', ...more]);
+    expect(given(view.select(CDS, names).batches)).toEqual(expected);
+    expect(view.resolve(CDS, 'a')?.version).toBe('1');
   });
 
   test('has the variants of its qualifiers', () => {

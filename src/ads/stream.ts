@@ -26,6 +26,7 @@ export interface StreamHost {
   now(): number;
   read(bytes: Uint8Array): DiscoveryRequest;
   open(stream: AdsStream, view: WorldView): Delivery;
+  admit(proxy: ConnectedProxy, peer: string): string | undefined;
   connected(proxy: ConnectedProxy, peer: string): void;
   closed(stream: AdsStream): void;
   limited(limit: Limit): void;
@@ -261,6 +262,11 @@ export class AdsStream {
     this.proxy = { nodeId: proxy.nodeId, build: proxy.build, drainMs: drainTimeOf(proxy.metadata) };
     this.#announcing.take(() => {
       this.contain(() => {
+        const refusal = this.#host.admit(proxy, this.peer);
+        if (refusal !== undefined) {
+          this.end(Status.RESOURCE_EXHAUSTED, refusal);
+          return;
+        }
         this.#announced = true;
         this.#host.connected(proxy, this.peer);
       });

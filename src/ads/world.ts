@@ -70,7 +70,7 @@ export class WorldView implements Watcher, Sight {
   all(typeUrl: string): readonly Batch[] {
     return this.#given(
       typeUrl,
-      this.roots.flatMap((root) => this.#shared.all(root, typeUrl, this.qualifiers)),
+      this.roots.flatMap((root) => this.#firstOf(root, typeUrl, this.#shared.all(root, typeUrl, this.qualifiers)).own),
     );
   }
 
@@ -81,13 +81,35 @@ export class WorldView implements Watcher, Sight {
     const { batches, others } = this.#shared.select(main, typeUrl, names, this.qualifiers);
     const items: Served[] = [];
     const missing = [...this.excluded].filter((name) => names.has(name) && !others.includes(name));
-    for (const name of others) {
+    const { own, doubled } = this.#firstOf(main, typeUrl, batches);
+    for (const name of [...others, ...doubled]) {
       const item = this.resolve(typeUrl, name);
       if (item === undefined) missing.push(name);
       else items.push(item);
     }
-    const given = this.#given(typeUrl, batches);
+    const given = this.#given(typeUrl, own);
     return { batches: items.length === 0 ? given : [...given, new Batch(items)], missing };
+  }
+
+  /** What of a root is its own, and the names that an earlier one has too: a name is given once, and the first root wins. */
+  #firstOf(
+    root: Root,
+    typeUrl: string,
+    batches: readonly Batch[],
+  ): { readonly own: readonly Batch[]; readonly doubled: ReadonlySet<string> } {
+    const doubled = new Set<string>();
+    const earlier = this.roots.slice(0, this.roots.indexOf(root));
+    if (earlier.length === 0) return { own: batches, doubled };
+    for (const batch of batches) {
+      for (const { name } of batch.items) {
+        const isThere = (other: Root): boolean =>
+          findIn(other.lists, this.#holders, typeUrl, name, this.qualifiers) !== undefined;
+        if (earlier.some(isThere)) doubled.add(name);
+      }
+    }
+    if (doubled.size === 0) return { own: batches, doubled };
+    const own = batches.map((batch) => new Batch(batch.items.filter(({ name }) => !doubled.has(name))));
+    return { own: own.filter(({ items }) => items.length > 0), doubled };
   }
 
   /** Without what is excluded. */

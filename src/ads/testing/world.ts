@@ -80,7 +80,10 @@ export class TestServer {
     return new Delivery(this.#context(delta), view, {
       wake: () => {},
       sent: () => {},
-      refused: (_, item) => this.refusals.push({ name: item?.name, version: item?.version }),
+      refused: (_, items) => {
+        for (const item of items.length === 0 ? [undefined] : items)
+          this.refusals.push({ name: item?.name, version: item?.version });
+      },
       unknownType: () => {},
       timedOut: () => this.timeouts++,
       overdue: () => {},
