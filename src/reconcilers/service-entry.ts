@@ -10,7 +10,7 @@ import { readServiceLabels } from './service-labels.ts';
 import { trafficDistribution } from './service.ts';
 import { localityOfLabels, spiffeId, tlsModeFor } from './workload.ts';
 import type { WorkloadSpec } from './workload-spec.ts';
-import { isAddress } from '../model/address.ts';
+import { canonicalAddress, isAddress } from '../model/address.ts';
 import { canonicalHost } from '../model/host.ts';
 
 export interface ServiceEntryContext {
@@ -119,5 +119,6 @@ function allocatedAddresses({
     .get('addresses')
     .objects()
     .map((address) => ({ host: canonicalHost(address.get('host').string()), value: address.get('value').string() }))
-    .filter(({ value }) => isAddress(value));
+    .filter(({ value }) => isAddress(value))
+    .map(({ host, value }) => ({ host, value: canonicalAddress(value) }));
 }
