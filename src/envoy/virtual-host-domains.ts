@@ -104,11 +104,13 @@ export function hostShortened(
  * `*.reviews.default.svc.cluster.local.:80`. Domains that differ in it differ.
  */
 export function stemOf(domain: string): string {
-  return domain
-    .replace(/^\*\./, '')
-    .replace(/:\d+$/, '')
-    .replace(/\.$/, '')
-    .replace(/\.svc(\..*)?$/, '');
+  const start = domain.startsWith('*.') ? 2 : 0;
+  let end = domain.endsWith(']') ? domain.length : domain.lastIndexOf(':');
+  if (end < 0) end = domain.length;
+  if (domain[end - 1] === '.') end--;
+  for (let svc = domain.indexOf('.svc', start); svc >= 0; svc = domain.indexOf('.svc', svc + 1))
+    if (svc + 4 === end || domain[svc + 4] === '.') return domain.slice(start, svc);
+  return domain.slice(start, end);
 }
 
 /** Virtual addresses that a request may name as its host. */
