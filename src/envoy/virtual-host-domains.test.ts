@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MeshService } from '../model/service.ts';
-import type { Traits } from '../model/traits.ts';
+import { type Traits, anyTraits } from '../model/traits.ts';
 import { domainsOf, stemOf } from './virtual-host-domains.ts';
 
 const service = (settings: Partial<MeshService> = {}): MeshService =>
@@ -18,14 +18,13 @@ function domains(
   of: MeshService | string,
   {
     namespace = 'shop',
-    ipFamily = 'v4',
-    dnsCapture = false,
-    ...rest
+    port = 80,
+    listenerPort,
+    ...traits
   }: Partial<Traits> & { namespace?: string; port?: number; listenerPort?: number } = {},
 ) {
-  const client = { namespace, domainSuffix: 'cluster.local', traits: { ipFamily, dnsCapture } as Traits };
-  const port = rest.port ?? 80;
-  const listener = rest.listenerPort === undefined ? {} : { listenerPort: rest.listenerPort };
+  const client = { namespace, domainSuffix: 'cluster.local', traits: { ...anyTraits, ...traits } };
+  const listener = listenerPort === undefined ? {} : { listenerPort };
   return typeof of === 'string'
     ? domainsOf({ client, host: of, port, ...listener })
     : domainsOf({ client, host: of.host, service: of, port, ...listener });
@@ -48,6 +47,14 @@ test('a Kubernetes Service has its short forms, the bare name only in its own na
     'a.shop.svc.cluster.local.',
     'a.shop',
     'a.shop.svc',
+    '10.96.1.1',
+  ]);
+});
+
+test('no short form is for proxies in another domain', () => {
+  expect(domains(service(), { shortNames: false })).toEqual([
+    'a.shop.svc.cluster.local',
+    'a.shop.svc.cluster.local.',
     '10.96.1.1',
   ]);
 });

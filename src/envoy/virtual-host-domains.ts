@@ -79,7 +79,8 @@ function formsOf(service: MeshService, client: DomainsInput['client']): { text: 
  * `reviews.default`, `reviews.default.svc`, and in the same namespace `reviews`. Only of Kubernetes' own hosts, and no two
  * hosts have one in common.
  */
-function shortForms(host: string, { namespace, domainSuffix }: DomainsInput['client']): string[] {
+function shortForms(host: string, { namespace, domainSuffix, traits }: DomainsInput['client']): string[] {
+  if (!traits.shortNames) return [];
   const dot = host.indexOf('.');
   const svc = host.indexOf('.svc.');
   if (host.slice(svc) !== `.svc.${domainSuffix}` || dot >= svc) return [];
