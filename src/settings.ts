@@ -131,7 +131,7 @@ export const settings = {
   },
   revision: {
     placeholder: 'name',
-    help: 'take only objects whose label istio.io/rev is this, or is not there',
+    help: 'of networking.istio.io take only objects whose label istio.io/rev is this, or is not there',
     fallback: '',
     fallbackHelp: 'all objects',
     parse: matching(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/, 'must be the value of a label'),
