@@ -176,7 +176,7 @@ function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig
       clusterName: name,
       service,
       endpoints: parts.summary.dnsEndpoints,
-      portName: port.name,
+      port,
       subsetLabels: parts.subset?.labels ?? {},
       plan: localityPlan(parts.policy, service, settings),
       mtls: traits.agent && mtlsUsable(parts.rule, port.number, parts.subset?.name ?? ''),

@@ -206,3 +206,14 @@ test('more clusters and endpoints than memory holds are refused before they are 
   expect(problems).toMatchObject([{ field: 'spec', reason: 'Invalid', message: expect.stringContaining('25000000') }]);
   expect(reconcile({ ...spec, addresses: [] }).services).toHaveLength(1);
 });
+
+test.each([
+  ['DNS', {}, ['a.example.com']],
+  ['DNS_ROUND_ROBIN', {}, ['a.example.com']],
+  ['DNS', { endpoints: [{ address: 'b.example.com' }] }, ['b.example.com']],
+  ['DNS', { workloadSelector: { labels: { app: 'a' } } }, []],
+  ['STATIC', {}, []],
+  ['NONE', {}, []],
+])('with resolution %s and %j its endpoints are %j', (resolution, more, expected) => {
+  expect(serviceOf({ resolution, ...more }).endpoints.map(({ address }) => address)).toEqual(expected);
+});

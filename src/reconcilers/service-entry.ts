@@ -2,7 +2,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import { refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { InlineEndpoint } from '../model/endpoint.ts';
-import type { MeshService, Resolution, ServicePort } from '../model/service.ts';
+import { type MeshService, type Resolution, type ServicePort, isDns } from '../model/service.ts';
 import { settleExportTo } from './export-to.ts';
 import { Field, Findings } from './field.ts';
 import { readAddresses, readEndpoints, readHosts, readPorts, readSelector } from './service-entry-fields.ts';
@@ -64,8 +64,6 @@ export function reconcileServiceEntry(
     meshExternal: spec.get('location').oneOf('MESH_EXTERNAL', 'MESH_INTERNAL') === 'MESH_EXTERNAL',
     ...readServiceLabels(labels),
     ...(selector === undefined ? {} : { selector }),
-    // Istio makes a service of each address, and all of them share the endpoints.
-    endpoints: findings.invalid ? [] : Array.from({ length: Math.max(1, addresses.length) }, () => inline).flat(),
     subjectAltNames: spec.get('subjectAltNames').strings(),
     ...(distribution === undefined ? {} : { trafficDistribution: distribution }),
     nodeLocal: false,
@@ -74,9 +72,13 @@ export function reconcileServiceEntry(
     origins: [findings.object],
   };
   const allocated = addresses.length > 0 || resolution === 'Passthrough' ? [] : allocatedAddresses(object);
+  const looksUpHost = isDns({ resolution }) && inline.length === 0 && selector === undefined;
+  // Istio makes a service of each address, and all of them share the endpoints.
+  const written = findings.invalid ? [] : Array.from({ length: Math.max(1, addresses.length) }, () => inline).flat();
   const services = [...new Set(hosts)].map((host) => ({
     ...shared,
     host,
+    endpoints: looksUpHost ? [{ ...hostEndpoint, address: host, servicePorts: ports }] : written,
     name: host,
     addresses: addresses.length === 0 ? ['0.0.0.0'] : addresses,
     autoAddresses: allocated.flatMap((address) => (address.host === host ? [address.value] : [])),
@@ -92,6 +94,16 @@ function checkSize(spec: Field, counts: readonly number[]): void {
       `has hosts, ports, endpoints and addresses that multiply to ${size}; at most ${mostEndpoints} is possible. Split the ServiceEntry.`,
     );
 }
+
+const hostEndpoint = {
+  ports: {},
+  labels: {},
+  locality: '',
+  network: '',
+  identity: '',
+  tlsMode: 'disabled',
+  isHost: true,
+} as const;
 
 function endpointOf(
   { serviceAccount, ...spec }: WorkloadSpec,
