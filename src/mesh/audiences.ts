@@ -96,7 +96,7 @@ export function declareAudiences(
 type Rule = DestinationRuleModel;
 
 function isForEverybody(rule: Rule): boolean {
-  return rule.exportTo.includes('*') && rule.workloadSelector === undefined;
+  return rule.exportTo.includes('*') && rule.workloadSelector === undefined && rule.audiences === undefined;
 }
 
 function isSeenByRoutes(rule: Rule): boolean {
