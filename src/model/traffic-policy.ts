@@ -128,6 +128,8 @@ export interface ClientTls {
   readonly clientCertificate: string;
   readonly privateKey: string;
   readonly caCertificates: string;
+  /** Path of a list of revoked certificates; empty: none are. */
+  readonly caCrl: string;
   readonly credentialName: string;
   readonly subjectAltNames: readonly string[];
   readonly sni: string;
