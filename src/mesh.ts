@@ -68,7 +68,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
 
   // Who asks, and what they share.
   const selectors = declareSelectors(graph, services, rules, virtualServices);
-  const audiences = declareAudiences(graph, services, rules, virtualServices);
+  const audiences = declareAudiences(graph, inputs, services, rules, virtualServices);
   const priorityLabels = declarePriorityLabels(graph, settings, services, rules);
   const routeHosts = declareRouteHosts(graph, services, virtualServices);
   const objects = { inputs, settings, workloads, services, endpoints, rules, virtualServices, sidecars, routeHosts };

@@ -1,5 +1,5 @@
 import type { ConfigMap } from './api/core.ts';
-import type { KindName } from './api/kinds.ts';
+import { type KindName, kinds } from './api/kinds.ts';
 import { type KubernetesObject, type ObjectMeta, objectKey } from './api/object.ts';
 import type { ObjectSink } from './api/source.ts';
 import type { Write } from './cache/graph.ts';
@@ -17,7 +17,7 @@ export class ObjectWriter implements ObjectSink {
   private readonly write: (write: Write) => void;
   private readonly known = new Map<KindName, Set<string>>();
 
-  /** @param revision objects whose label istio.io/rev names another one are left to others; undefined: all are ours. */
+  /** @param revision Istio's objects whose label istio.io/rev names another one are left to others; undefined: all are ours. */
   constructor(source: string, revision: string | undefined, inputs: Inputs, write: (write: Write) => void) {
     this.source = source;
     this.revision = revision;
@@ -41,8 +41,7 @@ export class ObjectWriter implements ObjectSink {
 
   private put(kind: KindName, object: KubernetesObject): string {
     const key = objectKey(this.source, object.metadata.namespace ?? '', object.metadata.name);
-    const revision = object.metadata.labels?.['istio.io/rev'];
-    if (this.revision !== undefined && revision !== undefined && revision !== this.revision) {
+    if (this.isForOthers(kind, object)) {
       if (this.keys(kind).has(key)) this.remove(kind, key);
       return key;
     }
@@ -50,6 +49,13 @@ export class ObjectWriter implements ObjectSink {
     this.write(this.inputs.objects[kind].write(key, relevant(kind, object)));
     if (kind === 'ConfigMap') this.keepGood(key, object as ConfigMap);
     return key;
+  }
+
+  /** Labels of what is no configuration say whose proxy somebody has: all control planes see the same Pods and Services. */
+  private isForOthers(kind: KindName, { metadata }: KubernetesObject): boolean {
+    const revision = metadata.labels?.['istio.io/rev'];
+    if (this.revision === undefined || revision === undefined || revision === this.revision) return false;
+    return kinds.some((known) => known.kind === kind && known.custom);
   }
 
   private remove(kind: KindName, key: string): void {

@@ -147,7 +147,7 @@ export const settings = {
   },
   revision: {
     placeholder: 'name',
-    help: 'take only objects whose label istio.io/rev is this, or is not there',
+    help: 'of networking.istio.io take only objects whose label istio.io/rev is this, or is not there',
     fallback: '',
     fallbackHelp: 'all objects',
     // Part of the name of a Lease.

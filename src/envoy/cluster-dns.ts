@@ -3,7 +3,7 @@ import { selects } from '../model/labels.ts';
 import type { Labels } from '../model/labels.ts';
 import type { ClusterSettings } from '../model/mesh-config.ts';
 import { resolvePolicy } from '../model/policy-resolution.ts';
-import { isDns, type MeshService } from '../model/service.ts';
+import { isDns, type MeshService, type ServicePort } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import type { Traits } from '../model/traits.ts';
 import type { Vantage } from '../model/vantage.ts';
@@ -70,7 +70,7 @@ export interface DnsEndpointsInput {
   readonly service: MeshService;
   /** Of all ports. */
   readonly endpoints: readonly Endpoint[];
-  readonly portName: string;
+  readonly port: Pick<ServicePort, 'name' | 'number'>;
   readonly subsetLabels: Labels;
   readonly plan: LocalityPlan | undefined;
   readonly mtls: boolean;
@@ -79,8 +79,8 @@ export interface DnsEndpointsInput {
 
 /** The endpoints that stand in the cluster itself; undefined when there are none, as Envoy then refuses the cluster. */
 export function dnsAssignment(input: DnsEndpointsInput): ClusterLoadAssignment | undefined {
-  const { clusterName, service, portName, subsetLabels, plan, mtls } = input;
-  const endpoints = endpointsOf(input.endpoints, portName, subsetLabels)
+  const { clusterName, service, port, subsetLabels, plan, mtls } = input;
+  const endpoints = endpointsOf(input.endpoints, port, subsetLabels)
     .slice(0, isDns(service) && resolvesOneAddress(service) ? 1 : undefined)
     .map((endpoint) => ({
       locality: endpoint.locality,
@@ -104,9 +104,17 @@ export function dnsAssignment(input: DnsEndpointsInput): ClusterLoadAssignment |
   };
 }
 
-function endpointsOf(endpoints: readonly Endpoint[], portName: string, subsetLabels: Labels): readonly Endpoint[] {
+/** Unlike in EDS, where the name of the port decides, Istio goes by its number here. */
+function endpointsOf(
+  endpoints: readonly Endpoint[],
+  { name, number }: Pick<ServicePort, 'name' | 'number'>,
+  subsetLabels: Labels,
+): readonly Endpoint[] {
   return endpoints.filter(
-    (e) => e.portName === portName && selects(subsetLabels, e.labels) && !isDraining(labelsOf(e)),
+    (e) =>
+      (e.servicePort === undefined ? e.portName === name : e.servicePort === number) &&
+      selects(subsetLabels, e.labels) &&
+      !isDraining(labelsOf(e)),
   );
 }
 
@@ -114,7 +122,7 @@ function endpointsOf(endpoints: readonly Endpoint[], portName: string, subsetLab
 export function isServed(service: MeshService, port: number, subsetLabels: Labels, summary: EndpointSummary): boolean {
   if (!isDns(service)) return true;
   const { name = '' } = service.ports.find(({ number }) => number === port) ?? {};
-  return endpointsOf(summary.dnsEndpoints, name, subsetLabels).length > 0;
+  return endpointsOf(summary.dnsEndpoints, { name, number: port }, subsetLabels).length > 0;
 }
 
 /** Envoy refuses a logical host with more than one name. */

@@ -136,6 +136,15 @@ test('a ServiceEntry without resolution connects to its target port', () => {
   expect(clusters.get('outbound|81||x.example.com')).not.toHaveProperty('originalDstLbConfig');
 });
 
+test('where a rule asks for the address of the client, its port is kept', () => {
+  const service = entryOf('x.example.com', [{ ...port(80, 'HTTP'), targetPort: 8080 }], { resolution: 'ClientSideLB' });
+  const rule = { trafficPolicy: { loadBalancer: { simple: 'PASSTHROUGH' } } };
+  expect(clusterOf({ service, rule })).toMatchObject({ type: 'ORIGINAL_DST' });
+  expect(clusterOf({ service, rule })).not.toHaveProperty('originalDstLbConfig');
+  const none = { ...service, resolution: 'Passthrough' } as const;
+  expect(clusterOf({ service: none, rule })).toHaveProperty('originalDstLbConfig');
+});
+
 test('a router has endpoints for headless services, and does not sniff', () => {
   const service = serviceOf('a', [port(80, 'Unsupported')], { resolution: 'Passthrough' });
   const traits = { proxyType: 'router' } as const;

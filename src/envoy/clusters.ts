@@ -176,7 +176,7 @@ function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig
       clusterName: name,
       service,
       endpoints: parts.summary.dnsEndpoints,
-      portName: port.name,
+      port,
       subsetLabels: parts.subset?.labels ?? {},
       plan: localityPlan(parts.policy, service, settings),
       mtls: traits.agent && mtlsUsable(parts.rule, port.number, parts.subset?.name ?? ''),
@@ -187,7 +187,8 @@ function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig
   }
   const chosenByClient = service.resolution === 'Passthrough' && traits.proxyType === 'sidecar';
   if (!passthrough && !chosenByClient) return { type: 'EDS', edsClusterConfig: edsConfig(name) };
-  return { type: 'ORIGINAL_DST', ...portOverride(service, port) };
+  // Where a rule alone asks for it, the client is believed as it is.
+  return { type: 'ORIGINAL_DST', ...(chosenByClient ? portOverride(service, port) : {}) };
 }
 
 /** Envoy waits for the endpoints without end: a proxy never starts half configured. */
@@ -198,7 +199,7 @@ function edsConfig(serviceName: string): Cluster_EdsClusterConfig {
   };
 }
 
-/** A ServiceEntry may say that its hosts listen on another port than the one that clients use. */
+/** A ServiceEntry without endpoints may say that its hosts listen on another port than the one that clients use. */
 function portOverride(service: MeshService, port: ServicePort): Pick<Cluster, 'originalDstLbConfig'> {
   const { targetPort } = port;
   if (service.registry !== 'External' || typeof targetPort !== 'number' || targetPort === port.number) return {};

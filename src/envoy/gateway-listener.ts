@@ -48,7 +48,13 @@ export function buildGatewayListener(input: GatewayListenerInput): BuiltGatewayL
   };
   if (found.length === 0) return { listener: undefined, ...references };
   const logs = listenerAccessLogs(settings, protos);
+  const { proxyProtocol, tlsInspector } = chains.context.filters.listener;
   const looksIntoTls = found.some(({ serverNames, socket }) => serverNames.length > 0 || socket !== undefined);
+  const listenerFilters = [
+    // What it reads comes before TLS.
+    ...(settings.gatewayTopology.proxyProtocol ? [proxyProtocol] : []),
+    ...(looksIntoTls ? [tlsInspector] : []),
+  ];
   return {
     listener: {
       name: merged.name,
@@ -56,7 +62,7 @@ export function buildGatewayListener(input: GatewayListenerInput): BuiltGatewayL
       trafficDirection: 'OUTBOUND',
       ...realListener,
       ...(traits.outboundExactBalance ? { connectionBalanceConfig: { exactBalance: {} } } : {}),
-      ...(looksIntoTls ? { listenerFilters: [chains.context.filters.listener.tlsInspector] } : {}),
+      ...(listenerFilters.length === 0 ? {} : { listenerFilters }),
       filterChains: found.map(printChain),
       ...(logs.length === 0 ? {} : { accessLog: logs }),
     },

@@ -60,8 +60,8 @@ export function httpConnectionManager(options: ConnectionManagerOptions): Filter
     ...(http1 === undefined ? {} : { httpProtocolOptions: http1 }),
     ...(direction === 'inbound' && options.http2 === true ? { http2ProtocolOptions: {} } : {}),
     ...(traits.idleTimeout === 0 ? {} : { commonHttpProtocolOptions: { idleTimeout: duration(traits.idleTimeout) } }),
-    ...(direction === 'gateway' && settings.numTrustedProxies > 0
-      ? { xffNumTrustedHops: settings.numTrustedProxies }
+    ...(direction === 'gateway' && settings.gatewayTopology.numTrustedProxies > 0
+      ? { xffNumTrustedHops: settings.gatewayTopology.numTrustedProxies }
       : {}),
     ...(logs.length === 0 ? {} : { accessLog: logs }),
   };
@@ -78,7 +78,8 @@ function routeSource(name: string): HttpConnectionManager['rds'] {
 
 function clientIdentity({ direction, settings }: ConnectionManagerOptions): HttpConnectionManager {
   const serverName = 'istio-envoy';
-  const adds = ['APPEND_FORWARD', 'SANITIZE_SET'].includes(settings.forwardClientCertDetails);
+  const { forwardClientCertDetails } = settings.gatewayTopology;
+  const adds = forwardClientCertDetails === 'APPEND_FORWARD' || forwardClientCertDetails === 'SANITIZE_SET';
   switch (direction) {
     case 'outbound':
       return {};
@@ -91,7 +92,7 @@ function clientIdentity({ direction, settings }: ConnectionManagerOptions): Http
     case 'gateway':
       return {
         serverName,
-        forwardClientCertDetails: settings.forwardClientCertDetails,
+        forwardClientCertDetails,
         ...(adds
           ? { setCurrentClientCertDetails: { subject: { value: true }, cert: true, dns: true, uri: true } }
           : {}),

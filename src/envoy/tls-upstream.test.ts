@@ -4,6 +4,7 @@ import { type ClustersCase, clusterOf, httpOptionsOf, type Members } from './tes
 import { entryOf, port, serviceOf } from './testing/listeners.ts';
 
 const spiffe = 'spiffe://cluster.local/ns/shop/sa/a';
+const crl = { filename: '/crl.pem' };
 const files = { clientCertificate: '/c.pem', privateKey: '/k.pem', caCertificates: '/ca.pem' };
 
 function tlsRule(tls: object, more: object = {}): Pick<ClustersCase, 'rule'> {
@@ -189,4 +190,18 @@ test('the PROXY header stands before whatever is spoken', () => {
   expect(wrapped({ tls: { mode: 'DISABLE' } })).toMatch(/upstream_proxy_protocol.*"version":"V2".*raw_buffer/);
   expect(wrapped({ tls: { mode: 'SIMPLE', sni: 'x' } })).toMatch(/upstream_proxy_protocol.*transport_sockets\.tls/);
   expect(wrapped({}).match(/"envoy.transport_sockets.upstream_proxy_protocol"/g)).toHaveLength(2);
+});
+
+test.each<[string, ClustersCase['traits'], object, object]>([
+  [
+    'through the agent',
+    {},
+    { caCertificates: '/ca.pem' },
+    { combinedValidationContext: { defaultValidationContext: { crl } } },
+  ],
+  ['by Envoy', { agent: false }, { caCertificates: '/ca.pem' }, { validationContext: { crl } }],
+  ['with the roots of the system', { agent: false }, {}, { validationContext: { crl } }],
+])('revoked certificates stand in a file, that is read %s', (_, traits, more, expected) => {
+  const cluster = clusterOf({ ...tlsRule({ mode: 'SIMPLE', caCrl: '/crl.pem', ...more }), ...(traits && { traits }) });
+  expect(contextOf(cluster)).toMatchObject({ commonTlsContext: expected });
 });

@@ -191,7 +191,7 @@ function agentFileContext(tls: ClientTls, names: readonly string[], mutual: bool
       ? { validationContext: {} }
       : {
           combinedValidationContext: {
-            defaultValidationContext: exactNames(names),
+            defaultValidationContext: fileChecks(tls, names),
             validationContextSdsSecretConfig: fileSecret(rootFile(tls.caCertificates)),
           },
         }),
@@ -214,7 +214,7 @@ function fileContext(tls: ClientTls, names: readonly string[], mutual: boolean):
           tlsCertificates: [{ certificateChain: file(tls.clientCertificate), privateKey: file(tls.privateKey) }],
         }
       : {}),
-    validationContext: tls.insecureSkipVerify ? {} : { trustedCa, ...exactNames(names) },
+    validationContext: tls.insecureSkipVerify ? {} : { trustedCa, ...fileChecks(tls, names) },
   };
 }
 
@@ -224,6 +224,11 @@ function fileContext(tls: ClientTls, names: readonly string[], mutual: boolean):
  */
 function hasCertificate(tls: ClientTls, mutual: boolean): boolean {
   return mutual && tls.clientCertificate !== '' && tls.privateKey !== '';
+}
+
+/** Secrets bring their list of revoked certificates with them; that of files Envoy reads itself. */
+function fileChecks({ caCrl }: ClientTls, names: readonly string[]): CertificateValidationContext {
+  return { ...exactNames(names), ...(caCrl === '' ? {} : { crl: { filename: caCrl } }) };
 }
 
 function exactNames(names: readonly string[]): CertificateValidationContext {
@@ -249,6 +254,7 @@ function withMountedFiles(tls: ClientTls, { clientCertificate: files }: ClusterT
 }
 
 const noTls: ClientTls = {
+  caCrl: '',
   mode: 'MUTUAL',
   clientCertificate: '',
   privateKey: '',

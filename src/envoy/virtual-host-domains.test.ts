@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { MeshService } from '../model/service.ts';
-import type { Traits } from '../model/traits.ts';
-import { domainsOf } from './virtual-host-domains.ts';
+import { type Traits, anyTraits } from '../model/traits.ts';
+import { domainsOf, stemOf } from './virtual-host-domains.ts';
 
 const service = (settings: Partial<MeshService> = {}): MeshService =>
   ({
@@ -18,14 +18,13 @@ function domains(
   of: MeshService | string,
   {
     namespace = 'shop',
-    ipFamily = 'v4',
-    dnsCapture = false,
-    ...rest
+    port = 80,
+    listenerPort,
+    ...traits
   }: Partial<Traits> & { namespace?: string; port?: number; listenerPort?: number } = {},
 ) {
-  const client = { namespace, domainSuffix: 'cluster.local', traits: { ipFamily, dnsCapture } as Traits };
-  const port = rest.port ?? 80;
-  const listener = rest.listenerPort === undefined ? {} : { listenerPort: rest.listenerPort };
+  const client = { namespace, domainSuffix: 'cluster.local', traits: { ...anyTraits, ...traits } };
+  const listener = listenerPort === undefined ? {} : { listenerPort };
   return typeof of === 'string'
     ? domainsOf({ client, host: of, port, ...listener })
     : domainsOf({ client, host: of.host, service: of, port, ...listener });
@@ -48,6 +47,14 @@ test('a Kubernetes Service has its short forms, the bare name only in its own na
     'a.shop.svc.cluster.local.',
     'a.shop',
     'a.shop.svc',
+    '10.96.1.1',
+  ]);
+});
+
+test('no short form is for proxies in another domain', () => {
+  expect(domains(service(), { shortNames: false })).toEqual([
+    'a.shop.svc.cluster.local',
+    'a.shop.svc.cluster.local.',
     '10.96.1.1',
   ]);
 });
@@ -153,4 +160,21 @@ test('no domain stands there twice, whatever its case', () => {
     origins: [],
   }));
   expect(domains(service({ aliases }))).toEqual(domains(service()));
+});
+
+test('all forms of a host have one stem, with and without port', () => {
+  const headless = service({ resolution: 'Passthrough', addresses: ['0.0.0.0'] });
+  const stems = (of: MeshService, listenerPort?: number) =>
+    new Set(domains(of, { namespace: 'other', ...(listenerPort === undefined ? {} : { listenerPort }) }).map(stemOf));
+  expect(stems(headless)).toEqual(new Set(['a.shop']));
+  expect(stems(headless, 0)).toEqual(new Set(['a.shop']));
+  expect(stems(external({ addresses: ['192.0.2.1', '2001:db8::1'] }), 0)).toEqual(
+    new Set(['x.example.com', '192.0.2.1', '[2001:db8::1]']),
+  );
+  expect(['a.svcs.b', 'svc.a', 'a.svc.b.svc', '*-a.b'].map(stemOf)).toEqual(['a.svcs.b', 'svc.a', 'a', '*-a.b']);
+});
+
+test('no two hosts have a short form in common', () => {
+  for (const host of ['a.shop.svc.svc.cluster.local', 'a.shop.svc.c.svc.cluster.local'])
+    expect(domains(external({ host }))).toEqual([host, `${host}.`]);
 });

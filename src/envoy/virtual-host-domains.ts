@@ -13,20 +13,54 @@ export interface DomainsInput {
   readonly listenerPort?: number;
 }
 
+/** Something that clients may write to name a host. */
+export interface DomainClaim {
+  /** As they stand in the virtual host. */
+  readonly domains: readonly string[];
+  /** The host or address without brackets, final dot and port: two claims of one domain have the same name. */
+  readonly name: string;
+  /** The host that it names: of the service, or of an alias of it. */
+  readonly of: string;
+  /** A name of the host, of the pods behind a headless Service, or an address. */
+  readonly kind: 'name' | 'pods' | 'address';
+}
+
 /**
  * What clients may write to name a host: the `Host` of a request, without port. Only a listener for all ports tells
  * ports apart, by domains that end with one; what names no port means port 80 there.
  */
-export function domainsOf({ client, host, service, port, listenerPort = port }: DomainsInput): readonly string[] {
-  const names = service === undefined ? [host] : serviceNames(service, client);
+export function domainsOf(input: DomainsInput): readonly string[] {
+  return domainClaims(input).flatMap(({ domains }) => domains);
+}
+
+/** As {@link domainsOf}, with what they stand for. */
+export function domainClaims({ client, host, service, port, listenerPort = port }: DomainsInput): DomainClaim[] {
+  const forms = service === undefined ? [{ text: host, of: host }] : formsOf(service, client);
   const headless = service?.resolution === 'Passthrough' && service.registry === 'Kubernetes';
-  const addresses = service === undefined ? [] : addressesFor(service, client.traits);
-  const all = [...names, ...(headless ? names.map((name) => `*.${name}`) : []), ...addresses].map(bracketed);
-  const domains = distinct(all);
-  if (listenerPort !== 0) return domains;
-  const withPort = domains.map((domain) => `${domain}:${port}`);
-  if (service === undefined) return port === 80 ? domains : [];
-  return port === 80 ? domains.flatMap((domain, i) => [domain, withPort[i] ?? domain]) : withPort;
+  const all = [
+    ...forms.map(({ text, of }) => ({ text, of, kind: 'name' as const })),
+    ...(headless ? forms.map(({ text, of }) => ({ text: `*.${text}`, of, kind: 'pods' as const })) : []),
+    ...(service === undefined ? [] : addressesFor(service, client.traits)).map((text) => ({
+      text,
+      of: host,
+      kind: 'address' as const,
+    })),
+  ];
+  return distinct(all).flatMap(({ text, of, kind }) => {
+    const domain = bracketed(text);
+    const domains = listenerPort === 0 ? domainsWithPort(domain, port, service !== undefined) : [domain];
+    return domains.length === 0 ? [] : [{ domains, name: withoutDot(text), of, kind }];
+  });
+}
+
+/** A host that has no service is known there on port 80 alone. */
+function domainsWithPort(domain: string, port: number, isService: boolean): string[] {
+  if (!isService) return port === 80 ? [domain] : [];
+  return port === 80 ? [domain, `${domain}:${port}`] : [`${domain}:${port}`];
+}
+
+function withoutDot(name: string): string {
+  return name.endsWith('.') ? name.slice(0, -1) : name;
 }
 
 /** IPv6 addresses stand in brackets where a port may follow. */
@@ -35,20 +69,21 @@ export function bracketed(host: string): string {
 }
 
 /** The host and its aliases, each absolute too, and in the short forms that resolve in the client's namespace. */
-function serviceNames(service: MeshService, client: DomainsInput['client']): string[] {
-  return [service.host, ...service.aliases.map((alias) => alias.host)].flatMap((name) => [
-    name,
-    `${name}.`,
-    ...shortForms(name, client),
-  ]);
+function formsOf(service: MeshService, client: DomainsInput['client']): { text: string; of: string }[] {
+  return [service.host, ...service.aliases.map((alias) => alias.host)].flatMap((of) =>
+    [of, `${of}.`, ...shortForms(of, client)].map((text) => ({ text, of })),
+  );
 }
 
-/** `reviews.default`, `reviews.default.svc`, and in the same namespace `reviews`. Only of Kubernetes' own hosts. */
-function shortForms(host: string, { namespace, domainSuffix }: DomainsInput['client']): string[] {
-  if (!host.endsWith(`.svc.${domainSuffix}`)) return [];
+/**
+ * `reviews.default`, `reviews.default.svc`, and in the same namespace `reviews`. Only of Kubernetes' own hosts, and no two
+ * hosts have one in common.
+ */
+function shortForms(host: string, { namespace, domainSuffix, traits }: DomainsInput['client']): string[] {
+  if (!traits.shortNames) return [];
   const dot = host.indexOf('.');
   const svc = host.indexOf('.svc.');
-  if (dot >= svc) return [];
+  if (host.slice(svc) !== `.svc.${domainSuffix}` || dot >= svc) return [];
   const qualified = host.slice(0, svc);
   const name = host.slice(0, dot);
   // The short form of a wildcard would stand for every host, as the catch-all does.
@@ -56,8 +91,31 @@ function shortForms(host: string, { namespace, domainSuffix }: DomainsInput['cli
   return [name, `${qualified}.svc`, qualified];
 }
 
+/** The only host that can have a short form of this name: `reviews.default.svc.cluster.local` for `reviews.default`. */
+export function hostShortened(
+  name: string,
+  { namespace, domainSuffix }: Omit<DomainsInput['client'], 'traits'>,
+): string {
+  if (!name.includes('.')) return `${name}.${namespace}.svc.${domainSuffix}`;
+  return name.endsWith('.svc') ? `${name}.${domainSuffix}` : `${name}.svc.${domainSuffix}`;
+}
+
+/**
+ * What all forms of a host have in common, whatever they are written with: `reviews.default` of
+ * `*.reviews.default.svc.cluster.local.:80`. Domains that differ in it differ.
+ */
+export function stemOf(domain: string): string {
+  const start = domain.startsWith('*.') ? 2 : 0;
+  let end = domain.endsWith(']') ? domain.length : domain.lastIndexOf(':');
+  if (end < 0) end = domain.length;
+  if (domain[end - 1] === '.') end--;
+  for (let svc = domain.indexOf('.svc', start); svc >= 0; svc = domain.indexOf('.svc', svc + 1))
+    if (svc + 4 === end || domain[svc + 4] === '.') return domain.slice(start, svc);
+  return domain.slice(start, end);
+}
+
 /** Virtual addresses that a request may name as its host. */
-function addressesFor(service: MeshService, traits: Traits): readonly string[] {
+export function addressesFor(service: MeshService, traits: Traits): readonly string[] {
   const given = service.addresses.filter((address) => address !== '0.0.0.0' && address !== '::');
   if (given.length > 0) {
     if (service.registry === 'External') return given;
@@ -74,10 +132,10 @@ function hasFamily(address: string, family: 'v4' | 'v6'): boolean {
 }
 
 /** Names are compared without case. */
-function distinct(names: readonly string[]): string[] {
+function distinct<Form extends { readonly text: string }>(forms: readonly Form[]): Form[] {
   const seen = new Set<string>();
-  return names.filter((name) => {
-    const lower = name.toLowerCase();
+  return forms.filter(({ text }) => {
+    const lower = text.toLowerCase();
     return !seen.has(lower) && seen.add(lower);
   });
 }

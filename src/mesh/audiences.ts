@@ -1,9 +1,12 @@
 import type { Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { hostShortened } from '../envoy/virtual-host-domains.ts';
+import { longestAliasChain } from '../model/destination-target.ts';
 import { hostsMatch } from '../model/host.ts';
 import { hashesRequests } from '../model/policy-resolution.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import type { VirtualServiceModel } from '../model/virtual-service.ts';
 import { destinationsOf, matchesOf } from '../model/virtual-service-parts.ts';
+import { type Inputs, optionsOf } from './inputs.ts';
 import { routeTargets } from './route-targets.ts';
 import type { Rules } from './rules.ts';
 import { type Services, namespacesOf } from './services.ts';
@@ -22,6 +25,7 @@ export interface Audiences {
 
 export function declareAudiences(
   graph: Graph,
+  inputs: Inputs,
   services: Services,
   rules: Rules,
   virtualServices: VirtualServices,
@@ -43,29 +47,40 @@ export function declareAudiences(
     virtualServices.routes,
     (key, model, read, emit: Emit<AudienceClaim>) => {
       const clients = new Set(sourceNamespaces(model));
-      if (!model.exportTo.includes('*')) for (const client of model.exportTo) clients.add(client);
+      const named = namedClients(model);
+      for (const client of named) clients.add(client);
       // Where it leads to a host that only some clients see, or have a rule for, these see its routes in a way of their own.
       for (const { destination } of destinationsOf(model)) {
         for (const client of privateClients(destination.host, read, services)) clients.add(client);
         for (const rule of privateRules(destination.host, read, services, rules))
           for (const client of clientsOf(rule)) clients.add(client);
       }
-      // Its other hosts are served on the ports of those that these clients alone see.
-      if (model.hosts.length > 1)
-        for (const host of model.hosts) for (const client of privateClients(host, read, services)) clients.add(client);
+      // A host that these clients alone see is theirs, and the others are served on its ports.
+      for (const host of model.hosts) for (const client of privateClients(host, read, services)) clients.add(client);
       if (clients.size === 0) return;
-      for (const target of routeTargets(model, read, services, virtualServices))
-        for (const client of clients) emit(`${key}|${target}|${client}`, { client, target });
+      const targets = routeTargets(model, read, services, virtualServices);
+      const { domainSuffix } = optionsOf(read, inputs);
+      for (const client of clients) {
+        const losing = named.includes(client) ? losersOf(model.hosts, { client, domainSuffix }, read, services) : [];
+        for (const target of new Set([...targets, ...losing])) emit(`${key}|${target}|${client}`, { client, target });
+      }
     },
   );
   const serviceClaims = graph.derive(
     'service audiences',
     services.services,
     (key, service, read, emit: Emit<AudienceClaim>) => {
-      const clients = new Set(service.exportTo.filter((namespace) => namespace !== '*' && namespace !== '~'));
+      const named = namedClients(service);
+      const clients = new Set(named);
       const rivals = read.group(services.byHost, service.host);
       if (rivals.length > 1) for (const rival of rivals) clients.add(rival.value.namespace);
-      for (const client of clients) emit(`${key}|${client}`, { client, target: service.namespace });
+      for (const client of clients)
+        emit(`${key}|${service.namespace}|${client}`, { client, target: service.namespace });
+      const { domainSuffix } = optionsOf(read, inputs);
+      const names = [service.host, ...service.addresses, ...service.autoAddresses];
+      for (const client of named)
+        for (const target of losersOf(names, { client, domainSuffix }, read, services))
+          if (target !== service.namespace) emit(`${key}|${target}|${client}`, { client, target });
     },
   );
   const claims = graph.derive(
@@ -81,7 +96,7 @@ export function declareAudiences(
 type Rule = DestinationRuleModel;
 
 function isForEverybody(rule: Rule): boolean {
-  return rule.exportTo.includes('*') && rule.workloadSelector === undefined;
+  return rule.exportTo.includes('*') && rule.workloadSelector === undefined && rule.audiences === undefined;
 }
 
 function isSeenByRoutes(rule: Rule): boolean {
@@ -93,11 +108,39 @@ function clientsOf(rule: Rule): Set<string> {
   return new Set([...named, rule.namespace]);
 }
 
+/** Namespaces that something is exported to by name; none where everybody sees it. */
+function namedClients({ exportTo }: { readonly exportTo: readonly string[] }): readonly string[] {
+  return exportTo.includes('*') ? [] : exportTo.filter((client) => client !== '~');
+}
+
 /** Namespaces that services of a host are exported to by name. */
 function privateClients(host: string, read: Reader, services: Services): string[] {
-  return read
-    .group(services.byHost, host)
-    .flatMap(({ value }) => value.exportTo.filter((client) => client !== '*' && client !== '~'));
+  return read.group(services.byHost, host).flatMap(({ value }) => namedClients(value));
+}
+
+/**
+ * Namespaces of services that lose a domain to a host or address that a client namespace sees and others do not: who
+ * makes their virtual hosts has to see it too. Such a service has a short form, an alias or pods of that name.
+ */
+function losersOf(
+  names: readonly string[],
+  { client, domainSuffix }: { readonly client: string; readonly domainSuffix: string },
+  read: Reader,
+  services: Services,
+): Set<string> {
+  const found = new Set<string>();
+  const addAll = (host: string, rest = longestAliasChain): void => {
+    for (const { value } of read.group(services.byHost, host)) {
+      found.add(value.namespace);
+      if (value.externalName !== undefined && rest > 0) addAll(value.externalName, rest - 1);
+    }
+  };
+  for (const name of names) {
+    for (const { value } of read.group(services.byAddress, name)) found.add(value.namespace);
+    for (const of of name.startsWith('*.') ? [name, name.slice(2)] : [name])
+      for (const host of [of, hostShortened(of, { namespace: client, domainSuffix })]) addAll(host);
+  }
+  return found;
 }
 
 /** Rules for a host, in the namespace of its service, that not everybody has and that routes depend on. */

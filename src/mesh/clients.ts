@@ -3,7 +3,7 @@ import type { Client } from '../model/client.ts';
 import { followAliases } from '../model/destination-target.ts';
 import { compareSpecificity, hostsMatch, isWildcard, wildcardsOf } from '../model/host.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
-import { type MeshService, isVisibleTo } from '../model/service.ts';
+import { type MeshService, exportRank, isVisibleTo } from '../model/service.ts';
 import { egressImports, egressImportsRoutes } from '../model/sidecar.ts';
 import { type Candidate, isVisible } from '../model/virtual-service-selection.ts';
 import type { Scope } from './proxies.ts';
@@ -48,13 +48,14 @@ export interface ServiceLookup {
 }
 
 /**
- * The service that a host name means to the clients of a view: that of their own namespace, or the first that they see.
- * Those that their Sidecar imports are preferred to others.
+ * The service that a host name means to the clients of a view. To sidecars: that of their own namespace, or the first that
+ * they see; those that their Sidecar imports are preferred to others. To routers: what is exported to fewer, then the
+ * first, so that nobody beside them takes a host over.
  */
 export function serviceFor(
   read: Reader,
   { services, sidecars }: ServiceLookup,
-  view: Pick<ClientView, 'client' | 'egress'>,
+  view: Pick<ClientView, 'client' | 'traits' | 'egress'>,
   host: string,
 ): MeshService | undefined {
   const all = read.group(services.byHost, host);
@@ -63,6 +64,7 @@ export function serviceFor(
   if (first === undefined || all.length === 1)
     return first !== undefined && isVisibleTo(first.value, view.client) ? first.value : undefined;
   const visible = all.map(({ value }) => value).filter((service) => isVisibleTo(service, view.client));
+  if (view.traits.proxyType === 'router') return visible.sort(compareForRouter(view.client))[0];
   const listeners =
     visible.length > 1 && view.egress !== undefined
       ? read.get(sidecars.models, view.egress.sidecar)?.egress
@@ -74,11 +76,17 @@ export function serviceFor(
   return candidates.find(({ namespace }) => namespace === view.client) ?? candidates[0];
 }
 
+/** A Service first, whatever it is exported to. */
+function compareForRouter(client: string): (a: MeshService, b: MeshService) => number {
+  const rank = (service: MeshService) => (service.registry === 'Kubernetes' ? -1 : exportRank(service, client));
+  return (a, b) => rank(a) - rank(b);
+}
+
 /** As {@link serviceFor}, behind Services of type ExternalName. */
 export function concreteService(
   read: Reader,
   parts: ServiceLookup,
-  view: Pick<ClientView, 'client' | 'egress'>,
+  view: Pick<ClientView, 'client' | 'traits' | 'egress'>,
   host: string,
 ): MeshService | undefined {
   const find = (name: string) => serviceFor(read, parts, view, name);

@@ -5,6 +5,7 @@ import type { Client, DestinationLookup } from '../model/client.ts';
 import type { GatewayModel } from '../model/gateway.ts';
 import { contentHash } from '../model/hash.ts';
 import { type Labels, printSelector, selects } from '../model/labels.ts';
+import type { GatewayTopology } from '../model/mesh-config.ts';
 import { type Traits, traitsKey } from '../model/traits.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { optionsOf } from './inputs.ts';
@@ -30,6 +31,8 @@ export interface RouterClass {
   readonly gateways: readonly string[];
   /** Where a Service in front of the router leads a port of a server to; other ports are themselves. */
   readonly targetPorts: Readonly<Record<number, number>>;
+  /** What its node says of it, in place of the mesh config. */
+  readonly topology: Partial<GatewayTopology> | undefined;
 }
 
 export interface Routers {
@@ -57,6 +60,7 @@ export function declareRouters(graph: Graph, parts: GatewayParts, models: Collec
       matched: matchedSelectors(view, view.router, read, mentions),
       gateways: gateways.map((gateway) => gateway.key),
       targetPorts: targetPortsOf(gateways, view.router),
+      topology: view.router.topology,
     };
     emit(key, { key: contentHash(JSON.stringify({ ...content, traits: traitsKey(content.traits) })), ...content });
   });

@@ -87,10 +87,11 @@ function declareListeners(graph: Graph, parts: GatewayParts, routers: Routers, s
     listeners,
     (key, { router, listener }, read, emit: Emit<BuiltListener>) => {
       const { lookup } = routerClient(router, read, parts);
+      const settings = settingOf(read, parts.settings.listeners);
       const found = buildGatewayListener({
         listener,
         traits: router.traits,
-        settings: settingOf(read, parts.settings.listeners),
+        settings: { ...settings, gatewayTopology: { ...settings.gatewayTopology, ...router.topology } },
         protos,
         virtualServices: (gateway) => virtualServicesOf(read, forwarding, gateway, router.namespace),
         lookup,

@@ -7,6 +7,7 @@ import type { Workload } from '../model/endpoint.ts';
 import type { InboundTarget } from '../model/inbound.ts';
 import { type Labels, printSelector, selects } from '../model/labels.ts';
 import { listenerName } from '../model/listener.ts';
+import type { GatewayTopology } from '../model/mesh-config.ts';
 import { type MeshService, isHeadless, protocolClass } from '../model/service.ts';
 import { type SidecarModel, egressImports } from '../model/sidecar.ts';
 import { type Traits, gatewayTraits, inboundTraits, outboundTraits, traitsKey } from '../model/traits.ts';
@@ -67,6 +68,8 @@ export interface RouterFacts {
   readonly labels: Labels;
   /** Where the Services that select it lead their ports, the oldest first. 0: a name that no container has. */
   readonly targetPorts: readonly Readonly<Record<number, number>>[];
+  /** What its node says of it. */
+  readonly topology: Partial<GatewayTopology> | undefined;
 }
 
 export interface Proxies {
@@ -99,6 +102,7 @@ export function declareProxies(graph: Graph, parts: ProxyParts): Proxies {
     const result = readNode(proxy, {
       namespace: options.defaultProxyNamespace,
       proxyType: options.defaultProxyType,
+      domainSuffix: options.domainSuffix,
     });
     return 'error' in result ? result : viewOf(result.node, read, parts);
   };
@@ -285,6 +289,7 @@ function routerOf(
         }),
       ),
     );
-  const facts = { traits: gatewayTraits(node.traits), namespace: node.namespace, labels, targetPorts };
+  const { namespace, topology } = node;
+  const facts = { traits: gatewayTraits(node.traits), namespace, labels, targetPorts, topology };
   return { key: contentHash(JSON.stringify(facts)), ...facts };
 }

@@ -94,3 +94,19 @@ spec: {host: a, trafficPolicy: {loadBalancer: {simple: RANDOM}}}
   mesh.apply(readObjects(one));
   expect(problemsOf(mesh)).toEqual([]);
 });
+
+test.each([
+  ['host: gone.shop.svc.cluster.local, port: {number: 80}', 'host: "gone.shop.svc.cluster.local" does not exist'],
+  ['host: a, port: {number: 81}', 'port: "a.shop.svc.cluster.local" has no port 81'],
+  ['host: a, subset: v1, port: {number: 80}', 'subset: "v1" is no subset of "a.shop.svc.cluster.local"'],
+])('an egress proxy of a Sidecar that does not exist is a problem: %s', (proxy, message) => {
+  const sidecar = `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: s, namespace: shop}
+spec: {outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {${proxy}}}}
+`;
+  const [found, ...others] = check(one, sidecar);
+  expect(found).toContain(`RefNotFound spec.outboundTrafficPolicy.egressProxy.${message}`);
+  expect(others).toEqual([]);
+});

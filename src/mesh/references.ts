@@ -1,18 +1,23 @@
+import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { explainMissing } from '../envoy/route-action.ts';
+import type { DestinationTarget } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
+import type { SidecarModel } from '../model/sidecar.ts';
 import { anyTraits } from '../model/traits.ts';
-import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
+import { type Destination, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { destinationsOf } from '../model/virtual-service-parts.ts';
 import { parseObjectKey, objectKey } from '../api/object.ts';
 import type { HasProblems } from './problems.ts';
 import { type DestinationParts, lookupFor } from './destinations.ts';
 import { serviceFor } from './clients.ts';
+import type { Sidecars } from './sidecars.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
 export interface ReferenceParts extends DestinationParts {
   readonly virtualServices: VirtualServices;
+  readonly sidecars: Sidecars;
 }
 
 /** Names in objects that lead nowhere, as clients in the object's own namespace see it, whether a proxy is there or not. */
@@ -32,7 +37,30 @@ export function declareReferences(graph: Graph, parts: ReferenceParts): readonly
       problems: rule.origins.map((object) => ({ object, field: 'spec.host', reason: 'RefNotFound' as const, message })),
     });
   });
-  return [routes, rules];
+  const sidecars = graph.derive(
+    'references of sidecars',
+    parts.sidecars.models,
+    (key, model, read, emit: Emit<HasProblems>) => {
+      const problems = missingEgressProxy(model, read, parts);
+      if (problems.length > 0) emit(key, { problems });
+    },
+  );
+  return [routes, rules, sidecars];
+}
+
+function missingEgressProxy(model: SidecarModel, read: Reader, parts: ReferenceParts): Problem[] {
+  const proxy = model.outboundTrafficPolicy?.egressProxy;
+  if (proxy === undefined) return [];
+  const egress = { sidecar: model.key, listener: 0 };
+  const view = { client: model.namespace, traits: anyTraits, matched: [], egress };
+  return problemOf(model.ref, proxy, lookupFor(view, read, parts)(proxy, proxy.port ?? 0));
+}
+
+/** Of a destination that leads nowhere. A service without endpoints exists. */
+function problemOf(object: ObjectRef, destination: Destination, target: DestinationTarget): Problem[] {
+  if (target.kind !== 'missing' || target.what === 'endpoints') return [];
+  const message = explainMissing(target.what, target.cluster, destination);
+  return [{ object, field: `${destination.field}.${target.what}`, reason: 'RefNotFound', message }];
 }
 
 function missingDestinations(model: VirtualServiceModel, read: Reader, parts: ReferenceParts): Problem[] {
@@ -46,14 +74,8 @@ function missingDestinations(model: VirtualServiceModel, read: Reader, parts: Re
     // Without a port the one counts to which the request came: any that the destination has is enough.
     const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
     const targets = candidates.map((port) => lookup(destination, port));
-    // A service without endpoints exists.
-    const missing = targets.flatMap((target) =>
-      target.kind === 'missing' && target.what !== 'endpoints' ? [{ what: target.what, cluster: target.cluster }] : [],
-    );
-    const [first] = missing;
-    if (first === undefined || missing.length < targets.length) return [];
-    const message = explainMissing(first.what, first.cluster, destination);
-    return [{ object, field: `${destination.field}.${first.what}`, reason: 'RefNotFound' as const, message }];
+    const missing = targets.flatMap((target) => problemOf(object, destination, target));
+    return missing.length < targets.length ? [] : missing.slice(0, 1);
   });
 }
 

@@ -1,18 +1,26 @@
 import type { LeafPart, Part } from '../ads/resource.ts';
-import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { types } from '../envoy/proto-types.ts';
-import { typeUrl } from '../envoy/proto.ts';
+import { type Protos, typeUrl } from '../envoy/proto.ts';
 import { node, resource, samePart } from '../envoy/resource.ts';
 import { routeHeaderPart, virtualHostPart } from '../envoy/route-parts.ts';
 import { catchAllVirtualHost } from '../envoy/virtual-host.ts';
 import { protocolClass } from '../model/service.ts';
 import type { EgressListener } from '../model/sidecar.ts';
+import { type DoubledDomain, declareDoubledDomains, withoutDomains } from './doubled-domains.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import type { Scope } from './proxies.ts';
 import type { ScopeViews } from './scopes.ts';
 import { settingOf } from './settings.ts';
 import { unknownTraffic } from './unknown-traffic.ts';
-import { PROXY_TABLE, type RouteParts, declareVirtualHosts, isOwnTable, localKey } from './virtual-hosts.ts';
+import {
+  PROXY_TABLE,
+  type RouteParts,
+  type VirtualHostEntry,
+  declareVirtualHosts,
+  isOwnTable,
+  localKey,
+} from './virtual-hosts.ts';
 
 export interface TableParts extends RouteParts {
   readonly scopes: Collection<ScopeViews>;
@@ -33,22 +41,27 @@ export function declareRouteTables(graph: Graph, parts: TableParts): readonly Me
   const byTable = graph.index('virtual hosts by table', all, (_, { list, table }) =>
     isOwnTable(table) ? [] : [`${list}|${table}`],
   );
-  const assemble = <Piece extends TablePiece>(name: string, source: Index<Piece>) =>
-    graph.derive(
-      name,
-      source,
-      (key, members, _, emit: Emit<TablePiece>) => {
-        const pieces = members.map((member) => member.value);
-        const { view, table } = pieces[0]!;
-        const declares = pieces.some((piece) => piece.declares);
-        emit(key, { view, table, declares, part: node(pieces.map((piece) => piece.part)) });
-      },
-      samePiece,
-    );
-  const routeShards = assemble('routeShards', byTable);
-  const routeNamespaces = assemble(
+  const doubled = declareDoubledDomains(graph, all, parts.views.scopesByView);
+  const routeShards = graph.derive(
+    'routeShards',
+    byTable,
+    (key, members, read, emit: Emit<TablePiece>) => {
+      const lost = read.group(doubled, key).map((member) => member.value);
+      const pieces = lost.length === 0 ? members.map((member) => member.value) : left(members, lost, parts.protos);
+      emitPiece(key, pieces, emit);
+    },
+    samePiece,
+  );
+  const routeNamespaces = graph.derive(
     'routeNamespaces',
     graph.index('route shards by view', routeShards, (_, { view, table }) => [`${view}|${table}`]),
+    (key, members, _, emit: Emit<TablePiece>) =>
+      emitPiece(
+        key,
+        members.map((member) => member.value),
+        emit,
+      ),
+    samePiece,
   );
   const tablesOfView = graph.derive(
     'tablesOfView',
@@ -66,6 +79,27 @@ export function declareRouteTables(graph: Graph, parts: TableParts): readonly Me
     sameMember,
   );
   return [routeTables, ownTables];
+}
+
+function emitPiece(key: string, pieces: readonly TablePiece[], emit: Emit<TablePiece>): void {
+  const [first] = pieces;
+  if (first === undefined) return;
+  const { view, table } = first;
+  const declares = pieces.some((piece) => piece.declares);
+  emit(key, { view, table, declares, part: node(pieces.map((piece) => piece.part)) });
+}
+
+/** Virtual hosts with the domains that they may keep. */
+function left(
+  members: readonly { readonly key: string; readonly value: VirtualHostEntry }[],
+  lost: readonly DoubledDomain[],
+  protos: Protos,
+): TablePiece[] {
+  return members.flatMap(({ key, value }) => {
+    const own = lost.filter(({ loser }) => loser === key);
+    const part = own.length === 0 ? value.part : withoutDomains(value.part, own, protos);
+    return part === undefined ? [] : [{ ...value, part }];
+  });
 }
 
 function samePiece(a: TablePiece, b: TablePiece): boolean {

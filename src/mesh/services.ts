@@ -25,7 +25,7 @@ export interface Services {
   readonly byHost: Index<MeshService>;
   /** By `namespace/shard`. */
   readonly byShard: Index<MeshService>;
-  /** By address. Oldest first. */
+  /** By address, allocated ones too. Oldest first. */
   readonly byAddress: Index<MeshService>;
   /** By the first label of the selector: `namespace|label=value`. */
   readonly bySelector: Index<MeshService>;
@@ -95,7 +95,9 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
     byAddress: graph.index(
       'services by address',
       services,
-      (_, service) => service.addresses.filter((address) => address !== '0.0.0.0'),
+      (_, { addresses, autoAddresses }) => [
+        ...new Set([...addresses, ...autoAddresses].filter((address) => address !== '0.0.0.0')),
+      ],
       (a, b) => compareAge(a.value, b.value),
     ),
     bySelector: graph.index('services by selector', services, (_, service) => {

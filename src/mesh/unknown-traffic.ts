@@ -1,4 +1,5 @@
 import type { Reader } from '../cache/graph.ts';
+import { blackHoleCluster } from '../envoy/fixed-clusters.ts';
 import type { DestinationTarget } from '../model/client.ts';
 import type { OutboundPolicy } from '../model/mesh-config.ts';
 import { clientViewOf } from './clients.ts';
@@ -10,17 +11,17 @@ export type UnknownTrafficParts = DestinationParts;
 
 export interface UnknownTraffic {
   readonly policy: OutboundPolicy;
-  /** Cluster of the egress proxy, if there is one. */
+  /** Cluster of the egress proxy that a Sidecar names: a black hole when it does not exist. Undefined: it names none. */
   readonly egressProxy: string | undefined;
 }
 
 /** What the proxies of a scope do with traffic to hosts that nobody knows. */
 export function unknownTraffic(scope: Scope, read: Reader, parts: UnknownTrafficParts): UnknownTraffic {
   const { outboundTrafficPolicy } = settingOf(read, parts.settings.listeners);
-  return {
-    policy: sidecarPolicy(scope, read, parts)?.mode ?? outboundTrafficPolicy,
-    egressProxy: egressProxyOf(scope, read, parts)?.cluster,
-  };
+  const own = sidecarPolicy(scope, read, parts);
+  // What was to be looked at by the proxy must not go past it.
+  const egressProxy = own?.egressProxy && (egressProxyOf(scope, read, parts)?.cluster ?? blackHoleCluster);
+  return { policy: own?.mode ?? outboundTrafficPolicy, egressProxy };
 }
 
 /** Where a Sidecar sends it; undefined when it names nothing, or something that does not exist. */

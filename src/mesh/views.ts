@@ -1,4 +1,4 @@
-import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { type MeshService, isVisibleTo, serviceKey } from '../model/service.ts';
 import { everything, importedPorts } from '../model/sidecar.ts';
 import type { Candidate } from '../model/virtual-service-selection.ts';
@@ -46,6 +46,7 @@ export interface RouteHostView {
 }
 
 export interface Views {
+  readonly scopesByView: Index<ScopeViews>;
   readonly shardViews: Collection<ShardView>;
   /** Lists of the shards of a view; by view key. */
   readonly viewLists: Collection<readonly string[]>;
@@ -69,10 +70,10 @@ export interface ViewParts {
 /** Services as clients see them, in views that scopes share. */
 export function declareViews(graph: Graph, parts: ViewParts): Views {
   const { scopes, namespaces } = parts;
-  const byView = graph.index('scopes by view', scopes, (_, value) => [
+  const scopesByView = graph.index('scopes by view', scopes, (_, value) => [
     ...new Set(value.outlets.flatMap((outlet) => outlet.views.map((view) => view.key))),
   ]);
-  const shardViews = graph.derive('shardViews', byView, (key, [first], read, emit: Emit<ShardView>) => {
+  const shardViews = graph.derive('shardViews', scopesByView, (key, [first], read, emit: Emit<ShardView>) => {
     const views = first!.value.outlets.flatMap((outlet) => outlet.views);
     const view = views.find((candidate) => candidate.key === key)!;
     for (const shard of read.get(namespaces.shards, view.namespace) ?? []) {
@@ -117,7 +118,7 @@ export function declareViews(graph: Graph, parts: ViewParts): Views {
     graph.index('scopes by local view', scopes, (_, { local }) => (local === '' ? [] : [local])),
     (key, _, __, emit: Emit<true>) => emit(key, true),
   );
-  return { shardViews, viewLists, serviceViews, routeHostViews, localViews };
+  return { scopesByView, shardViews, viewLists, serviceViews, routeHostViews, localViews };
 }
 
 function declareRouteHostViews(

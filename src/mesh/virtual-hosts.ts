@@ -1,35 +1,26 @@
-import { isIP } from 'node:net';
 import type { LeafPart } from '../ads/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import type { Protos } from '../envoy/proto.ts';
 import { samePart } from '../envoy/resource.ts';
 import { virtualHostPart } from '../envoy/route-parts.ts';
 import { type BuiltVirtualHost, buildVirtualHost } from '../envoy/virtual-host.ts';
-import { type DomainsInput, domainsOf } from '../envoy/virtual-host-domains.ts';
 import type { Client } from '../model/client.ts';
-import { isWildcard } from '../model/host.ts';
-import {
-  type MeshService,
-  type ServicePort,
-  exportRank,
-  isRouted,
-  isVisibleTo,
-  protocolClass,
-} from '../model/service.ts';
-import { importedPorts } from '../model/sidecar.ts';
+import { type MeshService, type ServicePort, isRouted, protocolClass } from '../model/service.ts';
 import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
 import { clientOf, serviceFor } from './clients.ts';
 import { isServedNow, lookupFor } from './destinations.ts';
 import type { ServiceEndpoints } from './endpoints.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
+import { freeDomains } from './free-domains.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
 import type { Rules } from './rules.ts';
 import type { View } from './scopes.ts';
 import type { Services } from './services.ts';
+import { activePorts, isProxied, portsFor } from './served-ports.ts';
 import { type Settings, settingOf } from './settings.ts';
 import { type Sidecars, egressOf } from './sidecars.ts';
 import type { RouteHostView, RouteKeys, ServiceView, Views } from './views.ts';
-import { type VirtualServices, wildcardKey } from './virtual-services.ts';
+import type { VirtualServices } from './virtual-services.ts';
 
 /** A virtual host in a table of a list, with its place in it. */
 export interface VirtualHostEntry {
@@ -39,6 +30,10 @@ export interface VirtualHostEntry {
   readonly table: string;
   /** Services make a table; hosts of VirtualServices alone do not. */
   readonly declares: boolean;
+  readonly host: string;
+  /** Of the object that the host is from. */
+  readonly namespace: string;
+  readonly domains: readonly string[];
   readonly part: LeafPart;
 }
 
@@ -125,7 +120,7 @@ function* serviceVirtualHosts(
           domains: freeDomains(subject, view.view, read, parts),
           sniffed: isOwnTable(table),
         });
-        const entry = entryOf(built, place, table, true, parts);
+        const entry = entryOf(built, service, place, table, true, parts);
         if (entry !== undefined) yield [`${service.host}:${port.number}`, entry];
       }
     }
@@ -158,6 +153,7 @@ function placesOf(list: string, view: View, read: Reader, parts: RouteParts): Pl
 
 function entryOf(
   built: BuiltVirtualHost,
+  { host, namespace }: MeshService | RouteHost,
   { list, view }: Place,
   table: string,
   declares: boolean,
@@ -165,11 +161,16 @@ function entryOf(
 ): VirtualHostEntry | undefined {
   if (built.virtualHost === undefined) return undefined;
   const part = virtualHostPart(parts.protos, built.virtualHost, built.clusters, built.origins);
-  return { list, view, table, declares, part };
+  return { list, view, table, declares, host, namespace, domains: built.virtualHost.domains ?? [], part };
 }
 
 /** The virtual hosts of a view for clients of its own namespace are kept beside those for all others. */
 export const localKey = (view: string): string => `${view}~`;
+
+export const isLocalKey = (key: string): boolean => key.endsWith('~');
+
+/** The view of a key that may be that of its local virtual hosts. */
+export const viewOfKey = (key: string): string => (isLocalKey(key) ? key.slice(0, -1) : key);
 
 /** The table of the port; a sniffed service with an address has one of its own; proxies for any port have one for all. */
 function tablesOf(
@@ -196,50 +197,6 @@ export const isOwnTable = (table: string): boolean => table.includes(':');
 function proxyTables(view: View, read: Reader, parts: RouteParts): string[] {
   const { proxyHttpPort } = settingOf(read, parts.settings.listeners);
   return proxyHttpPort > 0 || view.traits.httpProxyPort > 0 || view.egress !== undefined ? [PROXY_TABLE] : [];
-}
-
-/**
- * Domains that nobody with a better claim has: a host of that very name, or an older service with the same address. One
- * that is there twice would make Envoy refuse the whole table.
- */
-function freeDomains(
-  subject: DomainsInput & { readonly service: MeshService },
-  view: View,
-  read: Reader,
-  parts: RouteParts,
-): readonly string[] {
-  const { service, port } = subject;
-  const isTaken = (host: string): boolean =>
-    read
-      .group(parts.routeHosts.owners, host)
-      .map(({ value }) => value)
-      .filter((rival) => rival.host !== service.host && isVisibleTo(rival, view.client))
-      .some((rival) => subject.listenerPort !== 0 || !('hosts' in rival) || isProxied(rival, view, read, parts));
-  // Who has a name has its short forms, too.
-  const aliases = service.aliases.filter((alias) => !isTaken(alias.host));
-  const hosts = [service, ...aliases].map(({ host }) => host);
-  return domainsOf({ ...subject, service: { ...service, aliases } }).filter((domain) => {
-    const name = nameIn(domain, port);
-    if (name === service.host) return true;
-    if (isTaken(name)) return false;
-    if (isWildcard(name)) return !hosts.some((host) => isTaken(`*.${host}`));
-    if (isIP(name) === 0) return true;
-    const [first = service] = read
-      .group(parts.services.byAddress, name)
-      .map(({ value }) => value)
-      .filter((rival) => isVisibleTo(rival, view.client))
-      .filter((rival) => rival.ports.some((own) => own.number === port && isRouted(own.protocol)))
-      .sort((a, b) => exportRank(a, view.client) - exportRank(b, view.client));
-    return first.host === service.host;
-  });
-}
-
-/** The host or address of a domain, which may be a full name and have a port. */
-function nameIn(domain: string, port: number): string {
-  const suffix = `:${port}`;
-  const host = domain.endsWith(suffix) ? domain.slice(0, -suffix.length) : domain;
-  if (host.startsWith('[')) return host.slice(1, -1);
-  return host.endsWith('.') ? host.slice(0, -1) : host;
 }
 
 function* hostVirtualHosts(
@@ -276,40 +233,10 @@ function* hostVirtualHosts(
           ...(table === PROXY_TABLE && { listenerPort: 0 }),
         };
         const named = alias?.ports.some((own) => own.number === port) ? { service: alias } : {};
-        const domains = domainsOf({ ...subject, ...named });
+        const domains = freeDomains({ ...subject, ...named }, view, read, parts);
         const built = buildVirtualHost({ ...subject, protos: parts.protos, virtualService, lookup, settings, domains });
-        const entry = entryOf(built, place, table, false, parts);
+        const entry = entryOf(built, host, place, table, false, parts);
         if (entry !== undefined) yield [`${host.host}:${port}`, entry];
       }
     }
-}
-
-/** Whether HTTP proxies have a host that is no service: beside services on port 80 alone. */
-function isProxied({ hosts }: Pick<RouteHost, 'hosts'>, view: View, read: Reader, parts: RouteParts): boolean {
-  return hosts.some((host) => portsFor(host, view, read, parts, 'routed').includes(80));
-}
-
-/** Ports that hosts of a VirtualService that are no services there are served on: 80, and those of its services. */
-function activePorts(hosts: readonly string[], view: View, read: Reader, parts: RouteParts): ReadonlySet<number> {
-  return new Set([80, ...hosts.flatMap((host) => portsFor(host, view, read, parts, 'routed'))]);
-}
-
-/** Ports of a service of that name, or of services under that wildcard: all, or those that are served with HTTP. */
-function portsFor(
-  host: string,
-  view: View,
-  read: Reader,
-  parts: RouteParts,
-  which: 'ports' | 'routed',
-): readonly number[] {
-  if (isWildcard(host))
-    return read.group(parts.routeHosts.portsUnder, wildcardKey(host)).flatMap((member) => member.value[which]);
-  const service = serviceFor(read, parts, view, host);
-  if (service === undefined) return [];
-  const listener = egressOf(read, parts.sidecars, view);
-  const imported = listener && importedPorts(listener, view.client, service);
-  return service.ports
-    .filter((port) => which === 'ports' || isRouted(port.protocol))
-    .map((port) => port.number)
-    .filter((port) => imported === undefined || imported.includes(port));
 }

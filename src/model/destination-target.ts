@@ -15,7 +15,7 @@ export interface DestinationFinder {
 }
 
 /** A chain of aliases that is longer is a loop. */
-const longestAliasChain = 8;
+export const longestAliasChain = 8;
 
 /** The cluster of a destination, or what is missing for it. Port 0 is a listener for all ports. */
 export function resolveDestination(

@@ -11,6 +11,8 @@ export interface Endpoint {
   readonly port: number;
   /** Name of the service port that it serves. */
   readonly portName: string;
+  /** Number of that port in its ServiceEntry. Several of one host may have one name for different numbers. */
+  readonly servicePort?: number;
   /** Absent where Istio sets none: inline endpoints and WorkloadEntries. */
   readonly health?: Health;
   readonly labels: Labels;
@@ -30,7 +32,7 @@ export interface Endpoint {
   readonly nodeName: string;
 }
 
-/** An endpoint written into a ServiceEntry, before its ports are known. */
+/** An endpoint of a ServiceEntry itself, before its ports are known. */
 export interface InlineEndpoint {
   readonly address: string;
   /** The ports of its ServiceEntry, which may be some of those of the service when several claim the host. */
@@ -44,6 +46,8 @@ export interface InlineEndpoint {
   /** SPIFFE id or empty. */
   readonly identity: string;
   readonly tlsMode: 'istio' | 'disabled';
+  /** It is the host itself, which is looked up where no endpoint is written. */
+  readonly isHost?: true;
 }
 
 /** What runs behind an address: a Pod or a WorkloadEntry. */

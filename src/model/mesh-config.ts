@@ -70,8 +70,15 @@ export interface RetrySetting {
 export type OutboundPolicy = 'ALLOW_ANY' | 'REGISTRY_ONLY';
 
 /** What routers tell the next hop about the certificate of their client; names are Envoy's. */
-export type ForwardClientCertDetails =
-  'SANITIZE' | 'FORWARD_ONLY' | 'APPEND_FORWARD' | 'SANITIZE_SET' | 'ALWAYS_FORWARD_ONLY';
+export type ForwardClientCertDetails = (typeof forwardClientCertDetails)[number];
+
+export const forwardClientCertDetails = [
+  'SANITIZE',
+  'FORWARD_ONLY',
+  'APPEND_FORWARD',
+  'SANITIZE_SET',
+  'ALWAYS_FORWARD_ONLY',
+] as const;
 
 export interface ListenerSettings {
   readonly proxyListenPort: number;
@@ -99,7 +106,14 @@ export interface ListenerSettings {
   readonly tlsDefaults: TlsDefaults;
   readonly inboundClusterStatName: string;
   readonly outboundClusterStatName: string;
-  /** Router only: proxyConfig gatewayTopology. */
+  /** Of routers whose node does not say otherwise. */
+  readonly gatewayTopology: GatewayTopology;
+}
+
+/** ProxyConfig gatewayTopology: what is in front of routers. */
+export interface GatewayTopology {
   readonly numTrustedProxies: number;
   readonly forwardClientCertDetails: ForwardClientCertDetails;
+  /** Connections begin with the PROXY protocol. */
+  readonly proxyProtocol: boolean;
 }

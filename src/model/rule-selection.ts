@@ -1,7 +1,7 @@
 import { compareAge } from './age.ts';
 import { compareSpecificity, isSubsetOf } from './host.ts';
 import type { Labels } from './labels.ts';
-import type { DestinationRuleModel } from './traffic-policy.ts';
+import type { DestinationRuleModel, RuleAudience } from './traffic-policy.ts';
 
 export interface RuleQuery {
   /** Of the service; may be a wildcard. */
@@ -25,18 +25,12 @@ export function selectRule(query: RuleQuery): DestinationRuleModel | undefined {
   if (clientNamespace !== undefined) {
     // Rules of the root namespace are meant for the whole mesh. Its own proxies (gateways) are bound by those that say
     // so, and otherwise look at the service's namespace first like everybody.
-    const own =
-      clientNamespace === rootNamespace
-        ? (rule: DestinationRuleModel) => isPrivate(rule)
-        : (rule: DestinationRuleModel) => isExportedTo(rule, clientNamespace);
-    const rules = mostSpecific(query, clientNamespace, own);
+    const rules = mostSpecific(query, clientNamespace, clientNamespace === rootNamespace ? 'private' : 'own');
     if (rules.length > 0) return selectByLabels(query, rules);
   }
   for (const namespace of [serviceNamespace, rootNamespace]) {
     // A more specific rule for others hides a less specific one for all.
-    const rules = mostSpecific(query, namespace, (rule) => !isPrivate(rule)).filter((rule) =>
-      isExportedTo(rule, clientNamespace),
-    );
+    const rules = mostSpecific(query, namespace, 'others').filter((rule) => isExportedTo(rule, clientNamespace));
     if (rules.length > 0) return selectByLabels(query, rules);
   }
   return undefined;
@@ -47,14 +41,10 @@ export function compareRules(a: DestinationRuleModel, b: DestinationRuleModel): 
   return Number(a.workloadSelector === undefined) - Number(b.workloadSelector === undefined) || compareAge(a, b);
 }
 
-function mostSpecific(
-  query: RuleQuery,
-  namespace: string,
-  counts: (rule: DestinationRuleModel) => boolean,
-): readonly DestinationRuleModel[] {
+function mostSpecific(query: RuleQuery, namespace: string, audience: RuleAudience): readonly DestinationRuleModel[] {
   let best: DestinationRuleModel[] = [];
   for (const rule of query.rulesOf(namespace)) {
-    if (!isSubsetOf(query.host, rule.host) || !counts(rule)) continue;
+    if (!isSubsetOf(query.host, rule.host) || !audiencesOf(rule).includes(audience)) continue;
     const order = best[0] === undefined ? -1 : compareSpecificity(rule.host, best[0].host);
     if (order < 0) best = [rule];
     else if (order === 0) best.push(rule);
@@ -73,8 +63,11 @@ function selectByLabels(query: RuleQuery, rules: readonly DestinationRuleModel[]
   return selected ?? rules.findLast((rule) => rule.workloadSelector === undefined);
 }
 
-function isPrivate(rule: DestinationRuleModel): boolean {
-  return rule.exportTo.length === 1 && rule.exportTo[0] === rule.namespace;
+/** Who can find a rule. */
+export function audiencesOf(rule: DestinationRuleModel): readonly RuleAudience[] {
+  if (rule.audiences !== undefined) return rule.audiences;
+  if (!isExportedTo(rule, rule.namespace)) return ['others'];
+  return rule.exportTo.length === 1 && rule.exportTo[0] === rule.namespace ? ['own', 'private'] : ['own', 'others'];
 }
 
 function isExportedTo(rule: DestinationRuleModel, namespace: string | undefined): boolean {

@@ -137,7 +137,7 @@ export function isHeadless(service: MeshService): boolean {
 }
 
 /** Whether its endpoints come from DNS, inside the proxy. */
-export function isDns(service: MeshService): boolean {
+export function isDns(service: Pick<MeshService, 'resolution'>): boolean {
   return service.resolution === 'DNSLB' || service.resolution === 'DNSRoundRobinLB';
 }
 

@@ -3,6 +3,12 @@ import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
 import type { LocalityLbSetting } from './mesh-config.ts';
 
+/**
+ * Who looks a rule up: clients of its own namespace, those of others, and proxies of the root namespace when it is theirs,
+ * which are bound by rules for that namespace alone.
+ */
+export type RuleAudience = 'own' | 'others' | 'private';
+
 /** A DestinationRule as parsed; rules of one namespace, host and visibility are merged into one. */
 export interface DestinationRuleModel extends Aged {
   /** `namespace/host@...`: unique among merged rules. Appears in keys, so it must not change with the content. */
@@ -12,6 +18,8 @@ export interface DestinationRuleModel extends Aged {
   /** `*` or namespaces; `.` is already replaced. Sorted. */
   readonly exportTo: readonly string[];
   readonly workloadSelector?: Labels;
+  /** Absent: all in which `exportTo` puts it. Rules of one host that are not exported alike are merged for each. */
+  readonly audiences?: readonly RuleAudience[];
   readonly policy: TrafficPolicy;
   readonly portPolicies: Readonly<Record<number, TrafficPolicy>>;
   readonly subsets: readonly Subset[];
@@ -120,6 +128,8 @@ export interface ClientTls {
   readonly clientCertificate: string;
   readonly privateKey: string;
   readonly caCertificates: string;
+  /** Path of a list of revoked certificates; empty: none are. */
+  readonly caCrl: string;
   readonly credentialName: string;
   readonly subjectAltNames: readonly string[];
   readonly sni: string;

@@ -17,6 +17,8 @@ export interface Traits {
   readonly agent: boolean;
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE';
   readonly ipFamily: 'v4' | 'v6' | 'dual';
+  /** The domain of its id is the cluster's, so the short names of Kubernetes' Services resolve where it is. */
+  readonly shortNames: boolean;
   /** Metadata DNS_CAPTURE: it uses automatically allocated addresses. */
   readonly dnsCapture: boolean;
   /** Metadata HTTP10. */
@@ -46,6 +48,7 @@ export const anyTraits: Traits = {
   agent: false,
   interception: 'REDIRECT',
   ipFamily: 'v4',
+  shortNames: true,
   dnsCapture: false,
   http10: false,
   idleTimeout: 0,
@@ -102,6 +105,7 @@ export function clusterTraitsKey(traits: ClusterTraits): string {
 /** One text for equal traits, and another for any two that differ. */
 export function traitsKey(traits: Traits): string {
   const words: string[] = [traits.proxyType, traits.agent ? 'agent' : 'plain', traits.interception, traits.ipFamily];
+  if (!traits.shortNames) words.push('full-names');
   if (traits.dnsCapture) words.push('dns-capture');
   if (traits.http10) words.push('http10');
   if (traits.idleTimeout !== 0) words.push(`idle=${traits.idleTimeout}`);

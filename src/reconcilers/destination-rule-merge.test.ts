@@ -72,3 +72,44 @@ test('rules that others see, or that other workloads obey, stay apart', () => {
     ['own', 'shop'],
   ]);
 });
+
+/** `first+third own others` of each rule: what it was made of, and who finds it when that is not as usual. */
+const brief = (specs: Record<string, object>) =>
+  merge(specs).rules.map(({ origins, audiences = [] }) =>
+    [origins.map(({ name }) => name).join('+'), ...audiences].join(' '),
+  );
+
+test.each<[string, Record<string, object>, string[]]>([
+  [
+    'the last one joins the first, and stands behind a private one all the same',
+    { first: {}, second: { exportTo: ['.'] }, third: {} },
+    ['first+third', 'second', 'third own'],
+  ],
+  [
+    'what comes after it joins both of its kind',
+    { first: {}, second: { exportTo: ['.'] }, third: {}, fourth: {} },
+    ['first+third+fourth', 'second', 'third+fourth own'],
+  ],
+  [
+    'others have no part in what is private',
+    { first: { exportTo: ['.'] }, second: {}, third: { exportTo: ['.'] } },
+    ['first+third', 'second', 'third own'],
+  ],
+  [
+    'nor the own namespace in what is for others',
+    { first: {}, second: { exportTo: ['other'] }, third: {} },
+    ['first+third', 'second', 'third others'],
+  ],
+  [
+    'rules with one selector are one',
+    {
+      first: { workloadSelector: { matchLabels: { app: 'x' } } },
+      second: { exportTo: ['.'] },
+      third: { workloadSelector: { matchLabels: { app: 'x' } } },
+    },
+    ['first+third', 'second'],
+  ],
+])('of rules that are not exported alike, %s', (_, specs, expected) => {
+  expect(brief(specs)).toEqual(expected);
+  expect(new Set(merge(specs).rules.map(({ id }) => id)).size).toBe(expected.length);
+});

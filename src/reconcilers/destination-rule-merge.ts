@@ -1,12 +1,12 @@
 import { printRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import { printWinner } from '../model/age.ts';
-import { compareRules } from '../model/rule-selection.ts';
+import { audiencesOf, compareRules } from '../model/rule-selection.ts';
 import type { DestinationRuleModel, Subset } from '../model/traffic-policy.ts';
 import { ruleId } from './destination-rule.ts';
 
 export interface MergedRules {
-  /** One for each visibility and selector; those with a selector first, then the older first. */
+  /** Those with a selector first, then the older first. */
   readonly rules: readonly DestinationRuleModel[];
   readonly problems: readonly Problem[];
 }
@@ -16,19 +16,48 @@ export interface MergedRules {
  * the name; its policy counts, or that of the next one that has any; subsets are united, and the older keeps a name.
  */
 export function mergeRules(rules: readonly DestinationRuleModel[]): MergedRules {
-  const together = new Map<string, DestinationRuleModel[]>();
-  for (const rule of [...rules].sort(compareRules)) {
-    const id = ruleId(rule);
-    const older = together.get(id);
-    if (older === undefined) together.set(id, [rule]);
-    else older.push(rule);
-  }
+  const sorted = [...rules].sort(compareRules);
+  const alike = Map.groupBy(sorted, ruleId);
   return {
-    rules: [...together].map(([id, joined]) => mergeJoined(id, joined)),
-    problems: [...together.values()].flatMap((joined) =>
+    rules: new Set(sorted.map(({ exportTo }) => exportTo.join())).size < 2 ? consolidate(sorted) : byAudience(sorted),
+    problems: [...alike.values()].flatMap((joined) =>
       joined.flatMap((rule, i) => conflictsWith(joined.slice(0, i), rule)),
     ),
   };
+}
+
+/** Each audience has a list of its own, of the rules that it can find. What is in several lists is one rule. */
+function byAudience(sorted: readonly DestinationRuleModel[]): DestinationRuleModel[] {
+  const found = new Map<string, DestinationRuleModel>();
+  for (const audience of ['own', 'others', 'private'] as const)
+    for (const rule of consolidate(sorted.filter((candidate) => audiencesOf(candidate).includes(audience)))) {
+      const key = JSON.stringify([rule.id, rule.origins]);
+      found.set(key, { ...rule, audiences: [...(found.get(key)?.audiences ?? []), audience] });
+    }
+  const merged = [...found.values()].sort(compareRules);
+  // Ids are of the exports, which several have here.
+  return merged.map(({ audiences = [], ...rule }, i) => {
+    const same = merged.slice(0, i).filter(({ id }) => id === rule.id).length;
+    const usual = audiences.join() === audiencesOf(rule).join();
+    return { ...rule, ...(same > 0 && { id: `${rule.id}#${same}` }), ...(!usual && { audiences }) };
+  });
+}
+
+/**
+ * The list of one audience as Istio makes it: a rule joins each one before it that is exported and selects alike. It
+ * stands in the list itself as well, unless it joined the last one: of several, the last one counts.
+ */
+function consolidate(sorted: readonly DestinationRuleModel[]): DestinationRuleModel[] {
+  const list: { readonly id: string; readonly joined: DestinationRuleModel[] }[] = [];
+  for (const rule of sorted) {
+    const id = ruleId(rule);
+    const alike = list.filter((other) => other.id === id);
+    for (const { joined } of alike) joined.push(rule);
+    // Rules with a selector are told apart by their selectors: a second one of the same would never be asked.
+    const joins = rule.workloadSelector === undefined ? list.at(-1)?.id === id : alike.length > 0;
+    if (!joins) list.push({ id, joined: [rule] });
+  }
+  return list.map(({ id, joined }) => mergeJoined(id, joined));
 }
 
 function mergeJoined(id: string, joined: readonly DestinationRuleModel[]): DestinationRuleModel {

@@ -87,6 +87,7 @@ function readClientTls(field: Field, namespace: string): ClientTls | undefined {
     clientCertificate: field.get('clientCertificate').string(),
     privateKey: field.get('privateKey').string(),
     caCertificates: field.get('caCertificates').string(),
+    caCrl: field.get('caCrl').string(),
     credentialName: field.get('credentialName').string(),
     subjectAltNames: field
       .get('subjectAltNames')
@@ -96,6 +97,7 @@ function readClientTls(field: Field, namespace: string): ClientTls | undefined {
     insecureSkipVerify: field.get('insecureSkipVerify').boolean() ?? false,
   };
   checkClientTls(tls, field, namespace);
+  if (tls.caCrl !== '') checkRevocation(tls, field.get('caCrl'));
   return tls;
 }
 
@@ -114,6 +116,16 @@ function checkClientTls(tls: ClientTls, field: Field, namespace: string): void {
   const other = /^configmap:\/\/([^/]+)\//.exec(tls.credentialName)?.[1];
   if (other !== undefined && other !== namespace)
     field.get('credentialName').invalid(`names a ConfigMap of namespace ${quote(other)}; use one of ${namespace}.`);
+}
+
+/** The list is read where certificates of servers are verified with files. */
+function checkRevocation({ mode, credentialName, insecureSkipVerify }: ClientTls, field: Field): void {
+  const ineffective = (why: string): void =>
+    field.findings.report(field.path, 'Ineffective', `${quote(String(field.value))} has no effect ${why}`);
+  if (credentialName !== '')
+    field.invalid('cannot be combined with credentialName; put the list into the Secret as ca.crl.');
+  else if (mode !== 'SIMPLE' && mode !== 'MUTUAL') ineffective(`in mode ${mode}; use SIMPLE or MUTUAL.`);
+  else if (insecureSkipVerify) ineffective('with insecureSkipVerify, which verifies nothing; remove one of them.');
 }
 
 function readServerName(field: Field): string {

@@ -367,19 +367,32 @@ test('a broken subset leaves the others', () => {
 });
 
 test('what has no effect is said for each place', () => {
-  const tls = { mode: 'SIMPLE', caCrl: '/crl' };
+  const outlierDetection = { consecutiveErrors: 5 };
   const spec = {
     host: 'a',
-    trafficPolicy: { tls, portLevelSettings: [{ port: { number: 80 }, tls }] },
-    subsets: [{ name: 'a' }, { name: 'b', trafficPolicy: { tls } }],
+    trafficPolicy: { outlierDetection, portLevelSettings: [{ port: { number: 80 }, outlierDetection }] },
+    subsets: [{ name: 'a' }, { name: 'b', trafficPolicy: { outlierDetection } }],
   };
   expect(reconcile(spec).problems).toMatchObject(
     [
-      'spec.trafficPolicy.tls.caCrl',
-      'spec.trafficPolicy.portLevelSettings[0].tls.caCrl',
-      'spec.subsets[1].trafficPolicy.tls.caCrl',
+      'spec.trafficPolicy.outlierDetection.consecutiveErrors',
+      'spec.trafficPolicy.portLevelSettings[0].outlierDetection.consecutiveErrors',
+      'spec.subsets[1].trafficPolicy.outlierDetection.consecutiveErrors',
     ].map((field) => ({ field, reason: 'UnsupportedField' })),
   );
+});
+
+test.each<[object, string | undefined]>([
+  [{ mode: 'SIMPLE' }, undefined],
+  [{ mode: 'MUTUAL', clientCertificate: '/c', privateKey: '/k' }, undefined],
+  [{ mode: 'SIMPLE', credentialName: 'a' }, 'Invalid'],
+  [{ mode: 'ISTIO_MUTUAL' }, 'Ineffective'],
+  [{ mode: 'DISABLE' }, 'Ineffective'],
+  [{ mode: 'SIMPLE', insecureSkipVerify: true }, 'Ineffective'],
+])('a list of revoked certificates is for servers that are verified with files: %j', (tls, reason) => {
+  const { problems } = reconcile({ host: 'a', trafficPolicy: { tls: { ...tls, caCrl: '/crl' } } });
+  const own = problems.filter(({ field }) => field === 'spec.trafficPolicy.tls.caCrl');
+  expect(own.map((problem) => problem.reason)).toEqual(reason === undefined ? [] : [reason]);
 });
 
 test('no object makes it throw', () => {

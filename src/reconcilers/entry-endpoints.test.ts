@@ -66,6 +66,7 @@ test('endpoints that are written into it serve every port', () => {
     addresses: ['10.0.0.1'],
     port: 8080,
     portName: 'http',
+    servicePort: 80,
     labels: {
       v: '1',
       'topology.kubernetes.io/region': 'r',
@@ -96,20 +97,15 @@ test('a unix socket has a path and no port', () => {
   expect(brief(entryEndpoints(entry, 'c1', []))).toEqual(['http /run/a.sock 0']);
 });
 
-test.each([
-  ['DNSLB', ['http a.example.com 8080']],
-  ['DNSRoundRobinLB', ['http a.example.com 8080']],
-  ['ClientSideLB', []],
-  ['Passthrough', []],
-  ['DynamicDNS', []],
-] as const)('without endpoints, resolution %s gives %j', (resolution, expected) => {
-  expect(brief(entryEndpoints(entryOf({ resolution }), 'c1', []))).toEqual(expected);
-});
-
-test('round robin over one name takes the first endpoint', () => {
-  const endpoints = [inlineOf('a.com'), inlineOf('b.com')];
+test('round robin over one name takes the first endpoint of each port', () => {
+  const endpoints = [
+    inlineOf('a.com'),
+    inlineOf('b.com'),
+    inlineOf('c.com', { servicePorts: [port(443, 'HTTP', 'http')] }),
+  ];
   expect(brief(entryEndpoints(entryOf({ resolution: 'DNSRoundRobinLB', endpoints }), 'c1', []))).toEqual([
     'http a.com 8080',
+    'http c.com 443',
   ]);
 });
 

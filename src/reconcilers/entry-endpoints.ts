@@ -5,8 +5,8 @@ import { own } from '../model/own.ts';
 import { augmentLabels } from './workload.ts';
 
 /**
- * The endpoints of a ServiceEntry: those written into it, or the workloads that its selector picks (Pods and
- * WorkloadEntries of its namespace), or for DNS without either the host itself.
+ * The endpoints of a ServiceEntry: its own, or the workloads that its selector picks (Pods and WorkloadEntries of its
+ * namespace).
  */
 export function entryEndpoints(
   service: MeshService,
@@ -16,21 +16,15 @@ export function entryEndpoints(
   if (service.resolution === 'DynamicDNS') return [];
   if (service.selector !== undefined)
     return service.ports.flatMap((port) => selected(service, port, cluster, workloads));
-  if (service.endpoints.length > 0) {
-    const endpoints = service.resolution === 'DNSRoundRobinLB' ? service.endpoints.slice(0, 1) : service.endpoints;
-    return endpoints.flatMap((endpoint) =>
-      endpoint.servicePorts.map((port) => inline(endpoint, port, service.namespace, cluster)),
-    );
-  }
-  if (!isDns(service)) return [];
-  return service.ports.map((port) => ({
-    ...NO_WORKLOAD,
-    addresses: [service.host],
-    port: targetOf(port),
-    portName: port.name,
-    cluster,
-    namespace: service.namespace,
-  }));
+  const endpoints = service.endpoints.flatMap((endpoint) =>
+    endpoint.servicePorts.map((port) => inline(endpoint, port, service.namespace, cluster)),
+  );
+  return service.resolution === 'DNSRoundRobinLB' ? firstOfEachPort(endpoints) : endpoints;
+}
+
+function firstOfEachPort(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  const seen = new Set<number | undefined>();
+  return endpoints.filter(({ servicePort }) => !seen.has(servicePort) && seen.add(servicePort));
 }
 
 /** The WorkloadEntries that a Kubernetes Service selects, beside its slices. */
@@ -72,7 +66,8 @@ function inline(endpoint: InlineEndpoint, port: ServicePort, namespace: string, 
     addresses: [path ?? endpoint.address],
     port: path === undefined ? (own(endpoint.ports, port.name) ?? targetOf(port)) : 0,
     portName: port.name,
-    labels: augmentLabels(endpoint.labels, { locality, network, cluster, nodeName: '' }),
+    servicePort: port.number,
+    labels: endpoint.isHost ? {} : augmentLabels(endpoint.labels, { locality, network, cluster, nodeName: '' }),
     locality,
     network,
     cluster,
@@ -93,7 +88,8 @@ function selected(
     .filter((w) => w.ready && selects(service.selector!, w.labels) && (isDns(service) || isAddress(w)))
     .map((workload) => {
       const number = workload.kind === 'WorkloadEntry' ? own(workload.ports, port.name) : undefined;
-      return fromWorkload(workload, number ?? targetOf(port), port.name, cluster);
+      const endpoint = fromWorkload(workload, number ?? targetOf(port), port.name, cluster);
+      return { ...endpoint, servicePort: port.number };
     });
 }
 

@@ -44,7 +44,7 @@ const SUPPORTED: Readonly<Record<string, readonly string[] | true>> = {
 
 /** Members of `defaultConfig` that change what proxies are served; the others are for the agent and the injector. */
 const DEFAULT_CONFIG: Readonly<Record<string, readonly string[]>> = {
-  gatewayTopology: ['numTrustedProxies', 'forwardClientCertDetails'],
+  gatewayTopology: ['numTrustedProxies', 'forwardClientCertDetails', 'proxyProtocol'],
   proxyHeaders: [],
   connectionSettings: [],
 };

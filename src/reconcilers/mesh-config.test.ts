@@ -95,8 +95,7 @@ test('every section takes its fields', () => {
     accessLogFile: '/dev/stdout',
     minTlsVersion: 'TLSV1_3',
     trustDomainAliases: ['old'],
-    numTrustedProxies: 2,
-    forwardClientCertDetails: 'SANITIZE_SET',
+    gatewayTopology: { numTrustedProxies: 2, forwardClientCertDetails: 'SANITIZE_SET', proxyProtocol: false },
   });
   expect(config.listeners).not.toHaveProperty('tracingSampling');
 });

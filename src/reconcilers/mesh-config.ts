@@ -16,6 +16,7 @@ import type { TrafficPolicy } from '../model/traffic-policy.ts';
 import { readConnectionPool, readOutlierDetection } from './destination-rule-pool.ts';
 import { present } from './destination-rule-values.ts';
 import { Field, Findings, quote } from './field.ts';
+import { readGatewayTopology } from './gateway-topology.ts';
 import { cipherListProblem, cipherProblem, curveProblem } from './gateway-ciphers.ts';
 import { reportUnknownMeshFields } from './mesh-config-fields.ts';
 import { readDocument } from '../yaml/document.ts';
@@ -215,10 +216,6 @@ function listeners(mesh: Field, shared: Shared): ListenerSettings {
     .oneOf(...NORMALIZATIONS);
   const outbound = mesh.get('outboundTrafficPolicy').get('mode');
   const encoding = mesh.get('accessLogEncoding').oneOf('TEXT', 'JSON');
-  const topology = mesh.get('defaultConfig').get('gatewayTopology');
-  const forward = topology
-    .get('forwardClientCertDetails')
-    .oneOf('UNDEFINED', 'SANITIZE', 'FORWARD_ONLY', 'APPEND_FORWARD', 'SANITIZE_SET', 'ALWAYS_FORWARD_ONLY');
   return {
     proxyListenPort: mesh.get('proxyListenPort').integer(-1, 65535) ?? 15001,
     proxyInboundListenPort: mesh.get('proxyInboundListenPort').integer(1, 65535) ?? 15006,
@@ -242,8 +239,12 @@ function listeners(mesh: Field, shared: Shared): ListenerSettings {
     tlsDefaults: shared.tlsDefaults,
     inboundClusterStatName: shared.inboundClusterStatName,
     outboundClusterStatName: shared.outboundClusterStatName,
-    numTrustedProxies: topology.get('numTrustedProxies').integer(0, 2 ** 31 - 1) ?? 0,
-    forwardClientCertDetails: forward === 'UNDEFINED' ? 'SANITIZE_SET' : forward,
+    gatewayTopology: {
+      numTrustedProxies: 0,
+      forwardClientCertDetails: 'SANITIZE_SET',
+      proxyProtocol: false,
+      ...readGatewayTopology(mesh.get('defaultConfig').get('gatewayTopology')),
+    },
   };
 }
 

@@ -3,7 +3,7 @@ import { traitsKey } from '../model/traits.ts';
 import { type NodeFacts, type NodeInput, readNode } from './node.ts';
 
 const locality = { region: '', zone: '', subZone: '' };
-const defaults = { namespace: 'default' };
+const defaults = { namespace: 'default', domainSuffix: 'cluster.local' };
 const agentId = 'sidecar~10.1.0.1~web-1.shop~shop.svc.cluster.local';
 
 function read(nodeId: string, metadata: NodeInput['metadata'] = {}): NodeFacts {
@@ -95,6 +95,7 @@ test('traits come from metadata', () => {
     agent: true,
     interception: 'NONE',
     ipFamily: 'v4',
+    shortNames: true,
     dnsCapture: true,
     http10: true,
     idleTimeout: 90_000,
@@ -184,4 +185,34 @@ test('metadata that nobody reads never splits proxies, traits do', () => {
     { TLS_SERVER_CERT_CHAIN: 'a', TLS_SERVER_KEY: 'b' },
   ];
   expect(new Set(different.map(key)).size).toBe(different.length);
+});
+
+test.each([
+  ['sidecar~10.1.0.1~web-1.shop~shop.svc.cluster.local', true],
+  ['sidecar~10.1.0.1~web-1.shop~', false],
+  ['sidecar~10.1.0.1~web-1.shop~shop.svc.other.local', false],
+  ['sidecar~10.1.0.1~web-1.shop~cluster.local', false],
+  ['my-envoy', true],
+  ['router~10.1.0.1~gw.shop~', true],
+])('short names are for proxies in the domain of the cluster, and for those that say none: %s', (id, expected) => {
+  expect(read(id).traits.shortNames).toBe(expected);
+});
+
+test('a router says in its PROXY_CONFIG what is in front of it, field by field', () => {
+  const topologyOf = (gatewayTopology: unknown, id = 'router~10.1.0.1~gw.shop~shop.svc.cluster.local') =>
+    read(id, { PROXY_CONFIG: { concurrency: 2, gatewayTopology } }).topology;
+  expect(topologyOf(undefined)).toBeUndefined();
+  expect(topologyOf({ numTrustedProxies: 2 })).toEqual({ numTrustedProxies: 2 });
+  expect(topologyOf({ forwardClientCertDetails: 'UNDEFINED', proxyProtocol: {} })).toEqual({ proxyProtocol: true });
+  expect(topologyOf({ forwardClientCertDetails: 'FORWARD_ONLY' }, agentId)).toBeUndefined();
+});
+
+test.each([
+  [{ numTrustedProxies: -1 }, 'metadata PROXY_CONFIG.gatewayTopology.numTrustedProxies must be a whole number'],
+  [{ numTrustedProxies: '2' }, 'metadata PROXY_CONFIG.gatewayTopology.numTrustedProxies must be a number'],
+  [{ forwardClientCertDetails: 'X' }, 'metadata PROXY_CONFIG.gatewayTopology.forwardClientCertDetails "X" is none of'],
+  [7, 'metadata PROXY_CONFIG.gatewayTopology must be an object'],
+])('a router with the topology %j is refused', (gatewayTopology, message) => {
+  const id = 'router~10.1.0.1~gw.shop~shop.svc.cluster.local';
+  expect(errorOf(id, { PROXY_CONFIG: { gatewayTopology } })).toContain(message);
 });

@@ -1,8 +1,12 @@
 import { isIP } from 'node:net';
+import { refOf } from '../api/object.ts';
 import { canonicalAddress, isAddress } from '../model/address.ts';
 import type { Labels } from '../model/labels.ts';
+import type { GatewayTopology } from '../model/mesh-config.ts';
 import type { CertificateFiles, Traits } from '../model/traits.ts';
 import { parseDuration } from './durations.ts';
+import { Field, Findings } from './field.ts';
+import { readGatewayTopology } from './gateway-topology.ts';
 
 /** What a proxy's node says about it. Source: Istio's node metadata. */
 export interface NodeFacts {
@@ -22,6 +26,8 @@ export interface NodeFacts {
   /** `region/zone/subzone` of the request; empty when unknown. */
   readonly locality: string;
   readonly network: string;
+  /** Of a router: the members of metadata PROXY_CONFIG gatewayTopology that are set. */
+  readonly topology: Partial<GatewayTopology> | undefined;
   readonly cluster: string;
   /** Name of the Kubernetes node; empty when the proxy does not say. */
   readonly nodeName: string;
@@ -39,6 +45,8 @@ export interface NodeDefaults {
   readonly namespace: string;
   /** When the metadata has no `PROXY_TYPE`. */
   readonly proxyType?: Traits['proxyType'];
+  /** Suffix of cluster hosts, `cluster.local`. */
+  readonly domainSuffix: string;
 }
 
 /** An error is the reason to end the stream with InvalidArgument. */
@@ -80,7 +88,7 @@ function factsOf(proxy: NodeInput, defaults: NodeDefaults): NodeFacts {
   const { region, zone, subZone } = proxy.locality;
   if (region.length + zone.length + subZone.length > MAX_TEXT) throw new NodeError('the locality is too long');
   return {
-    traits: traitsOf(id.type, addresses, metadata),
+    traits: traitsOf(id, addresses, metadata),
     namespace,
     workloadName: id.workload,
     addresses,
@@ -89,6 +97,7 @@ function factsOf(proxy: NodeInput, defaults: NodeDefaults): NodeFacts {
     podPorts: metadata.podPorts(),
     locality: region === '' && zone === '' && subZone === '' ? '' : `${region}/${zone}/${subZone}`,
     network: metadata.text('NETWORK'),
+    topology: id.type === 'router' ? metadata.topology() : undefined,
     cluster: metadata.text('CLUSTER_ID') || 'Kubernetes',
     nodeName: metadata.text('NODE_NAME'),
   };
@@ -100,6 +109,7 @@ interface ParsedId {
   readonly ip: string;
   readonly workload: string;
   readonly namespace: string;
+  readonly shortNames: boolean;
 }
 
 const ISTIO_TYPES: readonly string[] = ['sidecar', 'router', 'waypoint', 'ztunnel', 'agentgateway'];
@@ -119,6 +129,7 @@ function parseId(nodeId: string, metadata: Metadata, defaults: NodeDefaults): Pa
       ip: '',
       workload: metadata.text('NAME'),
       namespace: defaults.namespace,
+      shortNames: true,
     };
   }
   if (parts.length !== 4) throw new NodeError(`missing parts in the service node ${quote(nodeId)}: 4 are needed`);
@@ -130,18 +141,21 @@ function parseId(nodeId: string, metadata: Metadata, defaults: NodeDefaults): Pa
     ip,
     workload: dot < 0 ? workload : workload.slice(0, dot),
     namespace: dnsDomain.includes('.') ? dnsDomain.slice(0, dnsDomain.indexOf('.')) : '',
+    // Routers know hosts by the names in Gateways.
+    shortNames: type === 'router' || dnsDomain.endsWith(`.svc.${defaults.domainSuffix}`),
   };
 }
 
-function traitsOf(proxyType: Traits['proxyType'], addresses: readonly string[], metadata: Metadata): Traits {
+function traitsOf({ type, shortNames }: ParsedId, addresses: readonly string[], metadata: Metadata): Traits {
   const client = metadata.certificate('TLS_CLIENT');
   const server = metadata.certificate('TLS_SERVER');
   const interception = metadata.text('INTERCEPTION_MODE');
   return {
-    proxyType,
+    proxyType: type,
     agent: metadata.text('ISTIO_VERSION') !== '',
     interception: interception === 'NONE' || interception === 'TPROXY' ? interception : 'REDIRECT',
     ipFamily: ipFamilyOf(addresses),
+    shortNames,
     dnsCapture: metadata.flag('DNS_CAPTURE'),
     http10: metadata.text('HTTP10') === '1',
     idleTimeout: parseDuration(metadata.text('IDLE_TIMEOUT')) ?? 0,
@@ -264,6 +278,17 @@ class Metadata {
     const key = this.text(`${prefix}_KEY`);
     const root = this.text(`${prefix}_ROOT_CERT`);
     return chain === '' && root === '' ? undefined : { chain, key, root };
+  }
+
+  /** Undefined when nothing is set. */
+  topology(): Partial<GatewayTopology> | undefined {
+    const findings = new Findings(refOf('', { apiVersion: '', kind: '', metadata: { name: '' } }));
+    const topology = readGatewayTopology(
+      new Field(this.get('PROXY_CONFIG'), 'PROXY_CONFIG', findings).get('gatewayTopology').expectObject(),
+    );
+    const [problem] = findings.problems;
+    if (problem !== undefined) throw new NodeError(`metadata ${problem.field} ${problem.message}`);
+    return Object.keys(topology).length === 0 ? undefined : topology;
   }
 
   preserveHeaderCase(): boolean {

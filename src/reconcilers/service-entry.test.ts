@@ -225,3 +225,14 @@ test.each([
     );
   },
 );
+
+test.each([
+  ['DNS', {}, ['a.example.com']],
+  ['DNS_ROUND_ROBIN', {}, ['a.example.com']],
+  ['DNS', { endpoints: [{ address: 'b.example.com' }] }, ['b.example.com']],
+  ['DNS', { workloadSelector: { labels: { app: 'a' } } }, []],
+  ['STATIC', {}, []],
+  ['NONE', {}, []],
+])('with resolution %s and %j its endpoints are %j', (resolution, more, expected) => {
+  expect(serviceOf({ resolution, ...more }).endpoints.map(({ address }) => address)).toEqual(expected);
+});

@@ -2,7 +2,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import { refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { InlineEndpoint } from '../model/endpoint.ts';
-import type { MeshService, Protocol, Resolution, ServicePort } from '../model/service.ts';
+import { type MeshService, type Protocol, type Resolution, type ServicePort, isDns } from '../model/service.ts';
 import { settleExportTo } from './export-to.ts';
 import { Field, Findings } from './field.ts';
 import { readAddresses, readEndpoints, readHosts, readPorts, readSelector } from './service-entry-fields.ts';
@@ -10,7 +10,7 @@ import { readServiceLabels } from './service-labels.ts';
 import { trafficDistribution } from './service.ts';
 import { localityOfLabels, spiffeId, tlsModeFor } from './workload.ts';
 import type { WorkloadSpec } from './workload-spec.ts';
-import { isAddress } from '../model/address.ts';
+import { canonicalAddress, isAddress } from '../model/address.ts';
 import { canonicalHost } from '../model/host.ts';
 
 export interface ServiceEntryContext {
@@ -69,8 +69,6 @@ export function reconcileServiceEntry(
     meshExternal: spec.get('location').oneOf('MESH_EXTERNAL', 'MESH_INTERNAL') === 'MESH_EXTERNAL',
     ...readServiceLabels(labels),
     ...(selector === undefined ? {} : { selector }),
-    // Istio makes a service of each address, and all of them share the endpoints.
-    endpoints: findings.invalid ? [] : Array.from({ length: Math.max(1, addresses.length) }, () => inline).flat(),
     subjectAltNames: spec.get('subjectAltNames').strings(),
     ...(distribution === undefined ? {} : { trafficDistribution: distribution }),
     nodeLocal: false,
@@ -82,9 +80,13 @@ export function reconcileServiceEntry(
   const anywhere = ports.filter(({ protocol }) => ADDRESSED.has(protocol)).map(({ number }) => number);
   if (!findings.invalid && anywhere.length > 0 && addresses.length === 0 && allocated.length === 0)
     findings.report('spec.addresses', 'TooBroad', everythingOf(anywhere));
+  const looksUpHost = isDns({ resolution }) && inline.length === 0 && selector === undefined;
+  // Istio makes a service of each address, and all of them share the endpoints.
+  const written = findings.invalid ? [] : Array.from({ length: Math.max(1, addresses.length) }, () => inline).flat();
   const services = [...new Set(hosts)].map((host) => ({
     ...shared,
     host,
+    endpoints: looksUpHost ? [{ ...hostEndpoint, address: host, servicePorts: ports }] : written,
     name: host,
     addresses: addresses.length === 0 ? ['0.0.0.0'] : addresses,
     autoAddresses: allocated.flatMap((address) => (address.host === host ? [address.value] : [])),
@@ -108,6 +110,16 @@ function checkSize(spec: Field, counts: readonly number[]): void {
       `has hosts, ports, endpoints and addresses that multiply to ${size}; at most ${mostEndpoints} is possible. Split the ServiceEntry.`,
     );
 }
+
+const hostEndpoint = {
+  ports: {},
+  labels: {},
+  locality: '',
+  network: '',
+  identity: '',
+  tlsMode: 'disabled',
+  isHost: true,
+} as const;
 
 function endpointOf(
   { serviceAccount, ...spec }: WorkloadSpec,
@@ -135,5 +147,6 @@ function allocatedAddresses({
     .get('addresses')
     .objects()
     .map((address) => ({ host: canonicalHost(address.get('host').string()), value: address.get('value').string() }))
-    .filter(({ value }) => isAddress(value));
+    .filter(({ value }) => isAddress(value))
+    .map(({ host, value }) => ({ host, value: canonicalAddress(value) }));
 }

@@ -8,14 +8,14 @@ const object = { source: 'test', group: 'networking.istio.io', kind: 'Destinatio
 test('only what is set is reported, with the path of each place', () => {
   const spec = {
     subsets: [
-      { trafficPolicy: { tls: { caCrl: '' } } },
-      { trafficPolicy: { tls: { caCrl: '/crl' } } },
-      { trafficPolicy: { portLevelSettings: [{ tls: { caCrl: '/crl' } }] } },
+      { trafficPolicy: { outlierDetection: { consecutiveErrors: 0 } } },
+      { trafficPolicy: { outlierDetection: { consecutiveErrors: 5 } } },
+      { trafficPolicy: { portLevelSettings: [{ outlierDetection: { consecutiveErrors: 5 } }] } },
     ],
   };
   expect(findUnsupported(object, spec).map((problem) => problem.field)).toEqual([
-    'spec.subsets[1].trafficPolicy.tls.caCrl',
-    'spec.subsets[2].trafficPolicy.portLevelSettings[0].tls.caCrl',
+    'spec.subsets[1].trafficPolicy.outlierDetection.consecutiveErrors',
+    'spec.subsets[2].trafficPolicy.portLevelSettings[0].outlierDetection.consecutiveErrors',
   ]);
 });
 
@@ -32,7 +32,9 @@ test('members of a map are found by the beginning of their names, in any case', 
 });
 
 test('fields of other kinds are not looked for', () => {
-  expect(findUnsupported({ ...object, kind: 'Sidecar' }, { trafficPolicy: { tls: { caCrl: '/crl' } } })).toEqual([]);
+  expect(
+    findUnsupported({ ...object, kind: 'Sidecar' }, { trafficPolicy: { outlierDetection: { consecutiveErrors: 5 } } }),
+  ).toEqual([]);
 });
 
 test.each([[undefined], [null], ['x'], [[]], [{ trafficPolicy: 'x' }], [{ subsets: {} }]])('%j has none', (spec) => {

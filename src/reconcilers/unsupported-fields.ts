@@ -8,7 +8,7 @@ export interface UnsupportedField {
   readonly kind: KindName;
   /**
    * Path of the field. `[]` stands for every element of a list, `{x*}` for the members of a map whose names begin with x,
-   * in whatever case: `spec.servers[].tls.caCrl`.
+   * in whatever case: `spec.servers[].defaultEndpoint`.
    */
   readonly field: string;
   /** Only this value of the field has no effect. */
@@ -26,7 +26,6 @@ export const unsupportedFields: readonly UnsupportedField[] = [
     'outlierDetection.consecutiveErrors',
     'Use consecutive5xxErrors, or consecutiveGatewayErrors for 502, 503 and 504 alone.',
   ).map((field): UnsupportedField => ({ ...field, isDeprecated: true })),
-  ...inTrafficPolicies('tls.caCrl'),
   ...inTrafficPolicies(
     'tls.credentialName',
     'The proxy is told the name of the Secret, but is not sent the Secret; mount the files and name their paths.',

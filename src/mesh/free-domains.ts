@@ -1,0 +1,78 @@
+import type { Reader } from '../cache/graph.ts';
+import { type DomainClaim, type DomainsInput, addressesFor, domainClaims } from '../envoy/virtual-host-domains.ts';
+import { type MeshService, exportRank, isVisibleTo, serviceKey } from '../model/service.ts';
+import { egressImportsRoutes } from '../model/sidecar.ts';
+import { type ClientView, serviceFor } from './clients.ts';
+import type { RouteHost } from './route-hosts.ts';
+import { type PortParts, activePorts, isProxied, portsFor } from './served-ports.ts';
+import { egressOf } from './sidecars.ts';
+
+/**
+ * The domains of a virtual host that nobody has a better claim to. All that want one decide by these rules, from what the
+ * same client sees, so it stands in a table once; Envoy would refuse the whole table else:
+ *
+ * 1. What is the name of a host is of that host.
+ * 2. Who has the name of an alias, by routes of its own, has all its forms. So it is with a wildcard for pods.
+ * 3. An address is of the first service that has it: what is exported to fewer comes first, then the older.
+ *
+ * What wins may have no virtual host after all, because its routes do not hold for the client: then nobody has the domain.
+ */
+export function freeDomains(
+  subject: DomainsInput,
+  view: ClientView,
+  read: Reader,
+  parts: PortParts,
+): readonly string[] {
+  const { host, service } = subject;
+  const isTaken = (name: string): boolean =>
+    read.group(parts.routeHosts.owners, name).some(({ value: rival }) => isThere(rival, subject, view, read, parts));
+  const isFree = ({ name, of, kind }: DomainClaim): boolean => {
+    if (name === host) return true;
+    if (isTaken(name) || (of !== host && isTaken(of))) return false;
+    if (kind === 'pods') return !isTaken(`*.${of}`);
+    return kind !== 'address' || firstAt(name, subject, view, read, parts) === service?.host;
+  };
+  return domainClaims(subject)
+    .filter(isFree)
+    .flatMap(({ domains }) => domains);
+}
+
+/** Whether the table can have a virtual host of another host. */
+function isThere(
+  rival: MeshService | RouteHost,
+  { port, listenerPort = port }: DomainsInput,
+  view: ClientView,
+  read: Reader,
+  parts: PortParts,
+): boolean {
+  if (!isVisibleTo(rival, view.client)) return false;
+  if ('resolution' in rival) return isServedOn(rival, port, view, read, parts);
+  const listener = egressOf(read, parts.sidecars, view);
+  if (listener !== undefined && !egressImportsRoutes(listener.hosts, view.client, rival)) return false;
+  if (listenerPort === 0 && !isProxied(rival, view, read, parts)) return false;
+  return activePorts(rival.hosts, view, read, parts).has(port);
+}
+
+/** Of the services of one host a client has one. */
+function isServedOn(service: MeshService, port: number, view: ClientView, read: Reader, parts: PortParts): boolean {
+  const winner = serviceFor(read, parts, view, service.host);
+  if (winner === undefined || serviceKey(winner) !== serviceKey(service)) return false;
+  return portsFor(service.host, view, read, parts, 'routed').includes(port);
+}
+
+/** The host of the service that has an address. */
+function firstAt(
+  address: string,
+  { port, client }: DomainsInput,
+  view: ClientView,
+  read: Reader,
+  parts: PortParts,
+): string | undefined {
+  const [first] = read
+    .group(parts.services.byAddress, address)
+    .map(({ value }) => value)
+    .filter((rival) => isVisibleTo(rival, view.client) && addressesFor(rival, client.traits).includes(address))
+    .filter((rival) => isServedOn(rival, port, view, read, parts))
+    .sort((a, b) => exportRank(a, view.client) - exportRank(b, view.client));
+  return first?.host;
+}

@@ -1,0 +1,52 @@
+import type { Reader } from '../cache/graph.ts';
+import { isWildcard } from '../model/host.ts';
+import { isRouted } from '../model/service.ts';
+import { importedPorts } from '../model/sidecar.ts';
+import { type ClientView, type ServiceLookup, serviceFor } from './clients.ts';
+import type { RouteHost, RouteHosts } from './route-hosts.ts';
+import { egressOf } from './sidecars.ts';
+import { wildcardKey } from './virtual-services.ts';
+
+export interface PortParts extends ServiceLookup {
+  readonly routeHosts: RouteHosts;
+}
+
+/** Whether HTTP proxies have a host that is no service: beside services on port 80 alone. */
+export function isProxied(
+  { hosts }: Pick<RouteHost, 'hosts'>,
+  view: ClientView,
+  read: Reader,
+  parts: PortParts,
+): boolean {
+  return hosts.some((host) => portsFor(host, view, read, parts, 'routed').includes(80));
+}
+
+/** Ports that hosts of a VirtualService that are no services there are served on: 80, and those of its services. */
+export function activePorts(
+  hosts: readonly string[],
+  view: ClientView,
+  read: Reader,
+  parts: PortParts,
+): ReadonlySet<number> {
+  return new Set([80, ...hosts.flatMap((host) => portsFor(host, view, read, parts, 'routed'))]);
+}
+
+/** Ports of a service of that name, or of services under that wildcard: all, or those that are served with HTTP. */
+export function portsFor(
+  host: string,
+  view: ClientView,
+  read: Reader,
+  parts: PortParts,
+  which: 'ports' | 'routed',
+): readonly number[] {
+  if (isWildcard(host))
+    return read.group(parts.routeHosts.portsUnder, wildcardKey(host)).flatMap((member) => member.value[which]);
+  const service = serviceFor(read, parts, view, host);
+  if (service === undefined) return [];
+  const listener = egressOf(read, parts.sidecars, view);
+  const imported = listener && importedPorts(listener, view.client, service);
+  return service.ports
+    .filter((port) => which === 'ports' || isRouted(port.protocol))
+    .map((port) => port.number)
+    .filter((port) => imported === undefined || imported.includes(port));
+}
