@@ -38,7 +38,12 @@ function build(servers: readonly object[], specs: readonly object[] = [], option
       metadata: metadata(`v${i}`),
       spec: { gateways: ['g'], ...spec },
     };
-    return reconcileVirtualService(object, { source: 'test', domainSuffix: 'x', defaultExportTo: ['*'] }).models;
+    return reconcileVirtualService(object, {
+      source: 'test',
+      domainSuffix: 'x',
+      rootNamespace: 'istio-system',
+      defaultExportTo: ['*'],
+    }).models;
   });
   const { listeners } = mergeServers({ gateways, targetPort: (port) => port, traits });
   const built = buildGatewayListener({

@@ -6,7 +6,7 @@ import { reconcileVirtualService } from './virtual-service.ts';
 function model(name: string, spec: object, namespace = 'shop'): VirtualServiceModel {
   const { models, problems } = reconcileVirtualService(
     { apiVersion: 'networking.istio.io/v1', kind: 'VirtualService', metadata: { name, namespace }, spec },
-    { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] },
+    { source: 'test', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
   );
   expect(problems).toEqual([]);
   return models[0]!;

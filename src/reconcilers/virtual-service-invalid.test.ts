@@ -12,7 +12,7 @@ function reconcile(spec: unknown) {
       metadata: { name: 'v', namespace: 'shop', generation: 3, creationTimestamp: '2026-01-01T00:00:00Z' },
       spec,
     },
-    { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] },
+    { source: 'test', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
   );
 }
 
