@@ -35,6 +35,7 @@ export interface MeshSettings {
   readonly domainSuffix: string;
   readonly rootNamespace: string;
   readonly clusterId: string;
+  readonly gatewayScope: 'mesh' | 'namespace';
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';
 }
@@ -100,6 +101,7 @@ function meshOf(values: Values): MeshSettings {
     domainSuffix: values.one('domainSuffix'),
     rootNamespace: values.one('rootNamespace'),
     clusterId: values.one('clusterId'),
+    gatewayScope: values.one('gatewayScope'),
     defaultProxyNamespace: values.one('defaultProxyNamespace'),
     defaultProxyType: values.one('defaultProxyType'),
   };

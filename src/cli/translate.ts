@@ -32,7 +32,7 @@ export const translateCommand: CommandFile = (world, done) => {
   addSettings(command, [...meshSettingNames, ...proxySettingNames]);
   command.addHelpText(
     'after',
-    '\nPrints one document {cds, eds, lds, rds}. Exit code 1 when some of the files is no part of it.',
+    '\nPrints one document {cds, eds, lds, rds, sds}. Exit code 1 when some of the files is no part of it.',
   );
   return command.action(async (paths: string[], flags: Record<string, unknown>) => {
     const options = flags as unknown as Options;

@@ -17,8 +17,8 @@ export function fileSecret(name: string): SdsSecretConfig {
   return { name, sdsConfig: agentSource };
 }
 
-/** A Kubernetes Secret named by `credentialName`, fetched from the control plane. */
-export function credentialSecret(name: string): SdsSecretConfig {
+/** Fetched from the control plane. */
+export function controlPlaneSecret(name: string): SdsSecretConfig {
   return { name, sdsConfig: { ads: {}, resourceApiVersion: 'V3' } };
 }
 
@@ -31,9 +31,13 @@ export function rootFile(path: string): string {
   return `file-root:${path === '' ? 'system' : path}`;
 }
 
-/** Names of the Secret of a `credentialName`, and of its roots. A name may already be a URL (`configmap://ns/name`). */
+/**
+ * Names of the Secret of a `credentialName`, and of its roots. A name may already be a URL
+ * (`configmap://ns/name`); `sds://name` is the same as `name`.
+ */
 export function credentialNames(credentialName: string): { readonly certificate: string; readonly roots: string } {
-  const certificate = credentialName.includes('://') ? credentialName : `kubernetes://${credentialName}`;
+  const named = credentialName.replace(/^sds:\/\//, '');
+  const certificate = named.includes('://') ? named : `kubernetes://${named}`;
   return { certificate, roots: `${certificate}-cacert` };
 }
 

@@ -16,8 +16,8 @@ import { types } from './proto-types.ts';
 import {
   certificateFiles,
   clientTlsParameters,
+  controlPlaneSecret,
   credentialNames,
-  credentialSecret,
   fileSecret,
   meshRoots,
   rootFile,
@@ -169,13 +169,13 @@ function originate(protos: Protos, input: UpstreamTlsInput, tls: ClientTls, mutu
 function credentialContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
   const { certificate, roots } = credentialNames(tls.credentialName);
   return {
-    ...(mutual ? { tlsCertificateSdsSecretConfigs: [credentialSecret(certificate)] } : {}),
+    ...(mutual ? { tlsCertificateSdsSecretConfigs: [controlPlaneSecret(certificate)] } : {}),
     ...(tls.insecureSkipVerify
       ? { validationContext: {} }
       : {
           combinedValidationContext: {
             defaultValidationContext: exactNames(names),
-            validationContextSdsSecretConfig: credentialSecret(roots),
+            validationContextSdsSecretConfig: controlPlaneSecret(roots),
           },
         }),
   };

@@ -138,7 +138,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   counters('pilot_xds_pushes', 'How many responses were sent?', ['type'], () => byType(ads().pushes));
   counters('fairlead_xds_bytes_total', 'How many bytes of responses were sent?', ['type'], () => byType(ads().bytes));
   counters('pilot_total_xds_rejects', 'How many responses did proxies refuse?', ['type'], () => byType(ads().refusals));
-  for (const shortName of ['cds', 'eds', 'lds', 'rds']) {
+  for (const shortName of ['cds', 'eds', 'lds', 'rds', 'sds']) {
     gauges(
       `pilot_xds_${shortName}_reject`,
       `Which proxies refuse ${shortName.toUpperCase()} resources now, and how many?`,
