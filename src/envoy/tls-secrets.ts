@@ -1,3 +1,4 @@
+import { duration } from './duration.ts';
 import type { ConfigSource, SdsSecretConfig, TlsParameters } from './gen/types.gen.ts';
 
 /** The cluster of the bootstrap through which Envoy reaches Istio's agent on the same host. */
@@ -20,6 +21,15 @@ export function fileSecret(name: string): SdsSecretConfig {
 /** Fetched from the control plane. */
 export function controlPlaneSecret(name: string): SdsSecretConfig {
   return { name, sdsConfig: { ads: {}, resourceApiVersion: 'V3' } };
+}
+
+/**
+ * A Secret that a rule names and nobody serves yet. In state of the world absence is no answer, and the proxy would wait
+ * 15 s for it before it starts; the requests themselves fail.
+ */
+export function unservedSecret(name: string): SdsSecretConfig {
+  const { sdsConfig } = controlPlaneSecret(name);
+  return { name, sdsConfig: { ...sdsConfig, initialFetchTimeout: duration(1) } };
 }
 
 export function certificateFiles(certificate: string, key: string): string {

@@ -16,11 +16,11 @@ import { types } from './proto-types.ts';
 import {
   certificateFiles,
   clientTlsParameters,
-  controlPlaneSecret,
   credentialNames,
   fileSecret,
   meshRoots,
   rootFile,
+  unservedSecret,
   workloadCertificate,
   workloadSecret,
 } from './tls-secrets.ts';
@@ -169,13 +169,13 @@ function originate(protos: Protos, input: UpstreamTlsInput, tls: ClientTls, mutu
 function credentialContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
   const { certificate, roots } = credentialNames(tls.credentialName);
   return {
-    ...(mutual ? { tlsCertificateSdsSecretConfigs: [controlPlaneSecret(certificate)] } : {}),
+    ...(mutual ? { tlsCertificateSdsSecretConfigs: [unservedSecret(certificate)] } : {}),
     ...(tls.insecureSkipVerify
       ? { validationContext: {} }
       : {
           combinedValidationContext: {
             defaultValidationContext: exactNames(names),
-            validationContextSdsSecretConfig: controlPlaneSecret(roots),
+            validationContextSdsSecretConfig: unservedSecret(roots),
           },
         }),
   };

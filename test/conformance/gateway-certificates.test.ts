@@ -61,6 +61,7 @@ withPeers(['envoy'], 'a router of several tenants', () => {
       gateway('c-other-key', port, files('good', 'other')),
       gateway('d-secret', port, 'credentialName: a-secret'),
       gateway('good', port, files('good')),
+      clusterWithSecret,
     ].join('---');
     await withRouter({ delta, first }, async (apply) => {
       // Envoy waits 15 s for what does not come.
@@ -122,6 +123,23 @@ async function withRouter(
     await engine.ads.close();
   }
 }
+
+const clusterWithSecret = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: api, namespace: shop}
+spec:
+  hosts: [api.example.com]
+  location: MESH_EXTERNAL
+  resolution: STATIC
+  ports: [{number: 443, name: https, protocol: HTTPS}]
+  endpoints: [{address: 127.0.0.1}]
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: api, namespace: shop}
+spec: {host: api.example.com, trafficPolicy: {tls: {mode: MUTUAL, credentialName: a-secret}}}
+`;
 
 function gateway(name: string, port: number, tls: string): string {
   return `
