@@ -22,6 +22,8 @@ export interface ServiceEntryContext {
 export interface ReconciledServiceEntry {
   /** One for each host; none when the object is not valid. */
   readonly services: readonly MeshService[];
+  /** Its addresses and ranges, and the fields that name them. */
+  readonly addresses: readonly { readonly address: string; readonly field: string }[];
   readonly problems: readonly Problem[];
 }
 
@@ -47,7 +49,8 @@ export function reconcileServiceEntry(
   const resolution =
     RESOLUTIONS[spec.get('resolution').oneOf('NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN', 'DYNAMIC_DNS')];
   const ports = readPorts(spec.get('ports'), resolution);
-  const addresses = readAddresses(spec.get('addresses'), resolution);
+  const addressFields = readAddresses(spec.get('addresses'), resolution);
+  const addresses = [...addressFields.keys()];
   const hosts = readHosts(spec, resolution, ports);
   const selector = readSelector(spec);
   const endpoints = readEndpoints(spec, resolution, ports);
@@ -81,7 +84,11 @@ export function reconcileServiceEntry(
     addresses: addresses.length === 0 ? ['0.0.0.0'] : addresses,
     autoAddresses: allocated.flatMap((address) => (address.host === host ? [address.value] : [])),
   }));
-  return { services: findings.invalid ? [] : services, problems: findings.problems };
+  return {
+    services: findings.invalid ? [] : services,
+    addresses: Array.from(addressFields, ([address, field]) => ({ address, field })),
+    problems: findings.problems,
+  };
 }
 
 /** Each port of each host is a cluster, and has each endpoint once for each address. */
