@@ -35,8 +35,16 @@ const RESOLUTIONS = {
   DYNAMIC_DNS: 'DynamicDNS',
 } as const satisfies Readonly<Record<string, Resolution>>;
 
-/** Endpoints of all clusters together: far beyond what anybody needs, and no more than memory holds. */
-const mostEndpoints = 200_000;
+/** What lists of a ServiceEntry may come to together: far beyond what anybody needs, and no more than a commit can bear. */
+const most = {
+  /** Each port of each host is a cluster. */
+  clusters: 10_000,
+  /** Each address and port is a listener. */
+  listeners: 10_000,
+  /** A cluster has each endpoint once for each address. Those of one host are made in one step, 2 µs each. */
+  endpointsOfHost: 40_000,
+  endpoints: 200_000,
+};
 
 /** The hosts that a ServiceEntry claims. */
 export function reconcileServiceEntry(
@@ -54,7 +62,12 @@ export function reconcileServiceEntry(
   const hosts = readHosts(spec, resolution, ports);
   const selector = readSelector(spec);
   const endpoints = readEndpoints(spec, resolution, ports);
-  checkSize(spec, [new Set(hosts).size, ports.length, endpoints.length, addresses.length]);
+  checkSizes(spec, {
+    hosts: new Set(hosts).size,
+    ports: ports.length,
+    endpoints: endpoints.length,
+    addresses: addresses.length,
+  });
   const inline = endpoints.map((endpoint) => endpointOf(endpoint, ports, namespace, context.trustDomain));
   const distribution = trafficDistribution(annotations['networking.istio.io/traffic-distribution']);
   const shared = {
@@ -91,13 +104,26 @@ export function reconcileServiceEntry(
   };
 }
 
-/** Each port of each host is a cluster, and has each endpoint once for each address. */
-function checkSize(spec: Field, counts: readonly number[]): void {
-  const size = counts.reduce((product, count) => product * Math.max(1, count), 1);
-  if (size > mostEndpoints)
-    spec.invalid(
-      `has hosts, ports, endpoints and addresses that multiply to ${size}; at most ${mostEndpoints} is possible. Split the ServiceEntry.`,
-    );
+type List = 'hosts' | 'ports' | 'endpoints' | 'addresses';
+
+function checkSizes(spec: Field, sizes: Readonly<Record<List, number>>): void {
+  const check = (limit: number, ...lists: readonly [List, ...List[]]): boolean => {
+    const product = lists.reduce((size, list) => size * Math.max(1, sizes[list]), 1);
+    if (product <= limit) return true;
+    const longest = lists.reduce((a, b) => (sizes[a] >= sizes[b] ? a : b));
+    spec
+      .get(longest)
+      .invalid(
+        `makes ${product} of ${lists.join(', ')} multiplied; at most ${limit} are possible. Split the ServiceEntry.`,
+      );
+    return false;
+  };
+  void (
+    check(most.clusters, 'hosts', 'ports') &&
+    check(most.listeners, 'addresses', 'ports') &&
+    check(most.endpointsOfHost, 'ports', 'endpoints', 'addresses') &&
+    check(most.endpoints, 'hosts', 'ports', 'endpoints', 'addresses')
+  );
 }
 
 function endpointOf(
