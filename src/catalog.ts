@@ -34,5 +34,6 @@ export function catalog(protos: Protos): ResourceTypes {
       whenAbsent: (name) =>
         resource(typeUrl(types.route), name, leaf(protos.encode(types.route, emptyRouteConfiguration(name)), [], [])),
     },
+    { typeUrl: typeUrl(types.secret), shortName: 'sds', wildcard: false, fullState: false },
   ];
 }

@@ -28,6 +28,7 @@ test('without a word everything is at its default', () => {
       domainSuffix: 'cluster.local',
       rootNamespace: 'istio-system',
       clusterId: 'Kubernetes',
+      gatewayScope: 'mesh',
       defaultProxyNamespace: 'default',
       defaultProxyType: 'sidecar',
     },

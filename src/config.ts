@@ -42,6 +42,7 @@ export interface MeshSettings {
   readonly domainSuffix: string;
   readonly rootNamespace: string;
   readonly clusterId: string;
+  readonly gatewayScope: 'mesh' | 'namespace';
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';
 }
@@ -120,6 +121,7 @@ function meshOf(values: Values): MeshSettings {
     domainSuffix: values.one('domainSuffix'),
     rootNamespace: values.one('rootNamespace'),
     clusterId: values.one('clusterId'),
+    gatewayScope: values.one('gatewayScope'),
     defaultProxyNamespace: values.one('defaultProxyNamespace'),
     defaultProxyType: values.one('defaultProxyType'),
   };

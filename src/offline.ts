@@ -5,7 +5,15 @@ import { printRef } from './api/object.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import { Graph, type Write } from './cache/graph.ts';
-import type { CheckRequest, CheckResult, Finding, ResourceJson, TranslateRequest, Translation } from './cli/program.ts';
+import type {
+  CheckRequest,
+  CheckResult,
+  Finding,
+  ResourceJson,
+  ResourceTypeName,
+  TranslateRequest,
+  Translation,
+} from './cli/program.ts';
 import type { MeshSettings } from './config.ts';
 import { type LoadedDirectory, loadDirectory } from './directory/load.ts';
 import { type Protos, createProtos } from './envoy/proto.ts';
@@ -65,10 +73,9 @@ export async function translateFiles(request: TranslateRequest): Promise<Transla
     inputs.proxies.write(stream, { stream, ...request.proxy }),
   ]);
   const snapshot = snapshotOf(store, mesh.worldOf(stream), protos);
-  const print = (kind: 'cds' | 'eds' | 'lds' | 'rds') =>
-    snapshot[kind].map((resource) => jsonOf(protos, resource) as ResourceJson);
+  const print = (kind: ResourceTypeName) => snapshot[kind].map((resource) => jsonOf(protos, resource) as ResourceJson);
   return {
-    resources: { cds: print('cds'), eds: print('eds'), lds: print('lds'), rds: print('rds') },
+    resources: { cds: print('cds'), eds: print('eds'), lds: print('lds'), rds: print('rds'), sds: print('sds') },
     findings: findingsOf(loaded, mesh, false),
     ...remarkOnNode(mesh.proxies.get(stream), loaded),
   };

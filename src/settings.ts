@@ -165,6 +165,12 @@ export const settings = {
     fallback: 'sidecar',
     parse: oneOf('sidecar', 'router'),
   },
+  gatewayScope: {
+    placeholder: 'mesh|namespace',
+    help: 'whose Gateways a router takes: those of all namespaces, or of its own only',
+    fallback: 'mesh',
+    parse: oneOf('mesh', 'namespace'),
+  },
   batch: {
     placeholder: 'ms/ms',
     help: 'wait for this quiet between changes / at most this long, then send',
@@ -227,7 +233,7 @@ export type ValueOf<K extends SettingName> = Exclude<ReturnType<(typeof settings
 export const settingNames = Object.keys(settings) as readonly SettingName[];
 
 /** Those that also matter without a server. */
-export const meshSettingNames: readonly SettingName[] = ['domainSuffix', 'rootNamespace', 'clusterId'];
+export const meshSettingNames: readonly SettingName[] = ['domainSuffix', 'rootNamespace', 'clusterId', 'gatewayScope'];
 export const proxySettingNames: readonly SettingName[] = ['defaultProxyNamespace', 'defaultProxyType'];
 
 /** How a setting is called on the command line, and what the help says of it. */

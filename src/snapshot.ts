@@ -2,7 +2,13 @@ import { bytesOf } from './ads/bytes-of.ts';
 import type { World } from './ads/publication.ts';
 import type { EncodedResource } from './ads/resource.ts';
 import type { Store } from './ads/store.ts';
-import type { Cluster, HttpConnectionManager, Listener } from './envoy/gen/types.gen.ts';
+import type {
+  Cluster,
+  DownstreamTlsContext,
+  FilterChain,
+  HttpConnectionManager,
+  Listener,
+} from './envoy/gen/types.gen.ts';
 import { types } from './envoy/proto-types.ts';
 import { type Json, type Protos, typeOfUrl, typeUrl } from './envoy/proto.ts';
 
@@ -12,6 +18,7 @@ export interface Snapshot {
   readonly eds: readonly EncodedResource[];
   readonly lds: readonly EncodedResource[];
   readonly rds: readonly EncodedResource[];
+  readonly sds: readonly EncodedResource[];
   /** Names that clusters and listeners refer to and that do not exist. */
   readonly missing: readonly string[];
 }
@@ -38,7 +45,11 @@ export function snapshotOf(store: Store, world: World, protos: Protos): Snapshot
       types.route,
       lds.flatMap((resource) => tablesOf(protos, resource)),
     );
-    return { cds, eds, lds, rds, missing };
+    const sds = named(
+      types.secret,
+      lds.flatMap((resource) => secretsOf(protos, resource)),
+    );
+    return { cds, eds, lds, rds, sds, missing };
   } finally {
     store.leave(view);
   }
@@ -60,13 +71,27 @@ function assignmentOf(protos: Protos, { body }: EncodedResource): string[] {
   return [cluster.edsClusterConfig?.serviceName || (cluster.name ?? '')];
 }
 
-function tablesOf(protos: Protos, { body }: EncodedResource): string[] {
+/** Those that come from the control plane, not from an agent. */
+function secretsOf(protos: Protos, listener: EncodedResource): string[] {
+  return chainsOf(protos, listener).flatMap(({ transportSocket }) => {
+    const config = transportSocket?.typedConfig;
+    if (config === undefined || config.typeUrl !== typeUrl(types.downstreamTls)) return [];
+    const tls: DownstreamTlsContext = protos.decode(types.downstreamTls, config.value ?? new Uint8Array());
+    const { tlsCertificateSdsSecretConfigs: certificates = [], combinedValidationContext: validation } =
+      tls.commonTlsContext ?? {};
+    return [...certificates, validation?.validationContextSdsSecretConfig].flatMap((secret) =>
+      secret?.sdsConfig?.ads === undefined ? [] : [secret.name ?? ''],
+    );
+  });
+}
+
+function chainsOf(protos: Protos, { body }: EncodedResource): FilterChain[] {
   const listener: Listener = protos.decode(types.listener, bytesOf(body));
-  const chains = [
-    ...(listener.filterChains ?? []),
-    ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : []),
-  ];
-  return chains.flatMap((chain) =>
+  return [...(listener.filterChains ?? []), ...(listener.defaultFilterChain ? [listener.defaultFilterChain] : [])];
+}
+
+function tablesOf(protos: Protos, listener: EncodedResource): string[] {
+  return chainsOf(protos, listener).flatMap((chain) =>
     (chain.filters ?? []).flatMap(({ typedConfig }) => {
       if (typedConfig === undefined || typedConfig.typeUrl !== typeUrl(types.httpConnectionManager)) return [];
       const manager: HttpConnectionManager = protos.decode(

@@ -128,7 +128,7 @@ describe('translate', () => {
     clusterName: 'outbound|80||a',
   };
   const table = { '@type': 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration', name: '80' };
-  const resources = { cds: [cluster], eds: [assignment], lds: [], rds: [table] };
+  const resources = { cds: [cluster], eds: [assignment], lds: [], rds: [table], sds: [] };
   const translate = (
     args: readonly string[],
     given: Partial<Translation> = {},
@@ -158,6 +158,7 @@ describe('translate', () => {
       eds: [assignment],
       lds: [],
       rds: [],
+      sds: [],
     });
     expect(await translate(['mesh', '--proxy', 'e', '--type', 'cds', '--name', 'x'])).toMatchObject({
       code: 1,
@@ -310,9 +311,9 @@ describe('a mistake is one line on standard error, and exit code 1', () => {
     ['no such node file', ['translate', 'x', '--node', '/no'], {}, 'error: --node /no: cannot be read: ENOENT'],
     [
       'an unknown type',
-      ['translate', 'x', '--proxy', 'a', '--type', 'sds'],
+      ['translate', 'x', '--proxy', 'a', '--type', 'xds'],
       {},
-      "error: option '--type <type>' argument 'sds' is invalid. Allowed choices are cds, eds, lds, rds.",
+      "error: option '--type <type>' argument 'xds' is invalid. Allowed choices are cds, eds, lds, rds, sds.",
     ],
     ['a setting', ['serve', '--log-level', 'x'], {}, 'error: --log-level: "x" must be error or warn or info or debug'],
     [

@@ -51,7 +51,7 @@ export interface Finding {
 /** A proxy as its node describes it. */
 export type ProxyNode = Omit<ConnectedProxy, 'stream'>;
 
-export const resourceTypeNames = ['cds', 'eds', 'lds', 'rds'] as const;
+export const resourceTypeNames = ['cds', 'eds', 'lds', 'rds', 'sds'] as const;
 export type ResourceTypeName = (typeof resourceTypeNames)[number];
 
 export interface TranslateRequest {
@@ -61,7 +61,7 @@ export interface TranslateRequest {
 }
 
 export interface Translation {
-  /** Protobuf JSON with `@type`, in the order in which a server would send them. EDS and RDS: all that CDS and LDS name. */
+  /** Protobuf JSON with `@type`, in the order in which a server would send them. EDS, RDS and SDS: all that CDS and LDS name. */
   readonly resources: Readonly<Record<ResourceTypeName, readonly ResourceJson[]>>;
   /** What is wrong with what stands in the files. What has errors is left out, as a server would. */
   readonly findings: readonly Finding[];

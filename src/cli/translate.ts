@@ -36,7 +36,7 @@ export const translateCommand: CommandFile = (world, done) => {
   addSettings(command, [...meshSettingNames, ...proxySettingNames]);
   command.addHelpText(
     'after',
-    '\nPrints one document {cds, eds, lds, rds}: what a server would give to the proxy, without what has errors. These are' +
+    '\nPrints one document {cds, eds, lds, rds, sds}: what a server would give to the proxy, without what has errors. These are' +
       '\non standard error. Exit code 1 when the proxy would be refused, and when there is no resource of the --name.',
   );
   return command.action(async (paths: string[], flags: Record<string, unknown>) => {

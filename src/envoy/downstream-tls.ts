@@ -4,18 +4,18 @@ import type { Traits } from '../model/traits.ts';
 import type {
   CertificateValidationContext,
   CommonTlsContext,
-  DataSource,
   SdsSecretConfig,
   TlsParameters,
   TlsParameters_TlsProtocol,
   TransportSocket,
 } from './gen/types.gen.ts';
+import { pairName, rootsName } from './file-secrets.ts';
 import type { Protos } from './proto.ts';
 import { types } from './proto-types.ts';
 import {
   certificateFiles,
+  controlPlaneSecret,
   credentialNames,
-  credentialSecret,
   fileSecret,
   meshRoots,
   rootFile,
@@ -83,15 +83,19 @@ function certificates({ tls, traits }: DownstreamTlsInput): CommonTlsContext {
       const named = source.names.map(credentialNames);
       const roots = source.roots === '' ? (named[0]?.roots ?? '') : credentialNames(source.roots).certificate;
       return fromSecrets(
-        named.map(({ certificate }) => credentialSecret(certificate)),
-        credentialSecret(roots),
+        named.map(({ certificate }) => controlPlaneSecret(certificate)),
+        controlPlaneSecret(roots),
         tls,
       );
     }
     case 'files': {
-      if (!traits.agent) return fromFiles(source.files, source.roots, tls);
-      const secrets = source.files.map(({ certificate, key }) => fileSecret(certificateFiles(certificate, key)));
-      return fromSecrets(secrets, fileSecret(rootFile(source.roots)), tls);
+      const { files, roots } = source;
+      const pairs = files.map(({ certificate, key }) =>
+        traits.agent ? fileSecret(certificateFiles(certificate, key)) : controlPlaneSecret(pairName(certificate, key)),
+      );
+      // The agent does not know lists of what is revoked.
+      if (traits.agent) return fromSecrets(pairs, fileSecret(rootFile(roots)), tls);
+      return fromSecrets(pairs, controlPlaneSecret(rootsName(roots, tls.caCrl)), { ...tls, caCrl: '' });
     }
   }
 }
@@ -107,22 +111,6 @@ function fromSecrets(secrets: readonly SdsSecretConfig[], roots: SdsSecretConfig
             validationContextSdsSecretConfig: roots,
           },
         }),
-  };
-}
-
-/** Files that Envoy reads itself, where it has no agent. */
-function fromFiles(
-  files: readonly { readonly certificate: string; readonly key: string }[],
-  roots: string,
-  tls: ServerTls,
-): CommonTlsContext {
-  const file = (filename: string): DataSource => ({ filename });
-  return {
-    tlsCertificates: files.map(({ certificate, key }) => ({
-      certificateChain: file(certificate),
-      privateKey: file(key),
-    })),
-    ...(tls.mode === 'SIMPLE' ? {} : { validationContext: { trustedCa: file(roots), ...clientChecks(tls) } }),
   };
 }
 

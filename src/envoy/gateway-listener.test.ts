@@ -2,10 +2,12 @@ import { expect, test } from 'vitest';
 import { createRules } from '../../test/protos/validate-rules.ts';
 import type { DestinationLookup } from '../model/client.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
+import type { ServerTls } from '../model/gateway.ts';
 import type { Traits } from '../model/traits.ts';
 import { reconcileGateway } from '../reconcilers/gateway.ts';
 import { mergeServers } from '../reconcilers/gateway-merge.ts';
 import { reconcileVirtualService } from '../reconcilers/virtual-service.ts';
+import { downstreamTls } from './downstream-tls.ts';
 import { type BuiltGatewayListener, buildGatewayListener } from './gateway-listener.ts';
 import { types } from './proto-types.ts';
 import { defaultSettings, lookupAll, protos, traitsOf } from './testing/listeners.ts';
@@ -38,9 +40,14 @@ function build(servers: readonly object[], specs: readonly object[] = [], option
       metadata: metadata(`v${i}`),
       spec: { gateways: ['g'], ...spec },
     };
-    return reconcileVirtualService(object, { source: 'test', domainSuffix: 'x', defaultExportTo: ['*'] }).models;
+    return reconcileVirtualService(object, {
+      source: 'test',
+      domainSuffix: 'x',
+      rootNamespace: 'istio-system',
+      defaultExportTo: ['*'],
+    }).models;
   });
-  const { listeners } = mergeServers({ gateways, targetPort: (port) => port, traits });
+  const { listeners } = mergeServers({ gateways, targetPort: (port) => port, traits, servesSecrets: false });
   const built = buildGatewayListener({
     listener: listeners[0]!,
     traits,
@@ -169,27 +176,34 @@ test('a server name has one chain, whichever server it belongs to', () => {
   ]);
 });
 
-test('Envoy reads files itself where it has no agent', () => {
+test('files are secrets of their own where there is no agent', () => {
   const mutual = { ...files, mode: 'MUTUAL', caCertificates: '/ca', subjectAltNames: ['x'] };
   expect(contextOf(build([server('HTTPS', mutual)], [], { traits: { agent: false } }))).toMatchObject({
     requireClientCertificate: true,
     commonTlsContext: {
       alpnProtocols: ['h2', 'http/1.1'],
-      tlsCertificates: [{ certificateChain: { filename: '/c' }, privateKey: { filename: '/k' } }],
-      validationContext: { trustedCa: { filename: '/ca' }, matchSubjectAltNames: [{ exact: 'x' }] },
+      tlsCertificateSdsSecretConfigs: [{ name: 'file-cert:/c~/k', sdsConfig: { ads: {} } }],
+      combinedValidationContext: {
+        defaultValidationContext: { matchSubjectAltNames: [{ exact: 'x' }] },
+        validationContextSdsSecretConfig: { name: 'file-root:/ca', sdsConfig: { ads: {} } },
+      },
     },
   });
 });
 
 test('clients of an optional certificate are checked when they show one', () => {
-  const tls = {
+  const tls: ServerTls = {
     mode: 'OPTIONAL_MUTUAL',
-    credentialNames: ['one', 'two'],
-    caCertCredentialName: 'roots',
+    certificates: { kind: 'credentials', names: ['one', 'sds://two'], roots: 'roots' },
+    subjectAltNames: [],
+    verifyCertificateSpki: [],
     verifyCertificateHash: ['0a'.repeat(32)],
+    caCrl: '',
     insecureSkipVerify: true,
+    cipherSuites: [],
   };
-  expect(contextOf(build([server('HTTPS', tls)]))).toMatchObject({
+  const socket = downstreamTls(protos, { tls, traits: traitsOf({}), settings: defaultSettings })!;
+  expect(protos.toJson(types.downstreamTls, socket.typedConfig!.value!)).toMatchObject({
     requireClientCertificate: false,
     commonTlsContext: {
       tlsCertificateSdsSecretConfigs: [{ name: 'kubernetes://one' }, { name: 'kubernetes://two' }],
@@ -199,6 +213,12 @@ test('clients of an optional certificate are checked when they show one', () => 
       },
     },
   });
+});
+
+test('a server whose certificate is a Secret is left out, and leaves its port to others', () => {
+  const secret = server('HTTPS', { mode: 'SIMPLE', credentialName: 'one' }, ['a.com']);
+  const { listener } = build([secret, server('HTTPS', files, ['b.com'], 'q')]);
+  expect(listener?.filterChains?.map(({ filterChainMatch }) => filterChainMatch?.serverNames)).toEqual([['b.com']]);
 });
 
 test('the settings of a server win over those of the mesh', () => {

@@ -14,7 +14,7 @@ function build(hosts: readonly string[], lists: readonly (readonly object[])[], 
     const spec = { hosts: ['*'], gateways: ['g'], http };
     const { models } = reconcileVirtualService(
       { apiVersion: 'networking.istio.io/v1', kind: 'VirtualService', metadata, spec },
-      { source: 'test', domainSuffix: 'x', defaultExportTo: ['*'] },
+      { source: 'test', domainSuffix: 'x', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
     );
     return { model: models[0]!, gateway: 'edge/g', port: 443, secure };
   });

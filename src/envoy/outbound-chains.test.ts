@@ -20,7 +20,7 @@ function virtualService(spec: object, metadata: object = {}): Candidate {
       metadata: { name: 'v', namespace: 'shop', ...metadata },
       spec: { hosts: ['a', 'x.com'], ...spec },
     },
-    { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] },
+    { source: 'test', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
   );
   expect(problems).toEqual([]);
   return { matched: 'a', model: models[0]! };

@@ -93,7 +93,7 @@ test('whatever is accepted keeps to the constraints of Envoy', () => {
           metadata: { name: 'v', namespace: 'shop' },
           spec: { hosts: ['a'], http },
         },
-        { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] },
+        { source: 'test', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
       );
       const [model] = models;
       if (model === undefined) {

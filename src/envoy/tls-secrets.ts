@@ -1,3 +1,4 @@
+import { duration } from './duration.ts';
 import type { ConfigSource, SdsSecretConfig, TlsParameters } from './gen/types.gen.ts';
 
 /** The cluster of the bootstrap through which Envoy reaches Istio's agent on the same host. */
@@ -17,9 +18,18 @@ export function fileSecret(name: string): SdsSecretConfig {
   return { name, sdsConfig: agentSource };
 }
 
-/** A Kubernetes Secret named by `credentialName`, fetched from the control plane. */
-export function credentialSecret(name: string): SdsSecretConfig {
+/** Fetched from the control plane. */
+export function controlPlaneSecret(name: string): SdsSecretConfig {
   return { name, sdsConfig: { ads: {}, resourceApiVersion: 'V3' } };
+}
+
+/**
+ * A Secret that a rule names and nobody serves yet. In state of the world absence is no answer, and the proxy would wait
+ * 15 s for it before it starts; the requests themselves fail.
+ */
+export function unservedSecret(name: string): SdsSecretConfig {
+  const { sdsConfig } = controlPlaneSecret(name);
+  return { name, sdsConfig: { ...sdsConfig, initialFetchTimeout: duration(1) } };
 }
 
 export function certificateFiles(certificate: string, key: string): string {
@@ -31,9 +41,13 @@ export function rootFile(path: string): string {
   return `file-root:${path === '' ? 'system' : path}`;
 }
 
-/** Names of the Secret of a `credentialName`, and of its roots. A name may already be a URL (`configmap://ns/name`). */
+/**
+ * Names of the Secret of a `credentialName`, and of its roots. A name may already be a URL
+ * (`configmap://ns/name`); `sds://name` is the same as `name`.
+ */
 export function credentialNames(credentialName: string): { readonly certificate: string; readonly roots: string } {
-  const certificate = credentialName.includes('://') ? credentialName : `kubernetes://${credentialName}`;
+  const named = credentialName.replace(/^sds:\/\//, '');
+  const certificate = named.includes('://') ? named : `kubernetes://${named}`;
   return { certificate, roots: `${certificate}-cacert` };
 }
 

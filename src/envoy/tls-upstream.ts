@@ -17,10 +17,10 @@ import {
   certificateFiles,
   clientTlsParameters,
   credentialNames,
-  credentialSecret,
   fileSecret,
   meshRoots,
   rootFile,
+  unservedSecret,
   workloadCertificate,
   workloadSecret,
 } from './tls-secrets.ts';
@@ -169,13 +169,13 @@ function originate(protos: Protos, input: UpstreamTlsInput, tls: ClientTls, mutu
 function credentialContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
   const { certificate, roots } = credentialNames(tls.credentialName);
   return {
-    ...(mutual ? { tlsCertificateSdsSecretConfigs: [credentialSecret(certificate)] } : {}),
+    ...(mutual ? { tlsCertificateSdsSecretConfigs: [unservedSecret(certificate)] } : {}),
     ...(tls.insecureSkipVerify
       ? { validationContext: {} }
       : {
           combinedValidationContext: {
             defaultValidationContext: exactNames(names),
-            validationContextSdsSecretConfig: credentialSecret(roots),
+            validationContextSdsSecretConfig: unservedSecret(roots),
           },
         }),
   };

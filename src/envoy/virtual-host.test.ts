@@ -31,7 +31,7 @@ function virtualService(...http: object[]): VirtualServiceModel {
       metadata: { name: 'v', namespace: 'shop' },
       spec: { hosts: ['a'], http },
     },
-    { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] },
+    { source: 'test', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
   ).models[0]!;
 }
 

@@ -7,7 +7,7 @@ import type { MeshService } from '../model/service.ts';
 import { joins } from '../reconcilers/host-claims.ts';
 import { printResolution } from '../reconcilers/service-entry.ts';
 import type { HasProblems } from './problems.ts';
-import type { Services } from './services.ts';
+import { type Services, ownerOf } from './services.ts';
 import type { Sidecars } from './sidecars.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
@@ -27,6 +27,26 @@ export function declareConflicts(
     });
     if (problems.length > 0) emit(key, { problems });
   });
+  const addresses = graph.derive(
+    'conflicts of addresses',
+    services.parsedEntries,
+    (key, { services: hosts, addresses: claimed }, read, emit: Emit<HasProblems>) => {
+      const [first] = hosts;
+      if (first === undefined) return;
+      const lost = claimed.flatMap(({ address, field }) => {
+        const owner = ownerOf(read, services.addressOwners, first, address);
+        return owner === undefined ? [] : [{ address, field, owner }];
+      });
+      const rest = lost.length < claimed.length ? '' : ' Without any address of its own the ServiceEntry is left out.';
+      const problems = lost.map(({ address, field, owner }): Problem => ({
+        object: first.origins[0]!,
+        field,
+        reason: 'Conflicted',
+        message: `${address} belongs to ${printRef(owner.origins[0]!)}, which keeps it; name another address.${rest}`,
+      }));
+      if (problems.length > 0) emit(key, { problems });
+    },
+  );
   const routes = graph.derive(
     'conflicts of routes',
     virtualServices.byHost,
@@ -54,7 +74,7 @@ export function declareConflicts(
       if (problems.length > 0) emit(namespace, { problems });
     },
   );
-  return [hosts, routes, selections];
+  return [hosts, addresses, routes, selections];
 }
 
 /** Why two services of a host are not served together. */

@@ -8,7 +8,7 @@ import { type Labels, printSelector, selects } from '../model/labels.ts';
 import type { GatewayTopology } from '../model/mesh-config.ts';
 import { type Traits, traitsKey } from '../model/traits.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
-import { optionsOf } from './inputs.ts';
+import { type MeshOptions, optionsOf } from './inputs.ts';
 import { type Member, emitMember } from './members.ts';
 import type { AcceptedProxy, Proxies, RouterFacts } from './proxies.ts';
 import { labelKeys, selectorKey } from './label-keys.ts';
@@ -53,7 +53,8 @@ export function declareRouters(graph: Graph, parts: GatewayParts, models: Collec
   const routers = graph.derive('routers', parts.proxies.byRouter, (key, [first], read, emit: Emit<RouterClass>) => {
     const view = first?.value;
     if (view === undefined || 'error' in view || view.router === undefined) return;
-    const gateways = gatewaysOf(read, bySelector, view.router.labels);
+    const { gatewayScope } = optionsOf(read, parts.inputs);
+    const gateways = gatewaysOf(read, bySelector, view.router, gatewayScope);
     const content = {
       traits: view.router.traits,
       namespace: view.router.namespace,
@@ -74,12 +75,17 @@ export function declareRouters(graph: Graph, parts: GatewayParts, models: Collec
 /** Group of the Gateways without a selector. */
 const ANY_ROUTER = '*';
 
-/** Those that select the labels, whatever their namespace. */
-function gatewaysOf(read: Reader, bySelector: Index<GatewayModel>, labels: Labels): readonly GatewayModel[] {
+/** Those that select the labels. Source of the scope: Istio's PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */
+function gatewaysOf(
+  read: Reader,
+  bySelector: Index<GatewayModel>,
+  { labels, namespace: own }: Pick<RouterFacts, 'labels' | 'namespace'>,
+  scope: MeshOptions['gatewayScope'],
+): readonly GatewayModel[] {
   return [ANY_ROUTER, ...labelKeys('', labels)]
     .flatMap((key) => read.group(bySelector, key))
     .map((member) => member.value)
-    .filter(({ selector }) => selects(selector, labels))
+    .filter(({ selector, namespace }) => selects(selector, labels) && (scope === 'mesh' || namespace === own))
     .sort((a, b) => compareAge(a, b) || (a.key < b.key ? -1 : 1));
 }
 

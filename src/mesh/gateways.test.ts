@@ -373,3 +373,24 @@ const changing = [
   'gatewayRouteTables',
   'gatewayListeners',
 ];
+
+test.each([
+  ['mesh', ['0.0.0.0_80', '0.0.0.0_81']],
+  ['namespace', ['0.0.0.0_80']],
+] as const)('with the scope %s a router has the listeners %j', (gatewayScope, listeners) => {
+  const mesh = new TestMesh({ mesh: { gatewayScope } });
+  const foreign = gateway('foreign', `[{port: {number: 81, name: http, protocol: HTTP}, hosts: ["*"]}]`);
+  mesh.apply(readObjects(gateway('own', `[${http('"*"')}]`) + foreign.replace('namespace: edge', 'namespace: shop')));
+  mesh.connect(connectedProxy('router', node()));
+  expect(mesh.snapshot('router').lds.map(({ name }) => name)).toEqual(listeners);
+});
+
+test('servers that name the same files share the secrets of these', () => {
+  const tls = 'tls: {mode: SIMPLE, serverCertificate: /certs/c, privateKey: /certs/k}';
+  const server = (port: number, host: string) =>
+    `{port: {number: ${port}, name: ${host}, protocol: HTTPS}, hosts: [${host}.com], ${tls}}`;
+  const mesh = meshWith(gateway('g', `[${server(443, 'a')}, ${server(443, 'b')}, ${server(444, 'c')}]`));
+  const { sds, missing } = mesh.snapshot('router');
+  expect(sds.map(({ name }) => name)).toEqual(['file-cert:/certs/c~/certs/k']);
+  expect(missing).toEqual([]);
+});

@@ -2,6 +2,7 @@ import type { Gateway } from '../api/gen/gateway.gen.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { buildGatewayListener } from '../envoy/gateway-listener.ts';
 import type { EncodedResource } from '../ads/resource.ts';
+import { fileSecretsOf } from '../envoy/file-secrets.ts';
 import { types } from '../envoy/proto-types.ts';
 import { typeUrl } from '../envoy/proto.ts';
 import { leaf, resource, sameResource } from '../envoy/resource.ts';
@@ -22,6 +23,7 @@ import {
 import { type GatewaySet, declareGatewayRoutes } from './gateway-routes.ts';
 import { type Member, type Members, sameMember } from './members.ts';
 import type { HasProblems } from './problems.ts';
+import { optionsOf } from './inputs.ts';
 import { settingOf } from './settings.ts';
 
 /** From Gateways and the VirtualServices that name them to the listeners and route tables of routers. */
@@ -42,6 +44,7 @@ export function declareGateways(
       gateways: router.gateways.flatMap((gateway) => read.get(models, gateway) ?? []),
       targetPort: (port) => router.targetPorts[port] ?? port,
       traits: router.traits,
+      servesSecrets: optionsOf(read, inputs).servesSecrets === true,
     });
     emit(key, { router, ...merged });
   });
@@ -49,7 +52,7 @@ export function declareGateways(
   const listeners = declareListeners(graph, parts, routers, sets);
   const routes = declareGatewayRoutes(graph, parts, routers, sets);
   return {
-    members: [listeners.members, routes.members],
+    members: [listeners.members, routes.members, declareSecrets(graph, parts, routers, sets)],
     problems: [parsed, sets, listeners.built, routes.virtualHosts],
   };
 }
@@ -119,6 +122,32 @@ function declareListeners(graph: Graph, parts: GatewayParts, routers: Routers, s
     sameMember,
   );
   return { built, members };
+}
+
+/** The files that a router has to read for its servers, each once. */
+function declareSecrets(
+  graph: Graph,
+  { protos }: GatewayParts,
+  routers: Routers,
+  sets: Collection<GatewaySet>,
+): Members {
+  return graph.derive(
+    'gatewaySecrets',
+    sets,
+    (_, { router, listeners }, read, emit: Emit<Member>) => {
+      if (router.traits.agent) return;
+      const secrets = listeners
+        .flatMap(({ servers }) => servers)
+        .flatMap(({ server: { serves } }) =>
+          serves.kind === 'https' || serves.kind === 'tls' ? fileSecretsOf(serves.tls) : [],
+        );
+      for (const [name, secret] of new Map(secrets.map((each) => [each.name ?? '', each]))) {
+        const body = leaf(protos.encode(types.secret, secret), [], []);
+        emitToRouters(emit, read, routers, router.key, resource(typeUrl(types.secret), name, body));
+      }
+    },
+    sameMember,
+  );
 }
 
 function sameListener(a: BuiltListener, b: BuiltListener): boolean {

@@ -16,6 +16,10 @@ export interface MeshOptions {
   /** For proxies whose node says nothing. */
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';
+  /** Whose Gateways a router takes: those of all namespaces, or of its own. */
+  readonly gatewayScope: 'mesh' | 'namespace';
+  /** Routers get the Secrets that Gateways name. Fairlead does not serve them yet; where answers of Istio are compared, they count as served. */
+  readonly servesSecrets?: true;
 }
 
 export const defaultMeshOptions: MeshOptions = {
@@ -25,6 +29,7 @@ export const defaultMeshOptions: MeshOptions = {
   clusterId: 'Kubernetes',
   defaultProxyNamespace: 'default',
   defaultProxyType: 'sidecar',
+  gatewayScope: 'mesh',
 };
 
 /** The single key of collections that hold one value. */

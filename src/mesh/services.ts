@@ -27,6 +27,8 @@ export interface Services {
   readonly byShard: Index<MeshService>;
   /** By address, allocated ones too. Oldest first. */
   readonly byAddress: Index<MeshService>;
+  /** Kubernetes Services by address, oldest first. */
+  readonly addressOwners: Index<MeshService>;
   /** By the first label of the selector: `namespace|label=value`. */
   readonly bySelector: Index<MeshService>;
   /** By the addresses of inline endpoints: `namespace/address`. */
@@ -65,8 +67,23 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       );
     },
   );
-  const entryClaims = graph.derive('entryClaims', parsedEntries, (key, { services }, _, emit: Emit<MeshService>) => {
-    for (const service of services) emit(`ServiceEntry/${key}/${service.host}`, service);
+  const addressOwners = graph.index(
+    'owners of addresses',
+    serviceClaims,
+    (_, { addresses }) => addresses.filter((address) => address !== '0.0.0.0'),
+    (a, b) => compareAge(a.value, b.value),
+  );
+  const entryClaims = graph.derive('entryClaims', parsedEntries, (key, { services }, read, emit: Emit<MeshService>) => {
+    for (const service of services) {
+      const addresses = service.addresses.filter(
+        (address) => ownerOf(read, addressOwners, service, address) === undefined,
+      );
+      const autoAddresses = service.autoAddresses.filter(
+        (address) => ownerOf(read, addressOwners, service, address) === undefined,
+      );
+      // Without any address it would stand for all that nobody else has.
+      if (addresses.length > 0) emit(`ServiceEntry/${key}/${service.host}`, { ...service, addresses, autoAddresses });
+    }
   });
   const both = [serviceClaims, entryClaims];
   const byAge = (a: { value: MeshService }, b: { value: MeshService }) =>
@@ -92,6 +109,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       (_, service) => [shardOf(service)],
       (a, b) => compareAge(a.value, b.value),
     ),
+    addressOwners,
     byAddress: graph.index(
       'services by address',
       services,
@@ -108,6 +126,16 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       service.endpoints.map(({ address }) => endpointKey(service.namespace, address)),
     ),
   };
+}
+
+/** The Service of another namespace that has the address of a ServiceEntry, so that the entry does not. */
+export function ownerOf(
+  read: Reader,
+  addressOwners: Index<MeshService>,
+  entry: Pick<MeshService, 'namespace'>,
+  address: string,
+): MeshService | undefined {
+  return read.group(addressOwners, address).find(({ value }) => value.namespace !== entry.namespace)?.value;
 }
 
 /** Namespaces that have services with these hosts; `*` when a wildcard may stand for services of any. */

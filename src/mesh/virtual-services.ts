@@ -24,15 +24,18 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
   const parsed = graph.derive(
     'virtualServices',
     inputs.objects.VirtualService,
-    (key, object, read, emit: Emit<ReconciledVirtualService>) =>
+    (key, object, read, emit: Emit<ReconciledVirtualService>) => {
+      const { rootNamespace, defaultVirtualServiceExportTo } = settingOf(read, settings.visibility);
       emit(
         key,
         reconcileVirtualService(object as VirtualService, {
           source: key.slice(0, key.indexOf('/')),
           domainSuffix: optionsOf(read, inputs).domainSuffix,
-          defaultExportTo: settingOf(read, settings.visibility).defaultVirtualServiceExportTo,
+          rootNamespace,
+          defaultExportTo: defaultVirtualServiceExportTo,
         }),
-      ),
+      );
+    },
   );
   const delegated = graph.derive('delegated', parsed, (key, { models }, read, emit: Emit<DelegatedVirtualService>) => {
     const [root] = models;

@@ -6,7 +6,7 @@ import { reconcileVirtualService } from './virtual-service.ts';
 function model(name: string, spec: object, namespace = 'shop'): VirtualServiceModel {
   const { models, problems } = reconcileVirtualService(
     { apiVersion: 'networking.istio.io/v1', kind: 'VirtualService', metadata: { name, namespace }, spec },
-    { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] },
+    { source: 'test', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
   );
   expect(problems).toEqual([]);
   return models[0]!;
@@ -156,7 +156,7 @@ test('one match of the delegate that fits nowhere drops its whole route', () => 
 test('more routes than memory holds are refused before they are made, by hosts or by delegates', () => {
   const routes = (count: number, more: object = { route: to('b') }) =>
     Array.from({ length: count }, (_, i) => ({ match: [{ uri: { prefix: `/${i}/` } }], ...more }));
-  const part = model('part', { http: routes(2_000) });
+  const part = model('part', { http: routes(100) });
   const find = () => part;
   const largest = model('root', { hosts: ['a'], http: routes(100, { delegate: { name: 'part' } }) });
   expect(applyDelegates(largest, find).problems).toHaveLength(100);

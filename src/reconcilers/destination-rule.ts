@@ -101,9 +101,17 @@ function readExportTo(
   return settleExportTo(given.length > 0 && valid.length === 0 ? ['.'] : valid, namespace, context.defaultExportTo);
 }
 
+/** Each is a cluster for each port of a service, and those of a service are made in one step, 50 µs each. */
+const mostSubsets = 1000;
+
 function readSubsets(field: Field, namespace: string): readonly Subset[] {
   const found = new Map<string, Subset>();
-  for (const element of field.objects()) {
+  const elements = field.objects();
+  if (elements.length > mostSubsets)
+    field.invalid(
+      `has ${elements.length} subsets; at most ${mostSubsets} are possible, and only the first ones count. Remove those that no route names.`,
+    );
+  for (const element of elements.slice(0, mostSubsets)) {
     const name = element.get('name').string();
     const subset = {
       name,

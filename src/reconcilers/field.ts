@@ -2,8 +2,8 @@ import type { ObjectRef } from '../api/object.ts';
 import type { Problem, ProblemReason } from '../api/problem.ts';
 import { parseDuration } from './durations.ts';
 
-/** A second. */
-const mostWork = 500_000;
+/** A tenth of a second. */
+const mostWork = 80_000;
 
 /** What was found wrong while one object was read. */
 export class Findings {
@@ -22,8 +22,8 @@ export class Findings {
   }
 
   /**
-   * Whether the object may cost so much more, in units of 2 µs. Reading is one step of a commit, in which nobody else has
-   * a turn, so it may not take many seconds whatever an object holds.
+   * Whether the object may cost so much more, in units of 1 to 2 µs. Reading is one step of a commit, in which nobody else has
+   * a turn, so it may not take long whatever an object holds.
    */
   spend(work: number): boolean {
     this.work += work;

@@ -18,6 +18,7 @@ function merge(gateways: readonly (readonly object[])[], options: Partial<MergeI
     gateways: models,
     targetPort: (port) => port,
     traits: plain,
+    servesSecrets: true,
     ...options,
   });
   return {

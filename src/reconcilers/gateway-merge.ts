@@ -10,6 +10,8 @@ export interface MergeInput {
   /** The port that the router opens for a port of a server: what a Service in front of it makes of it. */
   readonly targetPort: (port: number) => number;
   readonly traits: Pick<Traits, 'ipFamily' | 'unprivileged' | 'reservedPorts'>;
+  /** Without, a server that names one is left out: it could only break off handshakes, and its port would open late. */
+  readonly servesSecrets: boolean;
 }
 
 export interface MergedGateways {
@@ -22,11 +24,12 @@ export interface MergedGateways {
  * The listeners of a router. HTTP servers share a port, TLS servers too as long as each has server names of its own; any
  * other two servers at one address and port conflict, and the one that came first stays.
  */
-export function mergeServers({ gateways, targetPort, traits }: MergeInput): MergedGateways {
+export function mergeServers({ gateways, targetPort, traits, servesSecrets }: MergeInput): MergedGateways {
   const listeners = new Map<string, OpenListener>();
   const problems: Problem[] = [];
   for (const gateway of gateways)
     for (const server of gateway.servers) {
+      if (!servesSecrets && needsSecret(server)) continue;
       const report = (field: string, reason: ProblemReason, message: string): void => {
         problems.push({ object: gateway.ref, field: `${server.field}.${field}`, reason, message });
       };
@@ -51,6 +54,10 @@ function unusablePort(port: number, { unprivileged, reservedPorts }: MergeInput[
   return reservedPorts.includes(port)
     ? `A router needs port ${port} for itself and leaves it out; use another port, or another targetPort of its Service.`
     : undefined;
+}
+
+function needsSecret({ serves }: GatewayServer): boolean {
+  return (serves.kind === 'https' || serves.kind === 'tls') && serves.tls.certificates.kind === 'credentials';
 }
 
 function kindOf({ serves }: GatewayServer): MergedListener['kind'] {

@@ -15,6 +15,9 @@ export interface ReconciledGateway {
   readonly problems: readonly Problem[];
 }
 
+/** Servers of one port are made in one step, 50 µs each. */
+const mostServers = 2000;
+
 export function reconcileGateway(
   object: KubernetesObject & { readonly spec?: unknown },
   context: { readonly source: string },
@@ -26,6 +29,12 @@ export function reconcileGateway(
   if (!isLabel(name)) findings.report('metadata.name', 'Invalid', `${quote(name)} must be a DNS label, without dots.`);
   const servers = spec.get('servers').objects();
   if (servers.length === 0) spec.get('servers').invalid('must have at least one server.');
+  if (servers.length > mostServers)
+    spec
+      .get('servers')
+      .invalid(
+        `has ${servers.length} servers; at most ${mostServers} are possible. Give one server several hosts, or split the Gateway.`,
+      );
   const names = new Set<string>();
   const model: GatewayModel = {
     key: objectKey(context.source, namespace, name),

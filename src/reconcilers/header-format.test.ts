@@ -13,13 +13,13 @@ test.each([
   '%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%',
   '%PROTOCOL()%',
   '%UPSTREAM_METADATA(["a", "b"])%',
-  '%DYNAMIC_METADATA(a:b:c):3%',
+  '%DYNAMIC_METADATA(a:b:c)%',
   '%METADATA(ROUTE:istio:config)%',
   '%FILTER_STATE(a:PLAIN)%',
   '%COMMON_DURATION(DS_RX_BEG:DS_RX_END:ms)%',
   '%PATH(NQ:PATH)%',
 ])('Envoy understands %j', (value) => {
-  expect(problemOfFormat(value)).toBeUndefined();
+  expect(problemOfFormat(value, false)).toBeUndefined();
 });
 
 test.each([
@@ -30,7 +30,6 @@ test.each([
   ['%REQ(a%', 'starts no Envoy command'],
   ['%REQ(a):-1%', 'starts no Envoy command'],
   ['%REQ(a):99999999999999999999%', 'starts no Envoy command'],
-  ['%FOO%', '"%FOO%" is no command of Envoy'],
   ['%constructor%', 'starts no Envoy command'],
   ['%REQ%', 'needs an argument'],
   ['%REQ()%', 'needs an argument'],
@@ -42,7 +41,35 @@ test.each([
   ['%START_TIME:3%', 'cannot have a length'],
   ['%METADATA(X)%', 'argument that Envoy does not take'],
   ['%FILTER_STATE(a:b)%', 'argument that Envoy does not take'],
+  ['%FILTER_STATE(a:FIELD)%', 'argument that Envoy does not take'],
+  ['%FILTER_STATE(a:PLAIN:b)%', 'argument that Envoy does not take'],
+  ['%REQ(:)%', 'argument that Envoy does not take'],
+  ['%RESP(a?:)%', 'argument that Envoy does not take'],
+  ['%CEL(1 +)%', 'refuse the routes of all others'],
+  ['%TYPED_CEL(request.path)%', 'refuse the routes of all others'],
+  ['%COALESCE(1)%', 'end the process of Envoy'],
+  ['%ENVIRONMENT(TOKEN)%', 'only the root namespace may'],
+  ['%FOO% %REQ%', 'needs an argument'],
   ['%CLUSTER_METADATA%', 'needs an argument'],
 ])('Envoy refuses %j', (value, problem) => {
-  expect(problemOfFormat(value)).toContain(problem);
+  expect(problemOfFormat(value, false)).toMatchObject({ reason: 'Invalid', message: expect.stringContaining(problem) });
+});
+
+test.each([
+  ['%FOO%', 'not a command that Fairlead knows'],
+  ['%FILE_CONTENT(/etc/passwd)%', 'not a command that Fairlead knows'],
+  ['%SPAN_ID%', 'for the newest Envoys only'],
+  ['%DYNAMIC_METADATA(a):3%', 'for the newest Envoys only'],
+  ['%DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT(24)%', 'for the newest Envoys only'],
+])('some Envoy may understand %j', (value, problem) => {
+  expect(problemOfFormat(value, false)).toMatchObject({
+    reason: 'Ineffective',
+    message: expect.stringContaining(problem),
+  });
+});
+
+test('the root namespace may read the environment, and use what only the newest Envoy knows', () => {
+  expect(problemOfFormat('%ENVIRONMENT(POD_NAME)% %SPAN_ID% %DYNAMIC_METADATA(a):3%', true)).toBeUndefined();
+  expect(problemOfFormat('%CEL(request.path)%', true)).toMatchObject({ reason: 'Invalid' });
+  expect(problemOfFormat('%FOO%', true)).toMatchObject({ reason: 'Ineffective' });
 });

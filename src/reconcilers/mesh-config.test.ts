@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { reconcileMeshConfig } from './mesh-config.ts';
+import { isValidMeshConfig, reconcileMeshConfig } from './mesh-config.ts';
 
 const { config: defaults } = reconcileMeshConfig(undefined);
 
@@ -103,7 +103,7 @@ test('every section takes its fields', () => {
 test.each([
   '%START_TIME%',
   '%START_TIME(%Y/%m/%dT%H:%M:%S)%',
-  '%REQ(X?Y):10% 100%% %CEL(request.headers["a"])%',
+  '%REQ(X?Y):10% 100%% %ENVIRONMENT(POD_NAME)% %REQ_WITHOUT_QUERY(:PATH?X):10%',
   'plain',
 ])('the log format %j is one that Envoy takes', (format) => {
   const { config, problems } = reconcileMeshConfig(`accessLogFormat: ${JSON.stringify(format)}`);
@@ -133,6 +133,10 @@ test.each([
   ['trustDomainAliases: a', 'trustDomainAliases'],
   ['accessLogEncoding: JSON\naccessLogFormat: "{"', 'accessLogFormat'],
   ['accessLogFormat: "100% %START_TIME%"', 'accessLogFormat'],
+  ['accessLogFormat: "%REQ(:)%"', 'accessLogFormat'],
+  ['accessLogFormat: "%REQ_WITHOUT_QUERY(:)%"', 'accessLogFormat'],
+  ['accessLogFormat: "%CEL(1 +)%"', 'accessLogFormat'],
+  ['accessLogFormat: "%FOO%"', 'accessLogFormat'],
   ['accessLogEncoding: JSON\naccessLogFormat: \'{"a": {"b": "%START_TIME"}}\'', 'accessLogFormat'],
   ['meshMTLS: {cipherSuites: [AES128-SHA, NONSENSE]}', 'meshMTLS.cipherSuites[1]'],
   ['tlsDefaults: {ecdhCurves: [P-1]}', 'tlsDefaults.ecdhCurves[0]'],
@@ -162,6 +166,14 @@ test('the text is read as files of objects are', () => {
     'Line 2 of the text: is no valid YAML: [ is never closed.',
   );
 });
+
+test.each(['tlsDefaults: {cipherSuites: [NEWER]}', 'tlsDefaults: {ecdhCurves: [NEWER]}', 'accessLogFormat: "%NEWER%"'])(
+  'what only a newer Envoy may know makes no mesh config invalid: %s',
+  (yaml) => {
+    expect(isValidMeshConfig(yaml)).toBe(true);
+    expect(reconcileMeshConfig(yaml).problems).toMatchObject([{ reason: 'Ineffective' }]);
+  },
+);
 
 test('a field that nothing acts on is said once; fields for the agent and the injector are not ours', () => {
   const { problems } = reconcileMeshConfig(`

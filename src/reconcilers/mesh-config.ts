@@ -18,6 +18,7 @@ import { present } from './destination-rule-values.ts';
 import { Field, Findings, quote } from './field.ts';
 import { readGatewayTopology } from './gateway-topology.ts';
 import { cipherListProblem, cipherProblem, curveProblem } from './gateway-ciphers.ts';
+import { type FormatProblem, problemOfFormat } from './header-format.ts';
 import { reportUnknownMeshFields } from './mesh-config-fields.ts';
 import { readDocument } from '../yaml/document.ts';
 
@@ -256,36 +257,37 @@ function accessLogFormat(field: Field, encoding: 'TEXT' | 'JSON'): string {
     field.invalid(`is longer than ${LONGEST_FORMAT} characters.`);
     return '';
   }
-  const problem = encoding === 'JSON' ? problemOfJson(format) : problemOfFormat(format);
+  const problem = encoding === 'JSON' ? problemOfJson(format) : problemOfText(format);
   if (problem === undefined) return format;
-  field.invalid(`${problem}.`);
+  field.findings.report(field.path, problem.reason, `${problem.message} Until then the format is the default.`);
   return '';
 }
 
-function problemOfJson(format: string): string | undefined {
+function problemOfJson(format: string): FormatProblem | undefined {
   try {
     const parsed: unknown = JSON.parse(format);
     if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return problemOfMembers(parsed);
   } catch {
     // Said below.
   }
-  return 'must be a JSON object because accessLogEncoding is JSON';
+  return { reason: 'Invalid', message: 'must be a JSON object because accessLogEncoding is JSON.' };
 }
 
-function problemOfMembers(json: unknown): string | undefined {
-  if (typeof json === 'string') return problemOfFormat(json);
+function problemOfMembers(json: unknown): FormatProblem | undefined {
+  if (typeof json === 'string') return problemOfText(json);
   if (typeof json !== 'object' || json === null) return undefined;
+  let remark: FormatProblem | undefined;
   for (const member of Object.values(json)) {
     const problem = problemOfMembers(member);
-    if (problem !== undefined) return problem;
+    if (problem?.reason === 'Invalid') return problem;
+    remark ??= problem;
   }
-  return undefined;
+  return remark;
 }
 
-/** `%COMMAND%`, `%COMMAND(arguments):length%`, or `%%` for the sign itself. */
-function problemOfFormat(format: string): string | undefined {
-  const rest = format.replace(/%%|%[A-Z0-9_]+(\(.*?\))?(:\d+)?%/g, '');
-  return rest.includes('%') ? 'has a % that begins no command such as %RESPONSE_CODE%' : undefined;
+function problemOfText(format: string): FormatProblem | undefined {
+  // The formatter that knows this one is sent along; it takes what REQ takes.
+  return problemOfFormat(format.replaceAll('%REQ_WITHOUT_QUERY(', '%REQ('), true);
 }
 
 function tlsDefaults(field: Field): TlsDefaults {
@@ -302,7 +304,8 @@ function known(field: Field, problemOf: (name: string) => string | undefined): r
   return field.list().flatMap((element) => {
     const name = element.string();
     const problem = problemOf(name);
-    if (problem !== undefined) element.invalid(`${quote(name)} is left out. ${problem}`);
+    if (problem !== undefined)
+      field.findings.report(element.path, 'Ineffective', `${quote(name)} is left out. ${problem}`);
     return problem !== undefined || name === '' ? [] : [name];
   });
 }

@@ -40,9 +40,10 @@ function looksUpHosts(spec: Field, resolution: Resolution): boolean {
   return spec.get('endpoints').list().length === 0 && !spec.get('workloadSelector').isSet;
 }
 
-/** IPs and CIDRs; a CIDR of one address is that address. */
-export function readAddresses(field: Field, resolution: Resolution): string[] {
-  const addresses = field.list().map((element) => {
+/** IPs and CIDRs, each with the field that names it first; a CIDR of one address is that address. */
+export function readAddresses(field: Field, resolution: Resolution): ReadonlyMap<string, string> {
+  const addresses = new Map<string, string>();
+  for (const element of field.list()) {
     const text = element.string();
     const [ip = '', bits, ...rest] = text.split('/');
     const full = isIP(ip) === 4 ? 32 : 128;
@@ -52,9 +53,10 @@ export function readAddresses(field: Field, resolution: Resolution): string[] {
     else if (bits !== undefined && resolution !== 'Passthrough' && resolution !== 'ClientSideLB')
       element.invalid(`${quote(text)} is a CIDR, which needs resolution NONE or STATIC.`);
     const address = canonicalAddress(ip);
-    return bits === undefined || Number(bits) === full ? address : `${address}/${bits}`;
-  });
-  return [...new Set(addresses)];
+    const range = bits === undefined || Number(bits) === full ? address : `${address}/${bits}`;
+    if (!addresses.has(range)) addresses.set(range, element.path);
+  }
+  return addresses;
 }
 
 function isPrefix(ip: string, bits: string): boolean {

@@ -22,6 +22,8 @@ export interface ServiceEntryContext {
 export interface ReconciledServiceEntry {
   /** One for each host; none when the object is not valid. */
   readonly services: readonly MeshService[];
+  /** Its addresses and ranges, and the fields that name them. */
+  readonly addresses: readonly { readonly address: string; readonly field: string }[];
   readonly problems: readonly Problem[];
 }
 
@@ -38,8 +40,16 @@ export function printResolution(resolution: Resolution): string {
   return Object.entries(RESOLUTIONS).find(([, known]) => known === resolution)?.[0] ?? resolution;
 }
 
-/** Endpoints of all clusters together: far beyond what anybody needs, and no more than memory holds. */
-const mostEndpoints = 200_000;
+/** What lists of a ServiceEntry may come to together: far beyond what anybody needs, and no more than a commit can bear. */
+const most = {
+  /** Each port of each host is a cluster. */
+  clusters: 10_000,
+  /** Each address and port is a listener. */
+  listeners: 10_000,
+  /** A cluster has each endpoint once for each address. Those of one host are made in one step, 2 µs each. */
+  endpointsOfHost: 40_000,
+  endpoints: 200_000,
+};
 
 /** The hosts that a ServiceEntry claims. */
 export function reconcileServiceEntry(
@@ -52,11 +62,17 @@ export function reconcileServiceEntry(
   const resolution =
     RESOLUTIONS[spec.get('resolution').oneOf('NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN', 'DYNAMIC_DNS')];
   const ports = readPorts(spec.get('ports'), resolution);
-  const addresses = readAddresses(spec.get('addresses'), resolution);
+  const addressFields = readAddresses(spec.get('addresses'), resolution);
+  const addresses = [...addressFields.keys()];
   const hosts = readHosts(spec, resolution, ports);
   const selector = readSelector(spec);
   const endpoints = readEndpoints(spec, resolution, ports);
-  checkSize(spec, [new Set(hosts).size, ports.length, endpoints.length, addresses.length]);
+  checkSizes(spec, {
+    hosts: new Set(hosts).size,
+    ports: ports.length,
+    endpoints: endpoints.length,
+    addresses: addresses.length,
+  });
   const inline = endpoints.map((endpoint) => endpointOf(endpoint, ports, namespace, context.trustDomain));
   const distribution = trafficDistribution(annotations['networking.istio.io/traffic-distribution']);
   const shared = {
@@ -91,7 +107,11 @@ export function reconcileServiceEntry(
     addresses: addresses.length === 0 ? ['0.0.0.0'] : addresses,
     autoAddresses: allocated.flatMap((address) => (address.host === host ? [address.value] : [])),
   }));
-  return { services: findings.invalid ? [] : services, problems: findings.problems };
+  return {
+    services: findings.invalid ? [] : services,
+    addresses: Array.from(addressFields, ([address, field]) => ({ address, field })),
+    problems: findings.problems,
+  };
 }
 
 /** Their connections say nothing about the host that they are for: only the address does. */
@@ -102,13 +122,26 @@ function everythingOf(ports: readonly number[]): string {
   return `Without addresses the entry takes every TCP connection to port ${some} that is for no other address of the mesh. List the addresses of its hosts.`;
 }
 
-/** Each port of each host is a cluster, and has each endpoint once for each address. */
-function checkSize(spec: Field, counts: readonly number[]): void {
-  const size = counts.reduce((product, count) => product * Math.max(1, count), 1);
-  if (size > mostEndpoints)
-    spec.invalid(
-      `has hosts, ports, endpoints and addresses that multiply to ${size}; at most ${mostEndpoints} is possible. Split the ServiceEntry.`,
-    );
+type List = 'hosts' | 'ports' | 'endpoints' | 'addresses';
+
+function checkSizes(spec: Field, sizes: Readonly<Record<List, number>>): void {
+  const check = (limit: number, ...lists: readonly [List, ...List[]]): boolean => {
+    const product = lists.reduce((size, list) => size * Math.max(1, sizes[list]), 1);
+    if (product <= limit) return true;
+    const longest = lists.reduce((a, b) => (sizes[a] >= sizes[b] ? a : b));
+    spec
+      .get(longest)
+      .invalid(
+        `makes ${product} of ${lists.join(', ')} multiplied; at most ${limit} are possible. Split the ServiceEntry.`,
+      );
+    return false;
+  };
+  void (
+    check(most.clusters, 'hosts', 'ports') &&
+    check(most.listeners, 'addresses', 'ports') &&
+    check(most.endpointsOfHost, 'ports', 'endpoints', 'addresses') &&
+    check(most.endpoints, 'hosts', 'ports', 'endpoints', 'addresses')
+  );
 }
 
 const hostEndpoint = {

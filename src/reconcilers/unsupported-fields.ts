@@ -28,7 +28,7 @@ export const unsupportedFields: readonly UnsupportedField[] = [
   ).map((field): UnsupportedField => ({ ...field, isDeprecated: true })),
   ...inTrafficPolicies(
     'tls.credentialName',
-    'The proxy is told the name of the Secret, but is not sent the Secret; mount the files and name their paths.',
+    'The proxy is told the name of the Secret, but is not sent the Secret, so requests that need it get 503; mount the files and name their paths.',
   ),
   ...['headers', 'withoutHeaders'].map((matches): UnsupportedField => ({
     kind: 'VirtualService',
@@ -59,7 +59,7 @@ export const unsupportedFields: readonly UnsupportedField[] = [
   ...['credentialName', 'credentialNames', 'caCertCredentialName'].map((name): UnsupportedField => ({
     kind: 'Gateway',
     field: `spec.servers[].tls.${name}`,
-    note: 'The router is told the name of the Secret, but is not sent the Secret; mount the files and name their paths.',
+    note: 'The server is left out: routers are not sent Secrets. Mount it, and name its files in serverCertificate and privateKey.',
   })),
 ];
 

@@ -7,22 +7,24 @@ import { problemOfFormat } from './header-format.ts';
 /** Envoy's limit for a name and for a value, in bytes. */
 const longest = 16_384;
 
-/** `headers` of a route or of a destination. */
-export function readHeaderOperations(field: Field): HeaderOperations | undefined {
+/** `headers` of a route or of a destination; `byRoot`: of an object in the root namespace. */
+export function readHeaderOperations(field: Field, byRoot: boolean): HeaderOperations | undefined {
   if (!field.expectObject().isSet) return undefined;
   const request = field.get('request');
   const response = field.get('response');
-  const set = readValues(request.get('set'), true);
-  const add = readValues(request.get('add'), true);
+  const requestSet = readValues(request.get('set'), { request: true, byRoot });
+  const requestAdd = readValues(request.get('add'), { request: true, byRoot });
+  const responseSet = readValues(response.get('set'), { request: false, byRoot });
   return {
-    requestSet: set.values,
-    requestAdd: add.values,
-    requestRemove: readNames(request.get('remove')),
-    responseSet: readValues(response.get('set'), false).values,
-    responseAdd: readValues(response.get('add'), false).values,
-    responseRemove: readNames(response.get('remove')),
+    requestSet: requestSet.values,
+    requestAdd: requestAdd.values,
+    // What the owner meant to replace must not come from somebody else.
+    requestRemove: [...readNames(request.get('remove')), ...requestSet.leftOut],
+    responseSet: responseSet.values,
+    responseAdd: readValues(response.get('add'), { request: false, byRoot }).values,
+    responseRemove: [...readNames(response.get('remove')), ...responseSet.leftOut],
     // With both, `set` has the last word.
-    authority: set.authority || add.authority,
+    authority: requestSet.authority || requestAdd.authority,
   };
 }
 
@@ -41,18 +43,31 @@ export function readHeaderText(field: Field): string {
   return text;
 }
 
-function readValues(field: Field, request: boolean): { values: HeaderValue[]; authority: string } {
+interface Values {
+  readonly values: readonly HeaderValue[];
+  /** Names of headers whose values not every Envoy would take. */
+  readonly leftOut: readonly string[];
+  readonly authority: string;
+}
+
+function readValues(field: Field, { request, byRoot }: { request: boolean; byRoot: boolean }): Values {
   const values: HeaderValue[] = [];
+  const leftOut: string[] = [];
   let authority = '';
   for (const [name, member] of field.entries()) {
     const value = readHeaderText(member);
     if (request && isAuthority(name)) authority = value;
     if (!isSettable(name, member, request)) continue;
-    const problem = problemOfFormat(value);
-    if (problem !== undefined) member.invalid(problem);
+    const problem = problemOfFormat(value, byRoot);
+    if (problem?.reason === 'Ineffective') {
+      leftOut.push(name);
+      member.findings.report(member.path, 'Ineffective', `${problem.message} Until then the header is left out.`);
+      continue;
+    }
+    if (problem !== undefined) member.invalid(problem.message);
     values.push({ name, value });
   }
-  return { values: values.sort((a, b) => compareText(a.name, b.name)), authority };
+  return { values: values.sort((a, b) => compareText(a.name, b.name)), leftOut, authority };
 }
 
 function readNames(field: Field): string[] {

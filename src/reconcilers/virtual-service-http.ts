@@ -20,9 +20,14 @@ const maxBody = 1024 * 1024;
 /** Envoy adds the weights of a route up in 32 bits. */
 const maxWeights = 0xffff_ffff;
 
+export interface HttpContext extends NameContext {
+  /** The object is in the root namespace. */
+  readonly byRoot: boolean;
+}
+
 /** One element of `spec.http`. */
-export function readHttpRoute(field: Field, context: NameContext): HttpRoute {
-  const headers = readHeaderOperations(field.get('headers'));
+export function readHttpRoute(field: Field, context: HttpContext): HttpRoute {
+  const headers = readHeaderOperations(field.get('headers'), context.byRoot);
   const fault = readFault(field.get('fault'));
   const cors = readCors(field.get('corsPolicy'));
   const matches = field
@@ -41,7 +46,7 @@ export function readHttpRoute(field: Field, context: NameContext): HttpRoute {
   };
 }
 
-function readAction(field: Field, context: NameContext): HttpAction {
+function readAction(field: Field, context: HttpContext): HttpAction {
   const has = (name: string): boolean => {
     const member = field.get(name);
     return member.isSet && !(Array.isArray(member.value) && member.value.length === 0);
@@ -75,11 +80,11 @@ function readAction(field: Field, context: NameContext): HttpAction {
   return { kind: 'forward', destinations: readDestinations(field.get('route'), context), ...options() };
 }
 
-function readDestinations(field: Field, context: NameContext): HttpDestination[] {
+function readDestinations(field: Field, context: HttpContext): HttpDestination[] {
   const destinations = field.objects().map((element): HttpDestination => {
     const destination = element.get('destination');
     if (!destination.expectObject().isSet) destination.invalid('must name a host.');
-    const headers = readHeaderOperations(element.get('headers'));
+    const headers = readHeaderOperations(element.get('headers'), context.byRoot);
     return {
       ...readDestination(destination, context),
       weight: element.get('weight').integer(0, 0x7fff_ffff) ?? 0,

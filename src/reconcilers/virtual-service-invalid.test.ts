@@ -12,7 +12,7 @@ function reconcile(spec: unknown) {
       metadata: { name: 'v', namespace: 'shop', generation: 3, creationTimestamp: '2026-01-01T00:00:00Z' },
       spec,
     },
-    { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] },
+    { source: 'test', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
   );
 }
 
@@ -250,9 +250,9 @@ test('no JSON makes it throw', () => {
   );
 });
 
-test('regexes that take seconds together are refused before they are compiled, and many simple ones are not', () => {
+test('regexes that hold others up together are refused before they are compiled, and many simple ones are not', () => {
   const routes = (regex: (i: number) => string) =>
-    http(...Array.from({ length: 5_000 }, (_, i) => ({ match: [{ uri: { regex: regex(i) } }], route: to('a') })));
+    http(...Array.from({ length: 1_500 }, (_, i) => ({ match: [{ uri: { regex: regex(i) } }], route: to('a') })));
   expect(reconcile(routes((i) => `/api/v${i}/[0-9]+/items/.*`)).models).toHaveLength(1);
   const { models, problems } = reconcile(routes((i) => `${i}[a-z]{1,900}`));
   expect(models).toEqual([]);

@@ -4,15 +4,15 @@ import { reconcileVirtualService } from './virtual-service.ts';
 
 const to = (host: string) => [{ destination: { host } }];
 
-function reconcile(spec: unknown) {
+function reconcile(spec: unknown, namespace = 'shop') {
   return reconcileVirtualService(
     {
       apiVersion: 'networking.istio.io/v1',
       kind: 'VirtualService',
-      metadata: { name: 'v', namespace: 'shop', generation: 3, creationTimestamp: '2026-01-01T00:00:00Z' },
+      metadata: { name: 'v', namespace, generation: 3, creationTimestamp: '2026-01-01T00:00:00Z' },
       spec,
     },
-    { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] },
+    { source: 'test', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
   );
 }
 
@@ -186,6 +186,31 @@ test.each([
   'a %START_TIME(%s.%3f)% b %REQ(:path):10%',
 ])('the header value %s is accepted', (value) => {
   modelOf(http({ headers: { request: { set: { a: value } } }, route: to('a') }));
+});
+
+test('a header whose value not every Envoy expands is left out, and nobody else sets it instead', () => {
+  const headers = { request: { set: { a: '%FOO%', b: 'b' }, add: { c: '%FOO%' } }, response: { set: { d: '%FOO%' } } };
+  const { models, problems } = reconcile({ hosts: ['a'], http: [{ headers, route: to('a') }] });
+  expect(models[0]?.http[0]?.headers).toMatchObject({
+    requestSet: [{ name: 'b' }],
+    requestAdd: [],
+    requestRemove: ['a'],
+    responseSet: [],
+    responseRemove: ['d'],
+  });
+  expect(problems.map(({ field, reason }) => [field, reason])).toEqual([
+    ['spec.http[0].headers.request.set["a"]', 'Ineffective'],
+    ['spec.http[0].headers.request.add["c"]', 'Ineffective'],
+    ['spec.http[0].headers.response.set["d"]', 'Ineffective'],
+  ]);
+});
+
+test.each([
+  ['istio-system', 1],
+  ['shop', 0],
+])("in %s the proxy's environment makes %i VirtualService", (namespace, served) => {
+  const spec = { hosts: ['a'], http: [{ headers: { request: { set: { a: '%ENVIRONMENT(X)%' } } }, route: to('a') }] };
+  expect(reconcile(spec, namespace).models).toHaveLength(served);
 });
 
 test.each([

@@ -14,6 +14,7 @@ import { isHost, resolveGateway } from './virtual-service-names.ts';
 export interface VirtualServiceContext {
   readonly source: string;
   readonly domainSuffix: string;
+  readonly rootNamespace: string;
   readonly defaultExportTo: readonly string[];
 }
 
@@ -33,7 +34,7 @@ export function reconcileVirtualService(
   const { name, namespace = '', creationTimestamp = '' } = object.metadata;
   const findings = new Findings(refOf(context.source, object));
   const spec = new Field(object.spec, 'spec', findings).expectObject();
-  const names = { namespace, domainSuffix: context.domainSuffix };
+  const names = { namespace, domainSuffix: context.domainSuffix, byRoot: namespace === context.rootNamespace };
 
   const written = readHosts(spec.get('hosts'));
   const hosts = [...new Set(written.map((host) => resolveShortName(host, namespace, context.domainSuffix)))];

@@ -28,6 +28,7 @@ const context = {
   cluster: 'test',
   domainSuffix: 'cluster.local',
   trustDomain: 'cluster.local',
+  rootNamespace: 'istio-system',
   defaultExportTo: ['*'],
 };
 const reconcilers: Readonly<Record<CustomKindName, (object: Custom) => { readonly problems: readonly Problem[] }>> = {

@@ -8,7 +8,7 @@ import type { Snapshot } from '../../src/snapshot.ts';
 import { type EnvoyNode, TestMesh, connectedProxy, testProtos } from '../harness/mesh.ts';
 import type { GoldenCase } from './case.ts';
 
-const KINDS = { clusters: 'cds', endpoints: 'eds', listeners: 'lds', routes: 'rds' } as const;
+const KINDS = { clusters: 'cds', endpoints: 'eds', listeners: 'lds', routes: 'rds', secrets: 'sds' } as const;
 
 /** The text of the expected file: what a mesh that holds the case serves, and says of its objects. */
 export function printExpected(mesh: TestMesh, { proxies, objects, refused }: GoldenCase): string {
@@ -47,10 +47,13 @@ function rejection(mesh: TestMesh, proxy: string): object {
 
 function printSnapshot(snapshot: Snapshot, usual: ReadonlyMap<string, string>): object {
   const isUsual = (resource: EncodedResource) => usual.get(keyOf(resource)) === resource.version;
-  const shown = Object.entries(KINDS).map(([title, kind]) => [
-    title,
-    snapshot[kind].filter((resource) => !isUsual(resource)).map((resource) => jsonOf(resource)),
-  ]);
+  const shown = Object.entries(KINDS)
+    // Few have secrets.
+    .filter(([, kind]) => kind !== 'sds' || snapshot.sds.length > 0)
+    .map(([title, kind]) => [
+      title,
+      snapshot[kind].filter((resource) => !isUsual(resource)).map((resource) => jsonOf(resource)),
+    ]);
   const all = Object.values(KINDS).flatMap((kind) => snapshot[kind]);
   return {
     ...(usual.size > 0 && { asWithoutObjects: all.filter(isUsual).map(({ name }) => name) }),

@@ -57,8 +57,8 @@ function soundnessOf(mesh: TestMesh, proxies: readonly string[]): string[] {
 
 function versions(mesh: TestMesh, proxies: readonly string[]): string[] {
   return proxies.flatMap((proxy) => {
-    const { cds, eds, lds, rds } = mesh.snapshot(proxy);
-    return [...cds, ...eds, ...lds, ...rds].map(({ name, version }) => `${proxy} ${name} ${version}`);
+    const { cds, eds, lds, rds, sds } = mesh.snapshot(proxy);
+    return [...cds, ...eds, ...lds, ...rds, ...sds].map(({ name, version }) => `${proxy} ${name} ${version}`);
   });
 }
 

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import { bytesOf } from '../../src/ads/bytes-of.ts';
 import type { EncodedResource } from '../../src/ads/resource.ts';
 import { types } from '../../src/envoy/proto-types.ts';
@@ -36,6 +37,7 @@ function replace(value: Json, name: string, surroundings: Surroundings): Json {
     const { certificate, key, authority } = surroundings;
     return { filename: name === 'trustedCa' ? authority : name === 'privateKey' ? key : certificate };
   }
+  if (name === 'watchedDirectory') return { path: dirname(surroundings.key) };
   // What a test reads from Envoy is no terminal and no file.
   if (members['path'] === '/dev/stdout') return { ...members, path: '/dev/null' };
   if (name === 'sdsConfig') return { ads: {}, resourceApiVersion: 'V3' };

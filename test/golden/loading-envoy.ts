@@ -60,10 +60,10 @@ export class LoadingEnvoy {
   }
 
   /** What Envoy refuses of a configuration that takes the place of the former one. */
-  async load(name: string, { cds, eds, lds, rds }: Snapshot): Promise<string[]> {
+  async load(name: string, { cds, eds, lds, rds, sds }: Snapshot): Promise<string[]> {
     const { protos, surroundings, server, refusals } = this.#parts;
     const stream = await this.#parts.stream;
-    const members = [...cds, ...eds, ...lds, ...rds].map((item): MemberChange => {
+    const members = [...cds, ...eds, ...lds, ...rds, ...sds].map((item): MemberChange => {
       const prepared = loadable(protos, item, surroundings);
       return { list: name, typeUrl: item.typeUrl, name: item.name, qualifier: '', resource: prepared };
     });
@@ -132,7 +132,10 @@ async function startAround(protos: Protos): Promise<Parts> {
   const server = await startAdsServer({
     host: '127.0.0.1',
     port: 0,
-    types: [...catalog(protos), secrets(protos, pair, authority.certificate)],
+    types: [
+      ...catalog(protos).filter((type) => type.typeUrl !== typeUrl(types.secret)),
+      secrets(protos, pair, authority.certificate),
+    ],
     now: () => performance.now(),
     ready: () => true,
     signal: new AbortController().signal,

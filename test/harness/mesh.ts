@@ -9,7 +9,7 @@ import { Graph, type Write } from '../../src/cache/graph.ts';
 import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
 import { type Protos, createProtos } from '../../src/envoy/proto.ts';
 import { type Mesh, buildMesh } from '../../src/mesh.ts';
-import { ONE, defaultMeshOptions } from '../../src/mesh/inputs.ts';
+import { type MeshOptions, ONE, defaultMeshOptions } from '../../src/mesh/inputs.ts';
 import { type Snapshot, jsonOf, snapshotOf } from '../../src/snapshot.ts';
 
 let shared: Protos | undefined;
@@ -27,11 +27,11 @@ export class TestMesh {
   /** Compares every commit with a build from scratch. */
   readonly oracle: boolean;
 
-  constructor(options: { readonly oracle?: boolean } = {}) {
+  constructor(options: { readonly oracle?: boolean; readonly mesh?: Partial<MeshOptions> } = {}) {
     this.oracle = options.oracle ?? true;
     this.mesh = buildMesh(this.graph, testProtos());
     this.graph.observe((draft) => this.store.apply(this.mesh.publicationOf(draft)));
-    this.commit([this.mesh.inputs.options.write(ONE, defaultMeshOptions)]);
+    this.commit([this.mesh.inputs.options.write(ONE, { ...defaultMeshOptions, ...options.mesh })]);
   }
 
   commit(writes: readonly Write[]): void {

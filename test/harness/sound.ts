@@ -29,14 +29,14 @@ export function createCheckSound(protos: Protos = testProtos()): CheckSound {
     known.set(key, facts);
     return facts;
   };
-  return ({ cds, eds, lds, rds, missing }) => {
+  return ({ cds, eds, lds, rds, sds, missing }) => {
     const given = new Set(cds.map(({ name }) => name));
     return [
       ...missing.map((name) => `${name} is referred to, but not given`),
-      ...[cds, eds, lds, rds].flatMap((resources) => repeated(resources.map(({ name }) => name))),
+      ...[cds, eds, lds, rds, sds].flatMap((resources) => repeated(resources.map(({ name }) => name))),
       // Envoy refuses two listeners at one address, bound or not.
       ...repeated(lds.flatMap((resource) => factsOf(resource).addresses)),
-      ...[...cds, ...eds, ...lds, ...rds].flatMap((resource) => {
+      ...[...cds, ...eds, ...lds, ...rds, ...sds].flatMap((resource) => {
         const { findings, clusters } = factsOf(resource);
         return [...findings, ...clusterFindings(resource, clusters, given)].map(
           (line) => `${nameOfType(resource)} ${resource.name}: ${line}`,

@@ -39,7 +39,7 @@ export function translate(http: readonly object[], options?: Parameters<typeof t
       metadata: { name: 'v', namespace: 'shop' },
       spec: { hosts: ['a'], http },
     },
-    { source: 'test', domainSuffix: 'cluster.local', defaultExportTo: ['*'] },
+    { source: 'test', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
   );
   if (problems.some(({ reason }) => reason === 'Invalid')) throw new Error(JSON.stringify(problems));
   const model = models[0]!;
