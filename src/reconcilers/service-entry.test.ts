@@ -203,7 +203,9 @@ test('more clusters and endpoints than memory holds are refused before they are 
   };
   const { services, problems } = reconcile(spec);
   expect(services).toEqual([]);
-  expect(problems).toMatchObject([{ field: 'spec', reason: 'Invalid', message: expect.stringContaining('25000000') }]);
+  expect(problems).toMatchObject([
+    { field: 'spec.endpoints', reason: 'Invalid', message: expect.stringContaining('25000000') },
+  ]);
   expect(reconcile({ ...spec, addresses: [] }).services).toHaveLength(1);
 });
 

@@ -143,7 +143,7 @@ describe('translate', () => {
     ]);
     expect(all).toMatchObject({ code: 0, stderr: '' });
     const document = parse(all.stdout) as Document;
-    expect(Object.keys(document)).toEqual(['cds', 'eds', 'lds', 'rds']);
+    expect(Object.keys(document)).toEqual(['cds', 'eds', 'lds', 'rds', 'sds']);
     const found = new Set(Object.values(document).flatMap((list) => list.map((each) => each['@type'])));
     expect([...found]).toEqual([CDS, EDS, LDS, RDS]);
     expect(document.rds.map((table) => table['name'])).toEqual(['80']);
@@ -195,7 +195,7 @@ describe('translate', () => {
     expect(field).toContain('VirtualService/shop/reviews: spec.http[0].timeout: ');
     expect(absent).toBe('the proxy is given no resource named nowhere');
     expect(mistake.code).toBe(1);
-    expect(parse(mistake.stdout)).toEqual({ cds: [], eds: [], lds: [], rds: [] });
+    expect(parse(mistake.stdout)).toEqual({ cds: [], eds: [], lds: [], rds: [], sds: [] });
     expect(nobody).toEqual({ code: 1, stdout: '', stderr: 'error: which proxy? Give --proxy ID or --node FILE\n' });
   });
 
@@ -218,7 +218,7 @@ describe('translate', () => {
 });
 
 type Resource = Readonly<Record<string, unknown>>;
-type Document = Readonly<Record<'cds' | 'eds' | 'lds' | 'rds', readonly Resource[]>>;
+type Document = Readonly<Record<'cds' | 'eds' | 'lds' | 'rds' | 'sds', readonly Resource[]>>;
 
 /** The same without a control plane: assignments in their clusters, tables in their listeners. */
 function staticOf({ cds, eds, lds, rds }: Document) {
