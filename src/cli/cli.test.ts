@@ -181,7 +181,7 @@ describe('translate', () => {
   });
 
   test('a proxy that would be refused is a failure, one that is given nothing is told why', async () => {
-    const nothing = { cds: [], eds: [], lds: [], rds: [] };
+    const nothing = { cds: [], eds: [], lds: [], rds: [], sds: [] };
     expect(await translate(['mesh', '--proxy', 'e'], { resources: nothing, refusal: 'no' })).toMatchObject({
       code: 1,
       err: 'no\n',

@@ -100,6 +100,8 @@ async function withRouter(
     batch: { quiet: 10, max: 100 },
     log: { info: () => undefined, warn: () => undefined },
     refused: () => undefined,
+    notAdmitted: () => undefined,
+    heapBytes: 2 ** 31,
     signal: stop.signal,
   });
   const apply = (yaml: string): void => {
