@@ -106,7 +106,7 @@ export class Delivery implements Watcher {
       subscription = new Subscription(type, this.#context, this.#isGuarded(type));
       this.#subscriptions[index] = subscription;
       subscription.begin(request, this.#view);
-      if (request.versions.count > 0 || request.version !== '') this.#resume(now);
+      if (request.versions.hash.count > 0 || request.version !== '') this.#resume(now);
       this.#parties = this.#partiesNow();
       if (type.behind !== undefined) this.#followEarlier(subscription);
     } else if (this.#answer(subscription, request, now)) {
