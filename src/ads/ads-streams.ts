@@ -69,6 +69,8 @@ export class AdsStreams {
   readonly #convergence: Convergence<AdsStream>;
   #queue: AdsStream[] = [];
   #scheduled = false;
+  /** When requests of this round of the event loop have to wait for turns; undefined before the first large one. */
+  #roundEnds: number | undefined;
   /** Something was sent, or somebody came, since the last tick. */
   #active = false;
   #lastId = 0;
@@ -213,6 +215,7 @@ export class AdsStreams {
       connected: (proxy, peer) => this.#options.events.connected(proxy, peer),
       closed: (stream) => this.#closed(stream),
       wake: (stream) => this.#wake(stream),
+      hasTime: () => this.#hasTime(),
       failed: (stream, error) => {
         this.#stats.failures++;
         this.#options.log.warn('a stream failed', { stream: stream.id, error: String(error) });
@@ -288,6 +291,16 @@ export class AdsStreams {
     if (this.#scheduled) return;
     this.#scheduled = true;
     setImmediate(() => this.#turn());
+  }
+
+  /** What comes in one round of the event loop may take as long as a turn; what comes later in it has to wait. */
+  #hasTime(): boolean {
+    const now = this.#options.now();
+    if (this.#roundEnds === undefined) {
+      this.#roundEnds = now + TURN_MS;
+      setImmediate(() => (this.#roundEnds = undefined));
+    }
+    return now < this.#roundEnds;
   }
 
   /** Serves some of the waiting streams, and then lets the event loop do the rest of its work. */

@@ -33,6 +33,8 @@ export interface StreamHost {
   /** The stream goes the public way of grpc-js. */
   indirect(): void;
   wake(stream: AdsStream): void;
+  /** Something that takes milliseconds may be done now, before others have their turn. */
+  hasTime(): boolean;
   failed(stream: AdsStream, error: unknown): void;
 }
 
@@ -201,14 +203,14 @@ export class AdsStream {
   #received(bytes: Uint8Array): void {
     this.contain(() => {
       if (this.proxy === undefined) this.#introduce(this.#wait(bytes));
-      else if (this.delivery?.waits === true || bytes.length > LARGE) this.#wait(bytes);
+      else if (this.delivery?.waits === true || (bytes.length > LARGE && !this.#host.hasTime())) this.#wait(bytes);
       else this.#handle(this.#host.read(bytes));
     });
   }
 
   /**
-   * Requests wait for the stream's turn where that may take long: when they are large, and when others have to be
-   * compared first. The first one waits for what the proxy may see, too.
+   * Requests wait for the stream's turn where that may take long: when much has to be compared first, and when they are
+   * large and others were, too. The first one waits for what the proxy may see.
    */
   #wait(bytes: Uint8Array): DiscoveryRequest {
     this.#waiting = this.#host.read(new Uint8Array(bytes));

@@ -93,7 +93,7 @@ export class Subscription {
     this.wildcard = names.star || (this.type.wildcard && !names.any);
     this.names = this.context.sets.of(names);
     this.all = this.wildcard || this.names.size > 0;
-    if (this.all && request.versions.count > 0) this.#compare(request.versions, view);
+    if (this.all && request.versions.hash.count > 0) this.#compare(request.versions, view);
     this.before = undefined;
     if (this.context.delta || (request.version === '' && !resumed)) return;
     // In state of the world a client does not say what it holds.
@@ -322,7 +322,7 @@ export class Subscription {
     const { batches, missing } = this.subscribed(view);
     let [a, b, count] = [0, 0, 0];
     for (const { hash } of batches) [a, b, count] = [(a + hash.a) | 0, (b + hash.b) | 0, count + hash.count];
-    if (missing.length === 0 && versions.hash().equals({ a, b, count })) return;
+    if (missing.length === 0 && versions.hash.equals({ a, b, count })) return;
     const { items, held } = versions.compare(batches);
     for (const { name, version } of items) {
       const has = held.get(name);

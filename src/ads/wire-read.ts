@@ -25,9 +25,8 @@ const MAX_NAME_BYTES = 4_096;
 
 /** Names and versions of `initial_resource_versions`. */
 export interface RequestedVersions {
-  readonly count: number;
   /** Of the pairs: equal to that of the batches that a client holds. */
-  hash(): SetHash;
+  readonly hash: SetHash;
   /**
    * The items of these batches that are not among the pairs, and the pairs that are not among the items. Strings are
    * made of the latter only; equal hashes count as equal pairs, so that who makes hashes collide is not sent something.
@@ -220,11 +219,8 @@ const VERSIONS_TAG = 0x2a;
 const KEY_TAG = 0x0a;
 const VALUE_TAG = 0x12;
 
-/** Where an entry is: the field as a whole, its name, its version. */
-type VisitVersion = (start: number, nameFrom: number, nameTo: number, versionFrom: number, versionTo: number) => void;
-
 class WireVersions implements RequestedVersions {
-  count = 0;
+  readonly hash = new SetHash();
   readonly #buffer: Buffer;
   readonly #view: DataView;
   readonly #hasher: ContentHasher;
@@ -237,18 +233,16 @@ class WireVersions implements RequestedVersions {
 
   /** Takes the current entry of a reader and those right behind it. */
   add(reader: FieldReader): void {
-    this.#visit(reader, () => this.count++);
-  }
-
-  hash(): SetHash {
-    const hash = new SetHash();
-    this.#hashAll(() => hash.add(this.#hasher));
-    return hash;
+    this.#visit(reader, () => this.hash.add(this.#hasher));
   }
 
   compare(batches: readonly Batch[]): { items: Served[]; held: Map<string, string> } {
-    const index = new PairIndex(this.count);
-    this.#hashAll((start) => index.add(this.#hasher.a, this.#hasher.b, start));
+    const index = new PairIndex(this.hash.count);
+    const reader = new FieldReader(this.#buffer);
+    while (this.hash.count > 0 && reader.next()) {
+      if (reader.field !== VERSIONS) continue;
+      this.#visit(reader, (start) => index.add(this.#hasher.a, this.#hasher.b, start));
+    }
     const items: Served[] = [];
     for (const batch of batches) for (const item of batch.items) if (!index.take(item.a, item.b)) items.push(item);
     const held = new Map<string, string>();
@@ -257,19 +251,6 @@ class WireVersions implements RequestedVersions {
       held.set(name, version);
     }
     return { items, held };
-  }
-
-  /** Visits each entry, its hash in the hasher. */
-  #hashAll(visit: (start: number) => void): void {
-    if (this.count === 0) return;
-    const reader = new FieldReader(this.#buffer);
-    while (reader.next()) {
-      if (reader.field !== VERSIONS) continue;
-      this.#visit(reader, (start, nameFrom, nameTo, versionFrom, versionTo) => {
-        this.#hasher.pair(this.#view, nameFrom, nameTo, versionFrom, versionTo);
-        visit(start);
-      });
-    }
   }
 
   #entry(start: number): [string, string] {
@@ -284,8 +265,13 @@ class WireVersions implements RequestedVersions {
     return [name, version];
   }
 
-  /** The current entry of a reader, and those right behind it as far as they are as every encoder writes them. */
-  #visit(reader: FieldReader, visit: VisitVersion): void {
+  /**
+   * Visits the current entry of a reader, and those right behind it as far as they are as every encoder writes them:
+   * where its field begins, and its hash in the hasher.
+   */
+  #visit(reader: FieldReader, visit: (start: number) => void): void {
+    const view = this.#view;
+    const hasher = this.#hasher;
     const entry = reader.message();
     let [nameFrom, nameTo, versionFrom, versionTo] = [0, 0, 0, 0];
     while (entry.next()) {
@@ -296,7 +282,8 @@ class WireVersions implements RequestedVersions {
     }
     expectName(nameFrom, nameTo);
     expectName(versionFrom, versionTo);
-    visit(reader.start, nameFrom, nameTo, versionFrom, versionTo);
+    hasher.pair(view, nameFrom, nameTo, versionFrom, versionTo);
+    visit(reader.start);
     // As in WireNames: the general reader is several times slower. Names come first.
     const buffer = this.#buffer;
     let at = reader.at;
@@ -306,7 +293,8 @@ class WireVersions implements RequestedVersions {
       if (length > 127 || length < 4 || to > buffer.length || buffer[at + 2] !== KEY_TAG) break;
       const keyTo = at + 4 + buffer[at + 3]!;
       if (keyTo + 2 > to || buffer[keyTo] !== VALUE_TAG || keyTo + 2 + buffer[keyTo + 1]! !== to) break;
-      visit(at, at + 4, keyTo, keyTo + 2, to);
+      hasher.pair(view, at + 4, keyTo, keyTo + 2, to);
+      visit(at);
       at = to;
     }
     reader.at = at;
@@ -378,7 +366,7 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
         break;
     }
   }
-  if (names.count + removed.count > MAX_NAMES || versions.count > MAX_NAMES) {
+  if (names.count + removed.count > MAX_NAMES || versions.hash.count > MAX_NAMES) {
     throw new BadRequest('the request has too many names', true);
   }
   return { typeUrl, nonce, version, node, error, names, removed, versions };

@@ -215,6 +215,6 @@ test('whoever wants a domain, in a table it is there once', () => {
       );
       expect(faults).toEqual([]);
     }),
-    { numRuns: 150 },
+    { numRuns: 60 },
   );
 });

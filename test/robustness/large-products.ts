@@ -24,7 +24,7 @@ const addressed = (addresses: number, ports: number) =>
 const routesOf = (hosts: number, routes: number) =>
   custom('VirtualService', {
     hosts: many(hosts, (i) => `h${i}.example.com`),
-    http: many(routes, (i) => ({ match: [{ uri: { prefix: `/${i}` } }], ...toA })),
+    http: many(routes, (i) => ({ match: [{ uri: { prefix: `/${i}/` } }], ...toA })),
   });
 const serversOf = (servers: number) =>
   custom('Gateway', {
