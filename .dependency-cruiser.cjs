@@ -15,13 +15,14 @@ module.exports = {
     },
     only('cache-imports-nothing', 'cache/', ['cache/']),
     only('api-imports-nothing', 'api/', ['api/']),
+    only('yaml', 'yaml/', ['yaml/', 'api/schema-path\\.ts$']),
     only('model-may-use-api', 'model/', ['model/', 'api/']),
-    only('reconcilers', 'reconcilers/', ['reconcilers/', 'api/', 'model/', 'cache/']),
+    only('reconcilers', 'reconcilers/', ['reconcilers/', 'api/', 'model/', 'cache/', 'yaml/document\\.ts$']),
     only('envoy', 'envoy/', ['envoy/', 'model/', 'api/', 'ads/resource\\.ts$']),
     only('status', 'status/', ['status/', 'api/', 'model/']),
     only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$']),
     only('kube', 'kube/', ['kube/', 'api/', 'cache/']),
-    only('directory', 'directory/', ['directory/', 'api/', 'cache/']),
+    only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
       'mesh',
       'cache/',
@@ -38,7 +39,7 @@ module.exports = {
     only('cli', 'cli/', [
       'cli/',
       'api/object\\.ts$',
-      'directory/document\\.ts$',
+      'yaml/document\\.ts$',
       'reconcilers/node\\.ts$',
       'ads/types\\.ts$',
       '(app|config|settings|version)\\.ts$',
@@ -52,7 +53,7 @@ module.exports = {
     {
       name: 'pure-layers-do-no-io',
       severity: 'error',
-      from: { path: '^src/(cache|model|reconcilers|envoy|status)/' },
+      from: { path: '^src/(cache|model|reconcilers|envoy|status|yaml)/' },
       to: {
         dependencyTypes: ['core'],
         path: '^(fs|https?|http2|child_process|dgram|dns|os|process|timers|tls|worker_threads)(/|$)',

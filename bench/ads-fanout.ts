@@ -1,11 +1,9 @@
-import { fork } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import protobuf from 'protobufjs';
 import type { MemberChange } from '../src/ads/publication.ts';
-import type { EncodedResource, Part } from '../src/ads/resource.ts';
+import type { EncodedResource } from '../src/ads/resource.ts';
 import { startAdsServer } from '../src/ads/server.ts';
-import type { ResourceTypes } from '../src/ads/types.ts';
+import { CDS, EDS, LDS, RDS, TYPES, leaf, member, Peers, request, resource } from './ads-peers.ts';
 
 /**
  * What it costs the ADS server to bring changes to many delta streams that see everything: CPU of this process (the
@@ -16,34 +14,6 @@ import type { ResourceTypes } from '../src/ads/types.ts';
 const CLIENTS = Number(process.argv[2] ?? 1000);
 const SERVICES = Number(process.argv[3] ?? 1870);
 const CHANGES = Number(process.argv[4] ?? 10);
-
-const url = (type: string): string => `type.googleapis.com/envoy.config.${type}`;
-const CDS = url('cluster.v3.Cluster');
-const EDS = url('endpoint.v3.ClusterLoadAssignment');
-const LDS = url('listener.v3.Listener');
-const RDS = url('route.v3.RouteConfiguration');
-
-function leaf(content: string, size: number, clusters: readonly string[] = []): Part {
-  const bytes = Buffer.allocUnsafeSlow(size);
-  bytes.fill(content);
-  const hash = createHash('sha1').update(bytes).digest('base64url').slice(0, 22);
-  return { bytes, length: size, hash, clusters, origins: [] };
-}
-
-function resource(typeUrl: string, name: string, body: Part): EncodedResource {
-  return { typeUrl, name, version: body.hash, body };
-}
-
-const absent =
-  (typeUrl: string) =>
-  (name: string): EncodedResource =>
-    resource(typeUrl, name, leaf('absent', 10));
-const TYPES: ResourceTypes = [
-  { typeUrl: CDS, shortName: 'cds', wildcard: true, fullState: true },
-  { typeUrl: EDS, shortName: 'eds', wildcard: false, fullState: false, behind: CDS, whenAbsent: absent(EDS) },
-  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS },
-  { typeUrl: RDS, shortName: 'rds', wildcard: false, fullState: false, refersTo: CDS, whenAbsent: absent(RDS) },
-];
 
 const hosts = Array.from(
   { length: SERVICES },
@@ -66,7 +36,7 @@ function table(name: string, changed: number, revision: number): EncodedResource
 function initial(): MemberChange[] {
   const members: MemberChange[] = [];
   const add = (list: string, item: EncodedResource): void => {
-    members.push({ list, typeUrl: item.typeUrl, name: item.name, qualifier: '', resource: item });
+    members.push(member(list, item));
   };
   hosts.forEach((name, i) => {
     add(`shard-${i % 400}`, resource(CDS, name, leaf(`cluster ${i}`, 1000)));
@@ -81,23 +51,7 @@ function initial(): MemberChange[] {
   return members;
 }
 
-function request(fields: {
-  typeUrl: string;
-  node?: string;
-  names?: readonly string[];
-  versions?: ReadonlyMap<string, string>;
-}): string {
-  const writer = protobuf.Writer.create();
-  if (fields.node !== undefined) writer.uint32(10).fork().uint32(10).string(fields.node).ldelim();
-  writer.uint32(18).string(fields.typeUrl);
-  for (const name of fields.names ?? []) writer.uint32(26).string(name);
-  for (const [name, version] of fields.versions ?? []) {
-    writer.uint32(42).fork().uint32(10).string(name).uint32(18).string(version).ldelim();
-  }
-  return Buffer.from(writer.finish()).toString('base64');
-}
-
-const child = fork(new URL('./ads-clients.ts', import.meta.url), { execArgv: [] });
+const peers = new Peers();
 const abort = new AbortController();
 let streams = 0;
 const waiting: string[] = [];
@@ -133,29 +87,13 @@ function publish(members: readonly MemberChange[], lists: { list: string; childr
 }
 publish(initial(), [{ list: 'scope', children: Array.from({ length: 400 }, (_, i) => `shard-${i}`) }]);
 
-interface Report {
-  readonly ms: number;
-  readonly bytes: number;
-}
-
-function ask(command: object): void {
-  child.send(command);
-}
-
-function answer<T>(): Promise<T> {
-  return new Promise((resolve) => child.once('message', (message) => resolve(message as T)));
-}
-
 async function measure(name: string, start: () => void, responses: number | undefined): Promise<void> {
   await delay(300);
   globalThis.gc?.();
-  if (responses !== undefined) {
-    ask({ do: 'expect', responses });
-    await answer();
-  }
+  if (responses !== undefined) await peers.expect(responses);
   const before = process.cpuUsage();
   const at = performance.now();
-  const reported = answer<Report>();
+  const reported = peers.done();
   start();
   const { bytes } = await reported;
   const wall = performance.now() - at;
@@ -176,12 +114,9 @@ const fresh = [
   request({ typeUrl: LDS }),
   request({ typeUrl: RDS, names: ['8080', '9090'] }),
 ];
-const member = (list: string, item: EncodedResource): MemberChange => {
-  return { list, typeUrl: item.typeUrl, name: item.name, qualifier: '', resource: item };
-};
 const { port } = server;
 const connect = (requests: readonly string[], atOnce: boolean, responses: number) => (): void =>
-  ask({ do: 'connect', port, clients: CLIENTS, requests, atOnce, responses });
+  peers.connect({ port, clients: CLIENTS, requests, atOnce, responses });
 
 const memory = (): { readonly rss: number; readonly heap: number } => {
   globalThis.gc?.();
@@ -210,8 +145,7 @@ const idle = memory();
 const perStream = (of: 'rss' | 'heap'): string => ((idle[of] - alone[of]) / CLIENTS).toFixed(0);
 console.log(`idle: ${perStream('rss')} KB for each stream, ${perStream('heap')} KB of it in the heap`, server.counts());
 
-ask({ do: 'disconnect' });
-await answer();
+await peers.disconnect();
 await delay(500);
 const versions = (typeUrl: string): Map<string, string> =>
   new Map([...current.values()].filter((item) => item.typeUrl === typeUrl).map((item) => [item.name, item.version]));
@@ -225,6 +159,6 @@ const known = [
 // All but the inbound listener is known, so that there is one response to wait for.
 await measure('reconnect, with versions', connect(known, true, 1), undefined);
 console.log(server.counts());
-child.kill();
+peers.end();
 abort.abort();
 await server.close();

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type { Writable } from 'node:stream';
+import { getHeapStatistics } from 'node:v8';
 import { type AdsTimes, startEngine, type Engine } from './engine.ts';
 import { kinds } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
@@ -13,15 +14,17 @@ import { type Clock, systemClock } from './kube/clock.ts';
 import { PooledKubeConfig } from './kube/credentials.ts';
 import { readKubeConfig } from './kube/kube-config.ts';
 import { LeaderElector } from './kube/lease.ts';
+import { EventRecorder } from './kube/event-recorder.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
 import { StatusWriter } from './kube/status-writer.ts';
 import { checkFiles, translateFiles } from './offline.ts';
+import { LogBudget } from './ops/log-budget.ts';
 import type { ApiServerFigures } from './ops/metrics.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
 import { createMetrics, type MetricSources } from './ops/metrics.ts';
 import { type OpsServers, serveOps } from './ops/servers.ts';
-import { logProblems, logReports } from './problem-log.ts';
+import { logProblems, reportLog } from './problem-log.ts';
 import { version } from './version.ts';
 
 /** What the commands do. The only file that constructs things. */
@@ -33,6 +36,8 @@ export function createProgram(): Program {
 interface Source {
   /** Fulfilled when all that there is was delivered. */
   readonly ready: Promise<void>;
+  /** What {@link ready} waits for, for people; empty when it is fulfilled. */
+  readonly waitingFor: () => readonly string[];
   /** Fulfilled when nothing of it runs any more. */
   end(): Promise<void>;
   readonly figures?: () => ApiServerFigures;
@@ -77,9 +82,14 @@ export async function startServing(
   signal: AbortSignal,
   surroundings: Surroundings = {},
 ): Promise<Serving> {
-  const log = createLogger({ ...config.log, ...(surroundings.log && { stream: surroundings.log }) });
-  const failed = new AbortController();
-  const ending = AbortSignal.any([signal, failed.signal]);
+  const log = new LogBudget(createLogger({ ...config.log, ...(surroundings.log && { stream: surroundings.log }) }), {
+    now: () => performance.now(),
+  });
+  const end = new AbortController();
+  // While it starts there is nobody to be sent away first.
+  const endAtOnce = (): void => end.abort();
+  signal.addEventListener('abort', endAtOnce);
+  if (signal.aborted) endAtOnce();
   try {
     const engine = await startEngine({
       mesh: { ...config.mesh, source: config.mesh.clusterId },
@@ -87,23 +97,33 @@ export async function startServing(
       protos: createProtos(),
       grpc: config.grpcAddress,
       batch: config.batch,
+      limits: { maxStreams: config.streams.most, maxAgeMs: config.streams.maxAge },
       log,
       refused: ({ stream: _, ...refusal }) => log.warn('A proxy refused what it was sent', refusal),
+      notAdmitted: ({ kind: _, ...refusal }) => log.warn('A proxy was refused for want of room', refusal),
+      heapBytes: getHeapStatistics().heap_size_limit,
       ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
-      signal: ending,
+      signal: end.signal,
     });
-    const source = await startSource(config, engine, log, surroundings, ending);
+    const source = await startSource(config, engine, log, surroundings, end.signal);
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
-    const { health, monitoring } = await startOps(config, engine, source, log, ending).catch(async (error: unknown) => {
-      failed.abort();
-      await source.end();
-      throw error;
-    });
+    const { health, monitoring } = await startOps(config, engine, source, log, end.signal).catch(
+      async (error: unknown) => {
+        end.abort();
+        await source.end();
+        throw error;
+      },
+    );
     const ports = { grpc: engine.ads.port, health: health.port, monitoring: monitoring.port };
     log.info('Serving proxies as soon as the source is read', ports);
-    return { engine, ports, ended: run(engine, source, log, ending).finally(() => failed.abort()) };
+    signal.removeEventListener('abort', endAtOnce);
+    const ended = run(engine, source, log, signal)
+      .then(() => engine.drain(config.streams.shutdown))
+      .finally(() => end.abort())
+      .finally(() => Promise.all([source.end(), engine.ads.close()]));
+    return { engine, ports, ended };
   } catch (error) {
-    failed.abort();
+    end.abort();
     throw error;
   }
 }
@@ -114,14 +134,17 @@ function hasNoStatus({ source, statusWrites }: Config): (problem: Problem) => bo
   return ({ object }) => !writes || kinds.find(({ kind }) => kind === object.kind)?.custom !== true;
 }
 
+/** Serves until the signal fires. */
 async function run(engine: Engine, source: Source, log: Logger, signal: AbortSignal): Promise<void> {
   await Promise.race([source.ready, aborted(signal)]);
   if (!signal.aborted) {
-    await engine.open();
+    await Promise.race([engine.open(), aborted(signal)]);
+  }
+  if (!signal.aborted) {
     log.info('Ready', { services: engine.mesh.services.size });
   }
   await aborted(signal);
-  await Promise.all([source.end(), engine.ads.close()]);
+  log.info('Sending the proxies to other replicas, then ending', { streams: engine.ads.counts().streams });
 }
 
 async function startSource(
@@ -142,15 +165,17 @@ async function directorySource(
   log: Logger,
   signal: AbortSignal,
 ): Promise<Source> {
+  const report = reportLog(log);
   const directory = await watchDirectory({
     paths,
     validate: createValidator(),
     sink: engine.objects,
-    onReports: (_, appeared) => logReports(appeared, log),
+    onReports: (_, appeared) => report(appeared),
     signal,
   });
   return {
     ready: Promise.resolve(),
+    waitingFor: () => [],
     end: () => directory.ended,
     files: () => directory.reports(),
     locate: ({ object, field }) => {
@@ -165,12 +190,12 @@ function clusterSource(
   access: { readonly kubeconfig?: string; readonly context?: string },
   engine: Engine,
   log: Logger,
-  { clock = systemClock, identity = process.env['POD_NAME'] ?? `${hostname()}-${process.pid}` }: Surroundings,
+  { clock = systemClock, identity = podOf(process.env) ?? `${hostname()}-${process.pid}` }: Surroundings,
   signal: AbortSignal,
 ): Source {
   const kubeConfig = new PooledKubeConfig(() => readKubeConfig({ path: access.kubeconfig, context: access.context }));
   const client = new KubeClient({ config: kubeConfig, userAgent: `fairlead/${version}` });
-  const outages = new Outages(log);
+  const outages = new Outages({ log, clock, signal });
   const shared = { api: client, clock, random: Math.random, log, outages };
   const operator = new FairleadOperator({
     client,
@@ -187,37 +212,55 @@ function clusterSource(
     ...shared,
     latest: (kind, namespace, name) => operator.latest(kind, namespace, name),
     types: ['Accepted', 'ResolvedRefs'],
+    onWritten: (status, before) => events.written(status, before),
   });
-  const elector = new LeaderElector({
-    ...shared,
-    ...config.lease,
-    identity,
-    onElected: (term) => writer.lead(term),
-  });
+  const events = new EventRecorder({ ...shared, identity, signal });
+  const electors = [
+    { revision: '', name: config.lease.name },
+    ...(config.revision === undefined
+      ? []
+      : [{ revision: config.revision, name: `${config.lease.name}-${config.revision}` }]),
+  ].map(
+    ({ revision, name }) =>
+      new LeaderElector({
+        ...shared,
+        namespace: config.lease.namespace,
+        name,
+        identity,
+        onElected: (term) => writer.lead(term, revision),
+      }),
+  );
   engine.mesh.onConditions((key, verdict) => {
     if (verdict === undefined) writer.forget(key);
     else writer.set(key, verdict);
   });
   operator.start().catch((err: unknown) => log.error('The operator ended', { err }));
-  const electing = config.statusWrites ? elector.run({ signal }) : Promise.resolve();
+  const electing = config.statusWrites ? electors.map((elector) => elector.run({ signal })) : [];
   return {
     ready: operator.whenReady(),
+    waitingFor: () => operator.waitingFor(),
     async end() {
-      await electing;
+      await Promise.all(electing);
       await writer.idle();
+      await events.idle();
       await operator.shutdown();
     },
     figures: () => operator.stats(),
     status: () => writer.stats(),
-    leader: () => elector.isLeader(),
+    leader: () => electors.some((elector) => elector.isLeader()),
   };
+}
+
+/** `namespace/name` of the Pod that this runs in, as the chart says it. */
+function podOf({ POD_NAMESPACE: namespace, POD_NAME: name }: NodeJS.ProcessEnv): string | undefined {
+  return namespace === undefined || name === undefined ? undefined : `${namespace}/${name}`;
 }
 
 function startOps(
   config: Config,
   engine: Engine,
   source: Source,
-  log: Logger,
+  log: LogBudget,
   signal: AbortSignal,
 ): Promise<OpsServers> {
   const { mesh, committer, ads } = engine;
@@ -229,11 +272,11 @@ function startOps(
     refused: () =>
       ads
         .streams()
-        .flatMap(({ nodeId, types }) =>
-          types.flatMap(({ shortName, refused }) =>
-            refused.length > 0 ? [{ nodeId, shortName, count: refused.length }] : [],
-          ),
+        .flatMap(({ types }) =>
+          types.flatMap(({ shortName, refused }) => (refused.length > 0 ? [{ shortName, count: refused.length }] : [])),
         ),
+    notAdmitted: () => engine.admission.refusals,
+    suppressedLines: () => log.suppressed,
     commits: () => committer.stats,
     graphFailures: () => mesh.graph.failures.size,
     services: () => mesh.services.size,
@@ -244,11 +287,15 @@ function startOps(
     ...(source.leader && { leader: source.leader }),
     ...(source.files && { files: source.files }),
   });
+  engine.onConverged((ms) => metrics.converged(ms / 1000));
   committer.onCommit(({ delay, work }) => metrics.committed(delay / 1000, work / 1000));
   return serveOps({
     healthAddress: config.healthAddress,
     monitoringAddress: config.monitoringAddress,
-    waitingFor: () => (engine.ready() ? [] : ['the objects of the source']),
+    waitingFor: () => {
+      if (engine.draining()) return ['its own end'];
+      return engine.ready() ? [] : [...source.waitingFor(), 'the first commit'];
+    },
     debug: {
       proxies: () =>
         ads.streams().flatMap((stream) => {

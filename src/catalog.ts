@@ -23,6 +23,7 @@ export function catalog(protos: Protos): ResourceTypes {
       wildcard: true,
       fullState: true,
       refersTo: typeUrl(types.cluster),
+      drains: true,
     },
     {
       typeUrl: typeUrl(types.route),

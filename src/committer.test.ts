@@ -201,3 +201,55 @@ test('when it ends, nothing is committed any more and nobody waits for ever', as
   await lab.clock.advance(10 * MAX);
   expect(lab.published).toEqual([]);
 });
+
+test('an observer that throws, of the graph or of commits, stops nothing, and is told again within a second', async () => {
+  const lab = Lab.open();
+  let healthy = false;
+  const told: string[][] = [];
+  const doubled = lab.graph.derive('doubled', lab.input, (key, value, _, emit: Emit<number>) => emit(key, 2 * value));
+  doubled.track();
+  lab.graph.observe((draft) => {
+    if (!healthy) throw new Error('a bug in an observer of the graph');
+    told.push(Array.from(draft.changes(doubled), ({ key }) => key));
+  });
+  lab.committer.onCommit(() => {
+    if (!healthy) throw new Error('a bug in an observer of commits');
+  });
+  const after: number[] = [];
+  lab.committer.onCommit(({ writes }) => after.push(writes));
+  lab.write('a');
+  const settled = lab.committer.settled();
+  await lab.clock.advance(0);
+  await settled;
+  expect([...lab.graph.failures.values()].map(({ error }) => (error as Error).message)).toEqual([
+    'a bug in an observer of the graph',
+    'a bug in an observer of commits',
+  ]);
+  lab.write('b');
+  await lab.clock.advance(QUIET);
+  expect(doubled.get('b')).toBe(2);
+  healthy = true;
+  await lab.clock.advance(1_000);
+  expect(told).toEqual([[], ['a', 'b']]);
+  expect(after).toEqual([1, 1, 0]);
+  expect(lab.graph.failures.size).toBe(0);
+  // One more tells that the last failure is over.
+  await lab.clock.advance(10_000);
+  expect(lab.committer.stats.commits).toBe(4);
+});
+
+test('a function of an index that throws stops no commit', async () => {
+  const lab = Lab.open();
+  const index = lab.graph.index('index', lab.input, (_, value) => {
+    if (value === 13) throw new Error('a bug');
+    return ['all'];
+  });
+  lab.write('a');
+  await lab.clock.advance(0);
+  lab.write('b', 13);
+  await lab.clock.advance(QUIET);
+  lab.write('c');
+  await lab.clock.advance(QUIET);
+  expect(index.get('all')?.map(({ key }) => key)).toEqual(['a', 'c']);
+  expect(lab.graph.failures.size).toBe(1);
+});

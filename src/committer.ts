@@ -12,6 +12,9 @@ export interface CommitterOptions {
   readonly signal: AbortSignal;
 }
 
+/** An observer that threw is told again after this long, if no commit comes before. Milliseconds. */
+const TELL_AGAIN_MS = 1_000;
+
 /** A published batch of changes. */
 export interface Commit {
   readonly writes: number;
@@ -40,6 +43,7 @@ export class Committer {
   private pending = new Map<Input<unknown>, Map<string, unknown>>();
   private count = 0;
   private firstAt = 0;
+  private since = 0;
   private lastCommitAt = Number.NEGATIVE_INFINITY;
   private cancelTimer: (() => void) | undefined;
   private running = false;
@@ -60,6 +64,11 @@ export class Committer {
 
   get stats(): CommitterStats {
     return { ...this.totals, pending: this.count };
+  }
+
+  /** When the first change of the present commit came, or of the last one. */
+  get changedAt(): number {
+    return this.since;
   }
 
   /** Calls back after every commit. */
@@ -101,8 +110,13 @@ export class Committer {
   }
 
   private schedule(): void {
-    if (this.holds > 0 || this.running || this.count === 0 || this.options.signal.aborted) return;
+    if (this.holds > 0 || this.running || this.options.signal.aborted) return;
     const { quiet, max, clock } = this.options;
+    if (this.count === 0) {
+      this.cancelTimer?.();
+      if (this.graph.wantsCommit) this.cancelTimer = clock.after(TELL_AGAIN_MS, () => this.commit());
+      return;
+    }
     const now = clock.now();
     const afterQuiet = this.firstAt - this.lastCommitAt > quiet;
     const due = afterQuiet ? now : Math.min(now + quiet, this.firstAt + max);
@@ -120,7 +134,8 @@ export class Committer {
     this.running = true;
     const { clock, signal, slice } = this.options;
     const steps = this.graph.settleInSteps(writes, { discardable: false });
-    const { firstAt } = this;
+    const firstAt = writes.length === 0 ? clock.now() : this.firstAt;
+    this.since = firstAt;
     let work = 0;
     const next = (): void => {
       if (signal.aborted) return;
@@ -143,7 +158,8 @@ export class Committer {
     this.running = false;
     this.lastCommitAt = now;
     this.totals = { commits: this.totals.commits + 1, writes: this.totals.writes + commit.writes };
-    for (const observer of this.observers) observer(commit);
+    for (const [i, observer] of this.observers.entries())
+      this.graph.contain(`commit observer ${i + 1}`, () => observer(commit));
     this.schedule();
     for (const resolve of this.waitingForThis.splice(0)) resolve();
   }

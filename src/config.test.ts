@@ -32,10 +32,20 @@ test('without a word everything is at its default', () => {
       defaultProxyType: 'sidecar',
     },
     batch: { quiet: 10, max: 100 },
+    streams: { most: 10_000, maxAge: 1_800_000, shutdown: 10_000 },
     log: { level: 'info', format: 'text' },
-    lease: { name: 'fairlead', namespace: 'istio-system' },
+    lease: { name: 'fairlead', namespace: 'kube-system' },
     statusWrites: true,
   });
+});
+
+test('a directory is served to this machine only, until somebody says otherwise', () => {
+  expect(read({ directory: ['a'], healthAddress: ':9', monitoringAddress: '10.0.0.1:9' })).toMatchObject({
+    grpcAddress: { host: '127.0.0.1', port: 15010 },
+    healthAddress: { host: every, port: 9 },
+    monitoringAddress: { host: '10.0.0.1', port: 9 },
+  });
+  expect(read({}, { FAIRLEAD_DIRECTORY: 'a' }).monitoringAddress).toEqual({ host: '127.0.0.1', port: 15014 });
 });
 
 test('a flag wins over the environment, that over the file, that over the default', () => {
@@ -46,13 +56,13 @@ test('a flag wins over the environment, that over the file, that over the defaul
   );
   expect(log.level).toBe('debug');
   expect(mesh).toMatchObject({ clusterId: 'env', rootNamespace: 'file', domainSuffix: 'cluster.local' });
-  expect(lease.namespace).toBe('file');
+  expect(lease.namespace).toBe('kube-system');
   expect(statusWrites).toBe(false);
 });
 
 test('the file can be named in the environment', () => {
   expect(read({}, { FAIRLEAD_CONFIG: file('# nothing\nleaseNamespace: other\n') }).lease.namespace).toBe('other');
-  expect(read({ config: file('') }).lease.namespace).toBe('istio-system');
+  expect(read({ config: file('') }).lease.namespace).toBe('kube-system');
 });
 
 test('several directories can be given in each way', () => {
@@ -144,6 +154,7 @@ test('the help of every setting shows its variable, and its default if it has on
     expect(flagOf(name).description).toMatch(/\((default: .+; )?env: FAIRLEAD_[A-Z_]+\)$/);
   expect(flagOf('grpcAddress')).toEqual({
     flags: '--grpc-address <address>',
-    description: 'where proxies connect (ADS, plaintext) (default: :15010; env: FAIRLEAD_GRPC_ADDRESS)',
+    description:
+      'where proxies connect (ADS, plaintext) (default: :15010; 127.0.0.1:15010 with --directory; env: FAIRLEAD_GRPC_ADDRESS)',
   });
 });

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { delimiter } from 'node:path';
-import { readDocument } from './directory/document.ts';
+import { readDocument } from './yaml/document.ts';
 import {
   type Address,
   type Batch,
@@ -25,6 +25,13 @@ export interface Config {
   /** Objects of other revisions are left to others; absent: all objects are ours. */
   readonly revision?: string;
   readonly batch: Batch;
+  readonly streams: {
+    readonly most: number;
+    /** Milliseconds; infinite when they may stay for ever. */
+    readonly maxAge: number;
+    /** Milliseconds in which all are ended when the process is told to end. */
+    readonly shutdown: number;
+  };
   readonly log: { readonly level: LogLevel; readonly format: LogFormat };
   readonly lease: { readonly name: string; readonly namespace: string };
   readonly statusWrites: boolean;
@@ -57,6 +64,9 @@ export interface Origins {
   readonly env: Environment;
 }
 
+type AddressName = 'grpcAddress' | 'healthAddress' | 'monitoringAddress';
+const LOOPBACK = '127.0.0.1';
+
 /** Everything for `fairlead serve`. Throws a {@link ConfigError}. */
 export function readConfig(origins: Origins): Config {
   const values = new Values(origins);
@@ -69,6 +79,11 @@ export function readConfig(origins: Origins): Config {
   }
   const revision = values.optional('revision');
   const mesh = meshOf(values);
+  const address = (name: AddressName): Address => {
+    const { port } = values.one(name);
+    // A directory has no tenants: whoever serves one is at this machine until told otherwise.
+    return values.optional(name) ?? (paths.length > 0 ? { host: LOOPBACK, port } : values.one(name));
+  };
   return deepFreeze({
     source:
       paths.length > 0
@@ -78,14 +93,19 @@ export function readConfig(origins: Origins): Config {
             ...(kubeconfig === undefined ? {} : { kubeconfig }),
             ...(context === undefined ? {} : { context }),
           },
-    grpcAddress: values.one('grpcAddress'),
-    healthAddress: values.one('healthAddress'),
-    monitoringAddress: values.one('monitoringAddress'),
+    grpcAddress: address('grpcAddress'),
+    healthAddress: address('healthAddress'),
+    monitoringAddress: address('monitoringAddress'),
     mesh,
     ...(revision === undefined ? {} : { revision }),
     batch: values.one('batch'),
+    streams: {
+      most: values.one('maxStreams'),
+      maxAge: values.one('keepaliveMaxServerConnectionAge'),
+      shutdown: values.one('shutdownDuration'),
+    },
     log: { level: values.one('logLevel'), format: values.one('logFormat') },
-    lease: { name: values.one('leaseName'), namespace: values.optional('leaseNamespace') ?? mesh.rootNamespace },
+    lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
     statusWrites: values.one('statusWrites') === 'on',
   });
 }

@@ -8,6 +8,7 @@ let clock: FakeClock;
 let departures: Departures;
 let streams: () => string[];
 let stop: AbortController;
+let forgotten: string[];
 
 beforeEach(() => {
   clock = new FakeClock();
@@ -15,7 +16,11 @@ beforeEach(() => {
   const graph = new Graph();
   const proxies = graph.input<ConnectedProxy>('proxies');
   streams = () => [...proxies.entries()].map(([stream]) => stream);
-  departures = new Departures(proxies, (write) => graph.commit([write]), clock, { signal: stop.signal });
+  departures = new Departures(proxies, (write) => graph.commit([write]), clock, {
+    signal: stop.signal,
+    forgotten: (stream) => forgotten.push(stream),
+  });
+  forgotten = [];
 });
 
 const connect = (stream: string, nodeId: string, metadata = {}): void =>
@@ -24,9 +29,9 @@ const connect = (stream: string, nodeId: string, metadata = {}): void =>
 test('a proxy that is gone is computed for until it has been gone long enough', async () => {
   connect('1', 'a');
   connect('2', 'b');
-  departures.disconnected({ stream: '1', nodeId: 'a' });
+  departures.disconnected({ stream: '1', nodeId: 'a', acknowledged: true });
   await clock.advance(LINGER_MS / 2);
-  departures.disconnected({ stream: '2', nodeId: 'b' });
+  departures.disconnected({ stream: '2', nodeId: 'b', acknowledged: true });
   expect(streams()).toEqual(['1', '2']);
   await clock.advance(LINGER_MS / 2);
   expect(streams()).toEqual(['2']);
@@ -36,7 +41,7 @@ test('a proxy that is gone is computed for until it has been gone long enough', 
 
 test('a proxy that is back takes the place of what it was', async () => {
   connect('1', 'a');
-  departures.disconnected({ stream: '1', nodeId: 'a' });
+  departures.disconnected({ stream: '1', nodeId: 'a', acknowledged: true });
   connect('2', 'a');
   expect(streams()).toEqual(['2']);
   await clock.advance(2 * LINGER_MS);
@@ -46,8 +51,8 @@ test('a proxy that is back takes the place of what it was', async () => {
 test('a proxy that is back before its former stream is gone has both for as long', async () => {
   connect('1', 'a');
   connect('2', 'a');
-  departures.disconnected({ stream: '1', nodeId: 'a' });
-  departures.disconnected({ stream: '2', nodeId: 'a' });
+  departures.disconnected({ stream: '1', nodeId: 'a', acknowledged: true });
+  departures.disconnected({ stream: '2', nodeId: 'a', acknowledged: true });
   expect(streams()).toEqual(['2']);
   await clock.advance(LINGER_MS);
   expect(streams()).toEqual([]);
@@ -57,15 +62,39 @@ test('clients that come and go under ever new names do not add up', () => {
   const metadata = { text: 'x'.repeat(1024 * 1024) };
   for (let i = 0; i < 100; i++) {
     connect(`${i}`, `node-${i}`, metadata);
-    departures.disconnected({ stream: `${i}`, nodeId: `node-${i}` });
+    departures.disconnected({ stream: `${i}`, nodeId: `node-${i}`, acknowledged: true });
   }
   expect(streams()).toHaveLength(63);
   expect(streams().at(-1)).toBe('99');
 });
 
+test('a proxy that goes at the end leaves no timer behind', () => {
+  connect('1', 'a');
+  stop.abort();
+  departures.disconnected({ stream: '1', nodeId: 'a', acknowledged: true });
+  expect(clock.pending).toBe(0);
+});
+
+test('one that never took anything is not waited for', () => {
+  connect('1', 'a');
+  departures.disconnected({ stream: '1', nodeId: 'a', acknowledged: false });
+  expect(streams()).toEqual([]);
+  expect(forgotten).toEqual(['1']);
+});
+
+test('those that somebody wants to be rid of make room', () => {
+  for (const stream of ['1', '2']) {
+    connect(stream, `node-${stream}`);
+    departures.disconnected({ stream, nodeId: `node-${stream}`, acknowledged: true });
+  }
+  departures.giveUp((stream) => stream === '1');
+  expect(streams()).toEqual(['2']);
+  expect(forgotten).toEqual(['1']);
+});
+
 test('nothing happens after the end', async () => {
   connect('1', 'a');
-  departures.disconnected({ stream: '1', nodeId: 'a' });
+  departures.disconnected({ stream: '1', nodeId: 'a', acknowledged: true });
   stop.abort();
   await clock.advance(LINGER_MS);
   expect(streams()).toEqual(['1']);

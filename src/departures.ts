@@ -1,4 +1,4 @@
-import type { ConnectedProxy } from './ads/types.ts';
+import type { ConnectedProxy, DisconnectedProxy } from './ads/types.ts';
 import type { Write } from './cache/graph.ts';
 import type { Clock } from './kube/clock.ts';
 import type { Inputs } from './mesh/inputs.ts';
@@ -7,6 +7,12 @@ import type { Inputs } from './mesh/inputs.ts';
 export const LINGER_MS = 60_000;
 /** Nodes that are gone are not remembered beyond this, all together: the oldest are forgotten first. Characters of JSON. */
 const MOST = 64 * 1024 * 1024;
+
+export interface DepartureOptions {
+  readonly signal: AbortSignal;
+  /** Nothing is computed for the proxy of this stream any more. */
+  readonly forgotten?: (stream: string) => void;
+}
 
 interface Departure {
   readonly stream: string;
@@ -17,26 +23,30 @@ interface Departure {
 /**
  * Which proxies the mesh computes for. Streams break all at once and come back within seconds (a replica goes, a
  * network blinks): what is made for a proxy is kept until the same node is back, or {@link LINGER_MS} have passed,
- * instead of being thrown away and made anew.
+ * instead of being thrown away and made anew. Not for one that never took anything: it may be nobody's.
  */
 export class Departures {
   readonly #proxies: Inputs['proxies'];
   readonly #write: (write: Write) => void;
+  readonly #forgotten: (stream: string) => void;
   readonly #clock: Pick<Clock, 'now' | 'after'>;
   /** By node id, the first to go first. */
   readonly #gone = new Map<string, Departure>();
   #size = 0;
   #cancel: (() => void) | undefined;
+  readonly #signal: AbortSignal;
 
   constructor(
     proxies: Inputs['proxies'],
     write: (write: Write) => void,
     clock: Pick<Clock, 'now' | 'after'>,
-    { signal }: { readonly signal: AbortSignal },
+    { signal, forgotten = () => {} }: DepartureOptions,
   ) {
     this.#proxies = proxies;
     this.#write = write;
+    this.#forgotten = forgotten;
     this.#clock = clock;
+    this.#signal = signal;
     signal.addEventListener('abort', () => this.#cancel?.(), { once: true });
   }
 
@@ -45,11 +55,13 @@ export class Departures {
     this.#write(this.#proxies.write(proxy.stream, proxy));
   }
 
-  disconnected({ stream, nodeId }: Pick<ConnectedProxy, 'stream' | 'nodeId'>): void {
+  disconnected({ stream, nodeId, acknowledged }: DisconnectedProxy): void {
+    // Nobody comes back to a process that ends, and a timer would keep it.
+    if (this.#signal.aborted) return;
     this.#forget(nodeId);
     const proxy = this.#proxies.get(stream);
-    if (proxy === undefined) {
-      this.#write(this.#proxies.write(stream, undefined));
+    if (proxy === undefined || !acknowledged) {
+      this.#end(stream);
       return;
     }
     const size = JSON.stringify(proxy).length;
@@ -62,12 +74,22 @@ export class Departures {
     this.#cancel ??= this.#clock.after(LINGER_MS, () => this.#sweep());
   }
 
+  /** Of the proxies that are gone, those that came in these streams are not waited for any longer. */
+  giveUp(which: (stream: string) => boolean): void {
+    for (const [nodeId, { stream }] of [...this.#gone]) if (which(stream)) this.#forget(nodeId);
+  }
+
+  #end(stream: string): void {
+    this.#write(this.#proxies.write(stream, undefined));
+    this.#forgotten(stream);
+  }
+
   #forget(nodeId: string): void {
     const departure = this.#gone.get(nodeId);
     if (departure === undefined) return;
     this.#gone.delete(nodeId);
     this.#size -= departure.size;
-    this.#write(this.#proxies.write(departure.stream, undefined));
+    this.#end(departure.stream);
   }
 
   #sweep(): void {

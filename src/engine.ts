@@ -1,15 +1,19 @@
+import type { AdsLimits } from './ads/limits.ts';
+import { Admission, type AdmissionRefusal } from './admission.ts';
 import { type AdsLog, type AdsServer, type AdsServerOptions, startAdsServer } from './ads/server.ts';
 import type { Refusal } from './ads/types.ts';
 import { Graph } from './cache/graph.ts';
 import { catalog } from './catalog.ts';
 import { Committer } from './committer.ts';
+import { DemandBudgets, demandLimits } from './demand-budgets.ts';
 import { Departures } from './departures.ts';
 import type { Protos } from './envoy/proto.ts';
-import { systemClock } from './kube/clock.ts';
+import { type Clock, systemClock } from './kube/clock.ts';
 import { ListenError } from './listen-error.ts';
 import { type Mesh, buildMesh } from './mesh.ts';
 import { type MeshOptions, ONE } from './mesh/inputs.ts';
 import { reportFailures } from './failure-reports.ts';
+import { NewKinds } from './new-kinds.ts';
 import { ObjectWriter } from './object-writer.ts';
 
 /** Other than the defaults: shorter in tests. */
@@ -23,6 +27,10 @@ export interface EngineOptions {
   readonly batch: { readonly quiet: number; readonly max: number };
   readonly log: AdsLog;
   readonly refused: (refusal: Refusal) => void;
+  readonly limits?: Partial<AdsLimits>;
+  readonly notAdmitted: (refusal: AdmissionRefusal) => void;
+  /** How large the heap of this process may become. */
+  readonly heapBytes: number;
   readonly adsTimes?: AdsTimes;
   readonly signal: AbortSignal;
 }
@@ -33,10 +41,16 @@ export interface Engine {
   readonly committer: Committer;
   readonly objects: ObjectWriter;
   readonly ads: AdsServer;
-  /** Stays true once the first commit is published. */
+  /** True from the first commit until {@link drain}. */
   readonly ready: () => boolean;
+  readonly draining: () => boolean;
+  readonly admission: Pick<Admission, 'refusals'>;
+  /** Calls back whenever all that a change meant for a proxy is on its way to it; milliseconds since the change came. */
+  onConverged(observer: (ms: number) => void): void;
   /** The first commit: call when the source has delivered all it knows. Proxies are served from then on. */
   open(): Promise<void>;
+  /** Is not ready any more, and sends the proxies away in the course of so many milliseconds. */
+  drain(ms: number): Promise<void>;
 }
 
 /** Rejects with a {@link ListenError}. */
@@ -50,31 +64,60 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     signal: options.signal,
   });
   const { inputs } = mesh;
-  const departures = new Departures(inputs.proxies, (write) => committer.write(write), systemClock, options);
+  const clock: Pick<Clock, 'now' | 'after'> = {
+    now: systemClock.now,
+    after: (ms, fn) => systemClock.after(ms, () => graph.contain('departures', fn)),
+  };
+  const budgets = new DemandBudgets(() => demandLimits(options.heapBytes, mesh.services.size), systemClock.now);
+  const departures = new Departures(inputs.proxies, (write) => committer.write(write), clock, {
+    signal: options.signal,
+    forgotten: (stream) => budgets.release(stream),
+  });
+  const newKinds = new NewKinds({
+    enter: (proxy) => departures.connected(proxy),
+    isMade: (traits) => mesh.isMade(traits),
+    isIn: (stream) => mesh.proxies.get(stream) !== undefined,
+  });
+  committer.onCommit(() => newKinds.committed());
+  const admission = new Admission({
+    budgets,
+    departures,
+    preview: (proxy) => mesh.preview(proxy),
+    refused: (refusal) => graph.contain('refusals', () => options.notAdmitted(refusal)),
+  });
   let ready = false;
+  let draining = false;
+  let converged: ((ms: number) => void) | undefined;
   const listening = startAdsServer({
     ...options.grpc,
     ...options.adsTimes,
+    ...(options.limits && { limits: options.limits }),
     types: catalog(options.protos),
     events: {
-      connected: (proxy) => departures.connected(proxy),
-      disconnected: (proxy) => departures.disconnected(proxy),
-      refused: options.refused,
+      admit: (proxy, peer) => admission.admit(proxy, peer),
+      connected: (proxy) => newKinds.connected(proxy, budgets.admitted(proxy.stream)?.demand.traits),
+      disconnected: (proxy) =>
+        graph.contain('departures', () => {
+          newKinds.disconnected(proxy.stream);
+          departures.disconnected(proxy);
+        }),
+      refused: (refusal) => graph.contain('refusals', () => options.refused(refusal)),
+      converged: (ms) => graph.contain('convergence', () => converged?.(ms)),
     },
     log: options.log,
     ready: () => ready,
-    now: () => performance.now(),
+    now: systemClock.now,
     signal: options.signal,
   });
   const ads = await listening.catch((cause: Error) => {
     throw new ListenError('gRPC', options.grpc, cause);
   });
-  graph.observe((draft) => ads.apply(mesh.publicationOf(draft)));
+  graph.observe((draft) => ads.apply(mesh.publicationOf(draft), committer.changedAt), 'ads');
   reportFailures(
     mesh,
     (write) => committer.write(write),
     ({ collection, key, error }) =>
-      options.log.warn('A bug: an entry could not be computed', { collection, key, err: error }),
+      options.log.warn('Internal error contained: please report it', { collection, key, err: error }),
   );
   committer.write(inputs.options.write(ONE, options.mesh));
   return {
@@ -82,11 +125,20 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     committer,
     objects: new ObjectWriter(options.mesh.source, options.revision, inputs, (write) => committer.write(write)),
     ads,
-    ready: () => ready,
+    ready: () => ready && !draining,
+    draining: () => draining,
+    admission,
+    onConverged(observer) {
+      converged = observer;
+    },
     async open() {
       committer.open();
       await committer.settled();
       ready = true;
+    },
+    drain(ms) {
+      draining = true;
+      return ads.drain(ms);
     },
   };
 }

@@ -42,3 +42,27 @@ it('tells the owner of an object of a bug that it was met with, and takes it bac
   commit(write('b', 'good'));
   expect(reasons('b')).not.toContain('InternalError');
 });
+
+it('says once what fails with every commit, and brings no commit by it', () => {
+  const graph = new Graph();
+  const mesh = buildMesh(graph, testProtos());
+  let bug: string | undefined = 'oh';
+  graph.observe(() => {
+    if (bug !== undefined) throw new Error(bug);
+  }, 'broken');
+  const later: Write[] = [];
+  const said: string[] = [];
+  reportFailures(
+    mesh,
+    (write) => later.push(write),
+    ({ collection, key, error }) => said.push(`${collection} ${key}: ${(error as Error).message}`),
+  );
+  for (let i = 0; i < 3; i++) graph.commit([]);
+  expect(said).toEqual(['observer broken: oh']);
+  bug = 'another';
+  graph.commit([]);
+  bug = undefined;
+  graph.commit([]);
+  expect(said).toEqual(['observer broken: oh', 'observer broken: another']);
+  expect(later).toEqual([]);
+});

@@ -7,26 +7,36 @@ import type { Mesh } from './mesh.ts';
 
 /**
  * Tells the owners of objects of a bug of ours: a transform that threw keeps its last output, and every object whose
- * change led to it gets an `InternalError`, until the transform runs again without throwing. Call once, after the
- * first observer that must see the commit.
+ * change led to it gets an `InternalError`, until the transform runs again without throwing. `failed` hears of every
+ * failure once, and again when it fails in another way.
  */
 export function reportFailures(mesh: Mesh, write: (write: Write) => void, failed: (failure: Failure) => void): void {
   const { graph, inputs } = mesh;
   let reported = new Map<string, Failure>();
-  graph.observe((draft) => {
-    if (reported.size === 0 && graph.failures.size === 0) return;
-    for (const key of reported.keys()) if (!graph.failures.has(key)) write(inputs.failures.write(key, undefined));
+  const told = new Set<string>();
+  graph.observeFailures((draft) => {
+    for (const key of reported.keys())
+      if (!graph.failures.has(key) && told.delete(key)) write(inputs.failures.write(key, undefined));
     for (const [key, failure] of graph.failures) {
-      if (reported.get(key) === failure) continue;
-      failed(failure);
-      write(inputs.failures.write(key, { problems: blamed(mesh, draft, failure) }));
+      const before = reported.get(key);
+      if (before === failure) continue;
+      if (before === undefined || textOf(before) !== textOf(failure)) failed(failure);
+      const problems = blamed(mesh, draft, failure);
+      // A write leads to a commit: what fails with every commit, and is the fault of no object, must not bring the next.
+      if (problems.length === 0 && !told.has(key)) continue;
+      told.add(key);
+      write(inputs.failures.write(key, { problems }));
     }
     reported = new Map(graph.failures);
   });
 }
 
+function textOf({ error }: Failure): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 function blamed(mesh: Mesh, draft: Draft, failure: Failure): Problem[] {
-  const text = failure.error instanceof Error ? failure.error.message : String(failure.error);
+  const text = textOf(failure);
   const message = `Fairlead failed while it worked on this (${failure.collection}: ${text}). What was served before is kept. This is a bug: please report it with the object.`;
   return draft.causesOf(failure.causes).flatMap(({ input, value }) => {
     const kind = kindOf(mesh, input);

@@ -1,5 +1,6 @@
 import type { Collection, Draft, Graph } from './cache/graph.ts';
 import type { Publication, World } from './ads/publication.ts';
+import type { ConnectedProxy } from './ads/types.ts';
 import type { Protos } from './envoy/proto.ts';
 import { declareClusters } from './mesh/clusters.ts';
 import type { MeshService } from './model/service.ts';
@@ -42,6 +43,10 @@ export interface Mesh {
   /** Calls back with every verdict that a commit changed; undefined when the object is gone. */
   onConditions(changed: (key: string, verdict: Verdict | undefined) => void): void;
   readonly proxies: Collection<ProxyView>;
+  /** Whether anything is made for proxies of these traits. */
+  isMade(traits: string): boolean;
+  /** What a proxy would be if it connected now. */
+  preview(proxy: ConnectedProxy): ProxyView;
   /** Every resource, once for each list that it is in: what it was made from stands there. */
   readonly members: readonly Members[];
   /** What a connected proxy can reach; empty for one that is not known or not accepted. */
@@ -112,9 +117,11 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
       graph.observe((draft) => {
         for (const collection of conditions)
           for (const { key, after } of draft.changes(collection)) changed(`${collection.name}/${key}`, after);
-      });
+      }, 'conditions');
     },
     proxies: proxies.views,
+    isMade: (traits) => proxies.byTraits.get(traits) !== undefined,
+    preview: proxies.preview,
     members,
     worldOf: (stream) => worldOf(proxies.views.get(stream)),
     publicationOf: (draft) => publicationOf(draft, { members, scopes, views, proxies }),

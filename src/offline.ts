@@ -1,5 +1,6 @@
 import { ContentHasher } from './ads/content-hash.ts';
 import { Store } from './ads/store.ts';
+import type { Gateway } from './api/gen/gateway.gen.ts';
 import { printRef } from './api/object.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
@@ -10,6 +11,8 @@ import { type LoadedDirectory, loadDirectory } from './directory/load.ts';
 import { type Protos, createProtos } from './envoy/proto.ts';
 import { type Mesh, buildMesh } from './mesh.ts';
 import { ONE } from './mesh/inputs.ts';
+import type { ProxyView } from './mesh/proxies.ts';
+import { printSelector, selects } from './model/labels.ts';
 import { ObjectWriter } from './object-writer.ts';
 import { jsonOf, snapshotOf } from './snapshot.ts';
 
@@ -36,6 +39,8 @@ async function build(
   const objects = new ObjectWriter(settings.clusterId, undefined, mesh.inputs, (write) => writes.push(write));
   for (const [kind, found] of loaded.objects) objects.replace(kind, found);
   graph.commit(writes);
+  // Without a server nobody else would hear of a bug, and its findings would be missing.
+  for (const { error } of graph.failures.values()) throw error;
   return { loaded, mesh, store, protos };
 }
 
@@ -64,16 +69,33 @@ export async function translateFiles(request: TranslateRequest): Promise<Transla
     snapshot[kind].map((resource) => jsonOf(protos, resource) as ResourceJson);
   return {
     resources: { cds: print('cds'), eds: print('eds'), lds: print('lds'), rds: print('rds') },
-    findings: [...rejection(mesh, stream), ...findingsOf(loaded, mesh, false)],
+    findings: findingsOf(loaded, mesh, false),
+    ...remarkOnNode(mesh.proxies.get(stream), loaded),
   };
 }
 
-/** Why the node itself is not served. */
-function rejection(mesh: Mesh, stream: string): Finding[] {
-  const view = mesh.proxies.get(stream);
-  if (view === undefined || !('error' in view)) return [];
-  return [{ severity: 'error', field: '', reason: 'Invalid', message: view.error }];
+/** Why the proxy is given nothing. */
+function remarkOnNode(
+  view: ProxyView | undefined,
+  { objects }: LoadedDirectory,
+): Pick<Translation, 'refusal' | 'remark'> {
+  if (view === undefined) return {};
+  if ('error' in view) return { refusal: `the proxy would be refused: ${view.error}` };
+  if (view.router === undefined) return {};
+  const { labels } = view.router;
+  const selectors = (objects.get('Gateway') ?? []).map((gateway) => (gateway as Gateway).spec.selector ?? {});
+  if (selectors.some((selector) => selects(selector, labels))) return {};
+  if (selectors.length === 0)
+    return { remark: 'a router has its listeners from Gateways, and there is none in the files' };
+  const printed = [...new Set(selectors.map(printSelector))].sort();
+  const shown = printed.slice(0, SHOWN).join('; ') + (printed.length > SHOWN ? '; ...' : '');
+  const own = Object.keys(labels).length === 0 ? 'it has none' : `it has ${printSelector(labels)}`;
+  const how = `Give the labels with --labels ${printed[0]!}, or the node with --node FILE`;
+  return { remark: `no Gateway selects the labels of the proxy: ${own}, and Gateways select ${shown}. ${how}` };
 }
+
+/** Selectors that are named at most. */
+const SHOWN = 5;
 
 function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Finding[] {
   const problems = [...mesh.problems.byObject.entries()].flatMap(([, found]) => found);
@@ -89,7 +111,7 @@ function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Fin
 
 /** What the files name may stand elsewhere; what has no effect does no harm. */
 function severityOf({ reason }: Problem, complete: boolean): Finding['severity'] {
-  if (reason === 'UnsupportedField' || reason === 'Ineffective') return 'warning';
+  if (reason === 'UnsupportedField' || reason === 'Ineffective' || reason === 'TooBroad') return 'warning';
   return reason === 'RefNotFound' && !complete ? 'warning' : 'error';
 }
 

@@ -35,21 +35,28 @@ export function logProblems(mesh: Mesh, log: Logger, { about, locate }: ProblemL
     }
     const more = appeared.length - NAMED;
     if (more > 0) log.warn('More objects are not as they should be; see /debug/problems', { problems: more });
-  });
+  }, 'problem log');
 }
 
-/** Says what gets wrong with files. */
-export function logReports(appeared: readonly FileReport[], log: Logger): void {
-  for (const { severity, file, line, object, field, message } of appeared) {
-    if (severity === 'info') continue;
-    log[severity === 'error' ? 'error' : 'warn']('A file is not as it should be', {
-      place: line === undefined ? file : `${file}:${line}`,
-      object: object && printRef(object),
-      field: field || undefined,
-      problem: message,
-    });
-  }
+/** Says what gets wrong with files; of a kind that is not read, once. */
+export function reportLog(log: Logger): (appeared: readonly FileReport[]) => void {
+  const unreadKinds = new Set<string>();
+  return (appeared) => {
+    for (const { severity, file, line, object, field, message, unread } of appeared) {
+      if (unread !== undefined && unreadKinds.has(unread)) continue;
+      if (unread !== undefined && unreadKinds.size < MOST_KINDS) unreadKinds.add(unread);
+      log[severity === 'error' ? 'error' : 'warn']('A file is not as it should be', {
+        place: line === undefined ? file : `${file}:${line}`,
+        object: object && printRef(object),
+        field: field || undefined,
+        problem: message,
+      });
+    }
+  };
 }
+
+/** There are not so many; names that somebody makes up are not remembered without end. */
+const MOST_KINDS = 1_000;
 
 function idOf({ field, reason, message }: Problem): string {
   return `${field}|${reason}|${message}`;

@@ -70,6 +70,19 @@ function batch(value: string): Batch | Wrong {
   return { quiet, max };
 }
 
+const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
+
+/** Milliseconds. */
+function duration(value: string): number | Wrong {
+  const match = /^(\d{1,9})(ms|s|m|h)$/.exec(value);
+  if (match === null) return new Wrong('must be a duration, like 30s or 10m');
+  return Number(match[1]) * units[match[2] as keyof typeof units];
+}
+
+function positive(value: string): number | Wrong {
+  return /^[1-9]\d{0,8}$/.test(value) ? Number(value) : new Wrong('must be a whole number above 0');
+}
+
 /** In the order of the help. The flag is the name with dashes, the variable the name in capitals behind FAIRLEAD_. */
 export const settings = {
   directory: {
@@ -97,18 +110,21 @@ export const settings = {
     placeholder: 'address',
     help: 'where proxies connect (ADS, plaintext)',
     fallback: ':15010',
+    fallbackHelp: ':15010; 127.0.0.1:15010 with --directory',
     parse: address,
   },
   healthAddress: {
     placeholder: 'address',
     help: 'where /ready, /healthz and /debug are served',
     fallback: ':8080',
+    fallbackHelp: ':8080; 127.0.0.1:8080 with --directory',
     parse: address,
   },
   monitoringAddress: {
     placeholder: 'address',
     help: 'where /metrics, /version and /debug are served',
     fallback: ':15014',
+    fallbackHelp: ':15014; 127.0.0.1:15014 with --directory',
     parse: address,
   },
   domainSuffix: {
@@ -134,7 +150,8 @@ export const settings = {
     help: 'of networking.istio.io take only objects whose label istio.io/rev is this, or is not there',
     fallback: '',
     fallbackHelp: 'all objects',
-    parse: matching(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/, 'must be the value of a label'),
+    // Part of the name of a Lease.
+    parse: matching(/^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/, 'must be a name in lower case, with digits and dashes'),
   },
   defaultProxyNamespace: {
     placeholder: 'namespace',
@@ -154,6 +171,24 @@ export const settings = {
     fallback: '10ms/100ms',
     parse: batch,
   },
+  maxStreams: {
+    placeholder: 'number',
+    help: 'streams of proxies that this replica takes; one address has half of them at most',
+    fallback: '10000',
+    parse: positive,
+  },
+  keepaliveMaxServerConnectionAge: {
+    placeholder: 'duration|off',
+    help: 'a stream ends when it is so old, a tenth more or less, so that proxies spread over replicas',
+    fallback: '30m',
+    parse: (value: string) => (value === 'off' ? Infinity : duration(value)),
+  },
+  shutdownDuration: {
+    placeholder: 'duration',
+    help: 'when told to end, end the streams one after the other in the course of this time',
+    fallback: '10s',
+    parse: duration,
+  },
   statusWrites: {
     placeholder: 'on|off',
     help: 'write conditions into the status of objects',
@@ -162,15 +197,14 @@ export const settings = {
   },
   leaseName: {
     placeholder: 'name',
-    help: 'Lease whose holder writes the status',
+    help: 'Lease whose holder writes the status; that of a revision has its name behind a dash',
     fallback: 'fairlead',
     parse: matching(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, 'must be the name of an object'),
   },
   leaseNamespace: {
     placeholder: 'namespace',
-    help: 'namespace of the Lease',
-    fallback: '',
-    fallbackHelp: 'the root namespace',
+    help: 'namespace of the Lease, the same for all releases in a cluster',
+    fallback: 'kube-system',
     parse: namespace,
   },
   logLevel: {

@@ -1,15 +1,22 @@
 import { randomInt } from 'node:crypto';
 import { status as Status } from '@grpc/grpc-js';
 import { ContentHasher } from './content-hash.ts';
+import { Arrivals } from './arrivals.ts';
 import { BARRIER_TIMES } from './barrier.ts';
+import { ByteBudget } from './byte-budget.ts';
 import { Scratch } from './deframer.ts';
+import { Convergence } from './convergence.ts';
 import { Delivery, type DeliveryContext } from './delivery.ts';
+import { Drain } from './drain.ts';
+import { Endings } from './endings.ts';
 import { Frames } from './frames.ts';
 import { Gate } from './gate.ts';
+import { addressOfPeer } from './peer.ts';
+import { ADS_LIMITS, type Limit, LimitCounts } from './limits.ts';
 import { NameSets } from './name-set.ts';
-import type { Publication } from './publication.ts';
+import type { Publication, WorldChange } from './publication.ts';
 import type { AdsServerOptions } from './server.ts';
-import type { Call } from './sink.ts';
+import { type Call, Sink } from './sink.ts';
 import { type AdsCounts, AdsStats, type StreamState, stateOf } from './stats.ts';
 import { References } from './served.ts';
 import { Store } from './store.ts';
@@ -24,8 +31,13 @@ const MAX_ANNOUNCING = 256;
 const MAX_COMPLETE = 32;
 /** Requests that are longer end their stream. */
 export const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
-/** Large requests that are received at one time. */
-const MAX_RECEIVING = 64;
+/**
+ * The same for first requests: as much as istiod takes of any. A sidecar that comes back with the versions of 10,000
+ * services sends 1.3 MB.
+ */
+const MAX_FIRST_REQUEST_BYTES = 4 * 1024 * 1024;
+/** Large requests that are being received, or wait for their world: some hundred of such sidecars at one time. */
+const RECEIVING_BYTES = 128 * 1024 * 1024;
 /** Type URLs that are asked for and not served; more than these are not told apart. */
 const MAX_UNKNOWN_TYPES = 64;
 
@@ -38,13 +50,23 @@ export class AdsStreams {
   readonly #frames = new Frames();
   readonly #announcing = new Gate(MAX_ANNOUNCING);
   readonly #complete = new Gate(MAX_COMPLETE);
-  readonly #receiving = { maxLength: MAX_REQUEST_BYTES, large: new Gate(MAX_RECEIVING), scratch: new Scratch() };
+  readonly #receiving = {
+    maxFirstLength: MAX_FIRST_REQUEST_BYTES,
+    maxLength: MAX_REQUEST_BYTES,
+    budget: new ByteBudget(RECEIVING_BYTES),
+    scratch: new Scratch(),
+  };
+  readonly #endings = new Endings();
+  readonly #limits = new LimitCounts();
+  readonly #arrivals: Arrivals;
+  #drain: Drain | undefined;
   readonly #streams = new Map<string, AdsStream>();
   readonly #unknownTypes = new Set<string>();
   readonly #stats: AdsStats;
   readonly #references = new References();
   readonly #delta: StreamHost;
   readonly #stateOfTheWorld: StreamHost;
+  readonly #convergence: Convergence<AdsStream>;
   #queue: AdsStream[] = [];
   #scheduled = false;
   /** Something was sent, or somebody came, since the last tick. */
@@ -54,48 +76,61 @@ export class AdsStreams {
   constructor(options: AdsServerOptions) {
     this.#options = options;
     this.#stats = new AdsStats(options.types);
+    this.#arrivals = new Arrivals({ ...ADS_LIMITS, ...options.limits }.maxStreams);
+    this.#convergence = new Convergence((ms) => options.events.converged?.(ms));
     this.#delta = this.#host(true);
     this.#stateOfTheWorld = this.#host(false);
   }
 
   accept(call: Call, delta: boolean): void {
     if (!this.#options.ready()) {
-      call.emit('error', { code: Status.UNAVAILABLE, details: 'the configuration is not synchronised yet' });
+      this.#refuse(call, Status.UNAVAILABLE, 'the configuration is not synchronised yet');
       return;
     }
-    const id = `stream-${++this.#lastId}`;
-    this.#streams.set(id, new AdsStream(id, call, delta ? this.#delta : this.#stateOfTheWorld));
+    const address = addressOfPeer(call.getPeer());
+    const entered = this.#arrivals.enter(address, () => this.#begin(call, delta));
+    if (entered === 'full') {
+      this.#limits.add('streams');
+      this.#refuse(call, Status.UNAVAILABLE, 'this replica has as many streams as it takes');
+    } else if (entered === 'address full') {
+      this.#limits.add('streams_of_address');
+      this.#refuse(call, Status.RESOURCE_EXHAUSTED, `too many streams from ${address}`);
+    } else for (const end of ['cancelled', 'close', 'error']) call.once(end, entered);
   }
 
-  apply(publication: Publication): void {
-    const begun: AdsStream[] = [];
-    for (const { stream: id, world, error } of publication.worlds) {
-      const stream = this.#streams.get(id);
-      if (stream?.proxy === undefined) continue;
-      if (error !== undefined) {
-        stream.end(Status.INVALID_ARGUMENT, error);
-        continue;
-      }
-      const view = this.#store.enter(world ?? { roots: [], qualifiers: [] });
-      const former = stream.world(view);
-      if (former === undefined) begun.push(stream);
-      else this.#store.leave(former);
+  /**
+   * Marks what is concerned. What a stream makes of it is for the stream's turn.
+   * @param changedAt when the first of its changes came, on the clock of the options.
+   */
+  apply(publication: Publication, changedAt = this.#options.now()): void {
+    this.#convergence.during(changedAt, () => this.#apply(publication));
+  }
+
+  #apply(publication: Publication): void {
+    for (const change of publication.worlds) {
+      const stream = this.#streams.get(change.stream);
+      if (stream?.proxy !== undefined) stream.contain(() => this.#setWorld(stream, change));
     }
     this.#store.apply(publication);
     this.#frames.outdate();
-    for (const stream of begun) stream.begin();
   }
 
   /** Time passes: about once a second. */
   tick(): void {
     const now = this.#options.now();
+    this.#arrivals.tick(now);
     for (const stream of this.#streams.values()) stream.tick(now);
+    for (let cut = this.#endings.tick(now); cut > 0; cut--) this.#limits.add('end_time');
     if (!this.#active) {
       this.#frames.clear();
       this.#store.shared.clear();
       this.#receiving.scratch.clear();
     }
     this.#active = false;
+  }
+
+  limited(limit: Limit): void {
+    this.#limits.add(limit);
   }
 
   counts(): AdsCounts {
@@ -108,6 +143,9 @@ export class AdsStreams {
       waitingForPlace: this.#complete.waiting,
       ...this.#store.size,
       nameSets: this.#sets.size,
+      waitingToBegin: this.#arrivals.waiting,
+      waitingForRoom: this.#receiving.budget.waiting,
+      limits: this.#limits.all(),
     });
   }
 
@@ -117,8 +155,34 @@ export class AdsStreams {
     return [...this.#streams.values()].flatMap((stream) => stateOf(stream, before));
   }
 
+  /** Refuses new streams from now on, and ends those that there are in the course of so many milliseconds. */
+  drain(ms: number): void {
+    this.#drain ??= new Drain([...this.#streams.values()], this.#options.now(), ms);
+  }
+
+  /** Ends streams whose time has come in a drain. Whether all are gone. */
+  drained(): boolean {
+    this.#drain?.step(this.#options.now());
+    return this.#streams.size === 0 && this.#endings.over();
+  }
+
   close(): void {
     for (const stream of this.#streams.values()) stream.end(Status.UNAVAILABLE, 'the server is shutting down');
+  }
+
+  #begin(call: Call, delta: boolean): void {
+    if (this.#drain !== undefined) {
+      this.#refuse(call, Status.UNAVAILABLE, 'the server is shutting down');
+      return;
+    }
+    const id = `stream-${++this.#lastId}`;
+    this.#streams.set(id, new AdsStream(id, call, delta ? this.#delta : this.#stateOfTheWorld));
+  }
+
+  #refuse(call: Call, code: number, details: string): void {
+    const sink = new Sink(call);
+    sink.end(code, details);
+    this.#endings.add(sink);
   }
 
   #host(delta: boolean): StreamHost {
@@ -130,16 +194,23 @@ export class AdsStreams {
       times: { ...BARRIER_TIMES, ...this.#options.times },
       sets: this.#sets,
       once: (resource) => this.#store.once(resource),
+      remember: (view) => this.#store.remember(view),
     };
+    const { maxAgeMs } = { ...ADS_LIMITS, ...this.#options.limits };
     const read = delta ? readDeltaRequest : readRequest;
     return {
       announcing: this.#announcing,
       complete: this.#complete,
       receiving: this.#receiving,
+      endings: this.#endings,
+      maxAge: () => maxAgeMs * (0.9 + 0.2 * Math.random()),
+      limited: (limit) => this.#limits.add(limit),
+      indirect: () => this.#indirect(),
       now: () => this.#options.now(),
       read: (bytes) => read(bytes, this.#hasher),
       open: (stream, view) => this.#open(stream, view, context),
-      connected: (proxy) => this.#options.events.connected(proxy),
+      admit: (proxy, peer) => this.#options.events.admit?.(proxy, peer),
+      connected: (proxy, peer) => this.#options.events.connected(proxy, peer),
       closed: (stream) => this.#closed(stream),
       wake: (stream) => this.#wake(stream),
       failed: (stream, error) => {
@@ -149,16 +220,28 @@ export class AdsStreams {
     };
   }
 
+  /** grpc-js is not as we know it. */
+  #indirect(): void {
+    if (this.#stats.indirect++ > 0) return;
+    this.#options.log.warn('Streams go the slow way: this version of grpc-js is not the one that was tested', {});
+  }
+
   #open(stream: AdsStream, view: WorldView, context: DeliveryContext): Delivery {
     this.#active = true;
-    const { nodeId = '', build = '' } = stream.proxy ?? {};
-    return new Delivery(context, view, {
+    const { nodeId = '', build = '', drainMs } = stream.proxy ?? {};
+    const times = drainMs === undefined ? context.times : { ...context.times, drainMs };
+    return new Delivery({ ...context, times }, view, {
       wake: () => this.#wake(stream),
-      sent: (type, frame) => this.#stats.sent(type, frame),
-      refused: (type, item, message) => {
+      sent: (type, frame) => {
+        this.#active = true;
+        this.#convergence.sent(stream);
+        this.#stats.sent(type, frame);
+      },
+      refused: ({ typeUrl, ...type }, items, message) => {
         this.#stats.refused(type);
-        const about = item === undefined ? {} : { name: item.name, version: item.version };
-        this.#options.events.refused({ stream: stream.id, nodeId, build, typeUrl: type.typeUrl, ...about, message });
+        const [first] = items;
+        const about = first === undefined ? {} : { name: first.name, version: first.version, resources: items.length };
+        this.#options.events.refused({ stream: stream.id, nodeId, build, typeUrl, ...about, message });
       },
       timedOut: () => this.#stats.timeouts++,
       overdue: () => this.#stats.overdue++,
@@ -166,8 +249,22 @@ export class AdsStreams {
     });
   }
 
+  #setWorld(stream: AdsStream, { world, error }: WorldChange): void {
+    if (error !== undefined) {
+      stream.end(Status.INVALID_ARGUMENT, error);
+      return;
+    }
+    let unused: WorldView | undefined = this.#store.enter(world ?? { roots: [], qualifiers: [] });
+    try {
+      unused = stream.world(unused);
+    } finally {
+      if (unused !== undefined) this.#store.leave(unused);
+    }
+  }
+
   #closed(stream: AdsStream): void {
     if (!this.#streams.delete(stream.id)) return;
+    this.#convergence.gone(stream);
     const { delivery } = stream;
     if (delivery !== undefined) {
       delivery.close();
@@ -175,10 +272,16 @@ export class AdsStreams {
     }
     const { proxy, id } = stream;
     if (stream.announced && proxy !== undefined)
-      this.#options.events.disconnected({ stream: id, nodeId: proxy.nodeId });
+      this.#options.events.disconnected({
+        stream: id,
+        nodeId: proxy.nodeId,
+        acknowledged: delivery?.acknowledged ?? false,
+      });
   }
 
   #wake(stream: AdsStream): void {
+    // What a client is given when it connects is no change.
+    if (stream.delivery?.acknowledged === true) this.#convergence.marked(stream);
     if (stream.queued) return;
     stream.queued = true;
     this.#queue.push(stream);
@@ -189,7 +292,6 @@ export class AdsStreams {
 
   /** Serves some of the waiting streams, and then lets the event loop do the rest of its work. */
   #turn(): void {
-    this.#active = true;
     const until = this.#options.now() + TURN_MS;
     let served = 0;
     for (const stream of this.#queue) {
@@ -197,6 +299,7 @@ export class AdsStreams {
       served++;
       stream.queued = false;
       stream.serve();
+      if (stream.delivery?.owes !== true) this.#convergence.level(stream, this.#options.now());
     }
     this.#queue = this.#queue.slice(served);
     this.#scheduled = this.#queue.length > 0;

@@ -1,5 +1,6 @@
+import { leavesOf } from './resource.ts';
 import { itemsOf, priorOf, type Sent } from './sent.ts';
-import { type Held, type References, Served } from './served.ts';
+import { type Held, type Names, type References, Served } from './served.ts';
 import type { Subscription } from './subscription.ts';
 import type { WorldView } from './world.ts';
 
@@ -13,9 +14,17 @@ export interface BarrierTimes {
   readonly overdueMs: number;
   /** After this time it is asked whether the client has choked on something that it refused. */
   readonly stuckMs: number;
+  /** A former listener routes on for so long. Of a client that does not say: Istio's default. */
+  readonly drainMs: number;
 }
 
-export const BARRIER_TIMES: BarrierTimes = { lingerMs: 5_000, timeoutMs: 10_000, overdueMs: 10_000, stuckMs: 1_000 };
+export const BARRIER_TIMES: BarrierTimes = {
+  lingerMs: 5_000,
+  timeoutMs: 10_000,
+  overdueMs: 10_000,
+  stuckMs: 1_000,
+  drainMs: 45_000,
+};
 
 export interface BarrierEvents {
   /** A wait ended by timeout. */
@@ -50,7 +59,7 @@ interface Arrival {
 }
 
 interface Departure {
-  since: number;
+  readonly since: number;
   /** Since when nothing that the client may use names it. */
   freeAt: number | undefined;
   timedOut: boolean;
@@ -72,6 +81,10 @@ export class Barrier {
   readonly #events: BarrierEvents;
   readonly #arrivals = new Map<string, Arrival>();
   readonly #departures = new Map<string, Departure>();
+  /** What former listeners named that their successors do not, and until when they may route to it. */
+  readonly #drains = new Map<string, number>();
+  /** The same where nobody knows what a former listener named: everything. */
+  #drainsAll = 0;
   /** A response of which nobody knows what in it is new to the client; it waits for its answer as a whole. */
   #unknown: { readonly since: number; readonly nonce: number } | undefined;
   #overdueAt = 0;
@@ -111,9 +124,10 @@ export class Barrier {
   /** A response with what belongs to guarded resources went out. */
   followed(sent: Sent): void {
     if (this.#arrivals.size === 0) return;
-    for (const { name } of itemsOf(sent)) {
+    for (const { name, holders } of itemsOf(sent)) {
       const arrival = this.#arrivals.get(name);
-      if (arrival !== undefined) arrival.followed = sent.nonce;
+      // What was made up for a name that does not exist proves nothing: it belongs to no cluster of this kind.
+      if (arrival !== undefined && holders > 0) arrival.followed = sent.nonce;
     }
   }
 
@@ -137,6 +151,31 @@ export class Barrier {
     }
   }
 
+  /** Listeners were replaced or removed, or may have been: the former ones drain, and name what they named. */
+  drains(sent: Sent, now: number): void {
+    const until = now + this.#times.drainMs;
+    if (sent.prior === undefined) {
+      if (sent.before !== undefined) this.#drainsAll = until;
+      return;
+    }
+    const successors = new Map<string, Served>();
+    for (const item of itemsOf(sent)) successors.set(item.name, item);
+    for (const [name, held] of sent.prior) {
+      if (typeof held === 'string') this.#drainsAll = until;
+      if (!(held instanceof Served)) continue;
+      const named = new Set<string>();
+      for (const leaf of leavesOf(held.resource.body)) for (const cluster of leaf.clusters) named.add(cluster);
+      const successor = successors.get(name);
+      if (successor !== undefined) {
+        this.#references.find(successor.resource.body, named, (still) => {
+          named.delete(still);
+          return false;
+        });
+      }
+      for (const cluster of named) this.#drains.set(cluster, until);
+    }
+  }
+
   /** What must not be sent yet; undefined while nothing is held back. */
   blocks({ guarded, view }: Parties, now: number): ((item: Served) => boolean) | undefined {
     for (const [name, held] of guarded?.ledger.pending ?? []) {
@@ -145,15 +184,13 @@ export class Barrier {
       this.#arrivals.set(name, { since: now, nonce: Infinity, followed: 0, awaited: false });
     }
     if (guarded === undefined || this.#arrivals.size === 0) return undefined;
-    return (item) => {
-      for (const [name, arrival] of this.#arrivals) {
-        if (!this.#references.has(item.resource.body, name)) continue;
-        if (guarded.ledger.offer(name, view.resolve(guarded.type.typeUrl, name)) === undefined) continue;
-        arrival.awaited = true;
+    const { typeUrl } = guarded.type;
+    return (item) =>
+      this.#references.find(item.resource.body, this.#arrivals, (name) => {
+        if (guarded.ledger.offer(name, view.resolve(typeUrl, name)) === undefined) return false;
+        this.#arrivals.get(name)!.awaited = true;
         return true;
-      }
-      return false;
-    };
+      });
   }
 
   /** Time passes. */
@@ -173,15 +210,18 @@ export class Barrier {
   }
 
   #release(parties: Parties, now: number): void {
+    for (const [name, until] of this.#drains) if (until <= now) this.#drains.delete(name);
     const kept = parties.guarded?.ledger.kept;
     for (const name of this.#departures.keys()) if (kept?.has(name) !== true) this.#departures.delete(name);
-    for (const name of [...(kept?.keys() ?? [])]) {
+    if (kept === undefined) return;
+    const uses = this.#usesOf(parties, kept, now);
+    for (const name of [...kept.keys()]) {
       let departure = this.#departures.get(name);
       if (departure === undefined) {
         departure = { since: now, freeAt: undefined, timedOut: false };
         this.#departures.set(name, departure);
       }
-      if (this.#isUsed(parties, name, departure, now)) {
+      if (this.#isUsed(uses, name, departure, now)) {
         departure.freeAt = undefined;
         continue;
       }
@@ -192,37 +232,41 @@ export class Barrier {
     }
   }
 
-  /**
-   * May the client use something that names it? Not by the tables and listeners of today's world, which name only what
-   * is in it: so only those that deviate are looked at.
-   */
-  #isUsed({ referrers, resumed, silentUntil }: Parties, name: string, departure: Departure, now: number): boolean {
-    const names = (held: Held): boolean =>
-      held instanceof Served ? this.#references.has(held.resource.body, name) : held !== undefined;
-    // What drains (kept), or stays in force after a refusal, goes on for as long as it takes.
-    for (const { ledger } of referrers) {
-      for (const held of ledger.kept?.values() ?? []) if (names(held)) return true;
-      for (const refused of ledger.refusals?.names() ?? []) if (names(ledger.refusals!.held(refused))) return true;
-    }
-    if (
-      departure.timedOut ||
-      !(now < silentUntil || referrers.some((referrer) => this.#mayUse(referrer, names, resumed)))
-    )
-      return false;
+  /** May the client use something that names it? */
+  #isUsed({ lasting, awaited }: UsesByTime, name: string, departure: Departure, now: number): boolean {
+    if (now < this.#drainsAll || this.#drains.has(name)) return true;
+    // What drains (kept), or stays in force after a refusal, goes on for as long as it takes; but what nobody knows
+    // holds nothing back for longer than an old listener can.
+    if (lasting.names.has(name)) return true;
+    if (lasting.all && now - departure.since < this.#times.drainMs) return true;
+    if (departure.timedOut || !(awaited.all || awaited.names.has(name))) return false;
     if (now - departure.since < this.#times.timeoutMs) return true;
     departure.timedOut = true;
     this.#events.timedOut();
     return false;
   }
 
-  #mayUse({ all, inFlight, ledger }: Subscription, names: (held: Held) => boolean, resumed: boolean): boolean {
-    if (all && (resumed || inFlight.sentNonce > 0)) return true;
-    for (const held of ledger.pending?.values() ?? []) if (names(held)) return true;
-    for (const sent of inFlight) {
-      if (sent.prior === undefined && resumed) return true;
-      for (const item of itemsOf(sent)) if (names(item) || names(priorOf(sent, item))) return true;
+  /**
+   * Which of these the client may use something of. Not by the tables and listeners of today's world, which name only
+   * what is in it: so only those that deviate are looked at.
+   */
+  #usesOf({ referrers, resumed, silentUntil }: Parties, wanted: Names, now: number): UsesByTime {
+    const lasting = new Uses(this.#references, wanted);
+    const awaited = new Uses(this.#references, wanted);
+    awaited.all = now < silentUntil;
+    for (const { all, inFlight, ledger } of referrers) {
+      for (const held of ledger.kept?.values() ?? []) lasting.add(held);
+      for (const refused of ledger.refusals?.names() ?? []) lasting.add(ledger.refusals!.held(refused));
+      for (const items of ledger.partial?.values() ?? []) for (const item of items) lasting.add(item);
+      if (all && (resumed || inFlight.sentNonce > 0)) awaited.all = true;
+      for (const held of ledger.pending?.values() ?? []) awaited.add(held);
+      for (const sent of inFlight) {
+        if (sent.prior === undefined && resumed) awaited.all = true;
+        for (const item of itemsOf(sent)) awaited.add(item);
+        for (const held of sent.prior?.values() ?? []) awaited.add(held);
+      }
     }
-    return false;
+    return { lasting, awaited };
   }
 
   /**
@@ -279,3 +323,33 @@ export class Barrier {
 }
 
 const MAX_REPEAT_MS = 300_000;
+
+/** What a client may use of some names, by how long that may take. */
+interface UsesByTime {
+  readonly lasting: Uses;
+  /** Until an answer comes, or is waited for no more. */
+  readonly awaited: Uses;
+}
+
+/** Which of the wanted names are in what was looked at. */
+class Uses {
+  readonly names = new Set<string>();
+  /** Something was among it of which nobody knows what it names. */
+  all = false;
+  readonly #references: References;
+  readonly #wanted: Names;
+
+  constructor(references: References, wanted: Names) {
+    this.#references = references;
+    this.#wanted = wanted;
+  }
+
+  add(held: Held): void {
+    if (typeof held === 'string') this.all = true;
+    if (!(held instanceof Served)) return;
+    this.#references.find(held.resource.body, this.#wanted, (name) => {
+      this.names.add(name);
+      return false;
+    });
+  }
+}

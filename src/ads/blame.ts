@@ -1,7 +1,14 @@
-import { namesIn } from './refusals.ts';
+import { backOff, GONE, namesIn, UNKNOWN } from './refusals.ts';
 import { halves, itemsOf, priorOf, type Sent, Trial } from './sent.ts';
 import { type Held, type Served, versionOf } from './served.ts';
 import type { Subscription } from './subscription.ts';
+
+/** Whether a refusal says no more than what was known when the response was sent. */
+export function isTolerated(sent: Sent, message: string): boolean {
+  if (sent.tolerated.size === 0) return false;
+  const mentioned = namesIn(message, new Set([...itemsOf(sent)].map(({ name }) => name)));
+  return mentioned.length > 0 && mentioned.every((name) => sent.tolerated.has(name));
+}
 
 /**
  * A refused response counts as not delivered: Envoy applies the good clusters and listeners of it, but of assignments
@@ -13,41 +20,57 @@ import type { Subscription } from './subscription.ts';
 export function blame(subscription: Subscription, refused: readonly Sent[], message: string, now: number): Served[] {
   const { inFlight, ledger } = subscription;
   const delivered = new Map<string, { item: Served; prior: Held }>();
+  const unchanged = new Map<string, Served>();
   for (const sent of refused) {
     for (const item of itemsOf(sent)) {
+      // Given up meanwhile, or known to be refused.
+      if (!subscription.has(item.name) || sent.tolerated.has(item.name)) continue;
       // State of the world repeats what the client has.
-      if (sent.prior?.has(item.name) === false) continue;
-      delivered.set(item.name, { item, prior: (delivered.get(item.name) ?? { prior: priorOf(sent, item) }).prior });
+      if (sent.prior?.has(item.name) === false) unchanged.set(item.name, item);
+      else
+        delivered.set(item.name, { item, prior: (delivered.get(item.name) ?? { prior: priorOf(sent, item) }).prior });
     }
-    if (sent.trial) subscription.trial?.answered();
-    for (const name of sent.removed) ledger.ask(name, sent.prior?.get(name));
+    if (sent.trial !== undefined) subscription.trial?.answered(sent.trial);
   }
-  const about = refused.at(-1)?.nonce ?? 0;
-  const mentioned = namesIn(message, delivered.keys());
+  const refusal = { now, about: refused.at(-1)?.nonce ?? 0, after: inFlight.sentNonce, doubted: false };
+  for (const sent of refused) {
+    for (const name of sent.removed) {
+      const prior = sent.prior?.get(name);
+      if (!subscription.has(name)) continue;
+      if (delivered.size > 0) ledger.ask(name, prior);
+      else ledger.refuse(name, { ...refusal, version: GONE, held: prior });
+    }
+  }
+  const mentioned = namesIn(message, new Set([...delivered.keys(), ...unchanged.keys()]));
+  for (const name of mentioned) {
+    if (!delivered.has(name)) delivered.set(name, { item: unchanged.get(name)!, prior: UNKNOWN });
+  }
   const fresh = [...delivered].filter(([, { item, prior }]) => item.version !== versionOf(prior)).map(([name]) => name);
   const suspects = mentioned.length > 0 ? mentioned : fresh.length > 0 ? fresh : [...delivered.keys()];
-  const pinned = mentioned.length > 0 || suspects.length === 1;
-  if (!pinned && subscription.wholeState && refused.some((sent) => sent.prior === undefined)) {
-    // To leave out half of the state would delete what the client has. It keeps that until the state changes.
+  const suspected = new Set(suspects);
+  const lone = suspects.length === 1;
+  if (mentioned.length === 0 && subscription.wholeState && isMurky(subscription, refused, delivered, lone)) {
+    subscription.murky = backOff(subscription.murky, now);
     return [];
   }
+  let pinned = mentioned.length > 0 || lone;
+  if (!pinned && suspects.length > 0) {
+    const trial = (subscription.trial ??= new Trial());
+    pinned = !trial.goOn();
+    const innocent = [...delivered.keys()].filter((name) => !suspected.has(name));
+    if (!pinned) trial.prepend([innocent, ...halves(suspects)]);
+  }
 
-  const suspected = new Set(suspects);
+  const culpable = pinned ? suspected : new Set<string>();
   const culprits: Served[] = [];
   for (const [name, { item, prior }] of delivered) {
     // A later response that is still on its way carries the name: its answer decides, unless it has the same bytes.
     inFlight.amend(name, prior);
     const later = inFlight.last(name);
-    if (pinned && suspected.has(name)) {
-      const takenBack = ledger.refusals?.doubts(name) === true && ledger.refusals.forbids(name, item.version);
-      ledger.refuse(name, {
-        version: item.version,
-        held: prior,
-        now,
-        about,
-        after: inFlight.sentNonce,
-        doubted: false,
-      });
+    if (culpable.has(name)) {
+      const takenBack = ledger.refusals?.doubts(name, item.version) === true;
+      ledger.refuse(name, { ...refusal, version: item.version, held: prior });
+      ledger.certain(name);
       culprits.push(item);
       if (versionOf(ledger.kept?.get(name)) === item.version) {
         ledger.unkeep(name);
@@ -55,19 +78,32 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
       }
       if (takenBack || (later !== undefined && later.version !== item.version)) continue;
       // A refused cluster may warm for ever and hold every answer back; behind a changed one a refused assignment
-      // empties it. So the client is given back what it had, or is told to forget the name. And one that has nothing
-      // yet must not wait for ever: it is told that there is nothing.
+      // empties it; and of a table that was asked for anew nobody knows whether it is still there. So the client is
+      // given back what it had, or is told to forget the name. And one that has nothing yet must not wait for ever: it
+      // is told that there is nothing.
       if (prior === undefined && subscription.type.whenAbsent !== undefined) ledger.ask(name, undefined);
-      else ledger.owe(name, subscription.reinstates ? item : prior);
+      else ledger.owe(name, item);
     } else if (later === undefined) {
-      if (ledger.refusals?.doubts(name) === true) ledger.refusals.forget(name);
+      if (ledger.refusals?.doubts(name, item.version) === true) ledger.refusals.forget(name);
       ledger.owe(name, prior);
       ledger.ask(name, prior);
+      if (subscription.type.refersTo !== undefined) ledger.took(name, item);
     }
   }
-  if (!pinned) {
-    const innocent = [...delivered.keys()].filter((name) => !suspected.has(name));
-    (subscription.trial ??= new Trial()).prepend([innocent, ...halves(suspects)]);
-  }
   return culprits;
+}
+
+/**
+ * To leave out half of a state would delete what the client has; and what it refuses anyway, or may have refused before,
+ * says nothing of the rest. It keeps what it has until the state changes, or is tried again.
+ */
+function isMurky(
+  { murky }: Subscription,
+  refused: readonly Sent[],
+  delivered: ReadonlyMap<string, { readonly prior: Held }>,
+  lone: boolean,
+): boolean {
+  if (murky !== undefined || refused.some(({ tolerated }) => tolerated.size > 0)) return true;
+  if (!lone && [...delivered.values()].some(({ prior }) => typeof prior === 'string')) return true;
+  return refused.some(({ prior, before }) => prior === undefined && (before !== undefined || !lone));
 }

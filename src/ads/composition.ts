@@ -1,4 +1,4 @@
-import { type Sent, UNSENT } from './sent.ts';
+import { type Piece, type Sent, UNSENT } from './sent.ts';
 import { Batch, type Held, type Served, versionOf } from './served.ts';
 import type { Subscription } from './subscription.ts';
 import type { WorldView } from './world.ts';
@@ -8,51 +8,32 @@ export type Blocked = ((item: Served) => boolean) | undefined;
 
 const NOTHING_OWED: ReadonlyMap<string, Held> = new Map();
 
-/** Names or delta: what is owed, no more. */
-export function composeOwed(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
+/** The next response, if something is owed that may be sent now. */
+export function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
   if (of.all && blocked === undefined) return composeAll(of, view);
-  // A wildcard is answered, whatever there is.
-  let unanswered = of.all && of.wildcard;
+  const first = of.all;
   oweEach(of, view);
-  const { ledger, type } = of;
-  const { delta } = of.context;
-  for (; ; unanswered = false) {
-    const owed = ledger.pending ?? (unanswered ? NOTHING_OWED : undefined);
-    if (owed === undefined) return undefined;
-    const group = groupOf(of, owed);
-    const items: Served[] = [];
-    const removed: string[] = [];
-    const rest = new Map<string, Held>();
-    for (const [name, held] of owed) {
-      if (group !== undefined && !group.has(name)) {
-        rest.set(name, held);
-        continue;
-      }
-      const present = view.resolve(type.typeUrl, name);
-      const offer = ledger.offer(name, present);
-      const must = ledger.asked?.has(name) === true || ledger.uncertain(name, present);
-      if (offer !== undefined) {
-        if (!must && offer.version === versionOf(held)) continue;
-        if (blocked?.(offer) === true) rest.set(name, held);
-        else items.push(offer);
-      } else if (ledger.unknown(name, present)) {
-        // There are no bytes to answer with; should it come back, it is sent though it may be what the client has.
-        if (must) rest.set(name, held);
-      } else if (type.whenAbsent !== undefined) {
-        if (must) items.push(of.context.once(type.whenAbsent(name)));
-      } else if (delta && (must || held !== undefined)) {
-        removed.push(name);
-      }
-    }
-    const prior = priorsOf(of, owed);
-    for (const name of owed.keys()) if (!rest.has(name)) forgetRefusal(of, name, view);
-    leave(of, rest);
-    if (items.length > 0 || removed.length > 0 || unanswered) {
-      const batches = items.length === 0 ? [] : [new Batch(items)];
-      return { ...UNSENT, batches, removed, prior, trial: group !== undefined };
-    }
-    if (group === undefined) return undefined;
+  // Each piece of a refused response is looked at once; what is in none of them goes when none of them can.
+  const pieces = of.trial?.owed(of.ledger.pending ?? NOTHING_OWED) ?? [];
+  if (pieces.length === 0) of.trial = undefined;
+  for (const piece of [...pieces, undefined]) {
+    const only = (name: string): boolean => (piece === undefined ? of.trial?.has(name) !== true : piece.has(name));
+    const what = { view, blocked, piece, only, first: first && piece === undefined };
+    const sent = of.wholeState ? composeState(of, what) : composeOwed(of, what);
+    if (sent !== undefined) return sent;
   }
+  return undefined;
+}
+
+/** What a response is to be made of. */
+interface Wanted {
+  readonly view: WorldView;
+  readonly blocked: Blocked;
+  readonly piece: Piece | undefined;
+  /** The names that may be in it. */
+  readonly only: (name: string) => boolean;
+  /** The first response: a wildcard is answered, whatever there is. */
+  readonly first: boolean;
 }
 
 /** Some of it may have to wait: everything is owed name by name. */
@@ -66,9 +47,9 @@ function oweEach(of: Subscription, view: WorldView): void {
 
 /** Everything that is subscribed. */
 function composeAll(of: Subscription, view: WorldView): Sent | undefined {
-  const { ledger, type } = of;
+  const { ledger, type, before } = of;
   const { batches, missing } = of.subscribed(view);
-  const given = ledger.deviates ? [new Batch(offersOf(of, batches, () => false))] : batches;
+  const given = ledger.deviates ? stateOf(of, batches, () => false) : { batches, tolerated: UNSENT.tolerated };
   const removed: string[] = [];
   const absent: Served[] = [];
   for (const name of missing) {
@@ -79,80 +60,116 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
   of.all = false;
   of.trial = undefined;
   leave(of, new Map());
-  const all = absent.length === 0 ? given : [...given, new Batch(absent)];
+  const all = absent.length === 0 ? given.batches : [...given.batches, new Batch(absent)];
   if (all.length === 0 && removed.length === 0 && !of.wildcard && !of.wholeState) return undefined;
-  return { ...UNSENT, batches: all, removed, prior: undefined, trial: false };
+  return { ...UNSENT, batches: all, removed, before, tolerated: given.tolerated };
+}
+
+/** Names or delta: what is owed, no more. */
+function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wanted): Sent | undefined {
+  const { ledger, type } = of;
+  const owed = ledger.pending ?? NOTHING_OWED;
+  const items: Served[] = [];
+  const removed: string[] = [];
+  const rest = new Map<string, Held>();
+  const unanswered = new Set<string>();
+  for (const [name, held] of owed) {
+    if (!only(name)) {
+      rest.set(name, held);
+      continue;
+    }
+    const present = view.resolve(type.typeUrl, name);
+    const must = ledger.asked?.has(name) === true || ledger.uncertain(name, present);
+    const offer = ledger.offer(name, present);
+    if (offer !== undefined) {
+      if (!must && offer.version === versionOf(held)) {
+        ledger.refusals?.settled(name);
+        continue;
+      }
+      if (blocked?.(offer) === true) rest.set(name, held);
+      else items.push(offer);
+    } else if (!ledger.lacks(name, present)) {
+      // It has something that nobody has the bytes of, and is left alone with it. Should the name come back, it is sent
+      // though it may be what the client has.
+      if (must) unanswered.add(name);
+    } else if (type.whenAbsent !== undefined) {
+      const absent = type.whenAbsent(name);
+      if (must && ledger.refusals?.forbids(name, absent.version) !== true) items.push(of.context.once(absent));
+    } else if (of.context.delta && (must || held !== undefined) && !ledger.refusesRemoval(name)) {
+      removed.push(name);
+    }
+  }
+  const prior = priorsOf(of, owed);
+  leave(of, rest, unanswered);
+  if (items.length === 0 && removed.length === 0 && !first) return undefined;
+  return { ...UNSENT, batches: items.length === 0 ? [] : [new Batch(items)], removed, prior, trial: piece };
 }
 
 /** State of the world where absence means removal: all of it, as soon as something in it is owed. */
-export function composeState(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
-  if (of.all && blocked === undefined) return composeAll(of, view);
-  const first = of.all;
-  oweEach(of, view);
+function composeState(of: Subscription, { view, blocked, piece, only, first }: Wanted): Sent | undefined {
   const { ledger } = of;
-  for (;;) {
-    const owed = ledger.pending ?? (first ? NOTHING_OWED : undefined);
-    if (owed === undefined) return undefined;
-    const group = groupOf(of, owed);
-    const rest = new Map<string, Held>();
-    const differing = new Map<string, Held>();
-    for (const [name, held] of owed) {
-      const present = view.resolve(of.type.typeUrl, name);
-      const offer = ledger.offer(name, present);
-      const must = ledger.asked?.has(name) === true || ledger.uncertain(name, present);
-      if ((!must && offer?.version === versionOf(held)) || ledger.unknown(name, present)) continue;
-      const withheld = group !== undefined ? !group.has(name) : offer !== undefined && blocked?.(offer) === true;
-      (withheld ? rest : differing).set(name, held);
+  const rest = new Map<string, Held>();
+  const differing = new Map<string, Held>();
+  for (const [name, held] of ledger.pending ?? NOTHING_OWED) {
+    const present = view.resolve(of.type.typeUrl, name);
+    const must = ledger.asked?.has(name) === true || ledger.uncertain(name, present);
+    const offer = ledger.offer(name, present);
+    if (offer === undefined ? !ledger.lacks(name, present) : !must && offer.version === versionOf(held)) {
+      ledger.refusals?.settled(name);
+      continue;
     }
-    const prior = priorsOf(of, differing);
-    for (const name of differing.keys()) forgetRefusal(of, name, view);
-    leave(of, rest);
-    if (prior.size > 0 || first) {
-      const { batches } = of.subscribed(view);
-      const plain = rest.size === 0 && !ledger.deviates;
-      const given = plain ? batches : [new Batch(offersOf(of, batches, (name) => rest.has(name)))];
-      return { ...UNSENT, batches: given, removed: [], prior: first ? undefined : prior, trial: group !== undefined };
-    }
-    if (group === undefined) return undefined;
+    const withheld = !only(name) || (offer !== undefined && blocked?.(offer) === true);
+    (withheld ? rest : differing).set(name, held);
   }
+  // What waits has to be in the state as the client has it. If nobody has these bytes, all of it waits.
+  if ([...rest].some(([name, held]) => typeof ledger.goesBackTo(name, held) === 'string')) {
+    leave(of, new Map([...rest, ...differing]));
+    return undefined;
+  }
+  const prior = priorsOf(of, differing);
+  leave(of, rest);
+  if (prior.size === 0 && !first) return undefined;
+  const { batches } = of.subscribed(view);
+  const plain = rest.size === 0 && !ledger.deviates;
+  const given = plain ? { batches, tolerated: UNSENT.tolerated } : stateOf(of, batches, (name) => rest.has(name));
+  return { ...UNSENT, ...given, prior: first ? undefined : prior, before: first ? of.before : undefined, trial: piece };
 }
 
 /** What this client is given in place of the world's own resources; withheld names stay as it holds them. */
-function offersOf(of: Subscription, batches: readonly Batch[], withheld: (name: string) => boolean): Served[] {
+function stateOf(
+  of: Subscription,
+  batches: readonly Batch[],
+  withheld: (name: string) => boolean,
+): Pick<Sent, 'batches' | 'tolerated'> {
   const { ledger } = of;
-  const offers: Served[] = [];
-  for (const batch of batches) {
-    for (const item of batch.items) {
-      const offer = withheld(item.name) ? ledger.pending?.get(item.name) : ledger.offer(item.name, item);
-      if (typeof offer === 'object') offers.push(offer);
+  const items = new Map<string, Served>();
+  const tolerated = new Set<string>();
+  const give = (name: string, present: Served | undefined): void => {
+    const offer = withheld(name) ? ledger.goesBackTo(name, ledger.pending?.get(name)) : ledger.offer(name, present);
+    if (typeof offer === 'object') items.set(name, offer);
+    else if (!withheld(name) && present !== undefined && of.wholeState && !ledger.lacks(name, present)) {
+      // Left out it would be deleted; refused once more, it leaves the client what that has.
+      items.set(name, present);
+      tolerated.add(name);
     }
-  }
-  for (const [name, held] of ledger.kept ?? []) if (of.has(name) && typeof held === 'object') offers.push(held);
-  return offers;
-}
-
-function groupOf(of: Subscription, owed: ReadonlyMap<string, Held>): ReadonlySet<string> | undefined {
-  const group = of.trial?.next(owed);
-  if (group === undefined) of.trial = undefined;
-  return group;
+  };
+  for (const batch of batches) for (const item of batch.items) give(item.name, item);
+  for (const name of ledger.kept?.keys() ?? []) if (of.has(name) && !items.has(name)) give(name, undefined);
+  return { batches: [new Batch([...items.values()])], tolerated };
 }
 
 /** What the client goes back to if it refuses what it is sent now. */
 function priorsOf({ ledger }: Subscription, owed: ReadonlyMap<string, Held>): ReadonlyMap<string, Held> {
   if (ledger.refusals === undefined) return owed;
-  return new Map([...owed].map(([name, held]) => [name, ledger.uses(name, held)]));
+  return new Map([...owed].map(([name, held]) => [name, ledger.goesBackTo(name, held)]));
 }
 
-/** A refusal is of no interest any more when the client was told that the name is gone. */
-function forgetRefusal({ ledger, type }: Subscription, name: string, view: WorldView): void {
-  if (ledger.refusals === undefined) return;
-  if (ledger.uncertain(name, view.resolve(type.typeUrl, name))) ledger.refusals.forget(name);
-}
-
-/** Only these names stay owed. */
-function leave({ ledger }: Subscription, rest: Map<string, Held>): void {
+/** Only these names stay owed; and `unanswered` ones are to be answered as soon as they are owed again. */
+function leave({ ledger }: Subscription, rest: Map<string, Held>, unanswered?: ReadonlySet<string>): void {
   ledger.pending = rest.size === 0 ? undefined : rest;
   if (ledger.asked === undefined) return;
-  for (const name of ledger.asked) if (!rest.has(name)) ledger.asked.delete(name);
+  for (const name of ledger.asked) {
+    if (!rest.has(name) && unanswered?.has(name) !== true) ledger.asked.delete(name);
+  }
   if (ledger.asked.size === 0) ledger.asked = undefined;
 }

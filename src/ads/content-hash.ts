@@ -3,7 +3,10 @@ import { Buffer } from 'node:buffer';
 /**
  * Hashes byte strings into two lanes of 32 bits, left in {@link a} and {@link b} by the last call. Hashes of members
  * are *added* to make the hash of a set, so that it does not depend on order and can follow additions and removals.
- * The seed is secret to the process: a client cannot construct a set that passes for another.
+ *
+ * Fast, and no proof of anything: whatever the seed, somebody who chooses names can make two of them collide. It may
+ * decide only where a collision harms nobody else (`NameSets` compares the names it finds; versions that a client
+ * reports are compared with what it should have, and a lie harms the liar).
  */
 export class ContentHasher {
   a = 0;
@@ -16,12 +19,6 @@ export class ContentHasher {
   constructor(seed: readonly [number, number]) {
     this.#seedA = seed[0] | 0;
     this.#seedB = seed[1] | 0;
-  }
-
-  bytes(view: DataView, from: number, to: number): void {
-    this.#begin();
-    this.#absorb(view, from, to);
-    this.#finish();
   }
 
   text(text: string): void {

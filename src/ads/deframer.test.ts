@@ -1,5 +1,7 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { framed } from '../../test/harness/byte-streams.ts';
 import { Deframer, Scratch } from './deframer.ts';
 
@@ -63,4 +65,40 @@ test.each([
       expect.objectContaining({ reason }),
     );
   }
+});
+
+describe('of a message that has begun', () => {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as () => void;
+
+  /** Its pieces of so many bytes come with more of other streams; how many of what came so are still there. */
+  function unfinished(length: number): { readonly deframer: Deframer; readonly alive: () => number } {
+    const deframer = new Deframer(10_000_000, new Scratch());
+    deframer.add(framed(Buffer.alloc(9_000_000)).subarray(0, 5));
+    const arrived = Array.from({ length: 100 }, () => {
+      const { buffer } = Buffer.allocUnsafeSlow(65_536);
+      deframer.add(Buffer.from(buffer, 0, length));
+      expect(deframer.next()).toBeUndefined();
+      return new WeakRef(buffer);
+    });
+    const alive = (): number => {
+      gc();
+      return arrived.filter((each) => each.deref() !== undefined).length;
+    };
+    return { deframer, alive };
+  }
+
+  test('nothing else is kept alive', async () => {
+    const { deframer, alive } = unfinished(5_000);
+    await expect.poll(alive).toBe(0);
+    expect(deframer.expected).toBe(9_000_000);
+  });
+
+  test('nothing is kept when it is cleared', async () => {
+    const { deframer, alive } = unfinished(65_536);
+    expect(alive()).toBe(100);
+    deframer.clear();
+    await expect.poll(alive).toBe(0);
+    expect(deframer.expected).toBe(0);
+  });
 });

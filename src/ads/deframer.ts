@@ -4,8 +4,10 @@ import { Buffer } from 'node:buffer';
 export class UnreadableStream extends Error {
   readonly reason: 'too long' | 'compressed';
 
-  constructor(reason: 'too long' | 'compressed') {
-    super(reason === 'too long' ? 'a message is longer than may be' : 'compressed messages are not supported');
+  constructor(reason: 'too long' | 'compressed', maxLength = 0) {
+    super(
+      reason === 'too long' ? `a message is longer than ${maxLength} bytes` : 'compressed messages are not supported',
+    );
     this.reason = reason;
   }
 }
@@ -29,13 +31,16 @@ export class Scratch {
 const PREFIX = 5;
 /** Pieces that are shorter than this are merged, so that a client that sends byte by byte costs hardly more memory. */
 const SHORT = 4096;
+/** A piece may keep alive so many times its bytes: it is a part of what came over the connection with others. */
+const MOST_KEPT = 2;
 
 /**
  * Cuts the bytes of a stream into messages: a flag, four bytes of length, the message. One that comes in one piece is not
  * copied; the pieces of another one are kept until the last of them is there.
  */
 export class Deframer {
-  readonly #maxLength: number;
+  /** No message may be longer; read when it begins. */
+  maxLength: number;
   readonly #scratch: Scratch;
   readonly #prefix = Buffer.allocUnsafeSlow(PREFIX);
   #prefixLength = 0;
@@ -46,13 +51,20 @@ export class Deframer {
   #chunk: Buffer = EMPTY;
 
   constructor(maxLength: number, scratch: Scratch) {
-    this.#maxLength = maxLength;
+    this.maxLength = maxLength;
     this.#scratch = scratch;
   }
 
   /** Bytes that arrived. */
   add(chunk: Buffer): void {
     this.#chunk = this.#chunk.length === 0 ? chunk : Buffer.concat([this.#chunk, chunk]);
+  }
+
+  /** Forgets what has arrived. */
+  clear(): void {
+    this.#chunk = EMPTY;
+    this.#pieces = undefined;
+    this.#prefixLength = 0;
   }
 
   /** Length of the message that is being received; 0 between messages. */
@@ -106,7 +118,7 @@ export class Deframer {
   #readPrefix(prefix: Buffer): void {
     if (prefix[0] !== 0) throw new UnreadableStream('compressed');
     this.#length = prefix.readUInt32BE(1);
-    if (this.#length > this.#maxLength) throw new UnreadableStream('too long');
+    if (this.#length > this.maxLength) throw new UnreadableStream('too long', this.maxLength);
   }
 }
 
@@ -116,6 +128,11 @@ function keep(pieces: Buffer[], piece: Buffer): void {
     if (last.length > piece.length) break;
     pieces.pop();
     piece = Buffer.concat([last, piece]);
+  }
+  if (piece.length >= SHORT && piece.buffer.byteLength > MOST_KEPT * piece.length) {
+    const copy = Buffer.allocUnsafeSlow(piece.length);
+    piece.copy(copy);
+    piece = copy;
   }
   pieces.push(piece);
 }

@@ -1,7 +1,9 @@
 import { Barrier, type BarrierEvents, type BarrierTimes, type Parties } from './barrier.ts';
-import { blame } from './blame.ts';
+import { blame, isTolerated } from './blame.ts';
 import type { Changes, Watcher } from './forest.ts';
+import type { FormerWorld } from './former-world.ts';
 import type { Frame, Frames } from './frames.ts';
+import { Move } from './move.ts';
 import { shortMessage } from './refusals.ts';
 import { itemsOf, type Sent } from './sent.ts';
 import type { References, Served } from './served.ts';
@@ -15,8 +17,8 @@ export interface DeliveryEvents extends BarrierEvents {
   /** Something may be owed: {@link Delivery.next} wants to be called. */
   wake(): void;
   sent(type: ResourceType, frame: Frame): void;
-  /** A response was refused: by this resource, or by nobody knows which. */
-  refused(type: ResourceType, item: Served | undefined, message: string): void;
+  /** A response was refused: for these resources; none: nobody knows for which. */
+  refused(type: ResourceType, items: readonly Served[], message: string): void;
   unknownType(typeUrl: string): void;
 }
 
@@ -26,6 +28,8 @@ export interface DeliveryContext extends SubscriptionContext {
   readonly frames: Frames;
   readonly references: References;
   readonly times: BarrierTimes;
+  /** What a world is like now. */
+  remember(view: WorldView): FormerWorld;
 }
 
 /**
@@ -41,6 +45,8 @@ export class Delivery implements Watcher {
   #parties: Parties;
   #view: WorldView;
   #waiting: Changes[] = [];
+  /** What was seen up to a move that is still to be carried out, and what {@link #waiting} is about. */
+  #former: FormerWorld | undefined;
   /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
   #resumedAt: number | undefined;
 
@@ -61,20 +67,22 @@ export class Delivery implements Watcher {
     return this.#subscriptions;
   }
 
-  /** The world of the stream is another one from now on. */
+  /**
+   * The world of the stream is another one from now on. The two are compared by {@link catchUp}, with what the other one
+   * is like by then: until that nothing has to be heard, and of several moves only the first one's world is remembered.
+   */
   move(view: WorldView): void {
     if (view === this.#view) return;
-    this.catchUp();
-    for (const subscription of this.#subscriptions) subscription?.moved(this.#view, view);
+    this.#former ??= this.#context.remember(this.#view);
     this.#view.watchers.delete(this);
     this.#view = view;
-    this.#parties = this.#partiesNow();
-    view.watchers.add(this);
     this.#events.wake();
   }
 
   close(): void {
     this.#view.watchers.delete(this);
+    this.#former?.release();
+    this.#former = undefined;
     for (const subscription of this.#subscriptions) subscription?.close();
     this.#waiting = [];
   }
@@ -95,10 +103,10 @@ export class Delivery implements Watcher {
     }
     let subscription = this.#subscriptions[index];
     if (subscription === undefined) {
-      subscription = new Subscription(type, this.#context, this.#isGuarded(type));
+      subscription = new Subscription(type, this.#context, this.#isGuarded(type), this.#context.times.timeoutMs);
       this.#subscriptions[index] = subscription;
-      subscription.begin(request, this.#view);
-      if (request.versions.hash.count > 0 || request.version !== '') this.#resume(now);
+      if (request.versions.count > 0 || request.version !== '') this.#resume(now);
+      subscription.begin(request, this.#view, this.#resumedAt !== undefined);
       this.#parties = this.#partiesNow();
       if (type.behind !== undefined) this.#followEarlier(subscription);
     } else if (this.#answer(subscription, request, now)) {
@@ -116,7 +124,7 @@ export class Delivery implements Watcher {
       const refers = subscription.type.refersTo !== undefined;
       if (refers && this.#barrier?.blocksAll === true) continue;
       const blocked = refers ? this.#blocks(now) : undefined;
-      const sent = subscription.take(this.#view, blocked);
+      const sent = subscription.take(this.#view, now, blocked);
       if (sent !== undefined) return this.#send(subscription, sent, now);
     }
     return undefined;
@@ -130,9 +138,14 @@ export class Delivery implements Watcher {
     if (this.owes) this.#events.wake();
   }
 
-  /** Changes came that were not looked at yet. */
+  /** Changes or another world came that were not looked at yet. */
   get waits(): boolean {
-    return this.#waiting.length > 0;
+    return this.#waiting.length > 0 || this.#former !== undefined;
+  }
+
+  /** The client has taken something that it was sent. */
+  get acknowledged(): boolean {
+    return this.#subscriptions.some((subscription) => (subscription?.inFlight.ackedNonce ?? 0) > 0);
   }
 
   get owes(): boolean {
@@ -155,7 +168,9 @@ export class Delivery implements Watcher {
       subscription.inFlight.sentNonce,
     );
     sent.nonce = sent.first = subscription.inFlight.sentNonce = frame.nonce;
+    sent.version = frame.version;
     sent.at = now;
+    if (type.drains === true) this.#drains(sent, now);
     if (subscription.guarded) {
       // A client that starts asks for listeners when its first clusters are ready: nothing has to be held before.
       if (this.#resumedAt !== undefined || this.#parties.referrers.length > 0) this.#arrived(sent, now);
@@ -192,31 +207,53 @@ export class Delivery implements Watcher {
       if (!this.#context.delta) subscription.unheard(request);
       return this.#context.delta;
     }
-    for (const sent of settled.accepted) {
-      subscription.accept(sent);
-      if (subscription.guarded) this.#barrier?.accepted(sent);
-      else if (subscription.type.behind !== undefined) this.#barrier?.followedAccepted(sent);
+    for (const sent of settled.accepted) this.#accept(subscription, sent, now);
+    if (error === undefined || settled.refused.length === 0) return true;
+    const [sent] = settled.refused;
+    if (settled.refused.length === 1 && isTolerated(sent!, error.message)) {
+      this.#accept(subscription, sent!, now);
+      return true;
     }
-    if (subscription.guarded) for (const sent of settled.refused) this.#barrier?.answered(sent);
-    if (error !== undefined && settled.refused.length > 0) {
-      const message = shortMessage(error.message);
-      const culprits = blame(subscription, settled.refused, error.message, now);
-      for (const item of culprits) this.#events.refused(subscription.type, item, message);
-      if (culprits.length === 0) this.#events.refused(subscription.type, undefined, message);
-    }
+    if (subscription.guarded) for (const each of settled.refused) this.#barrier?.answered(each);
+    const message = shortMessage(error.message);
+    const culprits = blame(subscription, settled.refused, error.message, now);
+    this.#events.refused(subscription.type, culprits, message);
     return true;
+  }
+
+  #accept(subscription: Subscription, sent: Sent, now: number): void {
+    const { type } = subscription;
+    subscription.accept(sent, this.#view);
+    if (subscription.guarded) this.#barrier?.accepted(sent);
+    else if (type.behind !== undefined) this.#barrier?.followedAccepted(sent);
+    if (type.drains === true) this.#drains(sent, now);
+  }
+
+  /** Former listeners drain from when their successors serve: that is not before they are sent, nor long after the answer. */
+  #drains(sent: Sent, now: number): void {
+    for (const held of sent.prior?.values() ?? [sent.before]) {
+      if (held === undefined) continue;
+      this.#needBarrier().drains(sent, now);
+      return;
+    }
   }
 
   /** Marks what the changes since the last call concern. They are shared by all streams of a root until then. */
   catchUp(): void {
-    if (this.#waiting.length === 0) return;
     for (const changes of this.#waiting) {
       for (const subscription of this.#subscriptions) {
         const names = subscription === undefined ? undefined : changes.get(subscription.type.typeUrl);
-        if (names !== undefined) subscription!.changed(names, this.#view);
+        if (names !== undefined) subscription!.changed(names, this.#former ?? this.#view);
       }
     }
-    this.#waiting = [];
+    if (this.#waiting.length > 0) this.#waiting = [];
+    if (this.#former === undefined) return;
+    const move = new Move(this.#former, this.#view);
+    for (const subscription of this.#subscriptions) subscription?.moved(move);
+    this.#former.release();
+    this.#former = undefined;
+    this.#view.watchers.add(this);
+    this.#parties = this.#partiesNow();
   }
 
   /** Streams in which no cluster comes or goes have no barrier. */

@@ -1,3 +1,4 @@
+import type { FormerRoot } from './former-world.ts';
 import type { Served } from './served.ts';
 
 /** Several variants of a name, by qualifier; a single one without a qualifier is kept as itself. */
@@ -18,6 +19,12 @@ export interface Watcher {
   changed(changes: Changes): void;
 }
 
+/** A world, to its roots. */
+interface RootWorld extends Watcher {
+  /** There are streams in it. */
+  readonly watched: boolean;
+}
+
 /** A named list: members and child lists. Lists without any are kept while a parent or a world names them. */
 export class List {
   readonly key: string;
@@ -25,8 +32,12 @@ export class List {
   /** How many lists have it as a child. */
   parents = 0;
   readonly members = new Map<string, Map<string, Member>>();
+  /** Number of the publication that last changed its members or children. */
+  changedIn = 0;
   /** The roots that it is reachable from. */
   readonly roots = new Set<Root>();
+  /** Roots that it was reachable from, which must be told what it had when it changes. */
+  formers: Set<FormerRoot> | undefined;
 
   constructor(key: string) {
     this.key = key;
@@ -35,6 +46,12 @@ export class List {
   get(typeUrl: string, name: string, qualifiers: readonly string[]): Served | undefined {
     const member = this.members.get(typeUrl)?.get(name);
     return member === undefined ? undefined : variantOf(member, qualifiers);
+  }
+
+  exactly(typeUrl: string, name: string, qualifier: string): Served | undefined {
+    const member = this.members.get(typeUrl)?.get(name);
+    if (member instanceof Map) return (member as ReadonlyMap<string, Served>).get(qualifier);
+    return qualifier === '' ? (member as Served | undefined) : undefined;
   }
 }
 
@@ -54,7 +71,7 @@ export class Root {
   readonly list: List;
   readonly lists = new Map<List, number>();
   /** The worlds that have it. */
-  readonly worlds = new Set<Watcher>();
+  readonly worlds = new Set<RootWorld>();
   /** For lists that were gained or lost since {@link settle}: were they reachable before? */
   readonly #before = new Map<List, boolean>();
 
@@ -83,6 +100,12 @@ export class Root {
     this.lists.delete(list);
     list.roots.delete(this);
     for (const child of list.children) this.lose(child);
+  }
+
+  /** Somebody wants to hear what changes below it. */
+  get watched(): boolean {
+    for (const world of this.worlds) if (world.watched) return true;
+    return false;
   }
 
   get moved(): boolean {

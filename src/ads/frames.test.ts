@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createProtos } from '../envoy/proto.ts';
 import { ContentHasher } from './content-hash.ts';
-import { Frames } from './frames.ts';
+import { FRAME_LIMITS, type Frame, Frames } from './frames.ts';
 import { SLICE_BYTES } from './slice-writer.ts';
 import type { EncodedResource, Part } from './resource.ts';
 import { Batch, Served } from './served.ts';
@@ -77,7 +77,7 @@ test.each([
     });
     const state = frames.of(content(batches, false), round);
     const full = protos.decode('envoy.service.discovery.v3.DiscoveryResponse', body(state.slices));
-    expect(full).toMatchObject({ versionInfo: String(state.nonce), nonce: String(state.nonce) });
+    expect(full).toMatchObject({ versionInfo: state.version, nonce: String(state.nonce) });
     (full.resources ?? []).forEach((any, i) =>
       expect(value(items[i]!).equals(any.value ?? new Uint8Array())).toBe(true),
     );
@@ -117,4 +117,27 @@ test('what tables have in common is put together once for all of them', () => {
   const [bytes] = first!.filter((slice) => slice.length === common.length);
   expect(bytes).toBeDefined();
   expect(second!.includes(bytes!)).toBe(true);
+});
+
+test('frames that are kept for others are bounded, however many different things streams ask for', () => {
+  const frames = new Frames({ ...FRAME_LIMITS, frames: 100_000 });
+  const of = (i: number): Frame => frames.of(content([], true, [`${i}`.padEnd(10_000)]), 0);
+  const first = of(0);
+  for (let i = 1; i < 8; i++) of(i);
+  expect(of(0)).toBe(first);
+  for (let i = 0; i < 40; i++) of(i);
+  expect(of(0)).not.toBe(first);
+  expect(of(0)).toBe(of(0));
+});
+
+test('batches that are laid out are bounded', () => {
+  const batches = Array.from({ length: 20 }, (_, i) => new Batch([served(`n${i}`, leaf(10_000, i))]));
+  const slicesWith = (frames: Frames): Uint8Array[][] => {
+    const first = frames.of(content([large, small], true), 0);
+    for (const batch of batches) frames.of(content([batch], true), 0);
+    return [first, frames.of(content([large, small], true), first.nonce)].map(({ slices }) => [...slices]);
+  };
+  const shared = ([one, two]: Uint8Array[][]): number => one!.filter((slice) => two!.includes(slice)).length;
+  expect(shared(slicesWith(new Frames()))).toBeGreaterThan(2);
+  expect(shared(slicesWith(new Frames({ ...FRAME_LIMITS, layouts: 300_000 })))).toBe(0);
 });

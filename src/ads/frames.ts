@@ -7,6 +7,8 @@ import { SLICE_BYTES, SliceWriter, slicesOf } from './slice-writer.ts';
 /** A response as it goes over the wire, prefix of the gRPC message included; shared by all streams that get the same. */
 export interface Frame {
   readonly nonce: number;
+  /** Of the content, in state of the world: equal content has an equal version, whoever serves it. */
+  readonly version: string;
   /** Each at most {@link SLICE_BYTES} long. */
   readonly slices: readonly Uint8Array[];
   readonly length: number;
@@ -18,6 +20,16 @@ export interface FrameContent {
   readonly batches: readonly Batch[];
   readonly removed: readonly string[];
 }
+
+/** Memory that is kept for streams that may get the same, in bytes: it is given up as a whole when it is used up. */
+export const FRAME_LIMITS = {
+  /** Of frames, beside what they share: publications clear them, streams that ask for different things fill them. */
+  frames: 64 * 1024 * 1024,
+  /** Of batches laid out for the wire. The resources of one type for a mesh of 10,000 services are about 10 MB. */
+  layouts: 192 * 1024 * 1024,
+};
+/** What a frame takes beside its bytes. */
+const FRAME_OVERHEAD = 1024;
 
 /** Parts from this length on are not copied into frames: frames refer to them. */
 const SHARED_BYTES = 4096;
@@ -44,6 +56,8 @@ type Layouts = WeakMap<Batch, Layout>;
 
 interface CachedFrame extends Frame {
   readonly content: FrameContent;
+  /** Bytes that are in no layout. */
+  readonly own: number;
 }
 
 /**
@@ -57,6 +71,14 @@ export class Frames {
   /** By kind of stream (delta or not) and batch. */
   #layouts: readonly [Layouts, Layouts] = [new WeakMap(), new WeakMap()];
   #parts = new SharedParts();
+  readonly #limits: typeof FRAME_LIMITS;
+  /** What of the limits is used. */
+  #kept = 0;
+  #laidOut = 0;
+
+  constructor(limits = FRAME_LIMITS) {
+    this.#limits = limits;
+  }
 
   /** The frame of a response. Its nonce is higher than `after`, the stream's last. */
   of(content: FrameContent, after: number): Frame {
@@ -65,26 +87,30 @@ export class Frames {
     const index = known?.findIndex((frame) => sameContent(frame.content, content)) ?? -1;
     if (known !== undefined && index >= 0 && known[index]!.nonce > after) return known[index]!;
     const frame = this.#build(content);
-    const lasting = content.batches.every((batch) => batch.items.every((item) => item.holders > 0));
-    if (known === undefined) {
-      if (lasting) this.#frames.set(key, [frame]);
-    } else if (index >= 0) {
-      known[index] = frame;
-    } else if (lasting) {
-      known.push(frame);
-    }
+    if (known !== undefined && index >= 0) known[index] = frame;
+    else if (content.batches.every((batch) => batch.items.every((item) => item.holders > 0))) this.#keep(key, frame);
     return frame;
+  }
+
+  #keep(key: number, frame: CachedFrame): void {
+    this.#kept += frame.own + FRAME_OVERHEAD;
+    if (this.#kept > this.#limits.frames) this.outdate();
+    const known = this.#frames.get(key);
+    if (known === undefined) this.#frames.set(key, [frame]);
+    else known.push(frame);
   }
 
   /** What was shared is about former versions now. */
   outdate(): void {
     this.#frames.clear();
+    this.#kept = 0;
   }
 
   /** Nothing is under way any more that could be shared. */
   clear(): void {
-    this.#frames.clear();
+    this.outdate();
     this.#layouts = [new WeakMap(), new WeakMap()];
+    this.#laidOut = 0;
     this.#parts = new SharedParts();
   }
 
@@ -92,13 +118,15 @@ export class Frames {
     const { typeUrl, delta, batches, removed } = content;
     const nonce = ++this.#nonce;
     const layouts = batches.map((batch) => this.#layout(batch, delta));
-    const size = sum(layouts.map((layout) => layout.size)) + headSize(content, nonce);
+    const version = delta ? '' : versionOf(batches);
+    const size = sum(layouts.map((layout) => layout.size)) + headSize(content, nonce, version);
     const shared = sum(layouts.map(({ slices, size: whole }) => (slices === undefined ? 0 : whole)));
-    const writer = new SliceWriter(size + GRPC_PREFIX - shared);
+    const own = size + GRPC_PREFIX - shared;
+    const writer = new SliceWriter(own);
     writer.byte(0);
     writer.bigEndian(size);
     // Fields of a message may come in any order: what differs goes first, what is shared behind.
-    if (!delta) writer.string(SOTW.version, String(nonce));
+    if (!delta) writer.string(SOTW.version, version);
     writer.string(delta ? DELTA.typeUrl : SOTW.typeUrl, typeUrl);
     writer.string(delta ? DELTA.nonce : SOTW.nonce, String(nonce));
     for (const name of removed) writer.string(DELTA.removed, name);
@@ -107,19 +135,20 @@ export class Frames {
       if (slices !== undefined) writer.append(slices);
       else for (const item of batch.items) writeResource(writer, this.#parts, item, delta);
     });
-    return { nonce, slices: writer.finish(), length: size + GRPC_PREFIX, content };
+    return { nonce, version, slices: writer.finish(), length: size + GRPC_PREFIX, content, own };
   }
 
   #layout(batch: Batch, delta: boolean): Layout {
-    const layouts = this.#layouts[delta ? 1 : 0];
-    const known = layouts.get(batch);
+    const known = this.#layouts[delta ? 1 : 0].get(batch);
     if (known !== undefined) return known;
     const size = batchSize(batch, delta);
     if (size < SHARED_BYTES) return { size };
+    if (this.#laidOut + size > this.#limits.layouts) this.clear();
+    this.#laidOut += size;
     const writer = new SliceWriter(size - sharedSize(batch));
     for (const item of batch.items) writeResource(writer, this.#parts, item, delta);
     const layout = { size, slices: writer.finish() };
-    layouts.set(batch, layout);
+    this.#layouts[delta ? 1 : 0].set(batch, layout);
     return layout;
   }
 }
@@ -138,10 +167,18 @@ const RESOURCE = { version: 1, resource: 2, name: 3 };
 /** Field numbers of `google.protobuf.Any`. */
 const ANY = { typeUrl: 1, value: 2 };
 
-function headSize({ typeUrl, delta, removed }: FrameContent, nonce: number): number {
-  const digits = String(nonce).length;
-  let size = stringSize(typeUrl) + fieldSize(digits);
-  if (!delta) size += fieldSize(digits);
+/** Of names and versions, whatever their order. Clients keep it; a collision would only mislead who compares two. */
+function versionOf(batches: readonly Batch[]): string {
+  let [a, b, count] = [0, 0, 0];
+  for (const { fingerprint } of batches) {
+    [a, b, count] = [(a + fingerprint.a) | 0, (b + fingerprint.b) | 0, count + fingerprint.count];
+  }
+  return [a, b, count].map((number) => (number >>> 0).toString(16).padStart(8, '0')).join('');
+}
+
+function headSize({ typeUrl, delta, removed }: FrameContent, nonce: number, version: string): number {
+  let size = stringSize(typeUrl) + fieldSize(String(nonce).length);
+  if (!delta) size += fieldSize(version.length);
   for (const name of removed) size += stringSize(name);
   return size;
 }

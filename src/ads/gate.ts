@@ -1,6 +1,6 @@
 /**
  * Lets a bounded number through at a time and makes the others wait in order: it delays, it never refuses. Whoever was
- * let through gives the place back.
+ * let through gives the place back, also after an error: {@link Place} sees to it.
  */
 export class Gate {
   readonly #places: number;
@@ -52,15 +52,25 @@ export class Place {
     return this.#had;
   }
 
-  /** Calls `then` as soon as there is a place. */
+  /**
+   * Calls `then` as soon as there is a place. If it throws, the place is given back, and the error goes to whoever made
+   * room: streams contain their own errors in `then`.
+   */
   take(then: () => void): void {
     if (this.#had || this.#giveUp !== undefined) return;
+    let waiting = true;
     const giveUp = this.#gate.wait(() => {
+      waiting = false;
       this.#had = true;
       this.#giveUp = undefined;
-      then();
+      try {
+        then();
+      } catch (error) {
+        this.leave();
+        throw error;
+      }
     });
-    if (!this.#had) this.#giveUp = giveUp;
+    if (waiting) this.#giveUp = giveUp;
   }
 
   leave(): void {

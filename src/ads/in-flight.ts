@@ -1,4 +1,4 @@
-import { foldOldest, itemsOf, type Sent } from './sent.ts';
+import { fold, itemsOf, type Sent } from './sent.ts';
 import type { Held, Served } from './served.ts';
 
 /** What an answer of the client said about earlier responses. */
@@ -8,7 +8,7 @@ export interface Settled {
 }
 
 const NOTHING: Settled = { accepted: [], refused: [] };
-/** A client that never answers costs bounded memory: what is older is kept as one record. */
+/** A client that never answers costs bounded memory: the older half is folded into one record when there are more. */
 const MAX_RECORDS = 32;
 
 /** The responses of one type that the client has not answered yet, oldest first. */
@@ -31,12 +31,19 @@ export class InFlight {
     return this.#responses[0];
   }
 
+  get newest(): Sent | undefined {
+    return this.#responses.at(-1);
+  }
+
   [Symbol.iterator](): Iterator<Sent> {
     return this.#responses[Symbol.iterator]();
   }
 
   add(sent: Sent): void {
-    if (this.#responses.length >= MAX_RECORDS) foldOldest(this.#responses);
+    if (this.#responses.length >= MAX_RECORDS) {
+      const [oldest, ...newer] = this.#responses.splice(0, MAX_RECORDS / 2);
+      if (oldest !== undefined) this.#responses.unshift(fold(oldest, newer));
+    }
     this.#responses.push(sent);
   }
 
@@ -46,18 +53,25 @@ export class InFlight {
 
   /** The newest of a name that is on its way. */
   last(name: string): Served | undefined {
-    let last: Served | undefined;
-    for (const sent of this.#responses) for (const item of itemsOf(sent)) if (item.name === name) last = item;
-    return last;
+    for (let i = this.#responses.length - 1; i >= 0; i--) {
+      for (const batch of this.#responses[i]!.batches) {
+        const item = batch.get(name);
+        if (item !== undefined) return item;
+      }
+    }
+    return undefined;
   }
 
-  /** The same for many names. */
-  lastOf(names: Iterable<string>): ReadonlyMap<string, Served> {
+  /** The same for many names: all, if none are given. */
+  lastOf(names?: readonly string[]): ReadonlyMap<string, Served> {
     const last = new Map<string, Served>();
-    if (this.#responses.length === 0) return last;
-    const wanted = new Set(names);
-    for (const sent of this.#responses) {
-      for (const item of itemsOf(sent)) if (wanted.has(item.name)) last.set(item.name, item);
+    if (names === undefined) {
+      for (const sent of this.#responses) for (const item of itemsOf(sent)) last.set(item.name, item);
+      return last;
+    }
+    for (const name of names) {
+      const item = this.last(name);
+      if (item !== undefined) last.set(name, item);
     }
     return last;
   }
@@ -96,7 +110,7 @@ export class InFlight {
     }
     const upTo = responses.splice(0, index + 1);
     if (!error) return { accepted: upTo, refused: [] };
-    if (index > 0 && version === String(answered.nonce)) return { accepted: [answered], refused: upTo.slice(0, -1) };
+    if (index > 0 && version === answered.version) return { accepted: [answered], refused: upTo.slice(0, -1) };
     return { accepted: [], refused: upTo };
   }
 }

@@ -1,4 +1,4 @@
-import { type NewRefusal, Refusals } from './refusals.ts';
+import { GONE, type NewRefusal, Refusals } from './refusals.ts';
 import { type Held, Served, versionOf } from './served.ts';
 
 /**
@@ -8,14 +8,16 @@ import { type Held, Served, versionOf } from './served.ts';
 export class Ledger {
   /** Owed names, with what the client holds of them (as far as responses on their way will be accepted). */
   pending: Map<string, Held> | undefined;
-  /** Owed names that have to be answered even if the client holds the present version. */
+  /** Names that have to be answered even if the client holds the present version, once they are owed. */
   asked: Set<string> | undefined;
   /** Names that left the world and are served on, unchanged. */
   kept: Map<string, Held> | undefined;
   refusals: Refusals | undefined;
+  /** What the client may have taken of responses that it refused without saying what of. */
+  partial: Map<string, Set<Served>> | undefined;
 
   clear(): void {
-    this.pending = this.asked = this.kept = undefined;
+    this.pending = this.asked = this.kept = this.partial = undefined;
   }
 
   owe(name: string, held: Held): void {
@@ -62,7 +64,13 @@ export class Ledger {
   /** What the client uses where it is thought to hold this: something else if that was refused. */
   uses(name: string, held: Held): Held {
     const version = versionOf(held);
-    return version !== undefined && this.refusals?.forbids(name, version) === true ? this.refusals.held(name) : held;
+    return version !== undefined && this.#forbids(name, version) ? this.refusals!.held(name) : held;
+  }
+
+  /** The same, for when it is refused once more what it is just sent again. */
+  goesBackTo(name: string, held: Held): Held {
+    const version = versionOf(held);
+    return version !== undefined && this.refusals?.refused(name, version) === true ? this.refusals.held(name) : held;
   }
 
   /** Not owed any more. */
@@ -75,6 +83,7 @@ export class Ledger {
   forget(name: string): void {
     this.settled(name);
     this.unkeep(name);
+    this.certain(name);
     this.refusals?.forget(name);
   }
 
@@ -87,23 +96,55 @@ export class Ledger {
     return present === undefined && this.kept?.has(name) !== true && this.refusals?.has(name) === true;
   }
 
-  /** What this client is to be given, where the world has `present`. */
+  /** What this client is to have, where the world has `present`. */
+  target(name: string, present: Served | undefined): Served | undefined {
+    const target = present ?? this.kept?.get(name);
+    return target instanceof Served ? target : undefined;
+  }
+
+  /**
+   * What this client is to be given in its place: the same, unless that was refused. Undefined: nothing that it would
+   * take, or nothing that anybody has the bytes of.
+   */
   offer(name: string, present: Served | undefined): Served | undefined {
-    const kept = present ?? this.kept?.get(name);
-    if (!(kept instanceof Served)) return undefined;
-    if (this.refusals?.forbids(name, kept.version) !== true) return kept;
-    const held = this.refusals.held(name);
-    return held instanceof Served ? held : undefined;
+    const target = this.target(name, present);
+    if (target === undefined || !this.#forbids(name, target.version)) return target;
+    const held = this.refusals?.held(name);
+    return held instanceof Served && !this.#forbids(name, held.version) ? held : undefined;
   }
 
-  /** The client holds something that nobody has the bytes of, and is to be left alone with it. */
-  unknown(name: string, present: Served | undefined): boolean {
-    if (present === undefined) return typeof this.kept?.get(name) === 'string';
-    return this.refusals?.forbids(name, present.version) === true && typeof this.refusals.held(name) === 'string';
+  /** The client has nothing of this name, and of what there is it takes nothing. Or the name is gone. */
+  lacks(name: string, present: Served | undefined): boolean {
+    if (this.target(name, present) === undefined) return this.kept?.has(name) !== true;
+    return this.offer(name, present) === undefined && this.refusals?.held(name) === undefined;
   }
 
-  /** Whether something else than the world's own resources is to be offered of some name. */
+  /** To hear that a name is gone was refused. */
+  refusesRemoval(name: string): boolean {
+    return this.#forbids(name, GONE);
+  }
+
+  /** Something else than the world's own resources is to be offered of some name. */
   get deviates(): boolean {
     return this.kept !== undefined || (this.refusals?.size ?? 0) > 0;
   }
+
+  took(name: string, item: Served): void {
+    const partial = (this.partial ??= new Map<string, Set<Served>>());
+    const items = partial.get(name);
+    if (items === undefined) partial.set(name, new Set([item]));
+    // More than one or two is what only a client that refuses on and on gets: the oldest has long been replaced.
+    else if (items.add(item).size > MAX_PARTIAL) for (const oldest of items) return void items.delete(oldest);
+  }
+
+  /** It is certain again what the client has. */
+  certain(name: string): void {
+    if (this.partial?.delete(name) === true && this.partial.size === 0) this.partial = undefined;
+  }
+
+  #forbids(name: string, version: string): boolean {
+    return this.refusals?.forbids(name, version) === true;
+  }
 }
+
+const MAX_PARTIAL = 8;

@@ -1,109 +1,174 @@
 import { type ContentHasher, hashKey, SetHash } from './content-hash.ts';
 
+/** By so many names a set may differ from the one that it shares its names with; then it is copied. */
+export const MAX_DIFFERENCES = 1024;
+
 /**
  * An immutable set of subscribed names. Streams of one scope subscribe to the same thousands of names: they share one
- * object, found by its content hash, so that a stream costs a pointer and equal subscriptions are equal by identity.
+ * object, so that a stream costs a pointer and equal subscriptions are equal by identity. A set that gains or loses a
+ * few names shares the others with the former one.
  */
 export class NameSet {
-  readonly names: ReadonlySet<string>;
+  readonly base: ReadonlySet<string>;
+  /** Names that it has and the base has not (true), and the reverse (false). */
+  readonly differences: ReadonlyMap<string, boolean>;
   readonly hash: SetHash;
+  /** Of the requests that it came in, in some order each. */
+  readonly digests: string[] = [];
   /** How many subscriptions hold it. */
   holders = 0;
 
-  constructor(names: ReadonlySet<string>, hash: SetHash) {
-    this.names = names;
+  constructor(base: ReadonlySet<string>, differences: ReadonlyMap<string, boolean>, hash: SetHash) {
+    this.base = base;
+    this.differences = differences;
     this.hash = hash;
   }
 
   has(name: string): boolean {
-    return this.names.has(name);
+    if (this.differences.size === 0) return this.base.has(name);
+    return this.differences.get(name) ?? this.base.has(name);
   }
 
   get size(): number {
-    return this.names.size;
+    return this.hash.count;
+  }
+
+  get names(): Iterable<string> {
+    return this.differences.size === 0 ? this.base : this.#differing();
+  }
+
+  *#differing(): Generator<string> {
+    for (const name of this.base) if (!this.differences.has(name)) yield name;
+    for (const [name, present] of this.differences) if (present) yield name;
   }
 }
 
 /** Names as a request carries them; only a set that is not known yet makes strings of them. */
 export interface RequestedNames {
-  readonly hash: SetHash;
+  readonly count: number;
+  /** Equal only for requests with equal names: nobody can find two others (SHA-256). */
+  digest(): string;
   strings(): readonly string[];
 }
 
-/** All sets in use. Whoever gets a set holds it until {@link release}. */
+/**
+ * All sets in use. Whoever gets a set holds it until {@link release}.
+ *
+ * A set is found by the digest of a request, which is proof, or by the hash of its names, which is none: a client could
+ * make two sets collide and so change what another is subscribed to. What is found by hash is compared name by name.
+ */
 export class NameSets {
-  readonly empty = new NameSet(new Set(), new SetHash());
-  readonly #sets = new Map<number, NameSet>();
+  readonly empty = new NameSet(new Set(), new Map(), new SetHash());
+  /** Of sets whose keys collide the first is found here. The others are not shared, or by digest only. */
+  readonly #byHash = new Map<number, NameSet>();
+  readonly #byDigest = new Map<string, NameSet>();
   readonly #hasher: ContentHasher;
+  #size = 0;
 
   constructor(hasher: ContentHasher) {
     this.#hasher = hasher;
   }
 
   of(requested: RequestedNames): NameSet {
-    return this.#find(requested.hash) ?? this.#intern(new Set(requested.strings()));
+    if (requested.count === 0) return this.empty;
+    const digest = requested.digest();
+    const known = this.#byDigest.get(digest);
+    if (known !== undefined) return hold(known);
+    const names = new Set(requested.strings());
+    const set = this.#shared(new NameSet(names, new Map(), this.#hashOf(names)), same);
+    this.#remember(digest, set);
+    return set;
   }
 
   /** The set with these names more. */
   with(set: NameSet, names: readonly string[]): NameSet {
-    const added = names.filter((name) => !set.has(name));
-    const hash = this.#copy(set.hash);
-    for (const name of new Set(added)) {
-      this.#hasher.text(name);
-      hash.add(this.#hasher);
-    }
-    return this.#find(hash) ?? this.#keep(new NameSet(new Set([...set.names, ...added]), hash));
+    return this.#changed(set, names, true);
   }
 
   /** The set with these names less. */
   without(set: NameSet, names: readonly string[]): NameSet {
-    const gone = new Set(names.filter((name) => set.has(name)));
-    const hash = this.#copy(set.hash);
-    for (const name of gone) {
-      this.#hasher.text(name);
-      hash.remove(this.#hasher);
-    }
-    return this.#find(hash) ?? this.#keep(new NameSet(new Set([...set.names].filter((name) => !gone.has(name))), hash));
+    return this.#changed(set, names, false);
   }
 
   release(set: NameSet): void {
     if (set === this.empty || --set.holders > 0) return;
+    this.#size--;
     const key = hashKey(set.hash);
-    if (this.#sets.get(key) === set) this.#sets.delete(key);
+    if (this.#byHash.get(key) === set) this.#byHash.delete(key);
+    for (const digest of set.digests.splice(0)) this.#byDigest.delete(digest);
   }
 
   get size(): number {
-    return this.#sets.size;
+    return this.#size;
   }
 
-  #intern(names: Set<string>): NameSet {
+  /** Costs what the names cost, and at most {@link MAX_DIFFERENCES}; the whole set once for as many changes. */
+  #changed(set: NameSet, names: readonly string[], present: boolean): NameSet {
+    const { base } = set;
+    const differences = new Map(set.differences);
+    const hash = new SetHash();
+    hash.addAll(set.hash);
+    for (const name of names) {
+      const inBase = base.has(name);
+      if ((differences.get(name) ?? inBase) === present) continue;
+      if (inBase === present) differences.delete(name);
+      else differences.set(name, present);
+      this.#hasher.text(name);
+      if (present) hash.add(this.#hasher);
+      else hash.remove(this.#hasher);
+    }
+    const changed = new NameSet(base, differences, hash);
+    if (differences.size > MAX_DIFFERENCES) {
+      return this.#shared(changed, same, () => new NameSet(new Set(changed.names), new Map(), hash));
+    }
+    // Sets with equal names and another base are rare, and need not be found.
+    return this.#shared(changed, changed.size <= MAX_DIFFERENCES ? same : differSame);
+  }
+
+  /** The set in use that is equal to this one, else this one (or what it is kept as). */
+  #shared(set: NameSet, equal: (a: NameSet, b: NameSet) => boolean, kept = (): NameSet => set): NameSet {
+    if (set.size === 0) return this.empty;
+    const key = hashKey(set.hash);
+    const found = this.#byHash.get(key);
+    if (found?.hash.equals(set.hash) === true && equal(found, set)) return hold(found);
+    const added = kept();
+    if (found === undefined) this.#byHash.set(key, added);
+    this.#size++;
+    return hold(added);
+  }
+
+  /** Streams that hold a set may each name it in an order of their own, and repeat that with every answer. */
+  #remember(digest: string, set: NameSet): void {
+    this.#byDigest.set(digest, set);
+    set.digests.push(digest);
+    if (set.digests.length > set.holders) this.#byDigest.delete(set.digests.shift()!);
+  }
+
+  #hashOf(names: ReadonlySet<string>): SetHash {
     const hash = new SetHash();
     for (const name of names) {
       this.#hasher.text(name);
       hash.add(this.#hasher);
     }
-    return this.#find(hash) ?? this.#keep(new NameSet(names, hash));
+    return hash;
   }
+}
 
-  #find(hash: SetHash): NameSet | undefined {
-    if (hash.count === 0) return this.empty;
-    const found = this.#sets.get(hashKey(hash));
-    if (found === undefined || !found.hash.equals(hash)) return undefined;
-    found.holders++;
-    return found;
-  }
+function hold(set: NameSet): NameSet {
+  set.holders++;
+  return set;
+}
 
-  #keep(set: NameSet): NameSet {
-    if (set.size === 0) return this.empty;
-    set.holders++;
-    // A collision of keys (not of hashes) leaves the newcomer unshared, which is correct, only larger.
-    if (!this.#sets.has(hashKey(set.hash))) this.#sets.set(hashKey(set.hash), set);
-    return set;
-  }
+function same(a: NameSet, b: NameSet): boolean {
+  if (a.base === b.base) return differSame(a, b);
+  if (a.size !== b.size) return false;
+  for (const name of b.names) if (!a.has(name)) return false;
+  return true;
+}
 
-  #copy(hash: SetHash): SetHash {
-    const copy = new SetHash();
-    copy.addAll(hash);
-    return copy;
-  }
+/** Differ from the same base in the same names. */
+function differSame(a: NameSet, b: NameSet): boolean {
+  if (a.base !== b.base || a.differences.size !== b.differences.size) return false;
+  for (const [name, present] of b.differences) if (a.differences.get(name) !== present) return false;
+  return true;
 }

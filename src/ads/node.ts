@@ -6,9 +6,20 @@ const MAX_DEPTH = 64;
 /** A node is kept as long as its proxy. Its annotations may be a quarter of this, and Envoy's extensions 60 KB. */
 const MAX_NODE_BYTES = 1024 * 1024;
 
+/**
+ * What a node says of itself is in log lines and labels. In bytes, for each of its texts; the longest id that Kubernetes
+ * and Istio make of usual names has some 230.
+ */
+const MAX_TEXT_BYTES = 256;
+/** Extensions that are not Envoy's own. */
+const MAX_EXTENSIONS = 1_000;
+
+/** A node that says too much about itself. */
+export class UnfitNode extends BadRequest {}
+
 /** `envoy.config.core.v3.Node` of a first request. */
 export function readNode(bytes: Uint8Array, stream: string): ConnectedProxy {
-  if (bytes.length > MAX_NODE_BYTES) throw new BadRequest('the node is too large', true);
+  if (bytes.length > MAX_NODE_BYTES) throw new UnfitNode(`the node is longer than ${MAX_NODE_BYTES} bytes`, true);
   const reader = new FieldReader(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   let nodeId = '';
   let nodeCluster = '';
@@ -20,10 +31,10 @@ export function readNode(bytes: Uint8Array, stream: string): ConnectedProxy {
   while (reader.next()) {
     switch (reader.field) {
       case 1:
-        nodeId = reader.string();
+        nodeId = shortText(reader, 'the node id');
         break;
       case 2:
-        nodeCluster = reader.string();
+        nodeCluster = shortText(reader, 'the cluster of the node');
         break;
       case 3:
         metadata = readStruct(reader.message(), 0);
@@ -32,23 +43,31 @@ export function readNode(bytes: Uint8Array, stream: string): ConnectedProxy {
         locality = readLocality(reader.message());
         break;
       case 6:
-        agent = reader.string();
+        agent = shortText(reader, 'the user agent name of the node');
         break;
       case 7:
-        version = reader.string();
+        version = shortText(reader, 'the user agent version of the node');
         break;
       case 8:
         version = readBuildVersion(reader.message());
         break;
       case 9: {
         const name = readExtension(reader.message());
-        if (!isStock(name)) extensions.push(name);
+        if (isStock(name)) break;
+        if (extensions.length === MAX_EXTENSIONS)
+          throw new UnfitNode(`the node has more than ${MAX_EXTENSIONS} extensions that are not Envoy's own`);
+        extensions.push(name);
         break;
       }
     }
   }
   const build = version === '' ? agent : `${agent} ${version}`;
   return { stream, nodeId, nodeCluster, metadata, locality, build, extensions };
+}
+
+function shortText(reader: FieldReader, what: string): string {
+  if (reader.to - reader.from > MAX_TEXT_BYTES) throw new UnfitNode(`${what} is longer than ${MAX_TEXT_BYTES} bytes`);
+  return reader.string();
 }
 
 /** Whether Envoy itself has the extension. Every node lists some five hundred of these: 40 KB for each proxy. */
@@ -59,9 +78,9 @@ function isStock(extension: string): boolean {
 function readLocality(reader: FieldReader): ConnectedProxy['locality'] {
   const locality = { region: '', zone: '', subZone: '' };
   while (reader.next()) {
-    if (reader.field === 1) locality.region = reader.string();
-    else if (reader.field === 2) locality.zone = reader.string();
-    else if (reader.field === 3) locality.subZone = reader.string();
+    if (reader.field === 1) locality.region = shortText(reader, 'the region of the node');
+    else if (reader.field === 2) locality.zone = shortText(reader, 'the zone of the node');
+    else if (reader.field === 3) locality.subZone = shortText(reader, 'the sub-zone of the node');
   }
   return locality;
 }
@@ -80,7 +99,7 @@ function readBuildVersion(reader: FieldReader): string {
 
 function readExtension(reader: FieldReader): string {
   let name = '';
-  while (reader.next()) if (reader.field === 1) name = reader.string();
+  while (reader.next()) if (reader.field === 1) name = shortText(reader, 'the name of an extension of the node');
   return name;
 }
 
@@ -108,7 +127,7 @@ function readValue(reader: FieldReader, depth: number): unknown {
   while (reader.next()) {
     switch (reader.field) {
       case 2:
-        if (reader.wireType !== 1) throw new BadRequest('a number in the node metadata is no double');
+        if (reader.wireType !== 1) throw new BadRequest('a number in the node metadata is not a double');
         value = finite(reader.buffer.readDoubleLE(reader.from));
         break;
       case 3:

@@ -55,11 +55,11 @@ test('a refused version is tried again after a time that doubles with every refu
   expect(waits).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60]);
 });
 
-test('another version is no refused version', () => {
+test('another version is not a refused version', () => {
   const refusals = new Refusals();
   refusals.refuse('a', { version: 'v', held: 'u', now: 0, about: 1, after: 1, doubted: false });
   expect(refusals.forbids('a', 'w')).toBe(false);
   expect(refusals.forbids('b', 'v')).toBe(false);
-  refusals.accepted('a', 'w', 2);
+  refusals.accepted('a', 'w', 2, true);
   expect(refusals.has('a')).toBe(false);
 });

@@ -2,32 +2,59 @@ import { type Held, versionOf } from './served.ts';
 
 const FIRST_BACKOFF_MS = 60_000;
 const LAST_BACKOFF_MS = 3_600_000;
+/** Of one name so many refused versions are remembered; of more, the oldest is forgotten, and may be tried again. */
+const MAX_VERSIONS = 8;
 
-interface Refused {
-  version: string;
-  held: Held;
-  retryAt: number;
-  backoff: number;
-  /** The version is being tried again. */
+/** Stands for the version of a name that is told to be gone: a client may refuse to hear that, too. */
+export const GONE = '(gone)';
+/** The version of what a client holds of a name when nobody knows what that is. */
+export const UNKNOWN = '';
+
+/** When something that was refused is tried again, in milliseconds, and how long that is after the refusal. */
+export interface BackOff {
+  readonly retryAt: number;
+  readonly backoff: number;
+}
+
+/** Doubles with every refusal. */
+export function backOff(former: BackOff | undefined, now: number): BackOff {
+  const backoff = former === undefined ? FIRST_BACKOFF_MS : Math.min(former.backoff * 2, LAST_BACKOFF_MS);
+  return { retryAt: now + backoff, backoff };
+}
+
+/** One version that the client refused. */
+interface Refused extends BackOff {
+  /** It is being tried again. */
   due: boolean;
   /** The client has not said so: it is taken to be refused because it blocks answers. */
-  doubted: boolean;
-  /** Nonce of the newest response at that time: an answer to an older one says nothing of what came after. */
-  after: number;
+  readonly doubted: boolean;
+  /** Nonce of the response that was refused. */
+  readonly about: number;
+  /** Nonce of the newest response at that time: an older one may have carried the same bytes. */
+  readonly after: number;
+}
+
+/** What a client refused of one name. */
+interface RefusedName {
+  readonly versions: Map<string, Refused>;
+  /** What it has instead. */
+  held: Held;
 }
 
 /** What is known of a refusal. */
-export interface NewRefusal extends Readonly<Pick<Refused, 'version' | 'after' | 'doubted'>> {
+export interface NewRefusal extends Readonly<Pick<Refused, 'about' | 'after' | 'doubted'>> {
+  readonly version: string;
   /** What the client has instead. */
   readonly held: Held;
-  /** Nonce of the refused response; a refusal that was found after that was sent is newer. */
-  readonly about: number;
   readonly now: number;
 }
 
-/** Versions that one proxy refused: not repeated to it before a back-off, which doubles with every refusal. */
+/**
+ * Versions that one proxy refused: not repeated to it before a back-off, which doubles with every refusal. Each refusal
+ * forbids one more thing that could be sent of a name, so that a client which refuses all comes to rest.
+ */
 export class Refusals {
-  readonly #names = new Map<string, Refused>();
+  readonly #names = new Map<string, RefusedName>();
 
   get size(): number {
     return this.#names.size;
@@ -38,55 +65,89 @@ export class Refusals {
   }
 
   refuse(name: string, { version, held, now, about, after, doubted }: NewRefusal): void {
-    const former = this.#names.get(name);
-    if (former !== undefined && former.version !== version && former.after >= about) return;
-    const again = former?.version === version && former.due;
-    const backoff = again ? Math.min(former.backoff * 2, LAST_BACKOFF_MS) : FIRST_BACKOFF_MS;
-    const instead = versionOf(held) === version ? undefined : held;
-    this.#names.set(name, { version, held: instead, retryAt: now + backoff, backoff, due: false, doubted, after });
-  }
-
-  doubts(name: string): boolean {
-    return this.#names.get(name)?.doubted === true;
+    let refused = this.#names.get(name);
+    if (refused === undefined) this.#names.set(name, (refused = { versions: new Map<string, Refused>(), held }));
+    const former = refused.versions.get(version);
+    const next = backOff(former?.due === true ? former : undefined, now);
+    refused.versions.delete(version);
+    for (const oldest of refused.versions.keys()) {
+      if (refused.versions.size < MAX_VERSIONS) break;
+      refused.versions.delete(oldest);
+    }
+    refused.versions.set(version, { ...next, due: false, doubted, about, after });
+    // It was thought to have the very bytes that it refuses: whatever it has, it is something else.
+    refused.held = versionOf(held) === version ? UNKNOWN : held;
   }
 
   has(name: string): boolean {
     return this.#names.has(name);
   }
 
-  /** The client was sent this: what it has instead, unless it is the refused version once more. */
-  gave(name: string, item: Held): void {
-    const refused = this.#names.get(name);
-    if (refused !== undefined && versionOf(item) !== refused.version) refused.held = item;
+  /** This version was refused, and not accepted since. */
+  refused(name: string, version: string): boolean {
+    return this.#names.get(name)?.versions.has(version) === true;
   }
 
   /** This version must not be sent now. */
   forbids(name: string, version: string): boolean {
-    const refused = this.#names.get(name);
-    return refused !== undefined && !refused.due && refused.version === version;
+    return this.#names.get(name)?.versions.get(version)?.due === false;
+  }
+
+  /** It must not be sent, although the client has not said anything against it. */
+  doubts(name: string, version: string): boolean {
+    const refused = this.#names.get(name)?.versions.get(version);
+    return refused?.due === false && refused.doubted;
   }
 
   held(name: string): Held {
     return this.#names.get(name)?.held;
   }
 
-  /** A response with this version was accepted: that of the refused one counts only when it was tried again. */
-  accepted(name: string, version: string, nonce: number): void {
-    const refused = this.#names.get(name);
-    if (refused === undefined || nonce <= refused.after) return;
-    if (refused.version === version ? refused.due : versionOf(refused.held) !== version) this.#names.delete(name);
+  /**
+   * A response with this was accepted. Of a version that was refused before it counts only when that was tried again:
+   * clients skip bytes that they know, and acknowledge them. `present`: it is what the client is to have.
+   */
+  accepted(name: string, item: Exclude<Held, undefined>, nonce: number, present: boolean): void {
+    const known = this.#names.get(name);
+    if (known === undefined) return;
+    const version = versionOf(item)!;
+    const refused = known.versions.get(version);
+    if (refused !== undefined) {
+      if (!refused.due || nonce <= refused.after) return;
+      known.versions.delete(version);
+    } else {
+      for (const { about } of known.versions.values()) if (nonce < about) return;
+    }
+    known.held = item;
+    if (present || known.versions.size === 0) this.#names.delete(name);
   }
 
   forget(name: string): void {
     this.#names.delete(name);
   }
 
-  /** The refused versions whose time has come, with what the client holds instead. From now on they may be sent. */
+  /** The client has what it is to have: refused versions that would be tried again are of no interest any more. */
+  settled(name: string): void {
+    const known = this.#names.get(name);
+    if (known === undefined) return;
+    for (const [version, { due }] of known.versions) if (due) known.versions.delete(version);
+    if (known.versions.size === 0) this.#names.delete(name);
+  }
+
+  /** The client asks for the name anew, and there is nothing better to give: what it refused is tried again. */
+  pardon(name: string): void {
+    for (const refused of this.#names.get(name)?.versions.values() ?? []) refused.due = true;
+  }
+
+  /** Names of which a refused version's time has come, with what the client holds. From now on it may be sent. */
   *due(now: number): Generator<[string, Held]> {
-    for (const [name, refused] of this.#names) {
-      if (refused.due || refused.retryAt > now) continue;
-      refused.due = true;
-      yield [name, refused.held];
+    for (const [name, { versions, held }] of this.#names) {
+      let any = false;
+      for (const refused of versions.values()) {
+        if (refused.due || refused.retryAt > now) continue;
+        refused.due = any = true;
+      }
+      if (any) yield [name, held];
     }
   }
 }
@@ -96,10 +157,14 @@ export class Refusals {
  * ..., b: ...`), but no assignment and no route table; gRPC clients put the name into free text.
  */
 export function namesIn(message: string, names: Iterable<string>): string[] {
+  const searched = message.slice(0, MAX_SEARCHED);
   const mentioned: string[] = [];
-  for (const name of names) if (mentions(message, name)) mentioned.push(name);
+  for (const name of names) if (mentions(searched, name)) mentioned.push(name);
   return mentioned;
 }
+
+/** All names of a response are looked for: what a client writes beyond this is not read. Characters. */
+const MAX_SEARCHED = 16_384;
 
 function mentions(message: string, name: string): boolean {
   if (name === '') return false;

@@ -1,4 +1,4 @@
-import type { Batch, Held, Served } from './served.ts';
+import { Batch, type Held, type Served } from './served.ts';
 
 /** A response on its way: until it is answered, what the client holds of its names is not certain. */
 export interface Sent {
@@ -7,66 +7,111 @@ export interface Sent {
   first: number;
   /** When it was handed to the connection, in milliseconds. */
   at: number;
-  batches: readonly Batch[];
-  removed: readonly string[];
-  /**
-   * What the client held before. A name that is sent and not in here was held in the version sent; no map at all:
-   * nothing is known of any.
-   */
+  /** Of its content, as the client repeats it in state of the world. */
+  version: string;
+  readonly batches: readonly Batch[];
+  readonly removed: readonly string[];
+  /** What the client held before. A name that is sent and not in here was held in the version sent. */
   prior: ReadonlyMap<string, Held> | undefined;
-  /** One of the pieces that a refused response was cut into. */
-  readonly trial: boolean;
+  /** Without `prior`: what the client held of every name. Either nothing, or nobody knows what. */
+  readonly before: Held;
+  /** The piece of a refused response that this is. */
+  readonly trial: Piece | undefined;
+  /** Versions that the client has refused before: left out they would be deleted, and with them what it has instead. */
+  readonly tolerated: ReadonlySet<string>;
 }
 
 /** To be completed when the response is handed to the connection. */
-export const UNSENT = { nonce: 0, first: 0, at: 0 };
+export const UNSENT = {
+  nonce: 0,
+  first: 0,
+  at: 0,
+  version: '',
+  batches: [],
+  removed: [],
+  prior: undefined,
+  before: undefined,
+  trial: undefined,
+  tolerated: new Set<string>(),
+} as const satisfies Sent;
 
 export function* itemsOf(sent: Sent): Generator<Served> {
   for (const batch of sent.batches) yield* batch.items;
 }
 
 export function priorOf(sent: Sent, item: Served): Held {
-  if (sent.prior === undefined) return undefined;
+  if (sent.prior === undefined) return sent.before;
   return sent.prior.has(item.name) ? sent.prior.get(item.name) : item;
 }
 
-/** Makes one record of the two oldest, so that a client which never answers costs bounded memory. */
-export function foldOldest(inFlight: Sent[]): void {
-  const [older, newer] = inFlight;
-  if (older === undefined || newer === undefined) return;
-  inFlight.splice(0, 2, {
-    nonce: newer.nonce,
-    first: older.first,
-    at: older.at,
-    batches: [...older.batches, ...newer.batches],
-    removed: [...older.removed, ...newer.removed],
-    prior: older.prior === undefined ? undefined : new Map([...(newer.prior ?? []), ...older.prior]),
-    trial: false,
-  });
+/** One record for several responses that follow each other: of each name its newest bytes and its oldest prior. */
+export function fold(oldest: Sent, newer: readonly Sent[]): Sent {
+  const items = new Map<string, Served>();
+  const removed = new Set<string>();
+  let prior: Map<string, Held> | undefined = new Map<string, Held>();
+  for (const sent of [oldest, ...newer]) {
+    for (const item of itemsOf(sent)) {
+      items.set(item.name, item);
+      removed.delete(item.name);
+    }
+    for (const name of sent.removed) {
+      removed.add(name);
+      items.delete(name);
+    }
+    if (sent.prior === undefined) prior = undefined;
+    for (const [name, held] of sent.prior ?? []) if (prior?.has(name) === false) prior.set(name, held);
+  }
+  return {
+    ...(newer.at(-1) ?? oldest),
+    first: oldest.first,
+    at: oldest.at,
+    batches: items.size === 0 ? [] : [new Batch([...items.values()])],
+    removed: [...removed],
+    prior,
+    before: oldest.before,
+    trial: undefined,
+  };
 }
 
-/** The pieces of a refused response that named nobody: tried one by one, halved when they are refused. */
+/** Names of a refused response that are tried together. */
+export type Piece = ReadonlySet<string>;
+
+/**
+ * The pieces of a refused response that named nobody: tried one by one, halved when they are refused. One culprit among
+ * ten thousand is found in fourteen steps; a client that goes on refusing is believed to refuse all that is left.
+ */
 export class Trial {
-  readonly #groups: (readonly string[])[] = [];
+  #pieces: readonly Piece[] = [];
+  #refused = 0;
 
   /** To be tried next, in this order. */
   prepend(groups: readonly (readonly string[])[]): void {
-    this.#groups.unshift(...groups.filter((group) => group.length > 0));
+    const pieces = groups.filter((names) => names.length > 0).map((names) => new Set(names));
+    this.#pieces = [...pieces, ...this.#pieces];
   }
 
-  /** The piece to be tried now; undefined when none is left. Pieces of which nothing is owed any more are skipped. */
-  next(owed: ReadonlyMap<string, Held>): ReadonlySet<string> | undefined {
-    for (let group = this.#groups[0]; group !== undefined; group = this.#groups[0]) {
-      if (group.some((name) => owed.has(name))) return new Set(group);
-      this.#groups.shift();
-    }
-    return undefined;
+  /** A piece was answered: it is tried no more. */
+  answered(piece: Piece): void {
+    this.#pieces = this.#pieces.filter((each) => each !== piece);
   }
 
-  answered(): void {
-    this.#groups.shift();
+  /** One more refusal that names nobody; false: there were enough of them. */
+  goOn(): boolean {
+    return ++this.#refused <= MAX_NAMELESS;
+  }
+
+  /** The pieces of which something is owed, in the order in which they are to be tried. Others are tried no more. */
+  owed(pending: ReadonlyMap<string, Held>): readonly Piece[] {
+    this.#pieces = this.#pieces.filter((piece) => [...piece].some((name) => pending.has(name)));
+    return this.#pieces;
+  }
+
+  has(name: string): boolean {
+    return this.#pieces.some((piece) => piece.has(name));
   }
 }
+
+const MAX_NAMELESS = 64;
 
 export function halves(names: readonly string[]): [string[], string[]] {
   const middle = Math.ceil(names.length / 2);

@@ -1,5 +1,5 @@
-import { type ContentHasher, SetHash } from './content-hash.ts';
-import type { EncodedResource, Part } from './resource.ts';
+import { ContentHasher, SetHash } from './content-hash.ts';
+import type { EncodedResource, NodePart, Part } from './resource.ts';
 
 /** A resource as the store holds it: one object per content, however many lists have it. */
 export class Served {
@@ -39,11 +39,22 @@ export function versionOf(held: Held): string | undefined {
 /** Resources that are sent together. A batch shared by many streams is laid out for the wire once. */
 export class Batch {
   readonly items: readonly Served[];
+  /** Made when first needed. */
+  #byName: Map<string, Served> | undefined;
   #hash: SetHash | undefined;
+  #fingerprint: SetHash | undefined;
   #print = 0;
 
   constructor(items: readonly Served[]) {
     this.items = items;
+  }
+
+  get(name: string): Served | undefined {
+    if (this.#byName === undefined) {
+      this.#byName = new Map<string, Served>();
+      for (const item of this.items) this.#byName.set(item.name, item);
+    }
+    return this.#byName.get(name);
   }
 
   /** Of names and versions: equal to that of a client which holds exactly this. */
@@ -53,6 +64,18 @@ export class Batch {
       for (const item of this.items) this.#hash.add(item);
     }
     return this.#hash;
+  }
+
+  /** The same with a hash that is no secret: equal in all processes that serve the same. */
+  get fingerprint(): SetHash {
+    if (this.#fingerprint !== undefined) return this.#fingerprint;
+    const hasher = new ContentHasher([0, 0]);
+    const fingerprint = new SetHash();
+    for (const { name, version } of this.items) {
+      hasher.textPair(name, version);
+      fingerprint.add(hasher);
+    }
+    return (this.#fingerprint = fingerprint);
   }
 
   /** A number that tells batches apart cheaply; equal ones still have to be compared by {@link equals}. */
@@ -80,16 +103,33 @@ export class Batch {
 export class References {
   readonly #ofNode = new WeakMap<Part, ReadonlySet<string>>();
 
-  has(part: Part, cluster: string): boolean {
-    if ('bytes' in part) return part.clusters.includes(cluster);
+  /**
+   * Calls `visit` with each of the wanted names that the part refers to, until it says true, and says whether it did.
+   * Costs as much as the smaller of the two, node by node.
+   */
+  find(part: Part, wanted: Names, visit: (name: string) => boolean): boolean {
+    if ('bytes' in part) return part.clusters.some((name) => wanted.has(name) && visit(name));
     if (part.children.some((child) => 'children' in child)) {
-      return part.children.some((child) => this.has(child, cluster));
+      return part.children.some((child) => this.find(child, wanted, visit));
     }
+    const known = this.#namesIn(part);
+    if (known.size <= wanted.size) {
+      for (const name of known) if (wanted.has(name) && visit(name)) return true;
+    } else {
+      for (const name of wanted.keys()) if (known.has(name) && visit(name)) return true;
+    }
+    return false;
+  }
+
+  #namesIn(part: NodePart): ReadonlySet<string> {
     let known = this.#ofNode.get(part);
     if (known === undefined) {
       known = new Set(part.children.flatMap((leaf) => ('bytes' in leaf ? leaf.clusters : [])));
       this.#ofNode.set(part, known);
     }
-    return known.has(cluster);
+    return known;
   }
 }
+
+/** A set, or the keys of a map. */
+export type Names = Pick<ReadonlySet<string>, 'has' | 'size' | 'keys'>;

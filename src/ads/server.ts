@@ -1,4 +1,5 @@
 import type { Buffer } from 'node:buffer';
+import { setTimeout } from 'node:timers/promises';
 import {
   type ChannelOptions,
   logVerbosity,
@@ -9,6 +10,8 @@ import {
 } from '@grpc/grpc-js';
 import { AdsStreams, MAX_REQUEST_BYTES } from './ads-streams.ts';
 import type { BarrierTimes } from './barrier.ts';
+import { ADS_LIMITS, type AdsLimits } from './limits.ts';
+import { listen } from './listener.ts';
 import type { Publication } from './publication.ts';
 import type { Call } from './sink.ts';
 import type { AdsCounts, StreamState } from './stats.ts';
@@ -30,6 +33,8 @@ export interface AdsServerOptions {
   readonly ready: () => boolean;
   /** Milliseconds; only differences count. */
   readonly now: () => number;
+  /** Other than the defaults. */
+  readonly limits?: Partial<AdsLimits>;
   /** Other than the defaults: shorter in tests. */
   readonly times?: Partial<BarrierTimes>;
   /** How often time is looked at. */
@@ -40,9 +45,15 @@ export interface AdsServerOptions {
 
 export interface AdsServer {
   readonly port: number;
-  apply(publication: Publication): void;
+  /** `changedAt`: when the first of its changes came, on the clock of the options; absent: now. */
+  apply(publication: Publication, changedAt?: number): void;
   counts(): AdsCounts;
   streams(): StreamState[];
+  /**
+   * Refuses new streams from now on, and ends those that there are in the course of so many milliseconds, with their
+   * connections. Resolves when all are gone, or a second after all were told.
+   */
+  drain(ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -50,7 +61,10 @@ const TICK_MS = 1_000;
 
 const OPTIONS: ChannelOptions = {
   'grpc.max_receive_message_length': MAX_REQUEST_BYTES,
-  'grpc.max_concurrent_streams': 100_000,
+  // Of one connection. An Envoy has one ADS stream or two, a gRPC client one; whoever tests with more is told by HTTP/2.
+  'grpc.max_concurrent_streams': 100,
+  // A connection without a stream.
+  'grpc.max_connection_idle_ms': 300_000,
   'grpc.keepalive_time_ms': 30_000,
   'grpc.keepalive_timeout_ms': 10_000,
   'grpc.enable_channelz': 0,
@@ -69,12 +83,14 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
     StreamAggregatedResources: (call: Call) => ads.accept(call, false),
     DeltaAggregatedResources: (call: Call) => ads.accept(call, true),
   });
-  const host = options.host.includes(':') ? `[${options.host}]` : options.host;
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`${host}:${options.port}`, ServerCredentials.createInsecure(), (error, bound) => {
-      if (error === null) resolve(bound);
-      else reject(error);
-    });
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const listener = await listen({
+    host: options.host,
+    port: options.port,
+    // More than streams: whoever has a connection can be told why it has no stream.
+    most: 2 * { ...ADS_LIMITS, ...options.limits }.maxStreams,
+    connected: (socket) => injector.injectConnection(socket),
+    refused: () => ads.limited('connections'),
   });
   const ticking = setInterval(() => ads.tick(), options.tickMs ?? TICK_MS);
   let closed: Promise<void> | undefined;
@@ -83,6 +99,7 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
     closed ??= new Promise((resolve) => {
       options.signal.removeEventListener('abort', onAbort);
       clearInterval(ticking);
+      listener.close();
       ads.close();
       server.forceShutdown();
       server.tryShutdown(() => resolve());
@@ -92,13 +109,25 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
   options.signal.addEventListener('abort', onAbort);
   if (options.signal.aborted) onAbort();
   return {
-    port,
-    apply: (publication) => ads.apply(publication),
+    port: listener.port,
+    apply: (publication, changedAt) => ads.apply(publication, changedAt),
     counts: () => ads.counts(),
     streams: () => ads.streams(),
+    drain: (ms) => drain(ads, ms, options.now),
     close,
   };
 }
+
+/** Looks ten times a second for streams to end. */
+async function drain(ads: AdsStreams, ms: number, now: () => number): Promise<void> {
+  const until = now() + ms + CLOSING_MS;
+  ads.drain(ms);
+  while (!ads.drained() && now() < until) await setTimeout(DRAIN_STEP_MS);
+}
+
+const DRAIN_STEP_MS = 100;
+/** How long clients have to close streams that they were told the end of. */
+const CLOSING_MS = 1_000;
 
 const identity = (bytes: Uint8Array): Buffer => bytes as Buffer;
 const method = (name: string): ServiceDefinition[string] => ({

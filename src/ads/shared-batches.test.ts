@@ -1,13 +1,16 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { ContentHasher } from './content-hash.ts';
+import { NameSets } from './name-set.ts';
 import type { ListChange, MemberChange } from './publication.ts';
+import { SharedBatches } from './shared-batches.ts';
 import { Store } from './store.ts';
 
 const TYPE = 'type/a';
+const hasher = new ContentHasher([1, 2]);
 let store: Store;
 
 beforeEach(() => {
-  store = new Store(new ContentHasher([1, 2]));
+  store = new Store(hasher);
 });
 
 function member(list: string, name: string, content: string, qualifier = ''): MemberChange {
@@ -76,4 +79,44 @@ test('a name that several lists have is sent once', () => {
     [{ list: 'root', children: ['x', 'y'] }],
   );
   expect(namesOf('root')).toEqual(['a', 'b']);
+});
+
+test('lists in which nothing changed are not looked at again', () => {
+  publish(
+    [member('x', 'a', '1'), member('below x', 'b', '1'), member('y', 'c', '1')],
+    [
+      { list: 'root', children: ['x', 'y'] },
+      { list: 'x', children: ['below x'] },
+    ],
+  );
+  expect(namesOf('root')).toEqual(['a', 'b', 'c']);
+  const looked = [...view('root').roots[0]!.lists.keys()].map((list) => {
+    const { key } = list;
+    return { key, calls: vi.spyOn(list.members, 'get').mock.calls };
+  });
+  const lookedAt = (): string[] => looked.filter(({ calls }) => calls.splice(0).length > 0).map(({ key }) => key);
+  publish([member('y', 'd', '1')]);
+  lookedAt();
+  expect(namesOf('root')).toEqual(['a', 'b', 'c', 'd']);
+  expect(lookedAt()).toEqual(['y']);
+  publish([member('below x', 'b', '2'), member('elsewhere', 'e', '1')]);
+  lookedAt();
+  expect(namesOf('root')).toEqual(['a', 'b', 'c', 'd']);
+  expect(lookedAt()).toEqual(['x', 'below x']);
+  publish([], [{ list: 'below x', children: ['elsewhere'] }]);
+  expect(namesOf('root')).toEqual(['a', 'b', 'e', 'c', 'd']);
+});
+
+test('selections are shared, and bounded by the names that they keep', () => {
+  publish([member('root', 'a', '1'), member('root', 'b', '1')]);
+  const [root] = view('root').roots;
+  const shared = new SharedBatches(100);
+  const sets = new NameSets(hasher);
+  const select = (i: number): object => shared.select(root!, TYPE, sets.with(sets.empty, ['a', `other ${i}`]), []);
+  const first = select(0);
+  for (let i = 1; i < 40; i++) select(i);
+  expect(select(0)).toBe(first);
+  for (let i = 40; i < 80; i++) select(i);
+  expect(select(0)).not.toBe(first);
+  expect(select(0)).toEqual(first);
 });

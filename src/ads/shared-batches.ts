@@ -2,8 +2,11 @@ import { type List, type Root, variantOf } from './forest.ts';
 import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';
 
-/** Sets of names that a root is asked for at one time; clients of one kind have few. */
-const MAX_SELECTIONS = 256;
+/**
+ * Names in all sets that selections are kept for, and keep alive. Clients of one kind have few sets; whoever asks for
+ * ever different ones makes everybody's be found anew.
+ */
+export const MAX_SELECTED = 2_000_000;
 
 /** Of what is subscribed by name: the resources that a root has, and the names that it does not have. */
 export interface RootSelection {
@@ -11,15 +14,19 @@ export interface RootSelection {
   readonly others: readonly string[];
 }
 
-/** Everything of one type below a root. Where it says "key": of the qualifiers that make a difference there. */
+/**
+ * Everything of one type below a root, by the qualifiers that make a difference there: there are as many as resources
+ * have variants, whatever clients say of themselves.
+ */
 interface RootBatches {
   readonly qualifiers: ReadonlySet<string>;
   readonly all: Map<string, readonly Batch[]>;
-  readonly selected: Map<NameSet, Map<string, RootSelection>>;
 }
 
 /** Everything of one type in some lists. */
 interface Branch {
+  /** Number of the publication that it has seen. */
+  readonly madeIn: number;
   readonly lists: ReadonlySet<List>;
   readonly qualifiers: ReadonlySet<string>;
   readonly batches: Map<string, Batch>;
@@ -34,8 +41,17 @@ interface Branch {
  */
 export class SharedBatches {
   readonly #roots = new Map<Root, Map<string, RootBatches>>();
+  /** What is in sets of names, by the batches that it was made from. */
+  #selections = new WeakMap<readonly Batch[], Map<NameSet, RootSelection>>();
+  #selected = 0;
+  #publication = 0;
+  readonly #maxSelected: number;
   /** Of roots as lists of their own, and of the lists right below roots. */
   #branches: readonly [Branches, Branches] = [new Branches(), new Branches()];
+
+  constructor(maxSelected = MAX_SELECTED) {
+    this.#maxSelected = maxSelected;
+  }
 
   all(root: Root, typeUrl: string, qualifiers: readonly string[]): readonly Batch[] {
     const known = this.#root(root, typeUrl);
@@ -46,16 +62,19 @@ export class SharedBatches {
   }
 
   select(root: Root, typeUrl: string, names: NameSet, qualifiers: readonly string[]): RootSelection {
-    const known = this.#root(root, typeUrl);
-    if (known.selected.size >= MAX_SELECTIONS && !known.selected.has(names)) known.selected.clear();
-    const selections = level(known.selected, names);
-    const key = keyOf(qualifiers, known.qualifiers);
-    let selection = selections.get(key);
-    if (selection === undefined) {
-      const batches = this.all(root, typeUrl, qualifiers).flatMap((batch) => restricted(batch, names) ?? []);
-      selection = { batches, others: namesBeside(batches, names) };
-      selections.set(key, selection);
+    const all = this.all(root, typeUrl, qualifiers);
+    let selections = this.#selections.get(all);
+    let selection = selections?.get(names);
+    if (selection !== undefined) return selection;
+    this.#selected += names.size;
+    if (this.#selected > this.#maxSelected) {
+      this.#forgetSelections();
+      selections = undefined;
     }
+    if (selections === undefined) this.#selections.set(all, (selections = new Map<NameSet, RootSelection>()));
+    const batches = all.flatMap((batch) => restricted(batch, names) ?? []);
+    selection = { batches, others: namesBeside(batches, names) };
+    selections.set(names, selection);
     return selection;
   }
 
@@ -67,8 +86,9 @@ export class SharedBatches {
     this.#roots.delete(root);
   }
 
-  /** Something was published: in any list, below a root or not. */
-  published(): void {
+  /** Something was published: in any list, below a root or not. Publications are numbered. */
+  published(number: number): void {
+    this.#publication = number;
     for (const branches of this.#branches) branches.published();
   }
 
@@ -76,6 +96,12 @@ export class SharedBatches {
   clear(): void {
     this.#roots.clear();
     this.#branches = [new Branches(), new Branches()];
+    this.#forgetSelections();
+  }
+
+  #forgetSelections(): void {
+    this.#selections = new WeakMap();
+    this.#selected = 0;
   }
 
   #root(root: Root, typeUrl: string): RootBatches {
@@ -83,7 +109,7 @@ export class SharedBatches {
     let known = byType.get(typeUrl);
     if (known === undefined) {
       const qualifiers = new Set(this.#branchesOf(root, typeUrl).flatMap((branch) => [...branch.qualifiers]));
-      byType.set(typeUrl, (known = { qualifiers, all: new Map(), selected: new Map() }));
+      byType.set(typeUrl, (known = { qualifiers, all: new Map() }));
     }
     return known;
   }
@@ -105,8 +131,8 @@ export class SharedBatches {
   #branchesOf({ list }: Root, typeUrl: string): readonly Branch[] {
     const [own, lower] = this.#branches;
     return [
-      own.of(list, typeUrl, () => new Set([list])),
-      ...list.children.map((child) => lower.of(child, typeUrl, () => below(child))),
+      own.of(list, typeUrl, this.#publication, () => new Set([list])),
+      ...list.children.map((child) => lower.of(child, typeUrl, this.#publication, () => below(child))),
     ];
   }
 }
@@ -117,7 +143,7 @@ class Branches {
   #former = this.#branches;
   #outdated = false;
 
-  of(list: List, typeUrl: string, lists: () => ReadonlySet<List>): Branch {
+  of(list: List, typeUrl: string, publication: number, lists: () => ReadonlySet<List>): Branch {
     if (this.#outdated) {
       this.#former = this.#branches;
       this.#branches = new Map();
@@ -126,9 +152,8 @@ class Branches {
     const byType = level(this.#branches, list);
     let branch = byType.get(typeUrl);
     if (branch === undefined) {
-      const former = this.#former.get(list)?.get(typeUrl)?.batches ?? new Map<string, Batch>();
-      const found = lists();
-      branch = { lists: found, qualifiers: qualifiersIn(found, typeUrl), batches: new Map(), former };
+      const former = this.#former.get(list)?.get(typeUrl);
+      branch = former !== undefined && isCurrent(former) ? former : made(typeUrl, publication, lists(), former);
       byType.set(typeUrl, branch);
     }
     return branch;
@@ -137,6 +162,17 @@ class Branches {
   published(): void {
     this.#outdated = true;
   }
+}
+
+/** Nothing in it has changed since. */
+function isCurrent({ lists, madeIn }: Branch): boolean {
+  for (const list of lists) if (list.changedIn > madeIn) return false;
+  return true;
+}
+
+function made(typeUrl: string, madeIn: number, lists: ReadonlySet<List>, former: Branch | undefined): Branch {
+  const qualifiers = qualifiersIn(lists, typeUrl);
+  return { madeIn, lists, qualifiers, batches: new Map(), former: former?.batches ?? new Map<string, Batch>() };
 }
 
 function batchOf(branch: Branch, typeUrl: string, qualifiers: readonly string[]): Batch {

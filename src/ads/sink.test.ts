@@ -8,7 +8,7 @@ function frame(...parts: readonly Uint8Array[]): Frame {
   const prefix = Buffer.alloc(5);
   prefix.writeUInt32BE(length, 1);
   const [first = new Uint8Array(), ...rest] = parts;
-  return { nonce: 1, slices: [Buffer.concat([prefix, first]), ...rest], length: length + 5 };
+  return { nonce: 1, version: '', slices: [Buffer.concat([prefix, first]), ...rest], length: length + 5 };
 }
 
 describe.each(ways)('%s', (_, interceptors) => {

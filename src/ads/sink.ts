@@ -1,4 +1,4 @@
-import type { Http2Stream } from 'node:http2';
+import { constants, type Http2Stream } from 'node:http2';
 import { Buffer } from 'node:buffer';
 import { Metadata, type ServerDuplexStream } from '@grpc/grpc-js';
 import type { Frame } from './frames.ts';
@@ -26,6 +26,35 @@ export class Sink {
     this.#http2 = http2StreamOf(call);
     this.#atOnce = this.#http2?.session?.encrypted === true ? SLICE_BYTES : PLAINTEXT_BYTES;
     call.sendMetadata(new Metadata());
+  }
+
+  /** Bytes go past grpc-js. */
+  get direct(): boolean {
+    return this.#http2 !== undefined;
+  }
+
+  /** Nothing of the stream is left. Unknown, and so true, where there is no HTTP/2 stream to be had. */
+  get gone(): boolean {
+    return this.#http2?.destroyed ?? true;
+  }
+
+  /** The status goes out behind what was written. */
+  end(code: number, details: string): void {
+    this.#call.emit('error', { code, details });
+  }
+
+  /** Ends the stream at once, and gives up what was not taken. */
+  cut(): void {
+    this.#http2?.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+
+  /**
+   * Lets no new stream come over this connection, which closes behind the last one it has: the client connects anew, and
+   * maybe to another replica.
+   */
+  leaveConnection(): void {
+    const session = this.#http2?.session;
+    if (session !== undefined && !session.closed) session.close();
   }
 
   /** Calls back when the connection took the last byte, and with false when it is gone. `progress`: some were taken. */

@@ -3,16 +3,21 @@ import { Buffer } from 'node:buffer';
 /** The largest buffer that is handed to a socket at once: with TLS a connection keeps one as large as that for ever. */
 export const SLICE_BYTES = 65_536;
 
-/** Writes into slices of bounded size; the sum of what is written (not appended) must be known. */
+/**
+ * Writes into slices of bounded size. As many bytes must be written (not appended) as were announced, since the length
+ * in front of a message is written first: anything else is an error.
+ */
 export class SliceWriter {
   readonly #slices: Uint8Array[] = [];
+  readonly #announced: number;
+  /** Bytes that were announced and are not in {@link #slices} yet. */
   #left: number;
   #slice: Buffer;
   #from = 0;
   #at = 0;
 
   constructor(size: number) {
-    this.#left = size;
+    this.#announced = this.#left = size;
     this.#slice = Buffer.allocUnsafeSlow(Math.min(size, SLICE_BYTES));
   }
 
@@ -56,6 +61,7 @@ export class SliceWriter {
 
   finish(): readonly Uint8Array[] {
     this.#cut();
+    if (this.#left > 0) throw new Error(`${this.#left} of ${this.#announced} bytes announced were not written`);
     return this.#slices;
   }
 
@@ -67,6 +73,7 @@ export class SliceWriter {
 
   #next(): void {
     this.#cut();
+    if (this.#left === 0) throw new Error(`more is written than the ${this.#announced} bytes announced`);
     this.#slice = Buffer.allocUnsafeSlow(Math.min(this.#left, SLICE_BYTES));
     this.#from = this.#at = 0;
   }

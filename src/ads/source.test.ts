@@ -1,20 +1,31 @@
 import { connect } from 'node:http2';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { framed, identity, PATH, serveBytes, ways } from '../../test/harness/byte-streams.ts';
+import { ByteBudget } from './byte-budget.ts';
 import { Scratch } from './deframer.ts';
-import { Gate } from './gate.ts';
-import { Source } from './source.ts';
+import { type Receiving, Source } from './source.ts';
+import type { Call } from './sink.ts';
 
-const receiving = (places = 1) => ({ maxLength: 1_000_000, large: new Gate(places), scratch: new Scratch() });
+const receiving = (budget = 1_000_000): Receiving => ({
+  maxFirstLength: 500_000,
+  maxLength: 1_000_000,
+  budget: new ByteBudget(budget),
+  scratch: new Scratch(),
+});
+
+const sourceOf = (call: Call, shared: Receiving, events: Events): Source => new Source(call, 'a', shared, events);
+
+type Events = ConstructorParameters<typeof Source>[3];
 
 /** What a server hears of a client. */
 class Heard {
   readonly lengths: number[] = [];
   ended = false;
   unreadable = '';
+  late = '';
   source: Source | undefined;
 
-  events(onMessage: (heard: Heard) => void = () => {}): ConstructorParameters<typeof Source>[2] {
+  events(onMessage: (heard: Heard) => void = () => {}): Events {
     return {
       message: (bytes) => {
         this.lengths.push(bytes.length);
@@ -22,6 +33,10 @@ class Heard {
       },
       end: () => (this.ended = true),
       unreadable: (error) => (this.unreadable = error.reason),
+      late: (what) => {
+        this.late = what;
+        this.source!.close();
+      },
     };
   }
 }
@@ -30,7 +45,7 @@ describe.each(ways)('%s', (_, interceptors) => {
   test('messages come whole and in order, and the end behind them', async () => {
     const heard = new Heard();
     const { client } = await serveBytes(interceptors, (call) => {
-      heard.source = new Source(call, receiving(), heard.events());
+      heard.source = sourceOf(call, receiving(), heard.events());
     });
     const call = client.makeBidiStreamRequest(PATH, identity, identity);
     call.on('error', () => {});
@@ -40,10 +55,26 @@ describe.each(ways)('%s', (_, interceptors) => {
     expect(heard.lengths).toEqual([1, 300_000, 0, 70_000]);
   });
 
+  test('the first message may not be as long as the others', async () => {
+    const all: Heard[] = [];
+    const { client } = await serveBytes(interceptors, (call) => {
+      const heard = new Heard();
+      all.push(heard);
+      heard.source = sourceOf(call, receiving(), heard.events());
+    });
+    for (const lengths of [[500_000, 700_000], [500_001]]) {
+      const call = client.makeBidiStreamRequest(PATH, identity, identity);
+      call.on('error', () => {});
+      for (const length of lengths) call.write(Buffer.alloc(length));
+    }
+    await expect.poll(() => all.map(({ lengths }) => lengths)).toEqual([[500_000, 700_000], []]);
+    await expect.poll(() => all.map(({ unreadable }) => unreadable)).toEqual(['', 'too long']);
+  });
+
   test('while it is paused no message comes, and none is lost', async () => {
     const heard = new Heard();
     const { client } = await serveBytes(interceptors, (call) => {
-      heard.source = new Source(
+      heard.source = sourceOf(
         call,
         receiving(),
         heard.events(({ source }) => source!.pause()),
@@ -63,41 +94,109 @@ describe.each(ways)('%s', (_, interceptors) => {
   });
 });
 
-test('who sends a large message slowly lets others go first, and is heard in the end', async () => {
-  const shared = receiving();
+/** Client and server of one method, on which messages are sent byte by byte. */
+async function slowly(shared: Receiving) {
   const all: Heard[] = [];
   const { client, port } = await serveBytes([], (call) => {
     const heard = new Heard();
     all.push(heard);
-    heard.source = new Source(call, shared, heard.events());
+    heard.source = sourceOf(call, shared, heard.events());
   });
   const session = connect(`http://127.0.0.1:${port}`);
   onTestFinished(() => session.destroy());
-  const slow = session.request({ ':method': 'POST', ':path': PATH, 'content-type': 'application/grpc' });
+  const open = () => session.request({ ':method': 'POST', ':path': PATH, 'content-type': 'application/grpc' });
+  return { all, client, open };
+}
+
+const tick = ({ source }: Heard, ...times: readonly number[]): void => times.forEach((now) => source!.tick(now));
+
+test('a large message waits until there is room for it', async () => {
+  const shared = receiving(250_000);
+  const { all, client, open } = await slowly(shared);
+  const slow = open();
   const bytes = framed(Buffer.alloc(200_000));
   slow.write(bytes.subarray(0, 1000));
-  await expect.poll(() => all.length).toBe(1);
-  // The place is taken: only it is received.
-  await expect.poll(() => tryEnter(shared.large)).toBe(false);
+  await expect.poll(() => shared.budget.taken).toBe(200_000);
   const call = client.makeBidiStreamRequest(PATH, identity, identity);
   call.on('error', () => {});
   call.write(Buffer.alloc(100_000));
-  await expect.poll(() => shared.large.waiting).toBe(1);
-  all[0]!.source!.tick();
-  expect(shared.large.waiting).toBe(1);
-  all[0]!.source!.tick();
-  await expect.poll(() => all[1]!.lengths).toEqual([100_000]);
+  await expect.poll(() => shared.budget.waiting).toBe(1);
+  expect(all[1]!.source!.waitsForRoom).toBe(true);
   slow.write(bytes.subarray(1000));
   await expect.poll(() => all[0]!.lengths).toEqual([200_000]);
-  expect(shared.large.waiting).toBe(0);
+  await expect.poll(() => all[1]!.lengths).toEqual([100_000]);
+  expect(shared.budget).toMatchObject({ taken: 0, waiting: 0 });
 });
 
-function tryEnter(gate: Gate): boolean {
-  let entered = false;
-  gate.wait(() => (entered = true))();
-  if (entered) gate.leave();
-  return entered;
-}
+test('a small message does not wait for room', async () => {
+  const shared = receiving(250_000);
+  const { all, open } = await slowly(shared);
+  open().write(framed(Buffer.alloc(250_000)).subarray(0, 1000));
+  await expect.poll(() => shared.budget.taken).toBe(250_000);
+  const small = open();
+  const bytes = framed(Buffer.alloc(10_000));
+  for (const half of [bytes.subarray(0, 5_000), bytes.subarray(5_000)]) small.write(half);
+  await expect.poll(() => all[1]?.lengths).toEqual([10_000]);
+});
+
+test('a message that does not end is late, and gives its room back', async () => {
+  const shared = receiving();
+  const { all, open } = await slowly(shared);
+  const stream = open();
+  stream.write(framed(Buffer.alloc(200_000)).subarray(0, 1000));
+  await expect.poll(() => shared.budget.taken).toBe(200_000);
+  tick(all[0]!, 0, 10_000, 29_999);
+  expect(all[0]!.late).toBe('');
+  tick(all[0]!, 30_000);
+  expect(all[0]!.late).toBe('message');
+  expect(shared.budget.taken).toBe(0);
+});
+
+test('a message that goes on after a standstill of the server is not late', async () => {
+  const { all, open } = await slowly(receiving());
+  const stream = open();
+  const bytes = framed(Buffer.alloc(200_000));
+  stream.write(bytes.subarray(0, 1000));
+  await expect.poll(() => all.length).toBe(1);
+  tick(all[0]!, 0, 60_000);
+  stream.write(bytes.subarray(1000));
+  await expect.poll(() => all[0]!.lengths).toEqual([200_000]);
+  tick(all[0]!, 61_000, 62_000, 120_000);
+  expect(all[0]!.late).toBe('');
+});
+
+test('whoever waits for room for too long is told so', async () => {
+  const shared = receiving(200_000);
+  const { all, open } = await slowly(shared);
+  const bytes = framed(Buffer.alloc(200_000)).subarray(0, 1000);
+  open().write(bytes);
+  await expect.poll(() => shared.budget.taken).toBe(200_000);
+  open().write(bytes);
+  await expect.poll(() => shared.budget.waiting).toBe(1);
+  tick(all[1]!, 0, 10_000, 59_999);
+  expect(all[1]!.late).toBe('');
+  tick(all[1]!, 60_000);
+  expect([all[1]!.late, shared.budget.waiting]).toEqual(['room', 0]);
+});
+
+test('what came while the source is paused keeps its room until it is resumed', async () => {
+  const shared = receiving();
+  const heard = new Heard();
+  const { client } = await serveBytes([], (call) => {
+    heard.source = sourceOf(
+      call,
+      shared,
+      heard.events(({ source }) => source!.pause()),
+    );
+  });
+  const call = client.makeBidiStreamRequest(PATH, identity, identity);
+  call.on('error', () => {});
+  call.write(Buffer.alloc(100_000));
+  await expect.poll(() => heard.lengths).toEqual([100_000]);
+  expect(shared.budget.taken).toBe(100_000);
+  heard.source!.resume();
+  expect(shared.budget.taken).toBe(0);
+});
 
 test.each([
   ['too long', framed(Buffer.alloc(1_000_001))],
@@ -105,7 +204,7 @@ test.each([
 ])('a message that is %s ends the stream', async (reason, bytes) => {
   const heard = new Heard();
   const { port } = await serveBytes([], (call) => {
-    heard.source = new Source(call, receiving(), heard.events());
+    heard.source = sourceOf(call, receiving(), heard.events());
   });
   const session = connect(`http://127.0.0.1:${port}`);
   onTestFinished(() => session.destroy());

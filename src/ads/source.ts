@@ -1,53 +1,75 @@
 import type { Buffer } from 'node:buffer';
+import { type ByteBudget, Room } from './byte-budget.ts';
 import { Deframer, type Scratch, UnreadableStream } from './deframer.ts';
-import { type Gate, Place } from './gate.ts';
+import { Lasting } from './lasting.ts';
 import { type Call, http2StreamOf } from './sink.ts';
 
 /** What all sources of a server share. */
 export interface Receiving {
+  /** The first message of a stream may not be longer: who sends it has not said who it is. */
+  readonly maxFirstLength: number;
   /** No message may be longer. */
   readonly maxLength: number;
-  /** Whoever receives a large message has a place of it. */
-  readonly large: Gate;
+  /** For all messages that are {@link LARGE} and not finished, or kept until their stream is resumed. */
+  readonly budget: ByteBudget;
   readonly scratch: Scratch;
 }
 
 export interface SourceEvents {
-  /** The bytes are valid during the call only. */
+  /** The bytes are valid during the call only. Whoever keeps a copy pauses the source meanwhile: it is counted. */
   message(bytes: Uint8Array): void;
   /** The client has no more to say. */
   end(): void;
   unreadable(error: UnreadableStream): void;
+  /** A message has begun and does not end; or there was no room for it for too long, which is not the client's fault. */
+  late(what: 'message' | 'room'): void;
 }
 
-/** A message that is longer than this is received while few others are. */
+/**
+ * A message that is longer than this is received when there is room for it. As much may wait in the HTTP/2 window of
+ * every stream anyway.
+ */
 const LARGE = 65_536;
+/** The rest of a message must come within this, in milliseconds: 16 MiB in half a minute is 4.5 Mbit/s. */
+const MESSAGE_MS = 30_000;
+/** Who is not received for so long is better served by another replica. */
+const ROOM_MS = 60_000;
 
 /**
  * Where the requests of one stream come from: the HTTP/2 stream below the call, for the reasons of {@link Sink} (grpc-js
  * takes several rounds of the event loop and copies for each message), else the call.
  *
- * The requests of clients that come back are hundreds of kilobytes each. Only so many are received at a time; the
- * others are held up by flow control.
+ * The requests of clients that come back are hundreds of kilobytes each. Only so many bytes of them are received at a
+ * time; the others are held up by flow control.
  */
 export class Source {
   readonly #call: Call;
   readonly #events: SourceEvents;
   readonly #deframer: Deframer;
   readonly #http2: ReturnType<typeof http2StreamOf>;
-  readonly #place: Place;
-  /** Has had its place for longer than a tick. */
-  #slow = false;
+  readonly #maxLength: number;
+  readonly #room: Room;
+  /** What the source waits for, and for how long. */
+  readonly #waits = new Lasting();
+  /** Messages that came. */
+  #count = 0;
   #paused = false;
   #ended = false;
   /** Said by the client before the last messages were taken. */
   #endsAfter = false;
 
-  constructor(call: Call, { maxLength, large, scratch }: Receiving, events: SourceEvents) {
+  /** @param address of the client. */
+  constructor(
+    call: Call,
+    address: string,
+    { maxFirstLength, maxLength, budget, scratch }: Receiving,
+    events: SourceEvents,
+  ) {
     this.#call = call;
     this.#events = events;
-    this.#deframer = new Deframer(maxLength, scratch);
-    this.#place = new Place(large);
+    this.#deframer = new Deframer(maxFirstLength, scratch);
+    this.#maxLength = maxLength;
+    this.#room = new Room(budget, address);
     this.#http2 = http2StreamOf(call);
     const stream = this.#http2 ?? call;
     stream.on('end', () => {
@@ -55,13 +77,18 @@ export class Source {
       this.#finish();
     });
     if (this.#http2 === undefined) {
-      stream.on('data', (bytes: Uint8Array) => events.message(bytes));
+      stream.on('data', (bytes: Uint8Array) => this.#receivedWhole(bytes));
       return;
     }
     stream.removeAllListeners('data');
     stream.on('data', (chunk: Buffer) => this.#received(chunk));
     // grpc-js has paused it, until somebody reads the call.
     stream.resume();
+  }
+
+  /** There is no room for its message yet. */
+  get waitsForRoom(): boolean {
+    return this.#room.waiting;
   }
 
   pause(): void {
@@ -71,21 +98,25 @@ export class Source {
 
   resume(): void {
     this.#paused = false;
+    this.#room.leave();
     (this.#http2 ?? this.#call).resume();
     this.#take();
     this.#finish();
   }
 
+  /** The stream below may live on for a while; nothing of its messages does. */
   close(): void {
     this.#ended = true;
-    this.#place.leave();
+    this.#deframer.clear();
+    this.#room.leave();
   }
 
-  /** Time passes, about a second: a client that is slow to send its message lets others go first for a while. */
-  tick(): void {
-    if (!this.#place.had) return;
-    if (this.#slow) this.#place.leave();
-    this.#slow = true;
+  /** Time passes, about a second. */
+  tick(now: number): void {
+    const unfinished = !this.#paused && !this.#ended && this.#deframer.expected > 0;
+    if (this.#room.waiting) {
+      if (this.#waits.of('room', now) >= ROOM_MS) this.#events.late('room');
+    } else if (this.#waits.of(unfinished ? this.#count : undefined, now) >= MESSAGE_MS) this.#events.late('message');
   }
 
   #received(chunk: Buffer): void {
@@ -94,14 +125,30 @@ export class Source {
     if (!this.#paused) this.#take();
   }
 
+  #receivedWhole(bytes: Uint8Array): void {
+    if (this.#ended) return;
+    if (bytes.length > this.#deframer.maxLength) {
+      this.close();
+      this.#events.unreadable(new UnreadableStream('too long', this.#deframer.maxLength));
+      return;
+    }
+    this.#message(bytes);
+  }
+
+  #message(bytes: Uint8Array): void {
+    this.#count++;
+    this.#deframer.maxLength = this.#maxLength;
+    this.#events.message(bytes);
+    if (!this.#paused) this.#room.leave();
+  }
+
   #take(): void {
     if (this.#http2 === undefined) return;
     try {
       while (!this.#paused && !this.#ended) {
         const message = this.#deframer.next();
         if (message === undefined) break;
-        this.#place.leave();
-        this.#events.message(message);
+        this.#message(message);
       }
     } catch (error) {
       if (!(error instanceof UnreadableStream)) throw error;
@@ -110,13 +157,12 @@ export class Source {
       return;
     }
     this.#finish();
-    if (!this.#paused && !this.#ended && this.#deframer.expected > LARGE && !this.#place.had) this.#waitForPlace();
+    if (!this.#paused && !this.#ended && this.#deframer.expected > LARGE && !this.#room.had) this.#waitForRoom();
   }
 
-  #waitForPlace(): void {
+  #waitForRoom(): void {
     this.#http2?.pause();
-    this.#place.take(() => {
-      this.#slow = false;
+    this.#room.take(this.#deframer.expected, () => {
       if (!this.#paused) this.#http2?.resume();
     });
   }

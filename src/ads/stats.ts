@@ -1,4 +1,5 @@
 import type { Frame } from './frames.ts';
+import type { Limit } from './limits.ts';
 import { itemsOf, type Sent } from './sent.ts';
 import type { AdsStream } from './stream.ts';
 import type { ResourceType, ResourceTypes } from './types.ts';
@@ -14,6 +15,8 @@ export interface AdsCounts {
   readonly overdue: number;
   /** Bugs that ended a stream. Must be zero. */
   readonly failures: number;
+  /** Streams whose bytes went through grpc-js instead of past it: several times the CPU. Must be zero. */
+  readonly indirect: number;
   readonly streams: number;
   /** Streams that something is owed to, whether or not it may be sent now. */
   readonly pendingStreams: number;
@@ -24,12 +27,19 @@ export interface AdsCounts {
   readonly worlds: number;
   readonly resources: number;
   readonly nameSets: number;
+  /** Streams that may not begin yet: their address has begun so many. */
+  readonly waitingToBegin: number;
+  /** Streams whose message is not received yet: there is no room. */
+  readonly waitingForRoom: number;
+  /** How often each limit refused or ended something. */
+  readonly limits: Readonly<Record<Limit, number>>;
 }
 
-type Gauges = Omit<AdsCounts, 'pushes' | 'bytes' | 'refusals' | 'failures' | 'timeouts' | 'overdue'>;
+type Gauges = Omit<AdsCounts, 'pushes' | 'bytes' | 'refusals' | 'failures' | 'indirect' | 'timeouts' | 'overdue'>;
 
 export class AdsStats {
   failures = 0;
+  indirect = 0;
   timeouts = 0;
   overdue = 0;
   readonly #pushes: Record<string, number> = {};
@@ -45,7 +55,7 @@ export class AdsStats {
     this.#bytes[shortName]! += frame.length;
   }
 
-  refused({ shortName }: ResourceType): void {
+  refused({ shortName }: Pick<ResourceType, 'shortName'>): void {
     this.#refusals[shortName]!++;
   }
 
@@ -55,6 +65,7 @@ export class AdsStats {
       bytes: { ...this.#bytes },
       refusals: { ...this.#refusals },
       failures: this.failures,
+      indirect: this.indirect,
       timeouts: this.timeouts,
       overdue: this.overdue,
       ...gauges,

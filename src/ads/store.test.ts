@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ContentHasher, type SetHash } from './content-hash.ts';
+import { ContentHasher } from './content-hash.ts';
 import type { Changes } from './forest.ts';
 import { NameSets } from './name-set.ts';
 import type { ListChange, MemberChange, World } from './publication.ts';
+import type { Batch } from './served.ts';
 import { Store } from './store.ts';
 import { CDS, EDS, resource } from './testing/world.ts';
 import type { WorldView } from './world.ts';
@@ -68,6 +69,36 @@ describe('a world', () => {
     expect(view.resolve(EDS, 'a')).toBeUndefined();
   });
 
+  test.each([
+    ['the first root is the larger one', ['x', 'y', 'z']],
+    ['the second is', []],
+    ['the bytes are the same', ['x', 'y', 'z'], '1'],
+  ])('gives a name that two roots have once, as the first has it, when %s', (_, more, second = '2') => {
+    const store = new Store(hasher);
+    store.apply({
+      members: [
+        member('first', 'a', '1'),
+        member('second', 'a', second),
+        member('second', 'b', '2'),
+        ...more.map((name) => member(`child ${name}`, name, '1')),
+        ...['u', 'v'].map((name) => member(`other ${name}`, name, '2')),
+      ],
+      lists: [
+        { list: 'first', children: more.map((name) => `child ${name}`) },
+        { list: 'second', children: ['other u', 'other v'] },
+      ],
+    });
+    const view = store.enter({ roots: ['first', 'second'], qualifiers: [] });
+    const expected = ['a 1', 'b 2', 'u 2', 'v 2', ...more.map((name) => `${name} 1`)];
+    const given = (batches: readonly Batch[]): string[] =>
+      batches.flatMap(({ items }) => items.map(({ name, version }) => `${name} ${version}`)).sort();
+    expect(given(view.all(CDS))).toEqual(expected);
+    const sets = new NameSets(hasher);
+    const names = sets.with(sets.empty, ['a', 'b', 'u', 'v', ...more]);
+    expect(given(view.select(CDS, names).batches)).toEqual(expected);
+    expect(view.resolve(CDS, 'a')?.version).toBe('1');
+  });
+
   test('has the variants of its qualifiers', () => {
     const store = new Store(hasher);
     store.apply({
@@ -102,7 +133,8 @@ describe('a world', () => {
     const store = new Store(hasher);
     store.apply({ members: [member('l', 'a', '1'), member('own', 'b', '1')], lists: [] });
     const view = store.enter({ roots: ['own', 'l'], qualifiers: [] });
-    const names = new NameSets(hasher).of({ hash: hashOf(['a', 'b', 'c']), strings: () => ['a', 'b', 'c'] });
+    const sets = new NameSets(hasher);
+    const names = sets.with(sets.empty, ['a', 'b', 'c']);
     const { batches, missing } = view.select(CDS, names);
     expect(batches.flatMap((batch) => batch.items.map((item) => item.name)).sort()).toEqual(['a', 'b']);
     expect(missing).toEqual(['c']);
@@ -294,9 +326,3 @@ test('the store answers as if it were built anew after each publication, and tel
     { numRuns: 300 },
   );
 });
-
-function hashOf(names: readonly string[]): SetHash {
-  const set = new NameSets(hasher);
-  const found = set.with(set.empty, names);
-  return found.hash;
-}

@@ -1,4 +1,5 @@
 import type { ContentHasher } from './content-hash.ts';
+import { FormerRoot, FormerWorld } from './former-world.ts';
 import { type Change, type Changes, ChangeSet, eachMember, List, type Member, Root } from './forest.ts';
 import type { ListChange, MemberChange, Publication, World } from './publication.ts';
 import type { EncodedResource } from './resource.ts';
@@ -19,7 +20,10 @@ export class Store {
   readonly #holders = new Map<string, Map<string, List | Set<List>>>();
   readonly #served = new Map<string, Served>();
   readonly shared = new SharedBatches();
+  /** What roots are like since the last publication. */
+  readonly #formers = new Map<Root, FormerRoot>();
   #lastId = 0;
+  #publication = 0;
 
   constructor(hasher: ContentHasher) {
     this.#hasher = hasher;
@@ -27,11 +31,13 @@ export class Store {
 
   /** Members and lists of a publication; its worlds are for whoever knows the streams. */
   apply(publication: Pick<Publication, 'members' | 'lists'>): void {
-    this.shared.published();
+    this.shared.published(++this.#publication);
+    this.#formers.clear();
     const touched = new Map<List, ChangeSet>();
     for (const change of publication.members) this.#setMember(change, touched);
     const moved = new Set<Root>();
     for (const change of publication.lists) this.#setChildren(change, touched, moved);
+    for (const [list, { byType }] of touched) for (const former of list.formers ?? []) former.note(list, byType);
     for (const [root, changes] of this.#changesByRoot(touched, moved)) {
       this.shared.changed(root, changes.keys());
       for (const world of root.worlds) world.changed(changes);
@@ -68,6 +74,16 @@ export class Store {
     }
   }
 
+  /** What a world is like now, for a stream that leaves it and compares later. To be released by who gets it. */
+  remember(view: WorldView): FormerWorld {
+    const roots = view.roots.map((root) => {
+      let former = this.#formers.get(root);
+      if (former === undefined || former.holders === 0) this.#formers.set(root, (former = new FormerRoot(root)));
+      return former;
+    });
+    return new FormerWorld(roots, view, this.#holders);
+  }
+
   /** A resource that is in no list: made for an answer. */
   once(resource: EncodedResource): Served {
     return new Served(resource, ++this.#lastId, this.#hasher);
@@ -98,7 +114,7 @@ export class Store {
   #setMember(change: MemberChange, touched: Map<List, ChangeSet>): void {
     const list = this.#list(change.list);
     const { typeUrl, name, qualifier } = change;
-    const was = this.#exactly(list, typeUrl, name, qualifier);
+    const was = list.exactly(typeUrl, name, qualifier);
     const now = change.resource === undefined ? undefined : this.#serve(change.resource, was);
     if (was === now) return;
     let members = list.members.get(typeUrl);
@@ -112,6 +128,7 @@ export class Store {
       members.set(name, member);
       this.#hold(typeUrl, name, list);
     }
+    list.changedIn = this.#publication;
     if (now !== undefined) now.holders++;
     if (was !== undefined) this.#release(was);
     changesOf(touched, list).add(typeUrl, name, qualifier, was, now);
@@ -128,6 +145,7 @@ export class Store {
     const children = [...new Set(change.children ?? [])].map((key) => this.#list(key));
     const after = new Set(children);
     list.children = children;
+    list.changedIn = this.#publication;
     for (const child of after) if (!before.has(child)) this.#addEdge(list, child, moved);
     for (const child of before) if (!after.has(child)) this.#removeEdge(list, child, moved);
   }
@@ -161,6 +179,12 @@ export class Store {
     }
     for (const root of moved) if (!direct.has(root)) direct.set(root, []);
     for (const [root, lists] of direct) {
+      if (!root.watched) {
+        // Its streams are still to come, or gone to another world already.
+        root.settle();
+        this.shared.dissolved(root);
+        continue;
+      }
       if (!root.moved && lists.length === 1) {
         yield [root, touched.get(lists[0]!)!.byType];
         continue;
@@ -191,12 +215,6 @@ export class Store {
       }
       if (changes.byType.size > 0) yield [root, changes.byType];
     }
-  }
-
-  #exactly(list: List, typeUrl: string, name: string, qualifier: string): Served | undefined {
-    const member = list.members.get(typeUrl)?.get(name);
-    if (member instanceof Served) return qualifier === '' ? member : undefined;
-    return member?.get(qualifier);
   }
 
   /** One object per content: what a client holds is compared by identity where many lists carry the same bytes. */

@@ -1,9 +1,14 @@
 import { status as Status } from '@grpc/grpc-js';
 import type { Delivery } from './delivery.ts';
+import { drainTimeOf } from './drain-time.ts';
+import type { Endings } from './endings.ts';
 import type { Frame } from './frames.ts';
 import { SLICE_BYTES } from './slice-writer.ts';
 import { type Gate, Place } from './gate.ts';
-import { readNode } from './node.ts';
+import { Lasting } from './lasting.ts';
+import type { Limit } from './limits.ts';
+import { readNode, UnfitNode } from './node.ts';
+import { addressOfPeer } from './peer.ts';
 import { type Call, Sink } from './sink.ts';
 import { type Receiving, Source } from './source.ts';
 import type { ConnectedProxy } from './types.ts';
@@ -15,54 +20,90 @@ export interface StreamHost {
   readonly announcing: Gate;
   readonly complete: Gate;
   readonly receiving: Receiving;
+  readonly endings: Endings;
+  /** How old the next stream may become, in milliseconds. */
+  maxAge(): number;
   now(): number;
   read(bytes: Uint8Array): DiscoveryRequest;
   open(stream: AdsStream, view: WorldView): Delivery;
-  connected(proxy: ConnectedProxy): void;
+  admit(proxy: ConnectedProxy, peer: string): string | undefined;
+  connected(proxy: ConnectedProxy, peer: string): void;
   closed(stream: AdsStream): void;
+  limited(limit: Limit): void;
+  /** The stream goes the public way of grpc-js. */
+  indirect(): void;
   wake(stream: AdsStream): void;
   failed(stream: AdsStream, error: unknown): void;
 }
 
+/** What is kept of the node of a stream. */
+export interface Peer {
+  readonly nodeId: string;
+  readonly build: string;
+  /** How long its former listeners serve on, in milliseconds, if it says so. */
+  readonly drainMs: number | undefined;
+}
+
 /** A connection that takes nothing for so long makes room for others; its bytes stay where they are. */
 const STALLED_MS = 2_000;
+/** One that takes nothing for so long is ended, although it answers pings: its response stays in memory. */
+const STUCK_MS = 120_000;
+/** A longer request may take milliseconds. */
+const LARGE = 65_536;
 /** Whoever does not say what it is for so long is no proxy. */
 const SILENT_MS = 60_000;
 
 /** One ADS stream: reads requests, and writes what its delivery owes, one piece at a time. */
 export class AdsStream {
   readonly id: string;
-  readonly #openedAt: number;
+  /** IP address of the client. */
+  readonly peer: string;
+  readonly #endsAt: number;
   /** Who it is; undefined before its first request. The rest of the node is not kept. */
-  proxy: { readonly nodeId: string; readonly build: string } | undefined;
+  proxy: Peer | undefined;
   delivery: Delivery | undefined;
   /** Is in the queue of streams to be served. */
   queued = false;
   readonly #host: StreamHost;
-  readonly #call: Call;
   readonly #sink: Sink;
   readonly #source: Source;
   readonly #announcing: Place;
   #announced = false;
   readonly #complete: Place;
-  #first: DiscoveryRequest | undefined;
+  /** A request that waits for the stream's turn; meanwhile no other is read. */
+  #waiting: DiscoveryRequest | undefined;
   #writing = false;
+  /** Since its last turn. */
+  #timePassed = false;
   #progressAt = 0;
+  readonly #stuck = new Lasting();
+  readonly #silent = new Lasting();
   #closed = false;
 
   constructor(id: string, call: Call, host: StreamHost) {
     this.id = id;
+    this.peer = addressOfPeer(call.getPeer());
     this.#host = host;
-    this.#call = call;
     this.#announcing = new Place(host.announcing);
     this.#complete = new Place(host.complete);
-    this.#openedAt = host.now();
+    this.#endsAt = host.now() + host.maxAge();
     this.#sink = new Sink(call);
-    this.#source = new Source(call, host.receiving, {
+    if (!this.#sink.direct) host.indirect();
+    this.#source = new Source(call, this.peer, host.receiving, {
       message: (bytes) => this.#received(bytes),
-      end: () => call.end(),
-      unreadable: (error) =>
-        this.end(error.reason === 'too long' ? Status.RESOURCE_EXHAUSTED : Status.UNIMPLEMENTED, error.message),
+      end: () => {
+        call.end();
+        this.#close();
+        host.endings.add(this.#sink);
+      },
+      unreadable: (error) => {
+        if (error.reason === 'too long') this.#limit('message_size', Status.RESOURCE_EXHAUSTED, error.message);
+        else this.end(Status.UNIMPLEMENTED, error.message);
+      },
+      late: (what) => {
+        if (what === 'message') this.#limit('message_time', Status.DEADLINE_EXCEEDED, 'a message did not end');
+        else this.#limit('message_memory', Status.UNAVAILABLE, 'there is no room for the message');
+      },
     });
     call.on('cancelled', () => this.#close());
     call.on('close', () => this.#close());
@@ -74,43 +115,79 @@ export class AdsStream {
     return this.#announced;
   }
 
-  /** What it may see from now on; returns what it saw before. */
+  /**
+   * What it may see from now on; returns what it saw before. This only marks: what follows from it is for its turn.
+   */
   world(view: WorldView): WorldView | undefined {
     const former = this.delivery?.view;
     if (this.delivery === undefined) this.delivery = this.#host.open(this, view);
     else this.delivery.move(view);
+    this.#host.wake(this);
     return former;
   }
 
-  /** After its first world: what was requested meanwhile can be answered. */
-  begin(): void {
-    this.#announcing.leave();
-    const first = this.#first;
-    if (first === undefined || this.#closed) return;
-    this.#first = undefined;
-    this.#contain(() => this.#handle(first));
-    this.#source.resume();
+  /** Its turn: handles the request that waits, or writes what is owed, unless a former write is still under way. */
+  serve(): void {
+    this.contain(() => {
+      if (this.delivery === undefined) return;
+      if (this.#timePassed) this.delivery.tick(this.#host.now());
+      this.#timePassed = false;
+      if (this.#waiting === undefined) this.#serve(this.delivery);
+      else this.#handleWaiting(this.#waiting);
+    });
   }
 
-  /** Writes what is owed and may be sent now, unless a former write is still under way. */
-  serve(): void {
-    this.#contain(() => this.#serve());
+  /** Whatever goes wrong with a stream ends that stream and nothing else. */
+  contain(work: () => void): void {
+    if (this.#closed) return;
+    try {
+      work();
+    } catch (error) {
+      if (error instanceof BadRequest) {
+        if (error instanceof UnfitNode) this.#host.limited('node_size');
+        else if (error.tooMuch) this.#host.limited('request_size');
+        this.end(error.tooMuch ? Status.RESOURCE_EXHAUSTED : Status.INVALID_ARGUMENT, error.message);
+        return;
+      }
+      this.#host.failed(this, error);
+      this.end(Status.INTERNAL, 'internal error');
+    }
   }
 
   tick(now: number): void {
     if (this.#writing && now - this.#progressAt >= STALLED_MS) this.#complete.leave();
-    if (this.proxy === undefined && now - this.#openedAt >= SILENT_MS) {
-      this.end(Status.DEADLINE_EXCEEDED, 'no request came');
-      return;
+    const silent = this.proxy === undefined && !this.#source.waitsForRoom;
+    if (this.#silent.of(silent || undefined, now) >= SILENT_MS) {
+      this.#limit('first_request_time', Status.DEADLINE_EXCEEDED, 'no request came');
+    } else if (this.#stuck.of(this.#writing ? this.#progressAt : undefined, now) >= STUCK_MS) {
+      this.#limit('write_time', Status.DEADLINE_EXCEEDED, 'what was sent is not taken');
+    } else if (now >= this.#endsAt) {
+      this.#host.limited('age');
+      this.retire('the stream has reached its maximum age');
+    } else {
+      this.#source.tick(now);
+      this.#timePassed = true;
+      if (this.delivery !== undefined) this.#host.wake(this);
     }
-    this.#source.tick();
-    this.#contain(() => this.delivery?.tick(now));
+  }
+
+  /** Ends it, and has its client connect anew instead of opening a stream on the same connection. */
+  retire(details: string): void {
+    if (this.#closed) return;
+    this.#sink.leaveConnection();
+    this.end(Status.UNAVAILABLE, details);
   }
 
   end(code: number, details: string): void {
     if (this.#closed) return;
-    this.#call.emit('error', { code, details });
+    this.#sink.end(code, details);
     this.#close();
+    this.#host.endings.add(this.#sink);
+  }
+
+  #limit(limit: Limit, code: number, details: string): void {
+    this.#host.limited(limit);
+    this.end(code, details);
   }
 
   #written(taken: boolean): void {
@@ -122,31 +199,33 @@ export class AdsStream {
   }
 
   #received(bytes: Uint8Array): void {
-    this.#contain(() => {
-      // The first request waits for what the proxy may see.
-      if (this.proxy === undefined) this.#introduce(this.#host.read(new Uint8Array(bytes)));
+    this.contain(() => {
+      if (this.proxy === undefined) this.#introduce(this.#wait(bytes));
+      else if (this.delivery?.waits === true || bytes.length > LARGE) this.#wait(bytes);
       else this.#handle(this.#host.read(bytes));
     });
   }
 
-  /** Whatever goes wrong with a stream ends that stream and nothing else. */
-  #contain(work: () => void): void {
-    if (this.#closed) return;
-    try {
-      work();
-    } catch (error) {
-      if (error instanceof BadRequest) {
-        this.end(error.tooMuch ? Status.RESOURCE_EXHAUSTED : Status.INVALID_ARGUMENT, error.message);
-        return;
-      }
-      this.#host.failed(this, error);
-      this.end(Status.INTERNAL, 'internal error');
-    }
+  /**
+   * Requests wait for the stream's turn where that may take long: when they are large, and when others have to be
+   * compared first. The first one waits for what the proxy may see, too.
+   */
+  #wait(bytes: Uint8Array): DiscoveryRequest {
+    this.#waiting = this.#host.read(new Uint8Array(bytes));
+    this.#source.pause();
+    if (this.delivery !== undefined) this.#host.wake(this);
+    return this.#waiting;
   }
 
-  #serve(): void {
-    const { delivery } = this;
-    if (delivery === undefined) return;
+  #handleWaiting(request: DiscoveryRequest): void {
+    this.#announcing.leave();
+    this.#waiting = undefined;
+    this.#handle(request);
+    this.#host.wake(this);
+    this.#source.resume();
+  }
+
+  #serve(delivery: Delivery): void {
     delivery.catchUp();
     if (this.#writing) return;
     if (delivery.owesAll && !this.#complete.had) {
@@ -180,12 +259,17 @@ export class AdsStream {
     if (request.node === undefined) throw new BadRequest('the first request of a stream has no node');
     const proxy = readNode(request.node, this.id);
     if (proxy.nodeId === '') throw new BadRequest('the node has no id');
-    this.proxy = { nodeId: proxy.nodeId, build: proxy.build };
-    this.#first = request;
-    this.#source.pause();
+    this.proxy = { nodeId: proxy.nodeId, build: proxy.build, drainMs: drainTimeOf(proxy.metadata) };
     this.#announcing.take(() => {
-      this.#announced = true;
-      this.#host.connected(proxy);
+      this.contain(() => {
+        const refusal = this.#host.admit(proxy, this.peer);
+        if (refusal !== undefined) {
+          this.end(Status.RESOURCE_EXHAUSTED, refusal);
+          return;
+        }
+        this.#announced = true;
+        this.#host.connected(proxy, this.peer);
+      });
     });
   }
 
@@ -199,7 +283,7 @@ export class AdsStream {
     this.#announcing.leave();
     this.#complete.leave();
     this.#source.close();
-    this.#first = undefined;
+    this.#waiting = undefined;
     this.#host.closed(this);
   }
 }

@@ -1,13 +1,15 @@
-import { composeOwed, composeState } from './composition.ts';
+import { type Blocked, compose } from './composition.ts';
 import type { Change } from './forest.ts';
 import { InFlight } from './in-flight.ts';
 import { Ledger } from './ledger.ts';
+import type { Move } from './move.ts';
 import type { NameSet, NameSets } from './name-set.ts';
+import { type BackOff, UNKNOWN } from './refusals.ts';
 import type { Batch, Held, Served } from './served.ts';
 import { itemsOf, type Sent, type Trial } from './sent.ts';
 import type { ResourceType } from './types.ts';
 import { BadRequest, type DiscoveryRequest, MAX_NAMES, type RequestedVersions } from './wire-read.ts';
-import type { WorldView } from './world.ts';
+import type { Sight, WorldView } from './world.ts';
 
 /** What the subscriptions of one stream have in common. */
 export interface SubscriptionContext {
@@ -17,8 +19,7 @@ export interface SubscriptionContext {
   once(resource: Served['resource']): Served;
 }
 
-const UNKNOWN_VERSION = '';
-/** Un-ACKed responses to a type whose answers are held back, in state of the world. */
+/** Un-ACKed responses to a type whose answers are held back, in state of the world: one more each time a wait ends. */
 const MAX_HELD_BACK = 3;
 
 /**
@@ -37,9 +38,13 @@ export class Subscription {
   /** What left the world is kept by the client: until it unsubscribes, or until {@link release}. */
   readonly #keeps: boolean;
   readonly #maxInFlight: number;
+  /** Milliseconds after which an answer that is held back is not waited for. */
+  readonly #patience: number;
   /** Other resources refer to those of this type. */
   readonly guarded: boolean;
   wildcard = false;
+  /** The client has named names, `*` included: from then on an empty list means none, not all. */
+  #explicit = false;
   names: NameSet;
   /** Everything subscribed is owed, whatever the client holds. */
   all = false;
@@ -47,15 +52,22 @@ export class Subscription {
   before: Held;
   readonly inFlight: InFlight;
   trial: Trial | undefined;
+  /**
+   * A whole state was refused, and nobody knows what of it: until one is accepted, what is unchanged proves nothing. It
+   * is tried again after a back-off.
+   */
+  murky: BackOff | undefined;
   /** Names that requests left out which were not heard. */
   #givenUp: Set<string> | undefined;
+  #gaveUpWildcard = false;
 
-  constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean) {
+  constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean, patience = Infinity) {
     this.type = type;
     this.context = context;
     this.#keeps = guarded || type.whenAbsent !== undefined;
     this.guarded = guarded;
     this.#maxInFlight = !guarded ? 1 : context.delta ? Infinity : MAX_HELD_BACK;
+    this.#patience = guarded ? patience : Infinity;
     this.names = context.sets.empty;
     this.inFlight = new InFlight(context.delta);
   }
@@ -63,11 +75,6 @@ export class Subscription {
   /** Responses carry the whole state: what is left out is deleted by the client. */
   get wholeState(): boolean {
     return this.type.fullState && !this.context.delta;
-  }
-
-  /** After a refusal the client is given back what it had. */
-  get reinstates(): boolean {
-    return this.guarded || this.type.behind !== undefined;
   }
 
   has(name: string): boolean {
@@ -78,17 +85,20 @@ export class Subscription {
     return this.all || this.ledger.pending !== undefined;
   }
 
-  /** The first request of the type on a stream, or one that starts anew. */
-  begin(request: DiscoveryRequest, view: WorldView): void {
+  /** The first request of the type on a stream. `resumed`: the client was connected before. */
+  begin(request: DiscoveryRequest, view: WorldView, resumed: boolean): void {
     this.close();
-    this.wildcard = request.names.star || (this.type.wildcard && request.names.hash.count === 0);
-    this.names = this.context.sets.of(request.names);
+    const { names } = request;
+    this.#explicit = names.any;
+    this.wildcard = names.star || (this.type.wildcard && !names.any);
+    this.names = this.context.sets.of(names);
     this.all = this.wildcard || this.names.size > 0;
-    if (this.all && request.versions.hash.count > 0) this.#compare(request.versions, view);
+    if (this.all && request.versions.count > 0) this.#compare(request.versions, view);
     this.before = undefined;
-    if (this.context.delta || request.version === '') return;
-    this.before = UNKNOWN_VERSION;
-    if (this.#keeps) this.#keepMissing(view);
+    if (this.context.delta || (request.version === '' && !resumed)) return;
+    // In state of the world a client does not say what it holds.
+    this.before = UNKNOWN;
+    if (this.#keeps && request.version !== '') this.#keepMissing(view);
   }
 
   close(): void {
@@ -122,11 +132,16 @@ export class Subscription {
       sets.release(before);
       this.#want(added, view);
     }
+    this.#explicit ||= request.names.any;
     if (request.names.star && !this.wildcard) {
       this.wildcard = true;
-      for (const batch of view.all(this.type.typeUrl)) {
-        for (const item of batch.items) if (!this.names.has(item.name)) this.ledger.ask(item.name, undefined);
-      }
+      // What is on its way the client takes, too: of names that are gone it has to be told.
+      const names = new Set(this.inFlight.lastOf().keys());
+      for (const batch of view.all(this.type.typeUrl)) for (const { name } of batch.items) names.add(name);
+      this.#want(
+        [...names].filter((name) => !this.names.has(name)),
+        view,
+      );
     }
   }
 
@@ -141,18 +156,19 @@ export class Subscription {
       for (const name of this.names.names) if (!names.has(name)) (this.#givenUp ??= new Set<string>()).add(name);
     }
     sets.release(names);
+    this.#gaveUpWildcard ||= this.wildcard && !request.names.star && (this.#explicit || request.names.any);
   }
 
   /** State of the world: the names of a request replace the former ones. */
   replace(request: DiscoveryRequest, view: WorldView): void {
     const { names } = request;
-    if (names.hash.count === 0 && !names.any && this.wildcard && this.names.size === 0) return;
+    if (this.wildcard && !this.#explicit && !names.any) return;
+    this.#explicit ||= names.any;
     const before = this.names;
     const next = this.context.sets.of(names);
-    const star = names.star && !this.wildcard;
     this.names = next;
-    if (!names.star) this.wildcard = false;
-    if (star) {
+    if (this.wildcard && !names.star) this.#endWildcard();
+    if (names.star && (!this.wildcard || this.#gaveUpWildcard)) {
       this.wildcard = true;
       this.all = true;
     }
@@ -163,38 +179,44 @@ export class Subscription {
       );
       for (const name of before.names) if (!this.has(name)) this.ledger.forget(name);
     }
-    if (this.#givenUp !== undefined)
+    if (this.#givenUp !== undefined) {
       this.#want(
         [...this.#givenUp].filter((name) => this.names.has(name)),
         view,
       );
+    }
     this.#givenUp = undefined;
+    this.#gaveUpWildcard = false;
     if (this.names.size === 0 && !this.wildcard) this.all = false;
     this.context.sets.release(before);
   }
 
-  changed(names: ReadonlyMap<string, readonly Change[]>, view: WorldView): void {
+  changed(names: ReadonlyMap<string, readonly Change[]>, view: Sight): void {
     for (const [name, changes] of names) {
       if (!this.has(name) || view.excluded.has(name)) continue;
-      for (const { qualifier, was, now } of changes) {
-        if (qualifier === '' || view.qualifiers.includes(qualifier)) this.#mark(name, was, now, view);
+      let was: Served | undefined;
+      let now: Served | undefined;
+      let rank = Infinity;
+      for (const change of changes) {
+        // As names are resolved: what has no qualifier goes first, and qualifiers by their order.
+        const at = change.qualifier === '' ? -1 : view.qualifiers.indexOf(change.qualifier);
+        if (change.qualifier !== '' && at < 0) continue;
+        now ??= change.now;
+        if (rank < Infinity && (change.was === undefined || (was !== undefined && at > rank))) continue;
+        was = change.was;
+        rank = at;
       }
+      // Changes are marked one after the other, long after the last of them: `now` may be the past.
+      const gone = now === undefined && view.resolve(this.type.typeUrl, name) === undefined;
+      if (rank < Infinity) this.#mark(name, was, gone);
     }
   }
 
   /** The stream moved to another world. */
-  moved(before: WorldView, after: WorldView): void {
-    const { typeUrl } = this.type;
-    const names = this.wildcard
-      ? new Set([...before.differing(typeUrl, after), ...after.differing(typeUrl, before)])
-      : [];
-    for (const subscribed of [names, this.names.names]) {
-      for (const name of subscribed) {
-        const was = before.resolve(typeUrl, name);
-        const now = after.resolve(typeUrl, name);
-        if (was !== now) this.#mark(name, was, now, after);
-      }
-    }
+  moved(move: Move): void {
+    move.visit(this.type.typeUrl, (name, was, now) => {
+      if (was !== now && this.has(name)) this.#mark(name, was, now === undefined);
+    });
   }
 
   /** A name that left the world is no longer needed by anything that the client uses: it may go. */
@@ -211,9 +233,12 @@ export class Subscription {
     this.ledger.owe(item.name, item);
   }
 
-  /** Refused versions whose time has come are tried again. */
+  /** What was refused is tried again when its time has come. */
   retry(now: number): void {
-    for (const [name, held] of this.ledger.refusals?.due(now) ?? []) this.ledger.owe(name, held);
+    for (const [name, held] of this.ledger.refusals?.due(now) ?? []) {
+      if (this.ledger.pending?.has(name) !== true) this.ledger.owe(name, held);
+    }
+    if (this.murky !== undefined && now >= this.murky.retryAt && this.inFlight.size === 0) this.repeatAll();
   }
 
   /** Owed in any case, where the client is known to hold the present version. */
@@ -230,29 +255,44 @@ export class Subscription {
    * The next response, if one is owed and may be sent now. The caller sets its nonce. What `blocked` says yes to
    * stays owed.
    */
-  take(view: WorldView, blocked?: (item: Served) => boolean): Sent | undefined {
-    if (!this.owes || this.inFlight.size >= this.#maxInFlight) return undefined;
-    const sent = this.wholeState ? composeState(this, view, blocked) : composeOwed(this, view, blocked);
-    if (sent === undefined) return undefined;
-    const { refusals } = this.ledger;
-    if (refusals !== undefined) for (const item of itemsOf(sent)) refusals.gave(item.name, item);
-    this.inFlight.add(sent);
+  take(view: WorldView, now: number, blocked?: Blocked): Sent | undefined {
+    const { newest, size } = this.inFlight;
+    if (!this.owes) return undefined;
+    if (newest !== undefined && size >= this.#maxInFlight && now - newest.at < this.#patience) return undefined;
+    const sent = compose(this, view, blocked);
+    if (sent !== undefined) this.inFlight.add(sent);
     return sent;
   }
 
   /** A response was accepted. That says nothing of bytes that this client has refused before. */
-  accept(sent: Sent): void {
-    if (sent.trial) this.trial?.answered();
-    const { refusals } = this.ledger;
+  accept(sent: Sent, view: WorldView): void {
+    if (sent.trial !== undefined) this.trial?.answered(sent.trial);
+    this.murky = undefined;
+    const { ledger } = this;
+    const { refusals } = ledger;
+    if (this.wholeState) ledger.partial = undefined;
+    if (ledger.partial !== undefined) {
+      for (const { name } of itemsOf(sent)) ledger.certain(name);
+      for (const name of sent.removed) ledger.certain(name);
+    }
     if (refusals === undefined) return;
-    for (const { name, version } of itemsOf(sent)) {
-      // Taken back without need.
-      if (refusals.doubts(name) && refusals.forbids(name, version)) {
-        this.ledger.ask(name, refusals.held(name));
+    for (const item of itemsOf(sent)) {
+      const { name, version } = item;
+      if (sent.tolerated.has(name) || !refusals.has(name)) continue;
+      const present = view.resolve(this.type.typeUrl, name);
+      if (refusals.doubts(name, version)) {
+        // Taken back without need.
+        ledger.ask(name, refusals.held(name));
         refusals.forget(name);
       } else {
-        refusals.accepted(name, version, sent.nonce);
+        const target = ledger.target(name, present);
+        refusals.accepted(name, item, sent.nonce, target === undefined || target.version === version);
       }
+    }
+    // It knows now that these are gone.
+    const gone = this.wholeState ? [...refusals.names()] : sent.removed;
+    for (const name of gone) {
+      if (view.resolve(this.type.typeUrl, name) === undefined && ledger.kept?.has(name) !== true) refusals.forget(name);
     }
   }
 
@@ -261,17 +301,18 @@ export class Subscription {
     const onTheWay = this.inFlight.lastOf(names);
     for (const name of names) {
       const held = onTheWay.get(name);
-      if (held !== undefined && this.#keeps && view.resolve(this.type.typeUrl, name) === undefined) {
-        this.ledger.keep(name, held);
-      }
+      const present = view.resolve(this.type.typeUrl, name);
+      const unknown = typeof this.ledger.kept?.get(name) === 'string' && !this.guarded;
+      if (present !== undefined || unknown) this.ledger.unkeep(name);
+      if (held !== undefined && this.#keeps && present === undefined) this.ledger.keep(name, held);
+      if (this.ledger.offer(name, present) === undefined) this.ledger.refusals?.pardon(name);
       this.ledger.ask(name, held);
     }
   }
 
-  #mark(name: string, was: Served | undefined, now: Served | undefined, view: WorldView): void {
+  #mark(name: string, was: Served | undefined, gone: boolean): void {
     if (this.all && this.ledger.kept?.has(name) !== true) return;
-    const gone = this.#keeps && now === undefined && view.resolve(this.type.typeUrl, name) === undefined;
-    this.ledger.mark(name, was, gone);
+    this.ledger.mark(name, was, gone && this.#keeps);
   }
 
   /** What a reconnecting client holds: only differences are owed. Equal hashes are the usual case, and cost nothing. */
@@ -281,15 +322,13 @@ export class Subscription {
     const { batches, missing } = this.subscribed(view);
     let [a, b, count] = [0, 0, 0];
     for (const { hash } of batches) [a, b, count] = [(a + hash.a) | 0, (b + hash.b) | 0, count + hash.count];
-    if (missing.length === 0 && versions.hash.equals({ a, b, count })) return;
-    const held = versions.entries();
-    for (const batch of batches) {
-      for (const { name, version } of batch.items) {
-        const has = held.get(name);
-        held.delete(name);
-        if (has === undefined) this.ledger.ask(name, undefined);
-        else if (has !== version) this.ledger.owe(name, has);
-      }
+    if (missing.length === 0 && versions.hash().equals({ a, b, count })) return;
+    const { items, held } = versions.compare(batches);
+    for (const { name, version } of items) {
+      const has = held.get(name);
+      held.delete(name);
+      if (has === undefined) this.ledger.ask(name, undefined);
+      else if (has !== version) this.ledger.owe(name, has);
     }
     for (const name of missing) if (!held.has(name)) this.ledger.ask(name, undefined);
     for (const [name, version] of held) {
@@ -304,15 +343,15 @@ export class Subscription {
   #keepMissing(view: WorldView): void {
     const { behind } = this.type;
     for (const name of this.subscribed(view).missing) {
-      if (behind === undefined || view.resolve(behind, name) === undefined) this.ledger.keep(name, UNKNOWN_VERSION);
+      if (behind === undefined || view.resolve(behind, name) === undefined) this.ledger.keep(name, UNKNOWN);
     }
   }
 
   #endWildcard(): void {
     this.wildcard = false;
-    this.all = false;
-    const { pending, kept } = this.ledger;
-    for (const name of [...(pending?.keys() ?? []), ...(kept?.keys() ?? [])]) {
+    this.all &&= this.names.size > 0;
+    const { pending, kept, refusals } = this.ledger;
+    for (const name of [...(pending?.keys() ?? []), ...(kept?.keys() ?? []), ...(refusals?.names() ?? [])]) {
       if (!this.names.has(name)) this.ledger.forget(name);
     }
   }

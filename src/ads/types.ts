@@ -24,6 +24,8 @@ export interface ResourceType {
    * the client can use what it stands for, and that is not removed while the client may still use the name.
    */
   readonly refersTo?: string;
+  /** A replaced or removed one serves on what it has accepted until the client's drain time is over (LDS). */
+  readonly drains?: boolean;
 }
 
 /** Types in the order in which they are sent within a push: CDS, EDS, LDS, RDS. */
@@ -43,23 +45,38 @@ export interface ConnectedProxy {
   readonly extensions: readonly string[];
 }
 
-/** A response that a proxy refused, as far as it could be pinned to a resource. */
+/** A proxy whose stream is over. */
+export interface DisconnectedProxy extends Pick<ConnectedProxy, 'stream' | 'nodeId'> {
+  /** It took something that it was sent: it is likely to come back. */
+  readonly acknowledged: boolean;
+}
+
+/** A response that a proxy refused, as far as it could be pinned to resources. */
 export interface Refusal {
   readonly stream: string;
   readonly nodeId: string;
   readonly build: string;
   readonly typeUrl: string;
-  /** The refused resource, when it is known. */
+  /** The first of the refused resources, when they are known. */
   readonly name?: string;
   readonly version?: string;
+  /** How many they are. */
+  readonly resources?: number;
   /** The proxy's own words, cut to a bounded length. */
   readonly message: string;
 }
 
 /** What the protocol layer tells the rest of the program. Called synchronously; must be cheap. */
 export interface AdsEvents {
-  /** The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. */
-  connected(proxy: ConnectedProxy): void;
-  disconnected(proxy: Pick<ConnectedProxy, 'stream' | 'nodeId'>): void;
+  /** Before `connected`: why there is no room for this proxy, which ends its stream (RESOURCE_EXHAUSTED); absent: there is. */
+  admit?(proxy: ConnectedProxy, peer: string): string | undefined;
+  /**
+   * The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. `peer`: the IP
+   * address it came from. Thousands of proxies may share one; it is for budgets, and not for what a proxy is sent.
+   */
+  connected(proxy: ConnectedProxy, peer: string): void;
+  disconnected(proxy: DisconnectedProxy): void;
   refused(refusal: Refusal): void;
+  /** Everything that a change meant for one client is on its way to it, so many milliseconds after the change came. */
+  converged?(ms: number): void;
 }

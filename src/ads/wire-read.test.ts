@@ -3,6 +3,8 @@ import { expect, test } from 'vitest';
 import { createProtos } from '../envoy/proto.ts';
 import { ContentHasher, SetHash } from './content-hash.ts';
 import { readNode } from './node.ts';
+import { Batch, Served } from './served.ts';
+import { resource } from './testing/world.ts';
 import { BadRequest, readDeltaRequest, readRequest } from './wire-read.ts';
 
 const protos = createProtos();
@@ -17,14 +19,8 @@ const name = fc
 const names = fc.uniqueArray(name, { maxLength: 20 });
 const versions = fc.dictionary(name, fc.string({ maxLength: 200 }), { maxKeys: 20 });
 
-function hashOf(texts: readonly string[]): SetHash {
-  const hash = new SetHash();
-  for (const each of texts) {
-    hasher.text(each);
-    hash.add(hasher);
-  }
-  return hash;
-}
+let ids = 0;
+const served = (key: string, version: string): Served => new Served(resource('some/type', key, version), ++ids, hasher);
 
 test('a delta request reads as it was written', () => {
   fc.assert(
@@ -42,15 +38,14 @@ test('a delta request reads as it was written', () => {
       expect(request).toMatchObject({ typeUrl: 'some/type', nonce, error: { code: 13, message: 'no' } });
       expect(request.names.strings()).toEqual(subscribe);
       expect(request.removed.strings()).toEqual(unsubscribe);
-      expect(request.names.hash.equals(hashOf(subscribe))).toBe(true);
-      expect(request.removed.hash.equals(hashOf(unsubscribe))).toBe(true);
-      expect(Object.fromEntries(request.versions.entries())).toEqual({ ...initial });
+      expect([request.names.count, request.removed.count]).toEqual([subscribe.length, unsubscribe.length]);
+      expect(Object.fromEntries(request.versions.compare([]).held)).toEqual({ ...initial });
       const pairs = new SetHash();
       for (const [key, version] of Object.entries(initial)) {
         hasher.textPair(key, version);
         pairs.add(hasher);
       }
-      expect(request.versions.hash.equals(pairs)).toBe(true);
+      expect(request.versions.hash().equals(pairs)).toBe(true);
     }),
   );
 });
@@ -67,7 +62,29 @@ test('a request of the state of the world reads as it was written', () => {
   expect(request).toMatchObject({ typeUrl: 'some/type', nonce: '9', version: '7', error: undefined });
   expect(request.names.star).toBe(true);
   expect(request.names.strings()).toEqual(['a', 'b']);
-  expect(request.names.hash.equals(hashOf(['b', 'a']))).toBe(true);
+  expect(request.names.count).toBe(2);
+});
+
+test('names have the same digest exactly if they are the same, in the same order', () => {
+  const encoded = (names: readonly string[], rest: object): Buffer =>
+    Buffer.from(
+      protos.encode('envoy.service.discovery.v3.DeltaDiscoveryRequest', { resourceNamesSubscribe: names, ...rest }),
+    );
+  fc.assert(
+    fc.property(names, names, fc.string(), (some, others, typeUrl) => {
+      fc.pre(some.length > 0 && others.length > 0);
+      const digest = (list: readonly string[], rest: object): string =>
+        readDeltaRequest(encoded(list, rest), hasher).names.digest();
+      expect(digest(some, {})).toBe(digest(['', '*', ...some], { typeUrl, responseNonce: '3' }));
+      expect(digest(some, {}) === digest(others, {})).toBe(some.join('\n') === others.join('\n'));
+    }),
+  );
+  // The same bytes after the first tag and length, cut differently.
+  const one = Buffer.from([0x1a, 5, 0x61, 0x1a, 2, 0x62, 0x63]);
+  const two = Buffer.from([0x1a, 1, 0x61, 0x1a, 2, 0x62, 0x63]);
+  const [first, second] = [one, two].map((bytes) => readDeltaRequest(bytes, hasher).names);
+  expect([first!.strings(), second!.strings()]).toEqual([['a\u001a\u0002bc'], ['a', 'bc']]);
+  expect(first!.digest()).not.toBe(second!.digest());
 });
 
 test('versions that another encoder writes in its own way are the same versions', () => {
@@ -76,10 +93,31 @@ test('versions that another encoder writes in its own way are the same versions'
   const longLength = Buffer.from([0x2a, 0x86, 0x00, 0x0a, 1, 0x61, 0x12, 1, 0x31]);
   const hashes = [usual, otherOrder, longLength].map((bytes) => readDeltaRequest(bytes, hasher).versions);
   for (const found of hashes) {
-    expect([...found.entries()]).toEqual([['a', '1']]);
-    expect(found.hash.equals(hashes[0]!.hash)).toBe(true);
+    expect([...found.compare([]).held]).toEqual([['a', '1']]);
+    expect(found.hash().equals(hashes[0]!.hash())).toBe(true);
   }
-  expect([...readDeltaRequest(Buffer.from([0x2a, 3, 0x0a, 1, 0x61]), hasher).versions.entries()]).toEqual([['a', '']]);
+  expect([...readDeltaRequest(Buffer.from([0x2a, 3, 0x0a, 1, 0x61]), hasher).versions.compare([]).held]).toEqual([
+    ['a', ''],
+  ]);
+});
+
+test('versions are compared with what a client should hold', () => {
+  const dictionary = fc.dictionary(name, fc.constantFrom('1', '2', ''), { maxKeys: 8, noNullPrototype: true });
+  fc.assert(
+    fc.property(dictionary, dictionary, (reported, world) => {
+      const bytes = protos.encode('envoy.service.discovery.v3.DeltaDiscoveryRequest', {
+        typeUrl: 'some/type',
+        initialResourceVersions: reported,
+      });
+      const batch = new Batch(Object.entries(world).map(([key, version]) => served(key, version)));
+      const { items, held } = readDeltaRequest(bytes, hasher).versions.compare([batch, new Batch([])]);
+      const differ = (from: typeof world, other: typeof world): string[] =>
+        Object.keys(from).filter((key) => !Object.hasOwn(other, key) || other[key] !== from[key]);
+      expect(items.map((item) => item.name)).toEqual(differ(world, reported));
+      expect([...held.keys()].sort()).toEqual(differ(reported, world).sort());
+      for (const [key, version] of held) expect(version).toBe(reported[key]);
+    }),
+  );
 });
 
 test('no bytes do anything but read or be refused', () => {
@@ -90,7 +128,7 @@ test('no bytes do anything but read or be refused', () => {
           const request = read(bytes, hasher);
           request.names.strings();
           request.removed.strings();
-          request.versions.entries();
+          request.versions.compare([]);
           if (request.node !== undefined) readNode(request.node, 's');
         } catch (error) {
           expect(error).toBeInstanceOf(BadRequest);

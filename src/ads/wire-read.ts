@@ -1,6 +1,9 @@
 import { Buffer, isUtf8 } from 'node:buffer';
+import { hash } from 'node:crypto';
 import { type ContentHasher, SetHash } from './content-hash.ts';
 import type { RequestedNames } from './name-set.ts';
+import { PairIndex } from './pair-index.ts';
+import type { Batch, Served } from './served.ts';
 
 /** A request that ends its stream: it is no valid message, or asks for too much. */
 export class BadRequest extends Error {
@@ -15,11 +18,21 @@ export class BadRequest extends Error {
 /** Names that a stream may have subscribed to, and versions that it may report, of one type. */
 export const MAX_NAMES = 200_000;
 
+/** Longer type URLs and nonces are nobody's: they are kept, and logged, before anything is known of them. Bytes. */
+const MAX_ID_BYTES = 256;
+/** Of a resource. The longest name that is made of DNS names, ports and subsets has some 600. */
+const MAX_NAME_BYTES = 4_096;
+
 /** Names and versions of `initial_resource_versions`. */
 export interface RequestedVersions {
+  readonly count: number;
   /** Of the pairs: equal to that of the batches that a client holds. */
-  readonly hash: SetHash;
-  entries(): Map<string, string>;
+  hash(): SetHash;
+  /**
+   * The items of these batches that are not among the pairs, and the pairs that are not among the items. Strings are
+   * made of the latter only; equal hashes count as equal pairs, so that who makes hashes collide is not sent something.
+   */
+  compare(batches: readonly Batch[]): { readonly items: readonly Served[]; readonly held: Map<string, string> };
 }
 
 /** Either kind of discovery request, as far as it matters. */
@@ -48,7 +61,8 @@ export class FieldReader {
   to = 0;
   /** Of a varint field: its lower 53 bits. */
   varint = 0;
-  /** Where the next field begins. */
+  /** Where the current field begins, and the next one. */
+  start = 0;
   at: number;
 
   constructor(buffer: Buffer, from = 0, to = buffer.length) {
@@ -59,6 +73,7 @@ export class FieldReader {
 
   next(): boolean {
     if (this.at >= this.#end) return false;
+    this.start = this.at;
     const tag = this.#varint();
     this.field = Math.floor(tag / 8);
     this.wireType = tag & 7;
@@ -92,6 +107,12 @@ export class FieldReader {
     return stringOf(this.buffer, this.from, this.to);
   }
 
+  /** A string that may not be longer. */
+  shortString(what: string, maxBytes: number): string {
+    if (this.to - this.from > maxBytes) throw new BadRequest(`${what} is longer than ${maxBytes} bytes`);
+    return this.string();
+  }
+
   message(): FieldReader {
     this.expectBytes();
     return new FieldReader(this.buffer, this.from, this.to);
@@ -117,53 +138,67 @@ function stringOf(buffer: Buffer, from: number, to: number): string {
   return text;
 }
 
-/** Repeated names, hashed while the message was read; strings are made of them only if somebody asks. */
+/** Repeated names, counted while the message was read; strings are made of them only if somebody asks. */
 export class WireNames implements RequestedNames {
-  readonly hash = new SetHash();
+  /** Of names that are neither `*` nor blank. */
+  count = 0;
   /** The name `*` is among them. */
   star = false;
   /** Whether there was any, `*` and blank ones included. */
   any = false;
   readonly #buffer: Buffer;
   readonly #field: number;
+  /** Where the first name's field begins, and the last one's ends. */
+  #from = 0;
+  #to = 0;
 
   constructor(buffer: Buffer, field: number) {
     this.#buffer = buffer;
     this.#field = field;
   }
 
-  add(from: number, to: number, view: DataView, hasher: ContentHasher): void {
+  /** A name, and where its field begins. */
+  add(start: number, from: number, to: number): void {
     this.any = true;
     if (to === from) return;
     if (to === from + 1 && this.#buffer[from] === STAR) {
       this.star = true;
       return;
     }
-    hasher.bytes(view, from, to);
-    this.hash.add(hasher);
+    expectName(from, to);
+    if (this.count++ === 0) this.#from = start;
+    this.#to = to;
   }
 
   /**
    * Takes all names that follow each other from `at` on; where the next other field begins. Requests have thousands of
    * names, and the general reader is several times slower.
    */
-  addRun(at: number, end: number, view: DataView, hasher: ContentHasher): number {
+  addRun(at: number, end: number): number {
     const tag = this.#field * 8 + 2;
     const buffer = this.#buffer;
     while (at + 2 <= end && buffer[at] === tag) {
       const length = buffer[at + 1]!;
       const to = at + 2 + length;
       if (length > 127 || to > end) break;
-      this.add(at + 2, to, view, hasher);
+      this.add(at, at + 2, to);
       at = to;
     }
     return at;
   }
 
+  /**
+   * Of the bytes from the first name to the last: they say which names these are. Both kinds of requests have their
+   * names in field 3. Delta Envoys sort them, others name them in the order in which they came to know them.
+   */
+  digest(): string {
+    return hash('sha256', this.#buffer.subarray(this.#from, this.#to), 'base64url');
+  }
+
   strings(): string[] {
-    if (this.hash.count === 0) return [];
+    if (this.count === 0) return [];
     const names: string[] = [];
-    const reader = new FieldReader(this.#buffer);
+    const reader = new FieldReader(this.#buffer.subarray(0, this.#to), this.#from);
     while (reader.next()) {
       if (reader.field !== this.#field) continue;
       const name = reader.string();
@@ -173,22 +208,84 @@ export class WireNames implements RequestedNames {
   }
 }
 
+function expectName(from: number, to: number): void {
+  if (to - from > MAX_NAME_BYTES) throw new BadRequest(`a name or version is longer than ${MAX_NAME_BYTES} bytes`);
+}
+
 const STAR = 0x2a;
 
-/** `initial_resource_versions` is field 5 of the request; key and value of a map entry are its fields 1 and 2. */
+/** Field of `initial_resource_versions` in the request; key and value of a map entry are its fields 1 and 2. */
+const VERSIONS = 5;
 const VERSIONS_TAG = 0x2a;
 const KEY_TAG = 0x0a;
 const VALUE_TAG = 0x12;
 
-class WireVersions implements RequestedVersions {
-  readonly hash = new SetHash();
-  readonly #buffer: Buffer;
+/** Where an entry is: the field as a whole, its name, its version. */
+type VisitVersion = (start: number, nameFrom: number, nameTo: number, versionFrom: number, versionTo: number) => void;
 
-  constructor(buffer: Buffer) {
+class WireVersions implements RequestedVersions {
+  count = 0;
+  readonly #buffer: Buffer;
+  readonly #view: DataView;
+  readonly #hasher: ContentHasher;
+
+  constructor(buffer: Buffer, hasher: ContentHasher) {
     this.#buffer = buffer;
+    this.#view = new DataView(buffer.buffer, buffer.byteOffset, buffer.length);
+    this.#hasher = hasher;
   }
 
-  add(reader: FieldReader, view: DataView, hasher: ContentHasher): void {
+  /** Takes the current entry of a reader and those right behind it. */
+  add(reader: FieldReader): void {
+    this.#visit(reader, () => this.count++);
+  }
+
+  hash(): SetHash {
+    const hash = new SetHash();
+    this.#hashAll(() => hash.add(this.#hasher));
+    return hash;
+  }
+
+  compare(batches: readonly Batch[]): { items: Served[]; held: Map<string, string> } {
+    const index = new PairIndex(this.count);
+    this.#hashAll((start) => index.add(this.#hasher.a, this.#hasher.b, start));
+    const items: Served[] = [];
+    for (const batch of batches) for (const item of batch.items) if (!index.take(item.a, item.b)) items.push(item);
+    const held = new Map<string, string>();
+    for (const start of index.untaken()) {
+      const [name, version] = this.#entry(start);
+      held.set(name, version);
+    }
+    return { items, held };
+  }
+
+  /** Visits each entry, its hash in the hasher. */
+  #hashAll(visit: (start: number) => void): void {
+    if (this.count === 0) return;
+    const reader = new FieldReader(this.#buffer);
+    while (reader.next()) {
+      if (reader.field !== VERSIONS) continue;
+      this.#visit(reader, (start, nameFrom, nameTo, versionFrom, versionTo) => {
+        this.#hasher.pair(this.#view, nameFrom, nameTo, versionFrom, versionTo);
+        visit(start);
+      });
+    }
+  }
+
+  #entry(start: number): [string, string] {
+    const reader = new FieldReader(this.#buffer, start);
+    reader.next();
+    let [name, version] = ['', ''];
+    const entry = reader.message();
+    while (entry.next()) {
+      if (entry.field === 1) name = entry.string();
+      else if (entry.field === 2) version = entry.string();
+    }
+    return [name, version];
+  }
+
+  /** The current entry of a reader, and those right behind it as far as they are as every encoder writes them. */
+  #visit(reader: FieldReader, visit: VisitVersion): void {
     const entry = reader.message();
     let [nameFrom, nameTo, versionFrom, versionTo] = [0, 0, 0, 0];
     while (entry.next()) {
@@ -197,42 +294,22 @@ class WireVersions implements RequestedVersions {
       else continue;
       entry.expectBytes();
     }
-    hasher.pair(view, nameFrom, nameTo, versionFrom, versionTo);
-    this.hash.add(hasher);
-  }
-
-  /** As in {@link WireNames}: entries as every encoder writes them, name first. */
-  addRun(at: number, end: number, view: DataView, hasher: ContentHasher): number {
+    expectName(nameFrom, nameTo);
+    expectName(versionFrom, versionTo);
+    visit(reader.start, nameFrom, nameTo, versionFrom, versionTo);
+    // As in WireNames: the general reader is several times slower. Names come first.
     const buffer = this.#buffer;
-    while (at + 4 <= end && buffer[at] === VERSIONS_TAG) {
+    let at = reader.at;
+    while (at + 4 <= buffer.length && buffer[at] === VERSIONS_TAG) {
       const length = buffer[at + 1]!;
       const to = at + 2 + length;
-      if (length > 127 || length < 4 || to > end || buffer[at + 2] !== KEY_TAG) break;
-      const nameTo = at + 4 + buffer[at + 3]!;
-      if (nameTo + 2 > to || buffer[nameTo] !== VALUE_TAG || nameTo + 2 + buffer[nameTo + 1]! !== to) break;
-      hasher.pair(view, at + 4, nameTo, nameTo + 2, to);
-      this.hash.add(hasher);
+      if (length > 127 || length < 4 || to > buffer.length || buffer[at + 2] !== KEY_TAG) break;
+      const keyTo = at + 4 + buffer[at + 3]!;
+      if (keyTo + 2 > to || buffer[keyTo] !== VALUE_TAG || keyTo + 2 + buffer[keyTo + 1]! !== to) break;
+      visit(at, at + 4, keyTo, keyTo + 2, to);
       at = to;
     }
-    return at;
-  }
-
-  entries(): Map<string, string> {
-    const entries = new Map<string, string>();
-    if (this.hash.count === 0) return entries;
-    const reader = new FieldReader(this.#buffer);
-    while (reader.next()) {
-      if (reader.field !== 5) continue;
-      const entry = reader.message();
-      let name = '';
-      let version = '';
-      while (entry.next()) {
-        if (entry.field === 1) name = entry.string();
-        else if (entry.field === 2) version = entry.string();
-      }
-      entries.set(name, version);
-    }
-    return entries;
+    reader.at = at;
   }
 }
 
@@ -243,7 +320,7 @@ export function readRequest(bytes: Uint8Array, hasher: ContentHasher): Discovery
 
 /** `envoy.service.discovery.v3.DeltaDiscoveryRequest` */
 export function readDeltaRequest(bytes: Uint8Array, hasher: ContentHasher): DiscoveryRequest {
-  return read(bytes, hasher, { node: 1, typeUrl: 2, names: 3, removed: 4, versions: 5, nonce: 6, error: 7 });
+  return read(bytes, hasher, { node: 1, typeUrl: 2, names: 3, removed: 4, versions: VERSIONS, nonce: 6, error: 7 });
 }
 
 /** Field numbers; -1 for what the kind of request does not have. */
@@ -260,7 +337,6 @@ interface Numbers {
 
 function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryRequest {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let typeUrl = '';
   let nonce = '';
   let version = '';
@@ -268,28 +344,27 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
   let error: DiscoveryRequest['error'];
   const names = new WireNames(buffer, at.names);
   const removed = new WireNames(buffer, at.removed ?? -1);
-  const versions = new WireVersions(buffer);
+  const versions = new WireVersions(buffer, hasher);
   const reader = new FieldReader(buffer);
   while (reader.next()) {
     switch (reader.field) {
       case at.names:
         reader.expectBytes();
-        names.add(reader.from, reader.to, view, hasher);
-        reader.at = names.addRun(reader.at, buffer.length, view, hasher);
+        names.add(reader.start, reader.from, reader.to);
+        reader.at = names.addRun(reader.at, buffer.length);
         break;
       case at.versions:
-        versions.add(reader, view, hasher);
-        reader.at = versions.addRun(reader.at, buffer.length, view, hasher);
+        versions.add(reader);
         break;
       case at.removed:
         reader.expectBytes();
-        removed.add(reader.from, reader.to, view, hasher);
+        removed.add(reader.start, reader.from, reader.to);
         break;
       case at.typeUrl:
-        typeUrl = reader.string();
+        typeUrl = reader.shortString('a type URL', MAX_ID_BYTES);
         break;
       case at.nonce:
-        nonce = reader.string();
+        nonce = reader.shortString('a nonce', MAX_ID_BYTES);
         break;
       case at.version:
         version = reader.string();
@@ -303,7 +378,7 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
         break;
     }
   }
-  if (names.hash.count + removed.hash.count > MAX_NAMES || versions.hash.count > MAX_NAMES) {
+  if (names.count + removed.count > MAX_NAMES || versions.count > MAX_NAMES) {
     throw new BadRequest('the request has too many names', true);
   }
   return { typeUrl, nonce, version, node, error, names, removed, versions };

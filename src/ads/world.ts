@@ -13,8 +13,15 @@ export interface Selection {
   readonly missing: readonly string[];
 }
 
+/** What somebody sees, or saw. */
+export interface Sight {
+  readonly qualifiers: readonly string[];
+  readonly excluded: ReadonlySet<string>;
+  resolve(typeUrl: string, name: string): Served | undefined;
+}
+
 /** What is reachable from a set of roots by those with a set of qualifiers, less some names. Streams that see the same share one. */
-export class WorldView implements Watcher {
+export class WorldView implements Watcher, Sight {
   readonly key: string;
   readonly roots: readonly Root[];
   readonly qualifiers: readonly string[];
@@ -42,16 +49,18 @@ export class WorldView implements Watcher {
     this.#shared = shared;
   }
 
+  get watched(): boolean {
+    return this.watchers.size > 0;
+  }
+
   changed(changes: Changes): void {
     for (const watcher of this.watchers) watcher.changed(changes);
   }
 
   resolve(typeUrl: string, name: string): Served | undefined {
     if (this.excluded.has(name)) return undefined;
-    const holders = this.#holders.get(typeUrl)?.get(name);
-    if (holders === undefined) return undefined;
     for (const root of this.roots) {
-      const found = this.#find(root, holders, typeUrl, name);
+      const found = findIn(root.lists, this.#holders, typeUrl, name, this.qualifiers);
       if (found !== undefined) return found;
     }
     return undefined;
@@ -61,18 +70,8 @@ export class WorldView implements Watcher {
   all(typeUrl: string): readonly Batch[] {
     return this.#given(
       typeUrl,
-      this.roots.flatMap((root) => this.#shared.all(root, typeUrl, this.qualifiers)),
+      this.roots.flatMap((root) => this.#firstOf(root, typeUrl, this.#shared.all(root, typeUrl, this.qualifiers)).own),
     );
-  }
-
-  /** Names that this world has and the other one may lack: from its roots, or because they are excluded there. */
-  *differing(typeUrl: string, other: WorldView): Generator<string> {
-    for (const name of other.excluded) if (!this.excluded.has(name)) yield name;
-    const alike = this.qualifiers.join('\n') === other.qualifiers.join('\n');
-    for (const root of this.roots) {
-      if (alike && other.roots.includes(root)) continue;
-      for (const list of root.lists.keys()) yield* list.members.get(typeUrl)?.keys() ?? [];
-    }
   }
 
   select(typeUrl: string, names: NameSet): Selection {
@@ -82,13 +81,35 @@ export class WorldView implements Watcher {
     const { batches, others } = this.#shared.select(main, typeUrl, names, this.qualifiers);
     const items: Served[] = [];
     const missing = [...this.excluded].filter((name) => names.has(name) && !others.includes(name));
-    for (const name of others) {
+    const { own, doubled } = this.#firstOf(main, typeUrl, batches);
+    for (const name of [...others, ...doubled]) {
       const item = this.resolve(typeUrl, name);
       if (item === undefined) missing.push(name);
       else items.push(item);
     }
-    const given = this.#given(typeUrl, batches);
+    const given = this.#given(typeUrl, own);
     return { batches: items.length === 0 ? given : [...given, new Batch(items)], missing };
+  }
+
+  /** What of a root is its own, and the names that an earlier one has too: a name is given once, and the first root wins. */
+  #firstOf(
+    root: Root,
+    typeUrl: string,
+    batches: readonly Batch[],
+  ): { readonly own: readonly Batch[]; readonly doubled: ReadonlySet<string> } {
+    const doubled = new Set<string>();
+    const earlier = this.roots.slice(0, this.roots.indexOf(root));
+    if (earlier.length === 0) return { own: batches, doubled };
+    for (const batch of batches) {
+      for (const { name } of batch.items) {
+        const isThere = (other: Root): boolean =>
+          findIn(other.lists, this.#holders, typeUrl, name, this.qualifiers) !== undefined;
+        if (earlier.some(isThere)) doubled.add(name);
+      }
+    }
+    if (doubled.size === 0) return { own: batches, doubled };
+    const own = batches.map((batch) => new Batch(batch.items.filter(({ name }) => !doubled.has(name))));
+    return { own: own.filter(({ items }) => items.length > 0), doubled };
   }
 
   /** Without what is excluded. */
@@ -102,16 +123,23 @@ export class WorldView implements Watcher {
       return items.length === 0 ? [] : [new Batch(items)];
     });
   }
+}
 
-  #find(root: Root, holders: List | ReadonlySet<List>, typeUrl: string, name: string): Served | undefined {
-    if (holders instanceof List) {
-      return root.lists.has(holders) ? holders.get(typeUrl, name, this.qualifiers) : undefined;
-    }
-    const few: Iterable<List> = holders.size <= root.lists.size ? holders : root.lists.keys();
-    for (const list of few) {
-      const found = root.lists.has(list) ? list.get(typeUrl, name, this.qualifiers) : undefined;
-      if (found !== undefined) return found;
-    }
-    return undefined;
+/** The resource of a name in some lists. It is found by the few lists that hold the name, or by few lists to look in. */
+export function findIn(
+  lists: Pick<ReadonlySet<List>, 'has' | 'size' | 'keys'>,
+  holdersByName: HoldersByName,
+  typeUrl: string,
+  name: string,
+  qualifiers: readonly string[],
+): Served | undefined {
+  const holders = holdersByName.get(typeUrl)?.get(name);
+  if (holders === undefined) return undefined;
+  if (holders instanceof List) return lists.has(holders) ? holders.get(typeUrl, name, qualifiers) : undefined;
+  const few: Iterable<List> = holders.size <= lists.size ? holders : lists.keys();
+  for (const list of few) {
+    const found = lists.has(list) ? list.get(typeUrl, name, qualifiers) : undefined;
+    if (found !== undefined) return found;
   }
+  return undefined;
 }

@@ -64,3 +64,8 @@ export function refOf(source: string, object: KubernetesObject): ObjectRef {
 export function printRef(ref: Pick<ObjectRef, 'kind' | 'namespace' | 'name'>): string {
   return ref.namespace === '' ? `${ref.kind}/${ref.name}` : `${ref.kind}/${ref.namespace}/${ref.name}`;
 }
+
+/** The revision of control plane that an object is meant for (label `istio.io/rev`); empty when it names none. */
+export function revisionOf({ metadata }: KubernetesObject): string {
+  return metadata.labels?.['istio.io/rev'] ?? '';
+}

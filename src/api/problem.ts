@@ -26,6 +26,8 @@ export type ProblemReason =
   | 'UnsupportedField'
   /** What a supported field says here can have no effect; the object is served without it. -> Accepted=True, reason Ineffective */
   | 'Ineffective'
+  /** It applies to more than its owner can have meant; served as it is written. -> Accepted=True, reason TooBroad */
+  | 'TooBroad'
   /** A host, subset, gateway or secret that does not exist or is not visible. -> ResolvedRefs=False */
   | 'RefNotFound'
   /** A bug of ours while this object was processed; its last good state is served. -> Accepted=False */

@@ -90,9 +90,28 @@ export abstract class Collection<V> {
     this.announce(cell, before, after, causes);
   }
 
+  /** @internal Values that cannot be compared count as different: what follows is computed once too often, and is right. */
+  protected equal<T>(equals: (a: T, b: T) => boolean, key: string, a: T, b: T, causes: Causes): boolean {
+    try {
+      const result = equals(a, b);
+      this.compared(key);
+      return result;
+    } catch (error) {
+      this.graph.fail(this, comparisonOf(key), error, causes);
+      return false;
+    }
+  }
+
+  private compared(key: string): void {
+    if (this.graph.failures.size > 0) this.graph.succeed(this, comparisonOf(key));
+  }
+
   /** @internal */
   protected announce(cell: Cell, before: V | undefined, after: V | undefined, causes: Causes): void {
-    if (after === undefined) this.graph.sweep(cell);
+    if (after === undefined) {
+      this.compared(cell.key);
+      this.graph.sweep(cell);
+    }
     if (this.changes !== undefined) {
       const earlier = this.changes.get(cell.key);
       this.changes.set(cell.key, {
@@ -110,4 +129,8 @@ export abstract class Collection<V> {
   endCommit(): void {
     if (this.changes !== undefined && this.changes.size > 0) this.changes = new Map();
   }
+}
+
+function comparisonOf(key: string): string {
+  return `${key} (comparison)`;
 }

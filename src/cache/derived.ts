@@ -112,7 +112,7 @@ export class Derived<S, V> extends Collection<V> {
         });
       } catch (error) {
         failed = true;
-        this.graph.fail(this, key, { collection: this.name, key, error, causes });
+        this.graph.fail(this, key, error, causes);
       }
     }
     if (!failed) this.graph.succeed(this, key);
@@ -174,26 +174,18 @@ export class Derived<S, V> extends Collection<V> {
   private emit(run: Run, key: string, value: V, causes: Causes): void {
     const cell = this.cell(key);
     if (cell.owner !== undefined && cell.owner !== run) {
-      const clash = { collection: this.name, key, causes };
-      if (cell.owner.key < run.key) {
-        this.setLosers(cell, run, true);
-        this.graph.fail(this, clashOf(key), {
-          ...clash,
-          error: new Error(`emitted for ${cell.owner.key} and ${run.key}`),
-        });
-        return;
-      }
-      this.setLosers(cell, cell.owner, true);
-      this.graph.fail(this, clashOf(key), {
-        ...clash,
-        error: new Error(`emitted for ${run.key} and ${cell.owner.key}`),
-      });
+      const first = cell.owner.key < run.key ? cell.owner : run;
+      const second = first === run ? cell.owner : run;
+      this.setLosers(cell, second, true);
+      this.graph.fail(this, clashOf(key), new Error(`emitted for ${first.key} and ${second.key}`), causes);
+      if (first !== run) return;
     }
     if (cell.owner !== run) {
       this.setLosers(cell, run, false);
       this.setOwner(cell, run);
     }
-    if (cell.value === undefined || !this.equals(cell.value as V, value)) this.setValue(cell, value, causes);
+    if (cell.value === undefined || !this.equal(this.equals, key, cell.value as V, value, causes))
+      this.setValue(cell, value, causes);
   }
 
   private setOwner(cell: Cell, owner: Run | undefined): void {

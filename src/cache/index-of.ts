@@ -12,15 +12,31 @@ export type Group<V> = readonly Member<V>[];
 
 export type Order<V> = (a: Member<V>, b: Member<V>) => number;
 
+/** What happened to an entry of a source in this commit. */
+interface Pending<V> {
+  readonly source: Source<V>;
+  readonly key: string;
+  readonly before: V | undefined;
+  readonly after: V | undefined;
+  readonly causes: Causes;
+}
+
+interface Source<V> {
+  readonly name: string;
+  /** Entries that stayed where they were because a function of the index threw, with the value that is there, if any. */
+  readonly stayed: Map<string, V | undefined>;
+}
+
 /**
  * Groups entries by other keys. An entry may be in any number of groups. It is a collection of its groups, so it can be
  * the source of a derived collection: one run for each group. Over several collections it is also their union; a key may
- * move from one to another, but after a commit only one of them may have it.
+ * move from one to another, but after a commit only one of them may have it. An entry at which `groupsOf` or `order`
+ * throws stays in the groups where it was.
  */
 export class Index<V> extends Collection<Group<V>> {
   private readonly groupsOf: (key: string, value: V) => readonly string[];
   private readonly order: Order<V>;
-  private pending: { key: string; before: V | undefined; after: V | undefined; causes: Causes }[] = [];
+  private pending: Pending<V>[] = [];
 
   constructor(
     graph: Graph,
@@ -32,12 +48,14 @@ export class Index<V> extends Collection<Group<V>> {
     super(graph, name);
     this.groupsOf = groupsOf;
     this.order = (a, b) => order(a, b) || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
-    for (const source of sources)
-      source.consumers.push({
+    for (const { name: of, consumers } of sources) {
+      const source = { name: of, stayed: new Map<string, V | undefined>() };
+      consumers.push({
         sourceChanged: (key, before, after, causes) => {
-          this.pending.push({ key, before: before as V | undefined, after: after as V | undefined, causes });
+          this.pending.push({ source, key, before: before as V | undefined, after: after as V | undefined, causes });
         },
       });
+    }
   }
 
   override get hasWork(): boolean {
@@ -49,26 +67,24 @@ export class Index<V> extends Collection<Group<V>> {
     this.pending = [];
     const touched = new Map<string, Causes>();
     const originals = new Map<string, Group<V> | undefined>();
-    let done = 0;
-    for (const { key, before, after, causes } of pending) {
-      const oldGroups = before === undefined ? [] : this.groupsOf(key, before);
-      const newGroups = after === undefined ? [] : this.groupsOf(key, after);
-      for (const group of new Set([...oldGroups, ...newGroups])) {
-        if (!touched.has(group)) {
-          const current = this.cell(group).value as Group<V> | undefined;
-          originals.set(group, current);
-          // The working copy; the published group is never changed in place.
-          this.cell(group).value = current === undefined ? [] : current.slice();
-          if (this.graph.recording)
-            this.graph.undo(() => {
-              this.cell(group).value = current;
-            });
-        }
-        touched.set(group, joinCauses(touched.get(group) ?? [], causes));
-        const members = this.cell(group).value as Member<V>[];
-        if (before !== undefined && oldGroups.includes(group)) this.remove(members, { key, value: before });
-        if (after !== undefined && newGroups.includes(group)) this.insert(members, { key, value: after });
+    const copyOf: CopyOf<V> = (group, causes) => {
+      const cell = this.cell(group);
+      if (!touched.has(group)) {
+        const current = cell.value as Group<V> | undefined;
+        originals.set(group, current);
+        // The working copy; the published group is never changed in place.
+        cell.value = current === undefined ? [] : current.slice();
+        if (this.graph.recording)
+          this.graph.undo(() => {
+            cell.value = current;
+          });
       }
+      touched.set(group, joinCauses(touched.get(group) ?? [], causes));
+      return cell.value as Member<V>[];
+    };
+    let done = 0;
+    for (const change of pending) {
+      this.file(change, copyOf);
       if (++done % 64 === 0) yield;
     }
     for (const [group, causes] of touched) {
@@ -82,17 +98,71 @@ export class Index<V> extends Collection<Group<V>> {
     }
   }
 
-  private insert(members: Member<V>[], member: Member<V>): void {
-    members.splice(this.placeOf(members, member), 0, member);
+  /** Takes an entry out of its old groups and into its new ones, or leaves it where it is. */
+  private file({ source, key, before, after, causes }: Pending<V>, copyOf: CopyOf<V>): void {
+    const { stayed } = source;
+    const was = stayed.size > 0 && stayed.has(key) ? stayed.get(key) : before;
+    const member = after === undefined ? undefined : { key, value: after };
+    const removed: { readonly members: Member<V>[]; readonly at: number; readonly member: Member<V> }[] = [];
+    const added: Member<V>[][] = [];
+    let misplaced: Error | undefined;
+    try {
+      const oldGroups = was === undefined ? undefined : new Set(this.groupsOf(key, was));
+      const newGroups = after === undefined ? undefined : new Set(this.groupsOf(key, after));
+      for (const group of oldGroups ?? []) {
+        const members = copyOf(group, causes);
+        let at = this.find(members, key, was);
+        if (at < 0) {
+          misplaced = new Error('the order depends on more than the entry');
+          at = members.findIndex((other) => other.key === key && other.value === was);
+        }
+        const [gone] = at < 0 ? [] : members.splice(at, 1);
+        if (gone !== undefined) removed.push({ members, at, member: gone });
+      }
+      if (member !== undefined)
+        for (const group of newGroups ?? []) {
+          const members = copyOf(group, causes);
+          members.splice(this.placeOf(members, member), 0, member);
+          added.push(members);
+        }
+    } catch (error) {
+      for (const members of added) members.splice(members.indexOf(member!), 1);
+      for (const { members, at, member: gone } of removed.reverse()) members.splice(at, 0, gone);
+      this.setStayed(stayed, key, { value: was });
+      this.graph.fail(this, filingOf(source, key), error, causes);
+      return;
+    }
+    this.setStayed(stayed, key, undefined);
+    // Of an entry that is gone nothing is old.
+    if (misplaced !== undefined && after !== undefined) this.graph.fail(this, filingOf(source, key), misplaced, causes);
+    else if (this.graph.failures.size > 0) this.graph.succeed(this, filingOf(source, key));
   }
 
-  private remove(members: Member<V>[], member: Member<V>): void {
-    let at = this.placeOf(members, member);
-    // A key that moves from one source to another in this commit is there twice for a moment.
-    while (members[at]?.key === member.key && members[at]?.value !== member.value) at++;
-    if (members[at]?.key !== member.key)
-      throw new Error(`index ${this.name}: its order depends on more than the entry`);
-    members.splice(at, 1);
+  private setStayed(
+    stayed: Source<V>['stayed'],
+    key: string,
+    now: { readonly value: V | undefined } | undefined,
+  ): void {
+    const before = stayed.has(key) ? { value: stayed.get(key) } : undefined;
+    const set = (state: { readonly value: V | undefined } | undefined): void => {
+      if (state === undefined) stayed.delete(key);
+      else stayed.set(key, state.value);
+    };
+    set(now);
+    if (this.graph.recording && (now ?? before) !== undefined) this.graph.undo(() => set(before));
+  }
+
+  /** -1 where the order does not lead to it. */
+  private find(members: readonly Member<V>[], key: string, value: V | undefined): number {
+    try {
+      // Looked for with its value: an entry without one is in no group.
+      let at = this.placeOf(members, { key, value: value as V });
+      // A key that moves from one source to another in this commit is there twice for a moment.
+      while (members[at]?.key === key && members[at]?.value !== value) at++;
+      return members[at]?.key === key ? at : -1;
+    } catch {
+      return -1;
+    }
   }
 
   /** First place whose member is not before the given one. */
@@ -106,4 +176,11 @@ export class Index<V> extends Collection<Group<V>> {
     }
     return low;
   }
+}
+
+/** The members of a group that this commit may change. */
+type CopyOf<V> = (group: string, causes: Causes) => Member<V>[];
+
+function filingOf<V>({ name }: Source<V>, key: string): string {
+  return `${key} of ${name}`;
 }

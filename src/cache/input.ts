@@ -18,7 +18,7 @@ export class Input<V> extends Collection<V> {
   /** @internal */
   apply(key: string, value: V | undefined, causes: Causes): void {
     const cell = this.cell(key);
-    if (!deepEqual(cell.value, value)) this.setValue(cell, value, causes);
+    if (!this.equal(deepEqual, key, cell.value, value, causes)) this.setValue(cell, value, causes);
     else if (value === undefined) this.graph.sweep(cell);
   }
 

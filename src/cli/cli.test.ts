@@ -165,10 +165,39 @@ describe('translate', () => {
     });
   });
 
-  test('tells on standard error what it had to leave out, and ends with 1', async () => {
-    const { code, err, out } = await translate(['mesh', '--proxy', 'e'], { findings: [broken] });
-    expect([code, err]).toEqual([1, 'mesh/b.yaml:2: is no valid YAML: x\n']);
+  test.each([
+    [[], 0],
+    [['--strict'], 1],
+  ])('tells on standard error what it had to leave out; with %j it ends with %i', async (flags, expected) => {
+    const { code, err, out } = await translate(['mesh', '--proxy', 'e', ...flags], { findings: [broken, warning] });
+    expect(err.split('\n')[0]).toBe('mesh/b.yaml:2: is no valid YAML: x');
+    expect(code).toBe(expected);
     expect(parse(out)).toEqual(resources);
+  });
+
+  test('warnings are no errors, however strict it is', async () => {
+    expect(await translate(['mesh', '--proxy', 'e', '--strict'], { findings: [warning] })).toMatchObject({ code: 0 });
+  });
+
+  test('a proxy that would be refused is a failure, one that is given nothing is told why', async () => {
+    const nothing = { cds: [], eds: [], lds: [], rds: [] };
+    expect(await translate(['mesh', '--proxy', 'e'], { resources: nothing, refusal: 'no' })).toMatchObject({
+      code: 1,
+      err: 'no\n',
+    });
+    expect(await translate(['mesh', '--proxy', 'e'], { resources: nothing, remark: 'none' })).toMatchObject({
+      code: 0,
+      err: 'none\n',
+    });
+  });
+
+  test('takes labels beside an id, and before those of a node', async () => {
+    const labels = ['--labels', 'app=gateway,istio=ingress,empty='];
+    const { request } = await translate(['mesh', '--proxy', 'e', ...labels]);
+    expect(request.proxy.metadata).toEqual({ LABELS: { app: 'gateway', istio: 'ingress', empty: '' } });
+    const node = file('{"id": "n", "metadata": {"NAMESPACE": "a", "LABELS": {"app": "x", "b": "c"}}}');
+    const { request: other } = await translate(['mesh', '--node', node, '--labels', 'app=gateway']);
+    expect(other.proxy.metadata).toEqual({ NAMESPACE: 'a', LABELS: { app: 'gateway', b: 'c' } });
   });
 
   test('takes a proxy by its id', async () => {
@@ -272,6 +301,12 @@ describe('a mistake is one line on standard error, and exit code 1', () => {
       {},
       "error: option '--proxy <id>' cannot be used with option '--node <file>'",
     ],
+    [
+      'labels that are none',
+      ['translate', 'x', '--proxy', 'a', '--labels', 'app=x,istio'],
+      {},
+      'error: --labels: "istio" must be key=value',
+    ],
     ['no such node file', ['translate', 'x', '--node', '/no'], {}, 'error: --node /no: cannot be read: ENOENT'],
     [
       'an unknown type',
@@ -310,8 +345,8 @@ describe('a mistake is one line on standard error, and exit code 1', () => {
   });
 });
 
-test('version is printed without the program being loaded', async () => {
-  const { out, code } = await run(['version']);
+test.each(['version', '--version', '-V'])('%s prints the version without the program being loaded', async (word) => {
+  const { out, code } = await run([word]);
   expect(out).toMatch(/^fairlead \d+\.\d+\.\d+ \(Node \d+\.\d+\.\d+\)\n$/);
   expect(code).toBe(0);
 });

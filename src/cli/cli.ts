@@ -4,7 +4,7 @@ import { printable } from './printable.ts';
 import { explainedCodes } from './program.ts';
 import { serveCommand } from './serve.ts';
 import { translateCommand } from './translate.ts';
-import { versionCommand } from './version.ts';
+import { versionCommand, versionLine } from './version.ts';
 import type { World } from './world.ts';
 
 /** Runs one command line (without the names of node and script). Gives the exit code; never rejects. */
@@ -15,6 +15,7 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
   };
   const cli = new Command('fairlead')
     .description('An Envoy control plane that runs as a Kubernetes operator.')
+    .version(versionLine, '-V, --version', 'print the version')
     .helpCommand(false)
     .configureHelp({ showGlobalOptions: false });
   for (const command of [serveCommand, checkCommand, translateCommand, versionCommand]) {

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { readDocument } from '../directory/document.ts';
+import { readDocument } from '../yaml/document.ts';
 import type { ProxyNode } from './program.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -14,6 +14,19 @@ export function nodeOfId(nodeId: string): ProxyNode {
     build: '',
     extensions: [],
   };
+}
+
+/** The node with labels as they are written on a command line, `app=shop,version=v1`; they win over its own. */
+export function withLabels(node: ProxyNode, text: string): ProxyNode {
+  const labels = text.split(',').map((pair) => {
+    const [, name, value] = /^\s*([^=\s]+)=(\S*)\s*$/.exec(pair) ?? [];
+    if (name === undefined || value === undefined)
+      throw new UsageError(`--labels: ${JSON.stringify(pair)} must be key=value`);
+    return [name, value] as const;
+  });
+  const own = node.metadata['LABELS'];
+  const known = typeof own === 'object' && own !== null ? own : {};
+  return { ...node, metadata: { ...node.metadata, LABELS: { ...known, ...Object.fromEntries(labels) } } };
 }
 
 /** Reads an Envoy `core.v3.Node` in JSON or YAML; either spelling of field names will do. */

@@ -36,7 +36,7 @@ export interface CheckResult {
 
 /** One thing to tell about the files: a report of the directory, or a Problem with its place. */
 export interface Finding {
-  readonly severity: 'error' | 'warning' | 'info';
+  readonly severity: 'error' | 'warning';
   readonly file?: string;
   readonly line?: number;
   /** Absent when it is about a file or a document that is no object. */
@@ -63,8 +63,12 @@ export interface TranslateRequest {
 export interface Translation {
   /** Protobuf JSON with `@type`, in the order in which a server would send them. EDS and RDS: all that CDS and LDS name. */
   readonly resources: Readonly<Record<ResourceTypeName, readonly ResourceJson[]>>;
-  /** Why some of what stands in the files is not part of it. */
+  /** What is wrong with what stands in the files. What has errors is left out, as a server would. */
   readonly findings: readonly Finding[];
+  /** Why the proxy is given nothing: a server would refuse it. */
+  readonly refusal?: string;
+  /** Why it is given nothing, although a server would serve it. */
+  readonly remark?: string;
 }
 
 export type ResourceJson = Readonly<Record<string, unknown>> & { readonly '@type': string };

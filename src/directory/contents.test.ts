@@ -34,7 +34,7 @@ describe('what is wrong takes nothing valid away', () => {
     const content = read(`kind: [\n---\n${virtualService('b', 'b2')}`, read(two));
     expect(destinations(content)).toEqual({ b: 'b2', a: 'a1' });
     expect(reports(content)).toEqual([
-      expect.stringMatching(/^a.yaml:2: is no valid YAML: /),
+      expect.stringMatching(/^a.yaml:1: is no valid YAML: /),
       'a.yaml: VirtualService/shop/a: is not in the file any more, but stays in force while the file has errors',
     ]);
   });
@@ -90,9 +90,7 @@ describe('what stands in several places', () => {
 describe('what files look like', () => {
   test('a BOM, carriage returns, empty documents and comments change nothing', () => {
     const plain = read(two);
-    const odd = read(
-      `\ufeff# c\n%YAML 1.2\n---\n${two.replace('---', '---\n---\n# x\n--- # y')}...\n`.replaceAll('\n', '\r\n'),
-    );
+    const odd = read(`\ufeff# c\n---\n${two.replace('---', '---\n---\n# x\n--- # y')}...\n`.replaceAll('\n', '\r\n'));
     expect(odd.reports).toEqual([]);
     expect(odd.objects.map(({ object }) => object)).toEqual(plain.objects.map(({ object }) => object));
   });
@@ -155,18 +153,66 @@ items:
     expect(content.objects[0]?.object?.apiVersion).toBe('networking.istio.io/v1');
   });
 
-  test('other kinds are ignored; those of the networking group are named', () => {
-    const content = read(
-      ['apps/v1 Deployment', 'networking.istio.io/v1 ProxyConfig', 'networking.istio.io/v2 Gateway', 'v1 Secret']
+  const kindsOf = (...ids: string[]): FileContent =>
+    read(
+      ids
         .map((id) => id.split(' '))
         .map(([apiVersion, kind]) => `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`)
         .join('---\n'),
     );
-    expect(content.ignored).toBe(4);
-    expect(content.reports.map((report) => `${report.severity} ${printReport(report)}`)).toEqual([
-      'info a.yaml:6: kind: ProxyConfig is a kind that Fairlead does not support; the object is ignored',
-      'info a.yaml:9: apiVersion: networking.istio.io/v2 is no version of Gateway; the object is ignored, write networking.istio.io/v1',
-    ]);
+
+  test('kinds of others are ignored', () => {
+    const others = ['apps/v1 Deployment', 'v1 Secret', 'v1 ServiceAccount', 'policy/v1 PodDisruptionBudget'];
+    const more = ['networking.k8s.io/v1 NetworkPolicy', 'networking.gke.io/v1 ManagedCertificate', 'a/b/c D'];
+    const content = kindsOf(...others, ...more, `${'x'.repeat(10_000)}/v1 A`);
+    expect(content).toMatchObject({ ignored: 8, reports: [] });
+  });
+
+  test.each([
+    [
+      'security.istio.io/v1 AuthorizationPolicy',
+      'kind: Fairlead does not read AuthorizationPolicy: it is NOT enforced, and requests that it denies are let through',
+    ],
+    ['security.istio.io/v1beta1 PeerAuthentication', 'PeerAuthentication: it is NOT enforced'],
+    ['security.istio.io/v1 RequestAuthentication', 'RequestAuthentication: tokens are NOT checked'],
+    ['telemetry.istio.io/v1alpha1 Telemetry', 'Telemetry: access logs, metrics and traces stay'],
+    ['networking.istio.io/v1alpha3 EnvoyFilter', 'EnvoyFilter: no configuration is patched'],
+    ['networking.istio.io/v1beta1 ProxyConfig', 'ProxyConfig: proxies keep'],
+    ['networking.istio.io/v1 WorkloadGroup', 'WorkloadGroup: no WorkloadEntry is made from it'],
+    ['extensions.istio.io/v1alpha1 WasmPlugin', 'WasmPlugin: the plugin does not run'],
+    ['gateway.networking.k8s.io/v1 HTTPRoute', 'HTTPRoute: no HTTP request is routed by it; write a VirtualService'],
+    ['gateway.networking.k8s.io/v1 Gateway', 'write a Gateway of networking.istio.io'],
+    ['gateway.networking.k8s.io/v1 Novelty', 'Novelty: it has no effect here'],
+    ['networking.k8s.io/v1 Ingress', 'Ingress: no request is routed by it'],
+    ['networking.istio.oi/v1 VirtualService', 'apiVersion: the group networking.istio.oi is not known'],
+    ['network.istio.io/v1 Gateway', 'did you mean networking.istio.io?'],
+    ['gateway.networking.k8s.oi/v1 HTTPRoute', 'did you mean gateway.networking.k8s.io?'],
+  ])('of %s it is said what does not happen', (id, message) => {
+    const content = kindsOf(id, id);
+    expect(content.ignored).toBe(2);
+    expect(content.reports.map(({ severity }) => severity)).toEqual(['warning', 'warning']);
+    expect(printReport(content.reports[0]!)).toContain(message);
+  });
+
+  test.each([
+    [
+      'networking.istio.io/v2 Gateway',
+      'apiVersion: networking.istio.io/v2 is no version of Gateway; write networking.istio.io/v1, networking.istio.io/v1beta1 or networking.istio.io/v1alpha3',
+    ],
+    [
+      'networking.istio.io/v1 Virtualservice',
+      'networking.istio.io has no kind Virtualservice; did you mean VirtualService?',
+    ],
+    ['networking.istio.io/v1 Novelty', 'networking.istio.io has no kind Novelty; it has WorkloadEntry, ServiceEntry,'],
+    ['security.istio.io/v1 AuthorisationPolicy', 'did you mean AuthorizationPolicy?'],
+    ['security.istio.io/v3 AuthorizationPolicy', 'security.istio.io/v3 is no version of AuthorizationPolicy'],
+    ['v2 Service', 'apiVersion: v2 is no version of Service; write v1'],
+    ['v1 Servcie', 'kind: Kubernetes has no kind Servcie; did you mean Service?'],
+    ['discovery.k8s.io/v1beta1 EndpointSlice', 'write discovery.k8s.io/v1'],
+  ])('%s is a mistake', (id, message) => {
+    const content = kindsOf(id);
+    expect(content).toMatchObject({ ignored: 0, reports: [{ severity: 'error', line: expect.any(Number) as number }] });
+    expect(printReport(content.reports[0]!)).toContain(message);
   });
 
   test('what is no object is ignored with a warning, or an error where it tries to be one', () => {

@@ -101,7 +101,8 @@ function reportsOf(document: PlacedDocument, lines: Lines): FileReport[] {
   const { file } = document;
   const ofDocument = document.findings.map((finding): FileReport => {
     const line = finding.line === undefined ? lineIn(document, finding.path, lines) : document.line - 1 + finding.line;
-    return { severity: finding.severity, file, line, field: printPath(finding.path), message: finding.message };
+    const { severity, path, message, unread } = finding;
+    return { severity, file, line, field: printPath(path), message, ...(unread === undefined ? {} : { unread }) };
   });
   const ofObjects = document.objects.flatMap(({ kind, namespace, name, path, errors }) =>
     errors.map((error): FileReport => ({

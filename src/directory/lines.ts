@@ -1,76 +1,66 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, visit } from 'yaml';
-import { parseYaml } from './document.ts';
 import type { FieldPath } from '../api/schema-path.ts';
-import { isMerge, offsetOf } from './plain-json.ts';
+import { lineOf } from '../yaml/document.ts';
+import { isMerge } from '../yaml/plain-json.ts';
+import { type Node, parseTree } from '../yaml/tree.ts';
 
 /** How many documents are kept parsed: questions come in runs about one document, or about two that hold the same. */
 const KEPT = 4;
 
 /**
  * Finds the line of a value when somebody asks. Objects are kept without positions: few are ever asked for, and a tree
- * with positions is some fifty times as large as the text.
+ * with positions is many times as large as the text.
  */
 export class Lines {
-  readonly #recent = new Map<string, { readonly document: Document; readonly lines: LineCounter }>();
+  readonly #recent = new Map<string, Node | undefined>();
 
   /** Line of the value at the path, or of the deepest one on the way to it that exists; from 1, within the text. */
   of(text: string, path: FieldPath): number {
-    const { document, lines } = this.#parsed(text);
-    return Math.max(lines.linePos(offsetAt(document, path)).line, 1);
+    return lineOf(text, offsetAt(this.#parsed(text), path));
   }
 
-  #parsed(text: string): { readonly document: Document; readonly lines: LineCounter } {
-    let parsed = this.#recent.get(text);
-    if (parsed === undefined) {
-      const lines = new LineCounter();
-      parsed = { document: parseYaml(text, lines), lines };
-    }
+  #parsed(text: string): Node | undefined {
+    const tree = this.#recent.has(text) ? this.#recent.get(text) : treeOf(text);
     this.#recent.delete(text);
-    this.#recent.set(text, parsed);
+    this.#recent.set(text, tree);
     if (this.#recent.size > KEPT) this.#recent.delete(this.#recent.keys().next().value!);
-    return parsed;
+    return tree;
   }
 }
 
-function offsetAt(document: Document, path: FieldPath): number {
-  let node: unknown = document.contents;
-  let offset = offsetOf(node);
+/** Undefined also for what is JSON but no YAML. */
+function treeOf(text: string): Node | undefined {
+  try {
+    return parseTree(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function offsetAt(tree: Node | undefined, path: FieldPath): number {
+  let node = tree;
+  let offset = node?.at ?? 0;
   for (let step = 0; step < path.length; step++) {
-    if (isAlias(node)) node = anchored(document, node.source);
+    if (node?.kind === 'alias') node = node.target;
     const name = path[step]!;
-    if (isSeq(node) && typeof name === 'number') {
+    if (node?.kind === 'sequence' && typeof name === 'number') {
       node = node.items[name];
       if (node === undefined) break;
-      offset = offsetOf(node);
+      offset = node.at;
       continue;
     }
-    if (!isMap(node)) break;
-    const pairs = node.items.filter((pair) => !isMerge(pair));
+    if (node?.kind !== 'mapping') break;
+    const pairs = node.pairs.filter(({ key }) => !isMerge(key));
     // A key with dots, like that of a label, may have been taken for several steps.
     let taken = String(name);
-    let pair = pairs.find(({ key }) => isScalar(key) && String(key.value) === taken);
+    let pair = pairs.find(({ key }) => key.kind === 'scalar' && key.text === taken);
     for (let next = step + 1; pair === undefined && next < path.length; next++) {
       taken += `.${path[next]}`;
-      pair = pairs.find(({ key }) => isScalar(key) && String(key.value) === taken);
+      pair = pairs.find(({ key }) => key.kind === 'scalar' && key.text === taken);
       if (pair !== undefined) step = next;
     }
     if (pair === undefined) break;
-    offset = offsetOf(pair.key);
+    offset = pair.key.at;
     node = pair.value;
   }
   return offset;
-}
-
-function anchored(document: Document, name: string): unknown {
-  let found: unknown;
-  visit(document, {
-    Node: (_, node) => {
-      if (!isAlias(node) && node.anchor === name) {
-        found = node;
-        return visit.BREAK;
-      }
-      return undefined;
-    },
-  });
-  return found;
 }

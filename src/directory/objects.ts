@@ -1,12 +1,13 @@
-import { type Kind, kindOf, kinds } from '../api/kinds.ts';
+import { type Kind, kindOf } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
+import { remarkOn } from '../api/unread-kinds.ts';
 import type { Validate } from '../api/validate.ts';
 import { type Identity, identityOf } from '../api/validate-metadata.ts';
-import { readDocument } from './document.ts';
+import { readDocument } from '../yaml/document.ts';
 import type { FieldPath } from '../api/schema-path.ts';
 import { parsePath } from './field-path.ts';
 import { trimMetadata } from './metadata.ts';
-import { isObject, type Json, withoutNulls } from './plain-json.ts';
+import { isObject, type Json, withoutNulls } from '../yaml/plain-json.ts';
 
 /** Of all ConfigMaps only the mesh config is read. */
 const MESH_CONFIG = 'istio';
@@ -26,7 +27,9 @@ export interface DocumentObject extends Identity {
 export interface Finding {
   readonly path: FieldPath;
   readonly message: string;
-  readonly severity: 'error' | 'warning' | 'info';
+  readonly severity: 'error' | 'warning';
+  /** The kind, where it is not read: all objects of it have the same finding. */
+  readonly unread?: string;
   /** Counted from 1 within the document, where it is known better than by the path. */
   readonly line?: number;
 }
@@ -118,17 +121,15 @@ class Reading {
   }
 
   #ignore(apiVersion: string, kind: string, value: Json, path: FieldPath): void {
-    const group = apiVersion.slice(0, Math.max(apiVersion.indexOf('/'), 0));
+    const remark = remarkOn(apiVersion, kind);
     // In groups that are read, half a name of a kind may be the beginning of one.
-    if (kinds.some((known) => known.group === group) && !hasName(value))
+    if (remark === undefined && !apiVersion.includes('/') && !hasName(value))
       return this.#refuse([...path, 'metadata', 'name'], 'is missing');
+    if (remark?.severity === 'error') return this.#refuse([...path, remark.field], remark.message);
     this.ignored++;
-    if (group !== 'networking.istio.io') return;
-    const known = kinds.some((other) => other.group === group && other.kind === kind);
-    const message = known
-      ? `${apiVersion} is no version of ${kind}; the object is ignored, write networking.istio.io/v1`
-      : `${kind} is a kind that Fairlead does not support; the object is ignored`;
-    this.findings.push({ severity: 'info', path: [...path, known ? 'apiVersion' : 'kind'], message });
+    if (remark === undefined) return;
+    const { severity, field, message } = remark;
+    this.findings.push({ severity, path: [...path, field], message, unread: `${apiVersion} ${kind}` });
   }
 
   #refuse(path: FieldPath, message: string): void {

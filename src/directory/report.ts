@@ -1,7 +1,6 @@
 /** What is wrong in a file, for the person who edits it. */
 export interface FileReport {
-  /** `info`: not wrong, but worth knowing when somebody asks what was read. */
-  readonly severity: 'error' | 'warning' | 'info';
+  readonly severity: 'error' | 'warning';
   /** As it is reached from the path that was given. */
   readonly file: string;
   /** Counted from 1. */
@@ -11,4 +10,6 @@ export interface FileReport {
   /** As kubectl prints it; empty for the object, document or file as a whole. */
   readonly field: string;
   readonly message: string;
+  /** The kind, where the report is that it is not read: it is the same for all objects of it. */
+  readonly unread?: string;
 }

@@ -5,35 +5,25 @@ export interface DocumentText {
   readonly line: number;
 }
 
-// `---` and `...` at the start of a line are markers wherever they stand, also within quotes and block scalars
-// (YAML 1.2, c-forbidden). `^` of a multiline pattern will not do: it matches behind U+2028 too.
-const marker = /(?:^|\n)(---|\.\.\.)(?=[ \t\r\n]|$)/g;
+// `---` at the start of a line is a marker wherever it stands, also within quotes and block scalars (YAML 1.2,
+// c-forbidden). `^` of a multiline pattern will not do: it matches behind U+2028 too.
+const marker = /(?:^|\n)---(?=[ \t\r\n]|$)/g;
 
-/**
- * Cuts a file at its document markers, as kubectl does, so that a broken document cannot swallow its neighbours.
- * Documents of comments only are left out.
- */
+/** Cuts a file at its document markers, as kubectl does, so that a broken document cannot swallow its neighbours. */
 export function splitDocuments(file: string): DocumentText[] {
-  const text = file.startsWith('\ufeff') ? file.slice(1) : file;
+  const unmarked = file.startsWith('\ufeff') ? file.slice(1) : file;
+  // The last line has an end to kubectl: the text of a block scalar is longer by it.
+  const text = unmarked === '' || unmarked.endsWith('\n') ? unmarked : `${unmarked}\n`;
   const starts = [0];
   for (const match of text.matchAll(marker)) starts.push(match.index + match[0].length - 3);
   const documents: DocumentText[] = [];
   let line = 1;
   for (const [index, start] of starts.entries()) {
     const part = text.slice(start, starts[index + 1] ?? text.length);
-    // What follows `...` on its line can only be a comment.
-    const body = part.startsWith('...') ? part.replace(/^[^\n]*/, '') : part;
-    if (!isNothing(body)) documents.push({ text: body, line });
+    documents.push({ text: part, line });
     line += countLines(part);
   }
   return documents;
-}
-
-/** Blank lines, comments, directives and a `---` without content. */
-function isNothing(text: string): boolean {
-  const line = /(?:---(?=[ \t\r\n]|$)|%[^\n]*)?[ \t\r]*(?:#[^\n]*)?(?:\n|$)/y;
-  while (line.lastIndex < text.length) if (!line.test(text)) return false;
-  return true;
 }
 
 function countLines(text: string): number {

@@ -31,7 +31,7 @@ const LONGEST_WAIT = 60_000;
 export function errorOfAnswer(code: number, body: string, retryAfterSeconds = 0): ApiError {
   const status = parseStatus(body);
   const reason = status?.reason ?? (status === undefined ? 'NotKubernetes' : 'Unknown');
-  const message = status?.message ?? (body.trim().slice(0, 200) || `status ${code}`);
+  const message = (status?.message ?? body.trim().slice(0, 200)).slice(0, 1_000) || `status ${code}`;
   return new ApiError(`${code} ${reason}: ${message}`, {
     code,
     reason,

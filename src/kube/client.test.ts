@@ -1,7 +1,11 @@
+import { createServer, type IncomingMessage } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { KubeConfig } from '@kubernetes/client-node';
+import { createAuthority } from '../../test/peers/keys.ts';
 import { KubeClient } from './client.ts';
 import { PooledKubeConfig } from './credentials.ts';
+import type { KubeUser } from './kube-config.ts';
 import { FakeApiServer } from './testing/fake-api-server.ts';
 
 const path = '/api/v1/pods';
@@ -126,6 +130,49 @@ describe('errors are typed', () => {
     await impatient.close();
   });
 
+  test('an answer that is too long, of which no more is read', async () => {
+    const small = new KubeClient({ config: new PooledKubeConfig(() => server.kubeConfig()), largest: 1_000 });
+    let ended: () => void = () => undefined;
+    const closed = new Promise<void>((resolve) => (ended = resolve));
+    server.intercept.push((_, response) => {
+      response.writeHead(200);
+      response.on('close', ended);
+      const more = (): void => void (response.destroyed || response.write('x'.repeat(600), () => setImmediate(more)));
+      more();
+    });
+    await expect(small.get(path, { signal })).rejects.toMatchObject({ reason: 'AnswerTooLarge', retryable: true });
+    await closed;
+    await small.close();
+  });
+
+  test('an explanation that does not end', async () => {
+    server.intercept.push((_, response) => {
+      response.writeHead(500);
+      const more = (): void =>
+        void (response.destroyed || response.write('x'.repeat(60_000), () => setImmediate(more)));
+      more();
+    });
+    await expect(client.get(path, { signal })).rejects.toMatchObject({
+      code: 500,
+      message: expect.stringMatching(/^500 NotKubernetes: x{200}$/) as string,
+    });
+  });
+
+  test('an answer that comes byte by byte without end', async () => {
+    const impatient = new KubeClient({ config: new PooledKubeConfig(() => server.kubeConfig()), deadline: 200 });
+    server.intercept.push((_, response) => {
+      response.writeHead(200);
+      const more = (): void => void (response.destroyed || response.write(' ', () => setTimeout(more, 10)));
+      more();
+    });
+    await expect(impatient.get(path, { signal })).rejects.toMatchObject({
+      code: 0,
+      reason: 'Deadline',
+      retryable: true,
+    });
+    await impatient.close();
+  });
+
   test('TLS that does not come about makes a new pool', async () => {
     const config = new KubeConfig();
     config.loadFromOptions({
@@ -136,9 +183,9 @@ describe('errors are typed', () => {
     });
     const pooled = new PooledKubeConfig(() => config);
     const overTls = new KubeClient({ config: pooled });
-    const before = (await pooled.credentials()).dispatcher;
+    const before = (await pooled.credentials({ signal })).dispatcher;
     await expect(overTls.get(path, { signal })).rejects.toMatchObject({ code: 0, retryable: true });
-    expect((await pooled.credentials()).dispatcher).not.toBe(before);
+    expect((await pooled.credentials({ signal })).dispatcher).not.toBe(before);
     await overTls.close();
   });
 });
@@ -157,6 +204,59 @@ describe('a signal', () => {
       await expect(client[call](path, { signal: abort.signal })).rejects.toBe(reason);
     }
   });
+});
+
+test('the headers of impersonation are sent one by one', async () => {
+  const read = (): KubeConfig => {
+    const config = server.kubeConfig('t');
+    const user: KubeUser = { ...config.users[0]!, impersonateUser: 'jane', impersonateGroups: ['dev', 'ops'] };
+    config.users = [user];
+    return config;
+  };
+  const asJane = new KubeClient({ config: new PooledKubeConfig(read) });
+  const headers: string[] = [];
+  server.intercept.push((request, response) => {
+    headers.push(...request.rawHeaders);
+    response.end('{}');
+  });
+  await asJane.get(path, { signal });
+  const sent = headers.flatMap((name, i) => (/^impersonate-/i.test(name) ? [`${name}: ${headers[i + 1]}`] : []));
+  expect(sent).toEqual(['Impersonate-User: jane', 'Impersonate-Group: dev', 'Impersonate-Group: ops']);
+  await asJane.close();
+});
+
+test('requests and streams go through the proxy', async () => {
+  const { certificate, key } = await (await createAuthority()).server(['127.0.0.1']);
+  const secure = await new FakeApiServer(server.cluster, { certificate, key }).start();
+  const tunnels: string[] = [];
+  const sockets = new Set<Socket>();
+  const proxy = createServer().on('connect', (request: IncomingMessage, socket: Socket) => {
+    tunnels.push(request.url ?? '');
+    const { hostname, port } = new URL(`http://${request.url}`);
+    const onward = connect(Number(port), hostname, () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      onward.pipe(socket).pipe(onward);
+    });
+    for (const each of [socket, onward]) sockets.add(each.on('error', () => undefined));
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  const read = (): KubeConfig => {
+    const config = secure.kubeConfig();
+    const proxyUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    config.clusters = config.clusters.map((cluster) => ({ ...cluster, proxyUrl }));
+    return config;
+  };
+  const through = new KubeClient({ config: new PooledKubeConfig(read) });
+  expect(await through.get(path, { signal })).toMatchObject({ kind: 'PodList' });
+  const bytes = await through.stream(path, { query: { watch: 1, resourceVersion: '100' }, signal });
+  server.cluster.apply(path, { metadata: { name: 'a', namespace: 'n' } });
+  const { value } = await bytes[Symbol.asyncIterator]().next();
+  expect(JSON.parse(Buffer.from(value as Uint8Array).toString())).toMatchObject({ type: 'ADDED' });
+  expect(new Set(tunnels)).toEqual(new Set([new URL(secure.url).host]));
+  await through.close();
+  for (const socket of sockets) socket.destroy();
+  await new Promise((resolve) => proxy.close(resolve));
+  await secure.stop();
 });
 
 test('a stream delivers bytes as they come, and fails when the connection does', async () => {

@@ -1,5 +1,6 @@
 import { request, type Dispatcher } from 'undici';
 import { ApiError, errorOfAnswer, errorOfTransport, isTlsFailure } from './api-error.ts';
+import { beginningOf, textOf } from './body.ts';
 import type { Credentials, PooledKubeConfig } from './credentials.ts';
 
 export type Query = Readonly<Record<string, string | number | undefined>>;
@@ -28,7 +29,20 @@ export interface KubeClientOptions {
   readonly userAgent?: string;
   /** Milliseconds without a byte after which a request that is not a stream fails. */
   readonly timeout?: number;
+  /** Milliseconds after which a request that is not a stream fails, whatever has arrived. */
+  readonly deadline?: number;
+  /** Bytes that an answer may have which is not a stream. */
+  readonly largest?: number;
 }
+
+/** A page of 500 objects is about 10 MB, and its objects take several times as much when they are parsed. */
+const LARGEST = 64 * 1024 * 1024;
+
+/** Bytes that are read of an answer that says why a request failed. */
+const LARGEST_ERROR = 64 * 1024;
+
+/** Pages of a list are forgotten by the server after so long. */
+const DEADLINE = 5 * 60_000;
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
 
@@ -36,11 +50,15 @@ export class KubeClient implements KubeApi {
   readonly config: PooledKubeConfig;
   private readonly userAgent: string;
   private readonly timeout: number;
+  private readonly deadline: number;
+  private readonly largest: number;
 
-  constructor({ config, userAgent = 'fairlead', timeout = 30_000 }: KubeClientOptions) {
-    this.config = config;
-    this.userAgent = userAgent;
-    this.timeout = timeout;
+  constructor(options: KubeClientOptions) {
+    this.config = options.config;
+    this.userAgent = options.userAgent ?? 'fairlead';
+    this.timeout = options.timeout ?? 30_000;
+    this.deadline = options.deadline ?? DEADLINE;
+    this.largest = options.largest ?? LARGEST;
   }
 
   get(path: string, options: CallOptions): Promise<unknown> {
@@ -70,19 +88,24 @@ export class KubeClient implements KubeApi {
   }
 
   private async call(method: Method, path: string, body: unknown, options: CallOptions): Promise<unknown> {
-    const answer = await this.send(method, path, body, { ...options, bodyTimeout: this.timeout });
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), this.deadline);
+    const signal = AbortSignal.any([options.signal, late.signal]);
     let text: string;
     try {
-      text = await answer.body.text();
+      const answer = await this.send(method, path, body, { ...options, signal, bodyTimeout: this.timeout });
+      text = await textOf(answer.body, this.largest);
     } catch (error) {
       options.signal.throwIfAborted();
-      throw errorOfTransport(error);
+      throw late.signal.aborted ? tooLate(method, path) : errorOfTransport(error);
+    } finally {
+      clearTimeout(timer);
     }
     try {
       return JSON.parse(text);
     } catch (cause) {
       throw new ApiError(`answer to ${method} ${path} is no JSON`, {
-        code: answer.statusCode,
+        code: 200,
         reason: 'NotJson',
         retryable: true,
         cause,
@@ -96,7 +119,7 @@ export class KubeClient implements KubeApi {
     body: unknown,
     options: CallOptions & { readonly bodyTimeout: number },
   ): Promise<Dispatcher.ResponseData> {
-    const first = await this.credentials();
+    const first = await this.credentials(options);
     const refused = await this.attempt(first, method, path, body, options);
     if (refused.statusCode !== 401) return this.accepted(refused);
     await refused.body.dump();
@@ -110,7 +133,7 @@ export class KubeClient implements KubeApi {
         cause,
       });
     }
-    return this.accepted(await this.attempt(await this.credentials(), method, path, body, options));
+    return this.accepted(await this.attempt(await this.credentials(options), method, path, body, options));
   }
 
   private async attempt(
@@ -151,14 +174,15 @@ export class KubeClient implements KubeApi {
     const { statusCode, headers } = answer;
     if (statusCode >= 200 && statusCode < 300) return answer;
     const retryAfter = Number(headers['retry-after']);
-    const text = await answer.body.text().catch(() => '');
+    const text = await beginningOf(answer.body, LARGEST_ERROR).catch(() => '');
     throw errorOfAnswer(statusCode, text, Number.isFinite(retryAfter) ? retryAfter : 0);
   }
 
-  private async credentials(): Promise<Credentials> {
+  private async credentials({ signal }: CallOptions): Promise<Credentials> {
     try {
-      return await this.config.credentials();
+      return await this.config.credentials({ signal });
     } catch (cause) {
+      signal.throwIfAborted();
       const message = cause instanceof Error ? cause.message : String(cause);
       throw new ApiError(`credentials cannot be read: ${message}`, {
         code: 0,
@@ -168,6 +192,10 @@ export class KubeClient implements KubeApi {
       });
     }
   }
+}
+
+function tooLate(method: Method, path: string): ApiError {
+  return new ApiError(`${method} ${path} took too long`, { code: 0, reason: 'Deadline', retryable: true });
 }
 
 const contentTypes: Readonly<Record<Method, string>> = {

@@ -2,11 +2,13 @@ import { createHash } from 'node:crypto';
 import type { RequestOptions } from 'node:https';
 import { KubeConfig, type RequestContext } from '@kubernetes/client-node';
 import { Agent, ProxyAgent, Socks5ProxyAgent, type Dispatcher } from 'undici';
+import { ExecPlugin, type ExecPluginOptions } from './exec-plugin.ts';
+import type { KubeUser } from './kube-config.ts';
 
 /** What one request is sent with. */
 export interface Credentials {
   readonly server: string;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | string[]>>;
   readonly dispatcher: Dispatcher;
   /** Which reading of the configuration they come from. */
   readonly reading: number;
@@ -19,31 +21,46 @@ export interface Credentials {
  */
 export class PooledKubeConfig extends KubeConfig {
   private readonly read: () => KubeConfig;
+  private readonly plugin: ExecPlugin;
   private inner: KubeConfig;
+  private exec: KubeUser['exec'];
   private reading = 0;
   private pool: { readonly fingerprint: string; readonly dispatcher: Dispatcher } | undefined;
 
   /** `read` is called again when the credentials are refused; what it throws then is reported and changes nothing. */
-  constructor(read: () => KubeConfig) {
+  constructor(read: () => KubeConfig, exec: ExecPluginOptions = {}) {
     super();
     this.read = read;
+    this.plugin = new ExecPlugin(exec);
     this.inner = this.take(read());
   }
 
-  async credentials(): Promise<Credentials> {
-    const { inner, reading } = this;
+  /** Rejects with the signal's reason when that fires: a credential plugin may take long. */
+  async credentials({ signal }: { readonly signal: AbortSignal }): Promise<Credentials> {
+    const { inner, reading, exec } = this;
     const options: RequestOptions = {};
     await inner.applyToHTTPSOptions(options);
-    const headers: Record<string, string> = {};
+    const headers: Record<string, string | string[]> = {};
     for (const [name, value] of Object.entries(options.headers ?? {})) headers[name] = String(value).trim();
     if (typeof options.auth === 'string')
       headers['Authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`;
+    if (exec !== undefined) {
+      const info = exec.provideClusterInfo === true ? clusterInfo(inner, options) : undefined;
+      const { token, cert, key } = await this.plugin.credential(exec, info, { signal });
+      if (token !== undefined) headers['Authorization'] = `Bearer ${token}`;
+      if (cert !== undefined) Object.assign(options, { cert, key });
+    }
+    Object.assign(headers, impersonation(inner.getCurrentUser()));
     return { server: inner.getCurrentCluster()!.server, headers, dispatcher: this.dispatcher(options), reading };
   }
 
+  /** Only for what client-node sends by itself, which is nothing that this program uses. */
   override async applySecurityAuthentication(context: RequestContext): Promise<void> {
-    const { headers, dispatcher } = await this.credentials();
-    for (const [name, value] of Object.entries(headers)) context.setHeaderParam(name, value);
+    const { headers, dispatcher } = await this.credentials({ signal: AbortSignal.timeout(60_000) });
+    for (const [name, value] of Object.entries(headers)) {
+      if (typeof value !== 'string') throw new Error(`client-node cannot send ${name} several times`);
+      context.setHeaderParam(name, value);
+    }
     context.setDispatcher(dispatcher);
   }
 
@@ -55,6 +72,7 @@ export class PooledKubeConfig extends KubeConfig {
     if (refused.reading !== this.reading) return;
     const inner = this.read();
     this.reading++;
+    this.plugin.forget();
     this.inner = this.take(inner);
   }
 
@@ -73,6 +91,10 @@ export class PooledKubeConfig extends KubeConfig {
   }
 
   private take(inner: KubeConfig): KubeConfig {
+    const user: KubeUser | null = inner.getCurrentUser();
+    this.exec = user?.exec ?? undefined;
+    // client-node would run the plugin once for each request, without a time limit.
+    inner.users = inner.users.map(({ exec: _, ...rest }) => rest);
     const { clusters, users, contexts, currentContext } = inner;
     this.loadFromOptions({ clusters, users, contexts, currentContext });
     return inner;
@@ -96,6 +118,30 @@ export class PooledKubeConfig extends KubeConfig {
     void old?.dispatcher.close().catch(() => undefined);
     return dispatcher;
   }
+}
+
+/** Headers by which the server takes the requests for somebody else's; client-node sends the first one only. */
+function impersonation(user: KubeUser | null): Record<string, string | string[]> {
+  if (user === null) return {};
+  const { impersonateUid, impersonateGroups, impersonateExtra = {} } = user;
+  const headers: Record<string, string | string[]> = {};
+  if (impersonateUid !== undefined) headers['Impersonate-Uid'] = impersonateUid;
+  if (impersonateGroups !== undefined) headers['Impersonate-Group'] = [...impersonateGroups];
+  for (const [key, values] of Object.entries(impersonateExtra))
+    headers[`Impersonate-Extra-${encodeURIComponent(key)}`] = [...values];
+  return headers;
+}
+
+/** `spec.cluster` of an ExecCredential. */
+function clusterInfo(config: KubeConfig, { ca }: RequestOptions): object {
+  const { server, tlsServerName, skipTLSVerify, proxyUrl } = config.getCurrentCluster()!;
+  return {
+    server,
+    ...(tlsServerName && { 'tls-server-name': tlsServerName }),
+    ...(skipTLSVerify && { 'insecure-skip-tls-verify': true }),
+    ...(ca !== undefined && { 'certificate-authority-data': Buffer.from(String(ca)).toString('base64') }),
+    ...(proxyUrl && { 'proxy-url': proxyUrl }),
+  };
 }
 
 /**

@@ -241,6 +241,72 @@ describe('a server that cannot resume', () => {
   });
 });
 
+describe('a page that is too large to be read', () => {
+  /** Limits of the lists since the last call, with a plus where a list goes on. */
+  const pages = (it: InformerLab): string[] =>
+    it.cluster.requests
+      .splice(0)
+      .flatMap(({ query: { watch, limit, continue: token } }) =>
+        watch === undefined ? [`${token === undefined ? '' : '+'}${limit}`] : [],
+      );
+
+  test('is read again as smaller ones, and so are later lists', async () => {
+    const it = lab('VirtualService', { pageSize: 4 }).install();
+    for (const name of ['a', 'b', 'c', 'd', 'e']) it.put(name, name.repeat(300));
+    it.cluster.largest = 1_500;
+    await it.start();
+    expect(pages(it)).toEqual(['4', '2', '+2', '+2']);
+    expect(Object.keys(it.served())).toEqual(['a', 'b', 'c', 'd', 'e']);
+    expect(it.sink.calls).toEqual(['replace VirtualService 5']);
+    expect(it.log.lines).toEqual([
+      {
+        level: 'warn',
+        message: 'A page of the list is too large, reading smaller ones',
+        fields: { kind: 'VirtualService', pageSize: 2 },
+      },
+    ]);
+    const [watch] = it.cluster.watches();
+    watch!.mute();
+    it.put('a', 'x');
+    it.cluster.compact();
+    watch!.fail(new Error('reset'));
+    await it.clock.advance(1_000);
+    expect(pages(it)).toEqual(['2', '+2', '+2']);
+  });
+
+  test('in the middle of a list takes nothing from the pages before it', async () => {
+    const it = lab('VirtualService', { pageSize: 2 }).install();
+    for (const [name, length] of [
+      ['a', 1],
+      ['b', 1],
+      ['c', 300],
+      ['d', 300],
+    ] as const)
+      it.put(name, name.repeat(length));
+    it.cluster.largest = 900;
+    await it.start();
+    expect(pages(it)).toEqual(['2', '+2', '+1', '+1']);
+    expect(Object.keys(it.served())).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  test('with one object in it is an error that names the kind and the page, and is tried again', async () => {
+    const it = lab('VirtualService', { pageSize: 4 }).install();
+    it.put('a', 'a'.repeat(2_000));
+    it.cluster.largest = 1_000;
+    await it.start();
+    expect(pages(it)).toEqual(['4', '2', '1']);
+    expect(it.log.lines.at(-1)).toMatchObject({
+      level: 'warn',
+      message: 'API server: sending more than can be read, trying again until it works',
+      fields: { err: { message: expect.stringMatching(/virtualservices, a page of 1: too long/) as string } },
+    });
+    expect(it.informer.synced).toBe(false);
+    it.put('a', 'small');
+    await it.clock.advance(1_000);
+    expect(it.served()).toEqual({ a: 'small' });
+  });
+});
+
 describe('trouble', () => {
   test('of any sort never ends the informer, is said once, and its end too', async () => {
     const it = lab().install();

@@ -56,6 +56,8 @@ export interface InformerOptions {
 
 export interface InformerStats {
   readonly synced: boolean;
+  /** Why the last request failed, as `403 Forbidden`; absent when the server was reached since. */
+  readonly trouble?: string;
   readonly installed: boolean;
   readonly objects: number;
   readonly lists: number;
@@ -81,6 +83,8 @@ export class Informer {
   private readonly missing: Backoff;
   /** For lists that the server asks for: it is there, and the first one need not wait long. */
   private readonly expired: Backoff;
+  /** Objects in a page of a list: smaller than at first when pages were too large. */
+  private pageSize: number;
   /** What the sink was told. */
   private told = new Map<string, KubernetesObject>();
   /** Newer ones that differ from what was told only in what `same` overlooks. */
@@ -95,6 +99,7 @@ export class Informer {
   private isInstalled = true;
   private oddSaid = false;
   private heardAt: number;
+  private trouble: string | undefined;
   private onSynced: () => void = () => undefined;
   private readonly counts = { lists: 0, watches: 0, events: 0, errors: 0, odd: 0 };
   synced = false;
@@ -102,11 +107,12 @@ export class Informer {
   readonly whenSynced: Promise<void> = new Promise((resolve) => (this.onSynced = resolve));
 
   constructor(options: InformerOptions) {
-    const { random, maxDelay = 10_000 } = options;
+    const { random, maxDelay = 10_000, pageSize = 500 } = options;
     this.options = options;
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
     this.expired = new Backoff({ base: 100, cap: maxDelay, random });
+    this.pageSize = pageSize;
     this.heardAt = options.clock.now();
   }
 
@@ -122,6 +128,7 @@ export class Informer {
       synced: this.synced,
       installed: this.isInstalled,
       objects: this.told.size,
+      ...(this.trouble !== undefined && { trouble: this.trouble }),
       stalenessSeconds: Math.max(0, (this.options.clock.now() - this.heardAt) / 1000),
     };
   }
@@ -136,6 +143,7 @@ export class Informer {
         if (signal.aborted) return;
         const error = errorOfTransport(cause);
         this.counts.errors++;
+        this.trouble = error.code === 0 ? error.reason : `${error.code} ${error.reason}`;
         if (error.code === 404 && !(await this.confirmInstalled(signal))) {
           await sleep(clock, this.missing.next(), { signal });
           continue;
@@ -153,15 +161,20 @@ export class Informer {
   }
 
   private async list(signal: AbortSignal): Promise<void> {
-    const { api, path, query, pageSize = 500 } = this.options;
+    const { api, path, query, log, name } = this.options;
     let found = new Map<string, KubernetesObject>();
     const version = await list({
       api,
       path,
       ...(query === undefined ? {} : { query }),
-      pageSize,
+      pageSize: this.pageSize,
       signal,
       onRestart: () => (found = new Map()),
+      onSmaller: (pageSize) => {
+        this.pageSize = pageSize;
+        this.heard();
+        log.warn('A page of the list is too large, reading smaller ones', { kind: name, pageSize });
+      },
       onItem: (item) => {
         this.heard();
         const key = keyOf(item);
@@ -172,8 +185,8 @@ export class Informer {
     });
     this.counts.lists++;
     this.heard();
-    this.options.outages.end(this.options.name);
-    if (!this.isInstalled) this.options.log.info('Kind is installed now', { kind: this.options.name });
+    this.options.outages.end(name);
+    if (!this.isInstalled) log.info('Kind is installed now', { kind: name });
     this.isInstalled = true;
     this.missing.reset();
     this.swap(found);
@@ -346,6 +359,7 @@ export class Informer {
   private heard(): void {
     const { clock, recovery, name } = this.options;
     this.heardAt = clock.now();
+    this.trouble = undefined;
     recovery.reached(name);
   }
 

@@ -1,10 +1,11 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { PooledKubeConfig } from './credentials.ts';
 import { KubeConfigError, readKubeConfig, type KubeConfigOptions } from './kube-config.ts';
 
+const { signal } = new AbortController();
 let directory: string;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'fairlead-kube-config-'));
@@ -73,6 +74,15 @@ describe('the configuration comes from', () => {
     expect(() => serverOf({ path, context: 'z' })).toThrow('context z does not exist');
   });
 
+  test('the environment, for a proxy that the kubeconfig does not name', () => {
+    const proxyOf = (cluster: object, env: Record<string, string>): string | undefined =>
+      readKubeConfig({ path: write('k', content('https://x.com', { cluster })), env }).getCurrentCluster()?.proxyUrl;
+    expect(proxyOf({}, {})).toBeUndefined();
+    expect(proxyOf({}, { HTTPS_PROXY: 'http://env' })).toBe('http://env');
+    expect(proxyOf({}, { HTTPS_PROXY: 'http://env', NO_PROXY: 'x.com' })).toBeUndefined();
+    expect(proxyOf({ 'proxy-url': 'socks5://own' }, { HTTPS_PROXY: 'http://env' })).toBe('socks5://own');
+  });
+
   test('an IPv6 address of the API server', () => {
     write('token', 'secret');
     write('ca.crt', 'x');
@@ -108,6 +118,38 @@ describe('what cannot be used is one line', () => {
       () => ({ env: { KUBECONFIG: `/none/a${delimiter}/none/b` } }),
       /no file of KUBECONFIG/,
     ],
+    [
+      'groups to be taken for, without a user',
+      () => ({ path: write('k', content('https://x', { user: { 'as-groups': ['g'] } })) }),
+      /user u has as-uid, as-groups or as-user-extra without as/,
+    ],
+    [
+      'a provider whose program would be waited for without end',
+      () => ({ path: write('k', content('https://x', { user: { 'auth-provider': { name: 'gcp' } } })) }),
+      /auth-provider gcp, which kubectl no longer knows; use exec/,
+    ],
+    [
+      'a plugin that wants to ask',
+      () => ({
+        path: write('k', content('https://x', { user: { exec: { command: 'c', interactiveMode: 'Always' } } })),
+      }),
+      /interactiveMode Always, and there is nobody to ask/,
+    ],
+    [
+      'a plugin without a command',
+      () => ({ path: write('k', content('https://x', { user: { exec: {} } })) }),
+      /exec without a command/,
+    ],
+    [
+      'a proxy that is no proxy',
+      () => ({ path: write('k', content('https://x', { cluster: { 'proxy-url': 'ftp://p' } })) }),
+      /proxy-url of cluster c is not/,
+    ],
+    [
+      'a proxy of the environment that is none',
+      () => ({ path: write('k', content('https://x')), env: { HTTPS_PROXY: 'ftp://p' } }),
+      /HTTPS_PROXY is not the URL of an HTTP or SOCKS proxy/,
+    ],
     ['nothing at all', () => ({ env: { HOME: directory } }), /no Kubernetes configuration/],
   ])('%s', (_, options, message) => {
     let error: unknown;
@@ -127,21 +169,53 @@ describe('credentials', () => {
     const path = write('k', content('https://x', { user: { tokenFile: 'token' } }));
     write('token', 'one\n');
     const config = new PooledKubeConfig(() => readKubeConfig({ path }));
-    const first = await config.credentials();
+    const first = await config.credentials({ signal });
     expect(first.headers).toEqual({ Authorization: 'Bearer one' });
     write('token', 'two\n');
     config.refresh(first);
-    expect((await config.credentials()).headers).toEqual({ Authorization: 'Bearer two' });
+    expect((await config.credentials({ signal })).headers).toEqual({ Authorization: 'Bearer two' });
   });
 
   test('of a certificate that was rotated make a new pool, and nothing else does', async () => {
     const path = write('k', content('https://x', { cluster: { 'certificate-authority': 'ca.pem' } }));
     write('ca.pem', 'one');
     const config = new PooledKubeConfig(() => readKubeConfig({ path }));
-    const first = (await config.credentials()).dispatcher;
-    expect((await config.credentials()).dispatcher).toBe(first);
+    const first = (await config.credentials({ signal })).dispatcher;
+    expect((await config.credentials({ signal })).dispatcher).toBe(first);
     write('ca.pem', 'two');
-    expect((await config.credentials()).dispatcher).not.toBe(first);
+    expect((await config.credentials({ signal })).dispatcher).not.toBe(first);
+    await config.close();
+  });
+
+  test('come from a plugin, beside the kubeconfig, and anew after they were refused', async () => {
+    const path = write('k', content('https://x', { user: { exec: { command: './plugin' } } }));
+    write('plugin', `#!/bin/sh\nprintf '{"status":{"token":"%s"}}' "$(cat ${directory}/token)"`);
+    chmodSync(join(directory, 'plugin'), 0o700);
+    write('token', 'one');
+    const config = new PooledKubeConfig(() => readKubeConfig({ path }));
+    const first = await config.credentials({ signal });
+    expect(first.headers).toEqual({ Authorization: 'Bearer one' });
+    write('token', 'two');
+    expect((await config.credentials({ signal })).headers).toEqual({ Authorization: 'Bearer one' });
+    config.refresh(first);
+    expect((await config.credentials({ signal })).headers).toEqual({ Authorization: 'Bearer two' });
+    await config.close();
+  });
+
+  test("are taken for another user's, with uid, groups and extra fields", async () => {
+    const user = { token: 't', as: 'jane', 'as-uid': '7', 'as-groups': ['dev', 'ops'] };
+    const path = write(
+      'k',
+      content('https://x', { user: { ...user, 'as-user-extra': { 'acme.com/team': ['mesh'] } } }),
+    );
+    const config = new PooledKubeConfig(() => readKubeConfig({ path }));
+    expect((await config.credentials({ signal })).headers).toEqual({
+      Authorization: 'Bearer t',
+      'Impersonate-User': 'jane',
+      'Impersonate-Uid': '7',
+      'Impersonate-Group': ['dev', 'ops'],
+      'Impersonate-Extra-acme.com%2Fteam': ['mesh'],
+    });
     await config.close();
   });
 
@@ -152,7 +226,7 @@ describe('credentials', () => {
       contexts: [{ name: 'x', context: { cluster: 'c' } }],
     });
     const config = new PooledKubeConfig(() => readKubeConfig({ path }));
-    expect(await config.credentials()).toMatchObject({ server: 'http://127.0.0.1:8001', headers: {} });
+    expect(await config.credentials({ signal })).toMatchObject({ server: 'http://127.0.0.1:8001', headers: {} });
     await config.close();
   });
 });

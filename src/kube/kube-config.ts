@@ -2,12 +2,25 @@ import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { KubeConfig, loadYaml, type Context, type User } from '@kubernetes/client-node';
-import { isObject } from './json.ts';
+import type { ExecConfig } from './exec-plugin.ts';
+import { isObject, type Json } from './json.ts';
+import { isProxy, ProxyError, proxyFor } from './proxy.ts';
 
 /** The API server cannot be addressed: the message is one line that says which file or name is wrong. */
 export class KubeConfigError extends Error {
   override readonly name = 'KubeConfigError';
   readonly code = 'KUBECONFIG';
+}
+
+/** A user of a kubeconfig with what client-node does not know of it. */
+export interface KubeUser extends User {
+  readonly exec?: ExecConfig & { readonly provideClusterInfo?: boolean };
+  /** `as-uid` */
+  readonly impersonateUid?: string;
+  /** `as-groups` */
+  readonly impersonateGroups?: readonly string[];
+  /** `as-user-extra` */
+  readonly impersonateExtra?: Readonly<Record<string, readonly string[]>>;
 }
 
 export interface KubeConfigOptions {
@@ -27,7 +40,7 @@ export interface KubeConfigOptions {
 export function readKubeConfig(options: KubeConfigOptions = {}): KubeConfig {
   const { config, origin } = find(options);
   if (options.context !== undefined && options.context !== '') config.setCurrentContext(options.context);
-  return usable(config, origin);
+  return usable(config, origin, options.env ?? process.env);
 }
 
 function find(options: KubeConfigOptions): { readonly config: KubeConfig; readonly origin: string } {
@@ -64,26 +77,41 @@ function readFile(file: string): KubeConfig {
     const config = new KubeConfig();
     config.loadFromString(text);
     config.makePathsAbsolute(resolve(file, '..'));
-    return withTokenFiles(config, content['users'], resolve(file, '..'));
+    return withAllOfUsers(config, content['users'], resolve(file, '..'));
   } catch (cause) {
     const first = cause instanceof Error ? cause.message.split('\n')[0] : String(cause);
     throw new KubeConfigError(`kubeconfig ${file}: ${first}`, { cause });
   }
 }
 
-/** client-node does not know `tokenFile` of a user, but has an authenticator for it. */
-function withTokenFiles(config: KubeConfig, users: unknown, directory: string): KubeConfig {
-  if (!Array.isArray(users)) return config;
-  const files = new Map<unknown, string>();
-  for (const entry of users) {
-    const file: unknown = isObject(entry) && isObject(entry['user']) ? entry['user']['tokenFile'] : undefined;
-    if (isObject(entry) && typeof file === 'string') files.set(entry['name'], resolve(directory, file));
-  }
-  config.users = config.users.map((user) => {
-    const tokenFile = files.get(user.name);
-    return tokenFile === undefined ? user : { ...user, authProvider: { name: 'tokenFile', config: { tokenFile } } };
+/** Adds what client-node does not read of a user. For `tokenFile` it has an authenticator, under another name. */
+function withAllOfUsers(config: KubeConfig, entries: unknown, directory: string): KubeConfig {
+  const found = new Map<unknown, Json>();
+  for (const entry of Array.isArray(entries) ? entries : [])
+    if (isObject(entry) && isObject(entry['user'])) found.set(entry['name'], entry['user']);
+  config.users = config.users.map((user): KubeUser => {
+    const raw = found.get(user.name) ?? {};
+    const { tokenFile, exec, 'as-uid': uid, 'as-groups': groups, 'as-user-extra': extra } = raw;
+    const texts = (list: unknown): string[] => (Array.isArray(list) ? list.map(String) : []);
+    return {
+      ...user,
+      ...(typeof tokenFile === 'string'
+        ? { authProvider: { name: 'tokenFile', config: { tokenFile: resolve(directory, tokenFile) } } }
+        : {}),
+      ...(isObject(exec) ? { exec: fromDirectory(exec as unknown as ExecConfig, directory) } : {}),
+      ...(typeof uid === 'string' && uid !== '' ? { impersonateUid: uid } : {}),
+      ...(texts(groups).length > 0 ? { impersonateGroups: texts(groups) } : {}),
+      ...(isObject(extra)
+        ? { impersonateExtra: Object.fromEntries(Object.entries(extra).map(([key, list]) => [key, texts(list)])) }
+        : {}),
+    };
   });
   return config;
+}
+
+/** A command with a slash is meant from where the kubeconfig is; any other is looked for in $PATH. */
+function fromDirectory(exec: ExecConfig, directory: string): ExecConfig {
+  return String(exec.command).includes('/') ? { ...exec, command: resolve(directory, exec.command) } : exec;
 }
 
 /** Of entries with one name the first file's wins, as with kubectl. */
@@ -125,7 +153,7 @@ function inCluster(host: string, port: string, serviceAccount: string): KubeConf
 }
 
 /** Finds what is wrong before the first request, where the message can still say it. */
-function usable(config: KubeConfig, origin: string): KubeConfig {
+function usable(config: KubeConfig, origin: string, env: Readonly<Record<string, string | undefined>>): KubeConfig {
   const wrong = (what: string): KubeConfigError => new KubeConfigError(`${origin}: ${what}`);
   const current = config.currentContext as string | undefined;
   if (current === undefined || current === '') throw wrong('current-context is not set');
@@ -135,7 +163,10 @@ function usable(config: KubeConfig, origin: string): KubeConfig {
   if (cluster === null) throw wrong(`cluster ${context.cluster} does not exist`);
   if (!URL.canParse(cluster.server) || !/^https?:$/.test(new URL(cluster.server).protocol))
     throw wrong(`server of cluster ${cluster.name} is no URL: ${cluster.server}`);
-  const user = config.getCurrentUser() as User | null;
+  if (cluster.proxyUrl !== undefined && cluster.proxyUrl !== '' && !isProxy(cluster.proxyUrl))
+    throw wrong(`proxy-url of cluster ${cluster.name} is not the URL of an HTTP or SOCKS proxy`);
+  const user = config.getCurrentUser() as KubeUser | null;
+  if (user !== null) checkUser(user, wrong);
   const files = [
     cluster.caFile,
     user?.certFile,
@@ -144,9 +175,14 @@ function usable(config: KubeConfig, origin: string): KubeConfig {
   ];
   for (const file of files) if (file && !readable(file)) throw wrong(`${file} cannot be read`);
 
+  const proxy = cluster.proxyUrl || proxyOf(cluster.server, env);
   config.loadFromOptions({
     // client-node takes plain HTTP (kubectl proxy) only where TLS is not to be verified.
-    clusters: config.clusters.map((c) => (c.server.startsWith('http:') ? { ...c, skipTLSVerify: true } : c)),
+    clusters: config.clusters.map((c) => ({
+      ...c,
+      ...(c.server.startsWith('http:') ? { skipTLSVerify: true } : {}),
+      ...(c.name === cluster.name && proxy !== undefined ? { proxyUrl: proxy } : {}),
+    })),
     // client-node ignores the CA of the cluster for a context without user.
     users: user === null ? [...config.users, { name: anonymous }] : config.users,
     contexts:
@@ -156,6 +192,31 @@ function usable(config: KubeConfig, origin: string): KubeConfig {
     currentContext: current,
   });
   return config;
+}
+
+/** What would otherwise be found out with every request, or not at all. */
+function checkUser(user: KubeUser, wrong: (what: string) => KubeConfigError): void {
+  const { name, exec, authProvider, impersonateUser, impersonateUid, impersonateGroups, impersonateExtra } = user;
+  const impersonated = (impersonateUid ?? impersonateGroups ?? impersonateExtra) !== undefined;
+  if (impersonated && (impersonateUser ?? '') === '')
+    throw wrong(`user ${name} has as-uid, as-groups or as-user-extra without as`);
+  const provider = (authProvider as { readonly name?: unknown } | null | undefined)?.name;
+  // client-node would run their programs without a time limit, and wait for some of them with the whole process.
+  if (provider === 'gcp' || provider === 'azure' || provider === 'exec')
+    throw wrong(`user ${name} has auth-provider ${provider}, which kubectl no longer knows; use exec`);
+  if (exec === undefined || exec === null) return;
+  if (typeof exec.command !== 'string' || exec.command === '') throw wrong(`user ${name} has exec without a command`);
+  if ((exec as { readonly interactiveMode?: unknown }).interactiveMode === 'Always')
+    throw wrong(`user ${name} has exec with interactiveMode Always, and there is nobody to ask`);
+}
+
+function proxyOf(server: string, env: Readonly<Record<string, string | undefined>>): string | undefined {
+  try {
+    return proxyFor(server, env);
+  } catch (error) {
+    if (error instanceof ProxyError) throw new KubeConfigError(error.message, { cause: error });
+    throw error;
+  }
 }
 
 const anonymous = 'anonymous';

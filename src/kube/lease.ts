@@ -10,7 +10,7 @@ export interface LeaderElectorOptions {
   readonly api: KubeApi;
   readonly namespace: string;
   readonly name: string;
-  /** Must differ between replicas: the Pod's name, for one. */
+  /** Must differ between replicas, also of other releases: namespace and name of the Pod, for one. */
   readonly identity: string;
   readonly clock: Clock;
   readonly random: () => number;
@@ -39,12 +39,14 @@ export class LeaderElector {
   private readonly outages: Outages;
   private term: AbortController | undefined;
   private cancelDeadline: () => void = () => undefined;
+  /** Who was last said to lead. */
+  private said = '';
   /** The lease as last seen, and when it was first seen like that. */
   private seen: { readonly record: string; readonly at: number } | undefined;
 
   constructor({ outages, ...options }: LeaderElectorOptions) {
     this.options = { leaseDuration: 15_000, renewDeadline: 10_000, retryPeriod: 2_000, ...options };
-    this.outages = outages ?? new Outages(options.log);
+    this.outages = outages ?? new Outages(options);
   }
 
   isLeader(): boolean {
@@ -104,7 +106,10 @@ export class LeaderElector {
       if (this.seen?.record !== record) this.seen = { record, at: clock.now() };
       const seconds = spec['leaseDurationSeconds'];
       const duration = typeof seconds === 'number' ? seconds * 1000 : this.options.leaseDuration;
-      if (clock.now() < this.seen.at + duration) return 'lost';
+      if (clock.now() < this.seen.at + duration) {
+        this.sayHolder(holder);
+        return 'lost';
+      }
     }
     const next = holder === identity ? transitions : transitions + 1;
     return this.write(() => api.put(path, this.claim(lease, next, holder === identity ? spec : {}), { signal }), began);
@@ -136,25 +141,35 @@ export class LeaderElector {
   }
 
   private renewed(began: number): void {
-    const { clock, renewDeadline, log, identity, onElected } = this.options;
+    const { clock, renewDeadline, log, identity, namespace, name, onElected } = this.options;
     const left = began + renewDeadline - clock.now();
     if (left <= 0) return this.endTerm();
     this.cancelDeadline();
     this.cancelDeadline = clock.after(left, () => this.endTerm());
     if (this.term !== undefined) return;
     this.term = new AbortController();
-    log.info('Became the leader', { identity });
+    this.said = identity;
+    log.info('Became the leader', { lease: `${namespace}/${name}`, identity });
     onElected(this.term.signal);
+  }
+
+  /** It may be of another release: then conditions say how that one sees the objects. */
+  private sayHolder(holder: string): void {
+    if (holder === this.said) return;
+    this.said = holder;
+    const { log, namespace, name } = this.options;
+    log.info('Another replica leads', { lease: `${namespace}/${name}`, holder });
   }
 
   private endTerm(): void {
     this.cancelDeadline();
     this.cancelDeadline = () => undefined;
     if (this.term === undefined) return;
-    const { log, identity } = this.options;
+    const { log, identity, namespace, name } = this.options;
     const { term } = this;
     this.term = undefined;
-    log.info('No longer the leader', { identity });
+    this.said = '';
+    log.info('No longer the leader', { lease: `${namespace}/${name}`, identity });
     term.abort();
   }
 

@@ -1,4 +1,5 @@
 import { ApiError, isExpired } from './api-error.ts';
+import { TOO_LARGE } from './body.ts';
 import type { KubeApi, Query } from './client.ts';
 import { isObject, type Json } from './json.ts';
 
@@ -12,11 +13,14 @@ export interface ListOptions {
   readonly onItem: (item: unknown) => void;
   /** The list begins anew: items so far do not count. */
   readonly onRestart: () => void;
+  /** A page was too large to be read; the list goes on with pages of this size. */
+  readonly onSmaller: (pageSize: number) => void;
 }
 
 /**
  * Reads a collection in pages, all of one revision, and returns its resourceVersion. When the revision expires between
- * two pages, the list is read again in one piece, so that it ends however slow it is.
+ * two pages, the list is read again in one piece, so that it ends however slow it is. A page that is too large is read
+ * again as two, and so on, down to one object.
  */
 export async function list(options: ListOptions): Promise<string> {
   const { api, path, query, pageSize, signal, onItem } = options;
@@ -27,7 +31,14 @@ export async function list(options: ListOptions): Promise<string> {
     try {
       page = await api.get(path, { query: { ...query, limit, continue: token }, signal });
     } catch (error) {
-      if (token === undefined || !(error instanceof ApiError) || !isExpired(error)) throw error;
+      if (!(error instanceof ApiError)) throw error;
+      if (error.reason === TOO_LARGE) {
+        if (limit === undefined || limit <= 1) throw tooLarge(path, limit, error);
+        limit = Math.floor(limit / 2);
+        options.onSmaller(limit);
+        continue;
+      }
+      if (token === undefined || !isExpired(error)) throw error;
       limit = token = undefined;
       options.onRestart();
       continue;
@@ -44,4 +55,14 @@ export async function list(options: ListOptions): Promise<string> {
     token = typeof metadata['continue'] === 'string' ? metadata['continue'] : '';
     if (token === '') return version;
   }
+}
+
+function tooLarge(path: string, limit: number | undefined, cause: ApiError): ApiError {
+  const piece = limit === undefined ? 'the list in one piece' : `a page of ${limit}`;
+  return new ApiError(`GET ${path}, ${piece}: ${cause.message}`, {
+    code: cause.code,
+    reason: cause.reason,
+    retryable: true,
+    cause,
+  });
 }

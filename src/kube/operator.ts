@@ -19,6 +19,7 @@ import { EventQueue } from './event-queue.ts';
 import { Informer, type InformerSink, type InformerStats, type Shape } from './informer.ts';
 import { Interner } from './interner.ts';
 import { isObject } from './json.ts';
+import { sayWhatIsLate } from './late-kinds.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
 import { collectionPath, objectPath, type ResourceType } from './paths.ts';
@@ -101,7 +102,7 @@ export class FairleadOperator extends Base {
     this.options = options;
     this.clock = options.clock ?? systemClock;
     this.random = options.random ?? Math.random;
-    this.outages = options.outages ?? new Outages(options.log);
+    this.outages = options.outages ?? new Outages({ log: options.log, clock: this.clock, signal: this.ending.signal });
     const { hold = () => () => undefined } = options;
     this.recovery = new Recovery({ clock: this.clock, random: this.random, hold });
     this.kubeConfig = options.client.config;
@@ -115,6 +116,8 @@ export class FairleadOperator extends Base {
     if (signal.aborted) return this.stop();
     signal.addEventListener('abort', () => this.stop(), { once: true, signal: this.ending.signal });
     for (const informer of this.informers.values()) this.running.push(informer.run({ signal: this.ending.signal }));
+    const { clock } = this;
+    sayWhatIsLate({ waitingFor: () => this.waitingFor(), clock, log: this.options.log, signal: this.ending.signal });
   }
 
   /** Every kind was read once, or is not installed. Stays true, whatever happens to the API server later. */
@@ -125,6 +128,14 @@ export class FairleadOperator extends Base {
   /** Fulfilled when {@link ready} is true. */
   async whenReady(): Promise<void> {
     await Promise.all(Array.from(this.informers.values(), (informer) => informer.whenSynced));
+  }
+
+  /** Kinds that were not read yet, and why where it is known: `Pod (403 Forbidden)`. Empty when {@link ready}. */
+  waitingFor(): readonly string[] {
+    return [...this.informers].flatMap(([kind, informer]) => {
+      const { synced, trouble } = informer.stats();
+      return synced ? [] : [trouble === undefined ? kind : `${kind} (${trouble})`];
+    });
   }
 
   /** The object as the server last showed it, its status conditions included. */

@@ -1,17 +1,36 @@
 import type { ApiError } from './api-error.ts';
+import { TOO_LARGE } from './body.ts';
+import type { Clock } from './clock.ts';
 import type { Log } from './log.ts';
+
+export interface OutagesOptions {
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Nothing waits to be said any more when it fires. */
+  readonly signal?: AbortSignal;
+}
+
+const DENIED = 'denying access';
+
+/** Milliseconds after which all who were denied access meanwhile are named together. */
+const GATHERING = 1_000;
+
+/** So many of them are named; the others are counted. */
+const NAMED = 50;
 
 /**
  * Says each trouble with the API server once when it begins and once when it is over, however many kinds have it and
- * however often it is tried again.
+ * however often it is tried again. Of denied access it also says to whom: each of them is mended by a rule of its own.
  */
 export class Outages {
-  private readonly log: Log;
+  private readonly options: OutagesOptions;
   /** Trouble -> who has it. */
   private readonly open = new Map<string, Set<string>>();
+  private cancelNaming: (() => void) | undefined;
 
-  constructor(log: Log) {
-    this.log = log;
+  constructor(options: OutagesOptions) {
+    this.options = options;
+    options.signal?.addEventListener('abort', () => this.cancelNaming?.(), { once: true });
   }
 
   begin(who: string, error: ApiError): void {
@@ -21,10 +40,23 @@ export class Outages {
     const having = this.open.get(trouble);
     if (having !== undefined) {
       having.add(who);
+      if (trouble === DENIED) this.nameAll();
       return;
     }
     this.open.set(trouble, new Set([who]));
-    this.log.warn(`API server: ${trouble}, trying again until it works`, { who, err: error });
+    this.options.log.warn(`API server: ${trouble}, trying again until it works`, { who, err: error });
+  }
+
+  private nameAll(): void {
+    const { clock, log, signal } = this.options;
+    if (this.cancelNaming !== undefined || signal?.aborted === true) return;
+    this.cancelNaming = clock.after(GATHERING, () => {
+      this.cancelNaming = undefined;
+      const denied = [...(this.open.get(DENIED) ?? [])].sort();
+      if (denied.length === 0) return;
+      const more = denied.length - NAMED;
+      log.warn(`API server: ${DENIED} to all of these`, { who: denied.slice(0, NAMED), ...(more > 0 && { more }) });
+    });
   }
 
   /** `who` has no trouble any more, or another one than before. */
@@ -32,7 +64,7 @@ export class Outages {
     for (const [trouble, having] of this.open) {
       if (trouble === unless || !having.delete(who) || having.size > 0) continue;
       this.open.delete(trouble);
-      if (unless === '') this.log.info(`API server: no longer ${trouble}`, { who });
+      if (unless === '') this.options.log.info(`API server: no longer ${trouble}`, { who });
     }
   }
 }
@@ -40,10 +72,11 @@ export class Outages {
 function troubleOf({ code, reason }: ApiError): string {
   if (reason === 'NoCredentials') return 'credentials unreadable';
   if (reason === 'Garbled') return 'sending what is no event';
+  if (reason === TOO_LARGE) return 'sending more than can be read';
   if (reason === 'SinkFailed') return 'sending what we fail on';
   if (code === 0) return 'unreachable';
   if (code === 401) return 'refusing the credentials';
-  if (code === 403) return 'denying access';
+  if (code === 403) return DENIED;
   if (code === 429 || code >= 500) return 'unavailable';
   return `answering ${code} ${reason}`;
 }

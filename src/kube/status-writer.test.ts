@@ -56,9 +56,9 @@ class WriterLab extends InformerLab {
     this.writer.set(`c/${name}`, this.desired(name, message));
   }
 
-  lead(): AbortController {
+  lead(revision = ''): AbortController {
     const term = new AbortController();
-    this.writer.lead(term.signal);
+    this.writer.lead(term.signal, revision);
     return term;
   }
 
@@ -258,6 +258,30 @@ describe('only the leader writes', () => {
     lab.lead();
     await lab.clock.advance(1_000);
     expect(lab.writes().sort()).toEqual(['a', 'b']);
+  });
+
+  test('of a revision writes objects of that revision, also when their label changes', async () => {
+    const label = (name: string, labels: Record<string, string>): Json =>
+      lab.cluster.apply(lab.path, { metadata: { name, namespace: 'default', labels }, spec: { hosts: [name] } });
+    label('b', { 'istio.io/rev': 'canary' });
+    for (const name of ['a', 'b', 'c']) lab.set(name, 'fine');
+    const unlabelled = lab.lead('');
+    await lab.clock.advance(1_000);
+    expect(lab.writes().sort()).toEqual(['a', 'c']);
+    const canary = lab.lead('canary');
+    await lab.clock.advance(1_000);
+    expect(lab.writes()).toEqual(['b']);
+    unlabelled.abort();
+    for (const name of ['a', 'b', 'c']) lab.set(name, 'changed');
+    await lab.clock.advance(1_000);
+    expect(lab.writes()).toEqual(['b']);
+    label('a', { 'istio.io/rev': 'canary' });
+    await lab.clock.advance(1_000);
+    expect(lab.writes()).toEqual(['a']);
+    canary.abort();
+    lab.set('b', 'changed again');
+    await lab.clock.advance(600_000);
+    expect(lab.writes()).toEqual([]);
   });
 
   test('and stops at once when it is none any more', async () => {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { kinds, type KindName } from '../api/kinds.ts';
-import type { KubernetesObject } from '../api/object.ts';
+import { revisionOf, type KubernetesObject } from '../api/object.ts';
 import { ApiError, errorOfTransport } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi } from './client.ts';
@@ -30,6 +30,8 @@ export interface StatusWriterOptions {
   readonly latest: (kind: KindName, namespace: string, name: string) => KubernetesObject | undefined;
   /** Condition types that nobody else writes: those that are not desired are removed. */
   readonly types: readonly string[];
+  /** Called when a status was written: what it says now, and the conditions that were there before. */
+  readonly onWritten?: (status: DesiredStatus, before: unknown) => void;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
@@ -57,6 +59,9 @@ interface Entry {
 
 interface Plan {
   readonly path: string;
+  /** While it lasts the object's status is ours to write. */
+  readonly term: AbortSignal;
+  readonly before: unknown;
   readonly body: {
     readonly metadata: { readonly resourceVersion: string };
     readonly status: { readonly conditions: readonly unknown[] };
@@ -71,8 +76,8 @@ const oldestEvery = 5;
 
 /**
  * Brings conditions to the API server. It remembers what each object's conditions should be, and while this replica
- * leads it writes those that differ from what the object has: newest changes first, throttled, one write for an object
- * at a time. Bounded by the number of objects.
+ * leads for the object's revision it writes those that differ from what the object has: newest changes first,
+ * throttled, one write for an object at a time. Bounded by the number of objects.
  */
 export class StatusWriter {
   private readonly options: StatusWriterOptions;
@@ -86,7 +91,8 @@ export class StatusWriter {
   private newest: { readonly key: string; readonly change: number }[] = [];
   private changes = 0;
   private picks = 0;
-  private term: AbortSignal | undefined;
+  /** By revision; the empty one is that of objects that name none. */
+  private readonly terms = new Map<string, AbortSignal>();
   private cancelPump: (() => void) | undefined;
   private readonly writing = new Set<Promise<void>>();
   private readonly counts = { writes: 0, conflicts: 0, failures: 0 };
@@ -94,7 +100,7 @@ export class StatusWriter {
   constructor(options: StatusWriterOptions) {
     const { rate = 20, burst = 50, clock, log } = options;
     this.options = options;
-    this.outages = options.outages ?? new Outages(log);
+    this.outages = options.outages ?? new Outages({ log, clock });
     this.bucket = new TokenBucket({ rate, burst, now: clock.now() });
   }
 
@@ -129,11 +135,11 @@ export class StatusWriter {
     if (key !== undefined && entry !== undefined) this.look(key, entry);
   }
 
-  /** Writes until the signal fires, beginning with everything that differs. */
-  lead(term: AbortSignal): void {
+  /** Writes objects of this revision until the signal fires, beginning with everything that differs. */
+  lead(term: AbortSignal, revision: string): void {
     if (term.aborted) return;
-    this.term = term;
-    term.addEventListener('abort', () => this.endTerm(term), { once: true });
+    this.terms.set(revision, term);
+    term.addEventListener('abort', () => this.endTerm(term, revision), { once: true });
     for (const key of this.entries.keys()) this.mark(key);
   }
 
@@ -156,9 +162,11 @@ export class StatusWriter {
     return { desired, written: undefined, kept: undefined, backoff, cancel: undefined, fresh: undefined, busy: false };
   }
 
-  private endTerm(term: AbortSignal): void {
-    if (this.term !== term) return;
-    this.term = undefined;
+  private endTerm(term: AbortSignal, revision: string): void {
+    if (this.terms.get(revision) !== term) return;
+    this.terms.delete(revision);
+    // What is due of this revision only is passed over.
+    if (this.terms.size > 0) return;
     this.cancelPump?.();
     this.cancelPump = undefined;
     this.due.clear();
@@ -171,14 +179,14 @@ export class StatusWriter {
 
   /** Whether the object differs again. Over somebody who keeps writing other things we write ever more slowly. */
   private look(key: string, entry: Entry): void {
-    if (this.term === undefined || entry.busy || entry.cancel !== undefined || this.entries.get(key) !== entry) return;
+    if (this.terms.size === 0 || entry.busy || entry.cancel !== undefined || this.entries.get(key) !== entry) return;
     if (this.plan(entry) === undefined) return;
     if (entry.written === entry.desired) this.park(key, entry);
     else this.mark(key);
   }
 
   private mark(key: string): void {
-    if (this.term === undefined) return;
+    if (this.terms.size === 0) return;
     const change = ++this.changes;
     this.due.delete(key);
     this.due.set(key, change);
@@ -198,7 +206,7 @@ export class StatusWriter {
 
   private pump(): void {
     const { clock, concurrency = 8 } = this.options;
-    for (let i = 0; this.term !== undefined && this.due.size > 0 && this.writing.size < concurrency; i++) {
+    for (let i = 0; this.terms.size > 0 && this.due.size > 0 && this.writing.size < concurrency; i++) {
       if (i === slice) return this.pumpAfter(0);
       const key = this.next();
       const entry = this.entries.get(key);
@@ -212,7 +220,7 @@ export class StatusWriter {
       if (wait > 0) return this.pumpAfter(wait);
       this.due.delete(key);
       entry.busy = true;
-      const write = this.write(key, entry, plan, this.term).finally(() => {
+      const write = this.write(key, entry, plan).finally(() => {
         entry.busy = false;
         this.writing.delete(write);
         this.look(key, entry);
@@ -234,13 +242,15 @@ export class StatusWriter {
     }
   }
 
-  /** What to write, or undefined when nothing differs or the object is not the one that was meant. */
+  /** What to write, or undefined when nothing differs, it is for others to write, or the object is another one. */
   private plan(entry: Entry): Plan | undefined {
     const { fresh } = entry;
     const { kind, namespace, name, uid, generation, conditions } = entry.desired;
     const latest = this.options.latest(kind, namespace, name);
     const type = kinds.find((k) => k.kind === kind);
     if (latest === undefined || type === undefined) return undefined;
+    const term = this.terms.get(revisionOf(latest));
+    if (term === undefined) return undefined;
     const newer = fresh !== undefined && isBefore(versionOf(latest), versionOf(fresh));
     if (!newer) entry.fresh = undefined;
     const object = newer ? fresh : latest;
@@ -257,17 +267,20 @@ export class StatusWriter {
       return undefined;
     return {
       path: objectPath(type, namespace, name),
+      term,
+      before: there,
       body: { metadata: { resourceVersion: versionOf(object) }, status: { conditions: merged } },
     };
   }
 
-  private async write(key: string, entry: Entry, { path, body }: Plan, term: AbortSignal): Promise<void> {
+  private async write(key: string, entry: Entry, { path, body, before, term }: Plan): Promise<void> {
     const { api } = this.options;
     const { desired } = entry;
     try {
       const answer = compared(await api.patch(`${path}/status`, body, { signal: term }));
       this.counts.writes++;
       this.outages.end(idOf(desired));
+      this.options.onWritten?.(desired, before);
       entry.fresh = answer;
       entry.written = desired;
       const kept = answer && conditionsOf(answer);
@@ -307,7 +320,7 @@ export class StatusWriter {
 
   /** Looks at it again after a delay that grows until the conditions change. */
   private park(key: string, entry: Entry, atLeast = 0): void {
-    if (this.term === undefined || this.entries.get(key) !== entry) return;
+    if (this.terms.size === 0 || this.entries.get(key) !== entry) return;
     entry.cancel = this.options.clock.after(entry.backoff.next(atLeast), () => {
       entry.cancel = undefined;
       this.mark(key);

@@ -236,6 +236,7 @@ describe('of each kind is kept what the model reads', () => {
 
   test('a kind with a CRD keeps its spec whole, and of its status what others decide', () => {
     const metadata = { name: 'v', namespace: 'n', uid: 'u', generation: 3, creationTimestamp: 't', labels: { a: 'b' } };
+    const annotations = { 'networking.istio.io/traffic-distribution': 'PreferClose' };
     const spec = { hosts: ['a'], http: [{ anything: { 'at-all': [null, 1] } }] };
     const conditions = [{ type: 'Other', status: 'True' }];
     check(
@@ -243,14 +244,14 @@ describe('of each kind is kept what the model reads', () => {
       {
         apiVersion: 'networking.istio.io/v1',
         kind: 'VirtualService',
-        metadata: { ...noise, ...metadata, annotations: { ...lastApplied, mine: 'x' } },
+        metadata: { ...noise, ...metadata, annotations: { ...lastApplied, ...annotations, theirs: 'x' } },
         spec,
         status: { conditions, validationMessages: [{}] },
       },
       {
         apiVersion: 'networking.istio.io/v1',
         kind: 'VirtualService',
-        metadata: { ...metadata, resourceVersion: '17', annotations: { mine: 'x' } },
+        metadata: { ...metadata, resourceVersion: '17', annotations },
         spec,
         status: { conditions },
       },

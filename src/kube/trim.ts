@@ -50,7 +50,7 @@ function trimCustom(raw: Json, interner: Interner): Json {
     metadata: {
       ...meta(metadata, interner, 'uid', 'generation', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'),
       ...texts('labels', object(metadata)['labels'], interner),
-      ...texts('annotations', object(metadata)['annotations'], interner, (key) => key !== lastApplied),
+      ...texts('annotations', object(metadata)['annotations'], interner, isIstio),
     },
     ...(raw['spec'] === undefined ? {} : { spec: raw['spec'] }),
     ...present('status', {
@@ -208,8 +208,6 @@ function trimEndpoints(raw: Json, interner: Interner): Json {
     })),
   };
 }
-
-const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /** Annotations of the mesh; those of others are often large and change often. */
 function isIstio(key: string): boolean {

@@ -2,7 +2,10 @@ import { printRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph } from '../cache/graph.ts';
 import { shadowedSidecars } from '../reconcilers/sidecar.ts';
+import { printWinner } from '../model/age.ts';
+import type { MeshService } from '../model/service.ts';
 import { joins } from '../reconcilers/host-claims.ts';
+import { printResolution } from '../reconcilers/service-entry.ts';
 import type { HasProblems } from './problems.ts';
 import type { Services } from './services.ts';
 import type { Sidecars } from './sidecars.ts';
@@ -19,7 +22,7 @@ export function declareConflicts(
     const [winner, ...others] = members.map((member) => member.value);
     const problems = others.flatMap((loser): Problem[] => {
       if (winner === undefined || joins(winner, loser)) return [];
-      const message = `The host ${JSON.stringify(loser.host)} belongs to ${printRef(winner.origins[0]!)}; remove it from one of them.`;
+      const message = hostMessage(winner, loser);
       return loser.origins.map((object) => ({ object, field: 'spec.hosts', reason: 'Conflicted', message }));
     });
     if (problems.length > 0) emit(key, { problems });
@@ -32,7 +35,7 @@ export function declareConflicts(
       const problems = models.flatMap((loser, i): Problem[] => {
         const winner = models.slice(0, i).find((older) => sameAudience(older.exportTo, loser.exportTo));
         if (winner === undefined) return [];
-        const message = `The older ${printRef(winner.ref)} has routes for the host ${JSON.stringify(host)}, which sidecars use; merge the two, or remove the host from one of them.`;
+        const message = `Sidecars use the routes of ${printWinner(printRef(winner.ref), winner, loser)} for the host ${JSON.stringify(host)}; merge the two, or remove the host from one of them.`;
         return [{ object: loser.ref, field: 'spec.hosts', reason: 'Conflicted', message }];
       });
       if (problems.length > 0) emit(host, { problems });
@@ -52,6 +55,15 @@ export function declareConflicts(
     },
   );
   return [hosts, routes, selections];
+}
+
+/** Why two services of a host are not served together. */
+function hostMessage(winner: MeshService, loser: MeshService): string {
+  const owner = printRef(winner.origins[0]!);
+  const host = JSON.stringify(loser.host);
+  if (winner.registry !== 'External')
+    return `The host ${host} is that of ${owner}; remove it here, or delete the Service.`;
+  return `The host ${host} is that of ${printWinner(owner, winner, loser)}, which has resolution ${printResolution(winner.resolution)}, and this one ${printResolution(loser.resolution)}. Only entries with the same resolution share a host; use the same one, or remove the host from one of them.`;
 }
 
 function sameAudience(a: readonly string[], b: readonly string[]): boolean {

@@ -2,7 +2,7 @@ import { printRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph } from '../cache/graph.ts';
 import { resolveClaims } from '../envoy/outbound-conflicts.ts';
-import { type Aged, compareAge } from '../model/age.ts';
+import { type Aged, compareAge, printWinner } from '../model/age.ts';
 import type { L4Claim } from '../model/listener.ts';
 import { type MeshService, isVisibleTo, protocolClass } from '../model/service.ts';
 import { anyTraits, wildcardAddress } from '../model/traits.ts';
@@ -75,7 +75,8 @@ export function declareListenerConflicts(graph: Graph, parts: RouteParts): Colle
       );
       const problems = (resolved?.conflicts ?? []).flatMap(({ loser, winner }) => {
         const owner = all.find(({ claim }) => claim.host === winner);
-        return owner === undefined ? [] : problemsOf(loser, owner);
+        const age = all.find(({ claim }) => claim.host === loser.host)?.age;
+        return owner === undefined || age === undefined ? [] : problemsOf(loser, age, owner);
       });
       if (problems.length > 0) emit(listener, { problems });
     },
@@ -86,12 +87,12 @@ function isTcp(protocol: MeshService['ports'][number]['protocol']): boolean {
   return protocolClass(protocol) === 'tcp';
 }
 
-function problemsOf(loser: L4Claim, { claim, exportTo }: OwnedClaim): Problem[] {
+function problemsOf(loser: L4Claim, age: Aged, { claim, age: winnersAge, exportTo }: OwnedClaim): Problem[] {
   const [winner] = claim.origins;
   // Hosts of one ServiceEntry share its endpoints.
   if (winner === undefined || loser.origins.includes(winner)) return [];
   if (!isVisibleTo({ exportTo }, loser.namespace)) return [];
   const [address] = loser.bind.addresses;
-  const message = `Connections to ${address}:${loser.port} go to ${claim.host} of the older ${printRef(winner)}, those to ${loser.host} too: nothing tells them apart. Give one of them an address of its own in spec.addresses, or another port.`;
+  const message = `Connections to ${address}:${loser.port} go to ${claim.host} of ${printWinner(printRef(winner), winnersAge, age)}, those to ${loser.host} too: nothing tells them apart. Give one of them an address of its own in spec.addresses, or another port.`;
   return loser.origins.map((object) => ({ object, field: 'spec.ports', reason: 'Ineffective', message }));
 }

@@ -1,3 +1,4 @@
+import type { ConnectedProxy } from '../ads/types.ts';
 import { objectKey } from '../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
@@ -9,7 +10,7 @@ import { listenerName } from '../model/listener.ts';
 import type { GatewayTopology } from '../model/mesh-config.ts';
 import { type MeshService, isHeadless, protocolClass } from '../model/service.ts';
 import { type SidecarModel, egressImports } from '../model/sidecar.ts';
-import { type Traits, traitsKey } from '../model/traits.ts';
+import { type Traits, gatewayTraits, inboundTraits, outboundTraits, traitsKey } from '../model/traits.ts';
 import type { Vantage } from '../model/vantage.ts';
 import { inboundTargets } from '../reconcilers/inbound.ts';
 import { type NodeFacts, readNode } from '../reconcilers/node.ts';
@@ -73,7 +74,11 @@ export interface RouterFacts {
 
 export interface Proxies {
   readonly views: Collection<ProxyView>;
+  /** What a proxy would be if it connected now. */
+  readonly preview: (proxy: ConnectedProxy) => ProxyView;
   readonly byScope: Index<ProxyView>;
+  /** By the key of the traits of their scopes. */
+  readonly byTraits: Index<ProxyView>;
   readonly byInbound: Index<ProxyView>;
   readonly byRouter: Index<ProxyView>;
   /** By vantage key. */
@@ -92,14 +97,17 @@ export interface ProxyParts {
 }
 
 export function declareProxies(graph: Graph, parts: ProxyParts): Proxies {
-  const views = graph.derive('proxyViews', parts.inputs.proxies, (key, proxy, read, emit: Emit<ProxyView>) => {
+  const view = (proxy: ConnectedProxy, read: Reader): ProxyView => {
     const options = optionsOf(read, parts.inputs);
     const result = readNode(proxy, {
       namespace: options.defaultProxyNamespace,
       proxyType: options.defaultProxyType,
       domainSuffix: options.domainSuffix,
     });
-    emit(key, 'error' in result ? result : viewOf(result.node, read, parts));
+    return 'error' in result ? result : viewOf(result.node, read, parts);
+  };
+  const views = graph.derive('proxyViews', parts.inputs.proxies, (key, proxy, read, emit: Emit<ProxyView>) => {
+    emit(key, view(proxy, read));
   });
   const keyed = (name: string, keyOf: (view: AcceptedProxy) => string | undefined) =>
     graph.index(name, views, (_, view) => {
@@ -108,7 +116,9 @@ export function declareProxies(graph: Graph, parts: ProxyParts): Proxies {
     });
   return {
     views,
+    preview: (proxy) => view(proxy, graph.present),
     byScope: keyed('proxies by scope', (view) => view.scope.key),
+    byTraits: keyed('proxies by traits', (view) => traitsKey(view.scope.traits)),
     byInbound: keyed('proxies by inbound', (view) => view.inbound?.key),
     byRouter: keyed('proxies by router', (view) => view.router?.key),
     byVantage: keyed('proxies by vantage', (view) => view.vantageKey),
@@ -137,7 +147,7 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
         )
       : undefined;
   const scope = {
-    traits,
+    traits: outboundTraits(traits),
     namespace,
     matched,
     sidecar: sidecar?.key ?? '',
@@ -257,8 +267,9 @@ function inboundOf(
           }),
   });
   const addresses = targets.some((target) => target.ingress !== undefined) ? node.addresses : [];
-  const content = JSON.stringify([traitsKey(node.traits), targets, addresses]);
-  return { key: contentHash(content), traits: node.traits, targets, addresses };
+  const traits = inboundTraits(node.traits);
+  const content = JSON.stringify([traitsKey(traits), targets, addresses]);
+  return { key: contentHash(content), traits, targets, addresses };
 }
 
 function routerOf(
@@ -278,7 +289,7 @@ function routerOf(
         }),
       ),
     );
-  const { traits, namespace, topology } = node;
-  const facts = { traits, namespace, labels, targetPorts, topology };
+  const { namespace, topology } = node;
+  const facts = { traits: gatewayTraits(node.traits), namespace, labels, targetPorts, topology };
   return { key: contentHash(JSON.stringify(facts)), ...facts };
 }

@@ -1,4 +1,9 @@
 import { expect, test } from 'vitest';
+import { testProtos } from '../../test/harness/mesh.ts';
+import { ContentHasher } from '../ads/content-hash.ts';
+import { Store } from '../ads/store.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import { snapshotOf } from '../snapshot.ts';
 import { MeshLab, proxy, route, rule, service, slice, sidecar } from './testing/lab.ts';
 
 const objects = [
@@ -111,3 +116,40 @@ test('a proxy that describes itself wrongly is refused with a reason', () => {
   ]);
   expect(lab.mesh.worldOf('w.shop')).toEqual({ roots: [], qualifiers: [] });
 });
+
+test.each(['before it took anything', 'after it took everything'])(
+  'a store that missed a publication, because it threw %s, has it all with the next one',
+  (when) => {
+    const lab = new MeshLab();
+    const store = new Store(new ContentHasher([1, 2]));
+    let failing = false;
+    const fail = (at: string): void => {
+      if (failing && at === when) throw new Error('a bug of the store');
+    };
+    lab.graph.observe((draft) => {
+      const publication = lab.mesh.publicationOf(draft);
+      fail('before it took anything');
+      store.apply(publication);
+      fail('after it took everything');
+    });
+    const write = (...objects: readonly KubernetesObject[]): void =>
+      void lab.graph.commit(
+        objects.map((object) =>
+          lab.mesh.inputs.objects[object.kind as 'Service'].write(
+            `Kubernetes/${object.metadata.namespace}/${object.metadata.name}`,
+            object as never,
+          ),
+        ),
+      );
+    const held = (): unknown => snapshotOf(store, lab.mesh.worldOf('x.shop'), testProtos());
+    lab.join([proxy('x.shop')]);
+    write(service('shop/a'), service('shop/b'), route('shop/a', 'a', 'b'));
+    failing = true;
+    write(route('shop/a', 'a', 'a'), service('shop/c'));
+    write(service('other/d'));
+    failing = false;
+    lab.graph.commit([]);
+    expect(held()).toEqual(lab.snapshot('x.shop'));
+    expect(lab.graph.failures.size).toBe(0);
+  },
+);

@@ -10,6 +10,13 @@ export function compareAge(a: Aged, b: Aged): number {
   return compareText(a.createdAt, b.createdAt) || compareText(a.name, b.name) || compareText(a.namespace, b.namespace);
 }
 
+/** The one of two claims that wins, for messages: `the older Gateway/shop/a`. Objects in files have no age. */
+export function printWinner(name: string, winner: Aged, loser: Aged): string {
+  if (winner.createdAt !== loser.createdAt) return `the older ${name}`;
+  const decides = winner.name === loser.name ? 'namespace' : 'name';
+  return `${name} (its ${decides} comes first, and their ages are equal or not known)`;
+}
+
 export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -1,3 +1,5 @@
+import { contentHash } from './hash.ts';
+
 /** Paths on the proxy's disk; empty: not from a file. */
 export interface CertificateFiles {
   readonly chain: string;
@@ -58,6 +60,31 @@ export const anyTraits: Traits = {
   preserveHeaderCase: false,
 };
 
+/** What of the traits a proxy's outbound world depends on: proxies that agree in it may share one. */
+export function outboundTraits(traits: Traits): Traits {
+  const { proxyType, agent, ipFamily, preserveHeaderCase, clientCertificate, serverCertificate: _, ...rest } = traits;
+  const ofClusters = {
+    proxyType,
+    agent,
+    ipFamily,
+    preserveHeaderCase,
+    ...(clientCertificate && { clientCertificate }),
+  };
+  // Clusters are all that a router has of it.
+  if (proxyType === 'router') return { ...anyTraits, ...ofClusters };
+  return { ...rest, ...ofClusters, inboundExactBalance: false };
+}
+
+/** The same of what a sidecar serves itself. */
+export function inboundTraits({ clientCertificate: _, ...traits }: Traits): Traits {
+  return { ...traits, shortNames: true, dnsCapture: false, httpProxyPort: 0, outboundExactBalance: false };
+}
+
+/** The same of what a router is sent for Gateways. */
+export function gatewayTraits({ clientCertificate: _, serverCertificate: __, ...traits }: Traits): Traits {
+  return { ...traits, interception: 'REDIRECT', dnsCapture: false, httpProxyPort: 0, inboundExactBalance: false };
+}
+
 export const wildcardAddress = (traits: Pick<Traits, 'ipFamily'>): string =>
   traits.ipFamily === 'v6' ? '::' : '0.0.0.0';
 export const loopbackAddress = (traits: Pick<Traits, 'ipFamily'>): string =>
@@ -71,8 +98,8 @@ export type ClusterTraits = Pick<
 
 /** As {@link traitsKey}, of those that clusters depend on. */
 export function clusterTraitsKey(traits: ClusterTraits): string {
-  const { proxyType, agent, ipFamily, preserveHeaderCase, clientCertificate = null } = traits;
-  return [proxyType, Number(agent), ipFamily, Number(preserveHeaderCase), JSON.stringify(clientCertificate)].join(',');
+  const { proxyType, agent, ipFamily, preserveHeaderCase, clientCertificate } = traits;
+  return [proxyType, Number(agent), ipFamily, Number(preserveHeaderCase), filesKey(clientCertificate)].join(',');
 }
 
 /** One text for equal traits, and another for any two that differ. */
@@ -88,12 +115,12 @@ export function traitsKey(traits: Traits): string {
   if (traits.inboundExactBalance) words.push('inbound-balance');
   if (traits.outboundExactBalance) words.push('outbound-balance');
   if (traits.preserveHeaderCase) words.push('header-case');
-  for (const files of [traits.clientCertificate, traits.serverCertificate]) {
-    // Paths may hold any character.
-    if (files !== undefined) {
-      const side = files === traits.clientCertificate ? 'client' : 'server';
-      words.push(`${side}-cert=${JSON.stringify([files.chain, files.key, files.root])}`);
-    }
-  }
+  if (traits.clientCertificate) words.push(`client-cert=${filesKey(traits.clientCertificate)}`);
+  if (traits.serverCertificate) words.push(`server-cert=${filesKey(traits.serverCertificate)}`);
   return words.join(',');
+}
+
+/** Short, because keys of thousands of entries hold it; paths may be long, and hold any character. */
+function filesKey(files: CertificateFiles | undefined): string {
+  return files === undefined ? '' : contentHash(JSON.stringify([files.chain, files.key, files.root]));
 }

@@ -1,7 +1,8 @@
+import { isIP } from 'node:net';
 import type { KubernetesObject } from '../api/object.ts';
 import { printRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import type { Route } from './http-server.ts';
+import type { Answer, Route } from './http-server.ts';
 import { jsonAnswer, jsonArrayAnswer } from './json-answer.ts';
 
 /** What the debug pages show, asked for when somebody looks. */
@@ -83,12 +84,30 @@ export function debugRoutes(sources: DebugSources): [string, Route][] {
   ];
 }
 
-/** Config and the addresses of workloads are not for everybody who can reach the port. `kubectl port-forward` is. */
+/**
+ * Config and the addresses of workloads are not for everybody who can reach the port. `kubectl port-forward` is on this
+ * machine, and so is a browser, in which any page may point a name of its own at this address: only `localhost` and IP
+ * addresses are believed to mean it.
+ */
 function loopbackOnly(route: Route): Route {
-  return (request) =>
-    isLoopback(request.remoteAddress)
-      ? route(request)
-      : { status: 401, type: 'text/plain', body: 'debug pages are for this machine only; use kubectl port-forward\n' };
+  return (request) => {
+    if (!isLoopback(request.remoteAddress))
+      return refusal(401, 'debug pages are for this machine only; use kubectl port-forward');
+    if (!namesThisMachine(request.host))
+      return refusal(403, 'debug pages are not served under other names; use localhost or an IP address');
+    return route(request);
+  };
+}
+
+function refusal(status: number, text: string): Answer {
+  return { status, type: 'text/plain', body: `${text}\n` };
+}
+
+/** Who is no browser may say nothing. */
+function namesThisMachine(host: string): boolean {
+  const [, v6, name = ''] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d*)?$/.exec(host) ?? [];
+  if (v6 !== undefined) return isIP(v6) === 6;
+  return host === '' || isIP(name) === 4 || /^localhost\.?$/i.test(name);
 }
 
 function isLoopback(address: string): boolean {

@@ -16,6 +16,8 @@ export interface Request {
   readonly query: URLSearchParams;
   /** As the socket knows it. */
   readonly remoteAddress: string;
+  /** The header: whom the client means to talk to. Empty when it does not say. */
+  readonly host: string;
 }
 
 /** Answers a GET. May throw: the caller gets a 500, the log the error. */
@@ -83,6 +85,7 @@ async function answer(
   const found = await route({
     query: new URLSearchParams(query),
     remoteAddress: request.socket.remoteAddress ?? '',
+    host: request.headers.host ?? '',
   });
   return send(response, request.method === 'HEAD' ? { ...found, body: '' } : found);
 }

@@ -45,7 +45,7 @@ test('an error without a code is a bug and shows its stack', () => {
   const [line] = logged({ level: 'error', format: 'text' }, (log) =>
     log.error('Transform failed', { err: new Error('oops') }),
   );
-  expect(line).toMatch(/^TIME {2}error {2}Transform failed {2}err="oops"\nError: oops\n {4}at /);
+  expect(line).toMatch(/^TIME {2}error {2}Transform failed {2}err="oops"\n {4}at /);
 });
 
 test('JSON holds errors, and fields called like its own', () => {
@@ -60,6 +60,31 @@ test('JSON holds errors, and fields called like its own', () => {
     big: '1',
     err: { message: 'watch broke: socket closed', code: 'ECONNRESET', stack: expect.stringContaining('watch broke') },
   });
+});
+
+test('of a long text the beginning is written, and nothing of a message deceives where it is part of a stack or of JSON', () => {
+  const long = 'x'.repeat(1_000_000);
+  const evil = 'oh\nTIME  error  Forged\u202e\u007f';
+  for (const format of ['text', 'json'] as const) {
+    const [line = ''] = logged({ level: 'info', format }, (log) => log.info('Said', { long, err: new Error(evil) }));
+    expect(line.length).toBeLessThan(10_000);
+    expect(line).toContain('(1000000 characters)');
+    expect(line).not.toMatch(/^TIME {2}error/m);
+    expect(line).not.toMatch(/[\u202e\u007f]/);
+  }
+});
+
+test('a reader that goes away does not end the program', async () => {
+  const stream = new Writable({
+    write(_, __, done) {
+      done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
+    },
+  });
+  const log = createLogger({ level: 'info', format: 'text', stream });
+  log.info('nobody reads this');
+  await new Promise((resolve) => stream.once('close', resolve));
+  log.info('nor this');
+  await new Promise(setImmediate);
 });
 
 test('what cannot be written does not throw', () => {

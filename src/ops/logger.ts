@@ -25,6 +25,8 @@ export function createLogger({ level, format: style, stream = process.stderr }: 
     format: format.printf((entry) => (style === 'json' ? jsonLine : textLine)(entry as unknown as Entry)),
     transports: [new transports.Stream({ stream })],
   });
+  // Who reads the log may stop reading. The program goes on without, and without this it would end.
+  if (stream.listenerCount('error') === 0) stream.on('error', () => {});
   const enabled = levels.slice(0, levels.indexOf(level) + 1);
   const logAt = (at: LogLevel): Logger['info'] => {
     // winston takes some microseconds to find out that a level is off.
@@ -57,7 +59,7 @@ function jsonLine({ level, time, message, fields }: Entry): string {
     if (value === undefined) continue;
     members.push(`${JSON.stringify(reserved.has(key) ? `${key}_` : key)}:${stringify(plainValue(value))}`);
   }
-  return `{${members.join(',')}}`;
+  return harmless(`{${members.join(',')}}`);
 }
 
 const reserved = new Set(['time', 'level', 'msg']);
@@ -69,20 +71,30 @@ function textLine({ level, time, message, fields }: Entry): string {
   for (const [key, value] of Object.entries(fields)) {
     if (value === undefined) continue;
     if (value instanceof Error) {
-      line += `  ${key}=${stringify(chain(value))}`;
-      if (!('code' in value) && value.stack !== undefined) stacks.push(value.stack);
+      line += `  ${key}=${harmless(stringify(chain(value)))}`;
+      // Its first lines are the message again, which may hold anything.
+      if (!('code' in value) && value.stack !== undefined) stacks.push(...framesOf(value.stack));
     } else line += `  ${key}=${textOf(value)}`;
   }
   return [line, ...stacks].join('\n');
 }
 
 function textOf(value: unknown): string {
-  if (typeof value === 'string' && /^[\w./:@~|*+-]+$/.test(value)) return value;
-  return stringify(plainValue(value)).replace(
-    deceptive,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  if (typeof value === 'string' && value.length <= MAX_TEXT && /^[\w./:@~|*+-]+$/.test(value)) return value;
+  return harmless(stringify(plainValue(value)));
 }
+
+function framesOf(stack: string): string[] {
+  return stack.split('\n').filter((line) => /^ {4}at /.test(line));
+}
+
+/** Of JSON: as its own escapes, so that it means the same. */
+function harmless(json: string): string {
+  return json.replace(deceptive, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** Texts come from users and clients; the beginning of a longer one says enough. Characters. */
+const MAX_TEXT = 2_048;
 
 /** Names and values come from users: nothing in them moves the cursor of who reads the log. */
 const deceptive = /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
@@ -111,8 +123,11 @@ function chain(error: Error): string {
 function stringify(value: unknown): string {
   try {
     return (
-      JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? member.toString() : member)) ??
-      'undefined'
+      JSON.stringify(value, (_, member: unknown) => {
+        if (typeof member === 'string' && member.length > MAX_TEXT)
+          return `${member.slice(0, MAX_TEXT)}… (${member.length} characters)`;
+        return typeof member === 'bigint' ? member.toString() : member;
+      }) ?? 'undefined'
     );
   } catch {
     return '"(circular)"';

@@ -10,7 +10,10 @@ export interface MetricSources {
   readonly ready: () => boolean;
   readonly ads: () => AdsFigures;
   /** Of connected proxies: resources of which the present version was refused. */
-  readonly refused: () => Iterable<{ readonly nodeId: string; readonly shortName: string; readonly count: number }>;
+  readonly refused: () => Iterable<{ readonly shortName: string; readonly count: number }>;
+  /** Proxies that there was no room for, by what there was too much of. */
+  readonly notAdmitted: () => Readonly<Record<string, number>>;
+  readonly suppressedLines: () => number;
   readonly commits: () => { readonly commits: number; readonly writes: number; readonly pending: number };
   /** Entries of the graph that keep an old value because their transform threw. */
   readonly graphFailures: () => number;
@@ -34,9 +37,13 @@ export interface AdsFigures {
   readonly pendingStreams: number;
   readonly waitingForWorld: number;
   readonly waitingForPlace: number;
+  readonly waitingForRoom: number;
+  readonly waitingToBegin: number;
   readonly resources: number;
   /** Bugs that ended a stream. */
   readonly failures: number;
+  /** Streams that go the slow way. */
+  readonly indirect: number;
   /** By short name of the type. */
   readonly pushes: Readonly<Record<string, number>>;
   readonly bytes: Readonly<Record<string, number>>;
@@ -45,6 +52,8 @@ export interface AdsFigures {
   readonly timeouts: number;
   /** Times that an answer to clusters was missing for long. */
   readonly overdue: number;
+  /** Streams and connections that a limit refused or ended, by limit. */
+  readonly limits: Readonly<Record<string, number>>;
 }
 
 export interface ApiServerFigures {
@@ -62,15 +71,18 @@ export interface ApiServerFigures {
 export interface Metrics {
   /** A commit was published. Seconds: from its first change, and of work. */
   committed(delay: number, work: number): void;
+  /** A proxy was sent all that a change meant for it, so many seconds after the change came. */
+  converged(seconds: number): void;
   /** `/metrics` */
   readonly route: Route;
 }
 
 /** Names are Istio's where it has them, because alerts and dashboards know them. The help text is the question. */
-export function createMetrics(sources: MetricSources): Metrics {
+export function createMetrics(sources: MetricSources, clock: () => number = () => performance.now()): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
+  const rendering = new Rendering(() => registry.metrics(), clock);
   const started = Date.now();
 
   const gauge = (name: string, help: string, value: () => number): void => {
@@ -138,15 +150,12 @@ export function createMetrics(sources: MetricSources): Metrics {
   counters('pilot_xds_pushes', 'How many responses were sent?', ['type'], () => byType(ads().pushes));
   counters('fairlead_xds_bytes_total', 'How many bytes of responses were sent?', ['type'], () => byType(ads().bytes));
   counters('pilot_total_xds_rejects', 'How many responses did proxies refuse?', ['type'], () => byType(ads().refusals));
+  // No label names the proxy, as Istio's does: a client says itself what it is called.
   for (const shortName of ['cds', 'eds', 'lds', 'rds']) {
-    gauges(
+    gauge(
       `pilot_xds_${shortName}_reject`,
-      `Which proxies refuse ${shortName.toUpperCase()} resources now, and how many?`,
-      ['node'],
-      () =>
-        Array.from(sources.refused())
-          .filter((refused) => refused.shortName === shortName && refused.count > 0)
-          .map(({ nodeId, count }) => [{ node: nodeId }, count]),
+      `How many proxies refuse ${shortName.toUpperCase()} resources now? /debug/syncz names them.`,
+      () => Array.from(sources.refused()).filter((refused) => refused.shortName === shortName).length,
     );
   }
   gauge('fairlead_xds_behind', 'How many proxies do not have the newest config yet?', () => ads().pendingStreams);
@@ -157,10 +166,26 @@ export function createMetrics(sources: MetricSources): Metrics {
     () => [
       [{ for: 'config' }, ads().waitingForWorld],
       [{ for: 'place' }, ads().waitingForPlace],
+      [{ for: 'room' }, ads().waitingForRoom],
+      [{ for: 'turn' }, ads().waitingToBegin],
     ],
+  );
+  counters(
+    'fairlead_xds_limited_total',
+    'How many streams and connections were refused or ended by a limit, and by which?',
+    ['reason'],
+    () => Object.entries(ads().limits).map(([reason, count]) => [{ reason }, count]),
+  );
+  counters('fairlead_xds_not_admitted_total', 'How many proxies was there no room for, and why?', ['for'], () =>
+    Object.entries(sources.notAdmitted()).map(([kind, count]) => [{ for: kind }, count]),
   );
   gauge('fairlead_xds_resources', 'How many resources are kept encoded?', () => ads().resources);
 
+  counter(
+    'fairlead_log_lines_suppressed_total',
+    'How many lines of the log were left out, because there were too many of their kind?',
+    sources.suppressedLines,
+  );
   counter('fairlead_commits_total', 'How many batches of changes were published?', () => commits().commits);
   counter('fairlead_changes_total', 'How many changed objects were in them?', () => commits().writes);
   gauge('fairlead_changes_pending', 'How many changes wait for the next batch?', () => commits().pending);
@@ -176,6 +201,11 @@ export function createMetrics(sources: MetricSources): Metrics {
     () => ads().overdue,
   );
   counter('pilot_total_xds_internal_errors', 'How many streams did a bug end? Must be zero.', () => ads().failures);
+  counter(
+    'fairlead_xds_slow_streams_total',
+    'How many streams went the slow way through the gRPC library? Must be zero.',
+    () => ads().indirect,
+  );
   gauge('fairlead_graph_failures', 'How many results are old because of a bug? Must be zero.', sources.graphFailures);
 
   gauge('pilot_services', 'How many services are known?', sources.services);
@@ -256,13 +286,47 @@ export function createMetrics(sources: MetricSources): Metrics {
     'How long does it take to compute what a batch of changes means, in seconds?',
     [0.001, 0.01, 0.1, 0.5, 1, 3, 5],
   );
+  const convergence = histogram(
+    'pilot_proxy_convergence_time',
+    'How long does it take from a change until everything that it means for a proxy is sent to it, in seconds?',
+    [0.1, 0.5, 1, 3, 5, 10, 20, 30],
+  );
   return {
+    converged: (seconds) => convergence.observe(seconds),
     committed: (delay, seconds) => {
       debounce.observe(delay);
       work.observe(seconds);
     },
-    route: async () => ({ type: registry.contentType, body: await registry.metrics() }),
+    route: async () => ({ type: registry.contentType, body: await rendering.now() }),
   };
+}
+
+/** Rendering takes milliseconds of the one thread, and anybody may ask. Milliseconds. */
+const KEPT_MS = 1_000;
+
+/** All who ask within a second are given the same text. */
+class Rendering {
+  readonly #render: () => Promise<string>;
+  readonly #clock: () => number;
+  #kept: { readonly at: number; readonly text: Promise<string> } | undefined;
+
+  constructor(render: () => Promise<string>, clock: () => number) {
+    this.#render = render;
+    this.#clock = clock;
+  }
+
+  now(): Promise<string> {
+    const at = this.#clock();
+    if (this.#kept === undefined || at - this.#kept.at >= KEPT_MS) {
+      const text = this.#render();
+      this.#kept = { at, text };
+      // The next one tries again.
+      text.catch(() => {
+        this.#kept = undefined;
+      });
+    }
+    return this.#kept.text;
+  }
 }
 
 type Labelled<L extends string> = readonly (readonly [Record<L, string>, number])[];

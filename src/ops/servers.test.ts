@@ -65,15 +65,24 @@ const figures: MetricSources = {
     pendingStreams: 1,
     waitingForWorld: 0,
     waitingForPlace: 0,
+    waitingForRoom: 0,
+    waitingToBegin: 0,
     resources: 10,
     failures: 0,
+    indirect: 0,
     pushes: { cds: 5, eds: 7 },
     bytes: { cds: 500, eds: 700 },
     refusals: { cds: 0, eds: 1 },
     timeouts: 0,
     overdue: 0,
+    limits: { age: 3, streams: 0 },
   }),
-  refused: () => [{ nodeId: 'n', shortName: 'eds', count: 2 }],
+  refused: () => [
+    { shortName: 'eds', count: 2 },
+    { shortName: 'eds', count: 1 },
+  ],
+  suppressedLines: () => 0,
+  notAdmitted: () => ({ traits: 3, scopes: 0 }),
   commits: () => ({ commits: 3, writes: 30, pending: 0 }),
   graphFailures: () => 0,
   services: () => 12,
@@ -139,6 +148,7 @@ describe('monitoring', () => {
     const metrics = createMetrics(figures);
     const { monitoring, get } = await serve({ metrics: metrics.route });
     metrics.committed(0.02, 0.002);
+    metrics.converged(0.3);
     await get(monitoring, '/metrics');
     const { text } = await get(monitoring, '/metrics');
     const lines = text.split('\n');
@@ -147,12 +157,15 @@ describe('monitoring', () => {
       'pilot_xds{version="1.2.3"} 2',
       'pilot_xds_pushes{type="eds"} 7',
       'pilot_total_xds_rejects{type="eds"} 1',
-      'pilot_xds_eds_reject{node="n"} 2',
+      'pilot_xds_eds_reject 2',
       'pilot_services 12',
       'pilot_virt_services 4',
       'pilot_debounce_time_bucket{le="0.1"} 1',
+      'pilot_proxy_convergence_time_bucket{le="0.1"} 0',
+      'pilot_proxy_convergence_time_bucket{le="0.5"} 1',
       'fairlead_commits_total 3',
       'fairlead_graph_failures 0',
+      'fairlead_xds_not_admitted_total{for="traits"} 3',
       'fairlead_problems{kind="Service",reason="Invalid"} 2',
       '# HELP fairlead_xds_behind How many proxies do not have the newest config yet?',
     ])
@@ -237,10 +250,81 @@ describe('debug pages', () => {
   test('are for this machine only', async () => {
     for (const [path, route] of debugRoutes(debug)) {
       for (const remoteAddress of ['10.0.0.9', 'fe80::1', '::ffff:10.0.0.9', '', '127.evil'])
-        expect(await route({ query: new URLSearchParams(), remoteAddress }), path).toMatchObject({ status: 401 });
+        expect(
+          await route({ query: new URLSearchParams(), remoteAddress, host: 'localhost:8080' }),
+          path,
+        ).toMatchObject({ status: 401 });
       for (const remoteAddress of ['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1'])
-        expect(await route({ query: new URLSearchParams(), remoteAddress }), path).not.toHaveProperty('status', 401);
+        expect(
+          await route({ query: new URLSearchParams(), remoteAddress, host: 'localhost:8080' }),
+          path,
+        ).not.toHaveProperty('status', 401);
     }
+  });
+});
+
+describe('debug pages in a browser', () => {
+  const [, route] = debugRoutes(debug)[0]!;
+  const ask = async (host: string): Promise<number> =>
+    (await route({ query: new URLSearchParams(), remoteAddress: '127.0.0.1', host })).status ?? 200;
+
+  test.each([
+    'localhost',
+    'LOCALHOST:8080',
+    'localhost.:80',
+    '127.0.0.1:15014',
+    '10.1.2.3',
+    '[::1]:8080',
+    '[fd00::1]',
+    '',
+  ])('are shown under %j', async (host) => {
+    expect(await ask(host)).toBe(200);
+  });
+
+  test.each([
+    ...['evil.example.com', 'evil.example.com:8080', 'localhost.evil.com', '127.0.0.1.evil.com', '127.0.0.1:80:80'],
+    ...['[evil]', '[::1]evil', 'fairlead.istio-system.svc', '0x7f.1', 'a@localhost', ' '],
+  ])('are not shown under %j, which may be anybody', async (host) => {
+    expect(await ask(host)).toBe(403);
+  });
+});
+
+describe('metrics', () => {
+  test('are rendered once a second, however many ask', async () => {
+    let asked = 0;
+    let now = 0;
+    const metrics = createMetrics({ ...figures, services: () => ++asked }, () => now);
+    const request = { query: new URLSearchParams(), remoteAddress: '10.0.0.1', host: '' };
+    const ask = async (): Promise<unknown> => (await metrics.route(request)).body;
+    const answers = await Promise.all(Array.from({ length: 50 }, ask));
+    expect(new Set(answers).size).toBe(1);
+    expect(asked).toBe(1);
+    now = 999;
+    await ask();
+    expect(asked).toBe(1);
+    now = 1_000;
+    expect(await ask()).toContain('pilot_services 2');
+  });
+
+  test('are tried again after a failure', async () => {
+    let fails = true;
+    const services = (): number => {
+      if (fails) throw new Error('oh');
+      return 7;
+    };
+    const metrics = createMetrics({ ...figures, services }, () => 0);
+    const request = { query: new URLSearchParams(), remoteAddress: '10.0.0.1', host: '' };
+    await expect(metrics.route(request)).rejects.toThrow('oh');
+    fails = false;
+    expect((await metrics.route(request)).body).toContain('pilot_services 7');
+  });
+
+  test('have no label whose values clients choose', async () => {
+    const { body } = await createMetrics(figures).route({ query: new URLSearchParams(), remoteAddress: '', host: '' });
+    const labels = new Set(Array.from(String(body).matchAll(/[{,]([a-z_]+)="/g), ([, label]) => label));
+    expect(
+      [...labels].filter((label) => !/^(version|type|for|kind|reason|result|le|space|major|minor|patch)$/.test(label!)),
+    ).toEqual([]);
   });
 });
 

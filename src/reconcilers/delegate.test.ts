@@ -155,7 +155,7 @@ test('one match of the delegate that fits nowhere drops its whole route', () => 
 
 test('more routes than memory holds are refused before they are made, by hosts or by delegates', () => {
   const routes = (count: number, more: object = { route: to('b') }) =>
-    Array.from({ length: count }, (_, i) => ({ match: [{ uri: { prefix: `/${i}` } }], ...more }));
+    Array.from({ length: count }, (_, i) => ({ match: [{ uri: { prefix: `/${i}/` } }], ...more }));
   const part = model('part', { http: routes(2_000) });
   const find = () => part;
   const largest = model('root', { hosts: ['a'], http: routes(100, { delegate: { name: 'part' } }) });

@@ -1,5 +1,6 @@
 import { printRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
+import { printWinner } from '../model/age.ts';
 import { audiencesOf, compareRules } from '../model/rule-selection.ts';
 import type { DestinationRuleModel, Subset } from '../model/traffic-policy.ts';
 import { ruleId } from './destination-rule.ts';
@@ -84,12 +85,12 @@ function conflictsWith(older: readonly DestinationRuleModel[], rule: Destination
     if (owner === undefined) return [];
     return conflict(
       `spec.subsets[${index}].name`,
-      `${namesOf(owner)} is older and has a subset ${JSON.stringify(name)} of ${rule.host} already; rename this one.`,
+      `${rule.host} has a subset ${JSON.stringify(name)} of ${printWinner(namesOf(owner), owner, rule)} already; rename this one.`,
     );
   });
   const owner = hasPolicy(rule) ? older.find(hasPolicy) : undefined;
   if (owner === undefined) return subsets;
-  const message = `${namesOf(owner)} is older and sets the policy of ${rule.host}; set it there, or for the subsets only.`;
+  const message = `${rule.host} has the policy of ${printWinner(namesOf(owner), owner, rule)}; set it there, or for the subsets only.`;
   return [...subsets, ...conflict('spec.trafficPolicy', message)];
 }
 

@@ -1,5 +1,6 @@
 import { printRef } from '../api/object.ts';
 import type { Problem, ProblemReason } from '../api/problem.ts';
+import { printWinner } from '../model/age.ts';
 import type { BoundServer, GatewayModel, GatewayServer, MergedListener } from '../model/gateway.ts';
 import { type Traits, wildcardAddress } from '../model/traits.ts';
 
@@ -136,7 +137,7 @@ class OpenListener {
 function owner(winner: BoundServer, gateway: GatewayModel): string {
   return winner.gateway === `${gateway.namespace}/${gateway.name}`
     ? `${winner.server.field} of this Gateway`
-    : `the older ${printRef(winner.ref)}`;
+    : printWinner(printRef(winner.ref), winner.age, gateway);
 }
 
 function portOf(port: number, server: GatewayServer): string {

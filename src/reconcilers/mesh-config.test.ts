@@ -140,7 +140,9 @@ test.each([
   ['a: [', ''],
   ['a: 1\na: 2', ''],
   [
-    `a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c]`,
+    ['a: &a [x,x,x,x,x,x,x,x,x]', ...[...'bcdefg'].map((n, i) => `${n}: &${n} [${`*${'abcdef'[i]},`.repeat(9)}]`)].join(
+      '\n',
+    ),
     '',
   ],
   ['x'.repeat(1024 * 1024 + 1), ''],
@@ -149,6 +151,16 @@ test.each([
   expect(problems[0]).toMatchObject({ field });
   expect(config.listeners.outboundTrafficPolicy).toBe('ALLOW_ANY');
   expect(config.clusters.connectTimeout).toBe(10_000);
+});
+
+test('the text is read as files of objects are', () => {
+  const { config, problems } = reconcileMeshConfig('enableAutoMtls: no\nproxyListenPort: 0o17');
+  expect(problems).toEqual([]);
+  expect(config.clusters.enableAutoMtls).toBe(false);
+  expect(config.listeners.proxyListenPort).toBe(15);
+  expect(reconcileMeshConfig('a: 1\nb: [').problems[0]?.message).toBe(
+    'Line 2 of the text: is no valid YAML: [ is never closed.',
+  );
 });
 
 test('a field that nothing acts on is said once; fields for the agent and the injector are not ours', () => {

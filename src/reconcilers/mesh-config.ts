@@ -1,6 +1,6 @@
-import { parseDocument } from 'yaml';
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
+import { printPath } from '../api/schema-path.ts';
 import { canonicalHost, compareSpecificity, isHostName } from '../model/host.ts';
 import type {
   ClusterSettings,
@@ -19,6 +19,7 @@ import { Field, Findings, quote } from './field.ts';
 import { readGatewayTopology } from './gateway-topology.ts';
 import { cipherListProblem, cipherProblem, curveProblem } from './gateway-ciphers.ts';
 import { reportUnknownMeshFields } from './mesh-config-fields.ts';
+import { readDocument } from '../yaml/document.ts';
 
 export interface MeshConfigProblem extends Pick<Problem, 'reason' | 'message'> {
   /** Path within the mesh config; empty for the text as a whole. */
@@ -75,7 +76,7 @@ function configMap(namespace: string): ObjectRef {
   return { source: '', group: '', kind: 'ConfigMap', namespace, name: 'istio' };
 }
 
-/** Plain JSON of the text. Aliases that would blow up and text that is no YAML are findings. */
+/** Plain JSON of the text, as Istio reads it: with the library that kubectl has. Text that is no YAML is a finding. */
 function parse(yaml: string | undefined, findings: Findings): unknown {
   if (yaml === undefined) return {};
   const invalid = (message: string): unknown => {
@@ -83,15 +84,10 @@ function parse(yaml: string | undefined, findings: Findings): unknown {
     return {};
   };
   if (yaml.length > LONGEST) return invalid('The text is longer than 1 MiB.');
-  try {
-    const document = parseDocument(yaml, { uniqueKeys: true, logLevel: 'silent' });
-    const [error] = document.errors;
-    if (error !== undefined) return invalid(`The text is no YAML: ${error.message.split('\n')[0]}`);
-    return (document.toJS({ maxAliasCount: 100 }) as unknown) ?? {};
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : 'it cannot be read';
-    return invalid(`The text is no YAML: ${reason}`);
-  }
+  const document = readDocument(yaml);
+  if (!('broken' in document)) return document.value ?? {};
+  const { line, path, message } = document.broken;
+  return invalid(`Line ${line} of the text${path.length === 0 ? '' : `, ${printPath(path)}`}: ${message}.`);
 }
 
 /** What several sections have. */

@@ -45,6 +45,10 @@ test('one bad address makes all of INSTANCE_IPS count for nothing', () => {
   expect(read(agentId, { INSTANCE_IPS: '10.1.0.2,nonsense' }).addresses).toEqual(['10.1.0.1']);
 });
 
+test('addresses are written in one way, each once', () => {
+  expect(read(agentId, { INSTANCE_IPS: 'FD00::0001,fd00::1,10.1.0.1' }).addresses).toEqual(['fd00::1', '10.1.0.1']);
+});
+
 test('a plain Envoy may have any id, and has the defaults of the flags', () => {
   expect(read('my-envoy')).toMatchObject({
     traits: { proxyType: 'sidecar', ipFamily: 'v4' },
@@ -130,7 +134,7 @@ test('the locality of the request is one text', () => {
   expect(at('', '', '')).toMatchObject({ node: { locality: '' } });
 });
 
-test.each([
+test.each<readonly [string, NodeInput['metadata'], RegExp]>([
   ['', {}, /empty/],
   ['sidecar~10.0.0.1~a.b', {}, /missing parts in the service node/],
   ['waypoint~10.0.0.1~a.b~c', {}, /type waypoint/],
@@ -142,7 +146,19 @@ test.each([
   [agentId, { LABELS: { app: 1 } }, /LABELS must hold strings/],
   [agentId, { LABELS: 'app=web' }, /LABELS must be an object/],
   [agentId, { POD_PORTS: '{' }, /POD_PORTS must be a JSON list/],
-  [agentId, { POD_PORTS: '[{}]' }, /POD_PORTS holds an entry without a port/],
+  [agentId, { POD_PORTS: '[{}]' }, /POD_PORTS holds an entry without a valid port/],
+  ...['1e300', '1.5', '-5', '0', '65536', '"80"'].map(
+    (port) => [agentId, { POD_PORTS: `[{"name":"web","containerPort":${port}}]` }, /without a valid port/] as const,
+  ),
+  [agentId, { ENVOY_STATUS_PORT: 1.5 }, /ENVOY_STATUS_PORT must be a port number/],
+  ...['*', 'a/b', 'a|b', 'Shop', '__proto__', 'x'.repeat(64)].map(
+    (namespace) => [agentId, { NAMESPACE: namespace }, /cannot be the name of a namespace/] as const,
+  ),
+  ['sidecar~10.1.0.1~web-1.shop~a|b.svc.cluster.local', {}, /cannot be the name of a namespace/],
+  ['sidecar~fe80::1%eth0~web-1.shop~shop.svc.cluster.local', {}, /no valid IP address/],
+  [agentId, { TLS_CLIENT_CERT_CHAIN: 'x'.repeat(4097) }, /TLS_CLIENT_CERT_CHAIN is longer than 4096/],
+  [agentId, { INSTANCE_IPS: Array<string>(65).fill('10.1.0.1').join() }, /more than 64 addresses/],
+  [agentId, { LABELS: Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`l${i}`, ''])) }, /256 labels/],
 ])('the node %j with %j is refused', (nodeId, metadata, message) => {
   expect(errorOf(nodeId, metadata)).toMatch(message);
 });

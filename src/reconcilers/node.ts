@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { refOf } from '../api/object.ts';
+import { canonicalAddress, isAddress } from '../model/address.ts';
 import type { Labels } from '../model/labels.ts';
 import type { GatewayTopology } from '../model/mesh-config.ts';
 import type { CertificateFiles, Traits } from '../model/traits.ts';
@@ -63,14 +64,29 @@ export function readNode(
 
 class NodeError extends Error {}
 
+/**
+ * A node is kept while its proxy is connected, and what is read of it becomes part of keys. These are beyond what
+ * Kubernetes and file systems allow. Characters; addresses; labels.
+ */
+const MAX_TEXT = 4_096;
+const MAX_POD_PORTS_TEXT = 65_536;
+const MAX_ADDRESSES = 64;
+const MAX_LABELS = 256;
+
+/** A DNS label (RFC 1123). */
+const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
 function factsOf(proxy: NodeInput, defaults: NodeDefaults): NodeFacts {
   const metadata = new Metadata(proxy.metadata);
   const id = parseId(proxy.nodeId, metadata, defaults);
-  const addresses = metadata.addresses('INSTANCE_IPS') ?? (isIP(id.ip) === 0 ? [] : [id.ip]);
+  const addresses = metadata.addresses('INSTANCE_IPS') ?? (isAddress(id.ip) ? [canonicalAddress(id.ip)] : []);
   if (id.istio && addresses.length === 0)
     throw new NodeError('no valid IP address in the node id or in metadata INSTANCE_IPS');
   const namespace = metadata.text('NAMESPACE') || id.namespace;
+  if (namespace !== '' && !NAMESPACE.test(namespace))
+    throw new NodeError(`${quote(namespace)} cannot be the name of a namespace`);
   const { region, zone, subZone } = proxy.locality;
+  if (region.length + zone.length + subZone.length > MAX_TEXT) throw new NodeError('the locality is too long');
   return {
     traits: traitsOf(id, addresses, metadata),
     namespace,
@@ -171,6 +187,10 @@ function ipFamilyOf(addresses: readonly string[]): Traits['ipFamily'] {
   return v6 ? (v4 ? 'dual' : 'v6') : 'v4';
 }
 
+function isPort(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 65535;
+}
+
 /** A port written as text; what is none counts as absent, as in Istio. */
 function portOf(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
@@ -192,10 +212,11 @@ class Metadata {
     return Object.hasOwn(this.values, key) ? this.values[key] : undefined;
   }
 
-  text(key: string): string {
+  text(key: string, longest = MAX_TEXT): string {
     const value = this.get(key);
     if (value === undefined || value === null) return '';
     if (typeof value !== 'string') throw new NodeError(`metadata ${key} must be a string`);
+    if (value.length > longest) throw new NodeError(`metadata ${key} is longer than ${longest} characters`);
     return value;
   }
 
@@ -210,34 +231,41 @@ class Metadata {
 
   port(key: string): number {
     const value = this.get(key);
-    if (value === undefined || value === null) return 0;
-    if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65535) return value;
+    if (value === undefined || value === null || value === 0) return 0;
+    if (isPort(value)) return value;
     throw new NodeError(`metadata ${key} must be a port number`);
   }
 
   /** Undefined unless all of them are IP addresses. */
   addresses(key: string): readonly string[] | undefined {
     const list = this.text(key).split(',');
-    return list.every((address) => isIP(address) !== 0) ? list : undefined;
+    if (!list.every(isAddress)) return undefined;
+    if (list.length > MAX_ADDRESSES) throw new NodeError(`metadata ${key} holds more than ${MAX_ADDRESSES} addresses`);
+    return [...new Set(list.map(canonicalAddress))];
   }
 
   labels(key: string): Labels {
     const value = this.get(key);
     if (value === undefined || value === null) return {};
     if (!isObject(value)) throw new NodeError(`metadata ${key} must be an object`);
-    for (const name of Object.keys(value))
-      if (typeof value[name] !== 'string') throw new NodeError(`metadata ${key} must hold strings only`);
+    const names = Object.keys(value);
+    if (names.length > MAX_LABELS) throw new NodeError(`metadata ${key} holds more than ${MAX_LABELS} labels`);
+    for (const name of names) {
+      const text = value[name];
+      if (typeof text !== 'string') throw new NodeError(`metadata ${key} must hold strings only`);
+      if (name.length + text.length > MAX_TEXT) throw new NodeError(`metadata ${key} holds a label that is too long`);
+    }
     // Every value was just checked.
     return value as Labels;
   }
 
   podPorts(): Readonly<Record<string, number>> | undefined {
-    const text = this.text('POD_PORTS');
+    const text = this.text('POD_PORTS', MAX_POD_PORTS_TEXT);
     if (text === '') return undefined;
     const ports = new Map<string, number>();
     for (const port of parseList(text, 'POD_PORTS')) {
       const { name, containerPort, protocol } = isObject(port) ? port : {};
-      if (typeof containerPort !== 'number') throw new NodeError('metadata POD_PORTS holds an entry without a port');
+      if (!isPort(containerPort)) throw new NodeError('metadata POD_PORTS holds an entry without a valid port');
       if (typeof name === 'string' && (protocol === undefined || protocol === 'TCP') && !ports.has(name))
         ports.set(name, containerPort);
     }

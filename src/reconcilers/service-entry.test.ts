@@ -217,3 +217,22 @@ test.each([
 ])('with resolution %s and %j its endpoints are %j', (resolution, more, expected) => {
   expect(serviceOf({ resolution, ...more }).endpoints.map(({ address }) => address)).toEqual(expected);
 });
+
+test.each([
+  ['TCP', {}, undefined, 1],
+  ['MONGO', {}, undefined, 1],
+  ['TCP', { addresses: ['10.0.0.1'] }, undefined, 0],
+  ['TCP', {}, { addresses: [{ host: 'a.example.com', value: '240.240.0.1' }] }, 0],
+  ['TLS', {}, undefined, 0],
+  ['HTTP', {}, undefined, 0],
+])(
+  'a port of %s with %j and the status %j: remarks that it takes the connections of all addresses: %i',
+  (protocol, spec, status, count) => {
+    const ports = [{ name: 'db', number: 5432, protocol }];
+    const { services, problems } = reconcile({ resolution: 'DNS', ports, ...spec }, {}, status);
+    expect(services).toHaveLength(1);
+    expect(problems.map(({ field, reason }) => `${reason} ${field}`)).toEqual(
+      Array<string>(count).fill('TooBroad spec.addresses'),
+    );
+  },
+);

@@ -2,7 +2,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import { refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { InlineEndpoint } from '../model/endpoint.ts';
-import { type MeshService, type Resolution, type ServicePort, isDns } from '../model/service.ts';
+import { type MeshService, type Protocol, type Resolution, type ServicePort, isDns } from '../model/service.ts';
 import { settleExportTo } from './export-to.ts';
 import { Field, Findings } from './field.ts';
 import { readAddresses, readEndpoints, readHosts, readPorts, readSelector } from './service-entry-fields.ts';
@@ -32,6 +32,11 @@ const RESOLUTIONS = {
   DNS_ROUND_ROBIN: 'DNSRoundRobinLB',
   DYNAMIC_DNS: 'DynamicDNS',
 } as const satisfies Readonly<Record<string, Resolution>>;
+
+/** As a ServiceEntry spells it. */
+export function printResolution(resolution: Resolution): string {
+  return Object.entries(RESOLUTIONS).find(([, known]) => known === resolution)?.[0] ?? resolution;
+}
 
 /** Endpoints of all clusters together: far beyond what anybody needs, and no more than memory holds. */
 const mostEndpoints = 200_000;
@@ -75,6 +80,9 @@ export function reconcileServiceEntry(
   const looksUpHost = isDns({ resolution }) && inline.length === 0 && selector === undefined;
   // Istio makes a service of each address, and all of them share the endpoints.
   const written = findings.invalid ? [] : Array.from({ length: Math.max(1, addresses.length) }, () => inline).flat();
+  const anywhere = ports.filter(({ protocol }) => ADDRESSED.has(protocol)).map(({ number }) => number);
+  if (!findings.invalid && anywhere.length > 0 && addresses.length === 0 && allocated.length === 0)
+    findings.report('spec.addresses', 'TooBroad', everythingOf(anywhere));
   const services = [...new Set(hosts)].map((host) => ({
     ...shared,
     host,
@@ -84,6 +92,14 @@ export function reconcileServiceEntry(
     autoAddresses: allocated.flatMap((address) => (address.host === host ? [address.value] : [])),
   }));
   return { services: findings.invalid ? [] : services, problems: findings.problems };
+}
+
+/** Their connections say nothing about the host that they are for: only the address does. */
+const ADDRESSED: ReadonlySet<Protocol> = new Set<Protocol>(['TCP', 'Mongo', 'Redis', 'MySQL']);
+
+function everythingOf(ports: readonly number[]): string {
+  const some = ports.slice(0, 5).join(', ') + (ports.length > 5 ? ', ...' : '');
+  return `Without addresses the entry takes every TCP connection to port ${some} that is for no other address of the mesh. List the addresses of its hosts.`;
 }
 
 /** Each port of each host is a cluster, and has each endpoint once for each address. */

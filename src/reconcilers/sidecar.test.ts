@@ -168,3 +168,24 @@ test('a VirtualService is imported by any of its hosts, and a wildcard host take
   expect(egressImportsRoutes(hosts('./z.org'), 'shop', routes)).toBe(true);
   expect(egressImportsRoutes(hosts('./b.com'), 'shop', routes)).toBe(false);
 });
+
+const at = (bind: string, captureMode: string, number = 9080) => ({
+  port: { number, protocol: 'HTTP', name: 'h' },
+  captureMode,
+  ...(bind === '' ? {} : { bind }),
+});
+test.each([
+  ['0.0.0.0', at('0.0.0.0', 'NONE'), true],
+  ['0.0.0.0', at('', 'DEFAULT'), true],
+  ['127.0.0.1', at('', 'NONE'), true],
+  ['0.0.0.0', at('', 'NONE'), false],
+  ['0.0.0.0', at('0.0.0.0', 'NONE', 9081), false],
+  ['', at('0.0.0.0', 'NONE'), false],
+])('an ingress listener bound to %j beside the egress listener %j', (bind, egress, shared) => {
+  const { models, problems } = reconcile({
+    ingress: [{ ...at(bind, 'NONE'), defaultEndpoint: '127.0.0.1:8080' }],
+    egress: [{ ...egress, hosts: ['./*'] }],
+  });
+  expect(models[0]?.ingress).toHaveLength(shared ? 0 : 1);
+  expect(problems).toMatchObject(shared ? [{ field: 'spec.ingress[0].port', reason: 'Ineffective' }] : []);
+});

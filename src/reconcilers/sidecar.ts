@@ -1,8 +1,8 @@
 import { type KubernetesObject, objectKey, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import { compareAge } from '../model/age.ts';
+import { compareAge, printWinner } from '../model/age.ts';
 import { type Labels, selects } from '../model/labels.ts';
-import { type SidecarModel, everything } from '../model/sidecar.ts';
+import { type EgressListener, type IngressListener, type SidecarModel, everything } from '../model/sidecar.ts';
 import { readConnectionPool } from './destination-rule-pool.ts';
 import { Field, Findings, quote } from './field.ts';
 import { readEgress } from './sidecar-egress.ts';
@@ -31,7 +31,7 @@ export function reconcileSidecar(
   const pool = readConnectionPool(spec.get('inboundConnectionPool'));
   const selector = readSelector(spec.get('workloadSelector').expectObject());
   const egress = readEgress(spec.get('egress'));
-  const ingress = readIngress(spec.get('ingress'));
+  const ingress = apartFrom(egress, readIngress(spec.get('ingress')), findings);
   const policy = readOutboundPolicy(spec.get('outboundTrafficPolicy').expectObject(), namespace, context);
   if (egress.length === 0 && ingress.length === 0 && policy === undefined && pool === undefined)
     spec.invalid('must have at least one of egress, ingress, outboundTrafficPolicy and inboundConnectionPool.');
@@ -52,6 +52,32 @@ export function reconcileSidecar(
     models: findings.invalid ? [] : [model],
     problems: [...findings.problems, ...findUnsupported(findings.object, object.spec)],
   };
+}
+
+/** Two listeners cannot be at one address and port, even where one of them does not bind it: the egress listener stays. */
+function apartFrom(
+  egress: readonly EgressListener[],
+  ingress: readonly IngressListener[],
+  findings: Findings,
+): readonly IngressListener[] {
+  return ingress.filter(({ bind, bindToPort, port }, i) => {
+    const shared = egress.some(
+      (listener) => bindToPort && listener.port?.number === port && egressAddresses(listener).includes(bind),
+    );
+    if (shared)
+      findings.report(
+        `spec.ingress[${i}].port`,
+        'Ineffective',
+        'is the port of an egress listener at the same address, which is used; give one of them another port or bind.',
+      );
+    return !shared;
+  });
+}
+
+/** Where it listens: at what it says, else at loopback if it binds and at all addresses if connections are redirected to it. */
+function egressAddresses({ bind, bindToPort }: EgressListener): readonly string[] {
+  if (bind !== '') return [bind];
+  return bindToPort ? ['127.0.0.1', '::1'] : ['0.0.0.0', '::'];
 }
 
 function readSelector(field: Field): Labels | undefined {
@@ -100,6 +126,6 @@ export function shadowedSidecars(own: readonly SidecarModel[]): readonly { loser
   if (winner === undefined) return [];
   return losers.map((loser) => ({
     loser,
-    message: `The older Sidecar ${quote(winner.name)} of this namespace has no workloadSelector either and is used; remove one of them.`,
+    message: `Without a workloadSelector ${printWinner(`Sidecar ${quote(winner.name)}`, winner, loser)} of this namespace is used; remove one of them.`,
   }));
 }

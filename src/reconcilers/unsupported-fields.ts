@@ -13,6 +13,8 @@ export interface UnsupportedField {
   readonly field: string;
   /** Only this value of the field has no effect. */
   readonly value?: string;
+  /** Istio does not act on it either, any more. */
+  readonly isDeprecated?: true;
   /** A sentence for the owner, where there is more to say. */
   readonly note?: string;
 }
@@ -20,7 +22,10 @@ export interface UnsupportedField {
 /** All of them, for every kind. An empty list is the goal. */
 export const unsupportedFields: readonly UnsupportedField[] = [
   ...inTrafficPolicies('loadBalancer.zoneAwareLbSetting', 'Use localityLbSetting.'),
-  ...inTrafficPolicies('outlierDetection.consecutiveErrors', 'It is deprecated; use consecutive5xxErrors.'),
+  ...inTrafficPolicies(
+    'outlierDetection.consecutiveErrors',
+    'Use consecutive5xxErrors, or consecutiveGatewayErrors for 502, 503 and 504 alone.',
+  ).map((field): UnsupportedField => ({ ...field, isDeprecated: true })),
   ...inTrafficPolicies(
     'tls.credentialName',
     'The proxy is told the name of the Secret, but is not sent the Secret; mount the files and name their paths.',
@@ -41,7 +46,7 @@ export const unsupportedFields: readonly UnsupportedField[] = [
   ...['spec.ingress[]', 'spec.egress[]'].map((listener): UnsupportedField => ({
     kind: 'Sidecar',
     field: `${listener}.port.targetPort`,
-    note: 'It is deprecated, and Istio does not use it either.',
+    isDeprecated: true,
   })),
   { kind: 'Gateway', field: 'spec.servers[].port.targetPort', note: 'The Service in front of the router says it.' },
   {
@@ -61,12 +66,15 @@ export const unsupportedFields: readonly UnsupportedField[] = [
 /** The fields of an object that have no effect, as problems for its owner. */
 export function findUnsupported(object: ObjectRef, spec: unknown): Problem[] {
   const problems: Problem[] = [];
-  for (const { kind, field, value, note } of unsupportedFields) {
+  for (const { kind, field, value, isDeprecated, note } of unsupportedFields) {
     if (kind !== object.kind) continue;
     for (const path of findSet(spec, stepsOf(field), 'spec', value)) {
       if (problems.length === maxProblems) return problems;
       const what = value === undefined ? 'The field is' : `The value ${value} is`;
-      const message = `${what} not supported yet and has no effect.${note === undefined ? '' : ` ${note}`}`;
+      const why = isDeprecated
+        ? 'deprecated, and neither Istio nor Fairlead acts on it'
+        : 'not supported yet and has no effect';
+      const message = `${what} ${why}.${note === undefined ? '' : ` ${note}`}`;
       problems.push({ object, field: path, reason: 'UnsupportedField', message });
     }
   }

@@ -5,6 +5,7 @@ import { canonicalHost, coverOf, resolveShortName } from '../model/host.ts';
 import { meshGateway, type VirtualServiceModel } from '../model/virtual-service.ts';
 import { settleExportTo } from './export-to.ts';
 import { Field, Findings, quote } from './field.ts';
+import { reportShadowed } from './shadowed-routes.ts';
 import { findUnsupported } from './unsupported-fields.ts';
 import { readHttpRoute } from './virtual-service-http.ts';
 import { readTcpRoute, readTlsRoute } from './virtual-service-l4.ts';
@@ -61,6 +62,7 @@ export function reconcileVirtualService(
     tcp: tcp.map((route) => readTcpRoute(route, names)),
     tls: tls.map((route) => readTlsRoute(route, names, hasHost)),
   };
+  if (!findings.invalid) reportShadowed(model, findings);
   const problems = [...findings.problems, ...findUnsupported(findings.object, object.spec)];
   return { models: findings.invalid ? [] : [model], problems };
 }

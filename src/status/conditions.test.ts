@@ -38,6 +38,12 @@ const cases: { name: string; problems: Problem[]; accepted: string; resolved: st
     resolved: 'True ResolvedRefs',
   },
   {
+    name: 'a value is too broad',
+    problems: [problem('TooBroad', 'spec.c')],
+    accepted: 'True TooBroad',
+    resolved: 'True ResolvedRefs',
+  },
+  {
     name: 'a field is not supported',
     problems: [problem('UnsupportedField', 'spec.c')],
     accepted: 'True UnsupportedField',

@@ -15,24 +15,24 @@ const NAMED = 5;
 
 const REFUSALS: readonly ProblemReason[] = ['InternalError', 'Invalid', 'Conflicted'];
 
-/** What leaves an object accepted, although some of it has no effect. */
-const REMARKS: readonly ProblemReason[] = ['UnsupportedField', 'Ineffective'];
+/** What leaves an object accepted, although it does less or more than its owner meant. */
+const REMARKS: readonly ProblemReason[] = ['UnsupportedField', 'Ineffective', 'TooBroad'];
 
 /**
  * What the owner of an object is told. `Accepted`: it is valid and lost no conflict; `ResolvedRefs`: all that it names
- * exists. What has no effect leaves it accepted, and is named there.
+ * exists. Remarks leave it accepted, and are named there.
  */
 export function conditionsOf(generation: number, problems: readonly Problem[]): readonly Condition[] {
   const of = (reason: ProblemReason) => problems.filter((problem) => problem.reason === reason);
   const refused = REFUSALS.map((reason) => ({ reason, found: of(reason) })).find(({ found }) => found.length > 0);
-  const [ineffective] = REMARKS.filter((reason) => of(reason).length > 0);
+  const [remark] = REMARKS.filter((reason) => of(reason).length > 0);
   const missing = of('RefNotFound');
   const accepted =
     refused === undefined
       ? {
           status: 'True' as const,
-          reason: ineffective ?? 'Accepted',
-          message: ineffective === undefined ? 'The object is valid.' : print(REMARKS.flatMap(of)),
+          reason: remark ?? 'Accepted',
+          message: remark === undefined ? 'The object is valid.' : print(REMARKS.flatMap(of)),
         }
       : { status: 'False' as const, reason: refused.reason, message: print(REFUSALS.flatMap(of)) };
   return [

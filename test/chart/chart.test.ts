@@ -5,6 +5,7 @@ import { parse } from 'yaml';
 import { readConfig } from '../../src/config.ts';
 import { kinds } from '../../src/api/kinds.ts';
 import { version } from '../../src/version.ts';
+import { run } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { CHART, NAMESPACE, ROOT, helm, renderChart, type ChartObject } from './chart.ts';
 import { permissionsOf, printPermission } from './permissions.ts';
@@ -56,9 +57,9 @@ withPeers(['helm'], 'the chart', () => {
       'Deployment istio-system/fairlead',
       'PodDisruptionBudget istio-system/fairlead',
       'Role istio-system/fairlead-istio-system-mesh-config',
-      'Role istio-system/fairlead-lease',
+      'Role kube-system/fairlead-istio-system-lease',
       'RoleBinding istio-system/fairlead-istio-system-mesh-config',
-      'RoleBinding istio-system/fairlead-lease',
+      'RoleBinding kube-system/fairlead-istio-system-lease',
       'Service istio-system/fairlead',
       'ServiceAccount istio-system/fairlead',
     ]);
@@ -88,7 +89,7 @@ withPeers(['helm'], 'the chart', () => {
     expect(config).toMatchObject({
       source: { kind: 'kubernetes' },
       mesh: { rootNamespace: NAMESPACE, domainSuffix: 'cluster.local', clusterId: 'Kubernetes' },
-      lease: { namespace: NAMESPACE, name: 'fairlead' },
+      lease: { namespace: 'kube-system', name: 'fairlead' },
       log: { level: 'info', format: 'json' },
       statusWrites: true,
     });
@@ -157,10 +158,112 @@ withPeers(['helm'], 'the chart', () => {
       'list /configmaps mesh/istio',
       'watch /configmaps mesh/istio',
     ]);
-    const { mesh, lease } = configOf((deploymentOf(objects).container['args'] as string[]).slice(1));
-    expect([mesh.rootNamespace, lease.namespace]).toEqual(['mesh', NAMESPACE]);
+    const { mesh } = configOf((deploymentOf(objects).container['args'] as string[]).slice(1));
+    expect(mesh.rootNamespace).toBe('mesh');
     const without = await renderChart({ createMeshConfig: false });
     expect(without.filter(({ kind }) => kind === 'ConfigMap')).toEqual([]);
+  });
+
+  test('shares the Lease with every other release, and that of a revision with the others of it', async () => {
+    const leasesOf = async (values: object, ...args: string[]): Promise<unknown> => {
+      const objects = await renderChart(values, ...args);
+      const { lease, revision } = configOf((deploymentOf(objects).container['args'] as string[]).slice(1));
+      const account = objects.find(({ kind }) => kind === 'ServiceAccount')!.metadata;
+      const granted = permissionsOf(objects, account.name, account.namespace!).map(printPermission);
+      return { lease, revision, granted: granted.filter((text) => text.includes('leases')).sort() };
+    };
+    const common = ['create coordination.k8s.io/leases kube-system/*'];
+    const rights = (name: string): string[] =>
+      ['get', 'update'].map((verb) => `${verb} coordination.k8s.io/leases kube-system/${name}`);
+    const lease = { namespace: 'kube-system', name: 'fairlead' };
+    for (const args of [[], ['--namespace', 'trial']])
+      expect(await leasesOf({}, ...args)).toEqual({ lease, granted: [...common, ...rights('fairlead')] });
+    expect(await leasesOf({ revision: 'canary' })).toEqual({
+      lease,
+      revision: 'canary',
+      granted: [...common, ...rights('fairlead'), ...rights('fairlead-canary')].sort(),
+    });
+    expect(await leasesOf({ leaseNamespace: 'mesh' })).toMatchObject({ lease: { namespace: 'mesh' } });
+  });
+
+  test('labels what it makes with the revision, and selects by other labels', async () => {
+    const objects = await renderChart({ revision: 'canary' });
+    for (const { kind, metadata } of objects)
+      expect([kind, metadata]).toMatchObject([kind, { labels: { 'istio.io/rev': 'canary' } }]);
+    const { deployment, labels } = deploymentOf(objects);
+    expect(labels).toMatchObject({ 'istio.io/rev': 'canary', 'sidecar.istio.io/inject': 'false' });
+    expect(deployment['selector']).toEqual(deploymentOf(await renderChart()).deployment['selector']);
+  });
+
+  test('leaves the number of replicas to an autoscaler, its own or another one', async () => {
+    expect(deploymentOf(await renderChart()).deployment['replicas']).toBe(2);
+    expect(deploymentOf(await renderChart({ replicas: 0 })).deployment['replicas']).toBe(0);
+    expect(deploymentOf(await renderChart({ replicas: null })).deployment).not.toHaveProperty('replicas');
+    const objects = await renderChart({ autoscaling: { enabled: true, maxReplicas: 7 } });
+    expect(deploymentOf(objects).deployment).not.toHaveProperty('replicas');
+    const scaler = objects.find(({ kind }) => kind === 'HorizontalPodAutoscaler');
+    expect(scaler?.['spec']).toMatchObject({
+      scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'fairlead' },
+      minReplicas: 2,
+      maxReplicas: 7,
+      metrics: [{ resource: { name: 'cpu', target: { averageUtilization: 80 } } }],
+    });
+    expect(deploymentOf(objects).container).toMatchObject({ resources: { requests: { cpu: expect.any(String) } } });
+  });
+
+  test('has a budget for disruptions as its user wants it', async () => {
+    const budgetOf = async (podDisruptionBudget: object): Promise<unknown> =>
+      (await renderChart({ podDisruptionBudget })).find(({ kind }) => kind === 'PodDisruptionBudget')?.['spec'];
+    expect(await budgetOf({ enabled: false })).toBeUndefined();
+    expect(await budgetOf({ maxUnavailable: '50%' })).toMatchObject({ maxUnavailable: '50%' });
+  });
+
+  test('lets in whom its NetworkPolicy names, and nobody where it names nobody', async () => {
+    const policyOf = async (networkPolicy: object): Promise<unknown> =>
+      (await renderChart({ networkPolicy })).find(({ kind }) => kind === 'NetworkPolicy')?.['spec'];
+    expect(await policyOf({})).toBeUndefined();
+    const { deployment, container } = deploymentOf(await renderChart());
+    const spec = { podSelector: deployment['selector'], policyTypes: ['Ingress'] };
+    const everybody = [{ namespaceSelector: {} }];
+    const rule = (port: string, from: object[]): object => ({ from, ports: [{ protocol: 'TCP', port }] });
+    expect(await policyOf({ enabled: true })).toEqual({ ...spec, ingress: [rule('grpc-xds', everybody)] });
+    const monitoring = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }];
+    const shops = [{ namespaceSelector: { matchLabels: { mesh: 'on' } }, podSelector: {} }];
+    expect(await policyOf({ enabled: true, proxies: shops, monitoring })).toEqual({
+      ...spec,
+      ingress: [rule('grpc-xds', shops), rule('http-monitoring', monitoring)],
+    });
+    // No rule at all: nobody. A rule without peers would be everybody.
+    expect(await policyOf({ enabled: true, proxies: [] })).toEqual({ ...spec, ingress: null });
+    const names = (container['ports'] as { name: string }[]).map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(['grpc-xds', 'http-monitoring']));
+  });
+
+  test('gives a Pod that is to end time to be forgotten, and more to end', async () => {
+    const { pod, container } = deploymentOf(await renderChart());
+    expect(pod['terminationGracePeriodSeconds']).toBe(30);
+    expect(container['lifecycle']).toEqual({ preStop: { exec: { command: ['sleep', '5'] } } });
+    const other = deploymentOf(await renderChart({ terminationGracePeriodSeconds: 90, preStopSeconds: 0 }));
+    expect(other.pod['terminationGracePeriodSeconds']).toBe(90);
+    expect(other.container).not.toHaveProperty('lifecycle');
+  });
+
+  test('gives the heap its part of the memory of the container', async () => {
+    const { container } = deploymentOf(await renderChart());
+    const variables = container['env'] as { name: string; value: string }[];
+    const options = variables.find(({ name }) => name === 'NODE_OPTIONS')!.value;
+    const script =
+      'console.log(v8.getHeapStatistics().heap_size_limit / Math.min(os.totalmem(), process.constrainedMemory() || Infinity))';
+    const { stdout } = await run(process.execPath, ['-e', script], { env: { NODE_OPTIONS: options } });
+    expect(Number(stdout)).toBeGreaterThan(0.6);
+    expect(Number(stdout)).toBeLessThan(0.7);
+  });
+
+  test('mounts what its user adds', async () => {
+    const extraVolumes = [{ name: 'config', secret: { secretName: 'kubeconfig' } }];
+    const extraVolumeMounts = [{ name: 'config', mountPath: '/config', readOnly: true }];
+    const { pod, container } = deploymentOf(await renderChart({ extraVolumes, extraVolumeMounts }));
+    expect([pod['volumes'], container['volumeMounts']]).toEqual([extraVolumes, extraVolumeMounts]);
   });
 
   test('lets its user add arguments, which win', async () => {
@@ -182,6 +285,10 @@ withPeers(['helm'], 'the chart', () => {
     ['mesh config as text', { meshConfig: 'accessLogFile: /dev/stdout' }, '/meshConfig'],
     ['no name of a namespace', { rootNamespace: 'Istio_System' }, '/rootNamespace'],
     ['no name of a Service', { service: { alias: '8istiod' } }, '/service/alias'],
+    ['a revision that no Lease can be named for', { revision: 'Canary' }, '/revision'],
+    ['a peer that is none', { networkPolicy: { proxies: [{ namespace: 'shop' }] } }, '/networkPolicy/proxies/0'],
+    ['a budget that is no number', { podDisruptionBudget: { maxUnavailable: 'one' } }, '/podDisruptionBudget'],
+    ['a volume without a name', { extraVolumes: [{ emptyDir: {} }] }, '/extraVolumes/0'],
     ['no amount of memory', { resources: { limits: { memory: 'much' } } }, '/resources/limits/memory'],
     ['an environment that is no list', { extraEnv: { TZ: 'UTC' } }, '/extraEnv'],
   ])('refuses %s and names it', async (_, values, place) => {
@@ -196,15 +303,16 @@ function reads(): string[] {
   });
 }
 
-/** Conditions, and the Lease that says who may write them. */
+/** Conditions, Events beside them, and the Lease that says who may write them. */
 function writes(): string[] {
   return [
     ...kinds
       .filter(({ custom }) => custom)
       .flatMap(({ group, plural }) => [`get ${group}/${plural}`, `patch ${group}/${plural}/status`]),
-    `create coordination.k8s.io/leases ${NAMESPACE}/*`,
-    `get coordination.k8s.io/leases ${NAMESPACE}/fairlead`,
-    `update coordination.k8s.io/leases ${NAMESPACE}/fairlead`,
+    'create events.k8s.io/events',
+    'create coordination.k8s.io/leases kube-system/*',
+    'get coordination.k8s.io/leases kube-system/fairlead',
+    'update coordination.k8s.io/leases kube-system/fairlead',
   ];
 }
 

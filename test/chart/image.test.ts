@@ -38,6 +38,12 @@ describe('the image', () => {
     expect(argumentOf(final, 'USER')).toMatch(/^[1-9]\d*:[1-9]\d*$/);
   });
 
+  test('gives the heap a part of the memory of the container, which its Node understands', async () => {
+    const [, options = ''] = /^NODE_OPTIONS=(.*)$/.exec(argumentOf(final, 'ENV')) ?? [];
+    expect(options).toMatch(/^--max-old-space-size-percentage=\d+$/);
+    expect(await run(process.execPath, ['-e', ''], { env: { NODE_OPTIONS: options } })).toMatchObject({ code: 0 });
+  });
+
   test('is built from what it copies, and runs without anything else', async () => {
     const source = join(directory, 'src');
     const app = join(directory, 'app');

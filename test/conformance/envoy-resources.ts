@@ -41,9 +41,33 @@ export function table(name: string, to: string, more: object = {}): { content: U
 }
 
 export function listener(name: string, port: number, tableName: string): Uint8Array {
+  return listenerWith(name, port, {
+    rds: { routeConfigName: tableName, configSource: { ads: {}, resourceApiVersion: 'V3' } },
+  });
+}
+
+/** With all requests to one cluster, and no table. */
+export function inlineListener(name: string, port: number, to: string): { content: Uint8Array; clusters: string[] } {
+  const routes = [{ match: { prefix: '/' }, route: { cluster: to } }];
+  const content = listenerWith(name, port, {
+    routeConfig: { name: 'inline', virtualHosts: [{ name: 'all', domains: ['*'], routes }] },
+  });
+  return { content, clusters: [to] };
+}
+
+/** At an address that is none. */
+export function misplacedListener(name: string): Uint8Array {
+  return protos.encode(types.listener, {
+    name,
+    address: { socketAddress: { address: 'nonsense', portValue: 1 } },
+    filterChains: [{ filters: [] }],
+  });
+}
+
+function listenerWith(name: string, port: number, routing: object): Uint8Array {
   const manager = protos.any(types.httpConnectionManager, {
     statPrefix: name,
-    rds: { routeConfigName: tableName, configSource: { ads: {}, resourceApiVersion: 'V3' } },
+    ...routing,
     httpFilters: [
       {
         name: 'envoy.filters.http.router',

@@ -3,8 +3,20 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
 import { poll } from '../peers/process.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
-import { assignment, type BackEnd, cluster, freePort, listener, startBackEnd, table } from './envoy-resources.ts';
+import {
+  assignment,
+  type BackEnd,
+  cluster,
+  freePort,
+  inlineListener,
+  listener,
+  startBackEnd,
+  table,
+  misplacedListener,
+} from './envoy-resources.ts';
 import { CDS, EDS, LDS, RDS, ServedMesh } from './served-mesh.ts';
+
+const TIMES = { lingerMs: 50, timeoutMs: 2_000, overdueMs: 300, stuckMs: 100, drainMs: 5_000 };
 
 withPeers(['envoy'], 'a real Envoy', () => {
   describe.each([
@@ -16,6 +28,18 @@ withPeers(['envoy'], 'a real Envoy', () => {
     let mesh: ServedMesh;
     let envoy: RunningEnvoy;
     let port: number;
+    let adsPort: number;
+    /** A server that serves `one`, but for what is said otherwise. */
+    const serve = async (otherwise: Parameters<ServedMesh['publish']>[0] = {}): Promise<void> => {
+      mesh = await ServedMesh.start({ port: adsPort, times: TIMES, tickMs: 20 });
+      mesh.publish({
+        [CDS]: { one: cluster('one') },
+        [EDS]: { one: assignment('one', [one.port]) },
+        [LDS]: { web: listener('web', port, 'table') },
+        [RDS]: { table: table('table', 'one') },
+        ...otherwise,
+      });
+    };
     printLogOnFailure(() => envoy);
 
     beforeAll(async () => {
@@ -25,17 +49,8 @@ withPeers(['envoy'], 'a real Envoy', () => {
       await Promise.all([one.stop(), two.stop()]);
     });
     beforeEach(async () => {
-      mesh = await ServedMesh.start({
-        times: { lingerMs: 50, timeoutMs: 2_000, overdueMs: 300, stuckMs: 100 },
-        tickMs: 20,
-      });
-      port = await freePort();
-      mesh.publish({
-        [CDS]: { one: cluster('one') },
-        [EDS]: { one: assignment('one', [one.port]) },
-        [LDS]: { web: listener('web', port, 'table') },
-        [RDS]: { table: table('table', 'one') },
-      });
+      [port, adsPort] = [await freePort(), await freePort()];
+      await serve();
       envoy = await startEnvoy({ adsPort: mesh.server.port, delta, node: { id: 'a' } });
       await envoy.ready();
     });
@@ -192,6 +207,53 @@ withPeers(['envoy'], 'a real Envoy', () => {
       mesh.publish({ [CDS]: { later: cluster('later') }, [EDS]: { later: assignment('later', [two.port]) } });
       await accepted();
       expect(await request()).toBe('one');
+    });
+
+    test.each<[string, Parameters<ServedMesh['publish']>[0]]>([
+      ['table', { [RDS]: { table: table('table', 'one', { domains: ['*', '*'] }) } }],
+      ['assignment', { [EDS]: { one: assignment('one', [1], 'nonsense') } }],
+      [
+        'cluster',
+        { [CDS]: { one: cluster('one', { lbPolicy: 'MAGLEV', maglevLbConfig: { tableSize: { value: '4' } } }) } },
+      ],
+      ['listener', { [LDS]: { web: misplacedListener('web') } }],
+    ])('keeps what it has when the server comes back with a %s that it refuses', async (_kind, bad) => {
+      expect(await request()).toBe('one');
+      await accepted();
+      await mesh.stop();
+      await serve(bad);
+      await poll('a refusal', () => Promise.resolve(mesh.refusals.some(({ name }) => name !== undefined) || undefined));
+      expect(await request()).toBe('one');
+      mesh.publish({ [CDS]: { later: cluster('later') }, [EDS]: { later: assignment('later', [two.port]) } });
+      await poll(
+        'what is changed then is there',
+        async () => (await envoy.configDump()).clusters.some((entry) => entry.name === 'later') || undefined,
+      );
+      expect(await request()).toBe('one');
+    });
+
+    test('answers on idle connections while a former listener with routes of its own drains', async () => {
+      mesh.publish({ [LDS]: { web: inlineListener('web', port, 'one') } });
+      await accepted();
+      const agents = Array.from({ length: 20 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
+      expect(new Set(await Promise.all(agents.map(request)))).toEqual(new Set(['one']));
+      mesh.publish({
+        [CDS]: { two: cluster('two'), one: undefined },
+        [EDS]: { two: assignment('two', [two.port]), one: undefined },
+        [LDS]: { web: inlineListener('web', port, 'two') },
+      });
+      await accepted();
+      await poll('new connections go elsewhere', async () => (await request()) === 'two' || undefined);
+      // More than a linger, and less than a drain.
+      mesh.pass(3_000);
+      mesh.publish({ [CDS]: { later: cluster('later') }, [EDS]: { later: assignment('later', [two.port]) } });
+      await accepted();
+      for (const answer of await Promise.all(agents.map(request))) expect(['one', 'two']).toContain(answer);
+      await poll('the former cluster goes in the end', async () => {
+        const names = (await envoy.configDump()).clusters.map((entry) => entry.name);
+        return !names.includes('one') || undefined;
+      });
+      for (const agent of agents) agent.destroy();
     });
   });
 });

@@ -33,6 +33,13 @@ describe.each([
     expect(response.removed).toEqual(delta ? ['a'] : []);
   });
 
+  test('the address of a client is told apart from what describes the proxy', async () => {
+    script.subscribe(CDS, []);
+    await script.take(CDS);
+    expect(mesh.peers).toEqual(['127.0.0.1']);
+    expect(JSON.stringify([...mesh.proxies.values()])).not.toContain('127.0.0.1');
+  });
+
   test('a wildcard is answered although there is nothing', async () => {
     script.subscribe(CDS, []);
     expect(await script.take(CDS)).toEqual([]);
@@ -284,6 +291,7 @@ describe.each([
     script.ack(first);
     mesh.publish({ [RDS]: { r: '2' } });
     script.nack(await script.next(RDS), 'invalid perl operator', first.version);
+    expect(await script.take(RDS)).toEqual(['r@1']);
     mesh.publish({ [RDS]: { s: '2' } });
     expect(await script.take(RDS)).toEqual(['s@2']);
     expect(mesh.refusals).toMatchObject([{ typeUrl: RDS, name: 'r', message: 'invalid perl operator' }]);

@@ -19,7 +19,7 @@ export const TYPES: ResourceTypes = [
     behind: CDS,
     whenAbsent: (name) => resourceOf(EDS, name, `${name}@absent`),
   },
-  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS },
+  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS, drains: true },
   {
     typeUrl: RDS,
     shortName: 'rds',
@@ -51,6 +51,8 @@ export interface Refused {
 /** A server, and publications in few words: each resource is in the list that is named, `mesh` unless said otherwise. */
 export class ServedMesh {
   readonly proxies = new Map<string, ConnectedProxy>();
+  /** IP addresses of the clients, as they came. */
+  readonly peers: string[] = [];
   readonly refusals: Refusal[] = [];
   readonly warnings: string[] = [];
   readonly ended: string[] = [];
@@ -71,7 +73,8 @@ export class ServedMesh {
       signal: mesh.#abort.signal,
       log: { info: () => {}, warn: (message, fields) => mesh.warnings.push(`${message} ${JSON.stringify(fields)}`) },
       events: {
-        connected: (proxy) => {
+        connected: (proxy, peer) => {
+          mesh.peers.push(peer);
           mesh.proxies.set(proxy.stream, proxy);
           setImmediate(() => mesh.move(proxy.stream, mesh.world(proxy)));
         },

@@ -149,6 +149,21 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     await kubectl('wait', '--for=condition=ResolvedRefs', 'virtualservice/reviews', '--timeout=10s');
   });
 
+  test('says in an Event what is not accepted, as kubectl describe shows it', async () => {
+    const twice = object('VirtualService', 'reviews-again', {
+      hosts: [reviews],
+      http: [{ directResponse: { status: 200 } }],
+    });
+    await apply(twice);
+    await kubectl('wait', '--for=condition=Accepted=False', 'virtualservice/reviews-again', '--timeout=10s');
+    const events = await poll('an Event', async () => {
+      const [, shown] = (await kubectl('describe', 'virtualservice/reviews-again')).split('Events:');
+      return shown?.includes('Conflicted') === true ? shown : undefined;
+    });
+    expect(events).toMatch(/Warning +Conflicted .* fairlead +.*VirtualService\/shop\/reviews/);
+    await kubectl('delete', 'virtualservice/reviews-again');
+  });
+
   async function columns(name: string): Promise<Readonly<Record<string, string>>> {
     const [titles = '', row = ''] = (await kubectl('get', name)).split('\n');
     const found = [...titles.matchAll(/\S+(?: \S+)*/g)];
@@ -306,9 +321,9 @@ interface RouteTable {
 }
 
 async function holder(cluster: Installed): Promise<unknown> {
-  const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/fairlead`;
-  const lease = (await cluster.api.call('GET', path)) as ApiObject & { spec?: { holderIdentity?: unknown } };
-  return lease.spec?.holderIdentity;
+  const path = `/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/fairlead`;
+  const lease = (await cluster.api.call('GET', path)) as ApiObject & { spec?: { holderIdentity?: string } };
+  return lease.spec?.holderIdentity?.replace(`${NAMESPACE}/`, '');
 }
 
 interface Condition {

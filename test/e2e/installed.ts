@@ -137,6 +137,7 @@ async function startReplica(pod: Pod, api: RunningApiServer, program: string, si
 function valueOf({ name, value, valueFrom }: Pod['spec']['containers'][0]['env'][0], pod: Pod): string {
   if (valueFrom === undefined) return value ?? '';
   if (valueFrom.fieldRef?.fieldPath === 'metadata.name') return pod.metadata.name;
+  if (valueFrom.fieldRef?.fieldPath === 'metadata.namespace') return NAMESPACE;
   throw new Error(`variable ${name} comes from ${JSON.stringify(valueFrom)}`);
 }
 

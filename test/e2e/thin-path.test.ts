@@ -28,6 +28,10 @@ withPeers(['envoy'], 'a real Envoy', () => {
           refused: (refusal) => {
             throw new Error(`refused: ${JSON.stringify(refusal)}`);
           },
+          notAdmitted: ({ reason }) => {
+            throw new Error(`not admitted: ${reason}`);
+          },
+          heapBytes: 1024 ** 3,
           signal: stop.signal,
         });
         apply(

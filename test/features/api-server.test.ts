@@ -214,3 +214,26 @@ test('a start that fails leaves no connection behind', async () => {
   await expect(cluster.start({ monitoringAddress: taken })).rejects.toMatchObject({ code: 'LISTEN' });
   await cluster.server.idle();
 });
+
+test('a start that is held up names all kinds that it waits for, and why', async () => {
+  const cluster = await Cluster.create();
+  const { denied } = cluster.server.cluster;
+  denied.add(pathOf({ apiVersion: 'v1', kind: 'Pod' }));
+  denied.add(pathOf({ apiVersion: 'networking.istio.io/v1', kind: 'Sidecar' }));
+  const program = await cluster.start();
+  const ready = (): Promise<{ readonly status: number; readonly body: string }> =>
+    get(program.serving.ports.health, '/ready');
+  await expect
+    .poll(async () => (await ready()).body)
+    .toBe('not ready, waiting for Pod (403 Forbidden), Sidecar (403 Forbidden), the first commit\n');
+  program.clock.skip(1_000);
+  expect(await program.logged('denying access to all of these')).toMatchObject({ who: ['Pod', 'Sidecar'] });
+  program.clock.skip(30_000);
+  expect(await program.logged('Not ready: waiting for kinds')).toMatchObject({
+    kinds: ['Pod (403 Forbidden)', 'Sidecar (403 Forbidden)'],
+  });
+  denied.clear();
+  program.clock.skip(10_000);
+  await program.logged('Ready');
+  expect((await ready()).body).toBe('ready\n');
+});

@@ -5,10 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { status as Status } from '@grpc/grpc-js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { createProgram, startServing } from '../../src/app.ts';
+import { nodeOfId, withLabels } from '../../src/cli/node-file.ts';
 import { readConfig, readMeshSettings } from '../../src/config.ts';
+import { XdsClient } from '../conformance/xds-client.ts';
 import { validateBootstrap } from '../peers/envoy.ts';
 import { freePorts, poll, run, startProcess } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
@@ -104,7 +107,7 @@ describe('check', () => {
     expect(field).toMatch(
       `${file}:${lineOf(text, 'timeout: soon')}: VirtualService/shop/reviews: spec.http[0].timeout: `,
     );
-    expect(yaml).toMatch(new RegExp(`^${file}:${lineOf(text, 'kind: [') + 1}: is no valid YAML`));
+    expect(yaml).toMatch(new RegExp(`^${file}:${lineOf(text, 'kind: [')}: is no valid YAML`));
     expect(plain).toMatchObject({ code: 1, stderr: '8 objects: 2 errors, 0 warnings\n' });
     expect(json).toMatchObject({ code: 1, stderr: '' });
     expect(JSON.parse(json.stdout)).toMatchObject({
@@ -148,7 +151,41 @@ describe('translate', () => {
     expect(JSON.parse(one.stdout)).toHaveProperty('eds.0');
   });
 
-  test('ends with 1 when some of the files is no part of it, and when the name is not there', async () => {
+  const inProcess = (path: string, node: Parameters<typeof nodeOfId>[0], labels?: string) => {
+    const proxy = labels === undefined ? nodeOfId(node) : withLabels(nodeOfId(node), labels);
+    return createProgram().translate({ paths: [path], proxy, mesh: readMeshSettings({ flags: {}, env: {} }) });
+  };
+
+  test('prints what a server would serve beside objects with errors, and ends with 1 only where it is strict', async () => {
+    const { path } = await shop(`${documents(wrong, split(80, 20))}---\nkind: [\n`);
+    const [plain, strict] = await Promise.all([
+      fairlead('translate', path, '--proxy', id),
+      fairlead('translate', path, '--proxy', id, '--strict'),
+    ]);
+    expect([plain.code, strict.code]).toEqual([0, 1]);
+    expect(strict.stdout).toBe(plain.stdout);
+    expect(plain.stderr).toMatch(/spec\.http\[0\]\.timeout.*\n.*is no valid YAML/);
+    expect((parse(plain.stdout) as Document).rds.map((table) => table['name'])).toEqual(['80']);
+  });
+
+  test('says why a router is given nothing', async () => {
+    const router = 'router~10.0.0.1~gateway.bookshop~bookshop.svc.cluster.local';
+    const unlabelled = await inProcess('examples/bookshop', router);
+    expect(unlabelled.remark).toBe(
+      'no Gateway selects the labels of the proxy: it has none, and Gateways select istio=ingressgateway. ' +
+        'Give the labels with --labels istio=ingressgateway, or the node with --node FILE',
+    );
+    expect((await inProcess('examples/bookshop', router, 'app=x')).remark).toContain('it has app=x, and Gateways');
+    const labelled = await inProcess('examples/bookshop', router, 'istio=ingressgateway');
+    expect(labelled.remark).toBeUndefined();
+    expect(labelled.resources.lds).not.toEqual([]);
+    const { path } = await shop(documents(split(80, 20)));
+    expect((await inProcess(path, router)).remark).toContain('there is none in the files');
+    expect((await inProcess(path, id)).remark).toBeUndefined();
+    expect((await inProcess(path, 'router~10.0.0.1~x')).refusal).toContain('missing parts in the service node');
+  });
+
+  test('ends with 1 when the name is not there', async () => {
     const { path } = await shop(documents(wrong));
     const [mistake, nobody] = await Promise.all([
       fairlead('translate', path, '--proxy', id, '--name', 'nowhere'),
@@ -288,4 +325,66 @@ describe('serve', () => {
     process.kill(program.pid, 'SIGTERM');
     expect(await program.exited).toBe(0);
   });
+
+  /** Says when it ends what would have kept the process: after five seconds it ends all the same. */
+  const witness = `process.on('exit', () => console.log('kept by ' + JSON.stringify(process.getActiveResourcesInfo()
+    .filter((kind) => !/^(TTY|Pipe)Wrap$/.test(kind)))))`;
+
+  test.each([
+    ['nobody is there', 0, '10s'],
+    ['proxies are connected', 3, '0s'],
+  ])('nothing keeps the process that is told to end while %s', async (_, count, shutdown) => {
+    const { path } = await shop(documents(split(80, 20)));
+    const [grpc = 0, health = 0, monitoring] = await freePorts(3);
+    const ports = [grpc, health, monitoring].flatMap((port, i) => [anywhere[i]!, `127.0.0.1:${port}`]);
+    const args = ['serve', '--directory', path, '--shutdown-duration', shutdown, ...ports];
+    const imported = `data:text/javascript,${encodeURIComponent(witness)}`;
+    const program = startProcess(process.execPath, ['--import', imported, main, ...args], { env });
+    onTestFinished(() => program.stop());
+    await poll('readiness', () => get(health, '/ready').then(isReady, () => undefined), { process: program });
+    const clients = Array.from({ length: count }, (_, i) => connected(grpc, `proxy-${i}`));
+    for (const client of clients) await client.next(CDS);
+    process.kill(program.pid, 'SIGTERM');
+    expect(await program.exited).toBe(0);
+    expect(program.log()).toContain('kept by []');
+  });
+
+  test('is not ready any more before the first stream ends, takes no more, and ends a second signal at once', async () => {
+    const { path } = await shop(documents(split(80, 20)));
+    const [grpc = 0, health = 0, monitoring] = await freePorts(3);
+    const ports = [grpc, health, monitoring].flatMap((port, i) => [anywhere[i]!, `127.0.0.1:${port}`]);
+    const args = ['serve', '--directory', path, '--shutdown-duration', '1h', ...ports];
+    const program = startProcess(process.execPath, [main, ...args], { env });
+    onTestFinished(() => program.stop());
+    await poll('readiness', () => get(health, '/ready').then(isReady, () => undefined), { process: program });
+    let ended = 0;
+    for (const id of ['proxy-1', 'proxy-2']) {
+      const client = connected(grpc, id);
+      await client.next(CDS);
+      void client.closed.then(() => ended++);
+    }
+    process.kill(program.pid, 'SIGTERM');
+    const answer = await poll('the end', async () => {
+      const { status, body } = await get(health, '/ready');
+      return status === 200 ? undefined : { status, body };
+    });
+    expect(answer).toEqual({ status: 503, body: 'not ready, waiting for its own end\n' });
+    expect(await connected(grpc, 'late').closed).toMatchObject({
+      code: Status.UNAVAILABLE,
+      details: 'the server is shutting down',
+    });
+    expect(await get(health, '/healthz')).toMatchObject({ status: 200 });
+    expect(ended).toBe(0);
+    process.kill(program.pid, 'SIGTERM');
+    expect(await program.exited).toBe('SIGTERM');
+  });
+
+  const isReady = ({ status }: { readonly status: number }): true | undefined => status === 200 || undefined;
+
+  function connected(port: number, id: string): XdsClient {
+    const client = new XdsClient(port, true);
+    onTestFinished(() => client.close());
+    client.send({ typeUrl: CDS, node: { id: `sidecar~10.0.0.1~${id}.shop~shop.svc.cluster.local` } });
+    return client;
+  }
 });

@@ -66,7 +66,10 @@ export class Program {
     });
     const address = '127.0.0.1:0';
     const addresses = { grpcAddress: address, healthAddress: address, monitoringAddress: address };
-    const config = readConfig({ flags: { ...addresses, logFormat: 'json', ...settings }, env: {} });
+    const config = readConfig({
+      flags: { ...addresses, logFormat: 'json', shutdownDuration: '0s', ...settings },
+      env: {},
+    });
     const serving = await startServing(config, stop.signal, {
       clock,
       log: stream,

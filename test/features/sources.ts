@@ -74,6 +74,7 @@ export class Cluster implements Source {
     onTestFinished(() => server.stop());
     for (const kind of kinds) server.cluster.install(collectionPath(kind), kind.kind);
     server.cluster.install(LEASES, 'Lease');
+    server.cluster.install(EVENTS, 'Event');
     const kubeconfig = join(directory, 'kubeconfig');
     await writeFile(kubeconfig, server.kubeConfig().exportConfig());
     return new Cluster(server, kubeconfig);
@@ -136,6 +137,8 @@ export class Cluster implements Source {
 type Body = KubernetesObject & Json & { readonly metadata: Json };
 
 export const LEASES = '/apis/coordination.k8s.io/v1/leases';
+
+export const EVENTS = '/apis/events.k8s.io/v1/events';
 
 export function pathOf({ apiVersion, kind }: Pick<KubernetesObject, 'apiVersion' | 'kind'>): string {
   return collectionPath(kindOf(apiVersion, kind)!);

@@ -4,7 +4,7 @@ import { isObject } from '../../src/kube/json.ts';
 import { destinationRule, gateway, serviceEntry, sidecar, virtualService, workloadEntry } from './objects.ts';
 import { get, type Program } from './program.ts';
 import { clusterOf, ratings, REVIEWS, reviews, rule, split } from './shop.ts';
-import { Cluster, LEASES } from './sources.ts';
+import { Cluster, EVENTS, LEASES } from './sources.ts';
 
 interface Condition {
   readonly type: string;
@@ -153,6 +153,33 @@ test('the younger of two objects that conflict is told to whom it lost', async (
   expect(conditions(cluster, younger)['Accepted']?.message).toContain('VirtualService/shop/older');
 });
 
+test('an object that is not accepted has one Event that says why, also after a restart', async () => {
+  const others = [split(80, 20, 'a'), split(50, 50, 'b')];
+  const { cluster, program } = await serve(...reviews, rule, ...others);
+  const events = () => cluster.server.cluster.objects(EVENTS);
+  const posts = () =>
+    cluster.server.cluster.requests.filter(({ method, path }) => method === 'POST' && path.endsWith('/events'));
+  await judged(cluster, ...others);
+  await written(program);
+  await program.stop();
+  expect(events()).toMatchObject([
+    {
+      type: 'Warning',
+      reason: 'Conflicted',
+      note: conditions(cluster, others[1]!)['Accepted']!.message,
+      metadata: { namespace: 'shop' },
+      regarding: { kind: 'VirtualService', namespace: 'shop', name: 'b' },
+      reportingInstance: 'one',
+    },
+  ]);
+  const next = await cluster.start({}, 'two');
+  await next.logged('Became the leader');
+  await next.logged('Ready');
+  await written(next);
+  await next.stop();
+  expect(posts()).toHaveLength(1);
+});
+
 test('the time of a transition changes with the status, and with nothing else', async () => {
   const { cluster, program } = await serve(...reviews, rule, split(80, 20));
   await judged(cluster, split(80, 20));
@@ -258,7 +285,54 @@ describe('of two replicas', () => {
   });
 });
 
-function holder(cluster: Cluster): unknown {
-  const lease = cluster.server.cluster.object(LEASES, 'istio-system', 'fairlead');
+describe('of two releases in a cluster', () => {
+  const labelled = (revision: string) => {
+    const { metadata, ...rest } = split(80, 20);
+    const labels = { 'istio.io/rev': revision };
+    return { ...rest, metadata: { ...metadata, name: revision, labels } } as KubernetesObject;
+  };
+
+  test('one writes, wherever they are and whatever their mesh is called, and the other one says who does', async () => {
+    const cluster = await Cluster.create();
+    await cluster.apply(...reviews, rule);
+    const one = await cluster.start({}, 'istio-system/one');
+    await one.logged('Became the leader');
+    const two = await cluster.start({ rootNamespace: 'trial' }, 'trial/two');
+    expect(await two.logged('Another replica leads')).toMatchObject({
+      lease: 'kube-system/fairlead',
+      holder: 'istio-system/one',
+    });
+    await two.logged('Ready');
+    await judged(cluster, rule);
+    await written(one);
+    expect(cluster.writes()).toHaveLength(1);
+    expect(two.log.map(({ msg }) => msg)).not.toContain('Became the leader');
+  });
+
+  test('each writes what is labelled for its revision, and one of them what is not labelled', async () => {
+    const cluster = await Cluster.create();
+    await cluster.apply(...reviews, rule, labelled('stable'), labelled('canary'));
+    const stable = await cluster.start({ revision: 'stable' }, 'one');
+    await judged(cluster, rule, labelled('stable'));
+    const canary = await cluster.start({ revision: 'canary' }, 'two');
+    await judged(cluster, labelled('canary'));
+    await written(stable);
+    await written(canary);
+    expect(cluster.writes()).toHaveLength(3);
+    expect(['fairlead', 'fairlead-stable', 'fairlead-canary'].map((name) => holder(cluster, name))).toEqual([
+      'one',
+      'one',
+      'two',
+    ]);
+    await stable.stop();
+    await cluster.apply({ ...rule, spec: { host: 'elsewhere' } } as KubernetesObject);
+    canary.clock.skip(5_000);
+    await judged(cluster, rule);
+    expect(holder(cluster)).toBe('two');
+  });
+});
+
+function holder(cluster: Cluster, name = 'fairlead'): unknown {
+  const lease = cluster.server.cluster.object(LEASES, 'kube-system', name);
   return isObject(lease?.['spec']) ? lease['spec']['holderIdentity'] : undefined;
 }

@@ -336,7 +336,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
 
       latest = () => stale;
       const term = new AbortController();
-      writer.lead(term.signal);
+      writer.lead(term.signal, '');
       const { uid = '', generation = 0 } = stale.metadata;
       const at = { kind: 'Gateway', namespace, name: 'g', uid, generation } as const;
       const accepted = { type: 'Accepted', status: 'True', reason: 'Valid', observedGeneration: generation } as const;

@@ -3,7 +3,7 @@ import { kindOf } from '../../src/api/kinds.ts';
 import type { CoreKindName } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { validateCore } from '../../src/api/validate-core.ts';
-import { withoutNulls } from '../../src/directory/plain-json.ts';
+import { withoutNulls } from '../../src/yaml/plain-json.ts';
 import type { EnvoyNode } from '../harness/mesh.ts';
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -106,6 +106,44 @@ export function hostileJson(names: readonly string[]): fc.Arbitrary<Json> {
   }));
   return json;
 }
+
+const asText = (value: Json): string => JSON.stringify(value);
+const hostilePorts = fc.array(
+  fc.record({
+    name: fc.constantFrom<Json>('http', 'tcp', '', '__proto__', 7),
+    containerPort: fc.oneof(hostileValue, fc.constantFrom<Json>(...NUMBERS, ...LARGE_NUMBERS)),
+    protocol: fc.constantFrom<Json>('TCP', 'UDP', null),
+  }),
+  { maxLength: 3 },
+);
+
+/** What the metadata of a node may hold under the names that are read: anything. */
+export const hostileMetadata: fc.Arbitrary<Record<string, unknown>> = fc
+  .array(
+    fc.oneof(
+      fc.tuple(
+        fc.constantFrom(
+          ...['NAMESPACE', 'NAME', 'INSTANCE_IPS', 'LABELS', 'STATIC_LABELS', 'CLUSTER_ID', 'NETWORK', 'NODE_NAME'],
+          ...['ISTIO_VERSION', 'INTERCEPTION_MODE', 'DNS_CAPTURE', 'HTTP10', 'IDLE_TIMEOUT', 'HTTP_PROXY_PORT'],
+          ...['UNPRIVILEGED_POD', 'ENVOY_STATUS_PORT', 'ENVOY_PROMETHEUS_PORT', 'INBOUND_LISTENER_EXACT_BALANCE'],
+          ...['TLS_CLIENT_CERT_CHAIN', 'TLS_CLIENT_KEY', 'TLS_CLIENT_ROOT_CERT', 'TLS_SERVER_CERT_CHAIN'],
+          ...['PROXY_CONFIG', 'PROXY_TYPE', 'POD_PORTS', '__proto__'],
+        ),
+        fc.oneof({ weight: 3, arbitrary: hostileText }, { weight: 1, arbitrary: hostileJson(['app', 'proxyHeaders']) }),
+      ),
+      fc.tuple(fc.constant('POD_PORTS'), fc.oneof(hostilePorts, hostileJson(['name', 'containerPort'])).map(asText)),
+      fc.tuple(
+        fc.constant('INSTANCE_IPS'),
+        fc
+          .array(fc.constantFrom('10.1.0.1', '::1', 'fe80::1%eth0', '::ffff:1.2.3.4', 'FD00::0001', '0.0.0.0', 'x'), {
+            maxLength: 100,
+          })
+          .map((addresses) => addresses.join(',')),
+      ),
+    ),
+    { maxLength: 6 },
+  )
+  .map((entries) => Object.fromEntries(entries));
 
 /** A change of something valid at a place that numbers choose. */
 export interface Mutation {

@@ -17,7 +17,7 @@ export function largeObjects(): Large[] {
       'a VirtualService with 10,000 routes',
       custom('VirtualService', {
         hosts: ['a'],
-        http: many(10_000, (i) => ({ match: [{ uri: { prefix: `/${i}` } }], ...toA })),
+        http: many(10_000, (i) => ({ match: [{ uri: { prefix: `/${i}/` } }], ...toA })),
       }),
       'served',
     ],

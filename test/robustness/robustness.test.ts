@@ -5,7 +5,7 @@ import { kinds } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { TestMesh, connectedProxy, readObjects } from '../harness/mesh.ts';
 import { createCheckSound } from '../harness/sound.ts';
-import { hostileJson } from './hostile.ts';
+import { hostileJson, hostileMetadata } from './hostile.ts';
 import { hostileWorlds } from './worlds.ts';
 
 const checkSound = createCheckSound();
@@ -46,6 +46,27 @@ describe('no object and no node makes anything throw, or anything be served that
     );
   });
 
+  test('when the metadata of a node is anything', () => {
+    const others = readObjects(AROUND);
+    fc.assert(
+      fc.property(
+        hostileMetadata,
+        fc.constantFrom(
+          'sidecar~10.1.0.1~a.shop~shop.svc.cluster.local',
+          'router~10.1.0.2~a.shop~shop.svc.cluster.local',
+          'plain',
+        ),
+        (metadata, id) => {
+          const mesh = new TestMesh({ oracle: false });
+          mesh.apply(others);
+          mesh.connect(connectedProxy('proxy-0', { id, metadata: { LABELS: { app: 'a' }, ...metadata } }));
+          expectSound(mesh, 1);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
   const custom = kinds.filter((kind) => kind.custom);
   test.each(custom.map(({ kind }) => kind))('when the spec of a %s is any JSON', (kind) => {
     const others = readObjects(AROUND);
@@ -74,6 +95,11 @@ apiVersion: v1
 kind: Service
 metadata: {name: a, namespace: shop}
 spec: {clusterIP: 10.96.1.1, ports: [{name: http, port: 80}, {name: tcp, port: 81}, {name: any, port: 82}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: named, namespace: shop}
+spec: {clusterIP: 10.96.1.2, selector: {app: a}, ports: [{name: http, port: 80, targetPort: http}, {name: tcp, port: 81, targetPort: tcp}]}
 ---
 apiVersion: networking.istio.io/v1
 kind: Gateway

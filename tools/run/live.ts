@@ -2,6 +2,7 @@ import { watch } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { partNames } from './bookshop.ts';
 import type { ProxyState } from './fairlead.ts';
+import { SavedFiles } from './saved-files.ts';
 import { Answers, Screen } from './screen.ts';
 import { type Stage, isSettled } from './stage.ts';
 import { Visitor } from './visitor.ts';
@@ -26,13 +27,10 @@ export async function showLive({ stage, directory, out, signal }: LiveOptions): 
   const visitor = new Visitor(stage.ports);
   const answers = new Answers(['storefront', ...partNames]);
   const screen = new Screen(out, { directory, ports: stage.ports });
-  let saved: { readonly file: string; readonly at: number } | undefined;
+  const saved = new SavedFiles();
   let wake = new AbortController();
   const watching = watch(directory, (_, file) => {
-    // Editors keep files of their own there.
-    if (file === null || !/^[^.].*\.yaml$/.test(file)) return;
-    saved ??= { file, at: performance.now() };
-    wake.abort();
+    if (saved.add(file, performance.now())) wake.abort();
   });
 
   const visit = async (): Promise<void> => {
@@ -53,21 +51,20 @@ export async function showLive({ stage, directory, out, signal }: LiveOptions): 
     while (!signal.aborted) {
       const states = await stage.fairlead.proxies();
       for (const complaint of stage.fairlead.complaints()) screen.note(complaint);
-      if (saved === undefined) known = states;
+      const waited = saved.waited(performance.now());
+      if (waited === undefined) known = states;
       else {
         const told = changedProxies(known, states);
-        const waited = performance.now() - saved.at;
         if (told.length > 0 && isSettled(states, Object.keys(stage.proxies))) {
-          screen.note(`${saved.file} was saved: acknowledged by ${told.join(' and ')} ${waited.toFixed(0)} ms later`);
-          [saved, known] = [undefined, states];
+          screen.note(`${saved.take()}: acknowledged by ${told.join(' and ')} ${waited.toFixed(0)} ms later`);
+          known = states;
         } else if (waited > UNCONCERNED) {
-          screen.note(`${saved.file} was saved: no proxy needs anything for that`);
-          saved = undefined;
+          screen.note(`${saved.take()}: no proxy needs anything for that`);
         }
       }
       screen.show({ answers, states, problems: await stage.fairlead.problems() });
       wake = new AbortController();
-      if (saved === undefined) await pause(LOOK, AbortSignal.any([signal, wake.signal]));
+      if (saved.waited(0) === undefined) await pause(LOOK, AbortSignal.any([signal, wake.signal]));
       else await pause(LOOK_CLOSELY, signal);
     }
   };

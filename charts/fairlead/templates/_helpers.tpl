@@ -16,6 +16,11 @@
 {{- .Values.rootNamespace | default .Release.Namespace -}}
 {{- end -}}
 
+{{/* The same for all releases: its holder writes the conditions of the cluster. */}}
+{{- define "fairlead.leaseName" -}}
+fairlead
+{{- end -}}
+
 {{- define "fairlead.selectorLabels" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -24,6 +29,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "fairlead.labels" -}}
 {{ include "fairlead.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- with .Values.revision }}
+istio.io/rev: {{ . }}
+{{- end }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}

@@ -6,7 +6,8 @@ import { type Asked, CDS, decodeFrame, EDS, encodeRequest, LDS, RDS, type Respon
  * meanwhile, listeners wait for their tables, and old ones route by theirs until they have drained. Nothing happens by
  * itself: responses arrive and requests leave one by one, when the test says so.
  *
- * The content of a listener is `version:table`, of a table `version:cluster,cluster`.
+ * The content of a listener is `version:table`, of a table `version:cluster,cluster`. A table of version {@link BAD} is
+ * refused, without a name; of those beside it some are applied.
  */
 export class EnvoyModel {
   readonly #server: TestServer;
@@ -30,6 +31,8 @@ export class EnvoyModel {
   readonly #nonces = new Map<string, string>();
   readonly #versions = new Map<string, string>();
   #started = false;
+  /** Of the good tables in a response that is refused so many are applied. */
+  applied = 0;
   readonly violations: string[] = [];
 
   constructor(server: TestServer, delivery: Delivery, delta: boolean) {
@@ -70,7 +73,7 @@ export class EnvoyModel {
     const response = this.#responses.shift();
     if (response === undefined) return false;
     this.#nonces.set(response.typeUrl, response.nonce);
-    this.#versions.set(response.typeUrl, response.version);
+    if (response.typeUrl !== RDS) this.#versions.set(response.typeUrl, response.version);
     if (response.typeUrl === CDS) this.#takeClusters(response);
     else if (response.typeUrl === EDS) this.#takeAssignments(response);
     else if (response.typeUrl === LDS) this.#takeListeners(response);
@@ -180,10 +183,13 @@ export class EnvoyModel {
   }
 
   #takeTables(response: Response): void {
-    for (const [name, content] of response.resources)
-      if (this.#tablesWanted().includes(name)) this.tables.set(name, content);
+    const wanted = [...response.resources].filter(([name]) => this.#tablesWanted().includes(name));
+    const good = wanted.filter(([, content]) => !content.startsWith(`${BAD}:`));
+    const refuses = good.length < wanted.length;
+    for (const [name, content] of refuses ? good.slice(0, this.applied) : good) this.tables.set(name, content);
     this.#activate();
-    this.#answer(response, this.#tablesWanted());
+    if (!refuses) this.#versions.set(RDS, response.version);
+    this.#answer(response, this.#tablesWanted(), refuses);
   }
 
   /** Listeners whose table is there take over from the former ones. */
@@ -213,8 +219,10 @@ export class EnvoyModel {
     else this.#requests.push({ typeUrl: RDS, names: now, nonce: this.#nonces.get(RDS) ?? '' });
   }
 
-  #answer({ typeUrl, nonce, version }: Response, names: readonly string[]): void {
-    this.#requests.push(this.#delta ? { typeUrl, nonce } : { typeUrl, nonce, version, names });
+  #answer({ typeUrl, nonce }: Response, names: readonly string[], refuses = false): void {
+    const error = refuses ? 'Only unique values for domains are permitted' : undefined;
+    const version = this.#versions.get(typeUrl) ?? '';
+    this.#requests.push(this.#delta ? { typeUrl, nonce, error } : { typeUrl, nonce, error, version, names });
   }
 
   /** Every table that requests are routed by must name usable clusters only. */
@@ -229,6 +237,9 @@ export class EnvoyModel {
     }
   }
 }
+
+/** Version of a table that is refused. */
+export const BAD = 3;
 
 function tableOf(listener: string): string {
   return listener.split(':')[1] ?? '';

@@ -1,132 +1,209 @@
 import type { Delivery } from '../delivery.ts';
-import { type Asked, CDS, decodeFrame, EDS, encodeRequest, LDS, type Response, type TestServer } from './world.ts';
+import { type Asked, CDS, decodeFrame, encodeRequest, LDS, type Response, type TestServer } from './world.ts';
 
 /** What a client that obeys the protocol, and nothing more, knows of one type. */
-export class ModelType {
-  wildcard = false;
-  names = new Set<string>();
+class ModelType {
   requested = false;
-  /** What it uses: name to version. */
+  wildcard = false;
+  /** It has named names on this stream, `*` and none at all included: an empty list means nothing from then on. */
+  explicit = false;
+  readonly names = new Set<string>();
+  /** What it uses: name to content. */
   readonly held = new Map<string, string>();
-  /** Responses that arrived and are not answered. */
-  readonly unanswered: Response[] = [];
-  /** Names that may be sent although the client was sent the same version before. */
-  readonly mayRepeat = new Set<string>();
-  /** The version that each name was sent in last. */
-  readonly lastSent = new Map<string, string>();
-  acceptedVersion = '';
-  lastNonce = '';
+  /** Names that may be sent although it holds the very content, and how often: as often as it gave a reason. */
+  readonly #repeats = new Map<string, number>();
+  nonce = '';
+  version = '';
+  /** It gave up everything and wants it again: whatever is under way may come twice. */
+  wavered = false;
+
+  wants(name: string): boolean {
+    return this.wildcard || this.names.has(name);
+  }
+
+  mayRepeat(names: Iterable<string>): void {
+    for (const name of names) this.#repeats.set(name, (this.#repeats.get(name) ?? 0) + 1);
+  }
+
+  /** One of the reasons to send it is used up; false: there was none. */
+  repeats(name: string): boolean {
+    const left = this.#repeats.get(name) ?? 0;
+    this.#repeats.set(name, Math.max(0, left - 1));
+    return left > 0;
+  }
+}
+
+/** How a client answers a response that has something bad in it. */
+export interface Answer {
+  /** Of a refused response's tables and assignments so many are applied; clusters and listeners all are. */
+  readonly applied: number;
+  /** The refusal says which clusters or listeners it is about. */
+  readonly names: boolean;
 }
 
 /**
- * A client that takes responses when it is told to. A version that starts with `bad` is refused: clusters and listeners
- * beside it are applied and it is named, as Envoy does; of assignments and tables some are applied and nobody is named.
+ * A client with a connection on which nothing happens by itself: requests leave and responses arrive one by one, when
+ * the test says so. Content that starts with `bad` is refused; in a bad mood, everything is.
  */
 export class ModelClient {
-  readonly types = new Map<string, ModelType>();
-  readonly delivery: Delivery;
+  readonly types: ReadonlyMap<string, ModelType>;
   readonly #delta: boolean;
   readonly #server: TestServer;
-  /** Repetitions without a reason. */
+  #delivery: Delivery;
+  #requests: Asked[] = [];
+  #responses: Response[] = [];
+  moody = false;
+  /** Sent again without a reason. */
   readonly repeated: string[] = [];
+  /** What happened, for whoever has to understand a history that failed. */
+  readonly log: string[] = [];
 
-  constructor(server: TestServer, delivery: Delivery, delta: boolean) {
+  constructor(server: TestServer, delivery: Delivery, delta: boolean, typeUrls: readonly string[]) {
     this.#server = server;
-    this.delivery = delivery;
+    this.#delivery = delivery;
     this.#delta = delta;
+    this.types = new Map(typeUrls.map((typeUrl) => [typeUrl, new ModelType()]));
   }
 
-  type(typeUrl: string): ModelType {
-    let type = this.types.get(typeUrl);
-    if (type === undefined) this.types.set(typeUrl, (type = new ModelType()));
-    return type;
+  get delivery(): Delivery {
+    return this.#delivery;
   }
 
-  /** Names that it wants besides those that it wants already; none at first: everything. */
-  subscribe(typeUrl: string, names: readonly string[], now: number): void {
-    const type = this.type(typeUrl);
+  subscribe(typeUrl: string, names: readonly string[], star: boolean): void {
+    const type = this.#type(typeUrl);
+    const all = isWild(typeUrl) && (star || (!type.requested && names.length === 0));
+    if (names.length === 0 && !all) return;
+    if (!type.requested) type.explicit = names.length > 0 || star;
+    else if (this.#delta || type.explicit || !type.wildcard || names.length > 0 || star) type.explicit = true;
     const first = !type.requested;
     type.requested = true;
-    if (first) type.wildcard = names.length === 0 && (typeUrl === CDS || typeUrl === LDS);
-    for (const name of names) {
-      type.names.add(name);
-      type.mayRepeat.add(name);
+    if (all) type.wildcard = true;
+    for (const name of names) type.names.add(name);
+    type.mayRepeat(names);
+    if (all && !first) type.wavered = true;
+    if (this.#delta) {
+      const asked = all && type.explicit ? ['*', ...names] : names;
+      this.#requests.push({ typeUrl, names: asked });
+    } else {
+      // In state of the world `*` stays with those who said it, and with those who began with nothing unless they name.
+      if (!first && type.wildcard && !star && names.length === 0) return;
+      this.#requests.push({ typeUrl, names: this.#list(type), nonce: type.nonce, version: type.version });
     }
-    if (type.wildcard && !this.#delta) return first ? this.#send({ typeUrl, names: [] }, now) : undefined;
-    this.#send(
-      { typeUrl, names: this.#delta ? names : [...type.names], nonce: this.#delta ? '' : type.lastNonce },
-      now,
-    );
   }
 
-  unsubscribe(typeUrl: string, name: string, now: number): void {
-    const type = this.type(typeUrl);
-    // In state of the world a request that answers an old response is not heard: two of them would cancel each other.
-    if (!this.#delta && type.unanswered.length > 0) return;
-    if (!type.names.delete(name) || type.wildcard) return;
-    type.held.delete(name);
-    type.lastSent.delete(name);
-    if (this.#delta) this.#send({ typeUrl, unsubscribe: [name] }, now);
-    else this.#send({ typeUrl, names: [...type.names], nonce: type.lastNonce }, now);
+  unsubscribe(typeUrl: string, names: readonly string[], star: boolean): void {
+    const type = this.#type(typeUrl);
+    if (!type.requested) return;
+    const gone = names.filter((name) => type.names.has(name));
+    const all = star && type.wildcard;
+    if (gone.length === 0 && !all) return;
+    for (const name of gone) type.names.delete(name);
+    if (all) type.wildcard = false;
+    for (const name of [...type.held.keys()]) if (!type.wants(name)) type.held.delete(name);
+    type.mayRepeat(gone);
+    type.explicit = true;
+    if (this.#delta) this.#requests.push({ typeUrl, unsubscribe: [...gone, ...(all ? ['*'] : [])] });
+    else this.#requests.push({ typeUrl, names: this.#list(type), nonce: type.nonce, version: type.version });
   }
 
-  /** Takes over all responses that the server is ready to send. */
-  receive(now: number): boolean {
-    let received = false;
-    for (let frame = this.delivery.next(now); frame !== undefined; frame = this.delivery.next(now)) {
-      received = true;
-      const response = decodeFrame(frame.slices, this.#delta);
-      const type = this.type(response.typeUrl);
-      type.unanswered.push(response);
-      this.#check(type, response);
-    }
-    return received;
-  }
-
-  /** Answers the oldest response; `some`: which of a refused response's tables and assignments are applied. */
-  answer(typeUrl: string, some: number, now: number): boolean {
-    const type = this.type(typeUrl);
-    const response = type.unanswered.shift();
-    if (response === undefined) return false;
-    type.lastNonce = response.nonce;
-    const wanted = [...response.resources].filter(([name]) => type.wildcard || type.names.has(name));
-    const bad = wanted.filter(([, version]) => version.startsWith('bad')).map(([name]) => name);
-    const namesThem = typeUrl === CDS || typeUrl === LDS;
-    let applied = wanted.filter(([name]) => !bad.includes(name));
-    if (bad.length > 0 && !namesThem) applied = applied.slice(0, some);
-    for (const [name, version] of applied) type.held.set(name, version);
-    for (const name of response.removed) type.held.delete(name);
-    if (!this.#delta && namesThem) {
-      for (const name of [...type.held.keys()]) if (!response.resources.has(name)) type.held.delete(name);
-    }
-    const error = bad.length === 0 ? undefined : namesThem ? `Error: ${bad.join(': no, ')}: no` : 'something is wrong';
-    if (error !== undefined) for (const name of response.resources.keys()) type.mayRepeat.add(name);
-    if (error === undefined) type.acceptedVersion = response.version;
-    const names = this.#delta || type.wildcard ? [] : [...type.names];
-    this.#send({ typeUrl, nonce: response.nonce, error, names, version: type.acceptedVersion }, now);
+  /** One request reaches the server. */
+  send(now: number): boolean {
+    const asked = this.#requests.shift();
+    if (asked === undefined) return false;
+    this.log.push(`> ${JSON.stringify(asked, (_, value: unknown) => (value instanceof Map ? [...value] : value))}`);
+    this.#delivery.request(encodeRequest(asked, this.#delta, this.#server.hasher), now);
     return true;
   }
 
-  /** A cluster that is sent is followed by its assignment, changed or not. */
-  #check(type: ModelType, { typeUrl, resources, removed }: Response): void {
-    const first = type.lastSent.size === 0;
-    for (const [name, version] of resources) {
-      const fullState = !this.#delta && (typeUrl === CDS || typeUrl === LDS);
-      if (type.lastSent.get(name) === version && !type.mayRepeat.has(name) && !fullState) {
-        this.repeated.push(`${typeUrl} ${name} ${version}`);
-      }
-      if (typeUrl === CDS && (!fullState || type.lastSent.get(name) !== version || first))
-        this.type(EDS).mayRepeat.add(name);
-      type.lastSent.set(name, version);
-      type.mayRepeat.delete(name);
+  /** The server writes one response. */
+  write(now: number): boolean {
+    const frame = this.#delivery.next(now);
+    if (frame === undefined) return false;
+    const response = decodeFrame(frame.slices, this.#delta);
+    const resources = [...response.resources].map(([name, content]) => `${name}=${content}`).join(' ');
+    this.log.push(`< ${response.typeUrl} ${response.nonce}: ${resources} -${response.removed.join(' ')}`);
+    this.#responses.push(response);
+    return true;
+  }
+
+  /** One response arrives, and is answered. */
+  receive({ applied, names }: Answer): boolean {
+    const response = this.#responses.shift();
+    if (response === undefined) return false;
+    const { typeUrl, resources, removed, nonce, version } = response;
+    const type = this.#type(typeUrl);
+    type.nonce = nonce;
+    const wanted = [...resources].filter(([name]) => type.wants(name));
+    const isBad = ([, content]: readonly [string, string]): boolean => this.moody || content.startsWith('bad');
+    const bad = wanted.filter(isBad);
+    const good = wanted.filter((item) => !isBad(item));
+    const refuses = bad.length > 0 || (this.moody && removed.length > 0);
+    this.#noteRepeated(type, response);
+    for (const [name, content] of refuses && !isWild(typeUrl) ? good.slice(0, applied) : good) {
+      type.held.set(name, content);
     }
-    for (const name of removed) type.lastSent.delete(name);
-    if (!this.#delta && (typeUrl === CDS || typeUrl === LDS)) {
-      for (const name of [...type.lastSent.keys()]) if (!resources.has(name)) type.lastSent.delete(name);
+    if (!this.moody || !refuses) {
+      for (const name of removed) type.held.delete(name);
+      if (!this.#delta && isWild(typeUrl)) {
+        for (const name of [...type.held.keys()]) if (!resources.has(name)) type.held.delete(name);
+      }
+    }
+    if (refuses) type.mayRepeat([...resources.keys(), ...removed]);
+    else type.version = version;
+    const who = isWild(typeUrl) && names ? `Error: ${bad.map(([name]) => name).join(': no, ')}: no` : 'wrong';
+    this.#requests.push({
+      typeUrl,
+      nonce,
+      error: refuses ? who : undefined,
+      names: this.#delta ? [] : this.#list(type),
+      version: type.version,
+    });
+    return true;
+  }
+
+  /** The connection is lost with all that was on its way; what the client uses stays. */
+  reconnect(delivery: Delivery): void {
+    this.log.push('reconnects');
+    this.#delivery = delivery;
+    this.#requests = [];
+    this.#responses = [];
+    for (const [typeUrl, type] of this.types) {
+      if (!type.requested) continue;
+      type.nonce = '';
+      type.mayRepeat(new Set([...type.held.keys(), ...type.names]));
+      const names = this.#delta ? [...(type.wildcard && type.explicit ? ['*'] : []), ...type.names] : this.#list(type);
+      if (!type.wildcard && type.names.size === 0) {
+        type.requested = type.explicit = false;
+        continue;
+      }
+      this.#requests.push(
+        this.#delta ? { typeUrl, names, initial: new Map(type.held) } : { typeUrl, names, version: type.version },
+      );
     }
   }
 
-  #send(asked: Asked, now: number): void {
-    this.delivery.request(encodeRequest(asked, this.#delta, this.#server.hasher), now);
+  #type(typeUrl: string): ModelType {
+    return this.types.get(typeUrl)!;
   }
+
+  /** State of the world: all that is wanted, in one list. */
+  #list(type: ModelType): string[] {
+    if (!type.explicit) return [];
+    return [...(type.wildcard ? ['*'] : []), ...type.names];
+  }
+
+  #noteRepeated(type: ModelType, { typeUrl, resources }: Response): void {
+    for (const [name, content] of resources) {
+      const wholeState = !this.#delta && isWild(typeUrl);
+      if (type.held.get(name) === content && !type.repeats(name) && !wholeState && !type.wavered) {
+        this.repeated.push(`${typeUrl} ${name} ${content}`);
+      }
+      // A cluster that is sent is followed by its assignment, changed or not.
+      if (typeUrl === CDS) for (const other of this.types.values()) if (other !== type) other.mayRepeat([name]);
+    }
+  }
+}
+
+function isWild(typeUrl: string): boolean {
+  return typeUrl === CDS || typeUrl === LDS;
 }

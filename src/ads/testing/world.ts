@@ -27,7 +27,7 @@ export const TYPES: ResourceTypes = [
     behind: CDS,
     whenAbsent: (name) => resource(EDS, name, 'absent'),
   },
-  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS },
+  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS, drains: true },
   {
     typeUrl: RDS,
     shortName: 'rds',
@@ -68,6 +68,7 @@ export class TestServer {
       delta,
       sets: this.sets,
       once: (encoded) => this.store.once(encoded),
+      remember: (view) => this.store.remember(view),
       types: TYPES,
       frames: this.frames,
       references: new References(),
@@ -79,7 +80,10 @@ export class TestServer {
     return new Delivery(this.#context(delta), view, {
       wake: () => {},
       sent: () => {},
-      refused: (_, item) => this.refusals.push({ name: item?.name, version: item?.version }),
+      refused: (_, items) => {
+        for (const item of items.length === 0 ? [undefined] : items)
+          this.refusals.push({ name: item?.name, version: item?.version });
+      },
       unknownType: () => {},
       timedOut: () => this.timeouts++,
       overdue: () => {},

@@ -1,9 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { KubeConfig } from '@kubernetes/client-node';
 import { FakeCluster, type Answer } from './fake-cluster.ts';
 
-/** A {@link FakeCluster} behind HTTP on 127.0.0.1. */
+/** A {@link FakeCluster} behind HTTP or HTTPS on 127.0.0.1. */
 export class FakeApiServer {
   readonly cluster: FakeCluster;
   /** Tokens that are accepted; undefined: everybody. */
@@ -15,12 +16,15 @@ export class FakeApiServer {
   private port = 0;
   private onIdle: () => void = () => undefined;
 
-  constructor(cluster = new FakeCluster()) {
+  private readonly keys: { readonly certificate: string; readonly key: string } | undefined;
+
+  constructor(cluster = new FakeCluster(), keys?: { readonly certificate: string; readonly key: string }) {
     this.cluster = cluster;
+    this.keys = keys;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.port}`;
+    return `${this.keys === undefined ? 'http' : 'https'}://127.0.0.1:${this.port}`;
   }
 
   get connections(): number {
@@ -29,7 +33,10 @@ export class FakeApiServer {
 
   /** Listens, on the same port each time. */
   async start(): Promise<this> {
-    const server = createServer((request, response) => void this.serve(request, response));
+    const { keys } = this;
+    const serve = (request: IncomingMessage, response: ServerResponse): void => void this.serve(request, response);
+    const server =
+      keys === undefined ? createServer(serve) : createTlsServer({ cert: keys.certificate, key: keys.key }, serve);
     server.on('connection', (socket) => {
       this.sockets.add(socket);
       socket.on('close', () => {

@@ -22,6 +22,11 @@ export class FakeClock implements Clock {
     return () => (this.timers = this.timers.filter((other) => other !== timer));
   }
 
+  /** Timers that have not fired. */
+  get pending(): number {
+    return this.timers.length;
+  }
+
   /** Lets everything run that needs no time. */
   async settle(): Promise<void> {
     for (let i = 0; i < 3; i++) await setImmediate();

@@ -1,4 +1,5 @@
-import { errorOfAnswer } from '../api-error.ts';
+import { ApiError, errorOfAnswer } from '../api-error.ts';
+import { TOO_LARGE } from '../body.ts';
 import type { CallOptions, KubeApi } from '../client.ts';
 import { isObject, type Json } from '../json.ts';
 import { FakeWatch } from './fake-watch.ts';
@@ -45,6 +46,10 @@ export class FakeCluster implements KubeApi {
   private readonly watchers = new Set<Watcher>();
   private readonly snapshots = new Map<string, { readonly revision: number; readonly rest: readonly Json[] }>();
   private failures: { readonly status: number; readonly body: Json | string }[] = [];
+  /** Paths of collections that the client may not see. */
+  readonly denied = new Set<string>();
+  /** A client does not read answers that are longer than this. */
+  largest = Infinity;
   /** Called before each request is answered. */
   onRequest: (request: FakeRequest) => void = () => undefined;
   /** Called when a patch is accepted. */
@@ -87,6 +92,10 @@ export class FakeCluster implements KubeApi {
 
   object(path: string, namespace: string, name: string): Json | undefined {
     return this.collection(path).objects.get(`${namespace}/${name}`);
+  }
+
+  objects(path: string): Json[] {
+    return [...this.collection(path).objects.values()];
   }
 
   delete(path: string, namespace: string, name: string): void {
@@ -162,6 +171,7 @@ export class FakeCluster implements KubeApi {
     const target = this.target(path);
     if (target === undefined) return { status: 404, body: '404 page not found' };
     const { collection, namespace, name, sub } = target;
+    if (this.denied.has(collection.path)) return failed(403, 'Forbidden', `${collection.path} is forbidden`);
     if (method === 'POST') return this.create(collection, namespace, body);
     if (name === '') {
       const matches = matcherOf(namespace, query['fieldSelector'] ?? '');
@@ -189,6 +199,8 @@ export class FakeCluster implements KubeApi {
     const answer = this.answer({ method, path, query: texts(options.query ?? {}) }, structuredClone(body));
     if ('stream' in answer) throw new Error('not a stream');
     if (answer.status >= 300) throw errorOfAnswer(answer.status, textOf(answer.body));
+    if (textOf(answer.body).length > this.largest)
+      throw new ApiError('too long', { code: 200, reason: TOO_LARGE, retryable: true });
     return structuredClone(answer.body);
   }
 

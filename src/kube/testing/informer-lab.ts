@@ -49,7 +49,7 @@ export class InformerLab {
       clock,
       random: () => 0.5,
       log,
-      outages: new Outages(log),
+      outages: new Outages({ log, clock }),
       recovery: new Recovery({ clock, random: () => 0.5, hold: () => () => undefined }),
       ...options,
     });

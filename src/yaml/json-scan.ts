@@ -1,6 +1,8 @@
+import { DocumentError } from './document-error.ts';
+
 /**
  * Whether text that `JSON.parse` accepts needs a closer look than it takes: a key that an object has twice, a nesting
- * beyond `maxDepth`, an escaped surrogate, a number that is infinite.
+ * beyond `maxDepth`, half of a surrogate pair. A number that is infinite is an error here: YAML takes it for text.
  */
 export function isSuspicious(json: string, maxDepth: number): boolean {
   if (!json.isWellFormed()) return true;
@@ -22,7 +24,7 @@ export function isSuspicious(json: string, maxDepth: number): boolean {
       case '"': {
         const end = endOfString(json, at);
         const text = json.slice(at, end);
-        if (text.includes('\\') && /\\u[dD][89a-fA-F]/.test(text)) return true;
+        if (/\\u[dD][89a-fA-F]/.test(text) && !String(JSON.parse(text)).isWellFormed()) return true;
         at = end - 1;
         colon.lastIndex = end;
         if (!colon.test(json)) break;
@@ -35,7 +37,8 @@ export function isSuspicious(json: string, maxDepth: number): boolean {
       default:
         number.lastIndex = at;
         if (!number.test(json)) break;
-        if (!Number.isFinite(Number(json.slice(at, number.lastIndex)))) return true;
+        if (!Number.isFinite(Number(json.slice(at, number.lastIndex))))
+          throw new DocumentError('is a number that JSON cannot hold', at);
         at = number.lastIndex - 1;
     }
     if (open.length > maxDepth) return true;

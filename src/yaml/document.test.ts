@@ -20,16 +20,13 @@ describe('a document is refused with the line and the field', () => {
     ],
     'where half of a surrogate pair is escaped': [
       'a: 1\nb: "\\ud800"',
-      { line: 2, path: ['b'], message: 'has half of a UTF-16 surrogate pair; write valid Unicode' },
+      { line: 2, path: [], message: 'is no valid YAML: \\ud800 is no character of Unicode' },
     ],
     'where half of a surrogate pair is a key': [
       '{"\\udc00": 1}',
-      { line: 1, path: [], message: 'has half of a UTF-16 surrogate pair; write valid Unicode' },
+      { line: 1, path: [], message: 'is no valid YAML: \\udc00 is no character of Unicode' },
     ],
-    'where a number is infinite': [
-      '{"a": 1e999}',
-      { line: 1, path: ['a'], message: 'is a number that JSON cannot hold' },
-    ],
+    'where a number is infinite': ['{"a": 1e999}', { line: 1, path: [], message: 'is a number that JSON cannot hold' }],
     'where aliases multiply': [bomb, { line: 7, path: ['a6', 0], message: 'is repeated by too many aliases' }],
     'where an alias contains itself': [
       'a: &a [*a]',
@@ -37,16 +34,39 @@ describe('a document is refused with the line and the field', () => {
     ],
     'where a template is not filled in': [
       'a: 1\nb: {{ .Values.b }}',
+      {
+        line: 2,
+        path: [],
+        message: 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"',
+      },
+    ],
+    'where lines of a template stand among the others': [
+      'a:\n  b: 1\n{{- if .Values.c }}\n  c: 1\n{{- end }}',
+      {
+        line: 3,
+        path: [],
+        message: 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"',
+      },
+    ],
+    'where a key is no string': [
+      'a: 1\nb: {[c]: 1}',
       { line: 2, path: ['b'], message: 'has a key that is not a string' },
     ],
     'where a quote is not closed': [
       'a: 1\nb: "x\nc: 1',
-      { line: 3, path: [], message: 'is no valid YAML: Missing closing "quote' },
+      { line: 2, path: [], message: 'is no valid YAML: text in quotes that is never closed' },
     ],
-    'where YAML nests without end': ['['.repeat(50_000), { line: 1, path: [], message: 'is nested too deeply' }],
+    'where a bracket is not closed': [
+      'a:\n- b: [1,\n  2\n',
+      { line: 2, path: [], message: 'is no valid YAML: [ is never closed' },
+    ],
+    'where YAML nests without end': [
+      '['.repeat(50_000),
+      { line: 1, path: [], message: 'is nested more than 100 levels deep' },
+    ],
     'where JSON nests without end': [
       `${'{"a":'.repeat(101)}1${'}'.repeat(101)}`,
-      { line: 1, path: Array(101).fill('a'), message: 'is nested more than 100 levels deep' },
+      { line: 1, path: [], message: 'is nested more than 100 levels deep' },
     ],
   };
   test.each(Object.entries(refused))('%s', (_, [text, broken]) => {
@@ -54,15 +74,42 @@ describe('a document is refused with the line and the field', () => {
   });
 });
 
+// What kubectl makes of some two thousand texts is compared in test/yaml.
 describe('a document is read as kubectl reads it', () => {
   test.each<[string, string, unknown]>([
-    ['with booleans of YAML 1.1', 'a: yes\nb: Off\nc: "no"', { a: true, b: false, c: 'no' }],
-    ['with dates as text', 'a: 2026-01-31', { a: '2026-01-31' }],
+    [
+      'with booleans of YAML 1.1',
+      'a: yes\nb: Off\nc: y\nd: N\ne: "no"',
+      { a: true, b: false, c: true, d: false, e: 'no' },
+    ],
+    [
+      'with integers as Go has them',
+      'a: 0777\nb: 0o17\nc: 0b11\nd: 1_000\ne: 08',
+      { a: 511, b: 15, c: 3, d: 1000, e: 8 },
+    ],
+    ['with dates and times as text', 'a: 2026-01-31\nb: 1:30', { a: '2026-01-31', b: '1:30' }],
     ['with merged maps', 'a: &a {k: 1, l: 1}\nb:\n  <<: *a\n  l: 2', { a: { k: 1, l: 1 }, b: { k: 1, l: 2 } }],
+    ['with maps merged over what stands above', 'a: &a {k: 1}\nb:\n  k: 2\n  <<: *a', { a: { k: 1 }, b: { k: 1 } }],
+    [
+      'with anchors that are defined again',
+      'a: &a 1\nb: &b [&a 2]\nc: &a 3\nd: *b\ne: *a',
+      { a: 1, b: [2], c: 3, d: [2], e: 3 },
+    ],
     ['with carriage returns', 'a: 1\r\nb: |\r\n  x\r\n  y\r\n', { a: 1, b: 'x\ny\n' }],
     ['with JSON indented by tabs', '{\n\t"a": [\n\t\t1\n\t]\n}', { a: [1] }],
     ['with a surrogate pair in an escape', '{"a": "\\ud83d\\ude00"}', { a: '😀' }],
-    ['with keys that are numbers', '80: a', { '80': 'a' }],
+    ['with keys that are numbers', '80: a\n0x1F: b', { '80': 'a', '31': 'b' }],
+    [
+      'with quotes that go on left of their key',
+      'a:\n  b: "c\nd"\n  e: {f: "g\n"}',
+      { a: { b: 'c d', e: { f: 'g ' } } },
+    ],
+    ['with colons at the end of what stands in a list', 'a: [1.2.3.4, 2001:db8::]', { a: ['1.2.3.4', '2001:db8::'] }],
+    [
+      'with brackets that close left of their key',
+      'a:\n  b: [\n  c\n]\n  d: {\ne: f}',
+      { a: { b: ['c'], d: { e: 'f' } } },
+    ],
   ])('%s', (_, text, expected) => {
     expect(value(text)).toEqual(expected);
   });

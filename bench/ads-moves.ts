@@ -1,0 +1,128 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { World } from '../src/ads/publication.ts';
+import { startAdsServer } from '../src/ads/server.ts';
+import { CDS, EDS, LDS, TYPES, leaf, member, Peers, request, resource } from './ads-peers.ts';
+
+/**
+ * How long the ADS server lets nobody else run while many delta streams come back, or move to another world: delay of
+ * the event loop, which other work of the machine lengthens, and CPU of its rounds, which is the server's own.
+ *
+ *     node bench/ads-moves.ts [clients] [services]
+ */
+const CLIENTS = Number(process.argv[2] ?? 1000);
+const SERVICES = Number(process.argv[3] ?? 10_000);
+const SHARDS = Math.min(800, SERVICES / 10);
+
+const nameOf = (i: number): string => `outbound|8080||service-${i}.namespace-${i % 50}.svc.cluster.local`;
+const shards = Array.from({ length: SHARDS }, (_, i) => `shard-${i}`);
+const members = Array.from({ length: SERVICES }, (_, i) => [
+  member(`shard-${i % SHARDS}`, resource(CDS, nameOf(i), leaf(`cluster ${i}`, 64))),
+  member(`shard-${i % SHARDS}`, resource(EDS, nameOf(i), leaf(`endpoints ${i}`, 64))),
+]).flat();
+/** What all have, and what each of the worlds has beside it. */
+members.push(...['wide', 'other', 'narrow'].map((list) => member(list, resource(LDS, 'listener', leaf(list, 64)))));
+
+const abort = new AbortController();
+const peers = new Peers();
+const streams: string[] = [];
+const server = await startAdsServer({
+  host: '127.0.0.1',
+  port: 0,
+  types: TYPES,
+  now: () => performance.now(),
+  ready: () => true,
+  signal: abort.signal,
+  log: { info: () => {}, warn: (message, fields) => console.warn(message, fields) },
+  events: {
+    connected: ({ stream }) => {
+      streams.push(stream);
+      newcomers.push(stream);
+      if (newcomers.length === 1) setTimeout(() => move(newcomers.splice(0), 'wide'), 10);
+    },
+    disconnected: () => {},
+    refused: (refusal) => console.warn('refused', refusal),
+  },
+});
+const newcomers: string[] = [];
+
+function move(who: readonly string[], root: string): void {
+  const world: World = { roots: [root], qualifiers: [] };
+  server.apply({ members: [], lists: [], worlds: who.map((stream) => ({ stream, world })) });
+}
+
+/** CPU of the main thread between ticks of a timer that is due every millisecond, in milliseconds. */
+function watchRounds(): () => number[] {
+  const rounds: number[] = [];
+  let last = process.threadCpuUsage();
+  const timer = setInterval(() => {
+    const { user, system } = process.threadCpuUsage(last);
+    last = process.threadCpuUsage();
+    rounds.push((user + system) / 1000);
+  }, 1);
+  return () => {
+    clearInterval(timer);
+    return rounds.sort((a, b) => a - b);
+  };
+}
+
+async function measure(name: string, start: () => void): Promise<void> {
+  await delay(500);
+  const delays = monitorEventLoopDelay({ resolution: 1 });
+  const done = peers.done();
+  const rounds = watchRounds();
+  const cpuBefore = process.cpuUsage();
+  delays.enable();
+  const at = performance.now();
+  start();
+  await done;
+  const wall = performance.now() - at;
+  delays.disable();
+  const { user, system } = process.cpuUsage(cpuBefore);
+  const cpu = rounds();
+  const share = (part: number): string => cpu[Math.floor((cpu.length - 1) * part)]!.toFixed(1);
+  const ms = (nanoseconds: number): string => (nanoseconds / 1e6).toFixed(1);
+  console.log(
+    `${name.padEnd(44)} delay p50 ${ms(delays.percentile(50))} p99 ${ms(delays.percentile(99))} max ${ms(delays.max)} ms` +
+      `  round p50 ${share(0.5)} p99 ${share(0.99)} max ${share(1)} ms` +
+      `  cpu ${((user + system) / 1000).toFixed(0)} ms  wall ${wall.toFixed(0)} ms`,
+  );
+}
+
+server.apply({
+  members,
+  lists: [
+    { list: 'wide', children: shards },
+    { list: 'other', children: shards.slice(1) },
+    { list: 'narrow', children: shards.slice(0, SHARDS / 10) },
+  ],
+  worlds: [],
+});
+const versions = (typeUrl: string): Map<string, string> =>
+  new Map(
+    members.flatMap(({ resource: item }): [string, string][] =>
+      item?.typeUrl === typeUrl ? [[item.name, item.name === nameOf(17) ? 'old' : item.version]] : [],
+    ),
+  );
+const requests = [
+  request({ typeUrl: CDS, node: 'sidecar~10.0.0.1~a.b~b.svc.cluster.local', versions: versions(CDS) }),
+  request({ typeUrl: EDS, names: Array.from({ length: SERVICES }, (_, i) => nameOf(i)), versions: versions(EDS) }),
+  request({ typeUrl: LDS }),
+];
+await measure('come back; one cluster, one assignment differ', () =>
+  peers.connect({ port: server.port, clients: CLIENTS, requests, atOnce: true, responses: 3 }),
+);
+// Clusters stay for a while, so that what differs at once is the listener.
+for (const [root, what] of [
+  ['other', 'all but one of the lists are the same'],
+  ['wide', 'and back'],
+  ['narrow', 'a tenth of the lists is left'],
+  ['wide', 'and back, before the clusters go'],
+] as const) {
+  await peers.expect(1);
+  await measure(`move: ${what}`, () => move(streams, root));
+}
+console.log(server.counts());
+peers.end();
+abort.abort();
+await server.close();

@@ -1,0 +1,100 @@
+import { fork } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import protobuf from 'protobufjs';
+import type { MemberChange } from '../src/ads/publication.ts';
+import type { EncodedResource, Part } from '../src/ads/resource.ts';
+import type { ResourceTypes } from '../src/ads/types.ts';
+
+/** What benchmarks of the ADS server have in common: resources, requests, and clients in a process of their own. */
+
+const url = (type: string): string => `type.googleapis.com/envoy.config.${type}`;
+export const CDS = url('cluster.v3.Cluster');
+export const EDS = url('endpoint.v3.ClusterLoadAssignment');
+export const LDS = url('listener.v3.Listener');
+export const RDS = url('route.v3.RouteConfiguration');
+
+export function leaf(content: string, size: number, clusters: readonly string[] = []): Part {
+  const bytes = Buffer.allocUnsafeSlow(size);
+  bytes.fill(content);
+  const hash = createHash('sha1').update(bytes).digest('base64url').slice(0, 22);
+  return { bytes, length: size, hash, clusters, origins: [] };
+}
+
+export function resource(typeUrl: string, name: string, body: Part): EncodedResource {
+  return { typeUrl, name, version: body.hash, body };
+}
+
+export function member(list: string, item: EncodedResource): MemberChange {
+  return { list, typeUrl: item.typeUrl, name: item.name, qualifier: '', resource: item };
+}
+
+const absent =
+  (typeUrl: string) =>
+  (name: string): EncodedResource =>
+    resource(typeUrl, name, leaf('absent', 10));
+export const TYPES: ResourceTypes = [
+  { typeUrl: CDS, shortName: 'cds', wildcard: true, fullState: true },
+  { typeUrl: EDS, shortName: 'eds', wildcard: false, fullState: false, behind: CDS, whenAbsent: absent(EDS) },
+  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS },
+  { typeUrl: RDS, shortName: 'rds', wildcard: false, fullState: false, refersTo: CDS, whenAbsent: absent(RDS) },
+];
+
+/** A delta request in base64. */
+export function request(fields: {
+  typeUrl: string;
+  node?: string;
+  names?: readonly string[];
+  versions?: ReadonlyMap<string, string>;
+}): string {
+  const writer = protobuf.Writer.create();
+  if (fields.node !== undefined) writer.uint32(10).fork().uint32(10).string(fields.node).ldelim();
+  writer.uint32(18).string(fields.typeUrl);
+  for (const name of fields.names ?? []) writer.uint32(26).string(name);
+  for (const [name, version] of fields.versions ?? []) {
+    writer.uint32(42).fork().uint32(10).string(name).uint32(18).string(version).ldelim();
+  }
+  return Buffer.from(writer.finish()).toString('base64');
+}
+
+interface Report {
+  readonly ms: number;
+  readonly bytes: number;
+}
+
+/** The process of the clients. */
+export class Peers {
+  readonly #child = fork(new URL('./ads-clients.ts', import.meta.url), { execArgv: [] });
+
+  connect(command: {
+    port: number;
+    clients: number;
+    requests: readonly string[];
+    atOnce: boolean;
+    responses: number;
+  }): void {
+    this.#child.send({ do: 'connect', ...command });
+  }
+
+  /** From now on all are done when each has received so many. */
+  async expect(responses: number): Promise<void> {
+    this.#child.send({ do: 'expect', responses });
+    await this.#answer();
+  }
+
+  done(): Promise<Report> {
+    return this.#answer();
+  }
+
+  async disconnect(): Promise<void> {
+    this.#child.send({ do: 'disconnect' });
+    await this.#answer();
+  }
+
+  end(): void {
+    this.#child.kill();
+  }
+
+  #answer<T>(): Promise<T> {
+    return new Promise((resolve) => this.#child.once('message', (message) => resolve(message as T)));
+  }
+}

@@ -1,0 +1,66 @@
+import type { ConnectedProxy } from './ads/types.ts';
+import { type Demand, type DemandBudgets, type DemandKind, demandKinds } from './demand-budgets.ts';
+import type { Departures } from './departures.ts';
+import type { ProxyView } from './mesh/proxies.ts';
+import { traitsKey } from './model/traits.ts';
+
+export interface AdmissionOptions {
+  readonly budgets: DemandBudgets;
+  readonly departures: Pick<Departures, 'giveUp'>;
+  readonly preview: (proxy: ConnectedProxy) => ProxyView;
+  readonly refused: (refusal: AdmissionRefusal) => void;
+}
+
+/** A proxy that there is no room for. */
+export interface AdmissionRefusal {
+  readonly kind: DemandKind;
+  readonly peer: string;
+  readonly nodeId: string;
+  readonly reason: string;
+}
+
+/** Decides whether what a proxy says of itself may be computed for. */
+export class Admission {
+  readonly #options: AdmissionOptions;
+  readonly #refusals: Record<DemandKind, number> = { traits: 0, scopes: 0, routers: 0, places: 0 };
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options;
+  }
+
+  /** How many were refused, by what there was too much of. */
+  get refusals(): Readonly<Record<DemandKind, number>> {
+    return this.#refusals;
+  }
+
+  /** Why there is no room; undefined: it is admitted. */
+  admit(proxy: ConnectedProxy, peer: string): string | undefined {
+    const { budgets, departures } = this.#options;
+    const demand = demandOf(this.#options.preview(proxy));
+    let full = budgets.admit(proxy.stream, peer, demand);
+    if (full !== undefined) {
+      // Who is gone makes room for who is there.
+      const { ofPeer } = full;
+      departures.giveUp((stream) => !ofPeer || budgets.admitted(stream)?.peer === peer);
+      full = budgets.admit(proxy.stream, peer, demand);
+    }
+    if (full === undefined) return undefined;
+    const { kind, ofPeer } = full;
+    const reason = `there are too many different ${demandKinds[kind]} of proxies${ofPeer ? ' from this address' : ''}`;
+    this.#refusals[kind]++;
+    this.#options.refused({ kind, peer, nodeId: proxy.nodeId, reason });
+    return reason;
+  }
+}
+
+/** Nothing for a node that cannot be read: it is refused without being computed for. */
+function demandOf(view: ProxyView): Demand {
+  if ('error' in view) return { traits: undefined, scopes: undefined, routers: undefined, places: undefined };
+  const { scope, router, vantage } = view;
+  return {
+    traits: traitsKey(scope.traits),
+    scopes: scope.key,
+    routers: router?.key,
+    places: vantage.locality === '' ? undefined : vantage.locality,
+  };
+}

@@ -1,0 +1,94 @@
+import { Headcount } from './headcount.ts';
+
+/**
+ * Streams of one address that begin at once, and those that begin in each second after. A replica that went leaves
+ * thousands of proxies behind one address (a load balancer, a node that hides its Pods), and all come back together:
+ * those above the rate wait.
+ */
+const BURST = 2_000;
+const PER_SECOND = 500;
+/** Addresses whose rate is remembered; the oldest are forgotten first, unless streams of them wait. */
+const MAX_ADDRESSES = 10_000;
+
+/** Which streams may begin, and when: so many in all, so many of one address, and not too many of it at one time. */
+export class Arrivals {
+  readonly #streams: Headcount;
+  /** Addresses of which streams have begun lately. Any other may begin {@link BURST}. */
+  readonly #rates = new Map<string, Rate>();
+  #toldAt: number | undefined;
+
+  /** @param most streams in all. */
+  constructor(most: number) {
+    this.#streams = new Headcount(most);
+  }
+
+  /** Streams that may not begin yet. */
+  get waiting(): number {
+    let waiting = 0;
+    for (const rate of this.#rates.values()) waiting += rate.queue.size;
+    return waiting;
+  }
+
+  /** Addresses that are remembered. */
+  get addresses(): number {
+    return this.#rates.size;
+  }
+
+  /** Calls `begin` when the stream may, mostly at once. Returns how to leave, begun or not, or why there is no place. */
+  enter(address: string, begin: () => void): (() => void) | 'full' | 'address full' {
+    const refused = this.#streams.enter(address);
+    if (refused !== undefined) return refused;
+    const rate = this.#rateOf(address);
+    let here = true;
+    rate.queue.add(begin);
+    rate.serve();
+    return () => {
+      if (!here) return;
+      here = false;
+      rate.queue.delete(begin);
+      this.#streams.leave(address);
+    };
+  }
+
+  /** Time passes, about a second. */
+  tick(now: number): void {
+    const seconds = Math.max(0, now - (this.#toldAt ?? now)) / 1000;
+    this.#toldAt = now;
+    for (const [address, rate] of this.#rates) {
+      rate.allowed = Math.min(BURST, rate.allowed + seconds * PER_SECOND);
+      rate.serve();
+      if (rate.allowed === BURST) this.#rates.delete(address);
+    }
+  }
+
+  #rateOf(address: string): Rate {
+    let rate = this.#rates.get(address);
+    if (rate === undefined) {
+      if (this.#rates.size >= MAX_ADDRESSES) this.#forgetOne();
+      this.#rates.set(address, (rate = new Rate()));
+    }
+    return rate;
+  }
+
+  #forgetOne(): void {
+    for (const [address, { queue }] of this.#rates) {
+      if (queue.size > 0) continue;
+      this.#rates.delete(address);
+      return;
+    }
+  }
+}
+
+class Rate {
+  allowed = BURST;
+  readonly queue = new Set<() => void>();
+
+  serve(): void {
+    for (const begin of this.queue) {
+      if (this.allowed < 1) return;
+      this.allowed--;
+      this.queue.delete(begin);
+      begin();
+    }
+  }
+}

@@ -1,0 +1,29 @@
+/** How many there are of something, in all and from each address. One address has half of the places at most. */
+export class Headcount {
+  readonly #most: number;
+  readonly #mostOfAddress: number;
+  readonly #ofAddress = new Map<string, number>();
+  #all = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+    this.#mostOfAddress = Math.ceil(most / 2);
+  }
+
+  /** Why there is no place for one more, if there is none. */
+  enter(address: string): 'full' | 'address full' | undefined {
+    const count = this.#ofAddress.get(address) ?? 0;
+    if (this.#all >= this.#most) return 'full';
+    if (count >= this.#mostOfAddress) return 'address full';
+    this.#all++;
+    this.#ofAddress.set(address, count + 1);
+    return undefined;
+  }
+
+  leave(address: string): void {
+    const count = this.#ofAddress.get(address) ?? 0;
+    this.#all--;
+    if (count > 1) this.#ofAddress.set(address, count - 1);
+    else this.#ofAddress.delete(address);
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * Why streams and connections are refused or ended that have done nothing against the protocol: the label `reason` of
+ * the metric that counts them. docs/user-guide.md has the table of the limits.
+ */
+export const limits = [
+  /** As many streams as this replica takes. */
+  'streams',
+  /** As many streams of one address. */
+  'streams_of_address',
+  /** As many connections, in all or of one address. */
+  'connections',
+  /** The stream, or its connection, has served its time. */
+  'age',
+  /** The first request did not come. */
+  'first_request_time',
+  /** A node with too long an id, too many extensions, and so on. */
+  'node_size',
+  /** A message is longer than may be. */
+  'message_size',
+  /** A message has begun and does not end. */
+  'message_time',
+  /** There was no room for a message for too long. */
+  'message_memory',
+  /** A request asks for too much. */
+  'request_size',
+  /** What was sent is not taken. */
+  'write_time',
+  /** Was told its end and does not close the stream. */
+  'end_time',
+] as const;
+
+export type Limit = (typeof limits)[number];
+
+/** Of a server; users may change them. */
+export interface AdsLimits {
+  /** Streams at one time, and twice as many connections. One address has half of them at most. */
+  readonly maxStreams: number;
+  /** Streams end when they are so old, a tenth more or less, in milliseconds: connections spread over replicas. */
+  readonly maxAgeMs: number;
+}
+
+export const ADS_LIMITS: AdsLimits = { maxStreams: 10_000, maxAgeMs: 1_800_000 };
+
+/** How often each limit was applied. */
+export class LimitCounts {
+  readonly #counts = Object.fromEntries(limits.map((limit) => [limit, 0])) as Record<Limit, number>;
+
+  add(limit: Limit): void {
+    this.#counts[limit]++;
+  }
+
+  all(): Readonly<Record<Limit, number>> {
+    return { ...this.#counts };
+  }
+}

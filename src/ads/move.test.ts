@@ -1,0 +1,251 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { ContentHasher } from './content-hash.ts';
+import type { FormerWorld } from './former-world.ts';
+import { Move } from './move.ts';
+import type { ListChange, MemberChange, World } from './publication.ts';
+import { Store } from './store.ts';
+import { ModelClient } from './testing/model-client.ts';
+import { CDS, EDS, resource, TestServer } from './testing/world.ts';
+import type { WorldView } from './world.ts';
+
+const hasher = new ContentHasher([1, 2]);
+const member = (list: string, name: string, content: string | undefined, qualifier = ''): MemberChange => {
+  const base = { list, typeUrl: CDS, name, qualifier };
+  return content === undefined ? base : { ...base, resource: resource(CDS, name, content) };
+};
+
+/** `common` is reached from both roots, the others from one. */
+function twoScopes(): Store {
+  const store = new Store(hasher);
+  store.apply({
+    members: [
+      ...Array.from({ length: 100 }, (_, i) => member('common', `c${i}`, '1')),
+      member('left', 'l', '1'),
+      member('left', 'both', '1'),
+      member('right', 'r', '1'),
+      member('right', 'both', '2'),
+    ],
+    lists: [
+      { list: 'one', children: ['common', 'left'] },
+      { list: 'two', children: ['common', 'right'] },
+    ],
+  });
+  return store;
+}
+
+const enter = (store: Store, root: string): WorldView => store.enter({ roots: [root], qualifiers: [] });
+function names(before: FormerWorld, after: WorldView, typeUrl = CDS): string[] {
+  const looked = new Set<string>();
+  new Move(before, after).visit(typeUrl, (name, was, now) => {
+    looked.add(name);
+    expect([was, now]).toEqual([before.resolve(typeUrl, name), after.resolve(typeUrl, name)]);
+  });
+  return [...looked].sort();
+}
+
+describe('a move', () => {
+  test('looks at no list that both worlds have', () => {
+    const store = twoScopes();
+    const before = store.remember(enter(store, 'one'));
+    expect(names(before, enter(store, 'two'))).toEqual(['both', 'l', 'r']);
+    before.release();
+  });
+
+  test('looks at what has changed in such a list since', () => {
+    const store = twoScopes();
+    const before = store.remember(enter(store, 'one'));
+    store.apply({ members: [member('common', 'c7', '2'), member('common', 'new', '1')], lists: [] });
+    store.apply({ members: [member('common', 'c7', '3')], lists: [] });
+    const after = enter(store, 'two');
+    expect(names(before, after)).toEqual(['both', 'c7', 'l', 'new', 'r']);
+    expect([before.resolve(CDS, 'c7')?.version, after.resolve(CDS, 'c7')?.version]).toEqual(['1', '3']);
+    expect(before.resolve(CDS, 'new')).toBeUndefined();
+  });
+
+  test('knows what was seen when nobody sees it any more', () => {
+    const store = twoScopes();
+    const one = enter(store, 'one');
+    const before = store.remember(one);
+    const after = enter(store, 'two');
+    store.leave(one);
+    const gone = ['l', 'both'].map((name) => member('left', name, undefined));
+    store.apply({ members: gone, lists: [{ list: 'one' }] });
+    expect(['l', 'both', 'c1', 'r'].map((name) => before.resolve(CDS, name)?.version)).toEqual([
+      '1',
+      '1',
+      '1',
+      undefined,
+    ]);
+    expect(names(before, after)).toEqual(['both', 'l', 'r']);
+  });
+
+  test('is from what the stream saw, not from what another saw that left earlier', () => {
+    const store = twoScopes();
+    const one = enter(store, 'one');
+    const early = store.remember(one);
+    store.apply({ members: [member('left', 'l', '2')], lists: [] });
+    const late = store.remember(one);
+    expect([early, late].map((before) => before.resolve(CDS, 'l')?.version)).toEqual(['1', '2']);
+  });
+
+  test('leaves nothing behind', () => {
+    const store = twoScopes();
+    const one = enter(store, 'one');
+    const [first, second] = [store.remember(one), store.remember(one)];
+    expect(second.roots).toEqual(first.roots);
+    const { lists } = one.roots[0]!;
+    first.release();
+    expect([...lists.keys()].every((list) => list.formers?.size === 1)).toBe(true);
+    second.release();
+    expect([...lists.keys()].every((list) => list.formers === undefined)).toBe(true);
+    // What was released notes nothing any more.
+    expect(store.remember(one).roots[0]).not.toBe(first.roots[0]);
+  });
+
+  test('between qualifiers looks at what has variants', () => {
+    const store = twoScopes();
+    store.apply({
+      members: [member('common', 'zonal', 'e', 'east'), member('common', 'zonal', 'w', 'west')],
+      lists: [],
+    });
+    const before = store.remember(store.enter({ roots: ['one'], qualifiers: ['east'] }));
+    const after = store.enter({ roots: ['one'], qualifiers: ['west'] });
+    expect(names(before, after)).toEqual(['zonal']);
+    expect([before.resolve(CDS, 'zonal')?.version, after.resolve(CDS, 'zonal')?.version]).toEqual(['e', 'w']);
+  });
+});
+
+describe('a stream that is told to move', () => {
+  function stream(): { server: TestServer; client: ModelClient; views: Record<'one' | 'two', WorldView> } {
+    const server = new TestServer();
+    server.store.apply({
+      members: [member('one', 'a', '1'), member('one', 'b', '1'), member('two', 'b', '2')],
+      lists: [],
+    });
+    const views = { one: enter(server.store, 'one'), two: enter(server.store, 'two') };
+    const client = new ModelClient(server, server.open(views.one, true), true, [CDS]);
+    client.subscribe(CDS, [], true);
+    client.send(0);
+    sent(client);
+    client.receive({ applied: 0, names: true });
+    client.send(0);
+    return { server, client, views };
+  }
+
+  /** The resources of the next response, as the client has them in its log. */
+  function sent(client: ModelClient): string | undefined {
+    return client.write(0) ? client.log.at(-1)!.replace(/^< cds \d+: (.*) -.*$/, '$1') : undefined;
+  }
+
+  test('is sent nothing when it is told to come back before its turn', () => {
+    const { client, views } = stream();
+    client.delivery.move(views.two);
+    client.delivery.move(views.one);
+    expect(sent(client)).toBeUndefined();
+    expect(client.delivery.waits).toBe(false);
+  });
+
+  test('hears each change once, whether it came before, between or after', () => {
+    const { server, client, views } = stream();
+    const change = (list: string, name: string, content: string | undefined): void =>
+      server.store.apply({ members: [member(list, name, content)], lists: [] });
+    change('one', 'a', '2');
+    client.delivery.move(views.two);
+    change('one', 'a', undefined);
+    change('two', 'a', '3');
+    client.delivery.move(views.one);
+    client.delivery.move(views.two);
+    change('two', 'b', '3');
+    expect(sent(client)?.split(' ').sort()).toEqual(['a=3', 'b=3']);
+    change('two', 'b', '4');
+    change('one', 'b', '9');
+    expect(sent(client)).toBe('b=4');
+  });
+
+  test('that ends meanwhile is forgotten', () => {
+    const { server, client, views } = stream();
+    client.delivery.move(views.two);
+    client.delivery.close();
+    const lists = [...views.one.roots, ...views.two.roots].flatMap((root) => [...root.lists.keys()]);
+    expect(lists.every((list) => list.formers === undefined)).toBe(true);
+    expect(views.one.watched || views.two.watched).toBe(false);
+    for (const view of Object.values(views)) server.store.leave(view);
+    expect(server.store.size).toMatchObject({ worlds: 0, roots: 0 });
+  });
+});
+
+const KEYS = ['r', 's', 'x', 'y', 'z'];
+const NAMES = ['0', '1', '2', '3'];
+const QUALIFIERS = [[], ['q1'], ['q2'], ['q2', 'q1']];
+const small = (max: number): fc.Arbitrary<number> => fc.integer({ min: 0, max: max - 1 });
+const publication = fc.record({
+  members: fc.array(fc.record({ list: small(5), name: small(4), content: small(4), qualifier: small(3) }), {
+    maxLength: 4,
+  }),
+  // Children come later in the alphabet, so that there are no cycles.
+  lists: fc.array(
+    fc.record({ list: small(4), children: fc.option(fc.uniqueArray(small(5), { maxLength: 3 }), { freq: 4 }) }),
+    { maxLength: 2 },
+  ),
+});
+const world: fc.Arbitrary<World> = fc.record({
+  roots: fc.uniqueArray(fc.constantFrom(...KEYS), { maxLength: 2 }),
+  qualifiers: fc.constantFrom(...QUALIFIERS),
+  excluded: fc.uniqueArray(fc.constantFrom(...NAMES), { maxLength: 1 }),
+});
+
+test('what was seen is known exactly, and no difference is missed, whatever is published meanwhile', () => {
+  fc.assert(
+    fc.property(
+      fc.array(publication, { maxLength: 10 }),
+      world,
+      fc.array(publication, { maxLength: 10 }),
+      world,
+      (earlier, from, later, to) => {
+        const store = new Store(hasher);
+        /** A name is in one list at a time and has one variant for a qualifier, so that nothing is ambiguous. */
+        const held = new Map<string, { list: string; qualifier: string }>();
+        const publish = (each: (typeof earlier)[number]): void => {
+          const members: MemberChange[] = [];
+          for (const { list, name, content, qualifier } of each.members) {
+            const at = { list: KEYS[list]!, qualifier: name < 2 ? '' : `q${qualifier}` };
+            const before = held.get(`${name}`);
+            if (before !== undefined) members.push(member(before.list, `${name}`, undefined, before.qualifier));
+            if (content === 0) held.delete(`${name}`);
+            else {
+              held.set(`${name}`, at);
+              members.push(member(at.list, `${name}`, `${content}`, at.qualifier));
+            }
+          }
+          const lists = each.lists.map(({ list, children }): ListChange => {
+            const key = KEYS[list]!;
+            if (children === null) {
+              for (const [name, { list: of }] of [...held]) if (of === key) held.delete(name);
+              return { list: key };
+            }
+            return { list: key, children: children.filter((i) => i > list).map((i) => KEYS[i]!) };
+          });
+          store.apply({ members, lists });
+        };
+        earlier.forEach(publish);
+        const left = store.enter(from);
+        const seen = NAMES.map((name) => left.resolve(CDS, name));
+        const before = store.remember(left);
+        store.leave(left);
+        later.forEach(publish);
+        const after = store.enter(to);
+        expect(NAMES.map((name) => before.resolve(CDS, name))).toEqual(seen);
+        const looked = names(before, after);
+        NAMES.forEach((name, i) => {
+          if (after.resolve(CDS, name)?.version !== seen[i]?.version) expect(looked).toContain(name);
+        });
+        expect(names(before, after, EDS).filter((name) => !NAMES.includes(name))).toEqual([]);
+        before.release();
+        store.leave(after);
+        expect(store.size).toMatchObject({ worlds: 0, roots: 0 });
+      },
+    ),
+    { numRuns: 2000 },
+  );
+});

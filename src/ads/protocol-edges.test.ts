@@ -1,0 +1,297 @@
+import { describe, expect, test } from 'vitest';
+import type { MemberChange } from './publication.ts';
+import type { Part } from './resource.ts';
+import { References } from './served.ts';
+import {
+  type Asked,
+  CDS,
+  decodeFrame,
+  EDS,
+  encodeRequest,
+  LDS,
+  RDS,
+  resource,
+  type Response,
+  TestServer,
+} from './testing/world.ts';
+
+type Item = readonly [typeUrl: string, name: string, content: string | undefined, clusters?: readonly string[]];
+
+/** One stream and its world, driven by hand. */
+class Lab {
+  readonly server = new TestServer();
+  readonly #delta: boolean;
+  readonly delivery;
+  now = 0;
+
+  constructor(delta: boolean) {
+    this.#delta = delta;
+    this.delivery = this.server.open(this.server.store.enter({ roots: ['mesh'], qualifiers: [] }), delta);
+  }
+
+  publish(...items: readonly Item[]): void {
+    const members = items.map(([typeUrl, name, content, clusters]): MemberChange => ({
+      list: 'mesh',
+      typeUrl,
+      name,
+      qualifier: '',
+      ...(content === undefined ? {} : { resource: resource(typeUrl, name, content, clusters) }),
+    }));
+    this.server.store.apply({ members, lists: [] });
+    this.server.frames.outdate();
+  }
+
+  ask(asked: Asked): void {
+    this.delivery.request(encodeRequest(asked, this.#delta, this.server.hasher), this.now);
+  }
+
+  next(): Response | undefined {
+    const frame = this.delivery.next(this.now);
+    return frame === undefined ? undefined : decodeFrame(frame.slices, this.#delta);
+  }
+
+  /** The resources of the next response, `name@content`. */
+  sent(): string[] | undefined {
+    const response = this.next();
+    return response && [...response.resources].map(([name, content]) => `${name}@${content}`);
+  }
+
+  /** Asks, and accepts what comes. */
+  take(asked: Asked): void {
+    this.ask(asked);
+    const { nonce, version } = this.next()!;
+    this.ask({ ...asked, nonce, version });
+  }
+
+  /** Takes whatever comes for so many seconds, tick by tick; answers nothing of a silent type. */
+  pass(seconds: number, names: Readonly<Record<string, readonly string[]>> = {}, silent?: string): string[] {
+    const log: string[] = [];
+    for (let i = 0; i < seconds; i++) {
+      this.now += 1_000;
+      this.delivery.tick(this.now);
+      for (let response = this.next(); response !== undefined; response = this.next()) {
+        const { typeUrl, nonce, version, resources, removed } = response;
+        log.push(
+          ...[...resources].map(([name, content]) => `${this.now / 1000}s ${typeUrl} ${name}@${content}`),
+          ...removed.map((name) => `${this.now / 1000}s ${typeUrl} -${name}`),
+        );
+        if (typeUrl !== silent) this.ask({ typeUrl, nonce, version, names: names[typeUrl] ?? [] });
+      }
+    }
+    return log;
+  }
+}
+
+const kinds: [string, boolean][] = [
+  ['delta', true],
+  ['state of the world', false],
+];
+
+describe.each(kinds)('over %s', (_, delta) => {
+  test('pieces of a refused response that must wait for a cluster let the call end, and others go first', () => {
+    const lab = new Lab(delta);
+    const tables = ['r', 's'];
+    lab.publish([CDS, 'c', '1'], [EDS, 'c', '1'], [RDS, 'r', '1', ['c']], [RDS, 's', '1', ['c']]);
+    lab.take({ typeUrl: CDS });
+    lab.take({ typeUrl: EDS, names: ['c'] });
+    lab.take({ typeUrl: LDS });
+    lab.take({ typeUrl: RDS, names: tables });
+    lab.publish([RDS, 'r', '2', ['c']], [RDS, 's', '2', ['c']]);
+    const { nonce } = lab.next()!;
+    lab.ask({ typeUrl: RDS, nonce, names: delta ? [] : tables, error: 'Only unique values for domains are permitted' });
+    lab.publish([CDS, 'd', '1'], [EDS, 'd', '1'], [RDS, 'r', '3', ['c', 'd']]);
+    expect(lab.next()!.typeUrl).toBe(CDS);
+    expect(lab.sent()).toEqual(['s@2']);
+    expect(lab.next()).toBeUndefined();
+  });
+
+  test('a listener that is replaced keeps what it named until it has drained', () => {
+    const lab = new Lab(delta);
+    lab.publish([CDS, 'old', '1'], [CDS, 'new', '1'], [LDS, 'l', '1', ['old']]);
+    lab.take({ typeUrl: CDS });
+    lab.take({ typeUrl: LDS });
+    lab.publish([CDS, 'old', undefined], [LDS, 'l', '2', ['new']]);
+    expect(lab.pass(50)).toEqual(['1s lds l@2']);
+    expect(lab.pass(4)).toEqual([delta ? '51s cds -old' : '51s cds new@1']);
+  });
+
+  test('records of responses that are never answered hold each name once', () => {
+    const lab = new Lab(delta);
+    lab.publish([CDS, 'c', '0']);
+    lab.take({ typeUrl: CDS });
+    for (let i = 1; i <= 1_000; i++) {
+      lab.publish([CDS, 'c', String(i)]);
+      lab.now += 10_000;
+      lab.next();
+    }
+    const sent = [...lab.delivery.subscriptions[0]!.inFlight];
+    expect(sent.length).toBeLessThanOrEqual(32);
+    expect(sent.flatMap(({ batches }) => batches).length).toBeLessThanOrEqual(32);
+  });
+
+  test('a request that names nothing asks for nothing', () => {
+    const lab = new Lab(delta);
+    lab.publish([CDS, 'a', '1']);
+    lab.ask({ typeUrl: CDS, names: [''] });
+    expect(lab.sent() ?? []).toEqual([]);
+  });
+
+  test('the message decides who is to blame, not what changed', () => {
+    const lab = new Lab(delta);
+    lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
+    lab.ask({ typeUrl: LDS });
+    const first = lab.next()!;
+    lab.ask({ typeUrl: LDS, nonce: first.nonce, error: 'Error adding/updating listener(s) a: no' });
+    expect(lab.server.refusals).toEqual([{ name: 'a', version: '1' }]);
+  });
+});
+
+test('state of the world: a client that came back is left what nobody knows', () => {
+  for (const typeUrl of [EDS, RDS]) {
+    const lab = new Lab(false);
+    lab.publish([CDS, 'a', '1'], [typeUrl, 'a', 'bad']);
+    lab.ask({ typeUrl, names: ['a'], version: '17' });
+    const { nonce } = lab.next()!;
+    lab.ask({ typeUrl, names: ['a'], nonce, version: '17', error: 'no' });
+    expect(lab.pass(30, { [typeUrl]: ['a'] })).toEqual([]);
+  }
+});
+
+test.each([CDS, LDS])('state of the world: what %s refuses after it came back stays in the state', (typeUrl) => {
+  const lab = new Lab(false);
+  lab.publish([typeUrl, 'a', 'bad'], [typeUrl, 'b', '1']);
+  lab.ask({ typeUrl, version: '17' });
+  const refuse = (nonce: string): void =>
+    lab.ask({ typeUrl, nonce, version: '17', error: 'Error adding/updating cluster(s) a: no' });
+  refuse(lab.next()!.nonce);
+  const repeated = lab.next()!;
+  expect([...repeated.resources.keys()].sort()).toEqual(['a', 'b']);
+  refuse(repeated.nonce);
+  expect(lab.next()).toBeUndefined();
+  lab.publish([typeUrl, 'b', '2']);
+  expect(lab.sent()!.sort()).toEqual(['a@bad', 'b@2']);
+});
+
+test('state of the world: a refusal names what is unchanged, too', () => {
+  const lab = new Lab(false);
+  lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
+  lab.take({ typeUrl: LDS });
+  lab.publish([LDS, 'b', '2']);
+  const { nonce } = lab.next()!;
+  lab.ask({ typeUrl: LDS, nonce, version: 'x', error: 'Error adding/updating listener(s) a: address in use' });
+  expect(lab.server.refusals).toEqual([{ name: 'a', version: '1' }]);
+});
+
+test('state of the world: an empty list after `*` gives all up', () => {
+  const lab = new Lab(false);
+  lab.publish([LDS, 'a', '1']);
+  lab.take({ typeUrl: LDS, names: ['*'] });
+  lab.ask({ typeUrl: LDS, names: [], nonce: lab.delivery.subscriptions[2]!.inFlight.ackedNonce.toString() });
+  lab.publish([LDS, 'a', '2']);
+  expect(lab.next()).toBeUndefined();
+});
+
+test('state of the world: while answers to clusters are held back, tables go on, and one state each time a wait ends', () => {
+  const lab = new Lab(false);
+  lab.publish([CDS, 'c', '1'], [EDS, 'c', '1'], [RDS, 'r', '0', ['c']], [RDS, 's', '0', ['c']]);
+  lab.take({ typeUrl: CDS });
+  lab.take({ typeUrl: EDS, names: ['c'] });
+  lab.take({ typeUrl: LDS });
+  lab.take({ typeUrl: RDS, names: ['r', 's'] });
+  const eds = ['c', 'n1', 'n2', 'n3', 'n4', 'n5'];
+  for (let i = 1; i <= 5; i++) {
+    lab.publish(
+      [CDS, `n${i}`, '1'],
+      [EDS, `n${i}`, '1'],
+      [RDS, 'r', `${i}`, ['c', `n${i}`]],
+      [RDS, 's', `${i}`, ['c']],
+    );
+    const log = lab.pass(12, { [EDS]: eds.slice(0, i + 1), [RDS]: ['r', 's'] }, CDS);
+    expect(log.filter((line) => line.includes('rds')).map((line) => line.replace(/^\S+ /, ''))).toEqual(
+      expect.arrayContaining([`rds r@${i}`, `rds s@${i}`]),
+    );
+  }
+});
+
+test('state of the world: equal content has an equal version, whoever serves it', () => {
+  const versions = [1, 2].map((n) => {
+    const lab = new Lab(false);
+    if (n === 2) lab.publish([CDS, 'a', '0']);
+    lab.publish(...(n === 1 ? (['a', 'b'] as const) : (['b', 'a'] as const)).map((name): Item => [CDS, name, '1']));
+    lab.ask({ typeUrl: CDS });
+    return lab.next()!.version;
+  });
+  expect(versions[0]).toMatch(/^[0-9a-f]{24}$/);
+  expect(versions[0]).toBe(versions[1]);
+});
+
+test('delta: names asked for beside `*` are answered when `*` is given up before the first answer', () => {
+  const lab = new Lab(true);
+  lab.publish([CDS, 'a', '1'], [CDS, 'b', '1']);
+  lab.ask({ typeUrl: CDS, names: ['*', 'b'] });
+  lab.ask({ typeUrl: CDS, unsubscribe: ['*'] });
+  expect(lab.sent()).toEqual(['b@1']);
+});
+
+test('delta: a table that is known by its version only holds no cluster back for longer than listeners drain', () => {
+  const lab = new Lab(true);
+  lab.publish([CDS, 'a', '1'], [CDS, 'b', '1'], [RDS, 's', '1', ['a']]);
+  lab.take({ typeUrl: CDS, initial: new Map([['a', '1']]) });
+  lab.ask({ typeUrl: LDS, initial: new Map([['x', '1']]) });
+  lab.ask({
+    typeUrl: RDS,
+    names: ['gone', 's'],
+    initial: new Map([
+      ['gone', '7'],
+      ['s', '1'],
+    ]),
+  });
+  lab.pass(60);
+  lab.publish([CDS, 'b', undefined]);
+  expect(lab.pass(60)).toEqual([expect.stringContaining('cds -b')]);
+});
+
+test('delta: an assignment that comes from another list under another qualifier is no new one', () => {
+  const server = new TestServer();
+  const publish = (list: string, qualifier: string, content: string): void =>
+    server.store.apply({
+      members: [{ list, typeUrl: EDS, name: 'a', qualifier, resource: resource(EDS, 'a', content) }],
+      lists: [],
+    });
+  publish('one', '', '1');
+  publish('two', 'x', '2');
+  server.store.apply({ members: [], lists: [{ list: 'root', children: ['one'] }] });
+  const delivery = server.open(server.store.enter({ roots: ['root'], qualifiers: ['x'] }), true);
+  const ask = (asked: Asked): void => delivery.request(encodeRequest(asked, true, server.hasher), 0);
+  const next = (): Response => decodeFrame(delivery.next(0)!.slices, true);
+  ask({ typeUrl: EDS, names: ['a'] });
+  ask({ typeUrl: EDS, nonce: next().nonce });
+  server.store.apply({ members: [], lists: [{ list: 'root', children: ['two'] }] });
+  ask({ typeUrl: EDS, nonce: next().nonce, error: 'malformed' });
+  expect([...next().resources]).toEqual([['a', '1']]);
+});
+
+test('looking for what of a table must wait costs as much as the table, or what is new, not both multiplied', () => {
+  const leaves = Array.from({ length: 2_000 }, (_, i) => leafNaming(`old-${i}`));
+  const nodes = Array.from({ length: 100 }, (_, i) => nodeOf(leaves.slice(i * 20, i * 20 + 20)));
+  const wanted = new CountingMap(Array.from({ length: 2_000 }, (_, i) => [`new-${i}`, true]));
+  expect(new References().find(nodeOf(nodes), wanted, () => true)).toBe(false);
+  expect(wanted.looks).toBeLessThanOrEqual(2_000);
+});
+
+class CountingMap extends Map<string, boolean> {
+  looks = 0;
+
+  override has(key: string): boolean {
+    this.looks++;
+    return super.has(key);
+  }
+}
+
+function leafNaming(cluster: string): Part {
+  return { bytes: new Uint8Array(), length: 0, hash: cluster, clusters: [cluster], origins: [] };
+}
+
+function nodeOf(children: readonly Part[]): Part {
+  return { children, length: 0, hash: '' };
+}

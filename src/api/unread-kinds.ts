@@ -1,0 +1,126 @@
+import { kinds } from './kinds.ts';
+import { editDistance } from './schema-edit-distance.ts';
+
+/** A kind of Istio or of the Gateway API that is not read. */
+interface UnreadKind {
+  readonly group: string;
+  readonly kind: string;
+  /** What its owner expects and does not get. */
+  readonly consequence: string;
+}
+
+const unread = (group: string, consequences: Readonly<Record<string, string>>): readonly UnreadKind[] =>
+  Object.entries(consequences).map(([kind, consequence]) => ({ group, kind, consequence }));
+
+const routes = (protocol: string): string => `no ${protocol} is routed by it; write a VirtualService`;
+
+const unreadKinds: readonly UnreadKind[] = [
+  ...unread('security.istio.io', {
+    AuthorizationPolicy: 'it is NOT enforced, and requests that it denies are let through',
+    PeerAuthentication: 'it is NOT enforced: workloads take plaintext and mutual TLS alike',
+    RequestAuthentication: 'tokens are NOT checked, and requests with invalid ones are let through',
+  }),
+  ...unread('networking.istio.io', {
+    EnvoyFilter: 'no configuration is patched',
+    ProxyConfig: 'proxies keep the settings that they start with',
+    WorkloadGroup: 'no WorkloadEntry is made from it',
+  }),
+  ...unread('telemetry.istio.io', { Telemetry: 'access logs, metrics and traces stay as the mesh config has them' }),
+  ...unread('extensions.istio.io', {
+    WasmPlugin: 'the plugin does not run',
+    TrafficExtension: 'the extension does not run',
+  }),
+  ...unread('install.istio.io', { IstioOperator: 'nothing is installed, and its meshConfig is not used' }),
+  ...unread('gateway.networking.k8s.io', {
+    GatewayClass: 'no Gateway of the class is served',
+    Gateway: 'no port is opened for it; write a Gateway of networking.istio.io',
+    HTTPRoute: routes('HTTP request'),
+    GRPCRoute: routes('gRPC request'),
+    TCPRoute: routes('TCP connection'),
+    TLSRoute: routes('TLS connection'),
+    UDPRoute: 'no UDP is routed by it',
+    ReferenceGrant: 'nothing is granted by it',
+    BackendTLSPolicy: 'connections to its backends have no TLS from it; write a DestinationRule',
+    ListenerSet: 'no port is opened for it',
+  }),
+  ...unread('networking.k8s.io', {
+    Ingress: 'no request is routed by it; write a Gateway and a VirtualService',
+    IngressClass: 'no Ingress of the class is served',
+  }),
+];
+
+/** What is to be said about an object of a kind that is not read. */
+export interface KindRemark {
+  readonly severity: 'error' | 'warning';
+  readonly field: 'apiVersion' | 'kind';
+  readonly message: string;
+}
+
+/** Groups of which every kind is known. */
+const ISTIO = ['networking.istio.io', 'security.istio.io', 'telemetry.istio.io', 'extensions.istio.io'];
+const GATEWAY_API = 'gateway.networking.k8s.io';
+
+/** Groups that a slip of the pen is looked for in. `networking.k8s.io` has too many neighbours. */
+const MISTAKABLE = [...ISTIO, GATEWAY_API, 'discovery.k8s.io'];
+/** Names that are longer are no slips of the pen. */
+const LONGEST_NAME = 60;
+
+/**
+ * What the owner of an object must know whose kind is not one that is read; undefined when it is nothing to us. Only for
+ * what `kindOf` does not know.
+ */
+export function remarkOn(apiVersion: string, kind: string): KindRemark | undefined {
+  const slash = apiVersion.indexOf('/');
+  const group = apiVersion.slice(0, Math.max(slash, 0));
+  const version = apiVersion.slice(slash + 1);
+  const read = kinds.find((known) => known.group === group && known.kind === kind);
+  if (read !== undefined) {
+    const known = read.versions.map((each) => (group === '' ? each : `${group}/${each}`));
+    return error('apiVersion', `${apiVersion} is no version of ${kind}; write ${orOf(known)}`);
+  }
+  const notRead = unreadKinds.find((known) => known.group === group && known.kind === kind);
+  if (notRead !== undefined) {
+    if (ISTIO.includes(group) && !/^v1((alpha|beta)\d)?$/.test(version))
+      return error('apiVersion', `${apiVersion} is no version of ${kind}; write ${group}/v1`);
+    return warning('kind', `Fairlead does not read ${kind}: ${notRead.consequence}`);
+  }
+  const ofGroup = [...kinds, ...unreadKinds].filter((known) => known.group === group).map((known) => known.kind);
+  const meant = nearest(kind, ofGroup, 2);
+  if (ISTIO.includes(group) || (ofGroup.length > 0 && meant !== undefined)) {
+    const known = meant === undefined ? `it has ${ofGroup.join(', ')}` : `did you mean ${meant}?`;
+    return error('kind', `${group || 'Kubernetes'} has no kind ${brief(kind)}; ${known}`);
+  }
+  if (group === GATEWAY_API) return warning('kind', `Fairlead does not read ${brief(kind)}: it has no effect here`);
+  const similar = nearest(group, MISTAKABLE, 3);
+  if (similar === undefined) return undefined;
+  return warning(
+    'apiVersion',
+    `the group ${brief(group)} is not known, and the object is ignored; did you mean ${similar}?`,
+  );
+}
+
+function error(field: KindRemark['field'], message: string): KindRemark {
+  return { severity: 'error', field, message };
+}
+
+function warning(field: KindRemark['field'], message: string): KindRemark {
+  return { severity: 'warning', field, message };
+}
+
+/** The name that was probably meant. */
+function nearest(name: string, known: readonly string[], distance: number): string | undefined {
+  if (name === '' || name.length > LONGEST_NAME) return undefined;
+  const ranked = known
+    .map((candidate) => ({ candidate, distance: editDistance(name.toLowerCase(), candidate.toLowerCase()) }))
+    .filter((each) => each.distance <= Math.min(distance, Math.floor(name.length / 3)))
+    .sort((a, b) => a.distance - b.distance);
+  return ranked[0]?.candidate;
+}
+
+function orOf(names: readonly string[]): string {
+  return names.length === 1 ? names[0]! : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
+}
+
+function brief(text: string): string {
+  return text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}…` : text;
+}

@@ -1,0 +1,183 @@
+/** What has to be made for a proxy and for no other that differs in it. */
+export type DemandKind = 'traits' | 'scopes' | 'routers' | 'places';
+
+/** By what a proxy differs from others; undefined where it asks for nothing of the kind. */
+export type Demand = Readonly<Record<DemandKind, string | undefined>>;
+
+/** How many different ones there may be: of the proxies behind one address, and in all. */
+export type DemandLimits = Readonly<Record<DemandKind, { readonly perPeer: number; readonly inAll: number }>>;
+
+/**
+ * A proxy says itself what it is, and thereby what is made for it. Replicas share; so it is not proxies that are bounded,
+ * but what is different in them.
+ *
+ * - traits: every cluster, listener and virtual host of the mesh anew. Measured: 13 KB for each service, and half a
+ *   millisecond of work, which is why one address has no more than 16 in a minute. All of them may fill 40 % of the heap. A
+ *   mesh has a handful: sidecars and routers, with Istio's agent or without.
+ * - scopes: a namespace, a Sidecar, the labels that rules mention. Measured: 90 to 310 KB, at 1,000 and 10,000 services. A
+ *   quarter of the heap.
+ * - routers: the labels by which Gateways select, the ports of Services. Reckoned: 2 KB for each host. A quarter.
+ * - places: localities, of which assignments of services with outlier detection are made. Reckoned: 1 KB for each service.
+ *   A quarter.
+ *
+ * That is more than the heap, because nobody needs the most of everything. Half of each may come from one address: a load
+ * balancer or a node in front of 2,000 proxies has room, and still leaves as much to others. The least that there is room
+ * for is what honest meshes have, however small the heap is.
+ */
+export function demandLimits(heapBytes: number, services: number): DemandLimits {
+  const perService = (bytes: number): number => Math.max(1, services) * bytes;
+  const of = (share: number, cost: number, least: number, most: number) => {
+    const inAll = Math.min(most, Math.max(least, Math.floor((share * heapBytes) / cost)));
+    return { inAll, perPeer: Math.ceil(inAll / 2) };
+  };
+  const traits = of(0.4, perService(13_000), 12, 64);
+  return {
+    traits: { ...traits, perPeer: Math.min(traits.perPeer, 16) },
+    scopes: of(0.25, 131_072, 2_000, 8_000),
+    routers: of(0.25, perService(2_000), 200, 1_000),
+    places: of(0.25, perService(1_000), 100, 1_000),
+  };
+}
+
+/** How they are called in messages. */
+export const demandKinds: Readonly<Record<DemandKind, string>> = {
+  traits: 'kinds (node metadata)',
+  scopes: 'scopes (namespace, labels)',
+  routers: 'gateways (labels)',
+  places: 'localities',
+};
+
+/** Traits count for so long after the last proxy that had them, or their making would never end. Milliseconds. */
+const TRAITS_COUNT_MS = 60_000;
+
+const kinds = Object.keys(demandKinds) as readonly DemandKind[];
+
+export interface Admitted {
+  readonly peer: string;
+  readonly demand: Demand;
+}
+
+/** Counts what is different in the proxies that are computed for. */
+export class DemandBudgets {
+  readonly #limits: () => DemandLimits;
+  readonly #now: () => number;
+  readonly #admitted = new Map<string, Admitted>();
+  readonly #inAll: Counts;
+  /** By address. */
+  readonly #peers = new Map<string, Counts>();
+  #lookAt = 0;
+
+  /** @param now milliseconds; only differences count. */
+  constructor(limits: () => DemandLimits, now: () => number) {
+    this.#limits = limits;
+    this.#now = now;
+    this.#inAll = new Counts(now);
+  }
+
+  /** What there is no room for, for the proxies of this address or for all; undefined: admitted until {@link release}. */
+  admit(
+    stream: string,
+    peer: string,
+    demand: Demand,
+  ): { readonly kind: DemandKind; readonly ofPeer: boolean } | undefined {
+    this.release(stream);
+    if (kinds.every((kind) => demand[kind] === undefined)) return undefined;
+    const limits = this.#limits();
+    const ofPeer = this.#peers.get(peer);
+    for (const kind of kinds) {
+      const value = demand[kind];
+      if (value === undefined) continue;
+      if (ofPeer !== undefined && !ofPeer.hasRoom(kind, value, limits[kind].perPeer)) return { kind, ofPeer: true };
+      if (!this.#inAll.hasRoom(kind, value, limits[kind].inAll)) return { kind, ofPeer: false };
+    }
+    const counts = ofPeer ?? new Counts(this.#now);
+    this.#peers.set(peer, counts);
+    this.#admitted.set(stream, { peer, demand });
+    for (const each of [counts, this.#inAll]) each.add(demand, 1);
+    return undefined;
+  }
+
+  release(stream: string): void {
+    const admitted = this.#admitted.get(stream);
+    if (admitted === undefined) return;
+    this.#admitted.delete(stream);
+    const { peer, demand } = admitted;
+    const counts = this.#peers.get(peer)!;
+    for (const each of [counts, this.#inAll]) each.add(demand, -1);
+    this.#forgetIdlePeers();
+  }
+
+  /** Those of whom nothing counts any more; they are many only if many addresses had proxies within a minute. */
+  #forgetIdlePeers(): void {
+    if (this.#now() < this.#lookAt) return;
+    this.#lookAt = this.#now() + TRAITS_COUNT_MS;
+    for (const [peer, counts] of this.#peers) if (counts.isEmpty) this.#peers.delete(peer);
+  }
+
+  /** What a stream was admitted with. */
+  admitted(stream: string): Admitted | undefined {
+    return this.#admitted.get(stream);
+  }
+
+  /** How many different ones there are. */
+  sizes(): Readonly<Record<DemandKind, number>> {
+    return this.#inAll.sizes();
+  }
+}
+
+/** How many proxies have each value. */
+class Counts {
+  readonly #now: () => number;
+  readonly #byKind: Readonly<Record<DemandKind, Map<string, number>>> = {
+    traits: new Map(),
+    scopes: new Map(),
+    routers: new Map(),
+    places: new Map(),
+  };
+  /** Traits that nobody has, with when they do not count any more. */
+  readonly #former = new Map<string, number>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  hasRoom(kind: DemandKind, value: string, limit: number): boolean {
+    const values = this.#byKind[kind];
+    if (values.has(value)) return true;
+    if (kind !== 'traits') return values.size < limit;
+    this.#forget();
+    return this.#former.has(value) || values.size + this.#former.size < limit;
+  }
+
+  add(demand: Demand, by: 1 | -1): void {
+    for (const kind of kinds) {
+      const value = demand[kind];
+      if (value === undefined) continue;
+      const values = this.#byKind[kind];
+      const count = (values.get(value) ?? 0) + by;
+      if (count > 0) values.set(value, count);
+      else values.delete(value);
+      if (kind !== 'traits') continue;
+      this.#former.delete(value);
+      if (count === 0) this.#former.set(value, this.#now() + TRAITS_COUNT_MS);
+    }
+  }
+
+  get isEmpty(): boolean {
+    this.#forget();
+    return this.#former.size === 0 && kinds.every((kind) => this.#byKind[kind].size === 0);
+  }
+
+  sizes(): Record<DemandKind, number> {
+    const { traits, scopes, routers, places } = this.#byKind;
+    return { traits: traits.size, scopes: scopes.size, routers: routers.size, places: places.size };
+  }
+
+  /** The oldest come first. */
+  #forget(): void {
+    for (const [value, until] of this.#former) {
+      if (until > this.#now()) return;
+      this.#former.delete(value);
+    }
+  }
+}

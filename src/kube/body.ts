@@ -1,0 +1,32 @@
+import { ApiError } from './api-error.ts';
+
+/** How the error says that an answer is longer than what is read. */
+export const TOO_LARGE = 'AnswerTooLarge';
+
+/** The text of an answer. Rejects with an `ApiError` when it has more than `most` bytes, and reads no further then. */
+export async function textOf(body: AsyncIterable<Uint8Array>, most: number): Promise<string> {
+  const { chunks, whole } = await read(body, most);
+  if (whole) return chunks.toString('utf8');
+  const message = `the answer is longer than ${most} bytes`;
+  throw new ApiError(message, { code: 200, reason: TOO_LARGE, retryable: true });
+}
+
+/** The beginning of an answer of which not all need be known. */
+export async function beginningOf(body: AsyncIterable<Uint8Array>, most: number): Promise<string> {
+  return (await read(body, most)).chunks.subarray(0, most).toString('utf8');
+}
+
+async function read(
+  body: AsyncIterable<Uint8Array>,
+  most: number,
+): Promise<{ readonly chunks: Buffer; readonly whole: boolean }> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  // To leave the loop ends the request.
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > most) break;
+  }
+  return { chunks: Buffer.concat(chunks), whole: size <= most };
+}

@@ -1,0 +1,155 @@
+import { createHash } from 'node:crypto';
+import { kinds } from '../api/kinds.ts';
+import { errorOfTransport } from './api-error.ts';
+import type { KubeApi } from './client.ts';
+import { sleep, type Clock } from './clock.ts';
+import type { DesiredCondition } from './conditions.ts';
+import { isObject } from './json.ts';
+import type { Log } from './log.ts';
+import type { Outages } from './outages.ts';
+import { collectionPath } from './paths.ts';
+import type { DesiredStatus } from './status-writer.ts';
+import { TokenBucket } from './token-bucket.ts';
+
+export interface EventRecorderOptions {
+  readonly api: KubeApi;
+  /** Which replica reports. */
+  readonly identity: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly outages: Outages;
+  /** What was not sent when it fires is not sent any more. */
+  readonly signal: AbortSignal;
+  /** Events a second in the long run, and at once. */
+  readonly rate?: number;
+  readonly burst?: number;
+  /** Events that wait, and events that are remembered as told. */
+  readonly capacity?: number;
+}
+
+const type = { group: 'events.k8s.io', version: 'v1', plural: 'events' };
+
+/** What the API server takes, in bytes. */
+const LONGEST_NOTE = 1024;
+
+/**
+ * Makes an Event when an object is not accepted: one for an object, its generation and the reason, of type Warning, as
+ * `kubectl describe` shows it. Events are hints: what does not fit, or is refused, is dropped; the condition stays.
+ */
+export class EventRecorder {
+  private readonly options: EventRecorderOptions;
+  private readonly capacity: number;
+  private readonly bucket: TokenBucket;
+  private readonly waiting: { readonly namespace: string; readonly event: object }[] = [];
+  /** Names of Events, oldest first. */
+  private readonly told = new Set<string>();
+  private full = false;
+  private sending: Promise<void> | undefined;
+
+  constructor(options: EventRecorderOptions) {
+    const { rate = 5, burst = 50, capacity = 1_000, clock } = options;
+    this.options = options;
+    this.capacity = capacity;
+    this.bucket = new TokenBucket({ rate, burst, now: clock.now() });
+  }
+
+  /** This status was written in place of these conditions. */
+  written(status: DesiredStatus, before: unknown): void {
+    const accepted = status.conditions.find((condition) => condition.type === 'Accepted');
+    if (accepted?.status !== 'False' || saysTheSame(before, accepted)) return;
+    const name = nameOf(status, accepted);
+    if (this.told.has(name)) return;
+    if (this.waiting.length >= this.capacity) return this.drop();
+    this.remember(name);
+    this.waiting.push({ namespace: status.namespace, event: this.eventOf(name, status, accepted) });
+    this.sending ??= this.send();
+  }
+
+  /** Fulfilled when nothing is under way. */
+  async idle(): Promise<void> {
+    await this.sending;
+  }
+
+  private async send(): Promise<void> {
+    const { api, clock, outages, signal } = this.options;
+    for (let next = this.waiting[0]; next !== undefined && !signal.aborted; next = this.waiting[0]) {
+      const wait = this.bucket.take(clock.now());
+      if (wait > 0) {
+        await sleep(clock, wait, { signal });
+        continue;
+      }
+      this.waiting.shift();
+      try {
+        await api.post(collectionPath(type, next.namespace), next.event, { signal });
+        outages.end(type.plural);
+      } catch (cause) {
+        const error = errorOfTransport(cause);
+        // 409: it was told before a restart, or by another replica. 404: the namespace went.
+        if (!signal.aborted && error.code !== 409 && error.code !== 404) outages.begin(type.plural, error);
+      }
+    }
+    this.full = false;
+    // In the same turn as the last look: what comes from now on begins anew.
+    this.sending = undefined;
+  }
+
+  private remember(name: string): void {
+    this.told.add(name);
+    const [oldest] = this.told;
+    if (this.told.size > this.capacity && oldest !== undefined) this.told.delete(oldest);
+  }
+
+  private drop(): void {
+    if (!this.full) this.options.log.warn('Too many Events at once, dropping some', { waiting: this.waiting.length });
+    this.full = true;
+  }
+
+  private eventOf(name: string, status: DesiredStatus, { reason, message }: DesiredCondition): object {
+    const { clock, identity } = this.options;
+    const { group, version } = kinds.find(({ kind }) => kind === status.kind)!;
+    return {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata: { name, namespace: status.namespace },
+      eventTime: clock.date().toISOString().replace('Z', '000Z'),
+      type: 'Warning',
+      reason,
+      action: 'Reconcile',
+      note: cut(message.toWellFormed()),
+      regarding: {
+        apiVersion: `${group}/${version}`,
+        kind: status.kind,
+        namespace: status.namespace,
+        name: status.name,
+        uid: status.uid,
+      },
+      reportingController: 'fairlead',
+      reportingInstance: identity.slice(0, 128),
+    };
+  }
+}
+
+/** Whether whoever wrote these conditions has told of it. */
+function saysTheSame(conditions: unknown, { type, status, reason, observedGeneration }: DesiredCondition): boolean {
+  const there: unknown = Array.isArray(conditions) ? conditions.find((c) => isObject(c) && c['type'] === type) : [];
+  return (
+    isObject(there) &&
+    there['status'] === status &&
+    there['reason'] === reason &&
+    there['observedGeneration'] === observedGeneration
+  );
+}
+
+/** The same for all who tell the same. */
+function nameOf({ name, uid, generation }: DesiredStatus, { reason }: DesiredCondition): string {
+  const what = createHash('sha256').update(`${uid}/${generation}/${reason}`).digest('hex').slice(0, 16);
+  return `${name.slice(0, 200).replace(/[-.]+$/, '')}.${what}`;
+}
+
+function cut(message: string): string {
+  if (Buffer.byteLength(message) <= LONGEST_NOTE) return message;
+  const end = '…';
+  // What is cut within a character ends in U+FFFD.
+  const most = LONGEST_NOTE - Buffer.byteLength(end);
+  return Buffer.from(message).subarray(0, most).toString('utf8').replace(/�+$/, '') + end;
+}

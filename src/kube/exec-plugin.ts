@@ -1,0 +1,193 @@
+import { spawn } from 'node:child_process';
+import { isObject } from './json.ts';
+
+/**
+ * `exec` of a kubeconfig's user: a program that prints credentials.
+ * https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
+ */
+export interface ExecConfig {
+  readonly apiVersion?: string;
+  readonly command: string;
+  readonly args?: readonly string[] | null;
+  readonly env?: readonly { readonly name: string; readonly value: string }[] | null;
+  /** Said when the program is not there. */
+  readonly installHint?: string;
+}
+
+/** `status` of the ExecCredential that was printed. */
+export interface ExecCredential {
+  readonly token?: string;
+  /** PEM. */
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+export interface ExecPluginOptions {
+  /** Milliseconds that a call may take. */
+  readonly timeout?: number;
+  /** Wall clock: milliseconds since 1970. */
+  readonly now?: () => number;
+}
+
+interface Call {
+  readonly result: Promise<ExecCredential>;
+  waiting: number;
+  readonly stop: AbortController;
+}
+
+/** A credential is about 2 KB. Bytes, as the next one. */
+const longestOutput = 1024 * 1024;
+const longestComplaint = 4 * 1024;
+
+/**
+ * Runs a credential plugin, one call at a time however many requests wait for it, and keeps what it printed until that
+ * expires. A call ends with the time limit, and when nobody waits for it any more; what it started ends with it.
+ */
+export class ExecPlugin {
+  private readonly timeout: number;
+  private readonly now: () => number;
+  private kept: { readonly credential: ExecCredential; readonly expires: number } | undefined;
+  private call: Call | undefined;
+
+  constructor({ timeout = 30_000, now = Date.now }: ExecPluginOptions = {}) {
+    this.timeout = timeout;
+    this.now = now;
+  }
+
+  /** `info`: `spec.cluster` of what the plugin is told, if it is to be told. */
+  async credential(
+    exec: ExecConfig,
+    info: object | undefined,
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<ExecCredential> {
+    signal.throwIfAborted();
+    if (this.kept !== undefined && this.now() < this.kept.expires) return this.kept.credential;
+    const call = (this.call ??= this.begin(exec, info));
+    call.waiting++;
+    try {
+      return await orAborted(call.result, signal);
+    } finally {
+      if (--call.waiting === 0) call.stop.abort();
+    }
+  }
+
+  /** The server refused what is kept. */
+  forget(): void {
+    this.kept = undefined;
+  }
+
+  private begin(exec: ExecConfig, info: object | undefined): Call {
+    const stop = new AbortController();
+    const call = { result: this.finish(exec, info, stop.signal), waiting: 0, stop };
+    // Next to those that wait, so that the next request makes a call of its own.
+    stop.signal.addEventListener('abort', () => this.call === call && (this.call = undefined));
+    return call;
+  }
+
+  private async finish(exec: ExecConfig, info: object | undefined, signal: AbortSignal): Promise<ExecCredential> {
+    const { credential, expires } = parse(exec, await run(exec, info, this.timeout, signal));
+    this.kept = { credential, expires };
+    return credential;
+  }
+}
+
+/** What the plugin printed. Its process group is killed however it ends: a shell's children hold the pipes open. */
+function run(exec: ExecConfig, info: object | undefined, timeout: number, signal: AbortSignal): Promise<string> {
+  const { apiVersion = 'client.authentication.k8s.io/v1', command, args, env, installHint } = exec;
+  const told = { apiVersion, kind: 'ExecCredential', spec: { interactive: false, ...(info && { cluster: info }) } };
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args ?? [], {
+      env: {
+        ...process.env,
+        ...Object.fromEntries((env ?? []).map(({ name, value }) => [name, value])),
+        KUBERNETES_EXEC_INFO: JSON.stringify(told),
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
+    let output = '';
+    let complaint = '';
+    let group = child.pid;
+    const killAll = (): void => {
+      if (group === undefined) return;
+      try {
+        process.kill(-group, 'SIGKILL');
+      } catch {
+        // Nobody is left of the group.
+      }
+    };
+    const fail = (why: string, cause?: unknown): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+      killAll();
+      // Who left the group may still hold the other ends.
+      child.stdout.destroy();
+      child.stderr.destroy();
+      reject(new Error(`credential plugin ${command}: ${why}`, { cause }));
+    };
+    const onAbort = (): void => fail('nobody waits for it any more');
+    const timer = setTimeout(() => fail(`not done within ${timeout / 1000} s`), timeout);
+    signal.addEventListener('abort', onAbort);
+
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      if (output.length > longestOutput) fail(`printed more than ${longestOutput} bytes`);
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      complaint = (complaint + text).slice(0, longestComplaint);
+    });
+    child.on('error', (cause: NodeJS.ErrnoException) => {
+      const hint = cause.code === 'ENOENT' && installHint !== undefined ? `; ${installHint.trim()}` : '';
+      fail(`cannot be started: ${cause.code ?? cause.message}${hint}`, cause);
+    });
+    child.on('exit', () => {
+      killAll();
+      // From now on the number may be somebody else's.
+      group = undefined;
+    });
+    child.on('close', (code, killedBy) => {
+      if (code !== 0) return fail(`ended with ${code ?? killedBy}: ${complaint.trim() || 'it said nothing'}`);
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+      resolve(output);
+    });
+  });
+}
+
+function parse(
+  { command }: ExecConfig,
+  output: string,
+): { readonly credential: ExecCredential; readonly expires: number } {
+  // Nothing of the output is repeated: it may hold credentials.
+  const wrong = (what: string): Error => new Error(`credential plugin ${command}: ${what}`);
+  let printed: unknown;
+  try {
+    printed = JSON.parse(output);
+  } catch {
+    throw wrong('printed what is not JSON');
+  }
+  const status = isObject(printed) && isObject(printed['status']) ? printed['status'] : {};
+  const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp } = status;
+  const credential = {
+    ...(typeof token === 'string' && token !== '' ? { token } : {}),
+    ...(typeof cert === 'string' && typeof key === 'string' ? { cert, key } : {}),
+  };
+  if (Object.keys(credential).length === 0) throw wrong('printed neither a token nor a certificate with its key');
+  const expires = typeof expirationTimestamp === 'string' ? Date.parse(expirationTimestamp) : Infinity;
+  if (Number.isNaN(expires)) throw wrong('printed an expirationTimestamp that is not a time');
+  return { credential, expires };
+}
+
+/** Rejects with the signal's reason when that fires first. */
+async function orAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
+  let onAbort = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason as Error);
+    signal.addEventListener('abort', onAbort);
+  });
+  try {
+    return await Promise.race([result, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

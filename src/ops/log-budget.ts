@@ -1,0 +1,84 @@
+import type { Logger } from './logger.ts';
+
+/** What one message may write: so many lines at once, and so many a second in the long run. */
+export interface LogRate {
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
+/**
+ * 100 lines and then one a second: what proxies and owners of objects can cause of one message, at about a kilobyte a line,
+ * stays below 100 KB a minute.
+ */
+export const LOG_RATE: LogRate = { burst: 100, perSecond: 1 };
+
+/** Messages are constant. This many are told apart; the others share. */
+const MAX_MESSAGES = 256;
+const OTHERS = '';
+
+interface Budget {
+  lines: number;
+  at: number;
+  suppressed: number;
+}
+
+/**
+ * A log whose lines others can cause, bounded for each message. What is left out is counted, and said with the next line
+ * of its message.
+ */
+export class LogBudget implements Logger {
+  readonly #log: Logger;
+  readonly #rate: LogRate;
+  readonly #now: () => number;
+  readonly #budgets = new Map<string, Budget>();
+  /** Lines that were left out so far. */
+  suppressed = 0;
+
+  /** @param now milliseconds; only differences count. */
+  constructor(log: Logger, { rate = LOG_RATE, now }: { readonly rate?: LogRate; readonly now: () => number }) {
+    this.#log = log;
+    this.#rate = rate;
+    this.#now = now;
+  }
+
+  error(message: string, fields: object = {}): void {
+    this.#say('error', message, fields);
+  }
+
+  warn(message: string, fields: object = {}): void {
+    this.#say('warn', message, fields);
+  }
+
+  info(message: string, fields: object = {}): void {
+    this.#say('info', message, fields);
+  }
+
+  /** Asked for by whoever looks for something: not bounded. */
+  debug(message: string, fields: object = {}): void {
+    this.#log.debug(message, fields);
+  }
+
+  #say(level: 'error' | 'warn' | 'info', message: string, fields: object): void {
+    const budget = this.#budgetOf(message);
+    const now = this.#now();
+    budget.lines = Math.min(this.#rate.burst, budget.lines + ((now - budget.at) / 1000) * this.#rate.perSecond);
+    budget.at = now;
+    if (budget.lines < 1) {
+      budget.suppressed++;
+      this.suppressed++;
+      return;
+    }
+    budget.lines--;
+    const { suppressed } = budget;
+    budget.suppressed = 0;
+    this.#log[level](message, suppressed === 0 ? fields : { ...fields, suppressed });
+  }
+
+  #budgetOf(message: string): Budget {
+    const key = this.#budgets.size < MAX_MESSAGES || this.#budgets.has(message) ? message : OTHERS;
+    let budget = this.#budgets.get(key);
+    if (budget === undefined)
+      this.#budgets.set(key, (budget = { lines: this.#rate.burst, at: this.#now(), suppressed: 0 }));
+    return budget;
+  }
+}

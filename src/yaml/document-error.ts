@@ -1,0 +1,24 @@
+import type { FieldPath } from '../api/schema-path.ts';
+
+/** What makes a document unusable, and where in its text. */
+export class DocumentError extends Error {
+  override readonly name = 'DocumentError';
+  readonly code = 'DOCUMENT';
+  readonly offset: number;
+  readonly path: FieldPath;
+
+  constructor(message: string, offset: number, path: FieldPath = []) {
+    super(message);
+    this.offset = offset;
+    this.path = path;
+  }
+}
+
+/** What the text is no YAML for. */
+export function notYaml(reason: string, offset: number): DocumentError {
+  return new DocumentError(`is no valid YAML: ${reason}`, offset);
+}
+
+export function indentedWithTab(offset: number): DocumentError {
+  return new DocumentError('is indented with a tab; YAML allows spaces only', offset);
+}

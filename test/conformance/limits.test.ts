@@ -1,0 +1,341 @@
+import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
+import { Readable } from 'node:stream';
+import { status as Status } from '@grpc/grpc-js';
+import protobuf from 'protobufjs';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { AdsServerOptions } from '../../src/ads/server.ts';
+import { framed } from '../harness/byte-streams.ts';
+import { bodiesOf, NODE } from './script.ts';
+import { EDS, RDS, ServedMesh } from './served-mesh.ts';
+import { XdsClient } from './xds-client.ts';
+
+/** What clients can make the server keep, and for how long. The table of limits is in docs/user-guide.md. */
+
+let mesh: ServedMesh;
+const clients: XdsClient[] = [];
+
+async function start(options: Partial<AdsServerOptions> = {}): Promise<void> {
+  await mesh.stop();
+  mesh = await ServedMesh.start({ tickMs: 10, ...options });
+  mesh.publish({ [EDS]: { a: '0' } });
+}
+
+beforeEach(async () => {
+  mesh = await ServedMesh.start({ tickMs: 10 });
+  mesh.publish({ [EDS]: { a: '0' } });
+});
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.close();
+  await mesh.stop();
+});
+
+function open(): XdsClient {
+  const client = new XdsClient(mesh.server.port, true);
+  clients.push(client);
+  return client;
+}
+
+/** It is served as ever. */
+async function served(client = open()): Promise<XdsClient> {
+  client.send({ typeUrl: EDS, node: NODE, subscribe: ['a'] });
+  const response = await client.next(EDS);
+  expect(bodiesOf(response)).toEqual(['a@0']);
+  client.send({ typeUrl: EDS, nonce: response.nonce });
+  return client;
+}
+
+const field = (number: number, bytes: Uint8Array): Uint8Array =>
+  protobuf.Writer.create()
+    .uint32(number * 8 + 2)
+    .bytes(bytes)
+    .finish();
+const text = (number: number, content: string): Uint8Array => field(number, Buffer.from(content));
+const firstRequest = (...fields: Uint8Array[]): Buffer =>
+  Buffer.concat([field(1, text(1, 'id')), text(2, EDS), ...fields]);
+
+/** HTTP/2 without a gRPC client, which would close what has ended. */
+function session(initialWindowSize = 65_535): ClientHttp2Session {
+  const opened = connect(`http://127.0.0.1:${mesh.server.port}`, { settings: { initialWindowSize } });
+  opened.on('error', () => {});
+  onTestFinished(() => opened.destroy());
+  return opened;
+}
+
+function streamOn(opened: ClientHttp2Session): ClientHttp2Stream {
+  const stream = opened.request(
+    {
+      ':method': 'POST',
+      ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    },
+    { endStream: false },
+  );
+  stream.on('error', () => {});
+  return stream;
+}
+
+function* pieces(bytes: number): Iterable<Buffer> {
+  for (; bytes > 0; bytes -= 65_536) yield Buffer.alloc(Math.min(bytes, 65_536));
+}
+
+/** Time passes in steps: nothing lasts that was not looked at. */
+function later<T>(ms: number, look: () => T): T {
+  mesh.pass(ms);
+  return look();
+}
+
+const openStreams = (): number => mesh.server.counts().streams;
+const limited = (): object =>
+  Object.fromEntries(Object.entries(mesh.server.counts().limits).filter(([, count]) => count > 0));
+
+describe('messages that do not end', () => {
+  test('are kept up to a budget, and end their streams', async () => {
+    const before = process.memoryUsage().arrayBuffers;
+    const opened = session();
+    const length = 16 << 20;
+    const prefix = Buffer.alloc(5);
+    prefix.writeUInt32BE(length, 1);
+    const streams: ClientHttp2Stream[] = [];
+    for (let i = 0; i < 20; i++) {
+      const stream = streamOn(opened);
+      stream.resume();
+      stream.write(framed(firstRequest()));
+      stream.write(prefix);
+      streams.push(stream);
+    }
+    await expect.poll(() => mesh.peers.length).toBe(20);
+    // All but the last byte.
+    for (const stream of streams) Readable.from(pieces(length - 1)).pipe(stream, { end: false });
+    // Eight of them are all that there is room for.
+    await expect.poll(() => mesh.server.counts().waitingForRoom, { timeout: 20_000 }).toBe(12);
+    await served();
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(250 << 20);
+    await expect.poll(() => later(5_000, () => mesh.server.counts().waitingForRoom)).toBeLessThanOrEqual(4);
+    expect(mesh.server.counts().limits.message_time).toBe(8);
+    await expect.poll(() => later(10_000, openStreams)).toBe(1);
+    opened.destroy();
+  });
+
+  test('are refused when they are first ones and longer than any that is known', async () => {
+    const stream = streamOn(session());
+    const ended = new Promise((resolve) => stream.once('trailers', resolve));
+    stream.resume();
+    const prefix = Buffer.alloc(5);
+    prefix.writeUInt32BE((4 << 20) + 1, 1);
+    stream.write(prefix);
+    expect(await ended).toMatchObject({ 'grpc-status': String(Status.RESOURCE_EXHAUSTED) });
+    expect(limited()).toEqual({ message_size: 1 });
+  });
+});
+
+test('first requests that wait for their world are kept up to a budget, and all are answered in the end', async () => {
+  const count = 36;
+  const worlds: (() => void)[] = [];
+  // Of a type that nobody answers, and behind it what is answered.
+  const known = Array.from({ length: 1_000 }, (_, i) => text(3, `${i}-${'x'.repeat(3_900)}`));
+  const large = framed(Buffer.concat([field(1, text(1, 'id')), text(2, 'unknown'), ...known]));
+  const request = Buffer.concat([large, framed(Buffer.concat([text(2, EDS), text(3, 'a')]))]);
+  await start({
+    events: {
+      connected: ({ stream }) => worlds.push(() => mesh.move(stream, { roots: ['mesh'], qualifiers: [] })),
+      disconnected: () => {},
+      refused: () => {},
+    },
+  });
+  let answered = 0;
+  for (let i = 0; i < count; i++)
+    streamOn(session())
+      .on('data', () => {})
+      .once('data', () => answered++)
+      .write(request);
+  const fit = Math.floor((128 << 20) / large.length);
+  await expect.poll(() => worlds.length, { timeout: 20_000 }).toBe(fit);
+  await expect.poll(() => mesh.server.counts().waitingForRoom, { timeout: 20_000 }).toBe(count - fit);
+  while (answered < count) {
+    for (const give of worlds.splice(0)) give();
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  expect(mesh.server.counts()).toMatchObject({ waitingForRoom: 0, streams: count });
+  expect(limited()).toEqual({});
+});
+
+test('a stream that takes nothing for two minutes ends, although its connection lives', async () => {
+  mesh.publish({ [RDS]: { big: Buffer.alloc(1 << 20, 1) } });
+  const opened = session(1024);
+  const stream = streamOn(opened);
+  stream.pause();
+  stream.write(framed(Buffer.concat([field(1, text(1, 'id')), text(2, RDS), text(3, 'big')])));
+  await expect.poll(() => mesh.server.counts().pushes['rds']).toBe(1);
+  for (const ms of [60_000, 30_000]) {
+    mesh.pass(ms);
+    await served();
+    expect(limited()).toEqual({});
+  }
+  await expect.poll(() => later(5_000, limited)).toEqual({ write_time: 1 });
+  // Its status would come behind what it does not take.
+  await served();
+  const reset = new Promise((resolve) => stream.once('close', () => resolve(stream.rstCode)));
+  stream.resume();
+  await expect.poll(() => later(5_000, limited)).toEqual({ write_time: 1, end_time: 1 });
+  expect(await reset).not.toBe(0);
+  expect(opened.destroyed).toBe(false);
+});
+
+test('a stream that was ended and is kept open by its client is cut off', async () => {
+  const stream = streamOn(session());
+  stream.resume();
+  stream.write(framed(Buffer.from([0xff])));
+  const ended = new Promise((resolve) => stream.once('trailers', resolve));
+  expect(await ended).toMatchObject({ 'grpc-status': String(Status.INVALID_ARGUMENT) });
+  const closed = new Promise((resolve) => stream.once('close', resolve));
+  await served();
+  expect(limited()).toEqual({});
+  await expect.poll(() => later(5_000, limited)).toEqual({ end_time: 1 });
+  await closed;
+});
+
+const long = 'x'.repeat(257);
+test.each<[string, Uint8Array, string]>([
+  ['id', text(1, long), 'the node id is longer than 256 bytes'],
+  ['cluster', text(2, long), 'the cluster of the node is longer than 256 bytes'],
+  ['region', field(4, text(1, long)), 'the region of the node is longer than 256 bytes'],
+  ['sub-zone', field(4, text(3, long)), 'the sub-zone of the node is longer than 256 bytes'],
+  ['user agent', text(6, long), 'the user agent name of the node is longer than 256 bytes'],
+  ['version', text(7, long), 'the user agent version of the node is longer than 256 bytes'],
+  ['extension', field(9, text(1, long)), 'the name of an extension of the node is longer than 256 bytes'],
+  [
+    'list of extensions',
+    Buffer.concat(Array.from({ length: 1_001 }, (_, i) => field(9, text(1, `mine.${i}`)))),
+    "the node has more than 1000 extensions that are not Envoy's own",
+  ],
+])('a node with a long %s is refused with a reason', async (_, bytes, details) => {
+  const client = open();
+  client.sendBytes(Buffer.concat([field(1, Buffer.concat([text(1, 'id'), bytes])), text(2, EDS)]));
+  expect(await client.closed).toMatchObject({ code: Status.INVALID_ARGUMENT, details });
+  expect(limited()).toEqual({ node_size: 1 });
+  expect(mesh.peers).toEqual([]);
+});
+
+test('a node may say 256 bytes of everything', async () => {
+  const client = open();
+  const most = 'x'.repeat(256);
+  const node = [text(1, most), text(2, most), field(4, text(2, most)), text(6, most), field(9, text(1, most))];
+  client.sendBytes(Buffer.concat([field(1, Buffer.concat(node)), text(2, EDS), text(3, 'a')]));
+  expect(bodiesOf(await client.next(EDS))).toEqual(['a@0']);
+});
+
+test.each<[string, Uint8Array, string]>([
+  ['type URL', text(2, long), 'a type URL is longer than 256 bytes'],
+  ['nonce', text(6, long), 'a nonce is longer than 256 bytes'],
+  ['name', text(3, 'x'.repeat(4_097)), 'a name or version is longer than 4096 bytes'],
+  [
+    'version',
+    field(5, Buffer.concat([text(1, 'a'), text(2, 'x'.repeat(4_097))])),
+    'a name or version is longer than 4096 bytes',
+  ],
+])('a request with a long %s ends its stream with a reason', async (_, bytes, details) => {
+  const client = open();
+  client.sendBytes(firstRequest(bytes));
+  expect(await client.closed).toMatchObject({ code: Status.INVALID_ARGUMENT, details });
+});
+
+test('a replica takes as many streams as it is told, and half of them from one address', async () => {
+  await start({ limits: { maxStreams: 6 } });
+  const all = [await served(), await served(), await served()];
+  expect(await open().closed).toMatchObject({
+    code: Status.RESOURCE_EXHAUSTED,
+    details: 'too many streams from 127.0.0.1',
+  });
+  expect(limited()).toEqual({ streams_of_address: 1 });
+  all[0]!.close();
+  await expect.poll(openStreams).toBe(2);
+  await served();
+});
+
+test('one address has half of the connections', async () => {
+  await start({ limits: { maxStreams: 3 } });
+  const opened = Array.from({ length: 3 }, () => session());
+  await Promise.all(opened.map((each) => new Promise((resolve) => each.once('remoteSettings', resolve))));
+  const refused = session();
+  await new Promise((resolve) => refused.once('close', resolve));
+  expect(limited()).toEqual({ connections: 1 });
+  opened[0]!.destroy();
+  await new Promise((resolve) => opened[0]!.once('close', resolve));
+  await served();
+});
+
+test('a connection has a hundred streams at most', async () => {
+  const opened = session();
+  await new Promise((resolve) => opened.once('remoteSettings', resolve));
+  expect(opened.remoteSettings.maxConcurrentStreams).toBe(100);
+});
+
+test('a stream ends when it is old, a tenth more or less, and its client connects anew', async () => {
+  await start({ limits: { maxAgeMs: 1_000_000 } });
+  const opened = session();
+  const goaway = new Promise((resolve) => opened.once('goaway', resolve));
+  const stream = streamOn(opened);
+  stream.resume();
+  const ended = new Promise((resolve) => stream.once('trailers', resolve));
+  stream.write(framed(firstRequest(text(3, 'a'))));
+  await expect.poll(openStreams).toBe(1);
+  mesh.pass(899_000);
+  await (await served()).settled(EDS, ['a']);
+  expect(limited()).toEqual({});
+  mesh.pass(201_000);
+  expect(await ended).toMatchObject({ 'grpc-status': String(Status.UNAVAILABLE) });
+  expect(await goaway).toBe(0);
+  stream.end();
+  await new Promise((resolve) => opened.once('close', resolve));
+  await served();
+  expect(limited()).toMatchObject({ age: 1 });
+});
+
+describe('a server that drains', () => {
+  test('ends its streams one after the other, takes no more, and is done when all are gone', async () => {
+    const all = [await served(), await served(), await served(), await served()];
+    let over = false;
+    const drained = mesh.server.drain(100_000).then(() => (over = true));
+    expect(await open().closed).toMatchObject({
+      code: Status.UNAVAILABLE,
+      details: 'the server is shutting down',
+    });
+    expect(openStreams()).toBe(4);
+    for (const [i, client] of all.entries()) {
+      expect([openStreams(), over]).toEqual([4 - i, false]);
+      mesh.pass(25_000);
+      expect(await client.closed).toMatchObject({ code: Status.UNAVAILABLE });
+    }
+    await drained;
+    expect(openStreams()).toBe(0);
+  });
+
+  test('is done at once when nobody is there, or the last one goes', async () => {
+    await mesh.server.drain(100_000);
+    await start();
+    const client = await served();
+    const drained = mesh.server.drain(100_000);
+    client.close();
+    await drained;
+  });
+
+  test('does not wait for clients that keep what has ended', async () => {
+    const stream = streamOn(session());
+    stream.resume();
+    stream.write(framed(firstRequest(text(3, 'a'))));
+    await expect.poll(openStreams).toBe(1);
+    const drained = mesh.server.drain(0);
+    await new Promise((resolve) => stream.once('trailers', resolve));
+    mesh.pass(1_000);
+    await drained;
+  });
+
+  test('is done when it is closed', async () => {
+    await served();
+    const drained = mesh.server.drain(100_000);
+    await mesh.stop();
+    await drained;
+  });
+});

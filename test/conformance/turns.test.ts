@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Delivery } from '../../src/ads/delivery.ts';
+import { Move } from '../../src/ads/move.ts';
+import type { World } from '../../src/ads/publication.ts';
+import { bodiesOf, NODE } from './script.ts';
+import { CDS, RDS, ServedMesh } from './served-mesh.ts';
+import { XdsClient } from './xds-client.ts';
+
+/** What a publication does at once, and what it leaves to the turns of the streams. */
+
+let mesh: ServedMesh;
+let clients: XdsClient[];
+/** Streams that wait for their world. */
+let waiting: string[];
+
+beforeEach(async () => {
+  waiting = [];
+  clients = [];
+  mesh = await ServedMesh.start({
+    events: { connected: ({ stream }) => waiting.push(stream), disconnected: () => {}, refused: () => {} },
+  });
+});
+
+afterEach(async () => {
+  vi.restoreAllMocks();
+  for (const client of clients) client.close();
+  await mesh.stop();
+});
+
+async function connect(count: number): Promise<string[]> {
+  const from = waiting.length;
+  for (let i = 0; i < count; i++) {
+    const client = new XdsClient(mesh.server.port, true);
+    clients.push(client);
+    client.send({ typeUrl: CDS, node: NODE });
+  }
+  await vi.waitFor(() => expect(waiting.length).toBe(from + count), { timeout: 20_000 });
+  return waiting.slice(from);
+}
+
+function apply(streams: readonly string[], world: World): void {
+  mesh.server.apply({ members: [], lists: [], worlds: streams.map((stream) => ({ stream, world })) });
+}
+
+const ONE: World = { roots: ['one'], qualifiers: [] };
+const TWO: World = { roots: ['two'], qualifiers: [] };
+
+test('a publication neither answers requests nor compares worlds', async () => {
+  mesh.publish({ [CDS]: { a: '1' } }, 'one');
+  mesh.publish({ [CDS]: { a: '2' } }, 'two');
+  const streams = await connect(5);
+  const spies = [vi.spyOn(Delivery.prototype, 'request'), vi.spyOn(Move.prototype, 'visit')];
+  const calls = (): number[] => spies.map((spy) => spy.mock.calls.length);
+  apply(streams, ONE);
+  expect(calls()).toEqual([0, 0]);
+  for (const client of clients) {
+    const response = await client.next(CDS);
+    expect(bodiesOf(response)).toEqual(['a@1']);
+    client.send({ typeUrl: CDS, nonce: response.nonce });
+    await client.settled(RDS);
+  }
+  apply(streams, TWO);
+  expect(calls()).toEqual([expect.anything(), 0]);
+  for (const client of clients) expect(bodiesOf(await client.next(CDS))).toEqual(['a@2']);
+});
+
+test('a request that comes before the turn of a stream that moves is answered from the new world', async () => {
+  mesh.publish({ [CDS]: { a: '1' } }, 'one');
+  mesh.publish({ [CDS]: { a: '2' } }, 'two');
+  const streams = await connect(1);
+  apply(streams, ONE);
+  const [client] = clients;
+  const { nonce } = await client!.next(CDS);
+  client!.send({ typeUrl: CDS, nonce });
+  client!.send({ typeUrl: RDS, subscribe: ['t'] });
+  apply(streams, TWO);
+  mesh.publish({ [RDS]: { t: '2' } }, 'two');
+  expect(bodiesOf(await client!.next(CDS))).toEqual(['a@2']);
+  expect(bodiesOf(await client!.next(RDS))).toEqual(['t@2']);
+});
+
+test('a world that throws ends its own stream, and gives back every place', async () => {
+  mesh.publish({ [CDS]: { a: '1' } }, 'one');
+  const broken: World = {
+    ...ONE,
+    get qualifiers(): readonly string[] {
+      throw new Error('broken');
+    },
+  };
+  // More than there are places for streams that wait for their first world.
+  const streams = await connect(250);
+  const [whole, ...rest] = streams;
+  mesh.server.apply({
+    members: [],
+    lists: [],
+    worlds: [...rest.map((stream) => ({ stream, world: broken })), { stream: whole!, world: ONE }],
+  });
+  expect(bodiesOf(await clients[0]!.next(CDS))).toEqual(['a@1']);
+  for (const client of clients.slice(1)) expect(await client.closed).toMatchObject({ details: 'internal error' });
+  expect(mesh.server.counts()).toMatchObject({ failures: 249, streams: 1, waitingForWorld: 0, worlds: 1 });
+  for (let i = 0; i < 2; i++) apply(await connect(20), ONE);
+  expect(bodiesOf(await clients.at(-1)!.next(CDS))).toEqual(['a@1']);
+}, 60_000);
