@@ -77,7 +77,7 @@ export function outboundTraits(traits: Traits): Traits {
 
 /** The same of what a sidecar serves itself. */
 export function inboundTraits({ clientCertificate: _, ...traits }: Traits): Traits {
-  return { ...traits, dnsCapture: false, httpProxyPort: 0, outboundExactBalance: false };
+  return { ...traits, shortNames: true, dnsCapture: false, httpProxyPort: 0, outboundExactBalance: false };
 }
 
 /** The same of what a router is sent for Gateways. */
