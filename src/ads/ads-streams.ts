@@ -26,6 +26,8 @@ import type { WorldView } from './world.ts';
 
 const STREAMS_PER_TURN = 64;
 const TURN_MS = 8;
+/** Large requests that come in one round of the event loop are handled at once for so long. */
+const REQUESTS_MS = 4;
 /** Streams that wait for their first world, and streams that are sent everything of a type, at one time. */
 const MAX_ANNOUNCING = 256;
 const MAX_COMPLETE = 32;
@@ -293,11 +295,11 @@ export class AdsStreams {
     setImmediate(() => this.#turn());
   }
 
-  /** What comes in one round of the event loop may take as long as a turn; what comes later in it has to wait. */
+  /** False: what comes in this round of the event loop has taken long enough. */
   #hasTime(): boolean {
     const now = this.#options.now();
     if (this.#roundEnds === undefined) {
-      this.#roundEnds = now + TURN_MS;
+      this.#roundEnds = now + REQUESTS_MS;
       setImmediate(() => (this.#roundEnds = undefined));
     }
     return now < this.#roundEnds;
