@@ -22,7 +22,8 @@ function virtualService(spec: object, metadata: object = {}): Candidate {
     },
     { source: 'test', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
   );
-  expect(problems).toEqual([]);
+  // Routes behind one that takes everything are remarked on, and are what some of these tests are about.
+  expect(problems.filter(({ reason }) => reason !== 'Ineffective')).toEqual([]);
   return { matched: 'a', model: models[0]! };
 }
 

@@ -91,7 +91,10 @@ describe('check', () => {
 
   test('keeps to the order of a list that stands in one line', async () => {
     const directory = await Directory.create();
-    const http = Array.from({ length: 12 }, () => ({ route: [{ destination: { host: 'elsewhere' } }] }));
+    const http = Array.from({ length: 12 }, (_, i) => ({
+      match: [{ uri: { prefix: `/${i}/` } }],
+      route: [{ destination: { host: 'elsewhere' } }],
+    }));
     await directory.write('routes.json', JSON.stringify(virtualService('ratings', { hosts: ['ratings'], http })));
     const mesh = readMeshSettings({ flags: {}, env: {} });
     const { findings } = await createProgram().check({ paths: [directory.path], complete: false, mesh });
