@@ -7,7 +7,7 @@ SHELL := /bin/bash
 
 INSTALLED := node_modules/.installed
 
-.PHONY: help run test check golden gen bench peers image
+.PHONY: help run test check golden gen bench soak peers image
 .PHONY: check-types check-lint check-format check-imports check-unused check-generated check-chart
 
 help: ## show the targets
@@ -64,6 +64,9 @@ gen: $(INSTALLED) ## write generated files again: crds/ and types from tools/api
 # A file that says how it is run is a benchmark; the others are parts of one.
 bench: $(INSTALLED) ## the benchmarks, figures as in docs/performance.md
 	@for file in bench/*.ts; do if grep -q "$$file" "$$file"; then echo "--- $$file"; node --expose-gc "$$file"; fi; done
+
+soak: $(INSTALLED) ## half an hour of every attack at once on a server that honest proxies use; SECONDS_OF_SOAK, SEED
+	node test/soak/main.ts
 
 peers: $(INSTALLED) ## fetch and build what tests run against: Envoy, etcd, Kubernetes, helm
 	@node test/peers/build.ts

@@ -125,9 +125,10 @@ function define(object: Json, key: string, value: unknown): void {
   else object[key] = value;
 }
 
-/** `<<` without quotes. */
+/** `<<` without quotes; with the tag `!`, which is no tag, also in quotes. */
 export function isMerge(key: Node): boolean {
-  return key.kind === 'scalar' && key.text === '<<' && (key.tag === '' ? key.isPlain : key.tag === MERGE_TAG);
+  if (key.kind !== 'scalar' || key.text !== '<<') return false;
+  return key.tag === '' ? key.isPlain : key.tag === '!' || key.tag === MERGE_TAG;
 }
 
 const MERGE_TAG = 'tag:yaml.org,2002:merge';

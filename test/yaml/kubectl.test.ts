@@ -102,7 +102,8 @@ withPeers(['go'], 'a file is read as kubectl reads it', () => {
   });
 
   test('and wherever something is inserted, removed or replaced in it', async () => {
-    const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
+    // The same texts in every run; SEED and RUNS are for more of them.
+    const seed = Number(process.env['SEED'] ?? 1);
     const texts = fc.sample(mutated, { seed, numRuns: Number(process.env['RUNS'] ?? 5_000) });
     expect((await differences(texts)).slice(0, 10), `SEED=${seed}`).toEqual([]);
   });

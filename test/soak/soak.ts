@@ -1,0 +1,188 @@
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { poll, type RunningProcess, startProcess } from '../peers/process.ts';
+import { freePort } from '../conformance/envoy-resources.ts';
+import { Honest } from './honest.ts';
+import { randomOf } from './random.ts';
+
+export interface SoakOptions {
+  readonly seconds: number;
+  readonly seed: number;
+  readonly proxies: number;
+  readonly services: number;
+  /** The heap of the server, in MiB. */
+  readonly heapMiB: number;
+}
+
+export interface SoakReport {
+  readonly changes: number;
+  /** From the change of the file until the last of the honest proxies has it. Milliseconds, of every change. */
+  readonly delays: readonly number[];
+  /** Changes that some proxy was still without when the next one came. */
+  readonly missed: number;
+  /** Of the server's process, at its highest. Bytes. */
+  readonly peakMemory: number;
+  /** Of its log, in the minute that had most. Bytes. */
+  readonly logPerMinute: number;
+  readonly reconnects: number;
+  /** How it ended before it was told to, if it did. */
+  readonly died: number | string | undefined;
+}
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const ATTACK = fileURLToPath(new URL('attack.ts', import.meta.url));
+/** A change that did not arrive after so long is missed. Milliseconds. */
+const PATIENCE = 30_000;
+
+/**
+ * A server of a directory in a process of its own, attacked in every way at once from many addresses of loopback, while
+ * files change and honest proxies must be sent each change.
+ */
+export async function soak(options: SoakOptions): Promise<SoakReport> {
+  const directory = await mkdtemp(join(tmpdir(), 'fairlead-soak-'));
+  const log = join(directory, 'log');
+  const files = join(directory, 'files');
+  const random = randomOf(options.seed);
+  const [port, monitoring, health] = [await freePort(), await freePort(), await freePort()];
+  await writeMesh(files, options.services);
+  // The shell only leads the log into a file.
+  const server = startProcess(
+    '/bin/sh',
+    [
+      '-c',
+      'exec "$0" "$@" 2>"$LOG"',
+      process.execPath,
+      `--max-old-space-size=${options.heapMiB}`,
+      MAIN,
+      'serve',
+      `--directory=${files}`,
+      `--grpc-address=127.0.0.1:${port}`,
+      `--monitoring-address=127.0.0.1:${monitoring}`,
+      `--health-address=127.0.0.1:${health}`,
+      '--shutdown-duration=0s',
+    ],
+    { env: { ...process.env, LOG: log } },
+  );
+  let attackers: RunningProcess | undefined;
+  let died: SoakReport['died'];
+  let over = false;
+  void server.exited.then((code) => (died = over ? undefined : code));
+  const proxies: Honest[] = [];
+  const delays: number[] = [];
+  let [changes, missed, peakMemory] = [0, 0, 0];
+  const logSizes: number[] = [];
+  try {
+    await poll('the server is ready', () =>
+      fetch(`http://127.0.0.1:${health}/ready`)
+        .then(({ ok }) => ok || undefined)
+        .catch(() => undefined),
+    );
+    for (let i = 0; i < options.proxies; i++) proxies.push(new Honest(port, i));
+    const arrived = async (mark: string): Promise<void> => {
+      const since = performance.now();
+      while (!proxies.every((proxy) => proxy.has(mark)) && died === undefined) {
+        if (performance.now() - since > PATIENCE) {
+          missed++;
+          return;
+        }
+        await delay(10);
+      }
+      delays.push(performance.now() - since);
+    };
+    const change = async (): Promise<void> => {
+      const mark = `mark-${++changes}`;
+      await replace(join(files, 'route.yaml'), routeYaml(mark));
+      await arrived(mark);
+    };
+    await change();
+    delays.length = 0;
+    attackers = startProcess(process.execPath, [ATTACK, ...[port, monitoring, options.seed].map(String)]);
+    const until = performance.now() + options.seconds * 1_000;
+    let nextLook = performance.now();
+    while (performance.now() < until && died === undefined) {
+      // Objects storm, too: odd ones beside the one that counts.
+      await replace(join(files, 'storm.yaml'), stormYaml(random));
+      await change();
+      if (performance.now() >= nextLook) {
+        nextLook += 1_000;
+        logSizes.push((await readFile(log)).length);
+        peakMemory = Math.max(peakMemory, await memoryOf(server.pid));
+      }
+      await delay(200);
+    }
+    over = true;
+    const reconnects = proxies.reduce((sum, proxy) => sum + proxy.reconnects, 0);
+    const minutes = logSizes.map((size, i) => size - (logSizes[i - 60] ?? 0));
+    return { changes, delays, missed, peakMemory, logPerMinute: Math.max(0, ...minutes), reconnects, died };
+  } finally {
+    over = true;
+    await attackers?.stop();
+    for (const proxy of proxies) proxy.stop();
+    await server.stop();
+    await rm(directory, { recursive: true });
+  }
+}
+
+async function writeMesh(directory: string, services: number): Promise<void> {
+  await mkdir(directory);
+  const documents = Array.from({ length: services }, (_, i) => {
+    const [name, ip] = [`s${i}`, `10.96.${i >> 8}.${i & 255}`];
+    return JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name, namespace: 'shop' },
+      spec: { clusterIP: ip, clusterIPs: [ip], ports: [{ name: 'http', port: 80, protocol: 'TCP' }] },
+    });
+  });
+  await writeFile(join(directory, 'services.yaml'), documents.join('\n---\n'));
+  await writeFile(join(directory, 'route.yaml'), routeYaml('mark-0'));
+}
+
+/** Written whole, or not at all. */
+async function replace(path: string, content: string): Promise<void> {
+  await writeFile(`${path}.new`, content);
+  await rename(`${path}.new`, path);
+}
+
+function routeYaml(mark: string): string {
+  return JSON.stringify({
+    apiVersion: 'networking.istio.io/v1',
+    kind: 'VirtualService',
+    metadata: { name: 'counted', namespace: 'shop' },
+    spec: {
+      hosts: ['s0'],
+      http: [{ headers: { response: { set: { 'x-mark': `${mark} ` } } }, route: [{ destination: { host: 's1' } }] }],
+    },
+  });
+}
+
+function stormYaml(random: () => number): string {
+  const object = (i: number): object => {
+    const spec = [
+      { hosts: [`s${Math.floor(random() * 100)}`], http: [{ route: [{ destination: { host: 'nowhere' } }] }] },
+      { hosts: Array.from({ length: 100 }, (_, j) => `h${j}.example.com`), http: [{ match: 'all' }] },
+      { hosts: ['a.example.com'], http: [{ match: [{ uri: { regex: '(' } }] }] },
+      { hosts: [null], http: {} },
+      {
+        hosts: ['s2'],
+        http: [{ headers: { request: { set: { a: '%CEL(1 +)% %REQ(:)% %FILTER_STATE(a:FIELD)%' } } } }],
+      },
+    ][Math.floor(random() * 5)];
+    return {
+      apiVersion: 'networking.istio.io/v1',
+      kind: 'VirtualService',
+      metadata: { name: `storm-${i}`, namespace: 'storm' },
+      spec,
+    };
+  };
+  return Array.from({ length: 50 }, (_, i) => JSON.stringify(object(i))).join('\n---\n');
+}
+
+/** Resident memory of a process, in bytes. */
+async function memoryOf(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) * 1024;
+}
