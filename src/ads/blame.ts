@@ -103,7 +103,7 @@ function isMurky(
   delivered: ReadonlyMap<string, { readonly prior: Held }>,
   lone: boolean,
 ): boolean {
-  if (murky !== undefined || refused.some(({ tolerated }) => tolerated.size > 0)) return true;
+  if (murky !== undefined || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0)) return true;
   if (!lone && [...delivered.values()].some(({ prior }) => typeof prior === 'string')) return true;
   return refused.some(({ prior, before }) => prior === undefined && (before !== undefined || !lone));
 }

@@ -39,6 +39,8 @@ interface RefusedName {
   readonly versions: Map<string, Refused>;
   /** What it has instead. */
   held: Held;
+  /** What it was sent since the last refusal, and has if it takes that; `held: undefined`: it was told that there is none. */
+  given: { readonly held: Held } | undefined;
 }
 
 /** What is known of a refusal. */
@@ -66,7 +68,8 @@ export class Refusals {
 
   refuse(name: string, { version, held, now, about, after, doubted }: NewRefusal): void {
     let refused = this.#names.get(name);
-    if (refused === undefined) this.#names.set(name, (refused = { versions: new Map<string, Refused>(), held }));
+    if (refused === undefined)
+      this.#names.set(name, (refused = { versions: new Map<string, Refused>(), held, given: undefined }));
     const former = refused.versions.get(version);
     const next = backOff(former?.due === true ? former : undefined, now);
     refused.versions.delete(version);
@@ -77,10 +80,17 @@ export class Refusals {
     refused.versions.set(version, { ...next, due: false, doubted, about, after });
     // It was thought to have the very bytes that it refuses: whatever it has, it is something else.
     refused.held = versionOf(held) === version ? UNKNOWN : held;
+    refused.given = undefined;
   }
 
   has(name: string): boolean {
     return this.#names.has(name);
+  }
+
+  /** The client was sent this, or was told that the name is gone. */
+  gave(name: string, held: Held): void {
+    const refused = this.#names.get(name);
+    if (refused !== undefined) refused.given = { held };
   }
 
   /** This version was refused, and not accepted since. */
@@ -141,13 +151,13 @@ export class Refusals {
 
   /** Names of which a refused version's time has come, with what the client holds. From now on it may be sent. */
   *due(now: number): Generator<[string, Held]> {
-    for (const [name, { versions, held }] of this.#names) {
+    for (const [name, { versions, held, given }] of this.#names) {
       let any = false;
       for (const refused of versions.values()) {
         if (refused.due || refused.retryAt > now) continue;
         refused.due = any = true;
       }
-      if (any) yield [name, held];
+      if (any) yield [name, given === undefined ? held : given.held];
     }
   }
 }

@@ -260,7 +260,13 @@ export class Subscription {
     if (!this.owes) return undefined;
     if (newest !== undefined && size >= this.#maxInFlight && now - newest.at < this.#patience) return undefined;
     const sent = compose(this, view, blocked);
-    if (sent !== undefined) this.inFlight.add(sent);
+    if (sent === undefined) return undefined;
+    const { refusals } = this.ledger;
+    if (refusals !== undefined) {
+      for (const item of itemsOf(sent)) if (!sent.tolerated.has(item.name)) refusals.gave(item.name, item);
+      for (const name of sent.removed) refusals.gave(name, undefined);
+    }
+    this.inFlight.add(sent);
     return sent;
   }
 
