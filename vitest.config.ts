@@ -6,6 +6,8 @@ const withPrograms = globSync('{src,test}/**/*.test.ts').filter((file) =>
   /\b(withPeers|startProcess)\(/.test(readFileSync(file, 'utf8')),
 );
 
+const SOAK = 'test/soak/soak.test.ts';
+
 export default defineConfig({
   test: {
     testTimeout: 30_000,
@@ -16,7 +18,7 @@ export default defineConfig({
         test: {
           name: 'in process',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: withPrograms,
+          exclude: [...withPrograms, SOAK],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -30,6 +32,8 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
+      // Takes all that the machine has, so it is alone.
+      { extends: true, test: { name: 'soak', include: [SOAK], maxWorkers: 1, sequence: { groupOrder: 2 } } },
     ],
   },
 });

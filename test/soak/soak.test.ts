@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { soak } from './soak.ts';
 
 // Two minutes of `make soak`, which also bounds how long changes take: here they have to arrive.
-// It runs with the suites that start programs: see startProcess() in soak.ts.
 const seed = Number(process.env['SEED'] ?? randomInt(2 ** 31));
 
 test(`under every attack at once honest proxies get every change, in bounded memory and log (SEED=${seed})`, async () => {

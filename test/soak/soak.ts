@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { poll, type RunningProcess, startProcess } from '../peers/process.ts';
-import { freePort } from '../conformance/envoy-resources.ts';
 import { Honest } from './honest.ts';
 import { randomOf } from './random.ts';
 
@@ -46,7 +45,6 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   const log = join(directory, 'log');
   const files = join(directory, 'files');
   const random = randomOf(options.seed);
-  const [port, monitoring, health] = [await freePort(), await freePort(), await freePort()];
   await writeMesh(files, options.services);
   // The shell only leads the log into a file.
   const server = startProcess(
@@ -59,9 +57,10 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
       MAIN,
       'serve',
       `--directory=${files}`,
-      `--grpc-address=127.0.0.1:${port}`,
-      `--monitoring-address=127.0.0.1:${monitoring}`,
-      `--health-address=127.0.0.1:${health}`,
+      '--grpc-address=127.0.0.1:0',
+      '--monitoring-address=127.0.0.1:0',
+      '--health-address=127.0.0.1:0',
+      '--log-format=json',
       '--shutdown-duration=0s',
     ],
     { env: { ...process.env, LOG: log } },
@@ -75,11 +74,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   let [changes, missed, peakMemory] = [0, 0, 0];
   const logSizes: number[] = [];
   try {
-    await poll('the server is ready', () =>
-      fetch(`http://127.0.0.1:${health}/ready`)
-        .then(({ ok }) => ok || undefined)
-        .catch(() => undefined),
-    );
+    const { grpc: port, monitoring } = await poll('the server is ready', () => readyPorts(log), { process: server });
     for (let i = 0; i < options.proxies; i++) proxies.push(new Honest(port, i));
     const arrived = async (mark: string): Promise<void> => {
       const since = performance.now();
@@ -124,6 +119,22 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     await server.stop();
     await rm(directory, { recursive: true });
   }
+}
+
+interface Ports {
+  readonly grpc: number;
+  readonly monitoring: number;
+  readonly health: number;
+}
+
+/** Where the server listens, as its log says, once it is ready. */
+async function readyPorts(log: string): Promise<Ports | undefined> {
+  const text = await readFile(log, 'utf8').catch(() => '');
+  const line = text.split('\n').find((each) => each.includes('"Serving proxies'));
+  if (line === undefined) return undefined;
+  const ports = JSON.parse(line) as Ports;
+  const ready = await fetch(`http://127.0.0.1:${ports.health}/ready`).catch(() => undefined);
+  return ready?.ok === true ? ports : undefined;
 }
 
 async function writeMesh(directory: string, services: number): Promise<void> {
