@@ -1,6 +1,6 @@
 import type { ConfigMap } from './api/core.ts';
 import { type KindName, kinds } from './api/kinds.ts';
-import { type KubernetesObject, type ObjectMeta, objectKey } from './api/object.ts';
+import { type KubernetesObject, type ObjectMeta, objectKey, revisionOf } from './api/object.ts';
 import type { ObjectSink } from './api/source.ts';
 import type { Write } from './cache/graph.ts';
 import type { Inputs } from './mesh/inputs.ts';
@@ -52,9 +52,9 @@ export class ObjectWriter implements ObjectSink {
   }
 
   /** Labels of what is no configuration say whose proxy somebody has: all control planes see the same Pods and Services. */
-  private isForOthers(kind: KindName, { metadata }: KubernetesObject): boolean {
-    const revision = metadata.labels?.['istio.io/rev'];
-    if (this.revision === undefined || revision === undefined || revision === this.revision) return false;
+  private isForOthers(kind: KindName, object: KubernetesObject): boolean {
+    const revision = revisionOf(object);
+    if (this.revision === undefined || revision === '' || revision === this.revision) return false;
     return kinds.some((known) => known.kind === kind && known.custom);
   }
 
