@@ -153,9 +153,13 @@ async function start(
     await answer?.body.dump();
     return answer?.statusCode === 200 ? true : undefined;
   };
-  const startServer = async (): Promise<void> => {
+  const startServer = async (attempts = 3): Promise<void> => {
     const process = launch('kube-apiserver', pathOf('kube-apiserver'), apiServerArgs);
-    await poll('kube-apiserver', () => isHealthy(`${url}/readyz`), { process, signal, timeoutMs: 60_000 });
+    const ready = poll('kube-apiserver', () => isHealthy(`${url}/readyz`), { process, signal, timeoutMs: 60_000 });
+    await ready.catch((error: unknown) => {
+      if (attempts === 1 || !process.log().includes(OPENAPI_PANIC)) throw error;
+      return startServer(attempts - 1);
+    });
   };
 
   await poll('etcd', () => isHealthy(`${etcdUrl}/health`), { process: etcd, signal });
@@ -228,6 +232,12 @@ async function start(
     stop,
   };
 }
+
+/**
+ * Now and then kube-apiserver 1.34.4 dereferences a nil pointer in its OpenAPI cache when it starts with resource
+ * definitions in etcd. A kubelet would start it again.
+ */
+const OPENAPI_PANIC = 'cached.(*listMerger[...]).prepareResultsLocked';
 
 function etcdArgs(dataDirectory: string, url: string, peerPort: number): string[] {
   const peerUrl = `http://127.0.0.1:${peerPort}`;

@@ -112,6 +112,9 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     const reconnects = proxies.reduce((sum, proxy) => sum + proxy.reconnects, 0);
     const minutes = logSizes.map((size, i) => size - (logSizes[i - 60] ?? 0));
     return { changes, delays, missed, peakMemory, logPerMinute: Math.max(0, ...minutes), reconnects, died };
+  } catch (error) {
+    const text = await readFile(log, 'utf8').catch(() => '');
+    throw new Error(`${String(error)}\nThe log of the server ends with:\n${text.slice(-10_000)}`, { cause: error });
   } finally {
     over = true;
     await attackers?.stop();
