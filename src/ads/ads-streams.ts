@@ -190,6 +190,7 @@ export class AdsStreams {
   }
 
   #host(delta: boolean): StreamHost {
+    const store = this.#store;
     const context: DeliveryContext = {
       delta,
       types: this.#options.types,
@@ -197,8 +198,10 @@ export class AdsStreams {
       references: this.#references,
       times: { ...BARRIER_TIMES, ...this.#options.times },
       sets: this.#sets,
-      once: (resource) => this.#store.once(resource),
-      remember: (view) => this.#store.remember(view),
+      once: (resource) => store.once(resource),
+      remember: (view) => store.remember(view),
+      move: (before, after) => store.move(before, after),
+      composed: () => store.composed,
     };
     const { maxAgeMs } = { ...ADS_LIMITS, ...this.#options.limits };
     const read = delta ? readDeltaRequest : readRequest;

@@ -1,3 +1,4 @@
+import { NONE } from './ledger.ts';
 import { leavesOf } from './resource.ts';
 import { itemsOf, priorOf, type Sent } from './sent.ts';
 import { type Held, type Names, type References, Served } from './served.ts';
@@ -58,11 +59,13 @@ interface Arrival {
   awaited: boolean;
 }
 
+/** Names that left the world together, and that the client may all use, or none of them. */
 interface Departure {
+  readonly names: Names;
   readonly since: number;
-  /** Since when nothing that the client may use names it. */
-  freeAt: number | undefined;
-  timedOut: boolean;
+  /** Since when nothing that the client may use names one of them. */
+  readonly freeAt: number | undefined;
+  readonly timedOut: boolean;
 }
 
 /**
@@ -80,7 +83,9 @@ export class Barrier {
   readonly #references: References;
   readonly #events: BarrierEvents;
   readonly #arrivals = new Map<string, Arrival>();
-  readonly #departures = new Map<string, Departure>();
+  #departures: readonly Departure[] = [];
+  /** What was kept when they were last brought up to date. */
+  #departing: Names = NONE;
   /** What former listeners named that their successors do not, and until when they may route to it. */
   readonly #drains = new Map<string, number>();
   /** The same where nobody knows what a former listener named: everything. */
@@ -211,39 +216,39 @@ export class Barrier {
 
   #release(parties: Parties, now: number): void {
     for (const [name, until] of this.#drains) if (until <= now) this.#drains.delete(name);
-    const kept = parties.guarded?.ledger.kept;
-    for (const name of this.#departures.keys()) if (kept?.has(name) !== true) this.#departures.delete(name);
-    if (kept === undefined) return;
+    const { guarded } = parties;
+    const kept = guarded?.ledger.shareKept() ?? NONE;
+    if (kept !== this.#departing) this.#departures = departuresOf(kept, this.#departures, now);
+    this.#departing = kept;
+    if (kept.size === 0) return;
     const uses = this.#usesOf(parties, kept, now);
-    for (const name of [...kept.keys()]) {
-      let departure = this.#departures.get(name);
-      if (departure === undefined) {
-        departure = { since: now, freeAt: undefined, timedOut: false };
-        this.#departures.set(name, departure);
-      }
-      if (this.#isUsed(uses, name, departure, now)) {
-        departure.freeAt = undefined;
-        continue;
-      }
-      departure.freeAt ??= now;
-      if (now - departure.freeAt < this.#times.lingerMs) continue;
-      parties.guarded!.release(name);
-      this.#departures.delete(name);
+    const waiting: Departure[] = [];
+    for (const departure of this.#departures) {
+      const [drained, rest] = split(departure, this.#drains);
+      const [inForce, others] = split(rest, uses.lasting.names);
+      const [unanswered, unused] = split(others, uses.awaited.names);
+      const goesOn = [drained, inForce].map((part) => ({ ...part, freeAt: undefined }));
+      waiting.push(...goesOn, this.#age(unanswered, uses, true, now), this.#age(unused, uses, false, now));
     }
+    const isOver = ({ freeAt }: Departure): boolean => freeAt !== undefined && now - freeAt >= this.#times.lingerMs;
+    this.#departures = waiting.filter((departure) => departure.names.size > 0 && !isOver(departure));
+    for (const departure of waiting) if (isOver(departure)) guarded!.release(departure.names);
   }
 
-  /** May the client use something that names it? */
-  #isUsed({ lasting, awaited }: UsesByTime, name: string, departure: Departure, now: number): boolean {
-    if (now < this.#drainsAll || this.#drains.has(name)) return true;
+  /** Of names that nothing which is known to be in force names. `named`: by something that the client may yet use. */
+  #age(departure: Departure, { lasting, awaited }: UsesByTime, named: boolean, now: number): Departure {
+    if (departure.names.size === 0) return departure;
+    const { since, timedOut } = departure;
+    const isFree = { ...departure, freeAt: departure.freeAt ?? now };
+    const isUsed = { ...departure, freeAt: undefined };
+    if (now < this.#drainsAll) return isUsed;
     // What drains (kept), or stays in force after a refusal, goes on for as long as it takes; but what nobody knows
     // holds nothing back for longer than an old listener can.
-    if (lasting.names.has(name)) return true;
-    if (lasting.all && now - departure.since < this.#times.drainMs) return true;
-    if (departure.timedOut || !(awaited.all || awaited.names.has(name))) return false;
-    if (now - departure.since < this.#times.timeoutMs) return true;
-    departure.timedOut = true;
+    if (lasting.all && now - since < this.#times.drainMs) return isUsed;
+    if (timedOut || !(awaited.all || named)) return isFree;
+    if (now - since < this.#times.timeoutMs) return isUsed;
     this.#events.timedOut();
-    return false;
+    return { ...isFree, timedOut: true };
   }
 
   /**
@@ -323,6 +328,35 @@ export class Barrier {
 }
 
 const MAX_REPEAT_MS = 300_000;
+
+/** Departures as they were, of names that are still kept, and those of new ones. */
+function departuresOf(kept: Names, former: readonly Departure[], now: number): readonly Departure[] {
+  const departures: Departure[] = [];
+  const known = new Set<string>();
+  for (const departure of former) {
+    const [still] = split(departure, kept);
+    if (still.names.size === 0) continue;
+    departures.push(still);
+    for (const name of still.names.keys()) known.add(name);
+  }
+  const [, added] = split({ names: kept, since: now, freeAt: undefined, timedOut: false }, known);
+  return added.names.size === 0 ? departures : [...departures, added];
+}
+
+/** What of a departure is in a set, and what is not. */
+function split(departure: Departure, set: Names): [Departure, Departure] {
+  const { names } = departure;
+  const [few, many] = set.size < names.size ? [set, names] : [names, set];
+  const within = new Set([...few.keys()].filter((name) => many.has(name)));
+  const [all, none] = [departure, { ...departure, names: NONE }];
+  if (within.size === 0) return [none, all];
+  if (within.size === names.size) return [all, none];
+  const without = new Set([...names.keys()].filter((name) => !within.has(name)));
+  return [
+    { ...departure, names: within },
+    { ...departure, names: without },
+  ];
+}
 
 /** What a client may use of some names, by how long that may take. */
 interface UsesByTime {

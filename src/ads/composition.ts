@@ -1,3 +1,4 @@
+import { type HeldNames, type Marks, NONE } from './ledger.ts';
 import { type Piece, type Sent, UNSENT } from './sent.ts';
 import { Batch, type Held, type Served, versionOf } from './served.ts';
 import type { Subscription } from './subscription.ts';
@@ -6,15 +7,18 @@ import type { WorldView } from './world.ts';
 /** Says which resources must not be sent yet. */
 export type Blocked = ((item: Served) => boolean) | undefined;
 
-const NOTHING_OWED: ReadonlyMap<string, Held> = new Map();
+/** From so many owed names on it is worth while to look whether another stream owes the same. */
+const MANY = 64;
 
 /** The next response, if something is owed that may be sent now. */
 export function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
   if (of.all && blocked === undefined) return composeAll(of, view);
+  const marks = blocked === undefined && of.trial === undefined ? manyMarksOf(of) : undefined;
+  if (marks !== undefined) return composeAlike(of, view, marks);
   const first = of.all;
   oweEach(of, view);
   // Each piece of a refused response is looked at once; what is in none of them goes when none of them can.
-  const pieces = of.trial?.owed(of.ledger.pending ?? NOTHING_OWED) ?? [];
+  const pieces = of.trial?.owed(of.ledger.pending ?? NONE) ?? [];
   if (pieces.length === 0) of.trial = undefined;
   for (const piece of [...pieces, undefined]) {
     const only = (name: string): boolean => (piece === undefined ? of.trial?.has(name) !== true : piece.has(name));
@@ -24,6 +28,27 @@ export function compose(of: Subscription, view: WorldView, blocked: Blocked): Se
   }
   return undefined;
 }
+
+function manyMarksOf({ ledger }: Subscription): Marks | undefined {
+  return (ledger.pending?.size ?? 0) >= MANY ? ledger.marks : undefined;
+}
+
+/** What many streams owe alike is put together once. */
+function composeAlike(of: Subscription, view: WorldView, { pending, kept }: Marks): Sent | undefined {
+  const { context, type, interest } = of;
+  const kind = context.delta ? DELTA : STATE_OF_THE_WORLD;
+  const what = { view, blocked: undefined, piece: undefined, only: () => true, first: false };
+  const sent = context
+    .composed()
+    .of([kind, type, view, interest, pending, kept], () =>
+      of.wholeState ? composeState(of, what) : composeOwed(of, what),
+    );
+  leave(of, NONE);
+  return sent && { ...sent };
+}
+
+const DELTA = {};
+const STATE_OF_THE_WORLD = {};
 
 /** What a response is to be made of. */
 interface Wanted {
@@ -59,7 +84,7 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
   }
   of.all = false;
   of.trial = undefined;
-  leave(of, new Map());
+  leave(of, NONE);
   const all = absent.length === 0 ? given.batches : [...given.batches, new Batch(absent)];
   if (all.length === 0 && removed.length === 0 && !of.wildcard && !of.wholeState) return undefined;
   return { ...UNSENT, batches: all, removed, before, tolerated: given.tolerated };
@@ -68,7 +93,7 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
 /** Names or delta: what is owed, no more. */
 function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wanted): Sent | undefined {
   const { ledger, type } = of;
-  const owed = ledger.pending ?? NOTHING_OWED;
+  const owed = ledger.pending ?? NONE;
   const items: Served[] = [];
   const removed: string[] = [];
   const rest = new Map<string, Held>();
@@ -110,7 +135,7 @@ function composeState(of: Subscription, { view, blocked, piece, only, first }: W
   const { ledger } = of;
   const rest = new Map<string, Held>();
   const differing = new Map<string, Held>();
-  for (const [name, held] of ledger.pending ?? NOTHING_OWED) {
+  for (const [name, held] of ledger.pending ?? NONE) {
     const present = view.resolve(of.type.typeUrl, name);
     const must = ledger.asked?.has(name) === true || ledger.uncertain(name, present);
     const offer = ledger.offer(name, present);
@@ -165,8 +190,8 @@ function priorsOf({ ledger }: Subscription, owed: ReadonlyMap<string, Held>): Re
 }
 
 /** Only these names stay owed; and `unanswered` ones are to be answered as soon as they are owed again. */
-function leave({ ledger }: Subscription, rest: Map<string, Held>, unanswered?: ReadonlySet<string>): void {
-  ledger.pending = rest.size === 0 ? undefined : rest;
+function leave({ ledger }: Subscription, rest: HeldNames, unanswered?: ReadonlySet<string>): void {
+  ledger.oweOnly(rest);
   if (ledger.asked === undefined) return;
   for (const name of ledger.asked) {
     if (!rest.has(name) && unanswered?.has(name) !== true) ledger.asked.delete(name);

@@ -3,7 +3,7 @@ import { blame, isTolerated } from './blame.ts';
 import type { Changes, Watcher } from './forest.ts';
 import type { FormerWorld } from './former-world.ts';
 import type { Frame, Frames } from './frames.ts';
-import { Move } from './move.ts';
+import type { Move } from './move.ts';
 import { shortMessage } from './refusals.ts';
 import { itemsOf, type Sent } from './sent.ts';
 import type { References, Served } from './served.ts';
@@ -30,6 +30,7 @@ export interface DeliveryContext extends SubscriptionContext {
   readonly times: BarrierTimes;
   /** What a world is like now. */
   remember(view: WorldView): FormerWorld;
+  move(before: FormerWorld, after: WorldView): Move;
 }
 
 /**
@@ -248,7 +249,7 @@ export class Delivery implements Watcher {
     }
     if (this.#waiting.length > 0) this.#waiting = [];
     if (this.#former === undefined) return;
-    const move = new Move(this.#former, this.#view);
+    const move = this.#context.move(this.#former, this.#view);
     for (const subscription of this.#subscriptions) subscription?.moved(move);
     this.#former.release();
     this.#former = undefined;

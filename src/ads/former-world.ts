@@ -70,8 +70,10 @@ export class FormerRoot {
 
 const NOTHING: ReadonlyMap<string, unknown> = new Map();
 
-/** What a stream saw when it was told to move to another world: what its client has, until the stream's turn comes. */
+/** What streams saw when they were told to move to another world: what a client has, until its stream's turn comes. */
 export class FormerWorld implements Sight {
+  /** How many streams remember it. */
+  streams = 0;
   readonly roots: readonly FormerRoot[];
   readonly qualifiers: readonly string[];
   readonly excluded: ReadonlySet<string>;
@@ -82,7 +84,11 @@ export class FormerWorld implements Sight {
     this.qualifiers = qualifiers;
     this.excluded = excluded;
     this.holders = holders;
-    for (const root of roots) root.holders++;
+  }
+
+  hold(): this {
+    if (this.streams++ === 0) for (const root of this.roots) root.holders++;
+    return this;
   }
 
   resolve(typeUrl: string, name: string): Served | undefined {
@@ -95,7 +101,7 @@ export class FormerWorld implements Sight {
   }
 
   release(): void {
-    for (const root of this.roots) root.release();
+    if (--this.streams === 0) for (const root of this.roots) root.release();
   }
 }
 

@@ -1,27 +1,68 @@
 import { GONE, type NewRefusal, Refusals } from './refusals.ts';
-import { type Held, Served, versionOf } from './served.ts';
+import { type Held, type Names, Served, versionOf } from './served.ts';
+
+/** Names with what a client holds of them. */
+export type HeldNames = ReadonlyMap<string, Held>;
+
+/** What is owed and kept, where nothing else is known of a client. */
+export interface Marks {
+  readonly pending: HeldNames;
+  readonly kept: HeldNames;
+}
 
 /**
  * What a client is owed of one type, by name. A name that is in none of these is current at the client, and that is
  * nearly every name nearly always: the maps exist only while they have something in them.
  */
 export class Ledger {
-  /** Owed names, with what the client holds of them (as far as responses on their way will be accepted). */
-  pending: Map<string, Held> | undefined;
+  readonly #pending = new CopiedOnWrite();
+  readonly #kept = new CopiedOnWrite();
   /** Names that have to be answered even if the client holds the present version, once they are owed. */
   asked: Set<string> | undefined;
-  /** Names that left the world and are served on, unchanged. */
-  kept: Map<string, Held> | undefined;
   refusals: Refusals | undefined;
   /** What the client may have taken of responses that it refused without saying what of. */
   partial: Map<string, Set<Served>> | undefined;
 
+  /** Owed names, with what the client holds of them (as far as responses on their way will be accepted). */
+  get pending(): HeldNames | undefined {
+    return this.#pending.names;
+  }
+
+  /** Names that left the world and are served on, unchanged. */
+  get kept(): HeldNames | undefined {
+    return this.#kept.names;
+  }
+
   clear(): void {
-    this.pending = this.asked = this.kept = this.partial = undefined;
+    this.#pending.take(NONE);
+    this.#kept.take(NONE);
+    this.asked = this.partial = undefined;
+  }
+
+  /** All there is to know, shared from now on; undefined if there is more than marks. */
+  get marks(): Marks | undefined {
+    if (this.asked !== undefined || this.refusals !== undefined) return undefined;
+    return { pending: this.#pending.share(), kept: this.#kept.share() };
+  }
+
+  /** Takes over what is the same for others. */
+  take({ pending, kept }: Marks): void {
+    this.#pending.take(pending);
+    this.#kept.take(kept);
   }
 
   owe(name: string, held: Held): void {
-    (this.pending ??= new Map<string, Held>()).set(name, held);
+    this.#pending.set(name, held);
+  }
+
+  /** These stay owed, and nothing else. */
+  oweOnly(names: HeldNames): void {
+    this.#pending.take(names);
+  }
+
+  /** What is kept, shared from now on. */
+  shareKept(): HeldNames {
+    return this.#kept.share();
   }
 
   /** Owed in any case. */
@@ -31,15 +72,20 @@ export class Ledger {
   }
 
   keep(name: string, held: Held): void {
-    (this.kept ??= new Map<string, Held>()).set(name, held);
+    this.#kept.set(name, held);
   }
 
   /** Ends the keeping of a name; what the client holds of it. */
   unkeep(name: string): Held {
     const held = this.kept?.get(name);
-    this.kept?.delete(name);
-    if (this.kept?.size === 0) this.kept = undefined;
+    this.#kept.delete(name);
     return held;
+  }
+
+  /** Ends the keeping of these names: that they are gone is owed. */
+  letGo(names: Names): void {
+    if (names === this.kept && this.pending === undefined) this.take({ pending: this.#kept.share(), kept: NONE });
+    else for (const name of names.keys()) if (this.kept?.has(name) === true) this.owe(name, this.unkeep(name));
   }
 
   /** `was` is what the client holds unless the name is owed already; `gone`: it left the world, and clients keep it. */
@@ -75,7 +121,7 @@ export class Ledger {
 
   /** Not owed any more. */
   settled(name: string): void {
-    if (this.pending?.delete(name) === true && this.pending.size === 0) this.pending = undefined;
+    this.#pending.delete(name);
     if (this.asked?.delete(name) === true && this.asked.size === 0) this.asked = undefined;
   }
 
@@ -148,3 +194,40 @@ export class Ledger {
 }
 
 const MAX_PARTIAL = 8;
+
+/** No names. There is one such map, so that it is known by identity. */
+export const NONE: HeldNames = new Map();
+
+/**
+ * Names of one client that may be those of others too: streams that leave a world together owe the same thousands of
+ * names, and share a map until one of them deviates.
+ */
+class CopiedOnWrite {
+  /** Undefined: none. */
+  names: HeldNames | undefined;
+  #own: Map<string, Held> | undefined;
+
+  share(): HeldNames {
+    this.#own = undefined;
+    return this.names ?? NONE;
+  }
+
+  take(names: HeldNames): void {
+    this.names = names.size === 0 ? undefined : names;
+    this.#own = undefined;
+  }
+
+  set(name: string, held: Held): void {
+    this.#writable().set(name, held);
+  }
+
+  delete(name: string): void {
+    if (this.names?.has(name) !== true) return;
+    if (this.names.size === 1) this.take(NONE);
+    else this.#writable().delete(name);
+  }
+
+  #writable(): Map<string, Held> {
+    return (this.#own ??= this.names = new Map(this.names));
+  }
+}

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { ContentHasher } from './content-hash.ts';
 import type { FormerWorld } from './former-world.ts';
 import { Move } from './move.ts';
@@ -36,12 +36,11 @@ function twoScopes(): Store {
 
 const enter = (store: Store, root: string): WorldView => store.enter({ roots: [root], qualifiers: [] });
 function names(before: FormerWorld, after: WorldView, typeUrl = CDS): string[] {
-  const looked = new Set<string>();
-  new Move(before, after).visit(typeUrl, (name, was, now) => {
-    looked.add(name);
+  const differences = new Move(before, after).differences(typeUrl);
+  for (const [name, { was, now }] of differences) {
     expect([was, now]).toEqual([before.resolve(typeUrl, name), after.resolve(typeUrl, name)]);
-  });
-  return [...looked].sort();
+  }
+  return [...differences.keys()].sort();
 }
 
 describe('a move', () => {
@@ -172,6 +171,83 @@ describe('a stream that is told to move', () => {
     expect(views.one.watched || views.two.watched).toBe(false);
     for (const view of Object.values(views)) server.store.leave(view);
     expect(server.store.size).toMatchObject({ worlds: 0, roots: 0 });
+  });
+});
+
+describe.each([
+  ['delta', true],
+  ['state of the world', false],
+])('streams that move together, over %s', (_, delta) => {
+  const many = Array.from({ length: 200 }, (_each, i) => `c${i}`);
+
+  /** Clients of one world that has `many` clusters, of which the other world has the first half, one of them changed. */
+  function together(): { server: TestServer; views: Record<'one' | 'two', WorldView>; clients: ModelClient[] } {
+    const server = new TestServer();
+    server.store.apply({
+      members: [
+        ...many.map((name) => member('one', name, '1')),
+        ...many.slice(0, 100).map((name) => member('two', name, name === 'c0' ? '2' : '1')),
+      ],
+      lists: [],
+    });
+    const views = { one: enter(server.store, 'one'), two: enter(server.store, 'two') };
+    const clients = Array.from(
+      { length: 3 },
+      () => new ModelClient(server, server.open(views.one, delta), delta, [CDS]),
+    );
+    for (const client of clients) {
+      client.subscribe(CDS, [], true);
+      settle(client, 0);
+    }
+    return { server, views, clients };
+  }
+
+  function settle(client: ModelClient, now: number): void {
+    while (client.send(now) || client.write(now) || client.receive({ applied: 0, names: true }));
+  }
+
+  const contentOf = (client: ModelClient): Record<string, string> => Object.fromEntries(client.types.get(CDS)!.held);
+  const all = (first: string, count: number): Record<string, string> =>
+    Object.fromEntries(many.slice(0, count).map((name, i) => [name, i === 0 ? first : '1']));
+
+  test('are compared and answered by what was worked out for the first of them', () => {
+    const { server, views, clients } = together();
+    for (const client of clients) client.delivery.move(views.two);
+    const looks = clients.map((client) => {
+      const spy = vi.spyOn(views.two, 'resolve');
+      settle(client, 0);
+      const calls = spy.mock.calls.length;
+      spy.mockRestore();
+      return calls;
+    });
+    expect(looks[0]).toBeGreaterThan(100);
+    expect(looks.slice(1)).toEqual([0, 0]);
+    // Clusters that left the world stay for a while, and all of them go at once.
+    for (const client of clients) expect(contentOf(client)).toEqual(all('2', 200));
+    for (const now of [1_000, 60_000, 120_000, 180_000]) {
+      for (const client of clients) {
+        client.delivery.tick(now);
+        settle(client, now);
+      }
+    }
+    for (const client of clients) expect(contentOf(client)).toEqual(all('2', 100));
+    expect(server.refusals).toEqual([]);
+  });
+
+  test('go on alone where one of them deviates', () => {
+    const { views, clients } = together();
+    const [alone, ...others] = clients;
+    for (const client of clients) client.delivery.move(views.two);
+    for (const client of clients) settle(client, 0);
+    // It leaves what it has, and comes back while the others keep what left the world.
+    alone!.unsubscribe(CDS, [], true);
+    settle(alone!, 1_000);
+    alone!.subscribe(CDS, ['c0', 'c150'], false);
+    settle(alone!, 1_000);
+    for (const client of clients) client.delivery.move(views.one);
+    for (const client of clients) settle(client, 2_000);
+    expect(contentOf(alone!)).toEqual({ c0: '1', c150: '1' });
+    for (const client of others) expect(contentOf(client)).toEqual(all('1', 200));
   });
 });
 

@@ -1,13 +1,21 @@
+import { Alike } from './alike.ts';
 import type { FormerWorld } from './former-world.ts';
 import { type List, variantOf } from './forest.ts';
+import type { Marks } from './ledger.ts';
 import type { Served } from './served.ts';
 import type { WorldView } from './world.ts';
+
+/** What was seen of a name, and what is. */
+export interface Difference {
+  readonly was: Served | undefined;
+  readonly now: Served | undefined;
+}
 
 type Visit = (name: string, was: Served | undefined, now: Served | undefined) => void;
 
 /**
- * From what a stream saw to what it sees. Worlds have most of their lists in common: of these only what has changed in
- * the meantime is looked at.
+ * From what streams saw to what they see, as of one publication. Worlds have most of their lists in common: of these
+ * only what has changed in the meantime is looked at.
  */
 export class Move {
   readonly #before: FormerWorld;
@@ -17,6 +25,9 @@ export class Move {
   readonly #entered: readonly List[];
   /** Lists that are seen in another way. */
   readonly #common: readonly List[];
+  readonly #differences = new Map<string, ReadonlyMap<string, Difference>>();
+  /** What came of it for streams. */
+  readonly marked = new Alike<Marks>();
 
   constructor(before: FormerWorld, after: WorldView) {
     this.#before = before;
@@ -30,8 +41,23 @@ export class Move {
     this.#entered = after.roots.flatMap((root) => [...root.lists.keys()].filter((list) => !wasIn(list)));
   }
 
-  /** The names of a type that may be different, with what was seen of them and what is; some of them more than once. */
-  visit(typeUrl: string, visit: Visit): void {
+  /** The names of a type that are different. */
+  differences(typeUrl: string): ReadonlyMap<string, Difference> {
+    let differences = this.#differences.get(typeUrl);
+    if (differences === undefined) this.#differences.set(typeUrl, (differences = this.#compare(typeUrl)));
+    return differences;
+  }
+
+  #compare(typeUrl: string): ReadonlyMap<string, Difference> {
+    const differences = new Map<string, Difference>();
+    this.#visit(typeUrl, (name, was, now) => {
+      if (was !== now) differences.set(name, { was, now });
+    });
+    return differences;
+  }
+
+  /** Visits names that may be different, some of them more than once. */
+  #visit(typeUrl: string, visit: Visit): void {
     const before = this.#before;
     const after = this.#after;
     const look = (name: string): void => visit(name, before.resolve(typeUrl, name), after.resolve(typeUrl, name));

@@ -1,8 +1,11 @@
+import { Alike } from './alike.ts';
 import type { ContentHasher } from './content-hash.ts';
 import { FormerRoot, FormerWorld } from './former-world.ts';
 import { type Change, type Changes, ChangeSet, eachMember, List, type Member, Root } from './forest.ts';
+import { Move } from './move.ts';
 import type { ListChange, MemberChange, Publication, World } from './publication.ts';
 import type { EncodedResource } from './resource.ts';
+import type { Sent } from './sent.ts';
 import { Served } from './served.ts';
 import { SharedBatches } from './shared-batches.ts';
 import { WorldView } from './world.ts';
@@ -20,8 +23,12 @@ export class Store {
   readonly #holders = new Map<string, Map<string, List | Set<List>>>();
   readonly #served = new Map<string, Served>();
   readonly shared = new SharedBatches();
-  /** What roots are like since the last publication. */
+  /** What roots and worlds are like since the last publication. */
   readonly #formers = new Map<Root, FormerRoot>();
+  readonly #formerWorlds = new Map<WorldView, FormerWorld>();
+  #moves = new Alike<Move>();
+  /** Responses that were put together since the last publication. */
+  composed = new Alike<Sent | undefined>();
   #lastId = 0;
   #publication = 0;
 
@@ -33,6 +40,9 @@ export class Store {
   apply(publication: Pick<Publication, 'members' | 'lists'>): void {
     this.shared.published(++this.#publication);
     this.#formers.clear();
+    this.#formerWorlds.clear();
+    this.#moves = new Alike();
+    this.composed = new Alike();
     const touched = new Map<List, ChangeSet>();
     for (const change of publication.members) this.#setMember(change, touched);
     const moved = new Set<Root>();
@@ -76,12 +86,21 @@ export class Store {
 
   /** What a world is like now, for a stream that leaves it and compares later. To be released by who gets it. */
   remember(view: WorldView): FormerWorld {
+    const known = this.#formerWorlds.get(view);
+    if (known !== undefined && known.streams > 0) return known.hold();
     const roots = view.roots.map((root) => {
       let former = this.#formers.get(root);
       if (former === undefined || former.holders === 0) this.#formers.set(root, (former = new FormerRoot(root)));
       return former;
     });
-    return new FormerWorld(roots, view, this.#holders);
+    const former = new FormerWorld(roots, view, this.#holders);
+    this.#formerWorlds.set(view, former);
+    return former.hold();
+  }
+
+  /** What it is for a stream to move from one world to another now. */
+  move(before: FormerWorld, after: WorldView): Move {
+    return this.#moves.of([before, after], () => new Move(before, after));
   }
 
   /** A resource that is in no list: made for an answer. */

@@ -1,3 +1,4 @@
+import type { Alike } from './alike.ts';
 import { type Blocked, compose } from './composition.ts';
 import type { Change } from './forest.ts';
 import { InFlight } from './in-flight.ts';
@@ -5,7 +6,7 @@ import { Ledger } from './ledger.ts';
 import type { Move } from './move.ts';
 import type { NameSet, NameSets } from './name-set.ts';
 import { type BackOff, UNKNOWN } from './refusals.ts';
-import type { Batch, Held, Served } from './served.ts';
+import type { Batch, Held, Names, Served } from './served.ts';
 import { itemsOf, type Sent, type Trial } from './sent.ts';
 import type { ResourceType } from './types.ts';
 import { BadRequest, type DiscoveryRequest, MAX_NAMES, type RequestedVersions } from './wire-read.ts';
@@ -15,10 +16,14 @@ import type { Sight, WorldView } from './world.ts';
 export interface SubscriptionContext {
   readonly delta: boolean;
   readonly sets: NameSets;
+  /** Responses that were put together since the last publication. */
+  composed(): Alike<Sent | undefined>;
   /** A resource that is in no list, for a single answer. */
   once(resource: Served['resource']): Served;
 }
 
+/** Stands for the names of a wildcard. */
+const EVERYTHING = {};
 /** Un-ACKed responses to a type whose answers are held back, in state of the world: one more each time a wait ends. */
 const MAX_HELD_BACK = 3;
 
@@ -75,6 +80,11 @@ export class Subscription {
   /** Responses carry the whole state: what is left out is deleted by the client. */
   get wholeState(): boolean {
     return this.type.fullState && !this.context.delta;
+  }
+
+  /** The same object for streams that have subscribed to the same. */
+  get interest(): object {
+    return this.wildcard ? EVERYTHING : this.names;
   }
 
   has(name: string): boolean {
@@ -214,14 +224,31 @@ export class Subscription {
 
   /** The stream moved to another world. */
   moved(move: Move): void {
-    move.visit(this.type.typeUrl, (name, was, now) => {
-      if (was !== now && this.has(name)) this.#mark(name, was, now === undefined);
-    });
+    const { ledger, type } = this;
+    const differences = move.differences(type.typeUrl);
+    if (differences.size === 0 || (this.all && ledger.kept === undefined)) return;
+    const marks = this.all ? undefined : ledger.marks;
+    if (marks === undefined) {
+      for (const [name, { was, now }] of differences) if (this.has(name)) this.#mark(name, was, now === undefined);
+      return;
+    }
+    // Streams that move together mostly held the same, and hold the same afterwards.
+    const { pending, kept } = marks;
+    ledger.take(
+      move.marked.of([type, this.interest, pending, kept], () => {
+        const marked = new Ledger();
+        marked.take(marks);
+        for (const [name, { was, now }] of differences) {
+          if (this.has(name)) marked.mark(name, was, now === undefined && this.#keeps);
+        }
+        return marked.marks!;
+      }),
+    );
   }
 
-  /** A name that left the world is no longer needed by anything that the client uses: it may go. */
-  release(name: string): void {
-    if (this.ledger.kept?.has(name) === true) this.ledger.owe(name, this.ledger.unkeep(name));
+  /** Names that left the world are no longer needed by anything that the client uses: they may go. */
+  release(names: Names): void {
+    this.ledger.letGo(names);
   }
 
   /** The client seems to choke on a resource: it is given back what it had, until its answer comes. */

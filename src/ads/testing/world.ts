@@ -69,6 +69,8 @@ export class TestServer {
       sets: this.sets,
       once: (encoded) => this.store.once(encoded),
       remember: (view) => this.store.remember(view),
+      move: (before, after) => this.store.move(before, after),
+      composed: () => this.store.composed,
       types: TYPES,
       frames: this.frames,
       references: new References(),
