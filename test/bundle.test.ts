@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bundle } from '../tools/build.ts';
+import { plainEnvironment } from './peers/process.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'fairlead-bundle-'));
-/** Variables of the tests are no settings of the program. */
-const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('FAIRLEAD_')));
+const env = plainEnvironment();
 const run = (...args: string[]) =>
   promisify(execFile)(process.execPath, ['--disable-warning=DEP0040', join(directory, 'dist/main.js'), ...args], {
     env,

@@ -13,7 +13,7 @@ import { nodeOfId, withLabels } from '../../src/cli/node-file.ts';
 import { readConfig, readMeshSettings } from '../../src/config.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { validateBootstrap } from '../peers/envoy.ts';
-import { freePorts, poll, run, startProcess } from '../peers/process.ts';
+import { freePorts, plainEnvironment, poll, run, startProcess } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { CDS, EDS, LDS, RDS } from './proxy.ts';
 import { get } from './program.ts';
@@ -23,10 +23,7 @@ import { Directory } from './sources.ts';
 
 const main = resolve('src/main.ts');
 
-/** Without what the caller's environment would set. */
-const env = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => !/^(FAIRLEAD_|KUBE|POD_NAME)/.test(name)),
-);
+const env = plainEnvironment();
 
 function fairlead(...args: readonly string[]) {
   return run(process.execPath, [main, ...args], { env });

@@ -21,6 +21,11 @@ export interface ProcessOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The environment for a Fairlead that is started here, without what in ours would be settings of that one. */
+export function plainEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(FAIRLEAD_|KUBE|POD_NAME)/.test(name)));
+}
+
 /** Of util-linux: has the kernel kill a program when the one that started it ends. */
 const SETPRIV = '/usr/bin/setpriv';
 

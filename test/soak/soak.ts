@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { poll, type RunningProcess, startProcess } from '../peers/process.ts';
+import { plainEnvironment, poll, type RunningProcess, startProcess } from '../peers/process.ts';
 import { Honest } from './honest.ts';
 import { randomOf } from './random.ts';
 
@@ -63,7 +63,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
       '--log-format=json',
       '--shutdown-duration=0s',
     ],
-    { env: { ...process.env, LOG: log } },
+    { env: { ...plainEnvironment(), LOG: log } },
   );
   let attackers: RunningProcess | undefined;
   let died: SoakReport['died'];

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type RunningProcess, poll, startProcess } from '../../test/peers/process.ts';
+import { plainEnvironment, type RunningProcess, poll, startProcess } from '../../test/peers/process.ts';
 import type { Ports } from './ports.ts';
 import { RunError } from './run-error.ts';
 
@@ -42,7 +42,7 @@ export async function startFairlead(directory: string, ports: Ports, signal: Abo
       ...['--grpc-address', address(ports.xds), '--health-address', address(ports.health)],
       ...['--monitoring-address', address(ports.monitoring)],
     ],
-    { signal, env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('FAIRLEAD_'))) },
+    { signal, env: plainEnvironment() },
   );
   let seen = '';
   const health = `http://${address(ports.health)}`;
