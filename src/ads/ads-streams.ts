@@ -3,8 +3,8 @@ import { status as Status } from '@grpc/grpc-js';
 import { ContentHasher } from './content-hash.ts';
 import { Arrivals } from './arrivals.ts';
 import { BARRIER_TIMES } from './barrier.ts';
+import { BufferPool } from './buffer-pool.ts';
 import { ByteBudget } from './byte-budget.ts';
-import { Scratch } from './deframer.ts';
 import { Convergence } from './convergence.ts';
 import { Delivery, type DeliveryContext } from './delivery.ts';
 import { Drain } from './drain.ts';
@@ -56,7 +56,7 @@ export class AdsStreams {
     maxFirstLength: MAX_FIRST_REQUEST_BYTES,
     maxLength: MAX_REQUEST_BYTES,
     budget: new ByteBudget(RECEIVING_BYTES),
-    scratch: new Scratch(),
+    buffers: new BufferPool(RECEIVING_BYTES),
   };
   readonly #endings = new Endings();
   readonly #limits = new LimitCounts();
@@ -115,6 +115,7 @@ export class AdsStreams {
       const stream = this.#streams.get(change.stream);
       if (stream?.proxy !== undefined) stream.contain(() => this.#setWorld(stream, change));
     }
+    if (publication.members.length === 0 && publication.lists.length === 0) return;
     this.#store.apply(publication);
     this.#frames.outdate();
   }
@@ -128,7 +129,7 @@ export class AdsStreams {
     if (!this.#active) {
       this.#frames.clear();
       this.#store.shared.clear();
-      this.#receiving.scratch.clear();
+      this.#receiving.buffers.clear();
     }
     this.#active = false;
   }
@@ -201,7 +202,7 @@ export class AdsStreams {
       once: (resource) => store.once(resource),
       remember: (view) => store.remember(view),
       move: (before, after) => store.move(before, after),
-      composed: () => store.composed,
+      shared: () => store.work,
     };
     const { maxAgeMs } = { ...ADS_LIMITS, ...this.#options.limits };
     const read = delta ? readDeltaRequest : readRequest;

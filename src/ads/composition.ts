@@ -39,8 +39,8 @@ function composeAlike(of: Subscription, view: WorldView, { pending, kept }: Mark
   const kind = context.delta ? DELTA : STATE_OF_THE_WORLD;
   const what = { view, blocked: undefined, piece: undefined, only: () => true, first: false };
   const sent = context
-    .composed()
-    .of([kind, type, view, interest, pending, kept], () =>
+    .shared()
+    .responses.of([kind, type, view, interest, pending, kept], () =>
       of.wholeState ? composeState(of, what) : composeOwed(of, what),
     );
   leave(of, NONE);

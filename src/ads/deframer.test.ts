@@ -3,17 +3,23 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { framed } from '../../test/harness/byte-streams.ts';
-import { Deframer, Scratch } from './deframer.ts';
+import { Deframer } from './deframer.ts';
 
 const MAX = 100_000;
 
-/** All messages of some chunks. */
-function messagesOf(chunks: readonly Buffer[], deframer = new Deframer(MAX, new Scratch())): Buffer[] {
+/** All messages of some chunks; those that are longer than a limit are received into buffers. */
+function messagesOf(chunks: readonly Buffer[], deframer = new Deframer(MAX), limit = Infinity): Buffer[] {
+  let buffered = false;
   return chunks.flatMap((chunk) => {
     deframer.add(chunk);
     const messages: Buffer[] = [];
     for (let message = deframer.next(); message !== undefined; message = deframer.next()) {
       messages.push(Buffer.from(message));
+      buffered = false;
+    }
+    if (!buffered && deframer.expected > limit) {
+      buffered = true;
+      deframer.receiveInto(Buffer.alloc(MAX + 1, 255));
     }
     return messages;
   });
@@ -35,6 +41,7 @@ test('messages are the same wherever their bytes are cut', () => {
           rest = rest.subarray(length);
         }
         expect(messagesOf([...chunks, rest])).toEqual(messages);
+        expect(messagesOf([...chunks, rest], new Deframer(MAX), 50)).toEqual(messages);
       },
     ),
   );
@@ -43,13 +50,13 @@ test('messages are the same wherever their bytes are cut', () => {
 test('a message may come byte by byte', () => {
   const message = Buffer.from(Array.from({ length: 20_000 }, (_, i) => i));
   const bytes = framed(message);
-  const deframer = new Deframer(MAX, new Scratch());
+  const deframer = new Deframer(MAX);
   const chunks = Array.from(bytes, (_, i) => bytes.subarray(i, i + 1));
   expect(messagesOf(chunks, deframer)).toEqual([message]);
 });
 
 test('what a message was said to be long is known while it is being received', () => {
-  const deframer = new Deframer(MAX, new Scratch());
+  const deframer = new Deframer(MAX);
   expect(messagesOf([framed(Buffer.alloc(7)).subarray(0, 6)], deframer)).toEqual([]);
   expect(deframer.expected).toBe(7);
   expect(messagesOf([Buffer.alloc(6)], deframer)).toEqual([Buffer.alloc(7)]);
@@ -73,7 +80,7 @@ describe('of a message that has begun', () => {
 
   /** Its pieces of so many bytes come with more of other streams; how many of what came so are still there. */
   function unfinished(length: number): { readonly deframer: Deframer; readonly alive: () => number } {
-    const deframer = new Deframer(10_000_000, new Scratch());
+    const deframer = new Deframer(10_000_000);
     deframer.add(framed(Buffer.alloc(9_000_000)).subarray(0, 5));
     const arrived = Array.from({ length: 100 }, () => {
       const { buffer } = Buffer.allocUnsafeSlow(65_536);

@@ -12,22 +12,6 @@ export class UnreadableStream extends Error {
   }
 }
 
-/** Where messages that came in pieces are put together, one after the other, for all streams of a server. */
-export class Scratch {
-  #buffer: Buffer = EMPTY;
-
-  /** So many bytes; valid until the next call. */
-  of(length: number): Buffer {
-    if (this.#buffer.length < length) this.#buffer = Buffer.allocUnsafeSlow(length);
-    return this.#buffer.subarray(0, length);
-  }
-
-  /** Gives the memory back. */
-  clear(): void {
-    this.#buffer = EMPTY;
-  }
-}
-
 const PREFIX = 5;
 /** Pieces that are shorter than this are merged, so that a client that sends byte by byte costs hardly more memory. */
 const SHORT = 4096;
@@ -36,23 +20,22 @@ const MOST_KEPT = 2;
 
 /**
  * Cuts the bytes of a stream into messages: a flag, four bytes of length, the message. One that comes in one piece is not
- * copied; the pieces of another one are kept until the last of them is there.
+ * copied; the pieces of another one are kept until the last of them is there, or go into a buffer.
  */
 export class Deframer {
   /** No message may be longer; read when it begins. */
   maxLength: number;
-  readonly #scratch: Scratch;
   readonly #prefix = Buffer.allocUnsafeSlow(PREFIX);
   #prefixLength = 0;
   #length = 0;
   /** Of the message that is being received: those of its bytes that have arrived. */
   #pieces: Buffer[] | undefined;
   #received = 0;
+  #buffer: Buffer | undefined;
   #chunk: Buffer = EMPTY;
 
-  constructor(maxLength: number, scratch: Scratch) {
+  constructor(maxLength: number) {
     this.maxLength = maxLength;
-    this.#scratch = scratch;
   }
 
   /** Bytes that arrived. */
@@ -63,8 +46,15 @@ export class Deframer {
   /** Forgets what has arrived. */
   clear(): void {
     this.#chunk = EMPTY;
-    this.#pieces = undefined;
+    this.#pieces = this.#buffer = undefined;
     this.#prefixLength = 0;
+  }
+
+  /** The rest of the message that is being received goes there, behind what has arrived. */
+  receiveInto(buffer: Buffer): void {
+    let at = 0;
+    for (const piece of this.#pieces?.splice(0) ?? []) at += piece.copy(buffer, at);
+    this.#buffer = buffer;
   }
 
   /** Length of the message that is being received; 0 between messages. */
@@ -72,7 +62,7 @@ export class Deframer {
     return this.#pieces === undefined ? 0 : this.#length;
   }
 
-  /** The next message that is complete. It is valid until the next call, of any deframer with the same scratch. */
+  /** The next message that is complete: in the buffer that it was received into, if that was given. */
   next(): Buffer | undefined {
     if (this.#pieces !== undefined) return this.#goOn(this.#pieces);
     const chunk = this.#chunk;
@@ -103,16 +93,12 @@ export class Deframer {
     const taken = Math.min(this.#length - this.#received, chunk.length);
     this.#received += taken;
     this.#chunk = taken === chunk.length ? EMPTY : chunk.subarray(taken);
-    if (taken > 0) keep(pieces, taken === chunk.length ? chunk : chunk.subarray(0, taken));
+    const buffer = this.#buffer;
+    if (buffer !== undefined) chunk.copy(buffer, this.#received - taken, 0, taken);
+    else if (taken > 0) keep(pieces, taken === chunk.length ? chunk : chunk.subarray(0, taken));
     if (this.#received < this.#length) return undefined;
-    this.#pieces = undefined;
-    const message = this.#scratch.of(this.#length);
-    let at = 0;
-    for (const piece of pieces) {
-      message.set(piece, at);
-      at += piece.length;
-    }
-    return message;
+    this.#pieces = this.#buffer = undefined;
+    return buffer === undefined ? Buffer.concat(pieces) : buffer.subarray(0, this.#length);
   }
 
   #readPrefix(prefix: Buffer): void {

@@ -106,7 +106,7 @@ export class Delivery implements Watcher {
     if (subscription === undefined) {
       subscription = new Subscription(type, this.#context, this.#isGuarded(type), this.#context.times.timeoutMs);
       this.#subscriptions[index] = subscription;
-      if (request.versions.hash.count > 0 || request.version !== '') this.#resume(now);
+      if (request.versions.count > 0 || request.version !== '') this.#resume(now);
       subscription.begin(request, this.#view, this.#resumedAt !== undefined);
       this.#parties = this.#partiesNow();
       if (type.behind !== undefined) this.#followEarlier(subscription);

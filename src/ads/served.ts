@@ -41,7 +41,6 @@ export class Batch {
   readonly items: readonly Served[];
   /** Made when first needed. */
   #byName: Map<string, Served> | undefined;
-  #hash: SetHash | undefined;
   #fingerprint: SetHash | undefined;
   #print = 0;
 
@@ -57,16 +56,7 @@ export class Batch {
     return this.#byName.get(name);
   }
 
-  /** Of names and versions: equal to that of a client which holds exactly this. */
-  get hash(): SetHash {
-    if (this.#hash === undefined) {
-      this.#hash = new SetHash();
-      for (const item of this.items) this.#hash.add(item);
-    }
-    return this.#hash;
-  }
-
-  /** The same with a hash that is no secret: equal in all processes that serve the same. */
+  /** Hash of names and versions: equal in all processes that serve the same. */
   get fingerprint(): SetHash {
     if (this.#fingerprint !== undefined) return this.#fingerprint;
     const hasher = new ContentHasher([0, 0]);

@@ -2,7 +2,7 @@ import { connect } from 'node:http2';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { framed, identity, PATH, serveBytes, ways } from '../../test/harness/byte-streams.ts';
 import { ByteBudget } from './byte-budget.ts';
-import { Scratch } from './deframer.ts';
+import { BufferPool } from './buffer-pool.ts';
 import { type Receiving, Source } from './source.ts';
 import type { Call } from './sink.ts';
 
@@ -10,7 +10,7 @@ const receiving = (budget = 1_000_000): Receiving => ({
   maxFirstLength: 500_000,
   maxLength: 1_000_000,
   budget: new ByteBudget(budget),
-  scratch: new Scratch(),
+  buffers: new BufferPool(1_000_000),
 });
 
 const sourceOf = (call: Call, shared: Receiving, events: Events): Source => new Source(call, 'a', shared, events);
@@ -25,11 +25,11 @@ class Heard {
   late = '';
   source: Source | undefined;
 
-  events(onMessage: (heard: Heard) => void = () => {}): Events {
+  events(onMessage: (heard: Heard, bytes: Uint8Array) => void = () => {}): Events {
     return {
       message: (bytes) => {
         this.lengths.push(bytes.length);
-        onMessage(this);
+        onMessage(this, bytes);
       },
       end: () => (this.ended = true),
       unreadable: (error) => (this.unreadable = error.reason),
@@ -77,7 +77,7 @@ describe.each(ways)('%s', (_, interceptors) => {
       heard.source = sourceOf(
         call,
         receiving(),
-        heard.events(({ source }) => source!.pause()),
+        heard.events(({ source }, bytes) => source!.hold(bytes)),
       );
     });
     const call = client.makeBidiStreamRequest(PATH, identity, identity);
@@ -179,23 +179,27 @@ test('whoever waits for room for too long is told so', async () => {
   expect([all[1]!.late, shared.budget.waiting]).toEqual(['room', 0]);
 });
 
-test('what came while the source is paused keeps its room until it is resumed', async () => {
+test('what came while the source is paused keeps its room and its bytes until it is resumed', async () => {
   const shared = receiving();
+  const held: Uint8Array[] = [];
   const heard = new Heard();
   const { client } = await serveBytes([], (call) => {
     heard.source = sourceOf(
       call,
       shared,
-      heard.events(({ source }) => source!.pause()),
+      heard.events(({ source }, bytes) => held.push(source!.hold(bytes))),
     );
   });
   const call = client.makeBidiStreamRequest(PATH, identity, identity);
   call.on('error', () => {});
-  call.write(Buffer.alloc(100_000));
+  call.write(Buffer.alloc(100_000, 'first'));
   await expect.poll(() => heard.lengths).toEqual([100_000]);
   expect(shared.budget.taken).toBe(100_000);
+  expect(shared.buffers.take(100_000).buffer).not.toBe(held[0]!.buffer);
+  expect(Buffer.alloc(100_000, 'first').equals(held[0]!)).toBe(true);
   heard.source!.resume();
   expect(shared.budget.taken).toBe(0);
+  expect(shared.buffers.take(100_000).buffer).toBe(held[0]!.buffer);
 });
 
 test.each([

@@ -1,6 +1,7 @@
 import type { Buffer } from 'node:buffer';
+import type { BufferPool } from './buffer-pool.ts';
 import { type ByteBudget, Room } from './byte-budget.ts';
-import { Deframer, type Scratch, UnreadableStream } from './deframer.ts';
+import { Deframer, UnreadableStream } from './deframer.ts';
 import { Lasting } from './lasting.ts';
 import { type Call, http2StreamOf } from './sink.ts';
 
@@ -12,11 +13,12 @@ export interface Receiving {
   readonly maxLength: number;
   /** For all messages that are {@link LARGE} and not finished, or kept until their stream is resumed. */
   readonly budget: ByteBudget;
-  readonly scratch: Scratch;
+  /** What they are received into. */
+  readonly buffers: BufferPool;
 }
 
 export interface SourceEvents {
-  /** The bytes are valid during the call only. Whoever keeps a copy pauses the source meanwhile: it is counted. */
+  /** The bytes are valid during the call only; see {@link Source.hold}. */
   message(bytes: Uint8Array): void;
   /** The client has no more to say. */
   end(): void;
@@ -49,6 +51,9 @@ export class Source {
   readonly #http2: ReturnType<typeof http2StreamOf>;
   readonly #maxLength: number;
   readonly #room: Room;
+  readonly #buffers: BufferPool;
+  /** What a large message is received into, until it has been handled. */
+  #buffer: Buffer | undefined;
   /** What the source waits for, and for how long. */
   readonly #waits = new Lasting();
   /** Messages that came. */
@@ -62,12 +67,13 @@ export class Source {
   constructor(
     call: Call,
     address: string,
-    { maxFirstLength, maxLength, budget, scratch }: Receiving,
+    { maxFirstLength, maxLength, budget, buffers }: Receiving,
     events: SourceEvents,
   ) {
     this.#call = call;
     this.#events = events;
-    this.#deframer = new Deframer(maxFirstLength, scratch);
+    this.#deframer = new Deframer(maxFirstLength);
+    this.#buffers = buffers;
     this.#maxLength = maxLength;
     this.#room = new Room(budget, address);
     this.#http2 = http2StreamOf(call);
@@ -91,14 +97,17 @@ export class Source {
     return this.#room.waiting;
   }
 
-  pause(): void {
+  /** Pauses; the bytes of the message that has just come stay as they are until {@link resume}. */
+  hold(bytes: Uint8Array): Uint8Array {
     this.#paused = true;
     (this.#http2 ?? this.#call).pause();
+    // A short one is copied: what it came in is much longer.
+    return bytes.buffer === this.#buffer?.buffer ? bytes : new Uint8Array(bytes);
   }
 
   resume(): void {
     this.#paused = false;
-    this.#room.leave();
+    this.#leaveRoom();
     (this.#http2 ?? this.#call).resume();
     this.#take();
     this.#finish();
@@ -108,7 +117,7 @@ export class Source {
   close(): void {
     this.#ended = true;
     this.#deframer.clear();
-    this.#room.leave();
+    this.#leaveRoom();
   }
 
   /** Time passes, about a second. */
@@ -139,7 +148,7 @@ export class Source {
     this.#count++;
     this.#deframer.maxLength = this.#maxLength;
     this.#events.message(bytes);
-    if (!this.#paused) this.#room.leave();
+    if (!this.#paused) this.#leaveRoom();
   }
 
   #take(): void {
@@ -162,9 +171,20 @@ export class Source {
 
   #waitForRoom(): void {
     this.#http2?.pause();
-    this.#room.take(this.#deframer.expected, () => {
+    const { expected } = this.#deframer;
+    this.#room.take(expected, () => {
+      // It may have come meanwhile.
+      if (this.#deframer.expected !== expected) return;
+      this.#buffer = this.#buffers.take(expected);
+      this.#deframer.receiveInto(this.#buffer);
       if (!this.#paused) this.#http2?.resume();
     });
+  }
+
+  #leaveRoom(): void {
+    if (this.#buffer !== undefined) this.#buffers.give(this.#buffer);
+    this.#buffer = undefined;
+    this.#room.leave();
   }
 
   #finish(): void {

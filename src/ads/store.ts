@@ -1,13 +1,12 @@
-import { Alike } from './alike.ts';
 import type { ContentHasher } from './content-hash.ts';
 import { FormerRoot, FormerWorld } from './former-world.ts';
 import { type Change, type Changes, ChangeSet, eachMember, List, type Member, Root } from './forest.ts';
 import { Move } from './move.ts';
 import type { ListChange, MemberChange, Publication, World } from './publication.ts';
 import type { EncodedResource } from './resource.ts';
-import type { Sent } from './sent.ts';
 import { Served } from './served.ts';
 import { SharedBatches } from './shared-batches.ts';
+import { SharedWork } from './shared-work.ts';
 import { WorldView } from './world.ts';
 
 /**
@@ -26,9 +25,8 @@ export class Store {
   /** What roots and worlds are like since the last publication. */
   readonly #formers = new Map<Root, FormerRoot>();
   readonly #formerWorlds = new Map<WorldView, FormerWorld>();
-  #moves = new Alike<Move>();
-  /** Responses that were put together since the last publication. */
-  composed = new Alike<Sent | undefined>();
+  /** Begins anew with each publication. */
+  work = new SharedWork();
   #lastId = 0;
   #publication = 0;
 
@@ -41,8 +39,7 @@ export class Store {
     this.shared.published(++this.#publication);
     this.#formers.clear();
     this.#formerWorlds.clear();
-    this.#moves = new Alike();
-    this.composed = new Alike();
+    this.work = new SharedWork();
     const touched = new Map<List, ChangeSet>();
     for (const change of publication.members) this.#setMember(change, touched);
     const moved = new Set<Root>();
@@ -100,7 +97,7 @@ export class Store {
 
   /** What it is for a stream to move from one world to another now. */
   move(before: FormerWorld, after: WorldView): Move {
-    return this.#moves.of([before, after], () => new Move(before, after));
+    return this.work.moves.of([before, after], () => new Move(before, after));
   }
 
   /** A resource that is in no list: made for an answer. */

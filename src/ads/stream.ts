@@ -213,8 +213,7 @@ export class AdsStream {
    * large and others were, too. The first one waits for what the proxy may see.
    */
   #wait(bytes: Uint8Array): DiscoveryRequest {
-    this.#waiting = this.#host.read(new Uint8Array(bytes));
-    this.#source.pause();
+    this.#waiting = this.#host.read(this.#source.hold(bytes));
     if (this.delivery !== undefined) this.#host.wake(this);
     return this.#waiting;
   }

@@ -1,4 +1,3 @@
-import type { Alike } from './alike.ts';
 import { type Blocked, compose } from './composition.ts';
 import type { Change } from './forest.ts';
 import { InFlight } from './in-flight.ts';
@@ -7,6 +6,8 @@ import type { Move } from './move.ts';
 import type { NameSet, NameSets } from './name-set.ts';
 import { type BackOff, UNKNOWN } from './refusals.ts';
 import type { Batch, Held, Names, Served } from './served.ts';
+import { ServedIndex } from './served-index.ts';
+import type { SharedWork } from './shared-work.ts';
 import { itemsOf, type Sent, type Trial } from './sent.ts';
 import type { ResourceType } from './types.ts';
 import { BadRequest, type DiscoveryRequest, MAX_NAMES, type RequestedVersions } from './wire-read.ts';
@@ -16,8 +17,8 @@ import type { Sight, WorldView } from './world.ts';
 export interface SubscriptionContext {
   readonly delta: boolean;
   readonly sets: NameSets;
-  /** Responses that were put together since the last publication. */
-  composed(): Alike<Sent | undefined>;
+  /** Begins anew with each publication. */
+  shared(): SharedWork;
   /** A resource that is in no list, for a single answer. */
   once(resource: Served['resource']): Served;
 }
@@ -103,7 +104,7 @@ export class Subscription {
     this.wildcard = names.star || (this.type.wildcard && !names.any);
     this.names = this.context.sets.of(names);
     this.all = this.wildcard || this.names.size > 0;
-    if (this.all && request.versions.hash.count > 0) this.#compare(request.versions, view);
+    if (this.all && request.versions.count > 0) this.#compare(request.versions, view);
     this.before = undefined;
     if (this.context.delta || (request.version === '' && !resumed)) return;
     // In state of the world a client does not say what it holds.
@@ -348,15 +349,14 @@ export class Subscription {
     this.ledger.mark(name, was, gone && this.#keeps);
   }
 
-  /** What a reconnecting client holds: only differences are owed. Equal hashes are the usual case, and cost nothing. */
+  /** What a reconnecting client holds: only differences are owed. */
   #compare(versions: RequestedVersions, view: WorldView): void {
     const { typeUrl } = this.type;
     this.all = false;
     const { batches, missing } = this.subscribed(view);
-    let [a, b, count] = [0, 0, 0];
-    for (const { hash } of batches) [a, b, count] = [(a + hash.a) | 0, (b + hash.b) | 0, count + hash.count];
-    if (missing.length === 0 && versions.hash.equals({ a, b, count })) return;
-    const { items, held } = versions.compare(batches);
+    const { indexes } = this.context.shared();
+    const index = indexes.of([this.type, view, this.interest], () => new ServedIndex(batches));
+    const { items, held } = versions.compare(index);
     for (const { name, version } of items) {
       const has = held.get(name);
       held.delete(name);

@@ -1,9 +1,9 @@
 import { Buffer, isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
-import { type ContentHasher, SetHash } from './content-hash.ts';
+import type { ContentHasher } from './content-hash.ts';
 import type { RequestedNames } from './name-set.ts';
-import { PairIndex } from './pair-index.ts';
-import type { Batch, Served } from './served.ts';
+import type { Served } from './served.ts';
+import type { ServedIndex } from './served-index.ts';
 
 /** A request that ends its stream: it is no valid message, or asks for too much. */
 export class BadRequest extends Error {
@@ -25,13 +25,12 @@ const MAX_NAME_BYTES = 4_096;
 
 /** Names and versions of `initial_resource_versions`. */
 export interface RequestedVersions {
-  /** Of the pairs: equal to that of the batches that a client holds. */
-  readonly hash: SetHash;
+  readonly count: number;
   /**
-   * The items of these batches that are not among the pairs, and the pairs that are not among the items. Strings are
-   * made of the latter only; equal hashes count as equal pairs, so that who makes hashes collide is not sent something.
+   * The items that are not among the pairs, and the pairs that are not among the items. Strings are made of the latter
+   * only; equal hashes count as equal pairs, so that a client which makes hashes collide is not sent something.
    */
-  compare(batches: readonly Batch[]): { readonly items: readonly Served[]; readonly held: Map<string, string> };
+  compare(index: ServedIndex): { readonly items: readonly Served[]; readonly held: Map<string, string> };
 }
 
 /** Either kind of discovery request, as far as it matters. */
@@ -219,8 +218,11 @@ const VERSIONS_TAG = 0x2a;
 const KEY_TAG = 0x0a;
 const VALUE_TAG = 0x12;
 
+/** Where the field of a pair begins, and where its name and its version are. */
+type VisitPair = (start: number, nameFrom: number, nameTo: number, versionFrom: number, versionTo: number) => void;
+
 class WireVersions implements RequestedVersions {
-  readonly hash = new SetHash();
+  count = 0;
   readonly #buffer: Buffer;
   readonly #view: DataView;
   readonly #hasher: ContentHasher;
@@ -233,24 +235,25 @@ class WireVersions implements RequestedVersions {
 
   /** Takes the current entry of a reader and those right behind it. */
   add(reader: FieldReader): void {
-    this.#visit(reader, () => this.hash.add(this.#hasher));
+    this.#visit(reader, () => this.count++);
   }
 
-  compare(batches: readonly Batch[]): { items: Served[]; held: Map<string, string> } {
-    const index = new PairIndex(this.hash.count);
+  compare(index: ServedIndex): { items: readonly Served[]; held: Map<string, string> } {
+    const hasher = this.#hasher;
+    const isHeld = new Uint8Array(index.items.length);
+    const others: number[] = [];
     const reader = new FieldReader(this.#buffer);
-    while (this.hash.count > 0 && reader.next()) {
+    while (this.count > 0 && reader.next()) {
       if (reader.field !== VERSIONS) continue;
-      this.#visit(reader, (start) => index.add(this.#hasher.a, this.#hasher.b, start));
+      this.#visit(reader, (start, nameFrom, nameTo, versionFrom, versionTo) => {
+        hasher.pair(this.#view, nameFrom, nameTo, versionFrom, versionTo);
+        const found = index.find(hasher.a, hasher.b);
+        if (found < 0) others.push(start);
+        else isHeld[found] = 1;
+      });
     }
-    const items: Served[] = [];
-    for (const batch of batches) for (const item of batch.items) if (!index.take(item.a, item.b)) items.push(item);
-    const held = new Map<string, string>();
-    for (const start of index.untaken()) {
-      const [name, version] = this.#entry(start);
-      held.set(name, version);
-    }
-    return { items, held };
+    const held = new Map(others.map((start) => this.#entry(start)));
+    return { items: index.items.filter((_, i) => isHeld[i] === 0), held };
   }
 
   #entry(start: number): [string, string] {
@@ -265,13 +268,8 @@ class WireVersions implements RequestedVersions {
     return [name, version];
   }
 
-  /**
-   * Visits the current entry of a reader, and those right behind it as far as they are as every encoder writes them:
-   * where its field begins, and its hash in the hasher.
-   */
-  #visit(reader: FieldReader, visit: (start: number) => void): void {
-    const view = this.#view;
-    const hasher = this.#hasher;
+  /** Visits the current entry of a reader, and those right behind it as far as they are as every encoder writes them. */
+  #visit(reader: FieldReader, visit: VisitPair): void {
     const entry = reader.message();
     let [nameFrom, nameTo, versionFrom, versionTo] = [0, 0, 0, 0];
     while (entry.next()) {
@@ -282,8 +280,7 @@ class WireVersions implements RequestedVersions {
     }
     expectName(nameFrom, nameTo);
     expectName(versionFrom, versionTo);
-    hasher.pair(view, nameFrom, nameTo, versionFrom, versionTo);
-    visit(reader.start);
+    visit(reader.start, nameFrom, nameTo, versionFrom, versionTo);
     // As in WireNames: the general reader is several times slower. Names come first.
     const buffer = this.#buffer;
     let at = reader.at;
@@ -293,8 +290,7 @@ class WireVersions implements RequestedVersions {
       if (length > 127 || length < 4 || to > buffer.length || buffer[at + 2] !== KEY_TAG) break;
       const keyTo = at + 4 + buffer[at + 3]!;
       if (keyTo + 2 > to || buffer[keyTo] !== VALUE_TAG || keyTo + 2 + buffer[keyTo + 1]! !== to) break;
-      hasher.pair(view, at + 4, keyTo, keyTo + 2, to);
-      visit(at);
+      visit(at, at + 4, keyTo, keyTo + 2, to);
       at = to;
     }
     reader.at = at;
@@ -366,7 +362,7 @@ function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryR
         break;
     }
   }
-  if (names.count + removed.count > MAX_NAMES || versions.hash.count > MAX_NAMES) {
+  if (names.count + removed.count > MAX_NAMES || versions.count > MAX_NAMES) {
     throw new BadRequest('the request has too many names', true);
   }
   return { typeUrl, nonce, version, node, error, names, removed, versions };

@@ -70,7 +70,7 @@ export class TestServer {
       once: (encoded) => this.store.once(encoded),
       remember: (view) => this.store.remember(view),
       move: (before, after) => this.store.move(before, after),
-      composed: () => this.store.composed,
+      shared: () => this.store.work,
       types: TYPES,
       frames: this.frames,
       references: new References(),
