@@ -196,6 +196,7 @@ export class Delivery implements Watcher {
   }
 
   #follow(follower: Subscription, sent: Sent): void {
+    if (follower.all) return;
     for (const { name } of itemsOf(sent)) if (sent.prior?.has(name) !== false) follower.repeat(name, this.#view);
   }
 
