@@ -1,4 +1,5 @@
 import { connect, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
+import { framed, openDeltaStream } from '../test/harness/raw-ads.ts';
 
 /**
  * Many cheap xDS clients in a process of their own, so that the server's CPU can be told apart: raw HTTP/2, a
@@ -25,7 +26,6 @@ interface Client {
   bytes: number;
 }
 
-const METHOD = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
 let clients: Client[] = [];
 let expected = 0;
 let done = 0;
@@ -35,24 +35,12 @@ function send(message: object): void {
   process.send?.(message);
 }
 
-function frame(body: Buffer): Buffer {
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(body.length, 1);
-  return Buffer.concat([prefix, body]);
-}
-
 function open(command: Connect, requests: readonly Buffer[]): Client {
   const session = connect(`http://127.0.0.1:${command.port}`, { settings: { initialWindowSize: 1 << 20 } });
   session.on('error', () => {});
   session.on('connect', () => session.setLocalWindowSize(1 << 20));
-  const stream = session.request({
-    ':method': 'POST',
-    ':path': METHOD,
-    'content-type': 'application/grpc',
-    te: 'trailers',
-  });
+  const stream = openDeltaStream(session);
   const client: Client = { session, stream, received: 0, bytes: 0 };
-  stream.on('error', () => {});
   let next = 0;
   if (command.atOnce) while (next < requests.length) stream.write(requests[next++]!);
   else stream.write(requests[next++]!);
@@ -95,7 +83,9 @@ function ackOf(head: Buffer): Buffer {
   if (head[typeEnd] !== 0x2a) throw new Error('a response does not go on with its nonce');
   const nonce = head.subarray(typeEnd + 2, typeEnd + 2 + head[typeEnd + 1]!);
   const typeUrl = head.subarray(2, typeEnd);
-  return frame(Buffer.concat([Buffer.from([0x12, typeUrl.length]), typeUrl, Buffer.from([0x32, nonce.length]), nonce]));
+  return framed(
+    Buffer.concat([Buffer.from([0x12, typeUrl.length]), typeUrl, Buffer.from([0x32, nonce.length]), nonce]),
+  );
 }
 
 function report(): void {
@@ -108,7 +98,7 @@ process.on('message', (command: Command) => {
   done = 0;
   if (command.do === 'connect') {
     expected = command.responses;
-    const requests = command.requests.map((request) => frame(Buffer.from(request, 'base64')));
+    const requests = command.requests.map((request) => framed(Buffer.from(request, 'base64')));
     clients = Array.from({ length: command.clients }, () => open(command, requests));
     return;
   }

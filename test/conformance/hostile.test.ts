@@ -1,7 +1,7 @@
 import { connect } from 'node:http2';
 import { status as Status } from '@grpc/grpc-js';
-import protobuf from 'protobufjs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { field, framed, openDeltaStream } from '../harness/raw-ads.ts';
 import { bodiesOf, NODE } from './script.ts';
 import { CDS, EDS, RDS, ServedMesh } from './served-mesh.ts';
 import { type Response, XdsClient } from './xds-client.ts';
@@ -44,17 +44,11 @@ function open(delta = true): XdsClient {
   return client;
 }
 
-const field = (number: number, bytes: Uint8Array): Uint8Array =>
-  protobuf.Writer.create()
-    .uint32(number * 8 + 2)
-    .bytes(bytes)
-    .finish();
-const text = (number: number, content: string): Uint8Array => field(number, Buffer.from(content));
-const nodeField = (...fields: Uint8Array[]): Uint8Array => field(1, Buffer.concat([text(1, 'id'), ...fields]));
+const nodeField = (...fields: Uint8Array[]): Uint8Array => field(1, field(1, 'id'), ...fields);
 
 function nestedStruct(depth: number): Uint8Array {
   let struct: Uint8Array = new Uint8Array();
-  for (let i = 0; i < depth; i++) struct = field(1, Buffer.concat([text(1, 'k'), field(2, field(5, struct))]));
+  for (let i = 0; i < depth; i++) struct = field(1, field(1, 'k'), field(2, field(5, struct)));
   return struct;
 }
 
@@ -68,27 +62,27 @@ test.each([
   ],
   ['has a number without an end', Buffer.alloc(20, 0xff), Status.INVALID_ARGUMENT],
   ['has a field of the wrong kind', Buffer.from([0x08, 0x01]), Status.INVALID_ARGUMENT],
-  ['has no node', text(2, EDS), Status.INVALID_ARGUMENT],
-  ['has a node without an id', field(1, text(2, 'cluster')), Status.INVALID_ARGUMENT],
+  ['has no node', field(2, EDS), Status.INVALID_ARGUMENT],
+  ['has a node without an id', field(1, field(2, 'cluster')), Status.INVALID_ARGUMENT],
   ['nests the metadata deeply', nodeField(field(3, nestedStruct(500))), Status.INVALID_ARGUMENT],
   [
     'has a node that would fill the memory',
-    Buffer.concat([nodeField(text(2, 'x'.repeat(2 << 20))), text(2, EDS)]),
+    Buffer.concat([nodeField(field(2, 'x'.repeat(2 << 20))), field(2, EDS)]),
     Status.RESOURCE_EXHAUSTED,
   ],
   [
     'names something that is no text',
-    Buffer.concat([nodeField(), text(2, EDS), field(3, Buffer.from([0x61, 0xff, 0xfe]))]),
+    Buffer.concat([nodeField(), field(2, EDS), field(3, Buffer.from([0x61, 0xff, 0xfe]))]),
     Status.INVALID_ARGUMENT,
   ],
   [
     'names too much',
-    Buffer.concat([nodeField(), text(2, EDS), ...Array.from({ length: 200_001 }, (_, i) => text(3, `n${i}`))]),
+    Buffer.concat([nodeField(), field(2, EDS), ...Array.from({ length: 200_001 }, (_, i) => field(3, `n${i}`))]),
     Status.RESOURCE_EXHAUSTED,
   ],
   [
     'is longer than a message may be',
-    Buffer.concat([nodeField(), text(2, EDS), text(3, 'x'.repeat(17 << 20))]),
+    Buffer.concat([nodeField(), field(2, EDS), field(3, 'x'.repeat(17 << 20))]),
     Status.RESOURCE_EXHAUSTED,
   ],
 ])('a first request that %s ends its stream', async (_, bytes, code) => {
@@ -139,19 +133,12 @@ test('a client that half-closes gets its end', async () => {
 
 test('a client that stops reading costs one response, and holds nobody up', async () => {
   const session = connect(`http://127.0.0.1:${mesh.server.port}`, { settings: { initialWindowSize: 1024 } });
-  const stream = session.request({
-    ':method': 'POST',
-    ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
-    'content-type': 'application/grpc',
-    te: 'trailers',
-  });
+  const stream = openDeltaStream(session);
   stream.pause();
-  const request = Buffer.concat([nodeField(), text(2, RDS), text(3, 'big')]);
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(request.length, 1);
+  const request = Buffer.concat([nodeField(), field(2, RDS), field(3, 'big')]);
   const megabyte = (fill: number): Uint8Array => Buffer.concat([Buffer.from('big@'), Buffer.alloc(1 << 20, fill)]);
   mesh.publish({ [RDS]: { big: megabyte(0) } });
-  stream.write(Buffer.concat([prefix, request]));
+  stream.write(framed(request));
   await expect.poll(() => mesh.server.counts().pushes['rds']).toBe(1);
   const before = process.memoryUsage().arrayBuffers;
   for (let i = 1; i <= 100; i++) {
@@ -166,18 +153,12 @@ test('a client that stops reading costs one response, and holds nobody up', asyn
 
 test('clients that stop reading do not keep others from their first configuration', async () => {
   mesh.publish({ [RDS]: { big: Buffer.concat([Buffer.from('big@'), Buffer.alloc(1 << 20, 1)]) } });
-  const request = Buffer.concat([nodeField(), text(2, RDS), text(3, 'big')]);
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(request.length, 1);
+  const request = Buffer.concat([nodeField(), field(2, RDS), field(3, 'big')]);
   const sessions = Array.from({ length: 40 }, () => {
     const session = connect(`http://127.0.0.1:${mesh.server.port}`, { settings: { initialWindowSize: 1024 } });
-    const stream = session.request({
-      ':method': 'POST',
-      ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
-      'content-type': 'application/grpc',
-    });
+    const stream = openDeltaStream(session);
     stream.pause();
-    stream.write(Buffer.concat([prefix, request]));
+    stream.write(framed(request));
     return session;
   });
   await expect.poll(() => mesh.server.counts().waitingForPlace, { timeout: 5_000 }).toBeGreaterThan(0);

@@ -1,10 +1,9 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import { Readable } from 'node:stream';
 import { status as Status } from '@grpc/grpc-js';
-import protobuf from 'protobufjs';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { AdsServerOptions } from '../../src/ads/server.ts';
-import { framed } from '../harness/byte-streams.ts';
+import { field, framed, framePrefix, nodeField, openDeltaStream } from '../harness/raw-ads.ts';
 import { bodiesOf, NODE } from './script.ts';
 import { EDS, RDS, ServedMesh } from './served-mesh.ts';
 import { XdsClient } from './xds-client.ts';
@@ -45,14 +44,7 @@ async function served(client = open()): Promise<XdsClient> {
   return client;
 }
 
-const field = (number: number, bytes: Uint8Array): Uint8Array =>
-  protobuf.Writer.create()
-    .uint32(number * 8 + 2)
-    .bytes(bytes)
-    .finish();
-const text = (number: number, content: string): Uint8Array => field(number, Buffer.from(content));
-const firstRequest = (...fields: Uint8Array[]): Buffer =>
-  Buffer.concat([field(1, text(1, 'id')), text(2, EDS), ...fields]);
+const firstRequest = (...fields: Uint8Array[]): Buffer => Buffer.concat([nodeField('id'), field(2, EDS), ...fields]);
 
 /** HTTP/2 without a gRPC client, which would close what has ended. */
 function session(initialWindowSize = 65_535): ClientHttp2Session {
@@ -60,20 +52,6 @@ function session(initialWindowSize = 65_535): ClientHttp2Session {
   opened.on('error', () => {});
   onTestFinished(() => opened.destroy());
   return opened;
-}
-
-function streamOn(opened: ClientHttp2Session): ClientHttp2Stream {
-  const stream = opened.request(
-    {
-      ':method': 'POST',
-      ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
-      'content-type': 'application/grpc',
-      te: 'trailers',
-    },
-    { endStream: false },
-  );
-  stream.on('error', () => {});
-  return stream;
 }
 
 function* pieces(bytes: number): Iterable<Buffer> {
@@ -95,14 +73,12 @@ describe('messages that do not end', () => {
     const before = process.memoryUsage().arrayBuffers;
     const opened = session();
     const length = 16 << 20;
-    const prefix = Buffer.alloc(5);
-    prefix.writeUInt32BE(length, 1);
     const streams: ClientHttp2Stream[] = [];
     for (let i = 0; i < 20; i++) {
-      const stream = streamOn(opened);
+      const stream = openDeltaStream(opened);
       stream.resume();
       stream.write(framed(firstRequest()));
-      stream.write(prefix);
+      stream.write(framePrefix(length));
       streams.push(stream);
     }
     await expect.poll(() => mesh.peers.length).toBe(20);
@@ -119,12 +95,10 @@ describe('messages that do not end', () => {
   });
 
   test('are refused when they are first ones and longer than any that is known', async () => {
-    const stream = streamOn(session());
+    const stream = openDeltaStream(session());
     const ended = new Promise((resolve) => stream.once('trailers', resolve));
     stream.resume();
-    const prefix = Buffer.alloc(5);
-    prefix.writeUInt32BE((4 << 20) + 1, 1);
-    stream.write(prefix);
+    stream.write(framePrefix((4 << 20) + 1));
     expect(await ended).toMatchObject({ 'grpc-status': String(Status.RESOURCE_EXHAUSTED) });
     expect(limited()).toEqual({ message_size: 1 });
   });
@@ -134,9 +108,9 @@ test('first requests that wait for their world are kept up to a budget, and all 
   const count = 36;
   const worlds: (() => void)[] = [];
   // Of a type that nobody answers, and behind it what is answered.
-  const known = Array.from({ length: 1_000 }, (_, i) => text(3, `${i}-${'x'.repeat(3_900)}`));
-  const large = framed(Buffer.concat([field(1, text(1, 'id')), text(2, 'unknown'), ...known]));
-  const request = Buffer.concat([large, framed(Buffer.concat([text(2, EDS), text(3, 'a')]))]);
+  const known = Array.from({ length: 1_000 }, (_, i) => field(3, `${i}-${'x'.repeat(3_900)}`));
+  const large = framed(Buffer.concat([nodeField('id'), field(2, 'unknown'), ...known]));
+  const request = Buffer.concat([large, framed(Buffer.concat([field(2, EDS), field(3, 'a')]))]);
   await start({
     events: {
       connected: ({ stream }) => worlds.push(() => mesh.move(stream, { roots: ['mesh'], qualifiers: [] })),
@@ -146,7 +120,7 @@ test('first requests that wait for their world are kept up to a budget, and all 
   });
   let answered = 0;
   for (let i = 0; i < count; i++)
-    streamOn(session())
+    openDeltaStream(session())
       .on('data', () => {})
       .once('data', () => answered++)
       .write(request);
@@ -164,9 +138,9 @@ test('first requests that wait for their world are kept up to a budget, and all 
 test('a stream that takes nothing for two minutes ends, although its connection lives', async () => {
   mesh.publish({ [RDS]: { big: Buffer.alloc(1 << 20, 1) } });
   const opened = session(1024);
-  const stream = streamOn(opened);
+  const stream = openDeltaStream(opened);
   stream.pause();
-  stream.write(framed(Buffer.concat([field(1, text(1, 'id')), text(2, RDS), text(3, 'big')])));
+  stream.write(framed(Buffer.concat([nodeField('id'), field(2, RDS), field(3, 'big')])));
   await expect.poll(() => mesh.server.counts().pushes['rds']).toBe(1);
   for (const ms of [60_000, 30_000]) {
     mesh.pass(ms);
@@ -184,7 +158,7 @@ test('a stream that takes nothing for two minutes ends, although its connection 
 });
 
 test('a stream that was ended and is kept open by its client is cut off', async () => {
-  const stream = streamOn(session());
+  const stream = openDeltaStream(session());
   stream.resume();
   stream.write(framed(Buffer.from([0xff])));
   const ended = new Promise((resolve) => stream.once('trailers', resolve));
@@ -198,21 +172,21 @@ test('a stream that was ended and is kept open by its client is cut off', async 
 
 const long = 'x'.repeat(257);
 test.each<[string, Uint8Array, string]>([
-  ['id', text(1, long), 'the node id is longer than 256 bytes'],
-  ['cluster', text(2, long), 'the cluster of the node is longer than 256 bytes'],
-  ['region', field(4, text(1, long)), 'the region of the node is longer than 256 bytes'],
-  ['sub-zone', field(4, text(3, long)), 'the sub-zone of the node is longer than 256 bytes'],
-  ['user agent', text(6, long), 'the user agent name of the node is longer than 256 bytes'],
-  ['version', text(7, long), 'the user agent version of the node is longer than 256 bytes'],
-  ['extension', field(9, text(1, long)), 'the name of an extension of the node is longer than 256 bytes'],
+  ['id', field(1, long), 'the node id is longer than 256 bytes'],
+  ['cluster', field(2, long), 'the cluster of the node is longer than 256 bytes'],
+  ['region', field(4, field(1, long)), 'the region of the node is longer than 256 bytes'],
+  ['sub-zone', field(4, field(3, long)), 'the sub-zone of the node is longer than 256 bytes'],
+  ['user agent', field(6, long), 'the user agent name of the node is longer than 256 bytes'],
+  ['version', field(7, long), 'the user agent version of the node is longer than 256 bytes'],
+  ['extension', field(9, field(1, long)), 'the name of an extension of the node is longer than 256 bytes'],
   [
     'list of extensions',
-    Buffer.concat(Array.from({ length: 1_001 }, (_, i) => field(9, text(1, `mine.${i}`)))),
+    Buffer.concat(Array.from({ length: 1_001 }, (_, i) => field(9, field(1, `mine.${i}`)))),
     "the node has more than 1000 extensions that are not Envoy's own",
   ],
 ])('a node with a long %s is refused with a reason', async (_, bytes, details) => {
   const client = open();
-  client.sendBytes(Buffer.concat([field(1, Buffer.concat([text(1, 'id'), bytes])), text(2, EDS)]));
+  client.sendBytes(Buffer.concat([field(1, Buffer.concat([field(1, 'id'), bytes])), field(2, EDS)]));
   expect(await client.closed).toMatchObject({ code: Status.INVALID_ARGUMENT, details });
   expect(limited()).toEqual({ node_size: 1 });
   expect(mesh.peers).toEqual([]);
@@ -221,18 +195,18 @@ test.each<[string, Uint8Array, string]>([
 test('a node may say 256 bytes of everything', async () => {
   const client = open();
   const most = 'x'.repeat(256);
-  const node = [text(1, most), text(2, most), field(4, text(2, most)), text(6, most), field(9, text(1, most))];
-  client.sendBytes(Buffer.concat([field(1, Buffer.concat(node)), text(2, EDS), text(3, 'a')]));
+  const node = [field(1, most), field(2, most), field(4, field(2, most)), field(6, most), field(9, field(1, most))];
+  client.sendBytes(Buffer.concat([field(1, Buffer.concat(node)), field(2, EDS), field(3, 'a')]));
   expect(bodiesOf(await client.next(EDS))).toEqual(['a@0']);
 });
 
 test.each<[string, Uint8Array, string]>([
-  ['type URL', text(2, long), 'a type URL is longer than 256 bytes'],
-  ['nonce', text(6, long), 'a nonce is longer than 256 bytes'],
-  ['name', text(3, 'x'.repeat(4_097)), 'a name or version is longer than 4096 bytes'],
+  ['type URL', field(2, long), 'a type URL is longer than 256 bytes'],
+  ['nonce', field(6, long), 'a nonce is longer than 256 bytes'],
+  ['name', field(3, 'x'.repeat(4_097)), 'a name or version is longer than 4096 bytes'],
   [
     'version',
-    field(5, Buffer.concat([text(1, 'a'), text(2, 'x'.repeat(4_097))])),
+    field(5, Buffer.concat([field(1, 'a'), field(2, 'x'.repeat(4_097))])),
     'a name or version is longer than 4096 bytes',
   ],
 ])('a request with a long %s ends its stream with a reason', async (_, bytes, details) => {
@@ -276,10 +250,10 @@ test('a stream ends when it is old, a tenth more or less, and its client connect
   await start({ limits: { maxAgeMs: 1_000_000 } });
   const opened = session();
   const goaway = new Promise((resolve) => opened.once('goaway', resolve));
-  const stream = streamOn(opened);
+  const stream = openDeltaStream(opened);
   stream.resume();
   const ended = new Promise((resolve) => stream.once('trailers', resolve));
-  stream.write(framed(firstRequest(text(3, 'a'))));
+  stream.write(framed(firstRequest(field(3, 'a'))));
   await expect.poll(openStreams).toBe(1);
   mesh.pass(899_000);
   await (await served()).settled(EDS, ['a']);
@@ -322,9 +296,9 @@ describe('a server that drains', () => {
   });
 
   test('does not wait for clients that keep what has ended', async () => {
-    const stream = streamOn(session());
+    const stream = openDeltaStream(session());
     stream.resume();
-    stream.write(framed(firstRequest(text(3, 'a'))));
+    stream.write(framed(firstRequest(field(3, 'a'))));
     await expect.poll(openStreams).toBe(1);
     const drained = mesh.server.drain(0);
     await new Promise((resolve) => stream.once('trailers', resolve));

@@ -1,25 +1,15 @@
 import { status as Status } from '@grpc/grpc-js';
-import protobuf from 'protobufjs';
 import { expect, onTestFinished, test } from 'vitest';
 import { XdsClient } from '../conformance/xds-client.ts';
+import { field, nodeField } from '../harness/raw-ads.ts';
 import type { Program } from './program.ts';
 import { CDS, LDS } from './proxy.ts';
 import { rule, split, reviews } from './shop.ts';
 import { Directory } from './sources.ts';
 
-const bytes = (field: number, content: Uint8Array): Uint8Array =>
-  protobuf.Writer.create()
-    .uint32(field * 8 + 2)
-    .bytes(content)
-    .finish();
-const text = (field: number, content: string): Uint8Array => bytes(field, Buffer.from(content));
-
 /** A first request for clusters, with text metadata. */
 function firstRequest(id: string, metadata: Readonly<Record<string, string>>): Uint8Array {
-  const members = Object.entries(metadata).map(([key, value]) =>
-    bytes(1, Buffer.concat([text(1, key), bytes(2, text(3, value))])),
-  );
-  return Buffer.concat([bytes(1, Buffer.concat([text(1, id), bytes(3, Buffer.concat(members))])), text(2, CDS)]);
+  return Buffer.concat([nodeField(id, metadata), field(2, CDS)]);
 }
 
 interface Outcome {

@@ -9,6 +9,8 @@ import {
 import { onTestFinished } from 'vitest';
 import type { Call } from '../../src/ads/sink.ts';
 
+export { framed } from './raw-ads.ts';
+
 export const identity = (bytes: Buffer): Buffer => bytes;
 export const PATH = '/s/m';
 
@@ -50,11 +52,4 @@ export async function serveBytes(
     server.forceShutdown();
   });
   return { client, port };
-}
-
-/** A message as gRPC puts it on the wire. */
-export function framed(message: Uint8Array): Buffer {
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(message.length, 1);
-  return Buffer.concat([prefix, message]);
 }

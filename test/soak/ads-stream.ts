@@ -1,32 +1,13 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import { connect as connectTcp } from 'node:net';
 import protobuf from 'protobufjs';
+import { field, framed, openDeltaStream } from '../harness/raw-ads.ts';
 
 const url = (type: string): string => `type.googleapis.com/envoy.config.${type}`;
 export const CDS = url('cluster.v3.Cluster');
 export const EDS = url('endpoint.v3.ClusterLoadAssignment');
 export const LDS = url('listener.v3.Listener');
 export const RDS = url('route.v3.RouteConfiguration');
-
-const METHOD = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
-
-export function text(field: number, content: string | Uint8Array): Buffer {
-  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
-  return Buffer.from(
-    protobuf.Writer.create()
-      .uint32(field * 8 + 2)
-      .bytes(bytes)
-      .finish(),
-  );
-}
-
-/** A node with text metadata, as the field of a delta request. */
-export function nodeField(id: string, metadata: Readonly<Record<string, string>> = {}): Buffer {
-  const members = Object.entries(metadata).map(([key, value]) =>
-    text(1, Buffer.concat([text(1, key), text(2, text(3, value))])),
-  );
-  return text(1, Buffer.concat([text(1, id), text(3, Buffer.concat(members))]));
-}
 
 export interface Request {
   readonly typeUrl: string;
@@ -35,12 +16,15 @@ export interface Request {
   readonly error?: string;
 }
 
+/** The code of a `google.rpc.Status`. */
+const INVALID_ARGUMENT = Buffer.from([8, 13]);
+
 export function encode({ typeUrl, names = [], nonce, error }: Request): Buffer {
   return Buffer.concat([
-    text(2, typeUrl),
-    ...names.map((name) => text(3, name)),
-    ...(nonce === undefined ? [] : [text(6, nonce)]),
-    ...(error === undefined ? [] : [text(7, Buffer.concat([Buffer.from([8, 13]), text(2, error)]))]),
+    field(2, typeUrl),
+    ...names.map((name) => field(3, name)),
+    ...(nonce === undefined ? [] : [field(6, nonce)]),
+    ...(error === undefined ? [] : [field(7, INVALID_ARGUMENT, field(2, error))]),
   ]);
 }
 
@@ -71,12 +55,7 @@ export class AdsStream {
     };
     this.#session.on('error', end);
     this.#session.on('connect', () => this.#session.setLocalWindowSize(1 << 20));
-    this.stream = this.#session.request({
-      ':method': 'POST',
-      ':path': METHOD,
-      'content-type': 'application/grpc',
-      te: 'trailers',
-    });
+    this.stream = openDeltaStream(this.#session);
     this.stream.on('error', end);
     this.stream.on('close', end);
     this.stream.on('data', (chunk: Buffer) => {
@@ -86,12 +65,8 @@ export class AdsStream {
     });
   }
 
-  send(...parts: readonly Buffer[]): void {
-    if (this.ended) return;
-    const body = Buffer.concat(parts);
-    const prefix = Buffer.alloc(5);
-    prefix.writeUInt32BE(body.length, 1);
-    this.stream.write(Buffer.concat([prefix, body]));
+  send(...parts: readonly Uint8Array[]): void {
+    if (!this.ended) this.stream.write(framed(Buffer.concat(parts)));
   }
 
   close(): void {

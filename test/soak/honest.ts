@@ -1,4 +1,5 @@
-import { AdsStream, CDS, EDS, encode, LDS, nodeField, RDS } from './ads-stream.ts';
+import { nodeField } from '../harness/raw-ads.ts';
+import { AdsStream, CDS, EDS, encode, LDS, RDS } from './ads-stream.ts';
 
 /** A proxy that asks for what Envoy asks for, takes all of it, and comes back a moment after it was sent away. */
 export class Honest {

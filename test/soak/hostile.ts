@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { AdsStream, CDS, EDS, encode, LDS, nodeField, RDS } from './ads-stream.ts';
+import { framePrefix, nodeField } from '../harness/raw-ads.ts';
+import { AdsStream, CDS, EDS, encode, LDS, RDS } from './ads-stream.ts';
 
 /** Where an attack goes, and how it chooses. */
 export interface Target {
@@ -50,9 +51,7 @@ const unfinishedMessages: Attack = async ({ port, random, signal }) => {
     const streams = Array.from({ length: 10 }, () => {
       const stream = new AdsStream(port, address(random), nothing);
       stream.send(nodeField(idOf(random)), encode({ typeUrl: EDS, names: ['a'] }));
-      const head = Buffer.alloc(5);
-      head.writeUInt32BE(15 * 1024 * 1024, 1);
-      stream.stream.write(head);
+      stream.stream.write(framePrefix(15 * 1024 * 1024));
       return stream;
     });
     for (let i = 0; i < 20 && !signal.aborted; i++) {
