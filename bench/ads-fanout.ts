@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { MemberChange } from '../src/ads/publication.ts';
 import type { EncodedResource } from '../src/ads/resource.ts';
-import { startAdsServer } from '../src/ads/server.ts';
-import { CDS, EDS, LDS, RDS, TYPES, leaf, member, Peers, request, resource } from './ads-peers.ts';
+import { CDS, EDS, LDS, RDS, leaf, member, Peers, request, resource, startServer } from './ads-peers.ts';
 
 /**
  * What it costs the ADS server to bring changes to many delta streams that see everything: CPU of this process (the
@@ -52,31 +51,8 @@ function initial(): MemberChange[] {
 }
 
 const peers = new Peers();
-const abort = new AbortController();
 let streams = 0;
-const waiting: string[] = [];
-const server = await startAdsServer({
-  host: '127.0.0.1',
-  port: 0,
-  types: TYPES,
-  now: () => performance.now(),
-  ready: () => true,
-  signal: abort.signal,
-  log: { info: () => {}, warn: (message, fields) => console.warn(message, fields) },
-  events: {
-    connected: ({ stream }) => {
-      if (waiting.push(stream) > 1) return;
-      setTimeout(() => {
-        const worlds = waiting.splice(0).map((id) => {
-          return { stream: id, world: { roots: ['scope', `inbound-${streams++ % CLIENTS}`], qualifiers: [] } };
-        });
-        server.apply({ members: [], lists: [], worlds });
-      }, 10);
-    },
-    disconnected: () => {},
-    refused: (refusal) => console.warn('refused', refusal),
-  },
-});
+const server = await startServer(() => ({ roots: ['scope', `inbound-${streams++ % CLIENTS}`], qualifiers: [] }));
 const current = new Map<string, EncodedResource>();
 function publish(members: readonly MemberChange[], lists: { list: string; children: string[] }[] = []): void {
   for (const { list, resource: item } of members) {
@@ -160,5 +136,4 @@ const known = [
 await measure('reconnect, with versions', connect(known, true, 1), undefined);
 console.log(server.counts());
 peers.end();
-abort.abort();
 await server.close();

@@ -1,12 +1,11 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { World } from '../src/ads/publication.ts';
-import { startAdsServer } from '../src/ads/server.ts';
-import { CDS, EDS, LDS, TYPES, leaf, member, Peers, request, resource } from './ads-peers.ts';
+import { CDS, EDS, LDS, leaf, member, Peers, request, resource, startServer } from './ads-peers.ts';
 
 /**
- * How long the ADS server lets nobody else run while many delta streams come back, or move to another world: delay of
- * the event loop, which other work of the machine lengthens, and CPU of its rounds, which is the server's own.
+ * How long the ADS server blocks the event loop while many delta streams reconnect, or move to another world: delay of
+ * the loop, which other work of the machine lengthens, and CPU of its rounds, which is the server's own.
  *
  *     node bench/ads-moves.ts [clients] [services]
  */
@@ -20,35 +19,20 @@ const members = Array.from({ length: SERVICES }, (_, i) => [
   member(`shard-${i % SHARDS}`, resource(CDS, nameOf(i), leaf(`cluster ${i}`, 64))),
   member(`shard-${i % SHARDS}`, resource(EDS, nameOf(i), leaf(`endpoints ${i}`, 64))),
 ]).flat();
-/** What all have, and what each of the worlds has beside it. */
+// Beside the shards, each world has a listener of its own.
 members.push(...['wide', 'other', 'narrow'].map((list) => member(list, resource(LDS, 'listener', leaf(list, 64)))));
 
-const abort = new AbortController();
+const worldAt = (root: string): World => ({ roots: [root], qualifiers: [] });
 const peers = new Peers();
 const streams: string[] = [];
-const server = await startAdsServer({
-  host: '127.0.0.1',
-  port: 0,
-  types: TYPES,
-  now: () => performance.now(),
-  ready: () => true,
-  signal: abort.signal,
-  log: { info: () => {}, warn: (message, fields) => console.warn(message, fields) },
-  events: {
-    connected: ({ stream }) => {
-      streams.push(stream);
-      newcomers.push(stream);
-      if (newcomers.length === 1) setTimeout(() => move(newcomers.splice(0), 'wide'), 10);
-    },
-    disconnected: () => {},
-    refused: (refusal) => console.warn('refused', refusal),
-  },
+const server = await startServer((stream) => {
+  streams.push(stream);
+  return worldAt('wide');
 });
-const newcomers: string[] = [];
 
-function move(who: readonly string[], root: string): void {
-  const world: World = { roots: [root], qualifiers: [] };
-  server.apply({ members: [], lists: [], worlds: who.map((stream) => ({ stream, world })) });
+function moveAll(root: string): void {
+  const world = worldAt(root);
+  server.apply({ members: [], lists: [], worlds: streams.map((stream) => ({ stream, world })) });
 }
 
 /** CPU of the main thread between ticks of a timer that is due every millisecond, in milliseconds. */
@@ -122,9 +106,8 @@ for (const [root, what, responses] of [
   ['wide', 'and back, when they are gone', 3],
 ] as const) {
   await peers.expect(responses);
-  await measure(`move: ${what}`, () => move(streams, root));
+  await measure(`move: ${what}`, () => moveAll(root));
 }
 console.log(server.counts());
 peers.end();
-abort.abort();
 await server.close();

@@ -1,8 +1,9 @@
 import { fork } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import protobuf from 'protobufjs';
-import type { MemberChange } from '../src/ads/publication.ts';
+import type { MemberChange, World } from '../src/ads/publication.ts';
 import type { EncodedResource, Part } from '../src/ads/resource.ts';
+import { type AdsServer, startAdsServer } from '../src/ads/server.ts';
 import type { ResourceTypes } from '../src/ads/types.ts';
 
 /** What benchmarks of the ADS server have in common: resources, requests, and clients in a process of their own. */
@@ -32,12 +33,38 @@ const absent =
   (typeUrl: string) =>
   (name: string): EncodedResource =>
     resource(typeUrl, name, leaf('absent', 10));
-export const TYPES: ResourceTypes = [
+const TYPES: ResourceTypes = [
   { typeUrl: CDS, shortName: 'cds', wildcard: true, fullState: true },
   { typeUrl: EDS, shortName: 'eds', wildcard: false, fullState: false, behind: CDS, whenAbsent: absent(EDS) },
   { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS },
   { typeUrl: RDS, shortName: 'rds', wildcard: false, fullState: false, refersTo: CDS, whenAbsent: absent(RDS) },
 ];
+
+/** A server that gives each stream its world, and streams that connect within 10 ms all at once. */
+export async function startServer(worldOf: (stream: string) => World): Promise<AdsServer> {
+  const newcomers: string[] = [];
+  const server = await startAdsServer({
+    host: '127.0.0.1',
+    port: 0,
+    types: TYPES,
+    now: () => performance.now(),
+    ready: () => true,
+    signal: new AbortController().signal,
+    log: { info: () => {}, warn: (message, fields) => console.warn(message, fields) },
+    events: {
+      connected: ({ stream }) => {
+        if (newcomers.push(stream) > 1) return;
+        setTimeout(() => {
+          const worlds = newcomers.splice(0).map((each) => ({ stream: each, world: worldOf(each) }));
+          server.apply({ members: [], lists: [], worlds });
+        }, 10);
+      },
+      disconnected: () => {},
+      refused: (refusal) => console.warn('refused', refusal),
+    },
+  });
+  return server;
+}
 
 /** A delta request in base64. */
 export function request(fields: {
