@@ -129,3 +129,7 @@ test('a map of a hundred thousand keys is read without comparing each with each'
   const keys = Array.from({ length: 100_000 }, (_, i) => `k${i}: ${i}`).join('\n');
   expect(Object.keys(value(keys) as object)).toHaveLength(100_000);
 });
+
+test('a line of dashes that is not YAML is refused at once', () => {
+  expect(readDocument(`a: [\n${'-  '.repeat(1_000)}x`)).toMatchObject({ broken: { line: 2 } });
+});
