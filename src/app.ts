@@ -99,8 +99,8 @@ export async function startServing(
       batch: config.batch,
       limits: { maxStreams: config.streams.most, maxAgeMs: config.streams.maxAge },
       log,
-      refused: ({ stream: _, ...refusal }) => log.warn('A proxy refused what it was sent', refusal),
-      notAdmitted: ({ kind: _, ...refusal }) => log.warn('A proxy was refused for want of room', refusal),
+      refused: ({ stream: _, ...refusal }) => log.warn('Proxy rejected resources', refusal),
+      notAdmitted: ({ kind: _, ...refusal }) => log.warn('Proxy refused: limit on different proxies reached', refusal),
       heapBytes: getHeapStatistics().heap_size_limit,
       ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
       signal: end.signal,
@@ -144,7 +144,7 @@ async function run(engine: Engine, source: Source, log: Logger, signal: AbortSig
     log.info('Ready', { services: engine.mesh.services.size });
   }
   await aborted(signal);
-  log.info('Sending the proxies to other replicas, then ending', { streams: engine.ads.counts().streams });
+  log.info('Draining proxies before exit', { streams: engine.ads.counts().streams });
 }
 
 async function startSource(
@@ -293,7 +293,7 @@ function startOps(
     healthAddress: config.healthAddress,
     monitoringAddress: config.monitoringAddress,
     waitingFor: () => {
-      if (engine.draining()) return ['its own end'];
+      if (engine.draining()) return ['shutdown'];
       return engine.ready() ? [] : [...source.waitingFor(), 'the first commit'];
     },
     debug: {

@@ -99,7 +99,7 @@ describe('what is wrong is one line that names where it was set', () => {
   test.each<[string, Origins['flags'], Environment, string | RegExp]>([
     ['a flag', { grpcAddress: '15010' }, {}, '--grpc-address: "15010" must be host:port or :port'],
     ['a port out of range', { healthAddress: ':99999' }, {}, '--health-address: ":99999" must be host:port or :port'],
-    ['an empty flag', { clusterId: '' }, {}, '--cluster-id: "" must be a name without blanks and slashes'],
+    ['an empty flag', { clusterId: '' }, {}, '--cluster-id: "" must be a name without spaces or slashes'],
     [
       'a variable',
       {},
@@ -108,13 +108,13 @@ describe('what is wrong is one line that names where it was set', () => {
     ],
     ['a batch', { batch: '100ms/10ms' }, {}, /^--batch: "100ms\/10ms" must be <quiet>ms/],
     ['a namespace', { rootNamespace: 'Istio' }, {}, '--root-namespace: "Istio" must be the name of a namespace'],
-    ['an unknown variable', {}, { FAIRLEAD_LOG_LEVLE: 'info' }, /^FAIRLEAD_LOG_LEVLE: there is no such setting/],
+    ['an unknown variable', {}, { FAIRLEAD_LOG_LEVLE: 'info' }, /^FAIRLEAD_LOG_LEVLE: unknown setting/],
     ['a file that is not there', { config: '/no/such' }, {}, '/no/such: cannot be read: ENOENT'],
     [
       'two sources',
       { directory: ['a'] },
       { FAIRLEAD_KUBECONFIG: 'k' },
-      '--directory and FAIRLEAD_KUBECONFIG exclude each other',
+      '--directory and FAIRLEAD_KUBECONFIG cannot be combined',
     ],
   ])('%s', (_, flags, env, message) => {
     expect(() => read(flags, env)).toThrow(
@@ -124,7 +124,7 @@ describe('what is wrong is one line that names where it was set', () => {
 
   test.each([
     ['logLevel: loud', 'logLevel: "loud" must be error or warn or info or debug'],
-    ['loglevel: info', 'loglevel: there is no such setting; see fairlead serve --help'],
+    ['loglevel: info', 'loglevel: unknown setting; see fairlead serve --help'],
     ['logLevel: [info]', 'logLevel: must be one value'],
     ['directory: [{}]', 'directory: must be a list of texts'],
     ['- a', 'must be a map of settings'],

@@ -76,7 +76,7 @@ export function readConfig(origins: Origins): Config {
   const context = values.optional('context');
   if (paths.length > 0 && (kubeconfig ?? context) !== undefined) {
     const other = kubeconfig === undefined ? 'context' : 'kubeconfig';
-    throw new ConfigError(`${values.origin('directory')} and ${values.origin(other)} exclude each other`);
+    throw new ConfigError(`${values.origin('directory')} and ${values.origin(other)} cannot be combined`);
   }
   const revision = values.optional('revision');
   const mesh = meshOf(values);
@@ -194,7 +194,7 @@ function refuseUnknownVariables(env: Environment): void {
   const known = new Set(['FAIRLEAD_CONFIG', ...settingNames.map(variableName)]);
   for (const name of Object.keys(env))
     if (name.startsWith('FAIRLEAD_') && !known.has(name) && !serviceLink.test(name))
-      throw new ConfigError(`${name}: there is no such setting; see fairlead serve --help`);
+      throw new ConfigError(`${name}: unknown setting; see fairlead serve --help`);
 }
 
 function readConfigFile(file: string): ReadonlyMap<string, Found> {
@@ -213,7 +213,7 @@ function readConfigFile(file: string): ReadonlyMap<string, Found> {
   for (const [key, value] of Object.entries(map)) {
     const origin = `${file}: ${key}`;
     if (!(settingNames as readonly string[]).includes(key))
-      throw new ConfigError(`${origin}: there is no such setting; see fairlead serve --help`);
+      throw new ConfigError(`${origin}: unknown setting; see fairlead serve --help`);
     if (value === null) continue;
     const many = 'many' in settings[key as SettingName];
     const values: readonly unknown[] = Array.isArray(value) && many ? value : [value];

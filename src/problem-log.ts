@@ -31,10 +31,10 @@ export function logProblems(mesh: Mesh, log: Logger, { about, locate }: ProblemL
         reason,
         problem: message,
       };
-      log.warn('An object is not as it should be', fields);
+      log.warn('Object has a problem', fields);
     }
     const more = appeared.length - NAMED;
-    if (more > 0) log.warn('More objects are not as they should be; see /debug/problems', { problems: more });
+    if (more > 0) log.warn('More objects have problems; see /debug/problems', { problems: more });
   }, 'problem log');
 }
 
@@ -45,7 +45,7 @@ export function reportLog(log: Logger): (appeared: readonly FileReport[]) => voi
     for (const { severity, file, line, object, field, message, unread } of appeared) {
       if (unread !== undefined && unreadKinds.has(unread)) continue;
       if (unread !== undefined && unreadKinds.size < MOST_KINDS) unreadKinds.add(unread);
-      log[severity === 'error' ? 'error' : 'warn']('A file is not as it should be', {
+      log[severity === 'error' ? 'error' : 'warn']('File has a problem', {
         place: line === undefined ? file : `${file}:${line}`,
         object: object && printRef(object),
         field: field || undefined,

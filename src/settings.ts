@@ -143,7 +143,7 @@ export const settings = {
     placeholder: 'name',
     help: 'name of this cluster, as proxies have it in CLUSTER_ID',
     fallback: 'Kubernetes',
-    parse: matching(/^[^/\s]{1,253}$/, 'must be a name without blanks and slashes'),
+    parse: matching(/^[^/\s]{1,253}$/, 'must be a name without spaces or slashes'),
   },
   revision: {
     placeholder: 'name',

@@ -76,12 +76,12 @@ export function remarkOn(apiVersion: string, kind: string): KindRemark | undefin
   const read = kinds.find((known) => known.group === group && known.kind === kind);
   if (read !== undefined) {
     const known = read.versions.map((each) => (group === '' ? each : `${group}/${each}`));
-    return error('apiVersion', `${apiVersion} is no version of ${kind}; write ${orOf(known)}`);
+    return error('apiVersion', `${apiVersion} is not a version of ${kind}; write ${orOf(known)}`);
   }
   const notRead = unreadKinds.find((known) => known.group === group && known.kind === kind);
   if (notRead !== undefined) {
     if (ISTIO.includes(group) && !/^v1((alpha|beta)\d)?$/.test(version))
-      return error('apiVersion', `${apiVersion} is no version of ${kind}; write ${group}/v1`);
+      return error('apiVersion', `${apiVersion} is not a version of ${kind}; write ${group}/v1`);
     return warning('kind', `Fairlead does not read ${kind}: ${notRead.consequence}`);
   }
   const ofGroup = [...kinds, ...unreadKinds].filter((known) => known.group === group).map((known) => known.kind);

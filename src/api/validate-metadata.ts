@@ -47,7 +47,7 @@ function checkName(name: unknown, kind: Kind): Finding[] {
   const path = ['metadata', 'name'];
   if (name === undefined || name === null || name === '') return [{ path, message: 'is missing' }];
   if (typeof name !== 'string') return [{ path, message: 'must be a string; put it in quotes' }];
-  return isName(kind, name) ? [] : [{ path, message: `${quote(name)} is no name of ${nameRule(kind)}` }];
+  return isName(kind, name) ? [] : [{ path, message: `${quote(name)} is not a valid name for ${nameRule(kind)}` }];
 }
 
 function checkNamespace(namespace: unknown, kind: Kind): Finding[] {
@@ -55,7 +55,7 @@ function checkNamespace(namespace: unknown, kind: Kind): Finding[] {
   const path = ['metadata', 'namespace'];
   if (typeof namespace !== 'string') return [{ path, message: 'must be a string; put it in quotes' }];
   if (namespace.length <= 63 && label.test(namespace)) return [];
-  return [{ path, message: `${quote(namespace)} is no name of a namespace` }];
+  return [{ path, message: `${quote(namespace)} is not a valid name for a namespace` }];
 }
 
 function text(value: unknown): string {
@@ -82,11 +82,11 @@ function checkTexts(raw: unknown, field: string, check?: (value: string) => stri
     const prefix = slash < 0 ? undefined : key.slice(0, slash);
     const name = key.slice(slash + 1);
     if (prefix !== undefined && (prefix.length > 253 || !subdomain.test(prefix.toLowerCase())))
-      errors.push({ path, message: `${quote(prefix)} before the slash is no DNS name` });
+      errors.push({ path, message: `${quote(prefix)} before the slash is not a DNS name` });
     else if (name.length > 63 || !qualifiedName.test(name))
       errors.push({
         path,
-        message: `${quote(name)} is no name of ${field}: letters, digits, dashes, dots, at most 63`,
+        message: `${quote(name)} is not a valid name for ${field}: letters, digits, dashes, dots, at most 63`,
       });
     else if (typeof value !== 'string') errors.push({ path, message: 'must be a string; put it in quotes' });
     else {
@@ -99,7 +99,7 @@ function checkTexts(raw: unknown, field: string, check?: (value: string) => stri
 
 function checkLabelValue(value: string): string | undefined {
   if (value === '' || (value.length <= 63 && qualifiedName.test(value))) return undefined;
-  return `${quote(value)} is no value of a label: letters, digits, dashes, dots, at most 63`;
+  return `${quote(value)} is not a valid label value: letters, digits, dashes, dots, at most 63`;
 }
 
 function quote(text: string): string {

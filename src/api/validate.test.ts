@@ -28,7 +28,7 @@ describe('a finding', () => {
     ]);
   });
 
-  test('tells which fields exclude each other', () => {
+  test('tells which fields cannot be combined', () => {
     expect(validate(virtualService({ http: [{ match: [{ uri: { exact: 'a', regex: 'b' } }] }] }))).toEqual([
       {
         field: 'spec.http[0].match[0].uri',
@@ -80,16 +80,16 @@ describe('metadata', () => {
     ['a', 'metadata', 'is missing; give the object a name'],
     [{}, 'metadata.name', 'is missing'],
     [{ name: 1 }, 'metadata.name', 'must be a string; put it in quotes'],
-    [{ name: 'Upper' }, 'metadata.name', /^"Upper" is no name of a VirtualService; use lower-case/],
-    [{ name: 'a..b' }, 'metadata.name', /is no name/],
-    [{ name: 'a'.repeat(254) }, 'metadata.name', /^"a{80}…" is no name/],
-    [{ name: 'a', namespace: 'a.b' }, 'metadata.namespace', '"a.b" is no name of a namespace'],
-    [{ name: 'a', namespace: 'a'.repeat(64) }, 'metadata.namespace', /is no name of a namespace/],
+    [{ name: 'Upper' }, 'metadata.name', /^"Upper" is not a valid name for a VirtualService; use lower-case/],
+    [{ name: 'a..b' }, 'metadata.name', /is not a valid name/],
+    [{ name: 'a'.repeat(254) }, 'metadata.name', /^"a{80}…" is not a valid name/],
+    [{ name: 'a', namespace: 'a.b' }, 'metadata.namespace', '"a.b" is not a valid name for a namespace'],
+    [{ name: 'a', namespace: 'a'.repeat(64) }, 'metadata.namespace', /is not a valid name for a namespace/],
     [{ name: 'a', labels: [] }, 'metadata.labels', 'must be a map of strings'],
-    [{ name: 'a', labels: { 'a/b/c': 'd' } }, 'metadata.labels[a/b/c]', /^"b\/c" is no name of labels/],
-    [{ name: 'a', labels: { a: 'b c' } }, 'metadata.labels.a', /^"b c" is no value of a label/],
+    [{ name: 'a', labels: { 'a/b/c': 'd' } }, 'metadata.labels[a/b/c]', /^"b\/c" is not a valid name for labels/],
+    [{ name: 'a', labels: { a: 'b c' } }, 'metadata.labels.a', /^"b c" is not a valid label value/],
     [{ name: 'a', labels: { a: 1 } }, 'metadata.labels.a', 'must be a string; put it in quotes'],
-    [{ name: 'a', annotations: { '*/b': '' } }, 'metadata.annotations[*/b]', /before the slash is no DNS name/],
+    [{ name: 'a', annotations: { '*/b': '' } }, 'metadata.annotations[*/b]', /before the slash is not a DNS name/],
     [{ name: 'a', creationTimestamp: '2026' }, 'metadata.creationTimestamp', /^must look like/],
     [{ name: 'a', namespace: 1 }, 'metadata.namespace', 'must be a string; put it in quotes'],
   ])('%j is refused', (metadata, field, message) => {

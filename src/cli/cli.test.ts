@@ -59,7 +59,7 @@ const broken: Finding = {
   line: 2,
   field: '',
   reason: 'Unreadable',
-  message: 'is no valid YAML: x',
+  message: 'is not valid YAML: x',
 };
 
 describe('check', () => {
@@ -76,7 +76,7 @@ describe('check', () => {
       [
         'mesh/a.yaml:7: VirtualService/shop/reviews: spec.http[0].route[0].destination.host: no service ratings in namespace shop; create it or correct the host.\n',
         'mesh/a.yaml:7: VirtualService/shop/reviews: spec.hots: warning: is no known field.\n',
-        'mesh/b.yaml:2: is no valid YAML: x\n',
+        'mesh/b.yaml:2: is not valid YAML: x\n',
       ].join(''),
     );
     expect(err).toBe('3 objects (1 of other kinds ignored): 2 errors, 1 warning\n');
@@ -171,7 +171,7 @@ describe('translate', () => {
     [['--strict'], 1],
   ])('tells on standard error what it had to leave out; with %j it ends with %i', async (flags, expected) => {
     const { code, err, out } = await translate(['mesh', '--proxy', 'e', ...flags], { findings: [broken, warning] });
-    expect(err.split('\n')[0]).toBe('mesh/b.yaml:2: is no valid YAML: x');
+    expect(err.split('\n')[0]).toBe('mesh/b.yaml:2: is not valid YAML: x');
     expect(code).toBe(expected);
     expect(parse(out)).toEqual(resources);
   });
@@ -241,7 +241,7 @@ userAgentName: envoy\nuserAgentBuildVersion: {version: {majorNumber: 1, minorNum
     ['{}', ': id: is missing'],
     ['[]', ': the node: must be an object'],
     ['id: 7', ': id: must be a string'],
-    ['id: [', ':1: is no valid YAML: '],
+    ['id: [', ':1: is not valid YAML: '],
     ['{"id": "a", "extensions": [1]}', ': extensions: must be an object'],
   ])('refuses a node that is none: %s', async (content, message) => {
     const path = file(content);

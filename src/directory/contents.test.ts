@@ -34,7 +34,7 @@ describe('what is wrong takes nothing valid away', () => {
     const content = read(`kind: [\n---\n${virtualService('b', 'b2')}`, read(two));
     expect(destinations(content)).toEqual({ b: 'b2', a: 'a1' });
     expect(reports(content)).toEqual([
-      expect.stringMatching(/^a.yaml:1: is no valid YAML: /),
+      expect.stringMatching(/^a.yaml:1: is not valid YAML: /),
       'a.yaml: VirtualService/shop/a: is not in the file any more, but stays in force while the file has errors',
     ]);
   });
@@ -71,7 +71,7 @@ describe('what is wrong takes nothing valid away', () => {
     );
     expect(destinations(content)).toEqual({ b: 'b1' });
     expect(reports(content)).toEqual([
-      'a.yaml:4: metadata.name: "A_1" is no name of a VirtualService; use lower-case letters, digits, dots and dashes',
+      'a.yaml:4: metadata.name: "A_1" is not a valid name for a VirtualService; use lower-case letters, digits, dots and dashes',
     ]);
   });
 });
@@ -142,7 +142,7 @@ items:
     expect(reports(read(text))).toEqual([
       'a.yaml:13: items[1].metadata.name: is missing',
       'a.yaml:11: items[1].spec: is missing',
-      'a.yaml:14: items[2]: is no Kubernetes object; it needs apiVersion, kind and metadata',
+      'a.yaml:14: items[2]: is not a Kubernetes object; it needs apiVersion, kind and metadata',
       'a.yaml:6: Service/default/a: metadata.labels.version: must be a string; put it in quotes',
       'a.yaml:10: Service/default/a: spec.ports[1].port: must be a whole number from 1 to 65535',
     ]);
@@ -197,7 +197,7 @@ items:
   test.each([
     [
       'networking.istio.io/v2 Gateway',
-      'apiVersion: networking.istio.io/v2 is no version of Gateway; write networking.istio.io/v1, networking.istio.io/v1beta1 or networking.istio.io/v1alpha3',
+      'apiVersion: networking.istio.io/v2 is not a version of Gateway; write networking.istio.io/v1, networking.istio.io/v1beta1 or networking.istio.io/v1alpha3',
     ],
     [
       'networking.istio.io/v1 Virtualservice',
@@ -205,8 +205,8 @@ items:
     ],
     ['networking.istio.io/v1 Novelty', 'networking.istio.io has no kind Novelty; it has WorkloadEntry, ServiceEntry,'],
     ['security.istio.io/v1 AuthorisationPolicy', 'did you mean AuthorizationPolicy?'],
-    ['security.istio.io/v3 AuthorizationPolicy', 'security.istio.io/v3 is no version of AuthorizationPolicy'],
-    ['v2 Service', 'apiVersion: v2 is no version of Service; write v1'],
+    ['security.istio.io/v3 AuthorizationPolicy', 'security.istio.io/v3 is not a version of AuthorizationPolicy'],
+    ['v2 Service', 'apiVersion: v2 is not a version of Service; write v1'],
     ['v1 Servcie', 'kind: Kubernetes has no kind Servcie; did you mean Service?'],
     ['discovery.k8s.io/v1beta1 EndpointSlice', 'write discovery.k8s.io/v1'],
   ])('%s is a mistake', (id, message) => {
@@ -218,9 +218,9 @@ items:
   test('what is no object is ignored with a warning, or an error where it tries to be one', () => {
     const content = read('replicas: 2\n---\nkind: Service\n---\nhello\n');
     expect(content.reports.map((report) => `${report.severity} ${printReport(report)}`)).toEqual([
-      'warning a.yaml:1: is no Kubernetes object (it has neither apiVersion nor kind) and is ignored',
+      'warning a.yaml:1: is not a Kubernetes object (it has neither apiVersion nor kind) and is ignored',
       'error a.yaml:3: apiVersion: is missing',
-      'error a.yaml:5: is no Kubernetes object; it needs apiVersion, kind and metadata',
+      'error a.yaml:5: is not a Kubernetes object; it needs apiVersion, kind and metadata',
     ]);
   });
 

@@ -24,7 +24,7 @@ test('files and directories are read once, in the order of paths and names', asy
   ).toEqual(['c VirtualService:shop:c#1', 'a VirtualService:shop:a#1', 'b VirtualService:shop:b#1']);
   expect(loaded.objects.get('Service')).toEqual([]);
   expect(loaded.ignored).toBe(1);
-  expect(loaded.reports.map(printReport)).toEqual([expect.stringMatching(`^${path}/single:14: is no valid YAML: `)]);
+  expect(loaded.reports.map(printReport)).toEqual([expect.stringMatching(`^${path}/single:14: is not valid YAML: `)]);
   expect(loaded.locate({ kind: 'VirtualService', namespace: 'shop', name: 'a' }, 'spec.hosts[0]')).toEqual({
     file: `${path}/mesh/a.yaml`,
     line: 8,

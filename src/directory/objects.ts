@@ -67,11 +67,12 @@ class Reading {
 
   read(value: unknown, path: FieldPath, listOf?: { apiVersion: string; kind: string }): void {
     if (value === null && path.length === 0) return;
-    if (!isObject(value)) return this.#refuse(path, 'is no Kubernetes object; it needs apiVersion, kind and metadata');
+    if (!isObject(value))
+      return this.#refuse(path, 'is not a Kubernetes object; it needs apiVersion, kind and metadata');
     // Members of a typed list need not repeat what the list says.
     const { apiVersion = listOf?.apiVersion, kind: kindName = listOf?.kind } = value;
     if (apiVersion === undefined && kindName === undefined) {
-      const message = 'is no Kubernetes object (it has neither apiVersion nor kind) and is ignored';
+      const message = 'is not a Kubernetes object (it has neither apiVersion nor kind) and is ignored';
       this.findings.push({ severity: 'warning', path, message });
       return;
     }

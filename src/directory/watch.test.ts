@@ -67,7 +67,7 @@ describe('a directory that is followed', () => {
     const following = await Following.start(path);
     await put('a.yaml', 'kind: VirtualService\n  name: x: y\n');
     await following.until(() => following.reports.length > 0);
-    expect(following.reports[0]).toMatch(/a\.yaml:\d: is no valid YAML: /);
+    expect(following.reports[0]).toMatch(/a\.yaml:\d: is not valid YAML: /);
     await put('b.yaml', virtualService('b', 'b2'));
     await following.until(() => following.routes['b'] === 'b2#2');
     expect(following.routes).toEqual({ a: 'a1#1', b: 'b2#2' });

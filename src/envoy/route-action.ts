@@ -173,10 +173,10 @@ export function explainMissing(
       return `${quote(host)} does not exist or is not exported to the client; create or export it, or correct the name. ${until}`;
     case 'port':
       return port === undefined
-        ? `${quote(host)} has no port ${portOf(cluster)}, the one that the request came to; name a port that it has. ${until}`
+        ? `${quote(host)} has no port ${portOf(cluster)}, the port the request arrived on; name a port that it has. ${until}`
         : `${quote(host)} has no port ${port}; name a port that it has. ${until}`;
     case 'subset':
-      return `${quote(subset)} is no subset of ${quote(host)}; define it in a DestinationRule for that host that the client sees. ${until}`;
+      return `${quote(subset)} is not a subset of ${quote(host)}; define it in a DestinationRule for that host that the client sees. ${until}`;
   }
 }
 

@@ -104,7 +104,7 @@ export class KubeClient implements KubeApi {
     try {
       return JSON.parse(text);
     } catch (cause) {
-      throw new ApiError(`answer to ${method} ${path} is no JSON`, {
+      throw new ApiError(`answer to ${method} ${path} is not JSON`, {
         code: 200,
         reason: 'NotJson',
         retryable: true,

@@ -28,6 +28,6 @@ export async function isInstalled(
 function entries(answer: unknown, kind: string, field: string): unknown[] {
   const list = isObject(answer) && answer['kind'] === kind ? answer[field] : undefined;
   if (!Array.isArray(list))
-    throw new ApiError(`discovery is no ${kind}`, { code: 200, reason: 'NotDiscovery', retryable: true });
+    throw new ApiError(`discovery is not a ${kind}`, { code: 200, reason: 'NotDiscovery', retryable: true });
   return list.map((entry) => (isObject(entry) ? entry['name'] : undefined));
 }

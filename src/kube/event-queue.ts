@@ -78,7 +78,7 @@ export class EventQueue implements InformerSink {
       } catch (error) {
         const backoff = this.failing.get(key) ?? new Backoff({ base: 500, cap: 60_000, random });
         this.failing.set(key, backoff);
-        log.warn('Handler of a resource failed, trying again', { object: key, err: error });
+        log.warn('Resource handler failed, retrying', { object: key, err: error });
         void sleep(clock, backoff.next(), { signal }).then(() => this.mark(key));
       }
     }

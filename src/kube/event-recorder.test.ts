@@ -142,7 +142,7 @@ test('an Event that is refused is dropped, said once, and the next one is sent',
   cluster.denied.add(path);
   for (let i = 0; i < 3; i++) recorder.written(status({}, { uid: `u${i}` }), undefined);
   expect(await count()).toBe(3);
-  expect(log.messages()).toEqual(['API server: denying access, trying again until it works']);
+  expect(log.messages()).toEqual(['API server: denying access, retrying until it works']);
   cluster.denied.clear();
   recorder.written(status({}, { uid: 'u4' }), undefined);
   expect(await count()).toBe(1);

@@ -125,7 +125,7 @@ function run(exec: ExecConfig, info: object | undefined, timeout: number, signal
       child.stderr.destroy();
       reject(new Error(`credential plugin ${command}: ${why}`, { cause }));
     };
-    const onAbort = (): void => fail('nobody waits for it any more');
+    const onAbort = (): void => fail('no longer needed');
     const timer = setTimeout(() => fail(`not done within ${timeout / 1000} s`), timeout);
     signal.addEventListener('abort', onAbort);
 
@@ -146,7 +146,7 @@ function run(exec: ExecConfig, info: object | undefined, timeout: number, signal
       group = undefined;
     });
     child.on('close', (code, killedBy) => {
-      if (code !== 0) return fail(`ended with ${code ?? killedBy}: ${complaint.trim() || 'it said nothing'}`);
+      if (code !== 0) return fail(`ended with ${code ?? killedBy}: ${complaint.trim() || 'no error output'}`);
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
       resolve(output);
@@ -164,7 +164,7 @@ function parse(
   try {
     printed = JSON.parse(output);
   } catch {
-    throw wrong('printed what is not JSON');
+    throw wrong('printed invalid JSON');
   }
   const status = isObject(printed) && isObject(printed['status']) ? printed['status'] : {};
   const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp } = status;

@@ -297,7 +297,7 @@ describe('a page that is too large to be read', () => {
     expect(pages(it)).toEqual(['4', '2', '1']);
     expect(it.log.lines.at(-1)).toMatchObject({
       level: 'warn',
-      message: 'API server: sending more than can be read, trying again until it works',
+      message: 'API server: sending answers that are too long, retrying until it works',
       fields: { err: { message: expect.stringMatching(/virtualservices, a page of 1: too long/) as string } },
     });
     expect(it.informer.synced).toBe(false);
@@ -318,7 +318,7 @@ describe('trouble', () => {
     expect(it.informer.synced).toBe(true);
     expect(it.served()).toEqual({ a: 'a' });
     expect(it.log.messages()).toEqual([
-      'API server: unavailable, trying again until it works',
+      'API server: unavailable, retrying until it works',
       'API server: no longer unavailable',
     ]);
   });
@@ -327,7 +327,7 @@ describe('trouble', () => {
     const it = await started();
     for (const watch of it.cluster.watches()) watch.fail(new Error('reset'));
     await it.clock.advance(5_000);
-    expect(it.log.messages()).toEqual(['API server: unreachable, trying again until it works']);
+    expect(it.log.messages()).toEqual(['API server: unreachable, retrying until it works']);
     await it.clock.advance(1_000);
     expect(it.log.messages().at(-1)).toBe('API server: no longer unreachable');
   });
@@ -338,7 +338,7 @@ describe('trouble', () => {
       new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
     for (const watch of it.cluster.watches()) watch.fail(new Error('reset'));
     await it.clock.advance(60_000);
-    expect(it.log.messages()).toEqual(['API server: unreachable, trying again until it works']);
+    expect(it.log.messages()).toEqual(['API server: unreachable, retrying until it works']);
   });
 
   test('is followed by the list that the server asks for without a long delay', async () => {
@@ -381,8 +381,8 @@ test('a sink that throws is said to be the culprit, and gets again what it did n
   await it.clock.advance(10_000);
   expect(it.served()).toEqual({ a: 'a', b: 'b', c: 'c' });
   expect(it.log.messages()).toEqual([
-    'API server: sending what we fail on, trying again until it works',
-    'API server: no longer sending what we fail on',
+    'API server: sending objects that Fairlead fails to process, retrying until it works',
+    'API server: no longer sending objects that Fairlead fails to process',
   ]);
 });
 
@@ -443,11 +443,11 @@ describe('a kind that is not installed', () => {
     expect(it.sink.calls).toEqual(['replace VirtualService 0']);
     await it.clock.advance(120_000);
     expect(it.sink.calls).toEqual(['replace VirtualService 0']);
-    expect(it.log.messages()).toEqual(['Kind is not installed, looking for it again']);
+    expect(it.log.messages()).toEqual(['Kind is not installed, checking for it periodically']);
     it.install().put('a');
     await it.clock.advance(10_000);
     expect(it.served()).toEqual({ a: 'a' });
-    expect(it.log.messages()).toEqual(['Kind is not installed, looking for it again', 'Kind is installed now']);
+    expect(it.log.messages()).toEqual(['Kind is not installed, checking for it periodically', 'Kind is installed now']);
   });
 
   test('any more is empty, and comes back', async () => {

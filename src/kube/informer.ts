@@ -255,7 +255,7 @@ export class Informer {
     }
     outages.end(name);
     this.heard();
-    if (this.isInstalled) log.info('Kind is not installed, looking for it again', { kind: name });
+    if (this.isInstalled) log.info('Kind is not installed, checking for it periodically', { kind: name });
     this.isInstalled = false;
     this.version = undefined;
     if (!this.synced || this.told.size > 0) this.swap(new Map());
@@ -278,7 +278,7 @@ export class Informer {
     const { lines } = this.garbage;
     if (lines.has(line) || lines.size >= 10) return this.odd(line);
     lines.add(line);
-    throw new ApiError('a line of the watch is no event', { code: 0, reason: 'Garbled', retryable: true });
+    throw new ApiError('a line of the watch is not an event', { code: 0, reason: 'Garbled', retryable: true });
   }
 
   private change(type: 'ADDED' | 'MODIFIED' | 'DELETED', raw: Json): void {

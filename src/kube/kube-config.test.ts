@@ -102,7 +102,7 @@ describe('what cannot be used is one line', () => {
       () => ({ path: write('k', content('https://x', { 'current-context': 'y' })) }),
       /context y/,
     ],
-    ['no URL', () => ({ path: write('k', content('not a url')) }), /server of cluster c is no URL: not a url/],
+    ['no URL', () => ({ path: write('k', content('not a url')) }), /server of cluster c is not a URL: not a url/],
     [
       'a CA that is not there',
       () => ({ path: write('k', content('https://x', { cluster: { 'certificate-authority': 'ca.pem' } })) }),
@@ -133,7 +133,7 @@ describe('what cannot be used is one line', () => {
       () => ({
         path: write('k', content('https://x', { user: { exec: { command: 'c', interactiveMode: 'Always' } } })),
       }),
-      /interactiveMode Always, and there is nobody to ask/,
+      /interactiveMode Always, which needs a terminal/,
     ],
     [
       'a plugin without a command',

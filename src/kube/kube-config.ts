@@ -162,7 +162,7 @@ function usable(config: KubeConfig, origin: string, env: Readonly<Record<string,
   const cluster = config.getCluster(context.cluster);
   if (cluster === null) throw wrong(`cluster ${context.cluster} does not exist`);
   if (!URL.canParse(cluster.server) || !/^https?:$/.test(new URL(cluster.server).protocol))
-    throw wrong(`server of cluster ${cluster.name} is no URL: ${cluster.server}`);
+    throw wrong(`server of cluster ${cluster.name} is not a URL: ${cluster.server}`);
   if (cluster.proxyUrl !== undefined && cluster.proxyUrl !== '' && !isProxy(cluster.proxyUrl))
     throw wrong(`proxy-url of cluster ${cluster.name} is not the URL of an HTTP or SOCKS proxy`);
   const user = config.getCurrentUser() as KubeUser | null;
@@ -207,7 +207,7 @@ function checkUser(user: KubeUser, wrong: (what: string) => KubeConfigError): vo
   if (exec === undefined || exec === null) return;
   if (typeof exec.command !== 'string' || exec.command === '') throw wrong(`user ${name} has exec without a command`);
   if ((exec as { readonly interactiveMode?: unknown }).interactiveMode === 'Always')
-    throw wrong(`user ${name} has exec with interactiveMode Always, and there is nobody to ask`);
+    throw wrong(`user ${name} has exec with interactiveMode Always, which needs a terminal`);
 }
 
 function proxyOf(server: string, env: Readonly<Record<string, string | undefined>>): string | undefined {

@@ -117,7 +117,7 @@ describe('one replica', () => {
     expect(a.leads).toBe(true);
     expect(a.log.messages()).toEqual([
       'Became the leader',
-      'API server: unreachable, trying again until it works',
+      'API server: unreachable, retrying until it works',
       'No longer the leader',
       'Became the leader',
       'API server: no longer unreachable',

@@ -96,7 +96,7 @@ describe('as a source', () => {
     server.cluster.uninstall(gateways);
     await operator.start();
     await operator.whenReady();
-    expect(log.messages()).toEqual(['Kind is not installed, looking for it again']);
+    expect(log.messages()).toEqual(['Kind is not installed, checking for it periodically']);
     server.cluster.install(gateways, 'Gateway');
     put(gateways, 'shop', 'g');
     await sink.until((s) => s.names('Gateway').length === 1);
@@ -105,12 +105,12 @@ describe('as a source', () => {
   test('a server that is absent at the start is waited for, and this is said once', async () => {
     await server.stop();
     await operator.start();
-    await log.until('trying again');
+    await log.until('retrying');
     put(services, 'shop', 'a');
     await server.start();
     await operator.whenReady();
     expect(sink.names('Service')).toEqual(['shop/a']);
-    expect(log.messages().filter((message) => message.includes('trying again'))).toHaveLength(1);
+    expect(log.messages().filter((message) => message.includes('retrying'))).toHaveLength(1);
   });
 
   test('a server that goes away changes nothing, and what happened meanwhile arrives when it is back', async () => {
@@ -185,7 +185,7 @@ describe('its life', () => {
   test('ends while it waits for a server', async () => {
     await server.stop();
     await operator.start();
-    await log.until('trying again');
+    await log.until('retrying');
     await operator.shutdown();
   });
 
@@ -325,7 +325,7 @@ describe('the framework around it', () => {
         versions: spec.versions,
       });
     writeFileSync(file, 'kind: ConfigMap');
-    await expect(operator.register(file)).rejects.toThrow('is no CustomResourceDefinition');
+    await expect(operator.register(file)).rejects.toThrow('is not a CustomResourceDefinition');
     rmSync(directory, { recursive: true });
   });
 

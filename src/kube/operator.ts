@@ -242,7 +242,7 @@ export class FairleadOperator extends Base {
     const crd = loadYaml<V1CustomResourceDefinition>(await readFile(crdFile, 'utf8'));
     const type = { group: 'apiextensions.k8s.io', version: 'v1', plural: 'customresourcedefinitions' };
     if (!isObject(crd) || crd.apiVersion !== 'apiextensions.k8s.io/v1')
-      throw new Error(`${crdFile} is no CustomResourceDefinition of apiextensions.k8s.io/v1`);
+      throw new Error(`${crdFile} is not a CustomResourceDefinition of apiextensions.k8s.io/v1`);
     try {
       await this.options.client.post(collectionPath(type), crd, { signal: this.ending.signal });
     } catch (error) {

@@ -24,7 +24,7 @@ test('a trouble is said once, by the first that has it, and so is its end, by th
   const it = outages();
   for (const who of ['Pod', 'Service', 'Pod']) it.outages.begin(who, refused);
   await it.clock.advance(10_000);
-  expect(it.said()).toEqual(['API server: unreachable, trying again until it works: Pod']);
+  expect(it.said()).toEqual(['API server: unreachable, retrying until it works: Pod']);
   it.outages.end('Pod');
   expect(it.said()).toEqual([]);
   it.outages.end('Service');
@@ -34,7 +34,7 @@ test('a trouble is said once, by the first that has it, and so is its end, by th
 test('all that are denied access are named, also those that come later', async () => {
   const it = outages();
   for (const who of ['Pod', 'Service', 'Gateway']) it.outages.begin(who, denied);
-  expect(it.said()).toEqual(['API server: denying access, trying again until it works: Pod']);
+  expect(it.said()).toEqual(['API server: denying access, retrying until it works: Pod']);
   await it.clock.advance(1_000);
   expect(it.said()).toEqual(['API server: denying access to all of these: Gateway,Pod,Service']);
   for (const who of ['Pod', 'Service', 'Gateway']) it.outages.begin(who, denied);

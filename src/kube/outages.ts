@@ -44,7 +44,7 @@ export class Outages {
       return;
     }
     this.open.set(trouble, new Set([who]));
-    this.options.log.warn(`API server: ${trouble}, trying again until it works`, { who, err: error });
+    this.options.log.warn(`API server: ${trouble}, retrying until it works`, { who, err: error });
   }
 
   private nameAll(): void {
@@ -71,9 +71,9 @@ export class Outages {
 
 function troubleOf({ code, reason }: ApiError): string {
   if (reason === 'NoCredentials') return 'credentials unreadable';
-  if (reason === 'Garbled') return 'sending what is no event';
-  if (reason === TOO_LARGE) return 'sending more than can be read';
-  if (reason === 'SinkFailed') return 'sending what we fail on';
+  if (reason === 'Garbled') return 'sending invalid events';
+  if (reason === TOO_LARGE) return 'sending answers that are too long';
+  if (reason === 'SinkFailed') return 'sending objects that Fairlead fails to process';
   if (code === 0) return 'unreachable';
   if (code === 401) return 'refusing the credentials';
   if (code === 403) return DENIED;

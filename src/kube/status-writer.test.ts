@@ -332,7 +332,7 @@ describe('many objects', () => {
     lab.api.fault = 'none';
     await lab.clock.advance(300_000);
     expect(new Set(lab.messages(...names.slice(0, 5)))).toEqual(new Set(['fine']));
-    expect(lab.log.messages().filter((message) => message.includes('trying again'))).toHaveLength(1);
+    expect(lab.log.messages().filter((message) => message.includes('retrying'))).toHaveLength(1);
   });
 });
 

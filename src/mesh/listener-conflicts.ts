@@ -93,6 +93,6 @@ function problemsOf(loser: L4Claim, age: Aged, { claim, age: winnersAge, exportT
   if (winner === undefined || loser.origins.includes(winner)) return [];
   if (!isVisibleTo({ exportTo }, loser.namespace)) return [];
   const [address] = loser.bind.addresses;
-  const message = `Connections to ${address}:${loser.port} go to ${claim.host} of ${printWinner(printRef(winner), winnersAge, age)}, those to ${loser.host} too: nothing tells them apart. Give one of them an address of its own in spec.addresses, or another port.`;
+  const message = `Connections to ${address}:${loser.port} go to ${claim.host} of ${printWinner(printRef(winner), winnersAge, age)}, those to ${loser.host} too: nothing distinguishes them. Give one of them an address of its own in spec.addresses, or another port.`;
   return loser.origins.map((object) => ({ object, field: 'spec.ports', reason: 'Ineffective', message }));
 }

@@ -48,7 +48,7 @@ test('a destination without a port is right when it has any of the ports that re
   const target = (port: number) => service('b', `[{name: http, port: ${port}}, {name: x, port: 99}]`);
   expect(check(two, target(81), route(to('{host: b}')))).toEqual([]);
   expect(check(two, target(82), route(to('{host: b}')))).toEqual([
-    'RefNotFound spec.http[0].route[0].destination.port: "b.shop.svc.cluster.local" has no port 80, the one that the request came to',
+    'RefNotFound spec.http[0].route[0].destination.port: "b.shop.svc.cluster.local" has no port 80, the port the request arrived on',
   ]);
 });
 
@@ -98,7 +98,7 @@ spec: {host: a, trafficPolicy: {loadBalancer: {simple: RANDOM}}}
 test.each([
   ['host: gone.shop.svc.cluster.local, port: {number: 80}', 'host: "gone.shop.svc.cluster.local" does not exist'],
   ['host: a, port: {number: 81}', 'port: "a.shop.svc.cluster.local" has no port 81'],
-  ['host: a, subset: v1, port: {number: 80}', 'subset: "v1" is no subset of "a.shop.svc.cluster.local"'],
+  ['host: a, subset: v1, port: {number: 80}', 'subset: "v1" is not a subset of "a.shop.svc.cluster.local"'],
 ])('an egress proxy of a Sidecar that does not exist is a problem: %s', (proxy, message) => {
   const sidecar = `
 apiVersion: networking.istio.io/v1

@@ -64,7 +64,7 @@ function checkRevocation(field: Field, { mode, caCrl, certificates }: ServerTls)
   if (caCrl === '') return;
   if (mode === 'SIMPLE') field.invalid('is for client certificates, which mode SIMPLE does not ask for.');
   if (certificates.kind === 'credentials')
-    field.invalid('cannot stand beside credentialName; put the list into the Secret as ca.crl.');
+    field.invalid('cannot be combined with credentialName; put the list into the Secret as ca.crl.');
 }
 
 function meshCertificates(field: Field): ServerCertificates {

@@ -163,7 +163,7 @@ test('the text is read as files of objects are', () => {
   expect(config.clusters.enableAutoMtls).toBe(false);
   expect(config.listeners.proxyListenPort).toBe(15);
   expect(reconcileMeshConfig('a: 1\nb: [').problems[0]?.message).toBe(
-    'Line 2 of the text: is no valid YAML: [ is never closed.',
+    'Line 2 of the text: is not valid YAML: [ is never closed.',
   );
 });
 

@@ -82,7 +82,7 @@ export function readPorts(field: Field, resolution: Resolution): ServicePort[] {
       port.get('number').invalid('must be the number of the port.');
     if (names.has(name)) port.get('name').invalid(`${quote(name)} is the name of another port; use another.`);
     if (number !== undefined && numbers.has(number))
-      port.get('number').invalid(`${number} stands in the list twice; leave one of them out.`);
+      port.get('number').invalid(`${number} is listed twice; remove one of them.`);
     if (protocol.string() !== '' && parsed === 'Unsupported')
       protocol.invalid(
         `${quote(protocol.string())} is not a protocol; use HTTP, HTTP2, GRPC, GRPC-WEB, HTTPS, TLS, TCP, MONGO, REDIS or MYSQL.`,
@@ -101,7 +101,7 @@ export function readPorts(field: Field, resolution: Resolution): ServicePort[] {
 export function readSelector(spec: Field): Labels | undefined {
   const field = spec.get('workloadSelector').expectObject();
   if (!field.isSet) return undefined;
-  if (spec.get('endpoints').list().length > 0) field.invalid('cannot stand beside endpoints; keep one of them.');
+  if (spec.get('endpoints').list().length > 0) field.invalid('cannot be combined with endpoints; keep one of them.');
   const labels = field.get('labels');
   for (const [name, value] of labels.entries())
     if (name === '' || value.string().includes('*')) value.invalid('must be a label, without wildcards.');
@@ -122,7 +122,7 @@ export function readEndpoints(spec: Field, resolution: Resolution, ports: readon
     if (isSocket(endpoint.address) && ports.length > 1)
       address.invalid('is a unix socket, which can serve one port only; the ServiceEntry has several.');
     else if (resolution === 'ClientSideLB' && isName(endpoint.address))
-      address.invalid(`${quote(endpoint.address)} is no IP address; use one, or resolution DNS.`);
+      address.invalid(`${quote(endpoint.address)} is not an IP address; use one, or resolution DNS.`);
     for (const [port, value] of element.get('ports').entries())
       if (!ports.some((known) => known.name === port))
         value.invalid(`is for a port ${quote(port)} that spec.ports does not have.`);

@@ -39,7 +39,7 @@ function checkAddress(field: Field, { address, network }: Pick<WorkloadSpec, 'ad
     if (network === '') field.invalid('must be an IP address, a host name or a unix socket.');
   } else if (isSocket(address)) {
     if (!/^unix:\/\/[/@]./.test(address))
-      field.invalid(`${quote(address)} is no unix socket; write unix:///path or unix://@name.`);
+      field.invalid(`${quote(address)} is not a unix socket; write unix:///path or unix://@name.`);
   } else if (!isAddress(address) && (!isHostName(address) || isWildcard(address)))
     field.invalid(`${quote(address)} is neither an IP address nor a host name.`);
 }

@@ -40,7 +40,7 @@ export function conditionsOf(generation: number, problems: readonly Problem[]): 
     {
       type: 'ResolvedRefs',
       ...(missing.length === 0
-        ? { status: 'True' as const, reason: 'ResolvedRefs', message: 'All that the object names exists.' }
+        ? { status: 'True' as const, reason: 'ResolvedRefs', message: 'All references resolve.' }
         : { status: 'False' as const, reason: 'RefNotFound', message: print(missing) }),
       observedGeneration: generation,
     },

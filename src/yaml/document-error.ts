@@ -16,7 +16,7 @@ export class DocumentError extends Error {
 
 /** What the text is no YAML for. */
 export function notYaml(reason: string, offset: number): DocumentError {
-  return new DocumentError(`is no valid YAML: ${reason}`, offset);
+  return new DocumentError(`is not valid YAML: ${reason}`, offset);
 }
 
 export function indentedWithTab(offset: number): DocumentError {

@@ -12,19 +12,19 @@ const bomb = ['a0: &a0 [x,x,x,x,x,x,x,x,x]']
 
 describe('a document is refused with the line and the field', () => {
   const refused: Record<string, [string, { line: number; path: unknown[]; message: string }]> = {
-    'where a key is there twice': ['a:\n  b: 1\n  b: 2', { line: 3, path: ['a', 'b'], message: 'is there twice' }],
-    'where a key of JSON is there twice': ['{"a":\n1, "a": 2}', { line: 2, path: ['a'], message: 'is there twice' }],
+    'where a key is there twice': ['a:\n  b: 1\n  b: 2', { line: 3, path: ['a', 'b'], message: 'appears twice' }],
+    'where a key of JSON is there twice': ['{"a":\n1, "a": 2}', { line: 2, path: ['a'], message: 'appears twice' }],
     'where a tab indents': [
       'a:\n\tb: 1',
       { line: 2, path: [], message: 'is indented with a tab; YAML allows spaces only' },
     ],
     'where half of a surrogate pair is escaped': [
       'a: 1\nb: "\\ud800"',
-      { line: 2, path: [], message: 'is no valid YAML: \\ud800 is no character of Unicode' },
+      { line: 2, path: [], message: 'is not valid YAML: \\ud800 is not a Unicode character' },
     ],
     'where half of a surrogate pair is a key': [
       '{"\\udc00": 1}',
-      { line: 1, path: [], message: 'is no valid YAML: \\udc00 is no character of Unicode' },
+      { line: 1, path: [], message: 'is not valid YAML: \\udc00 is not a Unicode character' },
     ],
     'where a number is infinite': ['{"a": 1e999}', { line: 1, path: [], message: 'is a number that JSON cannot hold' }],
     'where aliases multiply': [bomb, { line: 7, path: ['a6', 0], message: 'is repeated by too many aliases' }],
@@ -54,11 +54,11 @@ describe('a document is refused with the line and the field', () => {
     ],
     'where a quote is not closed': [
       'a: 1\nb: "x\nc: 1',
-      { line: 2, path: [], message: 'is no valid YAML: text in quotes that is never closed' },
+      { line: 2, path: [], message: 'is not valid YAML: text in quotes that is never closed' },
     ],
     'where a bracket is not closed': [
       'a:\n- b: [1,\n  2\n',
-      { line: 2, path: [], message: 'is no valid YAML: [ is never closed' },
+      { line: 2, path: [], message: 'is not valid YAML: [ is never closed' },
     ],
     'where YAML nests without end': [
       '['.repeat(50_000),

@@ -37,7 +37,7 @@ function readJson(text: string): DocumentContent | undefined {
 
 /** A value that begins with `{{`, without quotes, is a map whose key is a map: the parser's words for it help nobody. */
 function templateIn(text: string, problem: string): Broken | undefined {
-  if (!/no valid YAML|a key that is not a string/.test(problem)) return undefined;
+  if (!/not valid YAML|a key that is not a string/.test(problem)) return undefined;
   const match = /^[ \t]*(?:-[ \t]+)*(?:[^\s'"#:]+:[ \t]+)?\{\{.*\}\}/m.exec(text);
   if (match === null) return undefined;
   const message = 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"';

@@ -73,7 +73,7 @@ class Conversion {
         continue;
       }
       const key = this.#key(keyNode, path);
-      if (seen.has(key)) throw new DocumentError('is there twice', keyNode.at, [...path, key]);
+      if (seen.has(key)) throw new DocumentError('appears twice', keyNode.at, [...path, key]);
       seen.add(key);
       define(result, key, this.convert(valueNode, [...path, key], depth + 1));
     }

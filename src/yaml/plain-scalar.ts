@@ -22,7 +22,8 @@ const CONSTANTS = new Map<string, boolean | null | number>([
  */
 export function valueOf({ text, tag, isPlain, at }: ScalarNode): string | number | boolean | null {
   if (tag === '') return isPlain ? resolve(text) : text;
-  const wrong = (what: string): DocumentError => new DocumentError(`is tagged as ${what}, but is none`, at);
+  const wrong = (what: string): DocumentError =>
+    new DocumentError(`is tagged as ${what}, but cannot be read as such`, at);
   switch (tag) {
     case `${TAG}bool`: {
       const value = resolve(text);

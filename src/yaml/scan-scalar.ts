@@ -114,7 +114,7 @@ function scanEscape(cursor: Cursor): string {
   const known = ESCAPES[character];
   const length = HEX_LENGTHS[character];
   if (known === undefined && length === undefined)
-    throw notYaml(`\\${character} is no escape; write \\\\ for a backslash`, cursor.at - 1);
+    throw notYaml(`\\${character} is not a valid escape; write \\\\ for a backslash`, cursor.at - 1);
   cursor.at++;
   if (length === undefined) return known!;
   const digits = cursor.text.slice(cursor.at, cursor.at + length);
@@ -122,7 +122,7 @@ function scanEscape(cursor: Cursor): string {
     throw notYaml(`\\${character} needs ${length} hexadecimal digits`, cursor.at - 2);
   const point = parseInt(digits, 16);
   if (point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
-    throw notYaml(`\\${character}${digits} is no character of Unicode`, cursor.at - 2);
+    throw notYaml(`\\${character}${digits} is not a Unicode character`, cursor.at - 2);
   cursor.at += length;
   return String.fromCodePoint(point);
 }
@@ -138,7 +138,7 @@ export function scanBlock(cursor: Cursor, parent: number): string {
   cursor.at += signs.length;
   const digit = /[0-9]/.exec(signs)?.[0];
   if (digit === '0' || signs.replace(/[0-9]/, '').length > 1)
-    throw notYaml(`${isLiteral ? '|' : '>'}${signs} is no header of a block of text`, start);
+    throw notYaml(`${isLiteral ? '|' : '>'}${signs} is not a valid block scalar header`, start);
   cursor.take(isBlank);
   cursor.skipComment();
   if (!isBreakOrEnd(cursor.code())) throw notYaml('a block of text begins on the line after its | or >', start);

@@ -46,7 +46,7 @@ export class Scanner {
     const control = CONTROL.exec(text);
     if (control !== null) {
       const code = control[0].charCodeAt(0).toString(16).padStart(2, '0');
-      throw notYaml(`it has the control character 0x${code}; remove it, or write "\\x${code}"`, control.index);
+      throw notYaml(`control character 0x${code}; remove it, or write "\\x${code}"`, control.index);
     }
     this.#cursor = new Cursor(text);
   }
@@ -204,7 +204,7 @@ export class Scanner {
   }
 
   #missingColon({ at }: SimpleKey): DocumentError {
-    return notYaml('a key needs a colon and a space behind it, as in "key: value"', at);
+    return notYaml('a key needs a colon and a space after it, as in "key: value"', at);
   }
 
   #directive(): void {

@@ -69,8 +69,8 @@ class Parser {
     const root = this.#is('---', '...', 'end') ? undefined : this.#node('block');
     while (this.#is('...')) this.#scanner.next();
     const { type, at } = this.#scanner.peek();
-    if (type === '---') throw notYaml('it has a second document, and only one is read here', at);
-    if (type !== 'end') throw notYaml('there is text behind the end of the document', at);
+    if (type === '---') throw notYaml('a second document begins here, but only one is read', at);
+    if (type !== 'end') throw notYaml('text after the end of the document', at);
     return root;
   }
 

@@ -130,7 +130,7 @@ describe.each([
     await cluster.apply(...reviews, rule, split(80, 20));
     await cluster.server.stop();
     program = await cluster.start();
-    await program.logged('trying again');
+    await program.logged('retrying');
     expect(await ready()).toBe(503);
     expect((await get(program.serving.ports.health, '/healthz')).status).toBe(200);
     await expect(program.refusal(delta)).resolves.toMatchObject({ code: 14 });
@@ -152,7 +152,7 @@ describe.each([
     await program.sent(late, (p) => expect(Object.keys(p.routes('80'))).toContain(RATINGS));
     expect(await ready()).toBe(200);
     // Once for each of two outages.
-    expect(program.log.filter(({ msg }) => msg.includes('trying again')).length).toBeLessThanOrEqual(2);
+    expect(program.log.filter(({ msg }) => msg.includes('retrying')).length).toBeLessThanOrEqual(2);
   });
 
   test('what changed together during an outage is seen together', async () => {
@@ -194,7 +194,7 @@ describe.each([
 
     cluster.server.tokens = new Set(['second']);
     cluster.endWatches();
-    await program.logged('trying again');
+    await program.logged('retrying');
     await cluster.apply(split(50, 50));
     await program.settled();
     expect(proxy.takeChanges()).toEqual({});

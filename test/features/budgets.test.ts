@@ -69,7 +69,7 @@ test('metadata that nothing depends on, and namespaces, split nobody', async () 
 
 test('refusals are one line each, with a count, and no more than a bounded number of lines', async () => {
   const { program } = await start();
-  const message = 'A proxy refused what it was sent';
+  const message = 'Proxy rejected resources';
   for (let i = 0; i < 120; i++) {
     const client = new XdsClient(program.serving.ports.grpc, true);
     client.sendBytes(firstRequest(`sidecar~10.9.0.1~p${i}.shop~shop.svc.cluster.local`, {}));

@@ -76,7 +76,7 @@ describe.each([
     client.send(first('plain'));
     const { nonce } = await client.next(CDS);
     client.send({ typeUrl: CDS, nonce, error: 'no', names: [] });
-    const said = await program.logged('A proxy refused what it was sent');
+    const said = await program.logged('Proxy rejected resources');
     expect(said).toMatchObject({ nodeId: 'plain', typeUrl: CDS, message: 'no' });
     await unnoticed();
   });

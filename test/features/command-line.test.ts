@@ -107,7 +107,7 @@ describe('check', () => {
     expect(field).toMatch(
       `${file}:${lineOf(text, 'timeout: soon')}: VirtualService/shop/reviews: spec.http[0].timeout: `,
     );
-    expect(yaml).toMatch(new RegExp(`^${file}:${lineOf(text, 'kind: [')}: is no valid YAML`));
+    expect(yaml).toMatch(new RegExp(`^${file}:${lineOf(text, 'kind: [')}: is not valid YAML`));
     expect(plain).toMatchObject({ code: 1, stderr: '8 objects: 2 errors, 0 warnings\n' });
     expect(json).toMatchObject({ code: 1, stderr: '' });
     expect(JSON.parse(json.stdout)).toMatchObject({
@@ -164,7 +164,7 @@ describe('translate', () => {
     ]);
     expect([plain.code, strict.code]).toEqual([0, 1]);
     expect(strict.stdout).toBe(plain.stdout);
-    expect(plain.stderr).toMatch(/spec\.http\[0\]\.timeout.*\n.*is no valid YAML/);
+    expect(plain.stderr).toMatch(/spec\.http\[0\]\.timeout.*\n.*is not valid YAML/);
     expect((parse(plain.stdout) as Document).rds.map((table) => table['name'])).toEqual(['80']);
   });
 
@@ -368,7 +368,7 @@ describe('serve', () => {
       const { status, body } = await get(health, '/ready');
       return status === 200 ? undefined : { status, body };
     });
-    expect(answer).toEqual({ status: 503, body: 'not ready, waiting for its own end\n' });
+    expect(answer).toEqual({ status: 503, body: 'not ready, waiting for shutdown\n' });
     expect(await connected(grpc, 'late').closed).toMatchObject({
       code: Status.UNAVAILABLE,
       details: 'the server is shutting down',

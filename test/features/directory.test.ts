@@ -25,7 +25,7 @@ test('a file with a broken document keeps what it had, and says in which line', 
   const { directory, program, proxy } = await serve();
   const broken = `${documents(rule)}---\n${stringify(split(50, 50)).replace('spec:', 'spec: {')}`;
   await directory.write('routes.yaml', broken);
-  const said = await program.logged('A file is not as it should be');
+  const said = await program.logged('File has a problem');
   expect(said).toMatchObject({ level: 'error', place: expect.stringMatching(`^${directory.path}/routes.yaml:\\d+$`) });
   expect(Number(String(said['place']).split(':')[1])).toBeGreaterThan(documents(rule).split('\n').length);
   await program.settled();
@@ -51,7 +51,7 @@ test('an object that fails its schema keeps its last good version, and others of
     expect(p.routes('80')[REVIEWS]).toEqual([`/ -> ${clusterOf('reviews', 'v1')} 80, BlackHoleCluster 20`]),
   );
   const text = documents(onlyV1, wrong).split('\n');
-  expect(await program.logged('A file is not as it should be')).toMatchObject({
+  expect(await program.logged('File has a problem')).toMatchObject({
     level: 'error',
     place: `${join(directory.path, 'routes.yaml')}:${text.findIndex((line) => line.includes('weight: half')) + 1}`,
     object: 'VirtualService/shop/reviews',
@@ -67,7 +67,7 @@ test('what is wrong from the beginning is left out, and the rest is served', asy
   const program = await directory.start();
   const proxy = await program.connect(true);
   expect(proxy.routes('80')).toEqual({ [REVIEWS]: [`/ -> ${clusterOf()}`] });
-  const said = program.log.filter(({ msg }) => msg === 'A file is not as it should be');
+  const said = program.log.filter(({ msg }) => msg === 'File has a problem');
   const files = said.map(({ place }) => String(place).split(':')[0]);
   expect(new Set(files)).toEqual(new Set(['binary.yaml', 'broken.yaml'].map((file) => join(directory.path, file))));
 });
@@ -77,7 +77,7 @@ test('a reference that leads nowhere is said with its place, as there is no stat
   const elsewhere = routes({ destination: { host: 'nowhere' } });
   await directory.write('routes.yaml', documents(rule, elsewhere));
   await program.sent(proxy, (p) => expect(p.routes('80')[REVIEWS]).toEqual(['/ -> BlackHoleCluster']));
-  const said = await program.logged('An object is not as it should be');
+  const said = await program.logged('Object has a problem');
   const line =
     documents(rule, elsewhere)
       .split('\n')
@@ -104,7 +104,7 @@ test('a file that goes takes its objects with it, and no others', async () => {
 test('of an object that is written twice the first counts, and the second is told where that is', async () => {
   const { directory, program, proxy } = await serve();
   await directory.write('zzz.yaml', documents(split(1, 99)));
-  expect(await program.logged('A file is not as it should be')).toMatchObject({
+  expect(await program.logged('File has a problem')).toMatchObject({
     place: `${join(directory.path, 'zzz.yaml')}:1`,
     object: 'VirtualService/shop/reviews',
   });

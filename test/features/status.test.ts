@@ -72,7 +72,7 @@ test('every kind is told that it is accepted, and that all it names exists', asy
       ResolvedRefs: {
         type: 'ResolvedRefs',
         reason: 'ResolvedRefs',
-        message: 'All that the object names exists.',
+        message: 'All references resolve.',
         ...common,
       },
     });

@@ -194,7 +194,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
     const operator = await started();
     sink.calls.length = 0;
     const restarted = server.restart();
-    await log.until('unreachable, trying again');
+    await log.until('unreachable, retrying');
     expect(mine('Service')).toEqual([`${namespace}/a`]);
     expect(operator.ready()).toBe(true);
     await restarted;
@@ -208,7 +208,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
   test('is waited for when it is not there yet', async () => {
     const restarted = server.restart();
     const operator = await start();
-    await log.until('unreachable, trying again');
+    await log.until('unreachable, retrying');
     expect(operator.ready()).toBe(false);
     await restarted;
     await operator.whenReady();

@@ -19,7 +19,7 @@ interface Reading {
 }
 
 /** What is refused although kubectl takes it: keys that are there twice, of which it takes the last one as it stands. */
-const STRICTER = ['is there twice', 'has a key that is not a string', 'is a number that JSON cannot hold'];
+const STRICTER = ['appears twice', 'has a key that is not a string', 'is a number that JSON cannot hold'];
 
 /** What is taken although kubectl refuses it: text behind a marker on its line, and an end without a document. */
 const LAXER = [/^---[ \t]*[^\s#]/m, /^(---.*)?\s*\.\.\./m];
