@@ -11,7 +11,7 @@ export interface AdmissionOptions {
   readonly refused: (refusal: AdmissionRefusal) => void;
 }
 
-/** A proxy that there is no room for. */
+/** A proxy that exceeds a budget. */
 export interface AdmissionRefusal {
   readonly kind: DemandKind;
   readonly peer: string;
@@ -19,7 +19,7 @@ export interface AdmissionRefusal {
   readonly reason: string;
 }
 
-/** Decides whether what a proxy says of itself may be computed for. */
+/** Decides by its node whether a proxy is computed for. */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #refusals: Record<DemandKind, number> = { traits: 0, scopes: 0, routers: 0, places: 0 };
@@ -28,18 +28,18 @@ export class Admission {
     this.#options = options;
   }
 
-  /** How many were refused, by what there was too much of. */
+  /** How many were refused, by the budget that was full. */
   get refusals(): Readonly<Record<DemandKind, number>> {
     return this.#refusals;
   }
 
-  /** Why there is no room; undefined: it is admitted. */
+  /** Why the proxy is refused; undefined: it is admitted. */
   admit(proxy: ConnectedProxy, peer: string): string | undefined {
     const { budgets, departures } = this.#options;
     const demand = demandOf(this.#options.preview(proxy));
     let full = budgets.admit(proxy.stream, peer, demand);
     if (full !== undefined) {
-      // Who is gone makes room for who is there.
+      // Proxies that are gone make room first.
       const { ofPeer } = full;
       departures.giveUp((stream) => !ofPeer || budgets.admitted(stream)?.peer === peer);
       full = budgets.admit(proxy.stream, peer, demand);

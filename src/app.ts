@@ -32,7 +32,7 @@ export function createProgram(): Program {
   return { serve, check: checkFiles, translate: translateFiles };
 }
 
-/** Where objects come from, and what can be said of it. */
+/** Where objects come from, and its state. */
 interface Source {
   /** Fulfilled when all that there is was delivered. */
   readonly ready: Promise<void>;
@@ -47,7 +47,7 @@ interface Source {
   readonly files?: NonNullable<MetricSources['files']>;
 }
 
-/** What is around the program, where tests bring something else. */
+/** The program's surroundings, which tests replace. */
 interface Surroundings {
   /** For all that has to do with the API server. */
   readonly clock?: Clock;
@@ -71,7 +71,7 @@ async function serve(config: Config, signal: AbortSignal): Promise<void> {
     const { ended } = await startServing(config, signal);
     await ended;
   } catch (error) {
-    // What is told to end before it has begun has not failed.
+    // To be stopped before the start is complete is not a failure.
     if (!signal.aborted) throw error;
   }
 }
@@ -86,7 +86,7 @@ export async function startServing(
     now: () => performance.now(),
   });
   const end = new AbortController();
-  // While it starts there is nobody to be sent away first.
+  // During the start there are no proxies to drain.
   const endAtOnce = (): void => end.abort();
   signal.addEventListener('abort', endAtOnce);
   if (signal.aborted) endAtOnce();

@@ -82,7 +82,7 @@ export function readConfig(origins: Origins): Config {
   const mesh = meshOf(values);
   const address = (name: AddressName): Address => {
     const { port } = values.one(name);
-    // A directory has no tenants: whoever serves one is at this machine until told otherwise.
+    // A directory has no tenants: its proxies are on this machine unless an address says otherwise.
     return values.optional(name) ?? (paths.length > 0 ? { host: LOOPBACK, port } : values.one(name));
   };
   return deepFreeze({

@@ -1,15 +1,15 @@
-/** What has to be made for a proxy and for no other that differs in it. */
+/** The ways in which proxies differ, each of which makes resources of its own. */
 export type DemandKind = 'traits' | 'scopes' | 'routers' | 'places';
 
-/** By what a proxy differs from others; undefined where it asks for nothing of the kind. */
+/** What a proxy asks for of each kind; undefined: nothing. */
 export type Demand = Readonly<Record<DemandKind, string | undefined>>;
 
-/** How many different ones there may be: of the proxies behind one address, and in all. */
+/** How many different values there may be: behind one address, and in all. */
 export type DemandLimits = Readonly<Record<DemandKind, { readonly perPeer: number; readonly inAll: number }>>;
 
 /**
- * A proxy says itself what it is, and thereby what is made for it. Replicas share; so it is not proxies that are bounded,
- * but what is different in them.
+ * A proxy's own node decides what is computed for it. Replicas share it, so the bound is not on proxies but on what
+ * differs between them.
  *
  * - traits: every cluster, listener and virtual host of the mesh anew. Measured: 13 KB for each service, and half a
  *   millisecond of work, which is why one address has no more than 16 in a minute. All of them may fill 40 % of the heap. A
@@ -20,9 +20,9 @@ export type DemandLimits = Readonly<Record<DemandKind, { readonly perPeer: numbe
  * - places: localities, of which assignments of services with outlier detection are made. Reckoned: 1 KB for each service.
  *   A quarter.
  *
- * That is more than the heap, because nobody needs the most of everything. Half of each may come from one address: a load
- * balancer or a node in front of 2,000 proxies has room, and still leaves as much to others. The least that there is room
- * for is what honest meshes have, however small the heap is.
+ * The shares add up to more than the heap, because no mesh needs the most of everything. Half of each may come from one
+ * address: that is enough for 2,000 proxies behind a load balancer or a node, and leaves as much to others. The minimum
+ * fits honest meshes, however small the heap is.
  */
 export function demandLimits(heapBytes: number, services: number): DemandLimits {
   const perService = (bytes: number): number => Math.max(1, services) * bytes;
@@ -39,7 +39,7 @@ export function demandLimits(heapBytes: number, services: number): DemandLimits 
   };
 }
 
-/** How they are called in messages. */
+/** Their names in messages. */
 export const demandKinds: Readonly<Record<DemandKind, string>> = {
   traits: 'kinds (node metadata)',
   scopes: 'scopes (namespace, labels)',
@@ -47,7 +47,7 @@ export const demandKinds: Readonly<Record<DemandKind, string>> = {
   places: 'localities',
 };
 
-/** Traits count for so long after the last proxy that had them, or their making would never end. Milliseconds. */
+/** Traits still count this long after their last proxy is gone, or a client could have new ones computed without end. Milliseconds. */
 const TRAITS_COUNT_MS = 60_000;
 
 const kinds = Object.keys(demandKinds) as readonly DemandKind[];
@@ -57,7 +57,7 @@ export interface Admitted {
   readonly demand: Demand;
 }
 
-/** Counts what is different in the proxies that are computed for. */
+/** Counts the different demands of the proxies that are computed for. */
 export class DemandBudgets {
   readonly #limits: () => DemandLimits;
   readonly #now: () => number;
@@ -107,7 +107,7 @@ export class DemandBudgets {
     this.#forgetIdlePeers();
   }
 
-  /** Those of whom nothing counts any more; they are many only if many addresses had proxies within a minute. */
+  /** Drops addresses of which nothing counts any more. At most those with proxies within the last minute remain. */
   #forgetIdlePeers(): void {
     if (this.#now() < this.#lookAt) return;
     this.#lookAt = this.#now() + TRAITS_COUNT_MS;
@@ -134,7 +134,7 @@ class Counts {
     routers: new Map(),
     places: new Map(),
   };
-  /** Traits that nobody has, with when they do not count any more. */
+  /** Traits without a proxy, and when they stop counting; the oldest first. */
   readonly #former = new Map<string, number>();
 
   constructor(now: () => number) {

@@ -5,7 +5,7 @@ import type { Inputs } from './mesh/inputs.ts';
 
 /** A proxy that is gone for longer does not come back soon: Envoy tries again within 30 s. Milliseconds. */
 export const LINGER_MS = 60_000;
-/** Nodes that are gone are not remembered beyond this, all together: the oldest are forgotten first. Characters of JSON. */
+/** Bound on all departed nodes together: beyond it the oldest are forgotten. Characters of JSON. */
 const MOST = 64 * 1024 * 1024;
 
 export interface DepartureOptions {
@@ -23,7 +23,7 @@ interface Departure {
 /**
  * Which proxies the mesh computes for. Streams break all at once and come back within seconds (a replica goes, a
  * network blinks): what is made for a proxy is kept until the same node is back, or {@link LINGER_MS} have passed,
- * instead of being thrown away and made anew. Not for one that never took anything: it may be nobody's.
+ * instead of being thrown away and computed anew. Not for a stream that never acknowledged anything: it may be no proxy.
  */
 export class Departures {
   readonly #proxies: Inputs['proxies'];
@@ -56,7 +56,7 @@ export class Departures {
   }
 
   disconnected({ stream, nodeId, acknowledged }: DisconnectedProxy): void {
-    // Nobody comes back to a process that ends, and a timer would keep it.
+    // No proxy returns to a process that ends, and a timer would keep it alive.
     if (this.#signal.aborted) return;
     this.#forget(nodeId);
     const proxy = this.#proxies.get(stream);
@@ -74,7 +74,7 @@ export class Departures {
     this.#cancel ??= this.#clock.after(LINGER_MS, () => this.#sweep());
   }
 
-  /** Of the proxies that are gone, those that came in these streams are not waited for any longer. */
+  /** Stops waiting for the departed proxies of these streams. */
   giveUp(which: (stream: string) => boolean): void {
     for (const [nodeId, { stream }] of [...this.#gone]) if (which(stream)) this.#forget(nodeId);
   }

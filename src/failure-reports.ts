@@ -22,7 +22,7 @@ export function reportFailures(mesh: Mesh, write: (write: Write) => void, failed
       if (before === failure) continue;
       if (before === undefined || textOf(before) !== textOf(failure)) failed(failure);
       const problems = blamed(mesh, draft, failure);
-      // A write leads to a commit: what fails with every commit, and is the fault of no object, must not bring the next.
+      // A write leads to a commit: a failure that recurs in every commit and blames no object must not cause the next one.
       if (problems.length === 0 && !told.has(key)) continue;
       told.add(key);
       write(inputs.failures.write(key, { problems }));

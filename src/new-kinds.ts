@@ -2,15 +2,15 @@ import type { ConnectedProxy } from './ads/types.ts';
 
 export interface NewKindsOptions {
   readonly enter: (proxy: ConnectedProxy) => void;
-  /** Something of this kind is made already. */
+  /** Resources of this kind are computed already. */
   readonly isMade: (traits: string) => boolean;
-  /** What this proxy asked for was published. */
+  /** What this proxy needs was published. */
   readonly isIn: (stream: string) => boolean;
 }
 
 /**
- * Lets proxies into the mesh, but of those that bring traits that nobody has only one kind at a time. To make a kind is
- * seconds of work in a large mesh, and a commit is published as a whole: changes and proxies of others go between.
+ * Admits proxies to the graph, but those with new traits only one kind at a time. To compute a kind takes seconds in a
+ * large mesh, and a commit is published as a whole: in between, changes and other proxies get their turn.
  */
 export class NewKinds {
   readonly #options: NewKindsOptions;
@@ -35,7 +35,7 @@ export class NewKinds {
     this.#next();
   }
 
-  /** Something was published. */
+  /** Call after every commit. */
   committed(): void {
     if (this.#making !== undefined && this.#options.isIn(this.#making.stream)) this.#making = undefined;
     this.#next();

@@ -51,7 +51,7 @@ export class ObjectWriter implements ObjectSink {
     return key;
   }
 
-  /** Labels of what is no configuration say whose proxy somebody has: all control planes see the same Pods and Services. */
+  /** Only for configuration: on Pods and Services the label says which control plane a proxy uses, and all see the same ones. */
   private isForOthers(kind: KindName, object: KubernetesObject): boolean {
     const revision = revisionOf(object);
     if (this.revision === undefined || revision === '' || revision === this.revision) return false;

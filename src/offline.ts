@@ -47,7 +47,7 @@ async function build(
   const objects = new ObjectWriter(settings.clusterId, undefined, mesh.inputs, (write) => writes.push(write));
   for (const [kind, found] of loaded.objects) objects.replace(kind, found);
   graph.commit(writes);
-  // Without a server nobody else would hear of a bug, and its findings would be missing.
+  // Without a server a bug would go unnoticed, and findings would be missing.
   for (const { error } of graph.failures.values()) throw error;
   return { loaded, mesh, store, protos };
 }
@@ -116,7 +116,7 @@ function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Fin
   ].sort((a, b) => compare(a.file, b.file) || (a.line ?? 0) - (b.line ?? 0) || numeric.compare(a.field, b.field));
 }
 
-/** What the files name may stand elsewhere; what has no effect does no harm. */
+/** What the files refer to may exist elsewhere; what has no effect does no harm. */
 function severityOf({ reason }: Problem, complete: boolean): Finding['severity'] {
   if (reason === 'UnsupportedField' || reason === 'Ineffective' || reason === 'TooBroad') return 'warning';
   return reason === 'RefNotFound' && !complete ? 'warning' : 'error';

@@ -4,17 +4,17 @@ import type { FileReport } from './directory/report.ts';
 import type { Mesh } from './mesh.ts';
 import type { Logger } from './ops/logger.ts';
 
-/** Of which objects to speak, and where they stand. */
+/** Which problems to log, and where their objects are. */
 export interface ProblemLogOptions {
   readonly about: (problem: Problem) => boolean;
   /** `file:line` */
   readonly locate?: ((problem: Problem) => string | undefined) | undefined;
 }
 
-/** So many are named after one commit; what one missing Service breaks may be thousands of routes. */
+/** Problems logged for one commit: one missing Service may break thousands of routes. */
 const NAMED = 20;
 
-/** Says what gets wrong with objects that have no status to say it in. */
+/** Logs new problems of objects that have no status to show them. */
 export function logProblems(mesh: Mesh, log: Logger, { about, locate }: ProblemLogOptions): void {
   mesh.graph.observe((draft) => {
     const appeared: Problem[] = [];
@@ -38,7 +38,7 @@ export function logProblems(mesh: Mesh, log: Logger, { about, locate }: ProblemL
   }, 'problem log');
 }
 
-/** Says what gets wrong with files; of a kind that is not read, once. */
+/** Logs new problems of files; for a kind that is not read, only once. */
 export function reportLog(log: Logger): (appeared: readonly FileReport[]) => void {
   const unreadKinds = new Set<string>();
   return (appeared) => {
@@ -55,7 +55,7 @@ export function reportLog(log: Logger): (appeared: readonly FileReport[]) => voi
   };
 }
 
-/** There are not so many; names that somebody makes up are not remembered without end. */
+/** Bounds what is remembered of made-up kinds; real ones are far fewer. */
 const MOST_KINDS = 1_000;
 
 function idOf({ field, reason, message }: Problem): string {

@@ -15,7 +15,7 @@ export interface Batch {
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 export type LogFormat = 'text' | 'json';
 
-/** Why a text is no value of a setting. */
+/** Why a text is not a valid value of a setting. */
 export class Wrong {
   readonly reason: string;
   constructor(reason: string) {
@@ -147,7 +147,7 @@ export const settings = {
   },
   revision: {
     placeholder: 'name',
-    help: 'of networking.istio.io take only objects whose label istio.io/rev is this, or is not there',
+    help: 'of networking.istio.io, take only objects whose label istio.io/rev is this name or absent',
     fallback: '',
     fallbackHelp: 'all objects',
     // Part of the name of a Lease.
@@ -179,19 +179,19 @@ export const settings = {
   },
   maxStreams: {
     placeholder: 'number',
-    help: 'streams of proxies that this replica takes; one address has half of them at most',
+    help: 'most streams of proxies on this replica, at most half of them from one address',
     fallback: '10000',
     parse: positive,
   },
   keepaliveMaxServerConnectionAge: {
     placeholder: 'duration|off',
-    help: 'a stream ends when it is so old, a tenth more or less, so that proxies spread over replicas',
+    help: 'end streams of this age, give or take a tenth, so that proxies spread over replicas',
     fallback: '30m',
     parse: (value: string) => (value === 'off' ? Infinity : duration(value)),
   },
   shutdownDuration: {
     placeholder: 'duration',
-    help: 'when told to end, end the streams one after the other in the course of this time',
+    help: 'on SIGTERM, end the streams one by one over this time',
     fallback: '10s',
     parse: duration,
   },
@@ -203,7 +203,7 @@ export const settings = {
   },
   leaseName: {
     placeholder: 'name',
-    help: 'Lease whose holder writes the status; that of a revision has its name behind a dash',
+    help: 'Lease whose holder writes the status; a revision has one of its own, NAME-REVISION',
     fallback: 'fairlead',
     parse: matching(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, 'must be the name of an object'),
   },

@@ -5,7 +5,7 @@ import { editDistance } from './schema-edit-distance.ts';
 interface UnreadKind {
   readonly group: string;
   readonly kind: string;
-  /** What its owner expects and does not get. */
+  /** What does not happen, although its owner expects it. */
   readonly consequence: string;
 }
 
@@ -60,13 +60,13 @@ export interface KindRemark {
 const ISTIO = ['networking.istio.io', 'security.istio.io', 'telemetry.istio.io', 'extensions.istio.io'];
 const GATEWAY_API = 'gateway.networking.k8s.io';
 
-/** Groups that a slip of the pen is looked for in. `networking.k8s.io` has too many neighbours. */
+/** Groups that a misspelt one may mean. `networking.k8s.io` has too many neighbours. */
 const MISTAKABLE = [...ISTIO, GATEWAY_API, 'discovery.k8s.io'];
-/** Names that are longer are no slips of the pen. */
+/** Longer names are not typing errors. */
 const LONGEST_NAME = 60;
 
 /**
- * What the owner of an object must know whose kind is not one that is read; undefined when it is nothing to us. Only for
+ * What to tell the owner of an object of a kind that is not read; undefined when the kind is unrelated. Only for
  * what `kindOf` does not know.
  */
 export function remarkOn(apiVersion: string, kind: string): KindRemark | undefined {

@@ -26,7 +26,7 @@ export abstract class Collection<V> {
   readonly position: number;
   /** @internal */ readonly cells = new Map<string, Cell>();
   /** @internal */ readonly consumers: Consumer[] = [];
-  /** @internal What changed in the current commit; undefined: nobody asks. */
+  /** @internal What changed in the current commit; undefined: not tracked. */
   changes: Map<string, Change<V>> | undefined;
 
   constructor(graph: Graph, name: string) {

@@ -24,7 +24,7 @@ export class Graph {
   stamp = 0;
   private readonly observers: Observer<Draft>[] = [];
   private readonly failureObservers: ((draft: Draft) => void)[] = [];
-  /** Failures began or ended, and nobody was told. */
+  /** Failures began or ended, and observers do not know yet. */
   private untold = false;
   private undoLog: (() => void)[] | undefined;
   private readonly abandoned: Cell[] = [];

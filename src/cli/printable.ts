@@ -1,7 +1,7 @@
 import { printRef } from '../api/object.ts';
 import type { CheckResult, Finding } from './program.ts';
 
-/** `file:line: kind/namespace/name: field: sentence`; what is no error says so before the sentence. */
+/** `file:line: kind/namespace/name: field: sentence`; a warning says so before the sentence. */
 export function printFinding({ severity, file, line, object, field, message }: Finding): string {
   const place = [file, line].filter((part) => part !== undefined).join(':');
   const parts = [

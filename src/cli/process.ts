@@ -7,7 +7,7 @@ const GRACE = 5_000;
 export async function runProcess(): Promise<void> {
   const stop = new AbortController();
   const onSignal = (): void => {
-    // The second one ends the process as if nobody listened.
+    // The second signal has its default effect: it ends the process.
     for (const signal of signals) process.removeListener(signal, onSignal);
     stop.abort();
   };

@@ -39,7 +39,7 @@ export interface Finding {
   readonly severity: 'error' | 'warning';
   readonly file?: string;
   readonly line?: number;
-  /** Absent when it is about a file or a document that is no object. */
+  /** Absent when it is about a file, or a document that is not an object. */
   readonly object?: { readonly kind: string; readonly namespace: string; readonly name: string };
   /** Empty for the object, document or file as a whole. */
   readonly field: string;

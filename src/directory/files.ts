@@ -54,7 +54,7 @@ class Lister implements Listing {
     try {
       stats = await stat(path, { bigint: true });
     } catch (error) {
-      // A name that is gone again, or a link that leads nowhere, is no file. A path that was given must be there.
+      // A name that is gone again, or a link that leads nowhere, is not a file. A path that was given must exist.
       if (how === 'given' || !isMissing(error)) this.unreadable.set(path, reasonOf(error));
       return;
     }

@@ -27,7 +27,7 @@ export class Lines {
   }
 }
 
-/** Undefined also for what is JSON but no YAML. */
+/** Undefined also for JSON that is not YAML. */
 function treeOf(text: string): Node | undefined {
   try {
     return parseTree(text);

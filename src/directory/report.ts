@@ -5,7 +5,7 @@ export interface FileReport {
   readonly file: string;
   /** Counted from 1. */
   readonly line?: number;
-  /** Absent when the report is about a document that is no object, or about the file. */
+  /** Absent when the report is about a document that is not an object, or about the file. */
   readonly object?: { readonly kind: string; readonly namespace: string; readonly name: string };
   /** As kubectl prints it; empty for the object, document or file as a whole. */
   readonly field: string;

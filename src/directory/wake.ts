@@ -1,4 +1,4 @@
-/** A sleeper that others can wake. A call that comes while nobody sleeps counts for the next sleep. */
+/** A sleeper that others can wake. A call while nothing sleeps ends the next sleep. */
 export class Wake {
   #called = false;
   #wake: (() => void) | undefined;

@@ -123,7 +123,7 @@ class DirectoryWatch {
     if (time === 'first') refuseUnreadable(listing);
     const { watched, added } = this.#watchers.follow(listing.directories);
     const files = new Map<string, Tracked>();
-    // Between the listing and a new watch nobody looked.
+    // Changes between the listing and a new watch went unseen.
     let soon = added ? 0 : Infinity;
     const unsettled = this.#unsettledSince;
     this.#unsettledSince = new Map();

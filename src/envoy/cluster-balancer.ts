@@ -47,7 +47,7 @@ function slowStart(balancer: LoadBalancer | undefined): Cluster_SlowStartConfig 
     const { duration: window, aggression = 1, minimumPercent = 10 } = balancer.warmup;
     return {
       slowStartWindow: duration(window),
-      // Envoy requires a runtime key. Nobody sets this one.
+      // Envoy requires a runtime key. This one is never set.
       aggression: { defaultValue: aggression, runtimeKey: '(' },
       minWeightPercent: { value: minimumPercent },
     };

@@ -24,7 +24,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Nobody is waited for longer because of a header: what stands between may say anything. */
+/** A header cannot ask for a longer wait: any proxy in between may have set it. */
 const LONGEST_WAIT = 60_000;
 
 /** The error that an HTTP answer stands for. The body is a Kubernetes Status, or whatever stood in between. */

@@ -31,14 +31,14 @@ export interface KubeClientOptions {
   readonly timeout?: number;
   /** Milliseconds after which a request that is not a stream fails, whatever has arrived. */
   readonly deadline?: number;
-  /** Bytes that an answer may have which is not a stream. */
+  /** Most bytes of an answer that is not a stream. */
   readonly largest?: number;
 }
 
 /** A page of 500 objects is about 10 MB, and its objects take several times as much when they are parsed. */
 const LARGEST = 64 * 1024 * 1024;
 
-/** Bytes that are read of an answer that says why a request failed. */
+/** Most bytes read of an error answer. */
 const LARGEST_ERROR = 64 * 1024;
 
 /** Pages of a list are forgotten by the server after so long. */

@@ -18,7 +18,7 @@ export interface EventRecorderOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly outages: Outages;
-  /** What was not sent when it fires is not sent any more. */
+  /** Events not sent when it fires are dropped. */
   readonly signal: AbortSignal;
   /** Events a second in the long run, and at once. */
   readonly rate?: number;
@@ -29,7 +29,7 @@ export interface EventRecorderOptions {
 
 const type = { group: 'events.k8s.io', version: 'v1', plural: 'events' };
 
-/** What the API server takes, in bytes. */
+/** The API server's limit, in bytes. */
 const LONGEST_NOTE = 1024;
 
 /**
@@ -129,9 +129,11 @@ export class EventRecorder {
   }
 }
 
-/** Whether whoever wrote these conditions has told of it. */
+/** Whether these conditions said so already, so that their writer has made the Event. */
 function saysTheSame(conditions: unknown, { type, status, reason, observedGeneration }: DesiredCondition): boolean {
-  const there: unknown = Array.isArray(conditions) ? conditions.find((c) => isObject(c) && c['type'] === type) : [];
+  const there: unknown = Array.isArray(conditions)
+    ? conditions.find((c) => isObject(c) && c['type'] === type)
+    : undefined;
   return (
     isObject(there) &&
     there['status'] === status &&
@@ -140,7 +142,7 @@ function saysTheSame(conditions: unknown, { type, status, reason, observedGenera
   );
 }
 
-/** The same for all who tell the same. */
+/** Equal for the same news, whichever replica has it: the API server then refuses the second one. */
 function nameOf({ name, uid, generation }: DesiredStatus, { reason }: DesiredCondition): string {
   const what = createHash('sha256').update(`${uid}/${generation}/${reason}`).digest('hex').slice(0, 16);
   return `${name.slice(0, 200).replace(/[-.]+$/, '')}.${what}`;
@@ -149,7 +151,7 @@ function nameOf({ name, uid, generation }: DesiredStatus, { reason }: DesiredCon
 function cut(message: string): string {
   if (Buffer.byteLength(message) <= LONGEST_NOTE) return message;
   const end = '…';
-  // What is cut within a character ends in U+FFFD.
+  // A cut within a character leaves U+FFFD.
   const most = LONGEST_NOTE - Buffer.byteLength(end);
   return Buffer.from(message).subarray(0, most).toString('utf8').replace(/�+$/, '') + end;
 }

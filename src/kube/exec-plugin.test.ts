@@ -122,7 +122,7 @@ describe('a credential plugin', () => {
       () => script(printing({ token: 't', expirationTimestamp: 'soon' })),
       'expirationTimestamp that is not a time',
     ],
-    ['does not stop to print', () => script('cat /dev/zero'), 'printed more than 1048576 bytes'],
+    ['does not stop to print', () => script('cat /dev/zero'), 'printed more than 1048576 characters'],
   ])('that %s is an error that says so', async (_, exec, message) => {
     const failed = new ExecPlugin().credential(exec(), undefined, { signal });
     await expect(failed).rejects.toThrow(message);

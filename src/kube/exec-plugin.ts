@@ -10,7 +10,7 @@ export interface ExecConfig {
   readonly command: string;
   readonly args?: readonly string[] | null;
   readonly env?: readonly { readonly name: string; readonly value: string }[] | null;
-  /** Said when the program is not there. */
+  /** Shown when the program is not found. */
   readonly installHint?: string;
 }
 
@@ -35,13 +35,13 @@ interface Call {
   readonly stop: AbortController;
 }
 
-/** A credential is about 2 KB. Bytes, as the next one. */
+/** A credential is about 2 KB. Characters, as the next one. */
 const longestOutput = 1024 * 1024;
 const longestComplaint = 4 * 1024;
 
 /**
  * Runs a credential plugin, one call at a time however many requests wait for it, and keeps what it printed until that
- * expires. A call ends with the time limit, and when nobody waits for it any more; what it started ends with it.
+ * expires. A call ends with the time limit, and with its last waiter; the processes that it started end with it.
  */
 export class ExecPlugin {
   private readonly timeout: number;
@@ -54,7 +54,7 @@ export class ExecPlugin {
     this.now = now;
   }
 
-  /** `info`: `spec.cluster` of what the plugin is told, if it is to be told. */
+  /** `info`: `spec.cluster` of the plugin's input, if it asks for it. */
   async credential(
     exec: ExecConfig,
     info: object | undefined,
@@ -71,7 +71,7 @@ export class ExecPlugin {
     }
   }
 
-  /** The server refused what is kept. */
+  /** Call when the server refused the credential. */
   forget(): void {
     this.kept = undefined;
   }
@@ -113,14 +113,14 @@ function run(exec: ExecConfig, info: object | undefined, timeout: number, signal
       try {
         process.kill(-group, 'SIGKILL');
       } catch {
-        // Nobody is left of the group.
+        // The group is gone.
       }
     };
     const fail = (why: string, cause?: unknown): void => {
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
       killAll();
-      // Who left the group may still hold the other ends.
+      // A process that left the group may still hold the other ends.
       child.stdout.destroy();
       child.stderr.destroy();
       reject(new Error(`credential plugin ${command}: ${why}`, { cause }));
@@ -131,7 +131,7 @@ function run(exec: ExecConfig, info: object | undefined, timeout: number, signal
 
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output += text;
-      if (output.length > longestOutput) fail(`printed more than ${longestOutput} bytes`);
+      if (output.length > longestOutput) fail(`printed more than ${longestOutput} characters`);
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       complaint = (complaint + text).slice(0, longestComplaint);
@@ -142,7 +142,7 @@ function run(exec: ExecConfig, info: object | undefined, timeout: number, signal
     });
     child.on('exit', () => {
       killAll();
-      // From now on the number may be somebody else's.
+      // From now on the id may be reused.
       group = undefined;
     });
     child.on('close', (code, killedBy) => {

@@ -91,7 +91,7 @@ export class Informer {
   private newer = new Map<string, KubernetesObject>();
   /** Where to resume; undefined: list first. */
   private version: string | undefined;
-  /** Lines that were no event, all after the same revision. */
+  /** Lines that were not events, all after the same revision. */
   private garbage: { readonly version: string | undefined; readonly lines: Set<string> } = {
     version: undefined,
     lines: new Set(),

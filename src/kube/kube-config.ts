@@ -35,7 +35,7 @@ export interface KubeConfigOptions {
 
 /**
  * Reads the configuration from, in this order: the flag, `$KUBECONFIG`, the Pod's ServiceAccount, `~/.kube/config`.
- * The same order as controller-runtime. Throws a {@link KubeConfigError}; never falls back to a server nobody named.
+ * The same order as controller-runtime. Throws a {@link KubeConfigError}; never falls back to a default server.
  */
 export function readKubeConfig(options: KubeConfigOptions = {}): KubeConfig {
   const { config, origin } = find(options);

@@ -13,7 +13,7 @@ export interface LateKindsOptions {
 const FIRST = 30_000;
 const LONGEST = 10 * 60_000;
 
-/** Says which kinds hold up the start, after half a minute and then ever more rarely, until there are none. */
+/** Logs which kinds hold up the start, after half a minute and then ever more rarely, until there are none. */
 export function sayWhatIsLate({ waitingFor, clock, log, signal }: LateKindsOptions): void {
   const began = clock.now();
   const sayAfter = (ms: number): void => {

@@ -6,7 +6,7 @@ import type { Log } from './log.ts';
 export interface OutagesOptions {
   readonly log: Log;
   readonly clock: Clock;
-  /** Nothing waits to be said any more when it fires. */
+  /** Cancels what waits to be logged. */
   readonly signal?: AbortSignal;
 }
 
@@ -15,12 +15,12 @@ const DENIED = 'denying access';
 /** Milliseconds after which all who were denied access meanwhile are named together. */
 const GATHERING = 1_000;
 
-/** So many of them are named; the others are counted. */
+/** How many are named; the others are counted. */
 const NAMED = 50;
 
 /**
  * Says each trouble with the API server once when it begins and once when it is over, however many kinds have it and
- * however often it is tried again. Of denied access it also says to whom: each of them is mended by a rule of its own.
+ * however often it is tried again. For denied access it also names the kinds: each needs a rule of its own.
  */
 export class Outages {
   private readonly options: OutagesOptions;

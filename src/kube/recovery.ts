@@ -12,7 +12,7 @@ export interface RecoveryOptions {
 const SPREAD = 100;
 /** A recovery ends here. */
 const PATIENCE = 5_000;
-/** Until then nobody waits longer between two tries: a server that starts refuses some kinds for a moment. */
+/** Until then no wait between two tries is longer: a server that starts refuses some kinds for a moment. */
 const RETRY = 400;
 /** From the beginning of a recovery to that of the next one: servers may come and go. */
 const INTERVAL = 10_000;

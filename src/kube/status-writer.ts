@@ -28,7 +28,7 @@ export interface StatusWriterOptions {
   readonly api: KubeApi;
   /** The object as the server last showed it. */
   readonly latest: (kind: KindName, namespace: string, name: string) => KubernetesObject | undefined;
-  /** Condition types that nobody else writes: those that are not desired are removed. */
+  /** Condition types that are ours alone: those that are not desired are removed. */
   readonly types: readonly string[];
   /** Called when a status was written: what it says now, and the conditions that were there before. */
   readonly onWritten?: (status: DesiredStatus, before: unknown) => void;
@@ -302,7 +302,7 @@ export class StatusWriter {
       const fresh = compared(await this.options.api.get(path, { signal: term }));
       const again = entry.fresh !== undefined && fresh !== undefined && versionOf(fresh) === versionOf(entry.fresh);
       entry.fresh = fresh;
-      // The same copy conflicting twice is no race.
+      // The same copy conflicting twice is not a race.
       if (again) this.park(key, entry);
     } catch (cause) {
       if (term.aborted) return;

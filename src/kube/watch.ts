@@ -6,7 +6,7 @@ import { LineSplitter } from './lines.ts';
 
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'; readonly object: Json }
-  /** A line that is no event. */
+  /** A line that is not an event. */
   | { readonly type: 'odd'; readonly line: string };
 
 export interface WatchOptions {

@@ -50,7 +50,7 @@ export interface ServiceLookup {
 /**
  * The service that a host name means to the clients of a view. To sidecars: that of their own namespace, or the first that
  * they see; those that their Sidecar imports are preferred to others. To routers: what is exported to fewer, then the
- * first, so that nobody beside them takes a host over.
+ * first, so that no other namespace takes a host over.
  */
 export function serviceFor(
   read: Reader,

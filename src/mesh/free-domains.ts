@@ -8,14 +8,14 @@ import { type PortParts, activePorts, isProxied, portsFor } from './served-ports
 import { egressOf } from './sidecars.ts';
 
 /**
- * The domains of a virtual host that nobody has a better claim to. All that want one decide by these rules, from what the
+ * The domains of a virtual host that no other has a better claim to. All that want one decide by these rules, from what the
  * same client sees, so it stands in a table once; Envoy would refuse the whole table else:
  *
  * 1. What is the name of a host is of that host.
  * 2. Who has the name of an alias, by routes of its own, has all its forms. So it is with a wildcard for pods.
  * 3. An address is of the first service that has it: what is exported to fewer comes first, then the older.
  *
- * What wins may have no virtual host after all, because its routes do not hold for the client: then nobody has the domain.
+ * The winner may have no virtual host after all, because its routes do not apply to the client: then the domain is unused.
  */
 export function freeDomains(
   subject: DomainsInput,

@@ -89,7 +89,7 @@ function policyKey(scope: Scope, policy: SidecarModel['outboundTrafficPolicy']):
   return policy.egressProxy === undefined ? policy.mode : contentHash(JSON.stringify([policy, scope.key])).slice(0, 12);
 }
 
-/** One that nobody names: only `*` takes it. */
+/** A namespace that no Sidecar can name: only `*` matches it. */
 const anyNamespace = '';
 
 /** How much of a namespace an egress listener can import. */

@@ -81,7 +81,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       const autoAddresses = service.autoAddresses.filter(
         (address) => ownerOf(read, addressOwners, service, address) === undefined,
       );
-      // Without any address it would stand for all that nobody else has.
+      // Without any address it would take all unclaimed traffic.
       if (addresses.length > 0) emit(`ServiceEntry/${key}/${service.host}`, { ...service, addresses, autoAddresses });
     }
   });

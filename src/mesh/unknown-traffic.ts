@@ -15,7 +15,7 @@ export interface UnknownTraffic {
   readonly egressProxy: string | undefined;
 }
 
-/** What the proxies of a scope do with traffic to hosts that nobody knows. */
+/** What the proxies of a scope do with traffic to unknown hosts. */
 export function unknownTraffic(scope: Scope, read: Reader, parts: UnknownTrafficParts): UnknownTraffic {
   const { outboundTrafficPolicy } = settingOf(read, parts.settings.listeners);
   const own = sidecarPolicy(scope, read, parts);

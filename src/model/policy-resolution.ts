@@ -5,7 +5,7 @@ const portBlocks = ['connectionPool', 'loadBalancer', 'outlierDetection', 'tls']
 
 /**
  * The policy in force for a port and subset (empty: the host itself). Blocks are never merged: the settings of a port
- * replace the four blocks they can have, and a block of a subset replaces that of the host. What nobody sets comes from
+ * replace the four blocks they can have, and a block of a subset replaces that of the host. What none of them sets comes from
  * the mesh's defaults, before subsets.
  */
 export function resolvePolicy(

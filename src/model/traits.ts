@@ -9,7 +9,7 @@ export interface CertificateFiles {
 
 /**
  * Facts about a proxy that change what is generated for it. Made by one pure function from the node; metadata that
- * nobody reads never splits proxies.
+ * is not read never splits proxies.
  */
 export interface Traits {
   readonly proxyType: 'sidecar' | 'router';

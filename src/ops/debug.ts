@@ -103,7 +103,7 @@ function refusal(status: number, text: string): Answer {
   return { status, type: 'text/plain', body: `${text}\n` };
 }
 
-/** Who is no browser may say nothing. */
+/** The header may be absent: only browsers always send it. */
 function namesThisMachine(host: string): boolean {
   const [, v6, name = ''] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d*)?$/.exec(host) ?? [];
   if (v6 !== undefined) return isIP(v6) === 6;

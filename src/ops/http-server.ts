@@ -8,7 +8,7 @@ export interface Answer {
   readonly status?: number;
   /** Content type. */
   readonly type: string;
-  /** Pieces are made while they are sent, so that a large answer blocks nobody. */
+  /** Pieces are made while they are sent, so that a large answer does not block the event loop. */
   readonly body: string | Iterable<string>;
 }
 
@@ -16,7 +16,7 @@ export interface Request {
   readonly query: URLSearchParams;
   /** As the socket knows it. */
   readonly remoteAddress: string;
-  /** The header: whom the client means to talk to. Empty when it does not say. */
+  /** The Host header; empty when absent. */
   readonly host: string;
 }
 
@@ -44,7 +44,7 @@ export interface HttpServer {
 export async function serveHttp({ address, name, routes, log, signal }: HttpServerOptions): Promise<HttpServer> {
   signal.throwIfAborted();
   const server = createServer({ headersTimeout: 5_000, requestTimeout: 10_000 }, (request, response) => {
-    // What a client does wrong ends its connection and nothing else.
+    // A client's mistake ends its own connection only.
     answer(request, response, routes).catch((err: unknown) => {
       if (response.destroyed) return;
       log.error('An HTTP request failed', { server: name, path: request.url, err });
@@ -74,7 +74,7 @@ async function answer(
   response: ServerResponse,
   routes: ReadonlyMap<string, Route>,
 ): Promise<void> {
-  // Nobody reads a body; without this a client that sends one would wait.
+  // Bodies are not read; without this a client that sends one would wait.
   request.resume();
   if (request.method !== 'GET' && request.method !== 'HEAD')
     return send(response, { status: 405, type: 'text/plain', body: 'only GET and HEAD are allowed\n' });

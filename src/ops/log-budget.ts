@@ -12,7 +12,7 @@ export interface LogRate {
  */
 export const LOG_RATE: LogRate = { burst: 100, perSecond: 1 };
 
-/** Messages are constant. This many are told apart; the others share. */
+/** Messages are constant. This many have a budget each; the others share one. */
 const MAX_MESSAGES = 256;
 const OTHERS = '';
 
@@ -23,15 +23,15 @@ interface Budget {
 }
 
 /**
- * A log whose lines others can cause, bounded for each message. What is left out is counted, and said with the next line
- * of its message.
+ * Bounds the lines of each message, which proxies and owners of objects can cause. Dropped lines are counted, and the
+ * count is on the next line of the message.
  */
 export class LogBudget implements Logger {
   readonly #log: Logger;
   readonly #rate: LogRate;
   readonly #now: () => number;
   readonly #budgets = new Map<string, Budget>();
-  /** Lines that were left out so far. */
+  /** Lines dropped so far. */
   suppressed = 0;
 
   /** @param now milliseconds; only differences count. */
@@ -53,7 +53,7 @@ export class LogBudget implements Logger {
     this.#say('info', message, fields);
   }
 
-  /** Asked for by whoever looks for something: not bounded. */
+  /** Unbounded: only written on request. */
   debug(message: string, fields: object = {}): void {
     this.#log.debug(message, fields);
   }

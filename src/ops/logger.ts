@@ -25,7 +25,7 @@ export function createLogger({ level, format: style, stream = process.stderr }: 
     format: format.printf((entry) => (style === 'json' ? jsonLine : textLine)(entry as unknown as Entry)),
     transports: [new transports.Stream({ stream })],
   });
-  // Who reads the log may stop reading. The program goes on without, and without this it would end.
+  // The reader of the log may go away. Without this listener the process would end with it.
   if (stream.listenerCount('error') === 0) stream.on('error', () => {});
   const enabled = levels.slice(0, levels.indexOf(level) + 1);
   const logAt = (at: LogLevel): Logger['info'] => {
@@ -96,7 +96,7 @@ function harmless(json: string): string {
 /** Texts come from users and clients; the beginning of a longer one says enough. Characters. */
 const MAX_TEXT = 2_048;
 
-/** Names and values come from users: nothing in them moves the cursor of who reads the log. */
+/** Names and values come from users: they must not move a terminal's cursor or reorder its text. */
 const deceptive = /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 function oneLine(text: string): string {

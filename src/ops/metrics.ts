@@ -11,7 +11,7 @@ export interface MetricSources {
   readonly ads: () => AdsFigures;
   /** Of connected proxies: resources of which the present version was refused. */
   readonly refused: () => Iterable<{ readonly shortName: string; readonly count: number }>;
-  /** Proxies that there was no room for, by what there was too much of. */
+  /** Proxies not admitted, by the budget that was full. */
   readonly notAdmitted: () => Readonly<Record<string, number>>;
   readonly suppressedLines: () => number;
   readonly commits: () => { readonly commits: number; readonly writes: number; readonly pending: number };
@@ -176,14 +176,14 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     ['reason'],
     () => Object.entries(ads().limits).map(([reason, count]) => [{ reason }, count]),
   );
-  counters('fairlead_xds_not_admitted_total', 'How many proxies was there no room for, and why?', ['for'], () =>
+  counters('fairlead_xds_not_admitted_total', 'How many proxies were not admitted, and for which limit?', ['for'], () =>
     Object.entries(sources.notAdmitted()).map(([kind, count]) => [{ for: kind }, count]),
   );
   gauge('fairlead_xds_resources', 'How many resources are kept encoded?', () => ads().resources);
 
   counter(
     'fairlead_log_lines_suppressed_total',
-    'How many lines of the log were left out, because there were too many of their kind?',
+    'How many log lines were dropped because their message came too often?',
     sources.suppressedLines,
   );
   counter('fairlead_commits_total', 'How many batches of changes were published?', () => commits().commits);
@@ -195,18 +195,14 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     'How often did a change go out before a proxy had acknowledged what it builds on?',
     () => ads().timeouts,
   );
-  counter(
-    'fairlead_xds_overdue_total',
-    'How often was an answer of a proxy to its clusters missing for long?',
-    () => ads().overdue,
-  );
+  counter('fairlead_xds_overdue_total', 'How often was a proxy late to acknowledge its clusters?', () => ads().overdue);
   counter('pilot_total_xds_internal_errors', 'How many streams did a bug end? Must be zero.', () => ads().failures);
   counter(
     'fairlead_xds_slow_streams_total',
-    'How many streams went the slow way through the gRPC library? Must be zero.',
+    'How many streams take the slow path through the gRPC library? Must be zero.',
     () => ads().indirect,
   );
-  gauge('fairlead_graph_failures', 'How many results are old because of a bug? Must be zero.', sources.graphFailures);
+  gauge('fairlead_graph_failures', 'How many results are stale because of a bug? Must be zero.', sources.graphFailures);
 
   gauge('pilot_services', 'How many services are known?', sources.services);
   gauge('pilot_virt_services', 'How many VirtualServices are known?', () => sources.objects()['VirtualService'] ?? 0);
@@ -247,7 +243,7 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     );
     gauge(
       'fairlead_api_server_staleness_seconds',
-      'For how long was the API server not heard?',
+      'How long ago was the API server last heard from?',
       () => apiServer().stalenessSeconds,
     );
     counter('fairlead_relists_total', 'How often was a kind listed anew?', () => apiServer().relists);
@@ -258,14 +254,19 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     );
   }
   if (status !== undefined) {
-    counters('fairlead_status_writes_total', 'How did the writing of conditions go?', ['result'], () => {
-      const { writes, conflicts, failures } = status();
-      return [
-        [{ result: 'written' }, writes],
-        [{ result: 'conflict' }, conflicts],
-        [{ result: 'failed' }, failures],
-      ];
-    });
+    counters(
+      'fairlead_status_writes_total',
+      'How many writes of conditions succeeded, conflicted or failed?',
+      ['result'],
+      () => {
+        const { writes, conflicts, failures } = status();
+        return [
+          [{ result: 'written' }, writes],
+          [{ result: 'conflict' }, conflicts],
+          [{ result: 'failed' }, failures],
+        ];
+      },
+    );
     gauge('fairlead_status_pending', 'How many objects wait for their conditions?', () => status().pending);
   }
   if (leader !== undefined) gauge('fairlead_leader', 'Does this replica write conditions?', () => Number(leader()));
@@ -301,10 +302,10 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   };
 }
 
-/** Rendering takes milliseconds of the one thread, and anybody may ask. Milliseconds. */
+/** Rendering blocks the thread for milliseconds, and any client may ask. Milliseconds. */
 const KEPT_MS = 1_000;
 
-/** All who ask within a second are given the same text. */
+/** Requests within a second share one text. */
 class Rendering {
   readonly #render: () => Promise<string>;
   readonly #clock: () => number;

@@ -22,8 +22,8 @@ export class Findings {
   }
 
   /**
-   * Whether the object may cost so much more, in units of 1 to 2 µs. Reading is one step of a commit, in which nobody else has
-   * a turn, so it may not take long whatever an object holds.
+   * Whether the object may cost so much more, in units of 1 to 2 µs. Reading is one step of a commit and blocks everything
+   * else, so it must be short whatever an object holds.
    */
   spend(work: number): boolean {
     this.work += work;
@@ -70,7 +70,7 @@ export class Field {
     return this.value !== undefined && this.value !== null;
   }
 
-  /** A member of an object; absent when this is no object. */
+  /** A member of an object; absent when this is not an object. */
   get(name: string): Field {
     const value = this.value;
     // Own members only: `__proto__` and `constructor` are not fields.
@@ -132,7 +132,7 @@ export class Field {
   oneOf<Name extends string>(...names: readonly [Name, ...Name[]]): Name {
     const text = this.string(names[0]);
     const found = names.find((name) => name === text);
-    if (found === undefined) this.invalid(`${quote(text)} is none of ${names.join(', ')}.`);
+    if (found === undefined) this.invalid(`${quote(text)} is not one of ${names.join(', ')}.`);
     return found ?? names[0];
   }
 

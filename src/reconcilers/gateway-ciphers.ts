@@ -32,7 +32,7 @@ export function cipherProblem(cipher: string): string | undefined {
 export function cipherListProblem(ciphers: readonly string[]): string | undefined {
   const operators = ciphers.filter((cipher) => /^[-+!]/.test(cipher));
   if (operators.length > 0 && ciphers.some((cipher) => cipher.startsWith('[')))
-    return `has ${operators.join(' and ')} beside a group in brackets, which is not possible; write out the suites that remain.`;
+    return `cannot combine ${operators.join(' and ')} with a group in brackets; list the remaining suites instead.`;
   const chosen = new Set<string>();
   const barred = new Set<string>();
   for (const cipher of ciphers) {

@@ -163,7 +163,7 @@ const refused: readonly (readonly [spec: unknown, ...expected: string[]])[] = [
   [{ servers: [{ ...http, bind: 'example.com' }] }, 'Invalid spec.servers[0].bind: "example.com" is neither'],
   [{ servers: [{ ...http, bind: 'unix:///x' }] }, 'Invalid spec.servers[0].port.number: must be a whole number from 0'],
   [{ servers: [https(undefined as never)] }, 'Invalid spec.servers[0].tls: must say how TLS is accepted'],
-  [{ servers: [https({ mode: 'NONE' })] }, 'Invalid spec.servers[0].tls.mode: "NONE" is none of'],
+  [{ servers: [https({ mode: 'NONE' })] }, 'Invalid spec.servers[0].tls.mode: "NONE" is not one of'],
   [{ servers: [{ ...http, tls: { mode: 'SIMPLE', ...files } }] }, 'Invalid spec.servers[0].tls: can only ask for'],
   [
     { servers: [{ ...http, port: { ...http.port, protocol: 'TCP' }, tls: {} }] },

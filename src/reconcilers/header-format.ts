@@ -1,15 +1,15 @@
 import { quote } from './field.ts';
 
 export interface FormatProblem {
-  /** `Ineffective`: some Envoy knows the command, but not every one of the mesh has to. */
+  /** `Ineffective`: only some versions of Envoy know the command. */
   readonly reason: 'Invalid' | 'Ineffective';
   readonly message: string;
 }
 
 interface Command {
-  /** What may stand between the parentheses; without, nothing may. */
+  /** What is allowed between the parentheses; absent: nothing is. */
   readonly argument?: RegExp;
-  /** `:10` behind the command cuts its value. */
+  /** A length such as `:10` may follow, which cuts the value. */
   readonly length?: true;
 }
 
@@ -83,7 +83,7 @@ const plain = `
   DOWNSTREAM_PEER_CHAIN_FINGERPRINTS_1 DOWNSTREAM_PEER_CHAIN_SERIALS DOWNSTREAM_PEER_ISSUER DOWNSTREAM_PEER_CERT
   DOWNSTREAM_TRANSPORT_FAILURE_REASON`;
 
-/** What Envoy 1.40 takes beyond that. An older one refuses a table or listener in which it stands. */
+/** What Envoy 1.40 accepts in addition. An older one refuses a table or listener that has it. */
 const newer: Commands = {
   REQUEST_HEADER: header,
   RESPONSE_HEADER: header,
@@ -109,7 +109,7 @@ const newer: Commands = {
 const inAll: ReadonlyMap<string, Command> = new Map(Object.entries({ ...standingAlone(plain), ...withArguments }));
 const inNewest: ReadonlyMap<string, Command> = new Map([...inAll, ...Object.entries(newer)]);
 
-/** What nobody may write, and why. */
+/** Commands that are forbidden to all, and why. */
 const barred: ReadonlyMap<string, string> = new Map([
   ['CEL', 'an expression with a mistake makes Envoy refuse the routes of all others'],
   ['TYPED_CEL', 'an expression with a mistake makes Envoy refuse the routes of all others'],

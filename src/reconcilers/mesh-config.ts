@@ -68,7 +68,7 @@ export function reconcileMeshConfig(
   };
 }
 
-/** Whether nothing in the text is wrong; what has no effect is no mistake. */
+/** Whether the text is free of errors; a field without effect is not one. */
 export function isValidMeshConfig(yaml: string | undefined): boolean {
   return reconcileMeshConfig(yaml).problems.every(({ reason }) => reason !== 'Invalid');
 }
@@ -77,7 +77,7 @@ function configMap(namespace: string): ObjectRef {
   return { source: '', group: '', kind: 'ConfigMap', namespace, name: 'istio' };
 }
 
-/** Plain JSON of the text, as Istio reads it: with the library that kubectl has. Text that is no YAML is a finding. */
+/** Plain JSON of the text, as Istio reads it: with the library that kubectl has. Invalid YAML is a finding. */
 function parse(yaml: string | undefined, findings: Findings): unknown {
   if (yaml === undefined) return {};
   const invalid = (message: string): unknown => {

@@ -46,7 +46,7 @@ function readEndpoint(field: Field): IngressEndpoint {
   const [, v4, v6, digits] = /^(?:(127\.0\.0\.1|0\.0\.0\.0)|\[(::1|::)\]):(\d{1,5})$/.exec(text) ?? [];
   const port = Number(digits);
   if (digits === undefined || port < 1 || port > 65_535) {
-    field.invalid(`${quote(text)} is none of ${FORMS}.`);
+    field.invalid(`${quote(text)} is not one of ${FORMS}.`);
     return { kind: 'originalDestination' };
   }
   const kind = v4 === '127.0.0.1' || v6 === '::1' ? 'loopback' : 'workload';

@@ -1,4 +1,4 @@
-/** A place in a text. Codes are those of UTF-16 units, NaN behind the end. */
+/** A position in a text. Codes are UTF-16 units, NaN past the end. */
 export class Cursor {
   readonly text: string;
   at = 0;
@@ -22,19 +22,19 @@ export class Cursor {
     return this.text.charCodeAt(this.at + ahead);
   }
 
-  /** The character here; empty behind the end. */
+  /** The character here; empty past the end. */
   character(ahead = 0): string {
     return this.text.charAt(this.at + ahead);
   }
 
-  /** Goes on while the characters are of a kind, and gives them. */
+  /** Consumes and returns characters of one class. */
   take(is: (code: number) => boolean): string {
     const start = this.at;
     while (is(this.code())) this.at++;
     return this.text.slice(start, this.at);
   }
 
-  /** Goes over a line break; gives it as values have it. */
+  /** Consumes a line break; returns it as it appears in values. */
   takeBreak(): string {
     const code = this.code();
     this.at += code === CR && this.code(1) === LF ? 2 : 1;

@@ -14,7 +14,7 @@ export class DocumentError extends Error {
   }
 }
 
-/** What the text is no YAML for. */
+/** Why the text is not valid YAML. */
 export function notYaml(reason: string, offset: number): DocumentError {
   return new DocumentError(`is not valid YAML: ${reason}`, offset);
 }

@@ -23,7 +23,7 @@ export function readDocument(text: string): DocumentContent {
   }
 }
 
-/** Many times faster than YAML; text that needs a word of explanation goes the other way. */
+/** Many times faster than YAML; undefined for text that YAML's reader explains better. */
 function readJson(text: string): DocumentContent | undefined {
   if (!/^\s*\{/.test(text)) return undefined;
   let value: unknown;
@@ -35,7 +35,7 @@ function readJson(text: string): DocumentContent | undefined {
   return isSuspicious(text, MAX_DEPTH) ? undefined : { value };
 }
 
-/** A value that begins with `{{`, without quotes, is a map whose key is a map: the parser's words for it help nobody. */
+/** Unquoted, `{{` begins a map whose key is a map: the parser's message for that would not help. */
 function templateIn(text: string, problem: string): Broken | undefined {
   if (!/not valid YAML|a key that is not a string/.test(problem)) return undefined;
   const match = /^[ \t]*(?:-[ \t]+)*(?:[^\s'"#:]+:[ \t]+)?\{\{.*\}\}/m.exec(text);

@@ -80,7 +80,7 @@ class Conversion {
     return result;
   }
 
-  /** The maps that `<<` names; the first one, which wins, is the last. */
+  /** The maps that `<<` names, in reverse: the first one wins. */
   #merged(node: Node, path: FieldPath, depth: number): Json[] {
     const sources = node.kind === 'sequence' ? [...node.items].reverse() : [node];
     return sources.map((source) => {
@@ -125,7 +125,7 @@ function define(object: Json, key: string, value: unknown): void {
   else object[key] = value;
 }
 
-/** `<<` without quotes; with the tag `!`, which is no tag, also in quotes. */
+/** `<<` without quotes; with the non-specific tag `!`, also in quotes. */
 export function isMerge(key: Node): boolean {
   if (key.kind !== 'scalar' || key.text !== '<<') return false;
   return key.tag === '' ? key.isPlain : key.tag === '!' || key.tag === MERGE_TAG;
