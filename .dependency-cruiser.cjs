@@ -15,7 +15,7 @@ module.exports = {
     },
     only('cache-imports-nothing', 'cache/', ['cache/']),
     only('api-imports-nothing', 'api/', ['api/']),
-    only('yaml', 'yaml/', ['yaml/', 'api/schema-path\\.ts$']),
+    only('yaml', 'yaml/', ['yaml/', 'api/(json|schema-path)\\.ts$']),
     only('model-may-use-api', 'model/', ['model/', 'api/']),
     only('reconcilers', 'reconcilers/', ['reconcilers/', 'api/', 'model/', 'cache/', 'yaml/document\\.ts$']),
     only('envoy', 'envoy/', ['envoy/', 'model/', 'api/', 'ads/resource\\.ts$']),

@@ -2,7 +2,7 @@ import { Ajv } from 'ajv';
 import type { ErrorObject } from 'ajv';
 import { exclusiveMessage, keywordMessage } from './schema-messages.ts';
 import type { Rule, SchemaNode } from './schema-node.ts';
-import { isObject } from './schema-prune.ts';
+import { isObject } from './json.ts';
 import type { FieldPath } from './schema-path.ts';
 import { ruleHolds } from './validate-rules.ts';
 

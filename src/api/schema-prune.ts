@@ -1,3 +1,4 @@
+import { isObject, type Json } from './json.ts';
 import type { SchemaNode } from './schema-node.ts';
 import type { FieldPath } from './schema-path.ts';
 
@@ -65,12 +66,6 @@ class Pruning {
       if (value[key] !== null) kept[key] = this.prune(value[key], schema, [...path, key]);
     return kept;
   }
-}
-
-type Json = Readonly<Record<string, unknown>>;
-
-export function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function resolve(schema: SchemaNode, definitions: Readonly<Record<string, SchemaNode>>): SchemaNode {

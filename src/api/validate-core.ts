@@ -1,7 +1,7 @@
 import type { CoreKindName } from './kinds.ts';
 import type { Finding } from './schema-compile.ts';
 import type { FieldPath } from './schema-path.ts';
-import { isObject } from './schema-prune.ts';
+import { isObject } from './json.ts';
 
 /** Gives the reason why a value is wrong, or nothing. Members report for themselves, and are absent when they are null. */
 type Shape = (value: unknown, path: FieldPath, errors: Finding[]) => string | undefined;

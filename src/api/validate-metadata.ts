@@ -1,6 +1,6 @@
 import type { Kind } from './kinds.ts';
 import type { Finding } from './schema-compile.ts';
-import { isObject } from './schema-prune.ts';
+import { isObject } from './json.ts';
 
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;

@@ -1,4 +1,4 @@
-import { isObject } from './schema-prune.ts';
+import { isObject } from './json.ts';
 
 /** A rule holds for values of another type: that is another error. */
 type Holds = (self: unknown) => boolean;

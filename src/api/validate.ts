@@ -5,7 +5,8 @@ import { createCompiler } from './schema-compile.ts';
 import type { Check, Finding } from './schema-compile.ts';
 import { unknownMessage } from './schema-messages.ts';
 import { printPath } from './schema-path.ts';
-import { isObject, prune } from './schema-prune.ts';
+import { isObject } from './json.ts';
+import { prune } from './schema-prune.ts';
 import { validateCore } from './validate-core.ts';
 import { validateMetadata } from './validate-metadata.ts';
 

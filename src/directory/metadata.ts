@@ -1,5 +1,5 @@
 import { type Identity, isTimestamp } from '../api/validate-metadata.ts';
-import { isObject, type Json } from '../yaml/plain-json.ts';
+import { isObject, type Json } from '../api/json.ts';
 
 /** The metadata that Fairlead reads, of an object that is valid; uid and generation are the source's own. */
 export function trimMetadata(identity: Identity, raw: Json): Json {

@@ -1,3 +1,4 @@
+import { isObject, type Json } from '../api/json.ts';
 import { type Kind, kindOf } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { remarkOn } from '../api/unread-kinds.ts';
@@ -7,7 +8,7 @@ import { readDocument } from '../yaml/document.ts';
 import type { FieldPath } from '../api/schema-path.ts';
 import { parsePath } from './field-path.ts';
 import { trimMetadata } from './metadata.ts';
-import { isObject, type Json, withoutNulls } from '../yaml/plain-json.ts';
+import { withoutNulls } from '../yaml/plain-json.ts';
 
 /** Of all ConfigMaps only the mesh config is read. */
 const MESH_CONFIG = 'istio';

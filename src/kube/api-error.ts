@@ -1,4 +1,4 @@
-import { isObject } from './json.ts';
+import { isObject } from '../api/json.ts';
 
 /** Why a request to the API server did not succeed. The message never holds credentials. */
 export class ApiError extends Error {

@@ -1,4 +1,4 @@
-import { isObject, type Json } from './json.ts';
+import { isObject, type Json } from '../api/json.ts';
 
 interface Condition {
   readonly type: string;

@@ -1,6 +1,6 @@
 import { ApiError } from './api-error.ts';
 import type { KubeApi } from './client.ts';
-import { isObject } from './json.ts';
+import { isObject } from '../api/json.ts';
 import type { ResourceType } from './paths.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { DesiredCondition } from './conditions.ts';
 import { EventRecorder, type EventRecorderOptions } from './event-recorder.ts';
-import type { Json } from './json.ts';
+import type { Json } from '../api/json.ts';
 import { Outages } from './outages.ts';
 import type { DesiredStatus } from './status-writer.ts';
 import { FakeClock } from './testing/fake-clock.ts';

@@ -4,7 +4,7 @@ import { errorOfTransport } from './api-error.ts';
 import type { KubeApi } from './client.ts';
 import { sleep, type Clock } from './clock.ts';
 import type { DesiredCondition } from './conditions.ts';
-import { isObject } from './json.ts';
+import { isObject } from '../api/json.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
 import { collectionPath } from './paths.ts';

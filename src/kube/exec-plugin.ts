@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { isObject } from './json.ts';
+import { isObject } from '../api/json.ts';
 
 /**
  * `exec` of a kubeconfig's user: a program that prints credentials.

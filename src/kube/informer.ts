@@ -3,7 +3,7 @@ import { ApiError, errorOfTransport, needsList } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi, Query } from './client.ts';
 import { sleep, type Clock } from './clock.ts';
-import { isObject, type Json } from './json.ts';
+import { isObject, type Json } from '../api/json.ts';
 import { list } from './list.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { KubeConfig, loadYaml, type Context, type User } from '@kubernetes/client-node';
 import type { ExecConfig } from './exec-plugin.ts';
-import { isObject, type Json } from './json.ts';
+import { isObject, type Json } from '../api/json.ts';
 import { isProxy, ProxyError, proxyFor } from './proxy.ts';
 
 /** The API server cannot be addressed: the message is one line that says which file or name is wrong. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Json } from './json.ts';
+import type { Json } from '../api/json.ts';
 import { LeaderElector } from './lease.ts';
 import { FakeClock } from './testing/fake-clock.ts';
 import { FakeCluster } from './testing/fake-cluster.ts';

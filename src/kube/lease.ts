@@ -1,7 +1,7 @@
 import { ApiError, errorOfTransport } from './api-error.ts';
 import type { KubeApi } from './client.ts';
 import { sleep, type Clock } from './clock.ts';
-import { isObject, type Json } from './json.ts';
+import { isObject, type Json } from '../api/json.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
 import { collectionPath, objectPath } from './paths.ts';

@@ -1,7 +1,7 @@
 import { ApiError, isExpired } from './api-error.ts';
 import { TOO_LARGE } from './body.ts';
 import type { KubeApi, Query } from './client.ts';
-import { isObject, type Json } from './json.ts';
+import { isObject, type Json } from '../api/json.ts';
 
 export interface ListOptions {
   readonly api: KubeApi;

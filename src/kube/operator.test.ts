@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { kinds } from '../api/kinds.ts';
 import { KubeClient } from './client.ts';
 import { PooledKubeConfig } from './credentials.ts';
-import type { Json } from './json.ts';
+import type { Json } from '../api/json.ts';
 import { FairleadOperator, type FairleadOperatorOptions } from './operator.ts';
 import { collectionPath } from './paths.ts';
 import { FakeApiServer } from './testing/fake-api-server.ts';

@@ -18,7 +18,7 @@ import { isInstalled } from './discovery.ts';
 import { EventQueue } from './event-queue.ts';
 import { Informer, type InformerSink, type InformerStats, type Shape } from './informer.ts';
 import { Interner } from './interner.ts';
-import { isObject } from './json.ts';
+import { isObject } from '../api/json.ts';
 import { sayWhatIsLate } from './late-kinds.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { DesiredCondition } from './conditions.ts';
-import type { Json } from './json.ts';
+import type { Json } from '../api/json.ts';
 import { StatusWriter, type DesiredStatus, type StatusWriterOptions } from './status-writer.ts';
 import { FaultyApi } from './testing/faulty-api.ts';
 import { InformerLab } from './testing/informer-lab.ts';

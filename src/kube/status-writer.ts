@@ -6,7 +6,7 @@ import { Backoff } from './backoff.ts';
 import type { KubeApi } from './client.ts';
 import type { Clock } from './clock.ts';
 import { mergeConditions, type DesiredCondition } from './conditions.ts';
-import { isObject } from './json.ts';
+import { isObject } from '../api/json.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
 import { objectPath } from './paths.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { kinds, type KindName } from '../api/kinds.ts';
 import { Interner } from './interner.ts';
-import type { Json } from './json.ts';
+import type { Json } from '../api/json.ts';
 import { shapeOf } from './trim.ts';
 
 function shape(kind: KindName, interner = new Interner()) {

@@ -3,7 +3,7 @@ import type { Kind, KindName } from '../api/kinds.ts';
 import type { KubernetesObject, ObjectMeta } from '../api/object.ts';
 import type { Shape } from './informer.ts';
 import type { Interner } from './interner.ts';
-import { isObject, type Json } from './json.ts';
+import { isObject, type Json } from '../api/json.ts';
 
 type Trim = (raw: Json, interner: Interner) => Json;
 

@@ -1,7 +1,7 @@
 import { errorOfStatus, errorOfTransport } from './api-error.ts';
 import type { KubeApi, Query } from './client.ts';
 import type { Clock } from './clock.ts';
-import { isObject, type Json } from './json.ts';
+import { isObject, type Json } from '../api/json.ts';
 import { LineSplitter } from './lines.ts';
 
 export type WatchEvent =

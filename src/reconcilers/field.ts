@@ -1,3 +1,4 @@
+import { isObject } from '../api/json.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem, ProblemReason } from '../api/problem.ts';
 import { parseDuration } from './durations.ts';
@@ -187,8 +188,4 @@ export class Field {
 /** A value within a message: quoted, and shortened when it is long. */
 export function quote(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}...` : text);
-}
-
-function isObject(value: unknown): value is { readonly [name: string]: unknown } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,11 +1,12 @@
 import { isIP } from 'node:net';
+import { isObject } from '../api/json.ts';
 import { refOf } from '../api/object.ts';
 import { canonicalAddress, isAddress } from '../model/address.ts';
 import type { Labels } from '../model/labels.ts';
 import type { GatewayTopology } from '../model/mesh-config.ts';
 import type { CertificateFiles, Traits } from '../model/traits.ts';
 import { parseDuration } from './durations.ts';
-import { Field, Findings } from './field.ts';
+import { Field, Findings, quote } from './field.ts';
 import { readGatewayTopology } from './gateway-topology.ts';
 
 /** What a proxy's node says about it. Source: Istio's node metadata. */
@@ -306,12 +307,4 @@ function parseList(text: string, key: string): readonly unknown[] {
     // Said below.
   }
   throw new NodeError(`metadata ${key} must be a JSON list as text`);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function quote(text: string): string {
-  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}...` : text);
 }

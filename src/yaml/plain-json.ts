@@ -1,13 +1,8 @@
+import { isObject, type Json } from '../api/json.ts';
 import type { FieldPath } from '../api/schema-path.ts';
 import { DocumentError } from './document-error.ts';
 import { keyOf, valueOf } from './plain-scalar.ts';
 import { type AliasNode, type MappingNode, MAX_DEPTH, type Node, type ScalarNode } from './tree.ts';
-
-export type Json = Record<string, unknown>;
-
-export function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** Values and characters that aliases may add to a document: what a chain of aliases multiplies ends here. */
 const MAX_ALIASED = 1 << 20;

@@ -5,7 +5,7 @@ import { stringify } from 'yaml';
 import { kindOf, kinds } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
-import type { Json } from '../../src/kube/json.ts';
+import type { Json } from '../../src/api/json.ts';
 import { collectionPath } from '../../src/kube/paths.ts';
 import { FakeApiServer } from '../../src/kube/testing/fake-api-server.ts';
 import type { FakeRequest } from '../../src/kube/testing/fake-cluster.ts';

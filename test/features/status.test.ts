@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import { isObject } from '../../src/kube/json.ts';
+import { isObject } from '../../src/api/json.ts';
 import { destinationRule, gateway, serviceEntry, sidecar, virtualService, workloadEntry } from './objects.ts';
 import { get, type Program } from './program.ts';
 import { clusterOf, ratings, REVIEWS, reviews, rule, split } from './shop.ts';

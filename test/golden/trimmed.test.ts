@@ -5,7 +5,7 @@ import { kindOf } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { createValidator } from '../../src/api/validate.ts';
 import { Interner } from '../../src/kube/interner.ts';
-import type { Json } from '../../src/kube/json.ts';
+import type { Json } from '../../src/api/json.ts';
 import { shapeOf } from '../../src/kube/trim.ts';
 import { type EnvoyNode, readObjects } from '../harness/mesh.ts';
 import { caseNames } from '../truth/cases.ts';

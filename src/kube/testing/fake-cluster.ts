@@ -1,7 +1,7 @@
 import { ApiError, errorOfAnswer } from '../api-error.ts';
 import { TOO_LARGE } from '../body.ts';
 import type { CallOptions, KubeApi } from '../client.ts';
-import { isObject, type Json } from '../json.ts';
+import { isObject, type Json } from '../../api/json.ts';
 import { FakeWatch } from './fake-watch.ts';
 
 interface Change {

@@ -3,7 +3,7 @@ import type { KubernetesObject } from '../../api/object.ts';
 import { isInstalled } from '../discovery.ts';
 import { Informer, type InformerOptions } from '../informer.ts';
 import { Interner } from '../interner.ts';
-import type { Json } from '../json.ts';
+import type { Json } from '../../api/json.ts';
 import { Outages } from '../outages.ts';
 import { collectionPath } from '../paths.ts';
 import { Recovery } from '../recovery.ts';
