@@ -30,6 +30,8 @@ export interface HttpServerOptions {
   /** By path. */
   readonly routes: ReadonlyMap<string, Route>;
   readonly log: { error(message: string, fields: object): void };
+  /** A connection on which nothing moves for so many milliseconds is closed. */
+  readonly idle?: number;
   readonly signal: AbortSignal;
 }
 
@@ -40,8 +42,12 @@ export interface HttpServer {
   readonly closed: Promise<void>;
 }
 
+/** A scraper waits for ten seconds. Milliseconds. */
+const IDLE = 30_000;
+
 /** Rejects with a {@link ListenError} when the address cannot be had. */
-export async function serveHttp({ address, name, routes, log, signal }: HttpServerOptions): Promise<HttpServer> {
+export async function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
+  const { address, name, routes, log, idle = IDLE, signal } = options;
   signal.throwIfAborted();
   const server = createServer({ headersTimeout: 5_000, requestTimeout: 10_000 }, (request, response) => {
     // A client's mistake ends its own connection only.
@@ -53,6 +59,8 @@ export async function serveHttp({ address, name, routes, log, signal }: HttpServ
         send(response, { status: 500, type: 'text/plain', body: 'internal error\n' }).catch(() => response.destroy());
     });
   });
+  // Also one whose client does not read what it asked for.
+  server.setTimeout(idle);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(address.port, address.host, resolve);

@@ -1,5 +1,5 @@
 import { request } from 'node:http';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { debugRoutes } from './debug.ts';
 import { type HttpServer, type Route, serveHttp } from './http-server.ts';
@@ -368,6 +368,26 @@ describe('a server', () => {
     await expect(fetch(`${base}/late`).then((response) => response.text())).rejects.toThrow();
     expect(await (await fetch(`${base}/good`)).text()).toBe('good');
     expect(errors).toMatchObject([{ server: 'test', path: '/bad' }]);
+  });
+
+  test('closes a connection whose client does not read the answer', async () => {
+    let end = (): void => {};
+    const ended = new Promise<void>((resolve) => (end = resolve));
+    const endless = function* (): Generator<string> {
+      try {
+        for (;;) yield 'x'.repeat(65_536);
+      } finally {
+        end();
+      }
+    };
+    const routes = new Map<string, Route>([['/', () => ({ type: 'text/plain', body: endless() })]]);
+    const { signal } = stopping();
+    const { port } = await serveHttp({ address: localhost, name: 'test', routes, log: silent, idle: 50, signal });
+    const socket = connect({ host: '127.0.0.1', port });
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => {});
+    socket.write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    await ended;
   });
 
   test('closes with the signal, also connections that are in the middle of something', async () => {
