@@ -212,7 +212,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
     expect(operator.ready()).toBe(false);
     await restarted;
     await operator.whenReady();
-    expect(log.messages().filter((message) => message.includes('unreachable, trying'))).toHaveLength(1);
+    expect(log.messages().filter((message) => message.includes('unreachable, retrying'))).toHaveLength(1);
   });
 
   test('may refuse the credentials at first, and the rights after that', async () => {
