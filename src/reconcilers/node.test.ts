@@ -210,7 +210,10 @@ test('a router says in its PROXY_CONFIG what is in front of it, field by field',
 test.each([
   [{ numTrustedProxies: -1 }, 'metadata PROXY_CONFIG.gatewayTopology.numTrustedProxies must be a whole number'],
   [{ numTrustedProxies: '2' }, 'metadata PROXY_CONFIG.gatewayTopology.numTrustedProxies must be a number'],
-  [{ forwardClientCertDetails: 'X' }, 'metadata PROXY_CONFIG.gatewayTopology.forwardClientCertDetails "X" is not one of'],
+  [
+    { forwardClientCertDetails: 'X' },
+    'metadata PROXY_CONFIG.gatewayTopology.forwardClientCertDetails "X" is not one of',
+  ],
   [7, 'metadata PROXY_CONFIG.gatewayTopology must be an object'],
 ])('a router with the topology %j is refused', (gatewayTopology, message) => {
   const id = 'router~10.1.0.1~gw.shop~shop.svc.cluster.local';
