@@ -49,13 +49,15 @@ export interface Parties {
   readonly silentUntil: number;
 }
 
+/** New names that were sent together. */
 interface Arrival {
-  since: number;
-  /** Nonce of the response that carried it. */
-  nonce: number;
-  /** Nonce of the response that carried what belongs to it, sent after that; 0 before. */
-  followed: number;
-  /** Something was held back because of it. */
+  readonly names: Names;
+  readonly since: number;
+  /** Nonce of the response that carried them. */
+  readonly nonce: number;
+  /** Nonce of the response that carried what belongs to them, sent after that; 0 before. */
+  readonly followed: number;
+  /** Something was held back because of one of them. */
   awaited: boolean;
 }
 
@@ -82,7 +84,8 @@ export class Barrier {
   readonly #times: BarrierTimes;
   readonly #references: References;
   readonly #events: BarrierEvents;
-  readonly #arrivals = new Map<string, Arrival>();
+  /** They end with the answer, or after {@link BarrierTimes.timeoutMs}. */
+  #arrivals: readonly Arrival[] = [];
   #departures: readonly Departure[] = [];
   /** What was kept when they were last brought up to date. */
   #departing: Names = NONE;
@@ -104,13 +107,10 @@ export class Barrier {
     this.#overdueMs = times.overdueMs;
   }
 
-  /** A response with guarded resources went out. */
-  sent(sent: Sent, now: number): void {
-    if (sent.prior === undefined) return;
-    for (const item of itemsOf(sent)) {
-      if (priorOf(sent, item) !== undefined) continue;
-      this.#arrivals.set(item.name, { since: now, nonce: sent.nonce, followed: 0, awaited: false });
-    }
+  /** A response with guarded resources went out that are new to the client. */
+  sent(names: ReadonlySet<string>, nonce: number, now: number): void {
+    const earlier = this.#arrivals.map((arrival) => split(arrival, names)[1]);
+    this.#arrivals = notEmpty([...earlier, { names, since: now, nonce, followed: 0, awaited: false }]);
   }
 
   /**
@@ -128,12 +128,16 @@ export class Barrier {
 
   /** A response with what belongs to guarded resources went out. */
   followed(sent: Sent): void {
-    if (this.#arrivals.size === 0) return;
-    for (const { name, holders } of itemsOf(sent)) {
-      const arrival = this.#arrivals.get(name);
-      // What was made up for a name that does not exist proves nothing: it belongs to no cluster of this kind.
-      if (arrival !== undefined && holders > 0) arrival.followed = sent.nonce;
-    }
+    if (this.#arrivals.length === 0) return;
+    const names = new Set<string>();
+    // What was made up for a name that does not exist proves nothing: it belongs to no cluster of this kind.
+    for (const { name, holders } of itemsOf(sent)) if (holders > 0) names.add(name);
+    this.#arrivals = notEmpty(
+      this.#arrivals.flatMap((arrival) => {
+        const [within, without] = split(arrival, names);
+        return [{ ...within, followed: sent.nonce }, without];
+      }),
+    );
   }
 
   /** A response with guarded resources was answered, one way or the other. */
@@ -144,16 +148,12 @@ export class Barrier {
   /** A response with guarded resources was accepted. */
   accepted(sent: Sent): void {
     this.answered(sent);
-    for (const [name, { nonce }] of this.#arrivals) {
-      if (sent.first <= nonce && nonce <= sent.nonce) this.#arrivals.delete(name);
-    }
+    this.#arrivals = this.#arrivals.filter(({ nonce }) => !isIn(sent, nonce));
   }
 
   /** A response with what belongs to them was accepted. */
   followedAccepted(sent: Sent): void {
-    for (const [name, { followed }] of this.#arrivals) {
-      if (sent.first <= followed && followed <= sent.nonce) this.#arrivals.delete(name);
-    }
+    this.#arrivals = this.#arrivals.filter(({ followed }) => !isIn(sent, followed));
   }
 
   /** Listeners were replaced or removed, or may have been: the former ones drain, and name what they named. */
@@ -183,28 +183,27 @@ export class Barrier {
 
   /** What must not be sent yet; undefined while nothing is held back. */
   blocks({ guarded, view }: Parties, now: number): ((item: Served) => boolean) | undefined {
+    const unsent = new Set<string>();
     for (const [name, held] of guarded?.ledger.pending ?? []) {
       // Only a few unanswered responses may be out: this one has not been sent at all.
-      if (held !== undefined || this.#arrivals.has(name)) continue;
-      this.#arrivals.set(name, { since: now, nonce: Infinity, followed: 0, awaited: false });
+      if (held === undefined && !this.#arrivals.some(({ names }) => names.has(name))) unsent.add(name);
     }
-    if (guarded === undefined || this.#arrivals.size === 0) return undefined;
+    if (unsent.size > 0) this.sent(unsent, Infinity, now);
+    if (guarded === undefined || this.#arrivals.length === 0) return undefined;
     const { typeUrl } = guarded.type;
-    return (item) =>
-      this.#references.find(item.resource.body, this.#arrivals, (name) => {
-        if (guarded.ledger.offer(name, view.resolve(typeUrl, name)) === undefined) return false;
-        this.#arrivals.get(name)!.awaited = true;
-        return true;
-      });
+    const isOffered = (name: string): boolean => guarded.ledger.offer(name, view.resolve(typeUrl, name)) !== undefined;
+    return ({ resource }) => {
+      const awaited = this.#arrivals.find(({ names }) => this.#references.find(resource.body, names, isOffered));
+      if (awaited !== undefined) awaited.awaited = true;
+      return awaited !== undefined;
+    };
   }
 
   /** Time passes. */
   tick(parties: Parties, now: number): void {
-    for (const [name, { since, awaited }] of this.#arrivals) {
-      if (now - since < this.#times.timeoutMs) continue;
-      this.#arrivals.delete(name);
-      if (awaited) this.#events.timedOut();
-    }
+    const isOver = ({ since }: Arrival): boolean => now - since >= this.#times.timeoutMs;
+    for (const arrival of this.#arrivals) if (isOver(arrival) && arrival.awaited) this.#events.timedOut();
+    this.#arrivals = this.#arrivals.filter((arrival) => !isOver(arrival));
     if (this.#unknown !== undefined && now - this.#unknown.since >= this.#times.timeoutMs) {
       this.#unknown = undefined;
       this.#events.timedOut();
@@ -231,7 +230,7 @@ export class Barrier {
       waiting.push(...goesOn, this.#age(unanswered, uses, true, now), this.#age(unused, uses, false, now));
     }
     const isOver = ({ freeAt }: Departure): boolean => freeAt !== undefined && now - freeAt >= this.#times.lingerMs;
-    this.#departures = waiting.filter((departure) => departure.names.size > 0 && !isOver(departure));
+    this.#departures = notEmpty(waiting).filter((departure) => !isOver(departure));
     for (const departure of waiting) if (isOver(departure)) guarded!.release(departure.names);
   }
 
@@ -343,18 +342,31 @@ function departuresOf(kept: Names, former: readonly Departure[], now: number): r
   return added.names.size === 0 ? departures : [...departures, added];
 }
 
-/** What of a departure is in a set, and what is not. */
-function split(departure: Departure, set: Names): [Departure, Departure] {
-  const { names } = departure;
+/** Whether a nonce is one of those that a response stands for. */
+function isIn({ first, nonce: last }: Sent, nonce: number): boolean {
+  return first <= nonce && nonce <= last;
+}
+
+interface Group {
+  readonly names: Names;
+}
+
+function notEmpty<G extends Group>(groups: readonly G[]): readonly G[] {
+  return groups.filter(({ names }) => names.size > 0);
+}
+
+/** What of a group is in a set, and what is not. */
+function split<G extends Group>(group: G, set: Names): [G, G] {
+  const { names } = group;
   const [few, many] = set.size < names.size ? [set, names] : [names, set];
   const within = new Set([...few.keys()].filter((name) => many.has(name)));
-  const [all, none] = [departure, { ...departure, names: NONE }];
+  const [all, none] = [group, { ...group, names: NONE }];
   if (within.size === 0) return [none, all];
   if (within.size === names.size) return [all, none];
   const without = new Set([...names.keys()].filter((name) => !within.has(name)));
   return [
-    { ...departure, names: within },
-    { ...departure, names: without },
+    { ...group, names: within },
+    { ...group, names: without },
   ];
 }
 

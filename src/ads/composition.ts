@@ -1,14 +1,12 @@
-import { type HeldNames, type Marks, NONE } from './ledger.ts';
+import { type Marks, NONE } from './ledger.ts';
 import { type Piece, type Sent, UNSENT } from './sent.ts';
 import { Batch, type Held, type Served, versionOf } from './served.ts';
+import { MANY } from './shared-work.ts';
 import type { Subscription } from './subscription.ts';
 import type { WorldView } from './world.ts';
 
 /** Says which resources must not be sent yet. */
 export type Blocked = ((item: Served) => boolean) | undefined;
-
-/** From so many owed names on it is worth while to look whether another stream owes the same. */
-const MANY = 64;
 
 /** The next response, if something is owed that may be sent now. */
 export function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
@@ -34,16 +32,15 @@ function manyMarksOf({ ledger }: Subscription): Marks | undefined {
 }
 
 /** What many streams owe alike is put together once. */
-function composeAlike(of: Subscription, view: WorldView, { pending, kept }: Marks): Sent | undefined {
-  const { context, type, interest } = of;
+function composeAlike(of: Subscription, view: WorldView, { pending, kept, asked }: Marks): Sent | undefined {
+  const { context, type, interest, ledger } = of;
   const kind = context.delta ? DELTA : STATE_OF_THE_WORLD;
   const what = { view, blocked: undefined, piece: undefined, only: () => true, first: false };
-  const sent = context
-    .shared()
-    .responses.of([kind, type, view, interest, pending, kept], () =>
-      of.wholeState ? composeState(of, what) : composeOwed(of, what),
-    );
-  leave(of, NONE);
+  const { sent, after } = context.shared().responses.of([kind, type, view, interest, pending, kept, asked], () => {
+    const first = of.wholeState ? composeState(of, what) : composeOwed(of, what);
+    return { sent: first, after: ledger.marks! };
+  });
+  ledger.take(after);
   return sent && { ...sent };
 }
 
@@ -84,7 +81,7 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
   }
   of.all = false;
   of.trial = undefined;
-  leave(of, NONE);
+  of.ledger.oweOnly(NONE);
   const all = absent.length === 0 ? given.batches : [...given.batches, new Batch(absent)];
   if (all.length === 0 && removed.length === 0 && !of.wildcard && !of.wholeState) return undefined;
   return { ...UNSENT, batches: all, removed, before, tolerated: given.tolerated };
@@ -125,7 +122,7 @@ function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wa
     }
   }
   const prior = priorsOf(of, owed);
-  leave(of, rest, unanswered);
+  ledger.oweOnly(rest, unanswered);
   if (items.length === 0 && removed.length === 0 && !first) return undefined;
   return { ...UNSENT, batches: items.length === 0 ? [] : [new Batch(items)], removed, prior, trial: piece };
 }
@@ -148,11 +145,11 @@ function composeState(of: Subscription, { view, blocked, piece, only, first }: W
   }
   // What waits has to be in the state as the client has it. If nobody has these bytes, all of it waits.
   if ([...rest].some(([name, held]) => typeof ledger.goesBackTo(name, held) === 'string')) {
-    leave(of, new Map([...rest, ...differing]));
+    ledger.oweOnly(new Map([...rest, ...differing]));
     return undefined;
   }
   const prior = priorsOf(of, differing);
-  leave(of, rest);
+  ledger.oweOnly(rest);
   if (prior.size === 0 && !first) return undefined;
   const { batches } = of.subscribed(view);
   const plain = rest.size === 0 && !ledger.deviates;
@@ -187,14 +184,4 @@ function stateOf(
 function priorsOf({ ledger }: Subscription, owed: ReadonlyMap<string, Held>): ReadonlyMap<string, Held> {
   if (ledger.refusals === undefined) return owed;
   return new Map([...owed].map(([name, held]) => [name, ledger.goesBackTo(name, held)]));
-}
-
-/** Only these names stay owed; and `unanswered` ones are to be answered as soon as they are owed again. */
-function leave({ ledger }: Subscription, rest: HeldNames, unanswered?: ReadonlySet<string>): void {
-  ledger.oweOnly(rest);
-  if (ledger.asked === undefined) return;
-  for (const name of ledger.asked) {
-    if (!rest.has(name) && unanswered?.has(name) !== true) ledger.asked.delete(name);
-  }
-  if (ledger.asked.size === 0) ledger.asked = undefined;
 }

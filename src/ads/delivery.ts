@@ -5,7 +5,7 @@ import type { FormerWorld } from './former-world.ts';
 import type { Frame, Frames } from './frames.ts';
 import type { Move } from './move.ts';
 import { shortMessage } from './refusals.ts';
-import { itemsOf, type Sent } from './sent.ts';
+import { newNamesOf, type Sent } from './sent.ts';
 import type { References, Served } from './served.ts';
 import { Subscription, type SubscriptionContext } from './subscription.ts';
 import type { ResourceType, ResourceTypes } from './types.ts';
@@ -186,18 +186,13 @@ export class Delivery implements Watcher {
   /** What belongs to changed resources is sent right behind them: a client warms them, and need not ask again. */
   #followBehind(type: ResourceType, sent: Sent): void {
     for (const follower of this.#subscriptions) {
-      if (follower?.type.behind === type.typeUrl) this.#follow(follower, sent);
+      if (follower?.type.behind === type.typeUrl) follower.follow(sent, this.#view);
     }
   }
 
   /** The same for what was sent before this was first asked for: it was asked for without knowing of it. */
   #followEarlier(follower: Subscription): void {
-    for (const sent of this.#parties.guarded?.inFlight ?? []) this.#follow(follower, sent);
-  }
-
-  #follow(follower: Subscription, sent: Sent): void {
-    if (follower.all) return;
-    for (const { name } of itemsOf(sent)) if (sent.prior?.has(name) !== false) follower.repeat(name, this.#view);
+    for (const sent of this.#parties.guarded?.inFlight ?? []) follower.follow(sent, this.#view);
   }
 
   /** False: the request answers a response that is not the newest any more, and says nothing. */
@@ -275,11 +270,9 @@ export class Delivery implements Watcher {
       this.#needBarrier().sentUnknown(sent, now);
       return;
     }
-    for (const held of sent.prior.values()) {
-      if (held !== undefined) continue;
-      this.#needBarrier().sent(sent, now);
-      return;
-    }
+    const { batches, prior } = sent;
+    const news = this.#context.shared().news.of([batches, prior], () => newNamesOf(sent));
+    if (news.size > 0) this.#needBarrier().sent(news, sent.nonce, now);
   }
 
   #blocks(now: number): ((item: Served) => boolean) | undefined {

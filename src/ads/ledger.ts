@@ -4,10 +4,11 @@ import { type Held, type Names, Served, versionOf } from './served.ts';
 /** Names with what a client holds of them. */
 export type HeldNames = ReadonlyMap<string, Held>;
 
-/** What is owed and kept, where nothing else is known of a client. */
+/** All that there is to know of a client that has refused nothing. */
 export interface Marks {
   readonly pending: HeldNames;
   readonly kept: HeldNames;
+  readonly asked: HeldNames;
 }
 
 /**
@@ -17,8 +18,7 @@ export interface Marks {
 export class Ledger {
   readonly #pending = new CopiedOnWrite();
   readonly #kept = new CopiedOnWrite();
-  /** Names that have to be answered even if the client holds the present version, once they are owed. */
-  asked: Set<string> | undefined;
+  readonly #asked = new CopiedOnWrite();
   refusals: Refusals | undefined;
   /** What the client may have taken of responses that it refused without saying what of. */
   partial: Map<string, Set<Served>> | undefined;
@@ -33,31 +33,39 @@ export class Ledger {
     return this.#kept.names;
   }
 
+  /** Names that have to be answered even if the client holds the present version, once they are owed. */
+  get asked(): Pick<HeldNames, 'has' | 'keys'> | undefined {
+    return this.#asked.names;
+  }
+
   clear(): void {
-    this.#pending.take(NONE);
-    this.#kept.take(NONE);
-    this.asked = this.partial = undefined;
+    this.take(NO_MARKS);
+    this.partial = undefined;
   }
 
   /** All there is to know, shared from now on; undefined if there is more than marks. */
   get marks(): Marks | undefined {
-    if (this.asked !== undefined || this.refusals !== undefined) return undefined;
-    return { pending: this.#pending.share(), kept: this.#kept.share() };
+    if (this.refusals !== undefined) return undefined;
+    return { pending: this.#pending.share(), kept: this.#kept.share(), asked: this.#asked.share() };
   }
 
   /** Takes over what is the same for others. */
-  take({ pending, kept }: Marks): void {
+  take({ pending, kept, asked }: Marks): void {
     this.#pending.take(pending);
     this.#kept.take(kept);
+    this.#asked.take(asked);
   }
 
   owe(name: string, held: Held): void {
     this.#pending.set(name, held);
   }
 
-  /** These stay owed, and nothing else. */
-  oweOnly(names: HeldNames): void {
+  /** These stay owed, and nothing else; `unanswered` ones are to be answered as soon as they are owed again. */
+  oweOnly(names: HeldNames, unanswered?: ReadonlySet<string>): void {
     this.#pending.take(names);
+    for (const name of [...(this.asked?.keys() ?? [])]) {
+      if (!names.has(name) && unanswered?.has(name) !== true) this.#asked.delete(name);
+    }
   }
 
   /** What is kept, shared from now on. */
@@ -68,7 +76,7 @@ export class Ledger {
   /** Owed in any case. */
   ask(name: string, held: Held): void {
     if (this.pending?.has(name) !== true) this.owe(name, held);
-    (this.asked ??= new Set<string>()).add(name);
+    this.#asked.set(name, undefined);
   }
 
   keep(name: string, held: Held): void {
@@ -84,8 +92,10 @@ export class Ledger {
 
   /** Ends the keeping of these names: that they are gone is owed. */
   letGo(names: Names): void {
-    if (names === this.kept && this.pending === undefined) this.take({ pending: this.#kept.share(), kept: NONE });
-    else for (const name of names.keys()) if (this.kept?.has(name) === true) this.owe(name, this.unkeep(name));
+    if (names === this.kept && this.pending === undefined) {
+      this.#pending.take(this.#kept.share());
+      this.#kept.take(NONE);
+    } else for (const name of names.keys()) if (this.kept?.has(name) === true) this.owe(name, this.unkeep(name));
   }
 
   /** `was` is what the client holds unless the name is owed already; `gone`: it left the world, and clients keep it. */
@@ -122,7 +132,7 @@ export class Ledger {
   /** Not owed any more. */
   settled(name: string): void {
     this.#pending.delete(name);
-    if (this.asked?.delete(name) === true && this.asked.size === 0) this.asked = undefined;
+    this.#asked.delete(name);
   }
 
   /** The client does not want it any more. */
@@ -197,6 +207,7 @@ const MAX_PARTIAL = 8;
 
 /** No names. There is one such map, so that it is known by identity. */
 export const NONE: HeldNames = new Map();
+const NO_MARKS: Marks = { pending: NONE, kept: NONE, asked: NONE };
 
 /**
  * Names of one client that may be those of others too: streams that leave a world together owe the same thousands of

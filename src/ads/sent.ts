@@ -44,6 +44,13 @@ export function priorOf(sent: Sent, item: Served): Held {
   return sent.prior.has(item.name) ? sent.prior.get(item.name) : item;
 }
 
+/** The names that the client did not hold. */
+export function newNamesOf(sent: Sent): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const item of itemsOf(sent)) if (priorOf(sent, item) === undefined) names.add(item.name);
+  return names;
+}
+
 /** One record for several responses that follow each other: of each name its newest bytes and its oldest prior. */
 export function fold(oldest: Sent, newer: readonly Sent[]): Sent {
   const items = new Map<string, Served>();

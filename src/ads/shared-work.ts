@@ -1,7 +1,11 @@
 import { Alike } from './alike.ts';
+import type { Marks } from './ledger.ts';
 import type { Move } from './move.ts';
 import type { Sent } from './sent.ts';
 import type { ServedIndex } from './served-index.ts';
+
+/** From so many names on it is worth while to look whether another stream needs the same. */
+export const MANY = 64;
 
 /** What was worked out since the last publication, for all streams that need the same. */
 export class SharedWork {
@@ -9,6 +13,10 @@ export class SharedWork {
   readonly moves = new Alike<Move>();
   /** What there is for those who have subscribed to the same. */
   readonly indexes = new Alike<ServedIndex>();
-  /** Responses to those who are owed the same. */
-  readonly responses = new Alike<Sent | undefined>();
+  /** Responses to those who are owed the same, and what is owed after that. */
+  readonly responses = new Alike<{ readonly sent: Sent | undefined; readonly after: Marks }>();
+  /** What is owed when something that belongs to it was sent. */
+  readonly followed = new Alike<Marks>();
+  /** What in a response is new to those who held the same. */
+  readonly news = new Alike<ReadonlySet<string>>();
 }

@@ -1,13 +1,14 @@
 import { type Blocked, compose } from './composition.ts';
 import type { Change } from './forest.ts';
 import { InFlight } from './in-flight.ts';
-import { Ledger } from './ledger.ts';
+import type { Alike } from './alike.ts';
+import { Ledger, type Marks } from './ledger.ts';
 import type { Move } from './move.ts';
 import type { NameSet, NameSets } from './name-set.ts';
 import { type BackOff, UNKNOWN } from './refusals.ts';
 import type { Batch, Held, Names, Served } from './served.ts';
 import { ServedIndex } from './served-index.ts';
-import type { SharedWork } from './shared-work.ts';
+import { MANY, type SharedWork } from './shared-work.ts';
 import { itemsOf, type Sent, type Trial } from './sent.ts';
 import type { ResourceType } from './types.ts';
 import { BadRequest, type DiscoveryRequest, MAX_NAMES, type RequestedVersions } from './wire-read.ts';
@@ -225,26 +226,52 @@ export class Subscription {
 
   /** The stream moved to another world. */
   moved(move: Move): void {
-    const { ledger, type } = this;
-    const differences = move.differences(type.typeUrl);
-    if (differences.size === 0 || (this.all && ledger.kept === undefined)) return;
-    const marks = this.all ? undefined : ledger.marks;
-    if (marks === undefined) {
+    const differences = move.differences(this.type.typeUrl);
+    if (differences.size === 0 || (this.all && this.ledger.kept === undefined)) return;
+    if (this.all) {
       for (const [name, { was, now }] of differences) if (this.has(name)) this.#mark(name, was, now === undefined);
       return;
     }
-    // Streams that move together mostly held the same, and hold the same afterwards.
-    const { pending, kept } = marks;
-    ledger.take(
-      move.marked.of([type, this.interest, pending, kept], () => {
-        const marked = new Ledger();
-        marked.take(marks);
-        for (const [name, { was, now }] of differences) {
-          if (this.has(name)) marked.mark(name, was, now === undefined && this.#keeps);
-        }
-        return marked.marks!;
-      }),
-    );
+    this.#alike(move.marked, [], (marked) => {
+      for (const [name, { was, now }] of differences) {
+        if (this.has(name)) marked.mark(name, was, now === undefined && this.#keeps);
+      }
+    });
+  }
+
+  /** What belongs to what was sent is owed once more: a client warms that, and need not ask. */
+  follow(sent: Sent, view: WorldView): void {
+    if (this.all) return;
+    const { typeUrl } = this.type;
+    const { batches, prior } = sent;
+    const follow = (ledger: Ledger): void => {
+      for (const { name } of itemsOf(sent)) {
+        if (prior?.has(name) === false || !this.has(name)) continue;
+        ledger.ask(name, ledger.offer(name, view.resolve(typeUrl, name)));
+      }
+    };
+    if (prior === undefined || prior.size < MANY) follow(this.ledger);
+    else this.#alike(this.context.shared().followed, [view, batches, prior], follow);
+  }
+
+  /**
+   * Changes what is known of the client, or takes over what came of that for another: streams of one world mostly hold
+   * the same, and hold the same afterwards.
+   */
+  #alike(known: Alike<Marks>, from: readonly object[], change: (ledger: Ledger) => void): void {
+    const { marks } = this.ledger;
+    if (marks === undefined) {
+      change(this.ledger);
+      return;
+    }
+    const { pending, kept, asked } = marks;
+    const work = (): Marks => {
+      const ledger = new Ledger();
+      ledger.take(marks);
+      change(ledger);
+      return ledger.marks!;
+    };
+    this.ledger.take(known.of([this.type, this.interest, pending, kept, asked, ...from], work));
   }
 
   /** Names that left the world are no longer needed by anything that the client uses: they may go. */
