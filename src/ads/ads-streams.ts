@@ -128,7 +128,7 @@ export class AdsStreams {
     for (let cut = this.#endings.tick(now); cut > 0; cut--) this.#limits.add('end_time');
     if (!this.#active) {
       this.#frames.clear();
-      this.#store.shared.clear();
+      this.#store.forget();
       this.#receiving.buffers.clear();
     }
     this.#active = false;

@@ -7,12 +7,15 @@ import type { ServedIndex } from './served-index.ts';
 /** From so many names on it is worth while to look whether another stream needs the same. */
 export const MANY = 64;
 
+/** Scopes of which streams come back at the same time, times two types. Clients could have one for each stream. */
+const MAX_INDEXES = 128;
+
 /** What was worked out since the last publication, for all streams that need the same. */
 export class SharedWork {
   /** From one world to another. */
   readonly moves = new Alike<Move>();
-  /** What there is for those who have subscribed to the same. */
-  readonly indexes = new Alike<ServedIndex>();
+  /** What there is for those who have subscribed to the same. Some 300 KB for 10,000 names each. */
+  readonly indexes = new Alike<ServedIndex>(MAX_INDEXES);
   /** Responses to those who are owed the same, and what is owed after that. */
   readonly responses = new Alike<{ readonly sent: Sent | undefined; readonly after: Marks }>();
   /** What is owed when something that belongs to it was sent. */

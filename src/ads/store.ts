@@ -100,6 +100,12 @@ export class Store {
     return this.work.moves.of([before, after], () => new Move(before, after));
   }
 
+  /** Gives back what is kept for streams that may need the same. */
+  forget(): void {
+    this.shared.clear();
+    this.work = new SharedWork();
+  }
+
   /** A resource that is in no list: made for an answer. */
   once(resource: EncodedResource): Served {
     return new Served(resource, ++this.#lastId, this.#hasher);

@@ -1,0 +1,21 @@
+import { expect, test, vi } from 'vitest';
+import { Alike } from './alike.ts';
+
+test('is worked out once for the same objects in the same order', () => {
+  const alike = new Alike<string | undefined>();
+  const work = vi.fn(() => undefined);
+  const [a, b] = [{}, {}];
+  for (let i = 0; i < 3; i++) alike.of([a, b], work);
+  expect(work).toHaveBeenCalledTimes(1);
+  expect(alike.of([b, a], () => 'other')).toBe('other');
+  expect(alike.of([a, {}], () => 'equal only')).toBe('equal only');
+});
+
+test('keeps no more results than it was told', () => {
+  const alike = new Alike<object>(2);
+  const [a, b, c] = [{}, {}, {}];
+  const [first, second] = [alike.of([a], () => ({})), alike.of([b], () => ({}))];
+  expect(alike.of([c], () => ({}))).toBeDefined();
+  expect(alike.of([a], () => ({}))).not.toBe(first);
+  expect(alike.of([b], () => ({}))).not.toBe(second);
+});
