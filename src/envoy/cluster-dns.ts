@@ -44,20 +44,18 @@ export function dnsFields(
   };
 }
 
-/** What the clusters of a DNS service have to know of the proxy: nothing, or its locality. */
+/** What the clusters of a port of a DNS service have to know of the proxy: nothing, or its locality. */
 export function dnsVantageNeeds(
   service: MeshService,
+  port: ServicePort,
   rule: DestinationRuleModel | undefined,
   settings: Pick<ClusterSettings, 'localityLb' | 'defaultTrafficPolicy'>,
 ): VantageNeeds {
-  const subsets = ['', ...(rule?.subsets ?? []).map((subset) => subset.name)];
-  const locality = service.ports.some((port) =>
-    subsets.some((subset) => {
-      const policy = resolvePolicy(rule, port.number, subset, settings);
-      const plan = withoutLabels(localityPlan(policy, service, settings));
-      return plan !== undefined && (plan.failover || plan.setting.distribute.length > 0);
-    }),
-  );
+  const locality = [undefined, ...(rule?.subsets ?? [])].some((subset) => {
+    const policy = resolvePolicy(rule, port.number, subset, settings);
+    const plan = withoutLabels(localityPlan(policy, service, settings));
+    return plan !== undefined && (plan.failover || plan.setting.distribute.length > 0);
+  });
   return { locality, nodeName: false, cluster: false, labels: [] };
 }
 

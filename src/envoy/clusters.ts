@@ -23,6 +23,8 @@ import { wrapped } from './values.ts';
 export interface ClustersInput {
   readonly protos: Protos;
   readonly service: MeshService;
+  /** One of the service's. */
+  readonly port: ServicePort;
   /** The rule that the client uses for the service. */
   readonly rule?: DestinationRuleModel | undefined;
   readonly traits: ClusterTraits;
@@ -34,46 +36,36 @@ export interface ClustersInput {
 
 export interface BuiltCluster {
   readonly name: string;
-  readonly port: number;
-  /** Empty: the service itself. */
   readonly cluster: Cluster;
   readonly origins: readonly ObjectRef[];
 }
 
-/** The clusters of a service: for each port one, and one for each subset. */
+/** The clusters of a port of a service: its own, and one for each subset. */
 export function buildClusters(input: ClustersInput): readonly BuiltCluster[] {
-  const { service, rule } = input;
-  if (service.resolution === 'Alias') return [];
-  const wanted = service.ports.filter((port) => protocolClass(port.protocol) !== 'udp');
+  const { service, port, rule } = input;
+  if (service.resolution === 'Alias' || protocolClass(port.protocol) === 'udp') return [];
   const subsets = service.resolution === 'DynamicDNS' ? [] : (rule?.subsets ?? []);
-  const built = new Map<string, BuiltCluster>();
-  for (const port of wanted)
-    for (const subset of [undefined, ...subsets]) {
-      const cluster = buildCluster(input, port, subset);
-      if (cluster !== undefined && !built.has(cluster.name)) built.set(cluster.name, cluster);
-    }
-  return [...built.values()];
+  return [undefined, ...subsets].flatMap((subset) => buildCluster(input, subset) ?? []);
 }
 
 /** What the parts of a cluster are made from. */
 interface Parts extends ClustersInput {
   readonly name: string;
-  readonly port: ServicePort;
   readonly subset: Subset | undefined;
   readonly policy: TrafficPolicy;
   readonly passthrough: boolean;
 }
 
-function buildCluster(input: ClustersInput, port: ServicePort, subset: Subset | undefined): BuiltCluster | undefined {
-  const { service, rule, settings } = input;
+function buildCluster(input: ClustersInput, subset: Subset | undefined): BuiltCluster | undefined {
+  const { service, port, rule, settings } = input;
   const subsetName = subset?.name ?? '';
   const name = outboundCluster(port.number, subsetName, service.host);
-  const policy = resolvePolicy(rule, port.number, subsetName, settings);
-  const parts: Parts = { ...input, name, port, subset, policy, passthrough: isPassthrough(input, port, policy) };
+  const policy = resolvePolicy(rule, port.number, subset, settings);
+  const parts: Parts = { ...input, name, subset, policy, passthrough: isPassthrough(input, policy) };
   const cluster = service.resolution === 'DynamicDNS' ? dynamicCluster(parts) : resolvedCluster(parts);
   if (cluster === undefined) return undefined;
   const origins = [...service.origins, ...(rule?.origins ?? [])];
-  return { name, port: port.number, cluster, origins };
+  return { name, cluster, origins };
 }
 
 function resolvedCluster(parts: Parts): Cluster | undefined {
@@ -161,8 +153,8 @@ function sendsPlainText({ service, rule, subset, summary }: Parts): boolean {
 }
 
 /** PASSTHROUGH of the host is that of its subsets too. */
-function isPassthrough({ rule, settings }: ClustersInput, port: ServicePort, policy: TrafficPolicy): boolean {
-  const host = resolvePolicy(rule, port.number, '', settings);
+function isPassthrough({ rule, port, settings }: ClustersInput, policy: TrafficPolicy): boolean {
+  const host = resolvePolicy(rule, port.number, undefined, settings);
   return [host, policy].some(
     (level) => level.loadBalancer?.simple === 'PASSTHROUGH' && !level.loadBalancer.consistentHash,
   );
@@ -179,7 +171,7 @@ function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig
       port,
       subsetLabels: parts.subset?.labels ?? {},
       plan: localityPlan(parts.policy, service, settings),
-      mtls: traits.agent && mtlsUsable(parts.rule, port.number, parts.subset?.name ?? ''),
+      mtls: traits.agent && mtlsUsable(parts.rule, port.number, parts.subset),
       vantage: parts.vantage,
     });
     if (loadAssignment === undefined) return undefined;

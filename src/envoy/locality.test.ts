@@ -54,8 +54,8 @@ describe('an assignment', () => {
 test('a DNS service looks at locality where any of its policies does', () => {
   const service = entryOf('x.example.com', [port(80, 'HTTP')], { resolution: 'DNSLB' });
   const needs = (trafficPolicy: object) =>
-    dnsVantageNeeds(service, ruleOf({ host: 'x.example.com', trafficPolicy }), settings).locality;
-  expect(dnsVantageNeeds(service, undefined, settings).locality).toBe(false);
+    dnsVantageNeeds(service, service.ports[0]!, ruleOf({ host: 'x.example.com', trafficPolicy }), settings).locality;
+  expect(dnsVantageNeeds(service, service.ports[0]!, undefined, settings).locality).toBe(false);
   expect(needs({ loadBalancer: { simple: 'RANDOM' } })).toBe(false);
   expect(needs({ outlierDetection: {} })).toBe(true);
   expect(needs({ portLevelSettings: [{ port: { number: 80 }, outlierDetection: {} }] })).toBe(true);

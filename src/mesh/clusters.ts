@@ -8,8 +8,8 @@ import { type Protos, typeUrl } from '../envoy/proto.ts';
 import { leaf, resource, sameResource } from '../envoy/resource.ts';
 import { hostsMatch } from '../model/host.ts';
 import type { VisibilitySettings } from '../model/mesh-config.ts';
-import { resolvePolicy, subsetOf } from '../model/policy-resolution.ts';
-import { type MeshService, isDns, outboundCluster } from '../model/service.ts';
+import { resolvePolicy } from '../model/policy-resolution.ts';
+import { type MeshService, type ServicePort, isDns, outboundCluster } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import { clusterTraitsKey } from '../model/traits.ts';
 import type { VantageNeeds } from '../envoy/locality.ts';
@@ -22,13 +22,9 @@ import type { Services } from './services.ts';
 import { type Settings, settingOf } from './settings.ts';
 import type { ServiceView, Views } from './views.ts';
 
-/** The resources of one service under one rule, shared by all views that see it so. */
+/** The resources of one port of a service under one rule, shared by all views that see it so. */
 interface ResourceSet {
-  readonly resources: readonly {
-    readonly port: number;
-    readonly qualifier: string;
-    readonly resource: EncodedResource;
-  }[];
+  readonly resources: readonly { readonly qualifier: string; readonly resource: EncodedResource }[];
 }
 
 export interface ClusterParts {
@@ -42,38 +38,44 @@ export interface ClusterParts {
   readonly protos: Protos;
 }
 
-/** Outbound clusters and their assignments. */
+/** Outbound clusters and their assignments. Rules have subsets by the hundred, for every port: each is a step of its own. */
 export function declareClusters(graph: Graph, parts: ClusterParts): readonly Members[] {
   const vantages = declareVantages(graph, parts.proxies);
   const sources = [parts.views.serviceViews, parts.destinationViews];
   const clusterSets = graph.derive(
     'clusterSets',
-    graph.index('views by cluster set', sources, (_, view) => [clusterSetKey(view)]),
+    graph.index('views by cluster set', sources, (_, view) => portsOf(view).map((port) => clusterSetKey(view, port))),
     (key, members, read, emit: Emit<ResourceSet>) => {
       const { value } = members[0]!;
-      const set = clusterSet(value, read, parts, vantages);
+      const set = clusterSet(value, portOfKey(key), read, parts, vantages);
       if (set !== undefined) emit(key, set);
     },
     sameSet,
   );
   const assignmentSets = graph.derive(
     'assignmentSets',
-    graph.index('views by assignment set', sources, (_, view) => [assignmentSetKey(view)]),
+    graph.index('views by assignment set', sources, (_, view) =>
+      portsOf(view).map((port) => assignmentSetKey(view, port)),
+    ),
     (key, members, read, emit: Emit<ResourceSet>) => {
       const { value } = members[0]!;
-      const set = assignmentSet(value, read, parts, vantages);
+      const set = assignmentSet(value, portOfKey(key), read, parts, vantages);
       if (set !== undefined) emit(key, set);
     },
     sameSet,
   );
-  const membersOf = (name: string, sets: Collection<ResourceSet>, keyOf: (view: ServiceView) => string) =>
-    sources.map((source) =>
+  const byPort = sources.map((source) =>
+    graph.index(`ports of ${source.name}`, source, (key, view) => portsOf(view).map((port) => `${key}|${port}`)),
+  );
+  const membersOf = (name: string, sets: Collection<ResourceSet>, keyOf: (view: ServiceView, port: string) => string) =>
+    byPort.map((source) =>
       graph.derive(
         `${name} of ${source.name}`,
         source,
-        (_, view, read, emit: Emit<Member>) => {
-          for (const entry of read.get(sets, keyOf(view))?.resources ?? [])
-            if (view.clusterPorts.includes(entry.port)) emitMember(emit, view.list, entry.resource, entry.qualifier);
+        (key, [first], read, emit: Emit<Member>) => {
+          const view = first!.value;
+          for (const entry of read.get(sets, keyOf(view, portOfKey(key)))?.resources ?? [])
+            emitMember(emit, view.list, entry.resource, entry.qualifier);
         },
         sameMember,
       ),
@@ -84,18 +86,23 @@ export function declareClusters(graph: Graph, parts: ClusterParts): readonly Mem
   ];
 }
 
-const clusterSetKey = (view: ServiceView): string =>
-  [view.service, view.rule, clusterTraitsKey(view.view.traits)].join('|');
+/** A number may be that of a port of TCP and of one of UDP. */
+const portsOf = (view: ServiceView): string[] => [...new Set(view.clusterPorts)].map(String);
 
-const assignmentSetKey = (view: ServiceView): string =>
-  [view.service, view.rule, Number(view.view.traits.agent)].join('|');
+const portOfKey = (key: string): string => key.slice(key.lastIndexOf('|') + 1);
+
+const clusterSetKey = (view: ServiceView, port: string): string =>
+  [view.service, view.rule, clusterTraitsKey(view.view.traits), port].join('|');
+
+const assignmentSetKey = (view: ServiceView, port: string): string =>
+  [view.service, view.rule, Number(view.view.traits.agent), port].join('|');
 
 function sameSet(a: ResourceSet, b: ResourceSet): boolean {
   return (
     a.resources.length === b.resources.length &&
     a.resources.every((x, i) => {
       const y = b.resources[i]!;
-      return x.port === y.port && x.qualifier === y.qualifier && sameResource(x.resource, y.resource);
+      return x.qualifier === y.qualifier && sameResource(x.resource, y.resource);
     })
   );
 }
@@ -157,27 +164,37 @@ const nowhere: Vantage = { locality: '', network: '', cluster: '', nodeName: '',
 
 interface Parts {
   readonly service: MeshService;
+  readonly port: ServicePort;
   readonly rule: DestinationRuleModel | undefined;
 }
 
-function partsOf(view: ServiceView, read: Reader, parts: ClusterParts): Parts | undefined {
+function partsOf(view: ServiceView, number: string, read: Reader, parts: ClusterParts): Parts | undefined {
   const service = read.get(parts.services.services, view.service);
-  return service && { service, rule: view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule) };
+  const port = service?.ports.find((own) => String(own.number) === number && own.protocol !== 'UDP');
+  if (service === undefined || port === undefined) return undefined;
+  return { service, port, rule: view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule) };
 }
 
-function clusterSet(view: ServiceView, read: Reader, parts: ClusterParts, vantages: Vantages): ResourceSet | undefined {
-  const found = partsOf(view, read, parts);
+function clusterSet(
+  view: ServiceView,
+  number: string,
+  read: Reader,
+  parts: ClusterParts,
+  vantages: Vantages,
+): ResourceSet | undefined {
+  const found = partsOf(view, number, read, parts);
   if (found === undefined) return undefined;
-  const { service, rule } = found;
+  const { service, port, rule } = found;
   const settings = settingOf(read, parts.settings.clusters);
   const summary = read.get(parts.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
   // The endpoints of a DNS service stand in the cluster itself.
-  const needs = isDns(service) ? dnsVantageNeeds(service, rule, settings) : noNeeds;
+  const needs = isDns(service) ? dnsVantageNeeds(service, port, rule, settings) : noNeeds;
   return {
     resources: placesOf(read, vantages, needs).flatMap((place) =>
       buildClusters({
         protos: parts.protos,
         service,
+        port,
         ...(rule && { rule }),
         traits: view.view.traits,
         settings,
@@ -185,7 +202,7 @@ function clusterSet(view: ServiceView, read: Reader, parts: ClusterParts, vantag
         vantage: place.vantage,
       }).flatMap((built) => {
         const part = leaf(parts.protos.encode(types.cluster, built.cluster), [], built.origins);
-        return at(place, built.port, resource(typeUrl(types.cluster), built.name, part));
+        return at(place, resource(typeUrl(types.cluster), built.name, part));
       }),
     ),
   };
@@ -193,48 +210,44 @@ function clusterSet(view: ServiceView, read: Reader, parts: ClusterParts, vantag
 
 function assignmentSet(
   view: ServiceView,
+  number: string,
   read: Reader,
   parts: ClusterParts,
   vantages: Vantages,
 ): ResourceSet | undefined {
-  const found = partsOf(view, read, parts);
+  const found = partsOf(view, number, read, parts);
   if (found === undefined || isDns(found.service)) return undefined;
-  const { service, rule } = found;
+  const { service, port, rule } = found;
   const settings = settingOf(read, parts.settings.clusters);
   const { clusterLocalHosts } = settingOf(read, parts.settings.visibility);
   const clusterLocal = isClusterLocal(service.host, clusterLocalHosts);
   const group = read.get(parts.endpoints.groups, view.service);
-  const subsets = ['', ...(rule?.subsets ?? []).map((subset) => subset.name)];
   const origins = [...service.origins, ...(rule?.origins ?? []), ...(group?.origins ?? [])];
   const shared = { service, settings, clusterLocal };
   return {
-    resources: service.ports
-      .filter((port) => port.protocol !== 'UDP')
-      .flatMap((port) =>
-        subsets.flatMap((subset) => {
-          const policy = resolvePolicy(rule, port.number, subset, settings);
-          const clusterName = outboundCluster(port.number, subset, service.host);
-          const input = {
-            ...shared,
-            clusterName,
-            policy,
-            endpoints: group?.byPort.get(port.name) ?? [],
-            subsetLabels: subsetOf(rule, subset)?.labels ?? {},
-            mtls: view.view.traits.agent && mtlsUsable(rule, port.number, subset),
-          };
-          const needs = vantageNeeds(policy, service, settings, clusterLocal);
-          return placesOf(read, vantages, needs).flatMap((place) => {
-            const bytes = buildAssignment({ ...input, vantage: place.vantage });
-            return at(place, port.number, resource(typeUrl(types.endpoint), clusterName, leaf(bytes, [], origins)));
-          });
-        }),
-      ),
+    resources: [undefined, ...(rule?.subsets ?? [])].flatMap((subset) => {
+      const policy = resolvePolicy(rule, port.number, subset, settings);
+      const clusterName = outboundCluster(port.number, subset?.name ?? '', service.host);
+      const input = {
+        ...shared,
+        clusterName,
+        policy,
+        endpoints: group?.byPort.get(port.name) ?? [],
+        subsetLabels: subset?.labels ?? {},
+        mtls: view.view.traits.agent && mtlsUsable(rule, port.number, subset),
+      };
+      const needs = vantageNeeds(policy, service, settings, clusterLocal);
+      return placesOf(read, vantages, needs).flatMap((place) => {
+        const bytes = buildAssignment({ ...input, vantage: place.vantage });
+        return at(place, resource(typeUrl(types.endpoint), clusterName, leaf(bytes, [], origins)));
+      });
+    }),
   };
 }
 
 /** A resource for all who are at a place. */
-function at(place: Place, port: number, made: EncodedResource): ResourceSet['resources'] {
-  return place.qualifiers.map((qualifier) => ({ port, qualifier, resource: made }));
+function at(place: Place, made: EncodedResource): ResourceSet['resources'] {
+  return place.qualifiers.map((qualifier) => ({ qualifier, resource: made }));
 }
 
 /** The most specific setting for a host decides. */

@@ -1,6 +1,6 @@
 import type { Reader } from '../cache/graph.ts';
 import { isServed } from '../envoy/cluster-dns.ts';
-import type { DestinationLookup } from '../model/client.ts';
+import type { DestinationLookup, DestinationName, DestinationTarget } from '../model/client.ts';
 import { resolveDestination } from '../model/destination-target.ts';
 import type { Labels } from '../model/labels.ts';
 import { type MeshService, isDns, serviceKey } from '../model/service.ts';
@@ -21,16 +21,29 @@ export interface DestinationParts {
   readonly endpoints: ServiceEndpoints;
 }
 
-/** Destinations as the clients of a view see them. */
+/** Destinations as the clients of a view see them. Routes by the thousand lead to few: each is resolved once. */
 export function lookupFor(view: ClientView, read: Reader, parts: DestinationParts): DestinationLookup {
   const client = clientOf(view, optionsOf(read, parts.inputs).domainSuffix);
   const { rootNamespace } = settingOf(read, parts.settings.visibility);
-  return (destination, listenerPort) =>
-    resolveDestination(destination, listenerPort, client, {
-      service: (host) => serviceFor(read, parts, view, host),
-      rule: (service) => ruleFor(read, parts.rules, service, rootNamespace, ruleClientOf(view)),
-      isServed: (service, port, labels) => isServedNow(service, port, labels, read, parts),
-    });
+  const resolved = new Map<string, DestinationTarget>();
+  return (destination, listenerPort) => {
+    const name = `${listenerPort} ${nameOf(destination)}`;
+    let target = resolved.get(name);
+    if (target === undefined) {
+      target = resolveDestination(destination, listenerPort, client, {
+        service: (host) => serviceFor(read, parts, view, host),
+        rule: (service) => ruleFor(read, parts.rules, service, rootNamespace, ruleClientOf(view)),
+        isServed: (service, port, labels) => isServedNow(service, port, labels, read, parts),
+      });
+      resolved.set(name, target);
+    }
+    return target;
+  };
+}
+
+/** Equal for destinations that lead to the same. */
+export function nameOf({ host, subset, port }: DestinationName): string {
+  return `${port ?? ''}|${subset}|${host}`;
 }
 
 /** The endpoints of most services are none of a route's business. */

@@ -10,7 +10,7 @@ import { type Destination, type VirtualServiceModel, meshGateway } from '../mode
 import { destinationsOf } from '../model/virtual-service-parts.ts';
 import { parseObjectKey, objectKey } from '../api/object.ts';
 import type { HasProblems } from './problems.ts';
-import { type DestinationParts, lookupFor } from './destinations.ts';
+import { type DestinationParts, lookupFor, nameOf } from './destinations.ts';
 import { serviceFor } from './clients.ts';
 import type { Sidecars } from './sidecars.ts';
 import type { VirtualServices } from './virtual-services.ts';
@@ -56,7 +56,12 @@ function missingEgressProxy(model: SidecarModel, read: Reader, parts: ReferenceP
   return problemOf(model.ref, proxy, lookupFor(view, read, parts)(proxy, proxy.port ?? 0));
 }
 
-/** Of a destination that leads nowhere. A service without endpoints exists. */
+/** A service without endpoints exists. */
+function isMissing(target: DestinationTarget): boolean {
+  return target.kind === 'missing' && target.what !== 'endpoints';
+}
+
+/** Of a destination that leads nowhere. */
 function problemOf(object: ObjectRef, destination: Destination, target: DestinationTarget): Problem[] {
   if (target.kind !== 'missing' || target.what === 'endpoints') return [];
   const message = explainMissing(target.what, target.cluster, destination);
@@ -69,13 +74,13 @@ function missingDestinations(model: VirtualServiceModel, read: Reader, parts: Re
   const ports = model.hosts.flatMap((host) =>
     (serviceFor(read, parts, view, host)?.ports ?? []).map((port) => port.number),
   );
-  return destinationsOf(model).flatMap(({ object, destination }) => {
+  return [...Map.groupBy(destinationsOf(model), ({ destination }) => nameOf(destination)).values()].flatMap((same) => {
+    const { destination } = same[0]!;
     const own = serviceFor(read, parts, view, destination.host)?.ports.map((port) => port.number) ?? [];
     // Without a port the one counts to which the request came: any that the destination has is enough.
     const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
     const targets = candidates.map((port) => lookup(destination, port));
-    const missing = targets.flatMap((target) => problemOf(object, destination, target));
-    return missing.length < targets.length ? [] : missing.slice(0, 1);
+    return targets.every(isMissing) ? same.flatMap((each) => problemOf(each.object, each.destination, targets[0]!)) : [];
   });
 }
 

@@ -28,11 +28,16 @@ function rule({ host = {}, port, subset = {}, subsetPort }: Levels): Destination
 
 describe('the policy of a cluster', () => {
   const resolve = (levels: Levels, port: number, subset: string, defaultTrafficPolicy?: TrafficPolicy) =>
-    resolvePolicy(rule(levels), port, subset, defaultTrafficPolicy === undefined ? {} : { defaultTrafficPolicy });
+    resolvePolicy(
+      rule(levels),
+      port,
+      subsetOf(rule(levels), subset),
+      defaultTrafficPolicy === undefined ? {} : { defaultTrafficPolicy },
+    );
 
   test('without a rule is the mesh’s', () => {
-    expect(resolvePolicy(undefined, 80, '', {})).toEqual({});
-    expect(resolvePolicy(undefined, 80, '', { defaultTrafficPolicy: outlier(1) })).toEqual(outlier(1));
+    expect(resolvePolicy(undefined, 80, undefined, {})).toEqual({});
+    expect(resolvePolicy(undefined, 80, undefined, { defaultTrafficPolicy: outlier(1) })).toEqual(outlier(1));
   });
 
   test('of a port inherits nothing that a port can have', () => {
@@ -90,7 +95,7 @@ test.each<[Levels, boolean]>([
   [{ host: tls('DISABLE'), subset: tls('ISTIO_MUTUAL') }, true],
   [{ host: tls('ISTIO_MUTUAL'), subset: tls('ISTIO_MUTUAL'), subsetPort: tls('SIMPLE') }, false],
 ])('endpoints are marked for mutual TLS under %j: %s', (levels, expected) => {
-  expect(mtlsUsable(rule(levels), 80, 'v1')).toBe(expected);
+  expect(mtlsUsable(rule(levels), 80, subsetOf(rule(levels), 'v1'))).toBe(expected);
 });
 
 test('subsets are found by name, and the host has none', () => {

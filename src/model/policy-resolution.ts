@@ -4,21 +4,20 @@ import type { ClientTls, DestinationRuleModel, HashKey, Subset, TrafficPolicy } 
 const portBlocks = ['connectionPool', 'loadBalancer', 'outlierDetection', 'tls'] as const;
 
 /**
- * The policy in force for a port and subset (empty: the host itself). Blocks are never merged: the settings of a port
+ * The policy in force for a port and subset (none: the host itself). Blocks are never merged: the settings of a port
  * replace the four blocks they can have, and a block of a subset replaces that of the host. What none of them sets comes from
  * the mesh's defaults, before subsets.
  */
 export function resolvePolicy(
   rule: DestinationRuleModel | undefined,
   port: number,
-  subset: string,
+  subset: Subset | undefined,
   settings: { readonly defaultTrafficPolicy?: TrafficPolicy },
 ): TrafficPolicy {
   const defaults = settings.defaultTrafficPolicy;
   if (rule === undefined) return defaults ?? {};
   const host = { ...defaults, ...withPort(rule.policy, rule.portPolicies[port]) };
-  const named = subsetOf(rule, subset);
-  return named === undefined ? host : withPort({ ...host, ...named.policy }, named.portPolicies[port]);
+  return subset === undefined ? host : withPort({ ...host, ...subset.policy }, subset.portPolicies[port]);
 }
 
 export function subsetOf(rule: DestinationRuleModel | undefined, name: string): Subset | undefined {
@@ -60,9 +59,12 @@ export function hashKeyOf(
  * Whether endpoints that can do mutual TLS are marked for it. Unlike clusters, endpoints inherit the mode of the host
  * where a port's settings name none.
  */
-export function mtlsUsable(rule: DestinationRuleModel | undefined, port: number, subset: string): boolean {
-  const named = subsetOf(rule, subset);
-  const mode = (named === undefined ? undefined : tlsModeOf(named, port)) ?? (rule && tlsModeOf(rule, port));
+export function mtlsUsable(
+  rule: DestinationRuleModel | undefined,
+  port: number,
+  subset: Subset | undefined,
+): boolean {
+  const mode = (subset && tlsModeOf(subset, port)) ?? (rule && tlsModeOf(rule, port));
   return mode === undefined || mode === 'ISTIO_MUTUAL';
 }
 

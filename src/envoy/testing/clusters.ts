@@ -70,15 +70,17 @@ export interface ClustersCase {
 
 /** The clusters by name, as protobuf JSON. */
 export function clustersOf(given: ClustersCase): ReadonlyMap<string, Members> {
-  const built = buildClusters({
+  const service = given.service ?? serviceOf('a', [port(80, 'HTTP')]);
+  const shared = {
     protos,
-    service: given.service ?? serviceOf('a', [port(80, 'HTTP')]),
+    service,
     rule: given.rule && ruleOf(given.rule),
     traits: traitsOf(given.traits),
     settings: settingsOf(given.mesh),
     summary: summaryOf(given.summary),
     vantage: given.vantage,
-  });
+  };
+  const built = service.ports.flatMap((own) => buildClusters({ ...shared, port: own }));
   return new Map(built.map(({ name, cluster }) => [name, jsonOf(cluster)]));
 }
 
