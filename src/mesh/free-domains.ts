@@ -48,9 +48,12 @@ function isThere(
   if (!isVisibleTo(rival, view.client)) return false;
   if ('resolution' in rival) return isServedOn(rival, port, view, read, parts);
   const listener = egressOf(read, parts.sidecars, view);
-  if (listener !== undefined && !egressImportsRoutes(listener.hosts, view.client, rival)) return false;
+  if (listener !== undefined) {
+    const model = read.get(parts.virtualServices.routes, rival.virtualService);
+    if (model === undefined || !egressImportsRoutes(listener.hosts, view.client, model)) return false;
+  }
   if (listenerPort === 0 && !isProxied(rival, view, read, parts)) return false;
-  return activePorts(rival.hosts, view, read, parts).has(port);
+  return activePorts(rival.virtualService, view, read, parts).has(port);
 }
 
 /** Of the services of one host a client has one. */

@@ -80,7 +80,9 @@ function missingDestinations(model: VirtualServiceModel, read: Reader, parts: Re
     // Without a port the one counts to which the request came: any that the destination has is enough.
     const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
     const targets = candidates.map((port) => lookup(destination, port));
-    return targets.every(isMissing) ? same.flatMap((each) => problemOf(each.object, each.destination, targets[0]!)) : [];
+    return targets.every(isMissing)
+      ? same.flatMap((each) => problemOf(each.object, each.destination, targets[0]!))
+      : [];
   });
 }
 

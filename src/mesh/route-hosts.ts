@@ -1,7 +1,7 @@
 import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
 import { spreadHash } from '../model/hash.ts';
-import { wildcardsOf } from '../model/host.ts';
+import { isWildcard, wildcardsOf } from '../model/host.ts';
 import { type MeshService, isRouted } from '../model/service.ts';
 import { meshGateway } from '../model/virtual-service.ts';
 import { type Services, SHARDS, shardOf } from './services.ts';
@@ -20,14 +20,24 @@ export interface RouteHost {
   readonly exportTo: readonly string[];
   readonly createdAt: string;
   readonly name: string;
-  /** All hosts of the VirtualService. */
-  readonly hosts: readonly string[];
   /** Whether it has http routes. Others only lead somewhere. */
   readonly routed: boolean;
 }
 
+/** What hosts of a VirtualService name: it decides on which ports all of them are served. */
+export interface NamedServices {
+  /** Hosts of a service that is exported to everybody, and is the only one of that name. */
+  readonly hosts: readonly string[];
+  /** HTTP ports of these. */
+  readonly ports: readonly number[];
+  /** Wildcards, and hosts of services that clients see differently. */
+  readonly others: readonly string[];
+}
+
 export interface RouteHosts {
   readonly hosts: Collection<RouteHost>;
+  /** By key of the VirtualService. Each of its hosts looks at this: there may be thousands, and few of them name a service. */
+  readonly named: Collection<NamedServices>;
   readonly byShard: Index<RouteHost>;
   /** Services and route hosts by host name: who may own a domain. */
   readonly owners: Index<MeshService | RouteHost>;
@@ -50,12 +60,28 @@ export function declareRouteHosts(graph: Graph, services: Services, virtualServi
           exportTo,
           createdAt,
           name,
-          hosts: model.hosts,
           routed,
         });
   });
+  const named = graph.derive(
+    'named services',
+    virtualServices.routes,
+    (key, model, read, emit: Emit<NamedServices>) => {
+      if (!model.gateways.includes(meshGateway)) return;
+      const found = { hosts: [] as string[], ports: new Set<number>(), others: [] as string[] };
+      for (const host of model.hosts) {
+        const [first, ...more] = isWildcard(host) ? [] : read.group(services.byHost, host);
+        if (first !== undefined && more.length === 0 && first.value.exportTo.includes('*')) {
+          found.hosts.push(host);
+          for (const { number, protocol } of first.value.ports) if (isRouted(protocol)) found.ports.add(number);
+        } else if (first !== undefined || isWildcard(host)) found.others.push(host);
+      }
+      emit(key, { ...found, ports: [...found.ports].sort((a, b) => a - b) });
+    },
+  );
   return {
     hosts,
+    named,
     byShard: graph.index(
       'route hosts by shard',
       hosts,

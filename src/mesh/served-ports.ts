@@ -5,30 +5,43 @@ import { importedPorts } from '../model/sidecar.ts';
 import { type ClientView, type ServiceLookup, serviceFor } from './clients.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
 import { egressOf } from './sidecars.ts';
-import { wildcardKey } from './virtual-services.ts';
+import { type VirtualServices, wildcardKey } from './virtual-services.ts';
 
 export interface PortParts extends ServiceLookup {
   readonly routeHosts: RouteHosts;
+  readonly virtualServices: VirtualServices;
 }
 
 /** Whether HTTP proxies have a host that is no service: beside services on port 80 alone. */
 export function isProxied(
-  { hosts }: Pick<RouteHost, 'hosts'>,
+  { virtualService }: Pick<RouteHost, 'virtualService'>,
   view: ClientView,
   read: Reader,
   parts: PortParts,
 ): boolean {
-  return hosts.some((host) => portsFor(host, view, read, parts, 'routed').includes(80));
+  return namedPorts(virtualService, view, read, parts).has(80);
 }
 
 /** Ports that hosts of a VirtualService that are no services there are served on: 80, and those of its services. */
 export function activePorts(
-  hosts: readonly string[],
+  virtualService: string,
   view: ClientView,
   read: Reader,
   parts: PortParts,
 ): ReadonlySet<number> {
-  return new Set([80, ...hosts.flatMap((host) => portsFor(host, view, read, parts, 'routed'))]);
+  return new Set([80, ...namedPorts(virtualService, view, read, parts)]);
+}
+
+/** Of the services that hosts of the VirtualService name. */
+function namedPorts(virtualService: string, view: ClientView, read: Reader, parts: PortParts): ReadonlySet<number> {
+  const { hosts, ports, others } = read.get(parts.routeHosts.named, virtualService) ?? {
+    hosts: [],
+    ports: [],
+    others: [],
+  };
+  const isWhole = egressOf(read, parts.sidecars, view) === undefined;
+  const single = isWhole ? others : [...hosts, ...others];
+  return new Set([...(isWhole ? ports : []), ...single.flatMap((host) => portsFor(host, view, read, parts, 'routed'))]);
 }
 
 /** Ports of a service of that name, or of services under that wildcard: all, or those that are served with HTTP. */

@@ -209,13 +209,13 @@ function* hostVirtualHosts(
   // An Alias has virtual hosts as a service has, but only through its VirtualServices.
   const alias = service?.resolution === 'Alias' ? service : undefined;
   const served = alias === undefined ? portsFor(host.host, view, read, parts, 'ports') : [];
-  const ports = activePorts(host.hosts, view, read, parts);
+  const ports = activePorts(host.virtualService, view, read, parts);
   const all = candidatesOf(routes, read, parts);
   // On other ports than 80 a VirtualService counts where one of its hosts is served.
   const activeOn = (port: number, rivals: readonly Candidate[]) =>
     port === 80 || rivals.length === 1
       ? rivals
-      : rivals.filter(({ model }) => activePorts(model.hosts, view, read, parts).has(port));
+      : rivals.filter(({ model }) => activePorts(model.key, view, read, parts).has(port));
   const lookup = lookupFor(view, read, parts);
   const settings = settingOf(read, parts.settings.routes);
   for (const place of placesOf(list, view, read, parts))

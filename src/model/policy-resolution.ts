@@ -59,11 +59,7 @@ export function hashKeyOf(
  * Whether endpoints that can do mutual TLS are marked for it. Unlike clusters, endpoints inherit the mode of the host
  * where a port's settings name none.
  */
-export function mtlsUsable(
-  rule: DestinationRuleModel | undefined,
-  port: number,
-  subset: Subset | undefined,
-): boolean {
+export function mtlsUsable(rule: DestinationRuleModel | undefined, port: number, subset: Subset | undefined): boolean {
   const mode = (subset && tlsModeOf(subset, port)) ?? (rule && tlsModeOf(rule, port));
   return mode === undefined || mode === 'ISTIO_MUTUAL';
 }
