@@ -3,12 +3,17 @@ import { createRules } from '../../test/protos/validate-rules.ts';
 import { reconcileVirtualService } from '../reconcilers/virtual-service.ts';
 import { blackHoleVirtualHost, buildGatewayVirtualHost } from './gateway-virtual-host.ts';
 import { types } from './proto-types.ts';
+import { virtualHostPart } from './route-parts.ts';
+import { buildRoutePiece, cutRoutes } from './route-pieces.ts';
 import { clientOf, lookupAll, protos } from './testing/listeners.ts';
 
 const checkRules = createRules();
 
 /** A virtual host with the routes of one VirtualService for each list, on the port 443 of a server that ends TLS. */
 function build(hosts: readonly string[], lists: readonly (readonly object[])[], secure = true) {
+  const client = clientOf({ proxyType: 'router' });
+  const server = { gateway: 'edge/g', listenerPort: 443, tls: secure };
+  const context = { protos, client, lookup: lookupAll, settings: {}, ...server };
   const routes = lists.map((http, i) => {
     const metadata = { name: `v${i}`, namespace: 'edge' };
     const spec = { hosts: ['*'], gateways: ['g'], http };
@@ -16,20 +21,19 @@ function build(hosts: readonly string[], lists: readonly (readonly object[])[], 
       { apiVersion: 'networking.istio.io/v1', kind: 'VirtualService', metadata, spec },
       { source: 'test', domainSuffix: 'x', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
     );
-    return { model: models[0]!, gateway: 'edge/g', port: 443, secure };
+    const model = models[0]!;
+    return cutRoutes(model.http).map((piece) => buildRoutePiece(piece, { ...context, model }));
   });
   const built = buildGatewayVirtualHost({
-    protos,
-    client: clientOf({ proxyType: 'router' }),
-    lookup: lookupAll,
-    settings: {},
     port: 443,
     hosts,
     routes,
     httpsRedirect: false,
   });
-  expect(checkRules(types.virtualHost, protos.encode(types.virtualHost, built.virtualHost))).toEqual([]);
-  return built;
+  const part = virtualHostPart(protos, built.virtualHost, built.clusters, built.origins, built.routes);
+  const [virtualHost = { name: '' }] = protos.decode(types.route, part.bytes).virtualHosts ?? [];
+  expect(checkRules(types.virtualHost, protos.encode(types.virtualHost, virtualHost))).toEqual([]);
+  return { ...built, virtualHost };
 }
 
 const to = (host: string, uri?: object) => ({

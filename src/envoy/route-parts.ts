@@ -5,18 +5,33 @@ import { types } from './proto-types.ts';
 import type { Protos } from './proto.ts';
 import { leaf } from './resource.ts';
 import { routeConfigurationHeader } from './route-configuration.ts';
+import { Pieces } from './wire.ts';
+
+/** RouteConfiguration.virtual_hosts */
+const VIRTUAL_HOSTS = 2;
 
 /**
  * A RouteConfiguration is the concatenation of a header and its virtual hosts: protobuf joins the fields of concatenated
  * messages. So each virtual host is encoded once, as a configuration of its own, for all tables that hold it.
+ *
+ * @param routes encoded as fields of a VirtualHost, in place of its own: between its names and all else that it has.
  */
 export function virtualHostPart(
   protos: Protos,
   virtualHost: VirtualHost,
   clusters: readonly string[],
   origins: readonly ObjectRef[],
+  routes: readonly Uint8Array[] = [],
 ): LeafPart {
-  return leaf(protos.encode(types.route, { virtualHosts: [virtualHost] }), clusters, origins);
+  if (routes.length === 0) return leaf(protos.encode(types.route, { virtualHosts: [virtualHost] }), clusters, origins);
+  const { name, domains, ...others } = virtualHost;
+  const message = new Pieces();
+  message.add(protos.encode(types.virtualHost, { name, domains }));
+  for (const some of routes) message.add(some);
+  message.add(protos.encode(types.virtualHost, others));
+  const configuration = new Pieces();
+  configuration.addPieces(VIRTUAL_HOSTS, message);
+  return leaf(configuration.concat(), clusters, origins);
 }
 
 /** The part of a table that is not virtual hosts. */

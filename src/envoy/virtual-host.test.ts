@@ -7,6 +7,8 @@ import { reconcileVirtualService } from '../reconcilers/virtual-service.ts';
 import { createProtos } from './proto.ts';
 import { types } from './proto-types.ts';
 import { emptyRouteConfiguration, routeConfigurationHeader } from './route-configuration.ts';
+import { virtualHostPart } from './route-parts.ts';
+import { buildRoutePiece, cutRoutes } from './route-pieces.ts';
 import { buildVirtualHost, catchAllVirtualHost, type VirtualHostInput } from './virtual-host.ts';
 
 const protos = createProtos();
@@ -35,17 +37,28 @@ function virtualService(...http: object[]): VirtualServiceModel {
   ).models[0]!;
 }
 
-const build = (input: Partial<VirtualHostInput>) =>
-  buildVirtualHost({
+interface Given extends Partial<VirtualHostInput> {
+  readonly virtualService?: VirtualServiceModel;
+  readonly listenerPort?: number;
+}
+
+/** With its encoded routes read back. */
+function build({ virtualService: model, listenerPort = 80, ...input }: Given) {
+  const context = { protos, client, gateway: 'mesh', listenerPort, lookup, settings: {} };
+  const built = buildVirtualHost({
     protos,
-    client,
     host: service.host,
     port: 80,
-    lookup,
     settings: {},
     domains: ['a.shop', 'a'],
+    ...(model && { routes: cutRoutes(model.http).map((http) => buildRoutePiece(http, { ...context, model })) }),
     ...input,
   });
+  const { virtualHost, clusters, origins, routes } = built;
+  if (virtualHost === undefined) return { ...built, virtualHost };
+  const { bytes } = virtualHostPart(protos, virtualHost, clusters, origins, routes);
+  return { ...built, virtualHost: protos.decode(types.route, bytes).virtualHosts![0]! };
+}
 
 const toB = { route: [{ destination: { host: 'b.com' } }] };
 

@@ -1,35 +1,30 @@
 import type { ObjectRef } from '../api/object.ts';
-import type { Client, DestinationLookup } from '../model/client.ts';
 import type { OutboundPolicy, RouteSettings } from '../model/mesh-config.ts';
 import { hashKeyOf } from '../model/policy-resolution.ts';
 import { outboundCluster, type MeshService } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
-import { meshGateway, type VirtualServiceModel } from '../model/virtual-service.ts';
 import { blackHoleCluster, passthroughCluster } from './fixed-clusters.ts';
 import type { Route, VirtualHost } from './gen/types.gen.ts';
 import type { Protos } from './proto.ts';
 import { retryPolicy } from './retry.ts';
 import { hashPolicy, timeouts } from './route-action.ts';
 import { anyRequest } from './route-match.ts';
-import { translateHttpRoutes, type TranslatedRoutes } from './route.ts';
+import { type RoutePiece, joinPieces, reachedPieces } from './route-pieces.ts';
 import { bracketed } from './virtual-host-domains.ts';
 
 export interface VirtualHostInput {
   readonly protos: Protos;
-  readonly client: Client;
   /** The service of the host; absent for a host that only a VirtualService names. */
   readonly service?: MeshService;
   readonly host: string;
   /** Port of the service. */
   readonly port: number;
-  /** Port of the listener when it is another one: 0 for a listener for all ports. */
-  readonly listenerPort?: number;
-  readonly virtualService?: VirtualServiceModel;
+  /** Of the VirtualService, in order. */
+  readonly routes?: readonly RoutePiece[];
   /** The rule of the service itself. */
   readonly rule?: DestinationRuleModel;
   /** False: the service has no cluster. */
   readonly served?: boolean;
-  readonly lookup: DestinationLookup;
   readonly settings: RouteSettings;
   readonly domains: readonly string[];
   /** The table is of this service alone: every request is for it. */
@@ -39,6 +34,8 @@ export interface VirtualHostInput {
 export interface BuiltVirtualHost {
   /** Undefined when there is nothing to serve: no domain is left, or no route holds. */
   readonly virtualHost: VirtualHost | undefined;
+  /** Encoded routes, which it has in place of its own. */
+  readonly routes: readonly Uint8Array[];
   /** Names of the clusters that its routes name. Sorted, distinct. */
   readonly clusters: readonly string[];
   readonly origins: readonly ObjectRef[];
@@ -47,19 +44,21 @@ export interface BuiltVirtualHost {
 /** The virtual host of one host on a sidecar's port. */
 export function buildVirtualHost(input: VirtualHostInput): BuiltVirtualHost {
   const domains = input.sniffed ? ['*'] : input.domains;
-  const translated = translate(input);
-  if (translated === undefined || domains.length === 0) {
-    return { virtualHost: undefined, clusters: [], origins: [] };
+  const found = routesOf(input);
+  if (found === undefined || domains.length === 0) {
+    return { virtualHost: undefined, routes: [], clusters: [], origins: [] };
   }
+  const { own, encoded, clusters, origins } = found;
   return {
     virtualHost: {
       name: `${bracketed(input.host)}:${input.port}`,
       domains,
-      routes: translated.routes,
+      ...(own && { routes: [own] }),
       includeRequestAttemptCount: true,
     },
-    clusters: translated.clusters,
-    origins: [...new Set([...namedBy(input.service), ...translated.origins])],
+    routes: encoded,
+    clusters,
+    origins: [...new Set([...namedBy(input.service), ...origins])],
   };
 }
 
@@ -68,31 +67,28 @@ function namedBy(service: MeshService | undefined): readonly ObjectRef[] {
   return service === undefined ? [] : [service, ...service.aliases].flatMap(({ origins }) => origins);
 }
 
+interface FoundRoutes {
+  readonly own?: Route;
+  readonly encoded: readonly Uint8Array[];
+  readonly clusters: readonly string[];
+  readonly origins: readonly ObjectRef[];
+}
+
 /** The VirtualService's routes; where none of them holds for this client, the service is served as without it. */
-function translate(input: VirtualHostInput): TranslatedRoutes | undefined {
-  const { virtualService, service, port, listenerPort = port } = input;
-  if (virtualService !== undefined) {
-    const translated = translateHttpRoutes(virtualService.http, {
-      protos: input.protos,
-      client: input.client,
-      gateway: meshGateway,
-      listenerPort,
-      model: virtualService,
-      lookup: input.lookup,
-      settings: input.settings,
-    });
-    if (translated.routes.length > 0) return translated;
-  }
-  return service === undefined ? undefined : defaultRoute(service, input);
+function routesOf(input: VirtualHostInput): FoundRoutes | undefined {
+  const pieces = reachedPieces(input.routes ?? []);
+  const encoded = pieces.flatMap(({ routes, catchAll }) => [routes, catchAll]).filter(({ length }) => length > 0);
+  if (encoded.length > 0) return { encoded, ...joinPieces(pieces) };
+  return input.service === undefined ? undefined : defaultRoute(input.service, input);
 }
 
 function defaultRoute(
   service: MeshService,
   { port, rule, served = true, settings, protos }: VirtualHostInput,
-): TranslatedRoutes {
+): FoundRoutes {
   const cluster = served ? outboundCluster(port, '', service.host) : blackHoleCluster;
   const hash = hashKeyOf(rule, '', port);
-  const route: Route = {
+  const own: Route = {
     name: 'default',
     match: anyRequest,
     route: {
@@ -104,12 +100,7 @@ function defaultRoute(
     },
     decorator: { operation: `${service.host}:${port}/*` },
   };
-  return {
-    routes: [route],
-    clusters: [cluster],
-    problems: [],
-    origins: hash === undefined ? [] : (rule?.origins ?? []),
-  };
+  return { own, encoded: [], clusters: [cluster], origins: hash === undefined ? [] : (rule?.origins ?? []) };
 }
 
 /** For requests whose host is not known: the last virtual host of every table. */

@@ -1,7 +1,7 @@
 import type { EncodedResource, LeafPart, Part } from '../ads/resource.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph } from '../cache/graph.ts';
-import { type GatewayRoutes, blackHoleVirtualHost, buildGatewayVirtualHost } from '../envoy/gateway-virtual-host.ts';
+import { blackHoleVirtualHost, buildGatewayVirtualHost } from '../envoy/gateway-virtual-host.ts';
 import { types } from '../envoy/proto-types.ts';
 import { typeUrl } from '../envoy/proto.ts';
 import { node, resource, samePart, sameResource } from '../envoy/resource.ts';
@@ -15,6 +15,7 @@ import { canHold, gatewayPrecedence, isVisible } from '../model/virtual-service-
 import { type GatewayParts, type RouterClass, type Routers, emitToRouters, routerClient } from './gateway-router.ts';
 import { type Member, type Members, sameMember } from './members.ts';
 import type { HasProblems } from './problems.ts';
+import { type RouteUse, declareRoutePieces } from './route-pieces.ts';
 import { settingOf } from './settings.ts';
 
 /** Virtual hosts of a table are spread over this many nodes, so that one of thousands costs little. */
@@ -61,9 +62,23 @@ interface HostClaim {
 }
 
 /** The routes of a VirtualService as a server of a Gateway has them. */
-interface RouteSource extends Omit<GatewayRoutes, 'model'> {
+interface RouteSource {
   /** Key of the VirtualService. */
   readonly virtualService: string;
+  /** `namespace/name` */
+  readonly gateway: string;
+  /** Of the server, not of the listener: what matches compare with. */
+  readonly port: number;
+  /** Requests reach the server within TLS. */
+  readonly secure: boolean;
+}
+
+/** That source in tables of a class of routers. */
+type GatewayRouteUse = RouteUse & RouteSource & { readonly router: string };
+
+function useOf(router: string, source: RouteSource): GatewayRouteUse {
+  const { virtualService, gateway, port, secure } = source;
+  return { routes: [router, gateway, port, secure, virtualService].join('|'), router, ...source };
 }
 
 /** A host of a table with all its routes. */
@@ -106,32 +121,36 @@ export function declareGatewayRoutes(
   });
 
   const hosts = declareHosts(graph, parts, routers.classes, tableServers);
+  const byRoutes = graph.index(
+    'gateway hosts by routes',
+    hosts,
+    (_, { table, sharing }) => [`${table}|${sharing}`],
+    (a, b) => compareSpecificity(a.value.host, b.value.host),
+  );
+  const uses = graph.derive('gateway routes in use', byRoutes, (key, members, _, emit: Emit<GatewayRouteUse>) => {
+    const { router, sources } = members[0]!.value;
+    for (const [i, source] of sources.entries()) emit(`${key}|${i}`, useOf(router, source));
+  });
+  const pieces = declareRoutePieces(graph, 'gatewayRoutePieces', parts, [uses], (use, read) => {
+    const router = read.get(routers.classes, use.router);
+    if (router === undefined) return undefined;
+    const { gateway, port: listenerPort, secure: tls } = use;
+    const settings = settingOf(read, parts.settings.routes);
+    return { ...routerClient(router, read, parts), settings, gateway, listenerPort, tls };
+  });
   const virtualHosts = graph.derive(
     'gatewayVirtualHosts',
-    graph.index(
-      'gateway hosts by routes',
-      hosts,
-      (_, { table, sharing }) => [`${table}|${sharing}`],
-      (a, b) => compareSpecificity(a.value.host, b.value.host),
-    ),
+    byRoutes,
     (key, members, read, emit: Emit<VirtualHostEntry>) => {
-      const { table, router: routerKey, port, httpsRedirect, sources } = members[0]!.value;
-      const router = read.get(routers.classes, routerKey);
-      if (router === undefined) return;
-      const built = buildGatewayVirtualHost({
-        protos: parts.protos,
-        ...routerClient(router, read, parts),
-        settings: settingOf(read, parts.settings.routes),
+      const { table, router, port, httpsRedirect, sources } = members[0]!.value;
+      if (read.get(routers.classes, router) === undefined) return;
+      const { virtualHost, routes, clusters, origins, problems } = buildGatewayVirtualHost({
         port,
         hosts: members.map((member) => member.value.host),
-        routes: sources.flatMap(({ virtualService, ...source }) => {
-          const model = read.get(parts.virtualServices.routes, virtualService);
-          return model === undefined ? [] : [{ ...source, model }];
-        }),
+        routes: sources.map((source) => pieces.of(read, useOf(router, source))),
         httpsRedirect,
       });
-      const part = virtualHostPart(parts.protos, built.virtualHost, built.clusters, built.origins);
-      emit(key, { table, part, problems: built.problems });
+      emit(key, { table, part: virtualHostPart(parts.protos, virtualHost, clusters, origins, routes), problems });
     },
     (a, b) => samePart(a.part, b.part) && a.problems.length === 0 && b.problems.length === 0,
   );

@@ -6,6 +6,7 @@ import { virtualHostPart } from '../envoy/route-parts.ts';
 import { type BuiltVirtualHost, buildVirtualHost } from '../envoy/virtual-host.ts';
 import type { Client } from '../model/client.ts';
 import { type MeshService, type ServicePort, isRouted, protocolClass } from '../model/service.ts';
+import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
 import { clientOf, serviceFor } from './clients.ts';
 import { isServedNow, lookupFor } from './destinations.ts';
@@ -13,6 +14,7 @@ import type { ServiceEndpoints } from './endpoints.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
 import { freeDomains } from './free-domains.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
+import { type RoutePieces, type RouteUse, declareRoutePieces } from './route-pieces.ts';
 import type { Rules } from './rules.ts';
 import type { View } from './scopes.ts';
 import type { Services } from './services.ts';
@@ -58,22 +60,46 @@ export interface VirtualHosts {
 
 /** Virtual hosts, each for every table that it is in. */
 export function declareVirtualHosts(graph: Graph, parts: RouteParts): VirtualHosts {
-  const { views } = parts;
+  const { serviceViews, routeHostViews } = parts.views;
+  // A port is a step: services may have any number of them.
+  const servicePorts = graph.index('routed ports of serviceViews', serviceViews, (key, { view, ports }) =>
+    view.traits.proxyType === 'router' ? [] : [...new Set(ports)].map((port) => `${key}|${port}`),
+  );
+  const usesOfServices = graph.derive(
+    'routes in use by services',
+    servicePorts,
+    (key, [first], read, emit: Emit<ViewRouteUse>) => {
+      const view = first!.value;
+      if (view.routes.length > 0) emitUses(key, view.view, choicesOfService(view, portOfKey(key), read, parts), emit);
+    },
+  );
+  const usesOfHosts = graph.derive(
+    'routes in use by hosts',
+    routeHostViews,
+    (key, host, read, emit: Emit<ViewRouteUse>) => emitUses(key, host.view, choicesOfHost(host, read, parts), emit),
+  );
+  const pieces = declareRoutePieces(graph, 'routePieces', parts, [usesOfServices, usesOfHosts], (use, read) => ({
+    client: clientOf(use.local ? { ...use.view, client: use.view.namespace } : use.view, domainSuffixOf(read, parts)),
+    lookup: lookupFor(use.view, read, parts),
+    settings: settingOf(read, parts.settings.routes),
+    gateway: meshGateway,
+    listenerPort: use.listenerPort,
+  }));
   const ofServices = graph.derive(
     'virtualHosts',
-    views.serviceViews,
-    (_, view, read, emit: Emit<VirtualHostEntry>) => {
-      if (view.view.traits.proxyType === 'router') return;
-      for (const [name, entry] of serviceVirtualHosts(view, read, parts))
+    servicePorts,
+    (key, [first], read, emit: Emit<VirtualHostEntry>) => {
+      const view = first!.value;
+      for (const [name, entry] of serviceVirtualHosts(view, portOfKey(key), read, parts, pieces))
         if (!isOwnTable(entry.table) || entry.list === view.list) emit(`${entry.list}|${entry.table}|${name}`, entry);
     },
     sameEntry,
   );
   const ofHosts = graph.derive(
     'virtualHosts.routeHosts',
-    views.routeHostViews,
+    routeHostViews,
     (_, view, read, emit: Emit<VirtualHostEntry>) => {
-      for (const [name, entry] of hostVirtualHosts(view, read, parts))
+      for (const [name, entry] of hostVirtualHosts(view, read, parts, pieces))
         emit(`${entry.list}|${entry.table}|${name}`, entry);
     },
     sameEntry,
@@ -81,49 +107,91 @@ export function declareVirtualHosts(graph: Graph, parts: RouteParts): VirtualHos
   return { ofServices, ofHosts };
 }
 
+const portOfKey = (key: string): number => Number(key.slice(key.lastIndexOf('|') + 1));
+
+const domainSuffixOf = (read: Reader, parts: RouteParts): string => optionsOf(read, parts.inputs).domainSuffix;
+
+/** The routes of a VirtualService for the clients of a view. */
+interface ViewRouteUse extends RouteUse {
+  readonly view: View;
+  /** For those of its own namespace. */
+  readonly local: boolean;
+  /** 0: for all ports. */
+  readonly listenerPort: number;
+}
+
+/** A virtual host before it is built: where it goes, and which VirtualService has it. */
+interface Choice {
+  readonly place: Place;
+  readonly port: number;
+  /** 0: the table is for all ports. */
+  readonly listenerPort: number;
+  readonly table: string;
+  readonly virtualService: VirtualServiceModel | undefined;
+}
+
+function useOf(view: View, { place, listenerPort, virtualService }: Choice): ViewRouteUse | undefined {
+  if (virtualService === undefined) return undefined;
+  const { key } = virtualService;
+  const local = isLocalKey(place.view);
+  return { routes: [place.view, listenerPort, key].join('|'), virtualService: key, view, local, listenerPort };
+}
+
+function emitUses(key: string, view: View, choices: Iterable<Choice>, emit: Emit<ViewRouteUse>): void {
+  const uses = new Map<string, ViewRouteUse>();
+  for (const choice of choices) {
+    const use = useOf(view, choice);
+    if (use !== undefined) uses.set(use.routes, use);
+  }
+  for (const use of uses.values()) emit(`${key}|${use.routes}`, use);
+}
+
 function sameEntry(a: VirtualHostEntry, b: VirtualHostEntry): boolean {
   return samePart(a.part, b.part);
 }
 
+function* choicesOfService(view: ServiceView, number: number, read: Reader, parts: RouteParts): Generator<Choice> {
+  const service = read.get(parts.services.services, view.service);
+  const port = service?.ports.find((own) => own.number === number && isRouted(own.protocol));
+  if (service === undefined || port === undefined) return;
+  const candidates = candidatesOf(view.routes, read, parts);
+  for (const place of placesOf(view.list, view.view, read, parts)) {
+    const virtualService = virtualServiceFor(candidates, { client: place.client, listenerPort: number });
+    for (const table of tablesOf(service, port, view.view, read, parts))
+      yield { place, port: number, listenerPort: table === PROXY_TABLE ? 0 : number, table, virtualService };
+  }
+}
+
 function* serviceVirtualHosts(
   view: ServiceView,
+  number: number,
   read: Reader,
   parts: RouteParts,
+  pieces: RoutePieces,
 ): Generator<[name: string, entry: VirtualHostEntry]> {
   const service = read.get(parts.services.services, view.service);
   if (service === undefined) return;
   const rule = view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule);
-  const candidates = candidatesOf(view.routes, read, parts);
-  const lookup = lookupFor(view.view, read, parts);
   const settings = settingOf(read, parts.settings.routes);
-  for (const place of placesOf(view.list, view.view, read, parts)) {
+  for (const choice of choicesOfService(view, number, read, parts)) {
+    const { place, port, listenerPort, table } = choice;
     const { client } = place;
-    for (const port of service.ports) {
-      if (!view.ports.includes(port.number) || !isRouted(port.protocol)) continue;
-      const virtualService = virtualServiceFor(candidates, { client, listenerPort: port.number });
-      for (const table of tablesOf(service, port, view.view, read, parts)) {
-        const subject = {
-          client,
-          host: service.host,
-          service,
-          port: port.number,
-          ...(table === PROXY_TABLE && { listenerPort: 0 }),
-        };
-        const built = buildVirtualHost({
-          ...subject,
-          protos: parts.protos,
-          ...(virtualService && { virtualService }),
-          ...(rule && { rule }),
-          served: isServedNow(service, port.number, {}, read, parts),
-          lookup,
-          settings,
-          domains: freeDomains(subject, view.view, read, parts),
-          sniffed: isOwnTable(table),
-        });
-        const entry = entryOf(built, service, place, table, true, parts);
-        if (entry !== undefined) yield [`${service.host}:${port.number}`, entry];
-      }
-    }
+    const subject = { client, host: service.host, service, port, listenerPort };
+    const use = useOf(view.view, choice);
+    const built = buildVirtualHost({
+      protos: parts.protos,
+      service,
+      host: service.host,
+      port,
+      ...(use && { routes: pieces.of(read, use) }),
+      ...(rule && { rule }),
+      served: isServedNow(service, port, {}, read, parts),
+      settings,
+      domains: freeDomains(subject, view.view, read, parts),
+      sniffed: isOwnTable(table),
+    });
+    const entry = entryOf(built, service, place, table, true, parts);
+    if (entry !== undefined) yield [`${service.host}:${port}`, entry];
   }
 }
 
@@ -142,7 +210,7 @@ interface Place {
 
 /** Where the virtual hosts of a view go, and for which client each is made. */
 function placesOf(list: string, view: View, read: Reader, parts: RouteParts): Place[] {
-  const { domainSuffix } = optionsOf(read, parts.inputs);
+  const domainSuffix = domainSuffixOf(read, parts);
   const places: Place[] = [{ list, view: view.key, client: clientOf(view, domainSuffix) }];
   if (read.get(parts.views.localViews, view.key) === true) {
     const client = clientOf({ ...view, client: view.namespace }, domainSuffix);
@@ -159,9 +227,10 @@ function entryOf(
   declares: boolean,
   parts: RouteParts,
 ): VirtualHostEntry | undefined {
-  if (built.virtualHost === undefined) return undefined;
-  const part = virtualHostPart(parts.protos, built.virtualHost, built.clusters, built.origins);
-  return { list, view, table, declares, host, namespace, domains: built.virtualHost.domains ?? [], part };
+  const { virtualHost, clusters, origins, routes } = built;
+  if (virtualHost === undefined) return undefined;
+  const part = virtualHostPart(parts.protos, virtualHost, clusters, origins, routes);
+  return { list, view, table, declares, host, namespace, domains: virtualHost.domains ?? [], part };
 }
 
 /** The virtual hosts of a view for clients of its own namespace are kept beside those for all others. */
@@ -199,11 +268,11 @@ function proxyTables(view: View, read: Reader, parts: RouteParts): string[] {
   return proxyHttpPort > 0 || view.traits.httpProxyPort > 0 || view.egress !== undefined ? [PROXY_TABLE] : [];
 }
 
-function* hostVirtualHosts(
+function* choicesOfHost(
   { list, view, host, routes }: RouteHostView,
   read: Reader,
   parts: RouteParts,
-): Generator<[name: string, entry: VirtualHostEntry]> {
+): Generator<Choice & { readonly alias: MeshService | undefined }> {
   if (!host.routed) return;
   const service = serviceFor(read, parts, view, host.host);
   // An Alias has virtual hosts as a service has, but only through its VirtualServices.
@@ -216,27 +285,35 @@ function* hostVirtualHosts(
     port === 80 || rivals.length === 1
       ? rivals
       : rivals.filter(({ model }) => activePorts(model.key, view, read, parts).has(port));
-  const lookup = lookupFor(view, read, parts);
-  const settings = settingOf(read, parts.settings.routes);
   for (const place of placesOf(list, view, read, parts))
     for (const port of [...ports].filter((candidate) => !served.includes(candidate))) {
       const candidates = activeOn(port, all);
       const virtualService = virtualServiceFor(candidates, { client: place.client, listenerPort: port });
       // Of VirtualServices of one host, in whatever namespaces, one has it: Envoy takes a domain once.
       if (virtualService?.key !== host.virtualService) continue;
+      const named = alias?.ports.some((own) => own.number === port) ? alias : undefined;
       const inProxyTables = isProxied(host, view, read, parts) ? proxyTables(view, read, parts) : [];
-      for (const table of [String(port), ...inProxyTables]) {
-        const subject = {
-          client: place.client,
-          host: host.host,
-          port,
-          ...(table === PROXY_TABLE && { listenerPort: 0 }),
-        };
-        const named = alias?.ports.some((own) => own.number === port) ? { service: alias } : {};
-        const domains = freeDomains({ ...subject, ...named }, view, read, parts);
-        const built = buildVirtualHost({ ...subject, protos: parts.protos, virtualService, lookup, settings, domains });
-        const entry = entryOf(built, host, place, table, false, parts);
-        if (entry !== undefined) yield [`${host.host}:${port}`, entry];
-      }
+      for (const table of [String(port), ...inProxyTables])
+        yield { place, port, listenerPort: table === PROXY_TABLE ? 0 : port, table, virtualService, alias: named };
     }
+}
+
+function* hostVirtualHosts(
+  hostView: RouteHostView,
+  read: Reader,
+  parts: RouteParts,
+  pieces: RoutePieces,
+): Generator<[name: string, entry: VirtualHostEntry]> {
+  const { view, host } = hostView;
+  const settings = settingOf(read, parts.settings.routes);
+  for (const choice of choicesOfHost(hostView, read, parts)) {
+    const { place, port, listenerPort, table, alias } = choice;
+    const subject = { client: place.client, host: host.host, port, listenerPort, ...(alias && { service: alias }) };
+    const domains = freeDomains(subject, view, read, parts);
+    const use = useOf(view, choice);
+    const routes = use === undefined ? [] : pieces.of(read, use);
+    const built = buildVirtualHost({ protos: parts.protos, host: host.host, port, routes, settings, domains });
+    const entry = entryOf(built, host, place, table, false, parts);
+    if (entry !== undefined) yield [`${host.host}:${port}`, entry];
+  }
 }

@@ -1,9 +1,10 @@
 import type { VirtualService } from '../api/gen/virtual-service.gen.ts';
 import { objectKey } from '../api/object.ts';
 import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
+import { cutRoutes } from '../envoy/route-pieces.ts';
 import { compareAge } from '../model/age.ts';
 import { isWildcard } from '../model/host.ts';
-import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
+import { type HttpRoute, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { type DelegatedVirtualService, applyDelegates } from '../reconcilers/delegate.ts';
 import { type ReconciledVirtualService, reconcileVirtualService } from '../reconcilers/virtual-service.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
@@ -14,6 +15,8 @@ export interface VirtualServices {
   /** With delegates applied; by object key. */
   readonly routes: Collection<VirtualServiceModel>;
   readonly delegated: Collection<DelegatedVirtualService>;
+  /** Their `http` in pieces; by object key. */
+  readonly cut: Collection<readonly (readonly HttpRoute[])[]>;
   /** Those for the mesh, by exact host. Oldest first. */
   readonly byHost: Index<VirtualServiceModel>;
   /** Those for the mesh whose host is a wildcard, by {@link wildcardKey}. */
@@ -49,12 +52,16 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
   const routes = graph.derive('routes', delegated, (key, { model }, _, emit: Emit<VirtualServiceModel>) => {
     if (model !== undefined) emit(key, model);
   });
+  const cut = graph.derive('cut routes', routes, (key, { http }, _, emit: Emit<readonly (readonly HttpRoute[])[]>) => {
+    emit(key, cutRoutes(http));
+  });
   const oldest = (a: { value: VirtualServiceModel }, b: { value: VirtualServiceModel }) => compareAge(a.value, b.value);
   const meshHosts = (model: VirtualServiceModel) => (model.gateways.includes(meshGateway) ? model.hosts : []);
   return {
     parsed,
     routes,
     delegated,
+    cut,
     byHost: graph.index(
       'routes by host',
       routes,

@@ -1,0 +1,73 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+import type { HttpRoute } from '../model/virtual-service.ts';
+import type { Route } from './gen/types.gen.ts';
+import { types } from './proto-types.ts';
+import type { RouteContext } from './route-context.ts';
+import { isCatchAll } from './route-match.ts';
+import { translateHttpRoutes } from './route.ts';
+
+/** Some of the routes of a VirtualService, as a client has them: encoded once for all virtual hosts that they stand in. */
+export interface RoutePiece {
+  /** Fields of a VirtualHost, which may be put between others. */
+  readonly routes: Uint8Array;
+  /** The route that takes every request, likewise; behind it none is reached. Empty: there is no such. */
+  readonly catchAll: Uint8Array;
+  /** Names of the clusters that the routes name. Sorted, distinct. */
+  readonly clusters: readonly string[];
+  /** References that lead nowhere. */
+  readonly problems: readonly Problem[];
+  readonly origins: readonly ObjectRef[];
+}
+
+/** Matches that a piece has at most: 10 µs each, so that a piece is a small step. */
+const MOST_MATCHES = 500;
+
+/** The routes of a VirtualService in pieces, in their order. A route with many matches goes on in the next piece. */
+export function cutRoutes(http: readonly HttpRoute[]): readonly (readonly HttpRoute[])[] {
+  const pieces: HttpRoute[][] = [];
+  let room = 0;
+  for (const route of http) {
+    const { matches } = route;
+    for (let from = 0; from === 0 || from < matches.length;) {
+      if (room === 0) {
+        pieces.push([]);
+        room = MOST_MATCHES;
+      }
+      const taken = matches.slice(from, from + room);
+      pieces.at(-1)!.push(taken.length === matches.length ? route : { ...route, matches: taken });
+      room -= Math.max(1, taken.length);
+      from += Math.max(1, taken.length);
+    }
+  }
+  return pieces;
+}
+
+export function buildRoutePiece(http: readonly HttpRoute[], context: RouteContext): RoutePiece {
+  const { routes, clusters, problems, origins } = translateHttpRoutes(http, context);
+  const last = routes.at(-1);
+  const ends = last !== undefined && isCatchAll(last.match ?? {});
+  const encode = (some: readonly Route[]) => context.protos.encode(types.virtualHost, { routes: some });
+  return {
+    routes: encode(ends ? routes.slice(0, -1) : routes),
+    catchAll: encode(ends ? [last] : []),
+    clusters,
+    problems,
+    origins,
+  };
+}
+
+/** Those that are reached. */
+export function reachedPieces(pieces: readonly RoutePiece[]): readonly RoutePiece[] {
+  const end = pieces.findIndex(({ catchAll }) => catchAll.length > 0);
+  return end < 0 ? pieces : pieces.slice(0, end + 1);
+}
+
+/** What pieces of one list, or of several, name together. */
+export function joinPieces(pieces: readonly RoutePiece[]): Pick<RoutePiece, 'clusters' | 'problems' | 'origins'> {
+  return {
+    clusters: [...new Set(pieces.flatMap(({ clusters }) => clusters))].sort(),
+    problems: pieces.flatMap(({ problems }) => problems),
+    origins: [...new Set(pieces.flatMap(({ origins }) => origins))],
+  };
+}

@@ -1,0 +1,55 @@
+import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
+import type { Protos } from '../envoy/proto.ts';
+import type { RouteContext } from '../envoy/route-context.ts';
+import { type RoutePiece, buildRoutePiece } from '../envoy/route-pieces.ts';
+import type { VirtualServices } from './virtual-services.ts';
+
+/** Some virtual host has the routes of a VirtualService. */
+export interface RouteUse {
+  /** Equal where the routes are. */
+  readonly routes: string;
+  readonly virtualService: string;
+}
+
+export interface RoutePieces {
+  /** What a use is of, in order. */
+  of(read: Reader, use: RouteUse): readonly RoutePiece[];
+}
+
+/**
+ * Routes of VirtualServices, encoded once for all virtual hosts that have them, whatever host or table these are of. A list
+ * of thousands is made in pieces, each in a step of its own.
+ */
+export function declareRoutePieces<Use extends RouteUse>(
+  graph: Graph,
+  name: string,
+  parts: { readonly virtualServices: VirtualServices; readonly protos: Protos },
+  uses: readonly Collection<Use>[],
+  contextOf: (use: Use, read: Reader) => Omit<RouteContext, 'protos' | 'model'> | undefined,
+): RoutePieces {
+  const { cut, routes: models } = parts.virtualServices;
+  const used = graph.derive(
+    `${name}.used`,
+    graph.index(`${name} by routes`, uses, (_, { routes }) => [routes]),
+    (key, members, read, emit: Emit<Use>) => {
+      const use = members[0]!.value;
+      const { length } = read.get(cut, use.virtualService) ?? [];
+      for (let i = 0; i < length; i++) emit(pieceKey(key, i), use);
+    },
+  );
+  const pieces = graph.derive(name, used, (key, use, read, emit: Emit<RoutePiece>) => {
+    const http = read.get(cut, use.virtualService)?.[indexOf(key)];
+    const model = read.get(models, use.virtualService);
+    const context = contextOf(use, read);
+    if (http === undefined || model === undefined || context === undefined) return;
+    emit(key, buildRoutePiece(http, { ...context, protos: parts.protos, model }));
+  });
+  return {
+    of: (read, { routes, virtualService }) =>
+      (read.get(cut, virtualService) ?? []).flatMap((_, i) => read.get(pieces, pieceKey(routes, i)) ?? []),
+  };
+}
+
+const pieceKey = (routes: string, index: number): string => `${routes}|${index}`;
+
+const indexOf = (key: string): number => Number(key.slice(key.lastIndexOf('|') + 1));
