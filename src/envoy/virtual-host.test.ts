@@ -55,7 +55,7 @@ function build({ virtualService: model, listenerPort = 80, ...input }: Given) {
     ...input,
   });
   const { virtualHost, clusters, origins, routes } = built;
-  if (virtualHost === undefined) return { ...built, virtualHost };
+  if (virtualHost === undefined || routes.length === 0) return { ...built, virtualHost };
   const { bytes } = virtualHostPart(protos, virtualHost, clusters, origins, routes);
   return { ...built, virtualHost: protos.decode(types.route, bytes).virtualHosts![0]! };
 }

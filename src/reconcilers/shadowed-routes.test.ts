@@ -90,6 +90,14 @@ describe('a route that is never used is named, with the one before it', () => {
     ).toEqual([]);
   });
 
+  test('behind a prefix of its path, whatever the number of prefixes before', () => {
+    const others = Array.from({ length: 300 }, (_, i) => [prefix(`/${'x'.repeat(i)}y`)]);
+    expect(http(...others, [prefix('/a')], ...others.slice(0, 1), [prefix('/a/b')])).toEqual([
+      'Ineffective spec.http[301].match[0] spec.http[0].match[0]',
+      'Ineffective spec.http[302].match[0] spec.http[300].match[0]',
+    ]);
+  });
+
   test('ten thousand routes are looked at without comparing each with each, and the first twenty are named', () => {
     const many = Array.from({ length: 10_000 }, (_, i) => [prefix(`/${'x'.repeat(i % 500)}/${i}/`)]);
     expect(http(...many)).toEqual([]);

@@ -127,10 +127,10 @@ metadata: {name: b, namespace: shop}
 spec: {clusterIP: 10.96.1.2, ports: [{name: http, port: 80}]}
 `);
 
-/** A mesh with the object and two Services, which a sidecar and a router look at. */
-export function servedBeside(object: KubernetesObject): TestMesh {
+/** A mesh with the objects and two Services, which a sidecar and a router look at. */
+export function servedBeside(...objects: readonly KubernetesObject[]): TestMesh {
   const mesh = new TestMesh({ oracle: false });
-  mesh.apply([...services, object]);
+  mesh.apply([...services, ...objects]);
   mesh.connect(connectedProxy('sidecar', { id: 'sidecar~10.1.0.1~client.shop~shop.svc.cluster.local' }));
   mesh.connect(connectedProxy('router', { id: 'router~10.1.0.2~router.shop~shop.svc.cluster.local' }));
   return mesh;

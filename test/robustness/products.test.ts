@@ -1,6 +1,119 @@
 import { expect, test } from 'vitest';
+import type { KubernetesObject } from '../../src/api/object.ts';
+import { Derived } from '../../src/cache/derived.ts';
+import { types } from '../../src/envoy/proto-types.ts';
+import { testProtos } from '../harness/mesh.ts';
 import { objectsWithProducts, objectsBeyondLimits } from './large-products.ts';
 import { servedBeside } from './large-objects.ts';
+
+const many = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
+
+function custom(kind: string, spec: object): KubernetesObject {
+  const metadata = { name: 'large', namespace: 'shop' };
+  return { apiVersion: 'networking.istio.io/v1', kind, metadata, spec } as KubernetesObject;
+}
+
+const wideService = {
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: 'wide', namespace: 'shop' },
+  spec: { clusterIP: '10.96.1.3', ports: many(50, (i) => ({ name: `http-${i}`, port: 80 + i })) },
+} as KubernetesObject;
+
+const routesOf = (hosts: readonly string[], routes: number) =>
+  custom('VirtualService', {
+    hosts,
+    http: many(routes, (i) => ({ match: [{ uri: { prefix: `/${i}/` } }], route: [{ destination: { host: 'a' } }] })),
+  });
+
+interface Work {
+  /** Most of anything that one step makes or reads. */
+  readonly outputs: number;
+  readonly reads: number;
+  readonly routes: number;
+  readonly allRoutes: number;
+}
+
+/** What the steps of a mesh with the objects come to. */
+function workOf(...objects: readonly KubernetesObject[]): Work {
+  const work = { outputs: 0, reads: 0, routes: 0, allRoutes: 0 };
+  const protos = testProtos();
+  const runs = Derived.prototype as unknown as { execute(key: string, causes: unknown): Map<string, unknown> };
+  const recorder = Derived.prototype as unknown as {
+    keepReads(run: { reads: readonly unknown[] }, failed: boolean): void;
+  };
+  const { execute } = runs;
+  const { keepReads } = recorder;
+  const { encode } = protos;
+  let routes = 0;
+  protos.encode = (name, message) => {
+    const { virtualHosts = [message] } = message as { virtualHosts?: readonly { routes?: readonly unknown[] }[] };
+    if (name === types.virtualHost || name === types.route)
+      for (const { routes: own = [] } of virtualHosts as readonly { routes?: readonly unknown[] }[])
+        routes += own.length;
+    return encode(name, message);
+  };
+  runs.execute = function (key, causes) {
+    routes = 0;
+    const outputs = execute.call(this, key, causes);
+    work.outputs = Math.max(work.outputs, outputs.size);
+    work.routes = Math.max(work.routes, routes);
+    work.allRoutes += routes;
+    return outputs;
+  };
+  recorder.keepReads = function (run, failed) {
+    keepReads.call(this, run, failed);
+    work.reads += run.reads.length;
+  };
+  try {
+    const mesh = servedBeside(...objects);
+    expect([...mesh.mesh.problems.byObject.entries()]).toEqual([]);
+  } finally {
+    Object.assign(runs, { execute });
+    Object.assign(recorder, { keepReads });
+    protos.encode = encode;
+  }
+  return work;
+}
+
+test('routes of a VirtualService are made in small steps, once for all ports of one number, hosts and tables', () => {
+  const one = workOf(routesOf(['h0.example.com'], 10_000));
+  expect(one.routes).toBeLessThanOrEqual(500);
+  expect(one.allRoutes).toBeGreaterThanOrEqual(10_000);
+  const hundred = workOf(
+    routesOf(
+      many(100, (i) => `h${i}.example.com`),
+      1000,
+    ),
+  );
+  expect(hundred.routes).toBeLessThanOrEqual(500);
+  // For clients of its namespace, and for all others; beside those of Services.
+  expect(hundred.allRoutes).toBeLessThanOrEqual(2 * 1000 + 10);
+});
+
+test('a VirtualService for a Service of many ports is a step for each port, in pieces', () => {
+  const work = workOf(wideService, routesOf(['wide'], 1000));
+  expect(work.routes).toBeLessThanOrEqual(500);
+});
+
+test('what hosts of a VirtualService look at grows with their number, not with its square', () => {
+  const [few, twice] = [300, 600].map(
+    (count) =>
+      workOf(
+        routesOf(
+          many(count, (i) => `h${i}.example.com`),
+          1,
+        ),
+      ).reads,
+  );
+  expect(twice! / few!).toBeLessThan(2.5);
+});
+
+test('subsets are a step for each port of the Service', () => {
+  const subsets = many(100, (i) => ({ name: `v${i}`, labels: { version: `v${i}` } }));
+  const work = workOf(wideService, custom('DestinationRule', { host: 'wide', subsets }));
+  expect(work.outputs).toBeLessThanOrEqual(101);
+});
 
 test.each(objectsBeyondLimits())('%s is told the limit, and makes nothing', (_, object, field) => {
   const mesh = servedBeside(object);
