@@ -1,6 +1,7 @@
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { HttpRoute } from '../model/virtual-service.ts';
+import { bytesOfEach } from '../model/virtual-service-parts.ts';
 import type { Route } from './gen/types.gen.ts';
 import { types } from './proto-types.ts';
 import type { RouteContext } from './route-context.ts';
@@ -20,7 +21,7 @@ export interface RoutePiece {
   readonly origins: readonly ObjectRef[];
 }
 
-/** Matches that a piece has at most: 10 µs each, so that a piece is a small step. */
+/** Of matches with small actions, 10 µs each; one with an action of kilobytes counts as several. */
 const MOST_MATCHES = 500;
 
 /** The routes of a VirtualService in pieces, in their order. A route with many matches goes on in the next piece. */
@@ -29,16 +30,18 @@ export function cutRoutes(http: readonly HttpRoute[]): readonly (readonly HttpRo
   let room = 0;
   for (const route of http) {
     const { matches } = route;
-    for (let from = 0; from === 0 || from < matches.length;) {
-      if (room === 0) {
+    const each = 1 + Math.floor(bytesOfEach(route) / 1024);
+    let from = 0;
+    do {
+      if (room < each) {
         pieces.push([]);
         room = MOST_MATCHES;
       }
-      const taken = matches.slice(from, from + room);
+      const taken = matches.slice(from, from + Math.max(1, Math.floor(room / each)));
       pieces.at(-1)!.push(taken.length === matches.length ? route : { ...route, matches: taken });
-      room -= Math.max(1, taken.length);
-      from += Math.max(1, taken.length);
-    }
+      room -= each * Math.max(1, taken.length);
+      from += taken.length;
+    } while (from < matches.length);
   }
   return pieces;
 }

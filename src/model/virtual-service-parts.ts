@@ -1,5 +1,5 @@
 import type { ObjectRef } from '../api/object.ts';
-import type { Destination, HttpMatch, L4Match, VirtualServiceModel } from './virtual-service.ts';
+import type { Destination, HttpMatch, HttpRoute, VirtualServiceModel } from './virtual-service.ts';
 
 /** Where any of its routes lead, mirrors included, each with the object that it is written in. */
 export function destinationsOf(
@@ -23,4 +23,17 @@ export function matchesOf(model: VirtualServiceModel): readonly (HttpMatch | L4M
     ...model.tcp.flatMap((route) => route.matches),
     ...model.tls.flatMap((route) => route.matches),
   ];
+}
+
+/** Roughly the bytes that are written again for each match of a route. */
+export function bytesOfEach({ action, headers, fault, cors }: HttpRoute): number {
+  return weigh([action, headers, fault, cors]);
+}
+
+function weigh(value: unknown): number {
+  if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  let bytes = 2;
+  for (const member of Object.values(value)) bytes += weigh(member);
+  return bytes;
 }

@@ -1,5 +1,6 @@
 import type { Problem } from '../api/problem.ts';
 import type { DelegateAction, HttpAction, HttpRoute, VirtualServiceModel } from '../model/virtual-service.ts';
+import { bytesOfEach } from '../model/virtual-service-parts.ts';
 import { isVisible } from '../model/virtual-service-selection.ts';
 import { joinNames, mergeMatches } from './delegate-match.ts';
 import { quote } from './field.ts';
@@ -14,8 +15,11 @@ export interface DelegatedVirtualService {
 
 /** Envoy has a route for each match and host. Far beyond what any table holds, and no more than a commit can bear. */
 const mostRoutes = 100_000;
-/** Those of a host are made in one step, 40 µs each. */
+/** Those of a host are one message. */
 const mostRoutesOfHost = 10_000;
+/** What all matches of a route share is written for each of them: a body, destinations, headers. As all of that is for every host. */
+const mostBytesOfHost = 8 * 1024 * 1024;
+const mostBytes = 64 * 1024 * 1024;
 /** Owners are told of the first ones. */
 const mostProblems = 100;
 
@@ -25,8 +29,12 @@ const mostProblems = 100;
  * the root's: both as in Istio.
  */
 export function applyDelegates(root: VirtualServiceModel, find: Find): DelegatedVirtualService {
-  const ofHost = countRoutes(root, find);
+  const { routes: ofHost, bytes } = countRoutes(root, find);
   const routes = ofHost * root.hosts.length;
+  if (bytes > mostBytesOfHost || bytes * root.hosts.length > mostBytes) {
+    const message = `has actions that come to ${bytes} bytes for each host, each as often as its route has matches, and to ${bytes * root.hosts.length} in all; at most ${mostBytesOfHost} and ${mostBytes} are possible. Give large actions fewer matches, or split the VirtualService.`;
+    return { model: undefined, problems: [{ object: root.ref, field: 'spec.http', reason: 'Invalid', message }] };
+  }
   if (ofHost > mostRoutesOfHost || routes > mostRoutes) {
     const message = `makes ${ofHost} routes for each host and ${routes} in all, one for each match, with those of delegates; at most ${mostRoutesOfHost} and ${mostRoutes} are possible. Split the VirtualService.`;
     return { model: undefined, problems: [{ object: root.ref, field: 'spec.http', reason: 'Invalid', message }] };
@@ -65,23 +73,38 @@ export function applyDelegates(root: VirtualServiceModel, find: Find): Delegated
   return { model: { ...root, http }, problems };
 }
 
-/** At most; without making them. */
-/** For each host. */
-function countRoutes({ http }: VirtualServiceModel, find: Find): number {
-  const matchesOf = ({ matches }: HttpRoute): number => Math.max(1, matches.length);
-  const ofDelegates = new Map<VirtualServiceModel, number>();
-  let count = 0;
+interface Size {
+  readonly routes: number;
+  /** Of what is repeated for each. */
+  readonly bytes: number;
+}
+
+/** For each host, at most; without making them. */
+function countRoutes({ http }: VirtualServiceModel, find: Find): Size {
+  const ofDelegates = new Map<VirtualServiceModel, Size>();
+  const total = { routes: 0, bytes: 0 };
   for (const route of http) {
     const { action } = route;
     const delegate = action.kind === 'delegate' ? find(action.namespace, action.name) : undefined;
-    let parts = 1;
+    const own = sizeOf(route);
+    let parts: Size = { routes: 1, bytes: 0 };
     if (delegate !== undefined) {
-      parts = ofDelegates.get(delegate) ?? delegate.http.reduce((sum, part) => sum + matchesOf(part), 0);
+      parts = ofDelegates.get(delegate) ?? sum(delegate.http.map(sizeOf));
       ofDelegates.set(delegate, parts);
     }
-    count += matchesOf(route) * parts;
+    total.routes += own.routes * parts.routes;
+    total.bytes += own.bytes * parts.routes + own.routes * parts.bytes;
   }
-  return count;
+  return total;
+}
+
+function sizeOf(route: HttpRoute): Size {
+  const routes = Math.max(1, route.matches.length);
+  return { routes, bytes: routes * bytesOfEach(route) };
+}
+
+function sum(sizes: readonly Size[]): Size {
+  return sizes.reduce((a, b) => ({ routes: a.routes + b.routes, bytes: a.bytes + b.bytes }), { routes: 0, bytes: 0 });
 }
 
 function problemOf(root: VirtualServiceModel, delegate: VirtualServiceModel | undefined): string | undefined {

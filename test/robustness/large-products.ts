@@ -26,6 +26,16 @@ const routesOf = (hosts: number, routes: number) =>
     hosts: many(hosts, (i) => `h${i}.example.com`),
     http: many(routes, (i) => ({ match: [{ uri: { prefix: `/${i}/` } }], ...toA })),
   });
+const answers = (body: number, paths: number, hosts: number) =>
+  custom('VirtualService', {
+    hosts: many(hosts, (i) => `h${i}.example.com`),
+    http: [
+      {
+        match: many(paths, (i) => ({ uri: { exact: `/${i}` } })),
+        directResponse: { status: 200, body: { string: 'x'.repeat(body) } },
+      },
+    ],
+  });
 const serversOf = (servers: number) =>
   custom('Gateway', {
     servers: many(servers, (i) => ({
@@ -108,6 +118,21 @@ export function objectsBeyondLimits(): [title: string, object: KubernetesObject,
     ],
     ['a VirtualService with 10,001 routes', routesOf(1, 10_001), 'spec.http'],
     ['a VirtualService with 101 hosts and 1,000 routes', routesOf(101, 1000), 'spec.http'],
+    ['a VirtualService with a body of 100 kB for each of 100 paths', answers(100_000, 100, 1), 'spec.http'],
+    ['a VirtualService with a body of 1 MB for each of 100 hosts', answers(1_000_000, 1, 100), 'spec.http'],
+    [
+      'a VirtualService with 1,000 destinations for each of 1,000 paths',
+      custom('VirtualService', {
+        hosts: ['a'],
+        http: [
+          {
+            match: many(1000, (i) => ({ uri: { prefix: `/${i}/` } })),
+            route: many(1000, (i) => ({ destination: { host: 'a', subset: `v${i}` }, weight: 1 })),
+          },
+        ],
+      }),
+      'spec.http',
+    ],
     ['a Gateway with 2,001 servers', serversOf(2001), 'spec.servers'],
   ];
 }
