@@ -1,5 +1,5 @@
 import type { ObjectRef } from '../api/object.ts';
-import type { Destination, HttpMatch, HttpRoute, VirtualServiceModel } from './virtual-service.ts';
+import type { Destination, HttpMatch, HttpRoute, L4Match, VirtualServiceModel } from './virtual-service.ts';
 
 /** Where any of its routes lead, mirrors included, each with the object that it is written in. */
 export function destinationsOf(
