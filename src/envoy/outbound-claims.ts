@@ -38,8 +38,10 @@ export function claimsOf(input: ClaimInput): readonly ListenerClaim[] {
     const addresses = given ?? wildcards(traits);
     return isReserved(addresses[0], port.number, input) ? [] : [httpClaim(input, port, { addresses, toPort })];
   }
+  const lost = (input.service.lostRanges ?? []).filter((place) => place.port === port.number);
   return spotsOf(input, given).flatMap((spot) => {
     const [address] = spot.addresses;
+    if (spot.subnets.some((subnet) => lost.some(({ range }) => range === subnet))) return [];
     if (isReserved(address, port.number, input)) return [];
     return [l4Claim(input, port, kind, { addresses: spot.addresses, toPort }, spot.subnets)];
   });

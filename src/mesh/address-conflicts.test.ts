@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { TestMesh, connectedProxy, readObjects } from '../../test/harness/mesh.ts';
 
 const service = `
@@ -8,7 +8,7 @@ metadata: {name: web, namespace: shop}
 spec: {clusterIP: 10.96.0.5, ports: [{name: http, port: 80}]}
 ---`;
 
-function entry(addresses: string, namespace = 'other'): string {
+function entry(addresses: string, namespace = 'other', protocol = 'TCP', port = 80): string {
   return `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -17,7 +17,7 @@ spec:
   hosts: [e.example.com]
   addresses: [${addresses}]
   resolution: STATIC
-  ports: [{number: 80, name: tcp, protocol: TCP}]
+  ports: [{number: ${port}, name: p${protocol === '' ? '' : `, protocol: ${protocol}`}}]
   endpoints: [{address: 192.0.2.1}]
 ---`;
 }
@@ -63,4 +63,73 @@ test('in its own namespace a ServiceEntry may take the address', () => {
   const mesh = meshWith(service + entry('10.96.0.5', 'shop'));
   expect(listenersOf(mesh)).toContain('10.96.0.5_80');
   expect(problemsOf(mesh)).toEqual([]);
+});
+
+interface Chain {
+  readonly filterChainMatch?: { readonly prefixRanges?: readonly { readonly addressPrefix: string }[] };
+}
+
+/** Ranges of the chains of a port on all addresses. */
+function rangesOf(mesh: TestMesh, port = 80): string[] {
+  const listeners = mesh.json('client').lds as readonly {
+    readonly name: string;
+    readonly filterChains?: readonly Chain[];
+  }[];
+  return listeners
+    .filter(({ name }) => name === `0.0.0.0_${port}`)
+    .flatMap(({ filterChains = [] }) => filterChains)
+    .flatMap(({ filterChainMatch }) => filterChainMatch?.prefixRanges ?? [])
+    .map(({ addressPrefix }) => addressPrefix);
+}
+
+const withPort = (name: string): string => service.replace('name: http', `name: ${name}`);
+
+describe('a range of a ServiceEntry that covers the address of a Service', () => {
+  // Envoy looks for the range of the destination before it looks at what the connection begins with: see test/conformance.
+  test.each(['TCP', 'TLS', ''])('has no place on the HTTP port of the Service, as %j', (protocol) => {
+    const mesh = meshWith(entry('10.96.0.0/16, 10.97.0.0/16', 'other', protocol));
+    expect(rangesOf(mesh)).toEqual(['10.96.0.0', '10.97.0.0']);
+    mesh.apply(readObjects(service));
+    expect(rangesOf(mesh)).toEqual(['10.97.0.0']);
+    expect(problemsOf(mesh)).toEqual([
+      'Conflicted spec.addresses[0]: 10.96.0.0/16 covers 10.96.0.5 of Service/shop/web, which keeps its HTTP port 80: no connection to this port in the range is for the ServiceEntry. Name ranges without addresses of Services, or another port.',
+    ]);
+    mesh.delete(readObjects(service));
+    expect(rangesOf(mesh)).toEqual(['10.96.0.0', '10.97.0.0']);
+    expect(problemsOf(mesh)).toEqual([]);
+  });
+
+  test.each(['tcp', 'tls', 'https', 'unnamed'])(
+    'takes nothing from a port %s, which has a listener of its own',
+    (name) => {
+      const mesh = meshWith(withPort(name) + entry('10.96.0.0/16'));
+      expect(listenersOf(mesh)).toEqual(['0.0.0.0_80', '10.96.0.5_80']);
+      expect(rangesOf(mesh)).toEqual(['10.96.0.0']);
+      expect(problemsOf(mesh)).toEqual([]);
+    },
+  );
+
+  test('has ports that the Service does not have', () => {
+    const mesh = meshWith(service + entry('10.96.0.0/16', 'other', 'TCP', 5432));
+    expect(rangesOf(mesh, 5432)).toEqual(['10.96.0.0']);
+    expect(problemsOf(mesh)).toEqual([]);
+  });
+
+  test('shares an HTTP port with it: hosts tell requests apart', () => {
+    const mesh = meshWith(service + entry('10.96.0.0/16', 'other', 'HTTP'));
+    expect(rangesOf(mesh)).toEqual([]);
+    expect(problemsOf(mesh)).toEqual([]);
+  });
+
+  test('may take it in its own namespace', () => {
+    const mesh = meshWith(service + entry('10.96.0.0/16', 'shop'));
+    expect(rangesOf(mesh)).toEqual(['10.96.0.0']);
+    expect(problemsOf(mesh)).toEqual([]);
+  });
+
+  test('has no place either when another entry of its host names the port', () => {
+    const older = entry('10.97.0.1').replace('name: e,', 'name: d,');
+    const mesh = meshWith(service + older + entry('10.96.0.0/16', 'other', 'TCP', 443));
+    expect(rangesOf(mesh)).toEqual([]);
+  });
 });

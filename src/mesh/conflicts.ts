@@ -7,7 +7,7 @@ import type { MeshService } from '../model/service.ts';
 import { joins } from '../reconcilers/host-claims.ts';
 import { printResolution } from '../reconcilers/service-entry.ts';
 import type { HasProblems } from './problems.ts';
-import { type Services, ownerOf } from './services.ts';
+import { type Services, lostRangesOf, ownerOf } from './services.ts';
 import type { Sidecars } from './sidecars.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
@@ -44,7 +44,16 @@ export function declareConflicts(
         reason: 'Conflicted',
         message: `${address} belongs to ${printRef(owner.origins[0]!)}, which keeps it; name another address.${rest}`,
       }));
-      if (problems.length > 0) emit(key, { problems });
+      const fieldOf = new Map(claimed.map(({ address, field }) => [address, field]));
+      const ranges = lostRangesOf(first, read, services.httpByBlock).map(
+        ({ range, port, owner, address }): Problem => ({
+          object: first.origins[0]!,
+          field: fieldOf.get(range) ?? 'spec.addresses',
+          reason: 'Conflicted',
+          message: `${range} covers ${address} of ${printRef(owner)}, which keeps its HTTP port ${port}: no connection to this port in the range is for the ServiceEntry. Name ranges without addresses of Services, or another port.`,
+        }),
+      );
+      if (problems.length + ranges.length > 0) emit(key, { problems: [...problems, ...ranges] });
     },
   );
   const routes = graph.derive(

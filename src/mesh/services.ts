@@ -3,7 +3,15 @@ import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
 import { spreadHash } from '../model/hash.ts';
 import { isWildcard } from '../model/host.ts';
-import { type Alias, type MeshService, serviceKey } from '../model/service.ts';
+import { blockAround, blocksAround, covers, parseCidr } from '../model/cidr.ts';
+import {
+  type Alias,
+  type LostRange,
+  type MeshService,
+  type ServicePort,
+  protocolClass,
+  serviceKey,
+} from '../model/service.ts';
 import { mergeClaims } from '../reconcilers/host-claims.ts';
 import { type ReconciledServiceEntry, reconcileServiceEntry } from '../reconcilers/service-entry.ts';
 import { reconcileService } from '../reconcilers/service.ts';
@@ -29,6 +37,8 @@ export interface Services {
   readonly byAddress: Index<MeshService>;
   /** Kubernetes Services by address, oldest first. */
   readonly addressOwners: Index<MeshService>;
+  /** Kubernetes Services with HTTP ports, by blocks of addresses. Oldest first. */
+  readonly httpByBlock: Index<MeshService>;
   /** By the first label of the selector: `namespace|label=value`. */
   readonly bySelector: Index<MeshService>;
   /** By the addresses of inline endpoints: `namespace/address`. */
@@ -85,6 +95,15 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       if (addresses.length > 0) emit(`ServiceEntry/${key}/${service.host}`, { ...service, addresses, autoAddresses });
     }
   });
+  const httpByBlock = graph.index(
+    'HTTP services by block',
+    serviceClaims,
+    (_, { addresses, ports }) =>
+      ports.some(isHttp)
+        ? [...new Set(addresses.filter((address) => address !== '0.0.0.0').flatMap(blocksAround))]
+        : [],
+    (a, b) => compareAge(a.value, b.value),
+  );
   const both = [serviceClaims, entryClaims];
   const byAge = (a: { value: MeshService }, b: { value: MeshService }) =>
     Number(a.value.registry !== 'Kubernetes') - Number(b.value.registry !== 'Kubernetes') ||
@@ -96,7 +115,12 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
   const services = graph.derive('services', claims, (key, members, read, emit: Emit<MeshService>) => {
     const merged = mergeClaims(members.map((member) => member.value));
     const found = merged.resolution === 'Alias' ? [] : aliasesOf(merged.host, (host) => read.group(aliases, host));
-    emit(key, found.length === 0 ? merged : { ...merged, aliases: found });
+    const lostRanges = lostRangesOf(merged, read, httpByBlock);
+    emit(key, {
+      ...merged,
+      ...(found.length > 0 && { aliases: found }),
+      ...(lostRanges.length > 0 && { lostRanges }),
+    });
   });
   return {
     parsedEntries,
@@ -110,6 +134,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       (a, b) => compareAge(a.value, b.value),
     ),
     addressOwners,
+    httpByBlock,
     byAddress: graph.index(
       'services by address',
       services,
@@ -136,6 +161,33 @@ export function ownerOf(
   address: string,
 ): MeshService | undefined {
   return read.group(addressOwners, address).find(({ value }) => value.namespace !== entry.namespace)?.value;
+}
+
+const isHttp = ({ protocol }: ServicePort): boolean => protocolClass(protocol) === 'http';
+
+/** The ranges of an entry that HTTP Services of other namespaces are in, for each of its ports that such a Service has too. */
+export function lostRangesOf(entry: MeshService, read: Reader, httpByBlock: Index<MeshService>): readonly LostRange[] {
+  if (entry.registry !== 'External') return [];
+  const numbers = entry.ports.filter((port) => ['tcp', 'sniffed'].includes(protocolClass(port.protocol)));
+  if (numbers.length === 0) return [];
+  return entry.addresses.flatMap((range): LostRange[] => {
+    const cidr = range.includes('/') ? parseCidr(range) : undefined;
+    if (cidr === undefined) return [];
+    const open = new Set(numbers.map(({ number }) => number));
+    const lost: LostRange[] = [];
+    for (const { value: service } of read.group(httpByBlock, blockAround(cidr))) {
+      if (open.size === 0) break;
+      if (service.namespace === entry.namespace) continue;
+      const shared = service.ports.filter((port) => isHttp(port) && open.has(port.number));
+      const address = shared.length === 0 ? undefined : service.addresses.find((own) => covers(cidr, own));
+      if (address === undefined) continue;
+      for (const { number: port } of shared) {
+        open.delete(port);
+        lost.push({ range, port, owner: service.origins[0]!, address });
+      }
+    }
+    return lost;
+  });
 }
 
 /** Namespaces that have services with these hosts; `*` when a wildcard may stand for services of any. */

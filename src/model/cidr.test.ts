@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { canonicalCidr, parseCidr } from './cidr.ts';
+import { blockAround, blocksAround, canonicalCidr, covers, parseCidr } from './cidr.ts';
 
 test.each([
   ['10.0.0.1', { address: '10.0.0.1', length: 32 }],
@@ -35,4 +35,17 @@ test.each([
   ['0.0.0.0/0', '::/0'],
 ])('%s and %s are not', (a, b) => {
   expect(canonicalCidr(a)).not.toBe(canonicalCidr(b));
+});
+
+test.each([
+  ['10.96.0.0/12', '10.111.255.255', '10.112.0.0'],
+  ['10.1.2.128/25', '10.1.2.129', '10.1.2.127'],
+  ['10.1.2.3/32', '10.1.2.3', '10.1.2.2'],
+  ['0.0.0.0/0', '192.0.2.1', '::1'],
+  ['fd00::/108', 'fd00::f:ffff', 'fd00::10:0'],
+  ['::/0', '2001:db8::1', '10.0.0.1'],
+])('%s covers %s and not %s, which are found by blocks', (text, inside, outside) => {
+  const range = parseCidr(text)!;
+  expect([covers(range, inside), covers(range, outside)]).toEqual([true, false]);
+  expect(blocksAround(inside)).toContain(blockAround(range));
 });

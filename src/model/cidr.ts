@@ -21,12 +21,43 @@ export function parseCidr(text: string): Cidr | undefined {
 export function canonicalCidr(text: string): string {
   const cidr = parseCidr(text);
   if (cidr === undefined) return text;
-  const groups = isIP(cidr.address) === 4 ? v4Bytes(cidr.address) : v6Bytes(cidr.address);
-  const masked = groups.map((byte, i) => {
-    const kept = Math.min(8, Math.max(0, cidr.length - i * 8));
+  return printBlock(bytesOf(cidr.address), cidr.length);
+}
+
+/** Blocks that hold an address, of every fourth length; none for what is not one. */
+export function blocksAround(address: string): readonly string[] {
+  const cidr = parseCidr(address);
+  if (cidr === undefined) return [];
+  const bytes = bytesOf(address);
+  return Array.from({ length: cidr.length / 4 }, (_, i) => printBlock(bytes, i * 4));
+}
+
+/** The smallest of these blocks that holds a range: at most 16 times as large. */
+export function blockAround({ address, length }: Cidr): string {
+  const full = isIP(address) === 4 ? 32 : 128;
+  return printBlock(bytesOf(address), Math.min(full - 4, length - (length % 4)));
+}
+
+/** Whether an address is one of a range. */
+export function covers({ address: first, length }: Cidr, address: string): boolean {
+  if (isIP(address) !== isIP(first)) return false;
+  const [a, b] = [bytesOf(first), bytesOf(address)];
+  return a.every((byte, i) => {
+    const kept = Math.min(8, Math.max(0, length - i * 8));
+    return ((byte ^ b[i]!) & (0xff00 >> kept)) === 0;
+  });
+}
+
+function bytesOf(address: string): readonly number[] {
+  return isIP(address) === 4 ? v4Bytes(address) : v6Bytes(address);
+}
+
+function printBlock(bytes: readonly number[], length: number): string {
+  const masked = bytes.map((byte, i) => {
+    const kept = Math.min(8, Math.max(0, length - i * 8));
     return byte & (0xff00 >> kept);
   });
-  return `${masked.join('.')}/${cidr.length}`;
+  return `${masked.join('.')}/${length}`;
 }
 
 function v4Bytes(address: string): number[] {

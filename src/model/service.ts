@@ -78,6 +78,8 @@ export interface MeshService extends Aged {
   readonly ports: readonly ServicePort[];
   /** Virtual IPs and CIDRs; `0.0.0.0` alone when there is none. */
   readonly addresses: readonly string[];
+  /** Where a port does not count, since a Service of another namespace has it: see {@link LostRange}. */
+  readonly lostRanges?: readonly LostRange[];
   /** Automatically allocated addresses (status of a ServiceEntry); only proxies that capture DNS use them. */
   readonly autoAddresses: readonly string[];
   /** `*`, `~` (nobody) or namespaces; `.` is already replaced by the own namespace. Sorted. */
@@ -105,6 +107,19 @@ export interface MeshService extends Aged {
   /** ServiceEntry annotation `istio.io/connect-strategy: RACE_FIRST_TCP_CONNECT`. */
   readonly raceConnect: boolean;
   readonly origins: readonly ObjectRef[];
+}
+
+/**
+ * A range of a ServiceEntry that covers an address of a Service, on an HTTP port of that Service. There HTTP Services have no
+ * listener of their own but share that of the port, in which Envoy looks for the range of the destination first.
+ */
+export interface LostRange {
+  /** As it stands among the addresses. */
+  readonly range: string;
+  readonly port: number;
+  /** The first of these Services, and its address. */
+  readonly owner: ObjectRef;
+  readonly address: string;
 }
 
 export interface Alias {

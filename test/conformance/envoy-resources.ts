@@ -55,6 +55,40 @@ export function inlineListener(name: string, port: number, to: string): { conten
   return { content, clusters: [to] };
 }
 
+/** Connections to a range of addresses to one cluster; what begins like HTTP, wherever it goes, to another. */
+export function rangeListener(
+  name: string,
+  port: number,
+  { range, ranged, http }: { readonly range: string; readonly ranged: string; readonly http: string },
+): { content: Uint8Array; clusters: string[] } {
+  const routes = [{ match: { prefix: '/' }, route: { cluster: http } }];
+  const manager = httpManager(name, {
+    routeConfig: { name: 'inline', virtualHosts: [{ name: 'all', domains: ['*'], routes }] },
+  });
+  const proxy = protos.any(types.tcpProxy, { statPrefix: name, cluster: ranged });
+  const [addressPrefix = '', length] = range.split('/');
+  const content = protos.encode(types.listener, {
+    name,
+    address: { socketAddress: { address: '127.0.0.1', portValue: port } },
+    listenerFilters: [
+      { name: 'envoy.filters.listener.http_inspector', typedConfig: protos.any(types.httpInspector, {}) },
+    ],
+    filterChains: [
+      {
+        name: 'ranged',
+        filterChainMatch: { prefixRanges: [{ addressPrefix, prefixLen: { value: Number(length) } }] },
+        filters: [{ name: 'envoy.filters.network.tcp_proxy', typedConfig: proxy }],
+      },
+      {
+        name: 'http',
+        filterChainMatch: { transportProtocol: 'raw_buffer', applicationProtocols: ['http/1.1', 'h2c'] },
+        filters: [{ name: 'envoy.filters.network.http_connection_manager', typedConfig: manager }],
+      },
+    ],
+  });
+  return { content, clusters: [ranged, http] };
+}
+
 /** At an address that is none. */
 export function misplacedListener(name: string): Uint8Array {
   return protos.encode(types.listener, {
@@ -64,8 +98,8 @@ export function misplacedListener(name: string): Uint8Array {
   });
 }
 
-function listenerWith(name: string, port: number, routing: object): Uint8Array {
-  const manager = protos.any(types.httpConnectionManager, {
+function httpManager(name: string, routing: object) {
+  return protos.any(types.httpConnectionManager, {
     statPrefix: name,
     ...routing,
     httpFilters: [
@@ -75,6 +109,10 @@ function listenerWith(name: string, port: number, routing: object): Uint8Array {
       },
     ],
   });
+}
+
+function listenerWith(name: string, port: number, routing: object): Uint8Array {
+  const manager = httpManager(name, routing);
   return protos.encode(types.listener, {
     name,
     address: { socketAddress: { address: '127.0.0.1', portValue: port } },

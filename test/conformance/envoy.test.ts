@@ -10,6 +10,7 @@ import {
   freePort,
   inlineListener,
   listener,
+  rangeListener,
   startBackEnd,
   table,
   misplacedListener,
@@ -230,6 +231,19 @@ withPeers(['envoy'], 'a real Envoy', () => {
         async () => (await envoy.configDump()).clusters.some((entry) => entry.name === 'later') || undefined,
       );
       expect(await request()).toBe('one');
+    });
+
+    test.each([
+      ['takes HTTP to it, too', { range: '127.0.0.0/8', ranged: 'two', http: 'one' }],
+      ['leaves the rest to the chain for HTTP', { range: '10.0.0.0/8', ranged: 'one', http: 'two' }],
+    ])('a chain for a range of addresses %s', async (_title, chains) => {
+      mesh.publish({
+        [CDS]: { two: cluster('two') },
+        [EDS]: { two: assignment('two', [two.port]) },
+        [LDS]: { web: rangeListener('web', port, chains) },
+      });
+      await accepted();
+      await poll('connections go elsewhere', async () => (await request()) === 'two' || undefined);
     });
 
     test('answers on idle connections while a former listener with routes of its own drains', async () => {
