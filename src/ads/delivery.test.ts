@@ -102,12 +102,22 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
   let roots = ['root'];
   let reachable = ['near', 'far'];
   let view = server.store.enter({ roots, qualifiers: [] });
-  const client = new ModelClient(server, server.open(view, delta), delta, URLS);
-  const { log } = client;
   const truth = new Map<string, Content>();
+  const present = (typeUrl: string, name: string): string | undefined => {
+    const found = truth.get(`${typeUrl} ${name}`);
+    const seen =
+      found?.list === 'other'
+        ? roots.includes('other')
+        : roots.includes('root') && reachable.includes(found?.list ?? '');
+    return seen ? found?.text : undefined;
+  };
+  const isPresent = (typeUrl: string, name: string): boolean => present(typeUrl, name) !== undefined;
+  const client = new ModelClient(server, server.open(view, delta), delta, URLS, isPresent);
+  const { log } = client;
   let now = 0;
   let answer: Answer = { applied: 1, names: true };
   let reconnected = false;
+  let moody = false;
   const run = (step: Step): void => {
     switch (step.do) {
       case 'set': {
@@ -164,6 +174,7 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
       case 'mood':
         log.push(`moody ${step.moody}`);
         client.moody = step.moody;
+        moody ||= step.moody;
         if (step.moody) rest(client, now, answer);
         break;
       case 'wait':
@@ -189,14 +200,6 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
   }
 
   function compare(): void {
-    const present = (typeUrl: string, name: string): string | undefined => {
-      const found = truth.get(`${typeUrl} ${name}`);
-      const seen =
-        found?.list === 'other'
-          ? roots.includes('other')
-          : roots.includes('root') && reachable.includes(found?.list ?? '');
-      return seen ? found?.text : undefined;
-    };
     const namedBySomethingHeld = (cluster: string): boolean =>
       [LDS, RDS].some((typeUrl) =>
         [...client.types.get(typeUrl)!.held.values()].some((text) => text.split(':')[1]?.split(',').includes(cluster)),
@@ -226,6 +229,8 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
       }
     }
     if (!refusing && !reconnected) expect(client.repeated).toEqual([]);
+    // Whoever refuses what it has already accepted has nothing left that it could be given.
+    if (!moody) expect(client.deprived).toEqual([]);
   }
 }
 

@@ -129,6 +129,24 @@ describe.each(kinds)('over %s', (_, delta) => {
     expect(sent.flatMap(({ batches }) => batches).length).toBeLessThanOrEqual(32);
   });
 
+  test('an assignment that is sent with all others once more, and refused, leaves the client what it has', () => {
+    const lab = new Lab(delta);
+    const names = ['c'];
+    lab.publish([CDS, 'c', '1'], [EDS, 'c', '1']);
+    lab.take({ typeUrl: CDS });
+    lab.take({ typeUrl: EDS, names });
+    lab.publish([CDS, 'warms', '1']);
+    lab.pass(30, delta ? {} : { [EDS]: names }, CDS);
+    // The second time that the answer to clusters is overdue, in the second in which the assignment changes.
+    lab.publish([EDS, 'c', 'bad']);
+    lab.now += 1_000;
+    lab.delivery.tick(lab.now);
+    const { nonce, resources } = lab.next()!;
+    expect([...resources]).toEqual([['c', 'bad']]);
+    lab.ask({ typeUrl: EDS, nonce, names: delta ? [] : names, error: 'malformed' });
+    expect(lab.sent()).toBeUndefined();
+  });
+
   test('a request that names nothing asks for nothing', () => {
     const lab = new Lab(delta);
     lab.publish([CDS, 'a', '1']);
@@ -180,6 +198,49 @@ test('state of the world: a refusal names what is unchanged, too', () => {
   const { nonce } = lab.next()!;
   lab.ask({ typeUrl: LDS, nonce, version: 'x', error: 'Error adding/updating listener(s) a: address in use' });
   expect(lab.server.refusals).toEqual([{ name: 'a', version: '1' }]);
+});
+
+test('state of the world: what is refused in a state that is tried again stays in the state', () => {
+  const lab = new Lab(false);
+  lab.publish([LDS, 'a', '1'], [LDS, 'b', '1'], [LDS, 'c', '1']);
+  lab.take({ typeUrl: LDS });
+  const refuse = (error: string): void => lab.ask({ typeUrl: LDS, nonce: lab.next()!.nonce, version: 'x', error });
+  lab.publish([LDS, 'c', undefined]);
+  refuse('no');
+  lab.publish([LDS, 'a', 'bad']);
+  refuse('no');
+  lab.now += 120_000;
+  lab.delivery.tick(lab.now);
+  refuse('Error adding/updating listener(s) a: no');
+  lab.publish([LDS, 'b', '2']);
+  expect(
+    lab
+      .sent()!
+      .map((item) => item.split('@')[0])
+      .sort(),
+  ).toEqual(['a', 'b']);
+});
+
+test('state of the world: what was asked for by name stays in the state when it is refused after all was asked for', () => {
+  const lab = new Lab(false);
+  lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
+  lab.take({ typeUrl: LDS, names: ['a'] });
+  lab.publish([LDS, 'a', 'bad']);
+  lab.ask({ typeUrl: LDS, names: ['*', 'a'], nonce: String(lab.delivery.subscriptions[2]!.inFlight.ackedNonce) });
+  const { nonce } = lab.next()!;
+  lab.ask({
+    typeUrl: LDS,
+    names: ['*', 'a'],
+    nonce,
+    version: 'x',
+    error: 'Error adding/updating listener(s) a: no',
+  });
+  expect(
+    lab
+      .sent()!
+      .map((item) => item.split('@')[0])
+      .sort(),
+  ).toEqual(['a', 'b']);
 });
 
 test('state of the world: an empty list after `*` gives all up', () => {

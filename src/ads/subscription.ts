@@ -55,7 +55,7 @@ export class Subscription {
   names: NameSet;
   /** Everything subscribed is owed, whatever the client holds. */
   all = false;
-  /** What the client held of each name when it came: nothing, or nobody knows what. */
+  /** With {@link all}: what the client holds of each name, nothing or {@link UNKNOWN}. */
   before: Held;
   readonly inFlight: InFlight;
   trial: Trial | undefined;
@@ -182,7 +182,7 @@ export class Subscription {
     if (this.wildcard && !names.star) this.#endWildcard();
     if (names.star && (!this.wildcard || this.#gaveUpWildcard)) {
       this.wildcard = true;
-      this.all = true;
+      this.repeatAll();
     }
     if (next !== before) {
       this.#want(
@@ -302,8 +302,11 @@ export class Subscription {
       this.ledger.ask(name, this.ledger.offer(name, view.resolve(this.type.typeUrl, name)));
   }
 
+  /** Everything is owed once more. By now the client may hold any of it, in any version. */
   repeatAll(): void {
+    if (this.all) return;
     this.all = this.wildcard || this.names.size > 0;
+    this.before = UNKNOWN;
   }
 
   /**

@@ -55,11 +55,23 @@ export class ModelClient {
   moody = false;
   /** Sent again without a reason. */
   readonly repeated: string[] = [];
+  /** Accepted, in the world, and taken away all the same. */
+  readonly deprived: string[] = [];
   /** What happened, for whoever has to understand a history that failed. */
   readonly log: string[] = [];
 
-  constructor(server: TestServer, delivery: Delivery, delta: boolean, typeUrls: readonly string[]) {
+  readonly #isPresent: (typeUrl: string, name: string) => boolean;
+
+  /** @param isPresent whether the world has a name now. */
+  constructor(
+    server: TestServer,
+    delivery: Delivery,
+    delta: boolean,
+    typeUrls: readonly string[],
+    isPresent: (typeUrl: string, name: string) => boolean = () => false,
+  ) {
     this.#server = server;
+    this.#isPresent = isPresent;
     this.#delivery = delivery;
     this.#delta = delta;
     this.types = new Map(typeUrls.map((typeUrl) => [typeUrl, new ModelType()]));
@@ -95,7 +107,8 @@ export class ModelClient {
     const type = this.#type(typeUrl);
     if (!type.requested) return;
     const gone = names.filter((name) => type.names.has(name));
-    const all = star && type.wildcard;
+    // In state of the world a wildcard that began with an empty list is not ended by another one.
+    const all = star && type.wildcard && (this.#delta || type.explicit || type.names.size > 0);
     if (gone.length === 0 && !all) return;
     for (const name of gone) type.names.delete(name);
     if (all) type.wildcard = false;
@@ -123,6 +136,7 @@ export class ModelClient {
     const resources = [...response.resources].map(([name, content]) => `${name}=${content}`).join(' ');
     this.log.push(`< ${response.typeUrl} ${response.nonce}: ${resources} -${response.removed.join(' ')}`);
     this.#responses.push(response);
+    this.#noteDeprived(response);
     return true;
   }
 
@@ -190,6 +204,18 @@ export class ModelClient {
   #list(type: ModelType): string[] {
     if (!type.explicit) return [];
     return [...(type.wildcard ? ['*'] : []), ...type.names];
+  }
+
+  #noteDeprived({ typeUrl, nonce, resources, removed }: Response): void {
+    const type = this.#type(typeUrl);
+    for (const [name, content] of type.held) {
+      const answer = resources.get(name);
+      const isLeftOut = answer === undefined && !this.#delta && isWild(typeUrl);
+      const isTaken = removed.includes(name) || answer === 'absent' || isLeftOut;
+      if (isTaken && content !== 'absent' && type.wants(name) && this.#isPresent(typeUrl, name)) {
+        this.deprived.push(`${typeUrl} ${nonce}: ${name} ${content}`);
+      }
+    }
   }
 
   #noteRepeated(type: ModelType, { typeUrl, resources }: Response): void {
