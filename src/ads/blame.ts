@@ -63,9 +63,9 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
 
   const culpable = pinned ? suspected : new Set<string>();
   const culprits: Served[] = [];
+  inFlight.amend(new Map([...delivered].map(([name, { prior }]) => [name, prior])));
   for (const [name, { item, prior }] of delivered) {
     // A later response that is still on its way carries the name: its answer decides, unless it has the same bytes.
-    inFlight.amend(name, prior);
     const later = inFlight.last(name);
     if (culpable.has(name)) {
       const takenBack = ledger.refusals?.doubts(name, item.version) === true;

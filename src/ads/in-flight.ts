@@ -77,16 +77,23 @@ export class InFlight {
   }
 
   /**
-   * An earlier response was refused: the first of those on their way that has the name was sent when the client was
-   * thought to have the refused version, and it had `prior`.
+   * What the client had of these names is not what it was thought to have: the first response on its way that has such a
+   * name was sent on the wrong assumption. Later ones replace that one.
    */
-  amend(name: string, prior: Held): void {
+  amend(priors: ReadonlyMap<string, Held>): void {
+    let rest = priors;
     for (const sent of this.#responses) {
-      for (const item of itemsOf(sent)) {
-        if (item.name !== name) continue;
-        if (sent.prior !== undefined) sent.prior = new Map(sent.prior).set(name, prior);
-        return;
+      if (rest.size === 0) return;
+      const carried = [...rest].filter(([name]) => sent.batches.some((batch) => batch.get(name) !== undefined));
+      if (carried.length === 0) continue;
+      const prior = sent.prior && new Map(sent.prior);
+      const others = new Map(rest);
+      for (const [name, held] of carried) {
+        prior?.set(name, held);
+        others.delete(name);
       }
+      sent.prior = prior;
+      rest = others;
     }
   }
 

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { InFlight } from './in-flight.ts';
+import { UNSENT } from './sent.ts';
+import { Batch, type Held, type Served } from './served.ts';
+import { CDS, resource, TestServer } from './testing/world.ts';
+
+const server = new TestServer();
+const items = (names: readonly string[], content: string): Served[] =>
+  names.map((name) => server.store.once(resource(CDS, name, content)));
+
+test('what the client had before is amended in the first response that has the name', () => {
+  const inFlight = new InFlight(true);
+  const prior = new Map<string, Held>([['a', '1']]);
+  for (const names of [['a'], ['a', 'b']]) {
+    inFlight.add({ ...UNSENT, batches: [new Batch(items(names, '2'))], prior });
+  }
+  inFlight.amend(
+    new Map([
+      ['a', '0'],
+      ['b', '0'],
+      ['c', '0'],
+    ]),
+  );
+  expect([...inFlight].map((sent) => [...sent.prior!])).toEqual([
+    [['a', '0']],
+    [
+      ['a', '1'],
+      ['b', '0'],
+    ],
+  ]);
+});
+
+test('to amend all names of a response costs as much as the response, not that multiplied', () => {
+  const names = Array.from({ length: 1_000 }, (_, i) => `c${i}`);
+  const sent = new CountingArray(...items(names, '3'));
+  let prior: ReadonlyMap<string, Held> | undefined = new Map();
+  let copies = 0;
+  const inFlight = new InFlight(true);
+  inFlight.add({
+    ...UNSENT,
+    batches: [new Batch(sent)],
+    get prior() {
+      return prior;
+    },
+    set prior(amended) {
+      copies++;
+      prior = amended;
+    },
+  });
+  inFlight.amend(new Map(names.map((name) => [name, '1'])));
+  expect(sent.looks).toBeLessThanOrEqual(1_000);
+  expect(copies).toBe(1);
+});
+
+class CountingArray extends Array<Served> {
+  looks = 0;
+
+  override *[Symbol.iterator](): ArrayIterator<Served> {
+    for (let i = 0; i < this.length; i++) {
+      this.looks++;
+      yield this[i]!;
+    }
+  }
+}
