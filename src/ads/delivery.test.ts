@@ -200,10 +200,15 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
   }
 
   function compare(): void {
-    const namedBySomethingHeld = (cluster: string): boolean =>
-      [LDS, RDS].some((typeUrl) =>
-        [...client.types.get(typeUrl)!.held.values()].some((text) => text.split(':')[1]?.split(',').includes(cluster)),
-      );
+    const stateOf = (typeUrl: string) =>
+      client.delivery.subscriptions.find((subscription) => subscription?.type.typeUrl === typeUrl);
+    const names = (text: string, cluster: string): boolean => text.split(':')[1]?.split(',').includes(cluster) === true;
+    const mayBeUsed = (cluster: string): boolean =>
+      [LDS, RDS].some((typeUrl) => {
+        const partial = [...(stateOf(typeUrl)?.ledger.partial?.values() ?? [])].flatMap((items) => [...items]);
+        const texts = [...client.types.get(typeUrl)!.held.values(), ...partial.map(({ version }) => version)];
+        return texts.some((text) => names(text, cluster));
+      });
     for (const [typeUrl, type] of client.types) {
       if (!type.requested) continue;
       for (const name of NAMES) {
@@ -216,11 +221,11 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
           if (delta || !reconnected) expect(held, `${about} was not answered`).toBeDefined();
         } else if (wanted?.startsWith('bad') === true) {
           expect(held, `${about} is refused`).not.toBe(wanted);
-        } else if (typeUrl === CDS && wanted === undefined && namedBySomethingHeld(name)) {
-          // Stays for as long as something needs it.
+        } else if (typeUrl === CDS && wanted === undefined && mayBeUsed(name)) {
+          // Stays for as long as something needs it, or may need it that was in a refused response.
         } else expect(held, about).toBe(wanted);
       }
-      const state = client.delivery.subscriptions.find((each) => each?.type.typeUrl === typeUrl)!;
+      const state = stateOf(typeUrl)!;
       expect(state.inFlight.size, `${typeUrl} waits for answers`).toBe(0);
       expect(state.owes, `${typeUrl} owes`).toBe(false);
       // Whoever refuses a whole state without a name is believed of all of it.

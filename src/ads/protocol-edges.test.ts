@@ -294,6 +294,35 @@ test('delta: names asked for beside `*` are answered when `*` is given up before
   expect(lab.sent()).toEqual(['b@1']);
 });
 
+test('delta: a name that was given up and asked for again is answered when what was on its way is refused', () => {
+  const lab = new Lab(true);
+  lab.publish([EDS, 'a', '1']);
+  lab.ask({ typeUrl: EDS, names: ['a'], initial: new Map([['a', '0']]) });
+  const { nonce } = lab.next()!;
+  lab.publish([EDS, 'a', undefined]);
+  lab.ask({ typeUrl: EDS, unsubscribe: ['a'] });
+  lab.ask({ typeUrl: EDS, names: ['a'] });
+  lab.ask({ typeUrl: EDS, nonce, error: 'malformed' });
+  expect(lab.sent()).toEqual(['a@absent']);
+});
+
+test.each([
+  ['on its way', true],
+  ['still to be sent', false],
+])('delta: what is asked for once more, and refused, leaves the client what it has: %s', (_, onItsWay) => {
+  const lab = new Lab(true);
+  lab.publish([EDS, 'a', '1']);
+  lab.take({ typeUrl: EDS, names: ['a'] });
+  const change = (): void => lab.publish([EDS, 'a', 'bad']);
+  if (onItsWay) change();
+  const sent = onItsWay ? lab.next() : undefined;
+  lab.ask({ typeUrl: EDS, names: ['a'] });
+  if (!onItsWay) change();
+  const { nonce } = sent ?? lab.next()!;
+  lab.ask({ typeUrl: EDS, nonce, error: 'malformed' });
+  expect(lab.sent()).toEqual(['a@1']);
+});
+
 test('delta: a table that is known by its version only holds no cluster back for longer than listeners drain', () => {
   const lab = new Lab(true);
   lab.publish([CDS, 'a', '1'], [CDS, 'b', '1'], [RDS, 's', '1', ['a']]);

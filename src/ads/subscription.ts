@@ -130,19 +130,19 @@ export class Subscription {
       this.names = sets.without(before, gone);
       sets.release(before);
       // Under a wildcard the client keeps seeing the name, and has to be told its state once more.
-      for (const name of gone) {
-        if (this.wildcard) this.ledger.ask(name, undefined);
-        else this.ledger.forget(name);
-      }
+      if (this.wildcard) this.#wantAgain(gone, view);
+      else for (const name of gone) this.ledger.forget(name);
     }
     if (request.removed.star) this.#endWildcard();
     const added = request.names.strings();
     if (added.length > 0) {
       const before = this.names;
       if (before.size + added.length > MAX_NAMES) throw new BadRequest('the stream has too many names', true);
+      const [again, fresh] = split(added, (name) => this.has(name));
       this.names = sets.with(before, added);
       sets.release(before);
-      this.#want(added, view);
+      this.#wantAgain(again, view);
+      this.#want(fresh, view);
     }
     this.#explicit ||= request.names.any;
     if (request.names.star && !this.wildcard) {
@@ -363,15 +363,28 @@ export class Subscription {
   /** The client asks for names: it has nothing, or has given it up; but what is on its way it may yet take. */
   #want(names: readonly string[], view: WorldView): void {
     const onTheWay = this.inFlight.lastOf(names);
+    this.inFlight.amend(new Map([...onTheWay.keys()].map((name) => [name, undefined])));
+    for (const name of names) this.#ask(name, onTheWay.get(name), view);
+  }
+
+  /** The client asks once more for names that it is subscribed to: it may have what it was sent. */
+  #wantAgain(names: readonly string[], view: WorldView): void {
+    const { ledger } = this;
+    const onTheWay = this.inFlight.lastOf(names);
     for (const name of names) {
-      const held = onTheWay.get(name);
-      const present = view.resolve(this.type.typeUrl, name);
-      const unknown = typeof this.ledger.kept?.get(name) === 'string' && !this.guarded;
-      if (present !== undefined || unknown) this.ledger.unkeep(name);
-      if (held !== undefined && this.#keeps && present === undefined) this.ledger.keep(name, held);
-      if (this.ledger.offer(name, present) === undefined) this.ledger.refusals?.pardon(name);
-      this.ledger.ask(name, held);
+      const sent = ledger.target(name, view.resolve(this.type.typeUrl, name));
+      this.#ask(name, onTheWay.get(name) ?? ledger.uses(name, sent), view);
     }
+  }
+
+  #ask(name: string, held: Held, view: WorldView): void {
+    const { ledger } = this;
+    const present = view.resolve(this.type.typeUrl, name);
+    const unknown = typeof ledger.kept?.get(name) === 'string' && !this.guarded;
+    if (present !== undefined || unknown) ledger.unkeep(name);
+    if (held !== undefined && this.#keeps && present === undefined) ledger.keep(name, held);
+    if (ledger.offer(name, present) === undefined) ledger.refusals?.pardon(name);
+    ledger.ask(name, held);
   }
 
   #mark(name: string, was: Served | undefined, gone: boolean): void {
@@ -426,4 +439,8 @@ export class Subscription {
     const missing = [...this.names.names].filter((name) => view.resolve(typeUrl, name) === undefined);
     return { batches: view.all(typeUrl), missing };
   }
+}
+
+function split(names: readonly string[], belongs: (name: string) => boolean): [string[], string[]] {
+  return [names.filter(belongs), names.filter((name) => !belongs(name))];
 }

@@ -10,6 +10,8 @@ class ModelType {
   readonly names = new Set<string>();
   /** What it uses: name to content. */
   readonly held = new Map<string, string>();
+  /** Names of which it has accepted something. What it holds of others it may have to do without. */
+  readonly accepted = new Set<string>();
   /** Names that may be sent although it holds the very content, and how often: as often as it gave a reason. */
   readonly #repeats = new Map<string, number>();
   nonce = '';
@@ -113,6 +115,7 @@ export class ModelClient {
     for (const name of gone) type.names.delete(name);
     if (all) type.wildcard = false;
     for (const name of [...type.held.keys()]) if (!type.wants(name)) type.held.delete(name);
+    for (const name of type.accepted) if (!type.held.has(name)) type.accepted.delete(name);
     type.mayRepeat(gone);
     type.explicit = true;
     if (this.#delta) this.#requests.push({ typeUrl, unsubscribe: [...gone, ...(all ? ['*'] : [])] });
@@ -163,7 +166,11 @@ export class ModelClient {
       }
     }
     if (refuses) type.mayRepeat([...resources.keys(), ...removed]);
-    else type.version = version;
+    else {
+      type.version = version;
+      for (const [name] of good) type.accepted.add(name);
+    }
+    for (const name of type.accepted) if (!type.held.has(name)) type.accepted.delete(name);
     const who = isWild(typeUrl) && names ? `Error: ${bad.map(([name]) => name).join(': no, ')}: no` : 'wrong';
     this.#requests.push({
       typeUrl,
@@ -209,6 +216,7 @@ export class ModelClient {
   #noteDeprived({ typeUrl, nonce, resources, removed }: Response): void {
     const type = this.#type(typeUrl);
     for (const [name, content] of type.held) {
+      if (!type.accepted.has(name)) continue;
       const answer = resources.get(name);
       const isLeftOut = answer === undefined && !this.#delta && isWild(typeUrl);
       const isTaken = removed.includes(name) || answer === 'absent' || isLeftOut;
