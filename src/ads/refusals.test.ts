@@ -24,10 +24,34 @@ test.each([
     ['cluster_1', 'cluster_2'],
     ['cluster_1'],
   ],
+  ['cluster[a]: no, [b] no', ['a', 'b', 'cluster'], ['cluster', 'a', 'b']],
+  ['in a:: no', ['a', 'a:', 'a::'], ['a::']],
   ['', ['a', ''], []],
 ])('%s', (message, names, mentioned) => {
-  expect(namesIn(message, names)).toEqual(mentioned);
+  expect(namesIn(message, new Set(names))).toEqual(mentioned);
 });
+
+test('a message costs its length to search, however many names it may mention', () => {
+  const names = new CountingSet(Array.from({ length: 1_000 }, (_, i) => 'a'.repeat(i + 1)));
+  expect(namesIn('a'.repeat(16_384), names)).toEqual([]);
+  expect(names.looks).toBeLessThanOrEqual(2);
+});
+
+class CountingSet extends Set<string> {
+  looks = 0;
+
+  override has(name: string): boolean {
+    this.looks++;
+    return super.has(name);
+  }
+
+  override *[Symbol.iterator](): SetIterator<string> {
+    for (const name of super[Symbol.iterator]()) {
+      this.looks++;
+      yield name;
+    }
+  }
+}
 
 test('a long message is cut to what was found wrong', () => {
   const config = 'goo.gle/debugproto   \nstat_prefix: "x"\n'.repeat(1000);

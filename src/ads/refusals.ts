@@ -166,34 +166,23 @@ export class Refusals {
  * The names that a refusal mentions. Envoy names each bad cluster and listener (`Error adding/updating cluster(s) a:
  * ..., b: ...`), but no assignment and no route table; gRPC clients put the name into free text.
  */
-export function namesIn(message: string, names: Iterable<string>): string[] {
-  const searched = message.slice(0, MAX_SEARCHED);
-  const mentioned: string[] = [];
-  for (const name of names) if (mentions(searched, name)) mentioned.push(name);
-  return mentioned;
+export function namesIn(message: string, names: ReadonlySet<string>): string[] {
+  const mentioned = new Set<string>();
+  for (const [run] of message.slice(0, MAX_SEARCHED).matchAll(RUN_OF_NAME_CHARACTERS)) {
+    const name = names.has(run) || !run.endsWith(':') ? run : run.slice(0, -1);
+    if (names.has(name)) mentioned.add(name);
+  }
+  return [...mentioned];
 }
 
-/** All names of a response are looked for: what a client writes beyond this is not read. Characters. */
+/** What a client writes beyond this is not read. Characters. */
 const MAX_SEARCHED = 16_384;
 
-function mentions(message: string, name: string): boolean {
-  if (name === '') return false;
-  for (let at = message.indexOf(name); at >= 0; at = message.indexOf(name, at + 1)) {
-    const before = message[at - 1];
-    const after = message[at + name.length];
-    const ends =
-      after === undefined || !NAME_CHARACTER.test(after) || (after === ':' && isEnd(message[at + name.length + 1]));
-    if (ends && (before === undefined || !(before === ']' || NAME_CHARACTER.test(before)))) return true;
-  }
-  return false;
-}
-
-/** A colon ends a name only where no further character of a name follows. */
-function isEnd(character: string | undefined): boolean {
-  return character === undefined || !NAME_CHARACTER.test(character);
-}
-
-const NAME_CHARACTER = /[\w.:|/~*^-]/;
+/**
+ * A name is looked up, not searched for: one with other characters counts as not mentioned. Brackets are around a list
+ * of errors, but belong to a name that begins with an IPv6 address.
+ */
+const RUN_OF_NAME_CHARACTERS = /(?:\[[\da-f]{0,4}:[\da-f:.]{0,45}\])?[\w.:|/~*^-]+/gi;
 
 /** Long messages hold a copy of the config in an unstable format: what follows the last constraint is the message. */
 export function shortMessage(message: string): string {
