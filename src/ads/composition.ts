@@ -63,13 +63,16 @@ function oweEach(of: Subscription, view: WorldView): void {
   if (!of.all) return;
   of.all = false;
   const { batches, missing } = of.subscribed(view);
-  for (const batch of batches) for (const { name } of batch.items) of.ledger.ask(name, of.before);
+  for (const batch of batches) {
+    for (const item of batch.items) of.ledger.ask(item.name, of.known ? of.ledger.offer(item.name, item) : of.before);
+  }
   for (const name of missing) if (of.ledger.kept?.has(name) !== true) of.ledger.ask(name, undefined);
 }
 
 /** Everything that is subscribed. */
 function composeAll(of: Subscription, view: WorldView): Sent | undefined {
-  const { ledger, type, before } = of;
+  const { ledger, type, before, known } = of;
+  const prior = known ? priorsOf(of, ledger.pending ?? NONE) : undefined;
   const { batches, missing } = of.subscribed(view);
   const given = ledger.deviates ? stateOf(of, batches, () => false) : { batches, tolerated: UNSENT.tolerated };
   const removed: string[] = [];
@@ -84,7 +87,7 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
   of.ledger.oweOnly(NONE);
   const all = absent.length === 0 ? given.batches : [...given.batches, new Batch(absent)];
   if (all.length === 0 && removed.length === 0 && !of.wildcard && !of.wholeState) return undefined;
-  return { ...UNSENT, batches: all, removed, before, tolerated: given.tolerated };
+  return { ...UNSENT, batches: all, removed, prior, before, tolerated: given.tolerated };
 }
 
 /** Names or delta: what is owed, no more. */

@@ -144,7 +144,7 @@ describe.each(kinds)('over %s', (_, delta) => {
     const { nonce, resources } = lab.next()!;
     expect([...resources]).toEqual([['c', 'bad']]);
     lab.ask({ typeUrl: EDS, nonce, names: delta ? [] : names, error: 'malformed' });
-    expect(lab.sent()).toBeUndefined();
+    expect(lab.sent()).toEqual(['c@1']);
   });
 
   test('a request that names nothing asks for nothing', () => {
@@ -219,6 +219,17 @@ test('state of the world: what is refused in a state that is tried again stays i
       .map((item) => item.split('@')[0])
       .sort(),
   ).toEqual(['a', 'b']);
+});
+
+test('state of the world: what `*` brought stays in the state when it is asked for by name and another is refused', () => {
+  const lab = new Lab(false);
+  lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
+  lab.take({ typeUrl: LDS });
+  lab.publish([LDS, 'a', 'bad']);
+  const names = ['*', 'b'];
+  lab.ask({ typeUrl: LDS, names, nonce: String(lab.delivery.subscriptions[2]!.inFlight.ackedNonce) });
+  lab.ask({ typeUrl: LDS, names, nonce: lab.next()!.nonce, version: 'x', error: 'no' });
+  expect(lab.sent()).toEqual(['a@1', 'b@1']);
 });
 
 test('state of the world: what was asked for by name stays in the state when it is refused after all was asked for', () => {
@@ -321,6 +332,17 @@ test.each([
   const { nonce } = sent ?? lab.next()!;
   lab.ask({ typeUrl: EDS, nonce, error: 'malformed' });
   expect(lab.sent()).toEqual(['a@1']);
+});
+
+test('delta: what is asked for twice before the first answer was not held before', () => {
+  const lab = new Lab(true);
+  lab.take({ typeUrl: CDS });
+  lab.publish([CDS, 'c', '1'], [RDS, 'a', 'bad']);
+  lab.ask({ typeUrl: RDS, names: ['a'] });
+  lab.ask({ typeUrl: RDS, names: ['a'] });
+  expect(lab.sent()).toEqual(['c@1']);
+  lab.ask({ typeUrl: RDS, nonce: lab.next()!.nonce, error: 'malformed' });
+  expect(lab.sent()).toEqual(['a@absent']);
 });
 
 test('delta: a table that is known by its version only holds no cluster back for longer than listeners drain', () => {

@@ -55,7 +55,9 @@ export class Subscription {
   names: NameSet;
   /** Everything subscribed is owed, whatever the client holds. */
   all = false;
-  /** With {@link all}: what the client holds of each name, nothing or {@link UNKNOWN}. */
+  /** With {@link all}: the client holds what it was sent, apart from names that are owed besides. */
+  known = false;
+  /** With {@link all}, unless it is {@link known}: what the client holds of each name, nothing or {@link UNKNOWN}. */
   before: Held;
   readonly inFlight: InFlight;
   trial: Trial | undefined;
@@ -106,6 +108,7 @@ export class Subscription {
     this.names = this.context.sets.of(names);
     this.all = this.wildcard || this.names.size > 0;
     if (this.all && request.versions.count > 0) this.#compare(request.versions, view);
+    this.known = false;
     this.before = undefined;
     if (this.context.delta || (request.version === '' && !resumed)) return;
     // In state of the world a client does not say what it holds.
@@ -178,17 +181,17 @@ export class Subscription {
     this.#explicit ||= names.any;
     const before = this.names;
     const next = this.context.sets.of(names);
+    const sawAll = this.wildcard && !this.#gaveUpWildcard;
     this.names = next;
     if (this.wildcard && !names.star) this.#endWildcard();
-    if (names.star && (!this.wildcard || this.#gaveUpWildcard)) {
+    if (names.star && !sawAll) {
       this.wildcard = true;
-      this.repeatAll();
+      this.#repeatUnknown();
     }
     if (next !== before) {
-      this.#want(
-        [...next.names].filter((name) => !before.has(name)),
-        view,
-      );
+      const added = [...next.names].filter((name) => !before.has(name));
+      if (sawAll) this.#wantAgain(added, view);
+      else this.#want(added, view);
       for (const name of before.names) if (!this.has(name)) this.ledger.forget(name);
     }
     if (this.#givenUp !== undefined) {
@@ -227,7 +230,7 @@ export class Subscription {
   /** The stream moved to another world. */
   moved(move: Move): void {
     const differences = move.differences(this.type.typeUrl);
-    if (differences.size === 0 || (this.all && this.ledger.kept === undefined)) return;
+    if (differences.size === 0 || (this.#owesBlindly && this.ledger.kept === undefined)) return;
     if (this.all) {
       for (const [name, { was, now }] of differences) if (this.has(name)) this.#mark(name, was, now === undefined);
       return;
@@ -293,7 +296,7 @@ export class Subscription {
     for (const [name, held] of this.ledger.refusals?.due(now) ?? []) {
       if (this.ledger.pending?.has(name) !== true) this.ledger.owe(name, held);
     }
-    if (this.murky !== undefined && now >= this.murky.retryAt && this.inFlight.size === 0) this.repeatAll();
+    if (this.murky !== undefined && now >= this.murky.retryAt && this.inFlight.size === 0) this.#repeatUnknown();
   }
 
   /** Owed in any case, where the client is known to hold the present version. */
@@ -302,11 +305,24 @@ export class Subscription {
       this.ledger.ask(name, this.ledger.offer(name, view.resolve(this.type.typeUrl, name)));
   }
 
-  /** Everything is owed once more. By now the client may hold any of it, in any version. */
+  /** Everything is owed once more to a client that has taken what it was sent. */
   repeatAll(): void {
     if (this.all) return;
     this.all = this.wildcard || this.names.size > 0;
+    this.known = true;
+  }
+
+  /** The same for one that may hold any of it, in any version. */
+  #repeatUnknown(): void {
+    if (this.all && !this.known) return;
+    this.all = this.wildcard || this.names.size > 0;
+    this.known = false;
     this.before = UNKNOWN;
+  }
+
+  /** What changes makes no difference: all is owed anyway, whatever the client holds. */
+  get #owesBlindly(): boolean {
+    return this.all && !this.known;
   }
 
   /**
@@ -372,8 +388,8 @@ export class Subscription {
     const { ledger } = this;
     const onTheWay = this.inFlight.lastOf(names);
     for (const name of names) {
-      const sent = ledger.target(name, view.resolve(this.type.typeUrl, name));
-      this.#ask(name, onTheWay.get(name) ?? ledger.uses(name, sent), view);
+      const target = ledger.target(name, view.resolve(this.type.typeUrl, name));
+      this.#ask(name, onTheWay.get(name) ?? (this.#owesBlindly ? this.before : ledger.uses(name, target)), view);
     }
   }
 
@@ -388,7 +404,7 @@ export class Subscription {
   }
 
   #mark(name: string, was: Served | undefined, gone: boolean): void {
-    if (this.all && this.ledger.kept?.has(name) !== true) return;
+    if (this.#owesBlindly && this.ledger.kept?.has(name) !== true) return;
     this.ledger.mark(name, was, gone && this.#keeps);
   }
 

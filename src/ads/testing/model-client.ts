@@ -10,8 +10,10 @@ class ModelType {
   readonly names = new Set<string>();
   /** What it uses: name to content. */
   readonly held = new Map<string, string>();
-  /** Names of which it has accepted something. What it holds of others it may have to do without. */
+  /** Names of which it has accepted what it holds. What it took of responses that it refused may be taken away. */
   readonly accepted = new Set<string>();
+  /** Names that it gave up at some time: responses and requests cross, so that what it holds is not certain. */
+  readonly givenUp = new Set<string>();
   /** Names that may be sent although it holds the very content, and how often: as often as it gave a reason. */
   readonly #repeats = new Map<string, number>();
   nonce = '';
@@ -114,8 +116,8 @@ export class ModelClient {
     if (gone.length === 0 && !all) return;
     for (const name of gone) type.names.delete(name);
     if (all) type.wildcard = false;
+    for (const name of all ? type.held.keys() : gone) type.givenUp.add(name);
     for (const name of [...type.held.keys()]) if (!type.wants(name)) type.held.delete(name);
-    for (const name of type.accepted) if (!type.held.has(name)) type.accepted.delete(name);
     type.mayRepeat(gone);
     type.explicit = true;
     if (this.#delta) this.#requests.push({ typeUrl, unsubscribe: [...gone, ...(all ? ['*'] : [])] });
@@ -157,6 +159,7 @@ export class ModelClient {
     const refuses = bad.length > 0 || (this.moody && removed.length > 0);
     this.#noteRepeated(type, response);
     for (const [name, content] of refuses && !isWild(typeUrl) ? good.slice(0, applied) : good) {
+      if (type.held.get(name) !== content) type.accepted.delete(name);
       type.held.set(name, content);
     }
     if (!this.moody || !refuses) {
@@ -170,7 +173,6 @@ export class ModelClient {
       type.version = version;
       for (const [name] of good) type.accepted.add(name);
     }
-    for (const name of type.accepted) if (!type.held.has(name)) type.accepted.delete(name);
     const who = isWild(typeUrl) && names ? `Error: ${bad.map(([name]) => name).join(': no, ')}: no` : 'wrong';
     this.#requests.push({
       typeUrl,
@@ -215,8 +217,9 @@ export class ModelClient {
 
   #noteDeprived({ typeUrl, nonce, resources, removed }: Response): void {
     const type = this.#type(typeUrl);
+    if (type.wavered) return;
     for (const [name, content] of type.held) {
-      if (!type.accepted.has(name)) continue;
+      if (!type.accepted.has(name) || type.givenUp.has(name)) continue;
       const answer = resources.get(name);
       const isLeftOut = answer === undefined && !this.#delta && isWild(typeUrl);
       const isTaken = removed.includes(name) || answer === 'absent' || isLeftOut;
