@@ -4,16 +4,15 @@ import { ContentHasher } from './content-hash.ts';
 import { Arrivals } from './arrivals.ts';
 import { BARRIER_TIMES } from './barrier.ts';
 import { BufferPool } from './buffer-pool.ts';
-import { ByteBudget } from './byte-budget.ts';
 import { Convergence } from './convergence.ts';
 import { Delivery, type DeliveryContext } from './delivery.ts';
 import { Drain } from './drain.ts';
 import { Endings } from './endings.ts';
 import { Frames } from './frames.ts';
-import { Gate } from './gate.ts';
 import { addressOfPeer } from './peer.ts';
 import { ADS_LIMITS, type Limit, LimitCounts } from './limits.ts';
 import { NameSets } from './name-set.ts';
+import { Places } from './places.ts';
 import type { Publication, WorldChange } from './publication.ts';
 import type { AdsServerOptions } from './server.ts';
 import { type Call, Sink } from './sink.ts';
@@ -50,12 +49,12 @@ export class AdsStreams {
   readonly #store = new Store(this.#hasher);
   readonly #sets = new NameSets(this.#hasher);
   readonly #frames = new Frames();
-  readonly #announcing = new Gate(MAX_ANNOUNCING);
-  readonly #complete = new Gate(MAX_COMPLETE);
+  readonly #announcing = new Places(MAX_ANNOUNCING);
+  readonly #complete = new Places(MAX_COMPLETE);
   readonly #receiving = {
     maxFirstLength: MAX_FIRST_REQUEST_BYTES,
     maxLength: MAX_REQUEST_BYTES,
-    budget: new ByteBudget(RECEIVING_BYTES),
+    budget: new Places(RECEIVING_BYTES),
     buffers: new BufferPool(RECEIVING_BYTES),
   };
   readonly #endings = new Endings();

@@ -1,15 +1,15 @@
 import { connect } from 'node:http2';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { framed, identity, PATH, serveBytes, ways } from '../../test/harness/byte-streams.ts';
-import { ByteBudget } from './byte-budget.ts';
 import { BufferPool } from './buffer-pool.ts';
+import { Places } from './places.ts';
 import { type Receiving, Source } from './source.ts';
 import type { Call } from './sink.ts';
 
 const receiving = (budget = 1_000_000): Receiving => ({
   maxFirstLength: 500_000,
   maxLength: 1_000_000,
-  budget: new ByteBudget(budget),
+  budget: new Places(budget),
   buffers: new BufferPool(1_000_000),
 });
 

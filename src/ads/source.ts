@@ -1,8 +1,8 @@
 import type { Buffer } from 'node:buffer';
 import type { BufferPool } from './buffer-pool.ts';
-import { type ByteBudget, Room } from './byte-budget.ts';
 import { Deframer, UnreadableStream } from './deframer.ts';
 import { Lasting } from './lasting.ts';
+import { Place, type Places } from './places.ts';
 import { type Call, http2StreamOf } from './sink.ts';
 
 /** What all sources of a server share. */
@@ -12,7 +12,7 @@ export interface Receiving {
   /** No message may be longer. */
   readonly maxLength: number;
   /** For all messages that are {@link LARGE} and not finished, or kept until their stream is resumed. */
-  readonly budget: ByteBudget;
+  readonly budget: Places;
   /** What they are received into. */
   readonly buffers: BufferPool;
 }
@@ -50,7 +50,7 @@ export class Source {
   readonly #deframer: Deframer;
   readonly #http2: ReturnType<typeof http2StreamOf>;
   readonly #maxLength: number;
-  readonly #room: Room;
+  readonly #room: Place;
   readonly #buffers: BufferPool;
   /** What a large message is received into, until it has been handled. */
   #buffer: Buffer | undefined;
@@ -75,7 +75,7 @@ export class Source {
     this.#deframer = new Deframer(maxFirstLength);
     this.#buffers = buffers;
     this.#maxLength = maxLength;
-    this.#room = new Room(budget, address);
+    this.#room = new Place(budget, address);
     this.#http2 = http2StreamOf(call);
     const stream = this.#http2 ?? call;
     stream.on('end', () => {
@@ -172,13 +172,13 @@ export class Source {
   #waitForRoom(): void {
     this.#http2?.pause();
     const { expected } = this.#deframer;
-    this.#room.take(expected, () => {
+    this.#room.take(() => {
       // It may have come meanwhile.
       if (this.#deframer.expected !== expected) return;
       this.#buffer = this.#buffers.take(expected);
       this.#deframer.receiveInto(this.#buffer);
       if (!this.#paused) this.#http2?.resume();
-    });
+    }, expected);
   }
 
   #leaveRoom(): void {

@@ -4,11 +4,11 @@ import { drainTimeOf } from './drain-time.ts';
 import type { Endings } from './endings.ts';
 import type { Frame } from './frames.ts';
 import { SLICE_BYTES } from './slice-writer.ts';
-import { type Gate, Place } from './gate.ts';
 import { Lasting } from './lasting.ts';
 import type { Limit } from './limits.ts';
 import { readNode, UnfitNode } from './node.ts';
 import { addressOfPeer } from './peer.ts';
+import { Place, type Places } from './places.ts';
 import { type Call, Sink } from './sink.ts';
 import { type Receiving, Source } from './source.ts';
 import type { ConnectedProxy } from './types.ts';
@@ -17,8 +17,8 @@ import type { WorldView } from './world.ts';
 
 /** What a stream needs of the server. */
 export interface StreamHost {
-  readonly announcing: Gate;
-  readonly complete: Gate;
+  readonly announcing: Places;
+  readonly complete: Places;
   readonly receiving: Receiving;
   readonly endings: Endings;
   /** How old the next stream may become, in milliseconds. */
@@ -86,8 +86,8 @@ export class AdsStream {
     this.id = id;
     this.peer = addressOfPeer(call.getPeer());
     this.#host = host;
-    this.#announcing = new Place(host.announcing);
-    this.#complete = new Place(host.complete);
+    this.#announcing = new Place(host.announcing, this.peer);
+    this.#complete = new Place(host.complete, this.peer);
     this.#endsAt = host.now() + host.maxAge();
     this.#sink = new Sink(call);
     if (!this.#sink.direct) host.indirect();

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { ByteBudget, Room } from './byte-budget.ts';
+import { Place, Places } from './places.ts';
 
 /** Asks for room, and says who got it in which order. */
 function lab(total: number) {
-  const budget = new ByteBudget(total);
+  const budget = new Places(total);
   const entered: string[] = [];
-  const ask = (name: string, bytes: number, address = 'a'): Room => {
-    const room = new Room(budget, address);
-    room.take(bytes, () => entered.push(name));
+  const ask = (name: string, bytes: number, address = 'a'): Place => {
+    const room = new Place(budget, address);
+    room.take(() => entered.push(name), bytes);
     return room;
   };
   return { budget, entered, ask };
@@ -73,4 +73,65 @@ test('room is given back once', () => {
   room.leave();
   room.leave();
   expect(budget.taken).toBe(0);
+});
+
+test('whoever gives up waiting is passed over', () => {
+  const { budget, entered, ask } = lab(1);
+  const [first, second] = [ask('1', 1), ask('2', 1), ask('3', 1)];
+  second.leave();
+  expect(budget.waiting).toBe(1);
+  first.leave();
+  expect(entered).toEqual(['1', '3']);
+});
+
+test('whoever throws when let in has no place: it goes to the next', () => {
+  const places = new Places(1);
+  const entered: string[] = [];
+  const place = (name: string, then = (): void => {}): Place => {
+    const taken = new Place(places, 'a');
+    const enter = (): void => {
+      entered.push(name);
+      then();
+    };
+    if (name === 'throws at once') expect(() => taken.take(enter)).toThrow(name);
+    else taken.take(enter);
+    return taken;
+  };
+  const fail = (name: string) => (): void => {
+    throw new Error(name);
+  };
+  expect(place('throws at once', fail('throws at once')).had).toBe(false);
+  const first = place('first');
+  const failing = ['b', 'c'].map((name) => place(name, fail(name)));
+  const last = place('last');
+  expect(() => first.leave()).toThrow();
+  expect(entered).toEqual(['throws at once', 'first', 'b', 'c', 'last']);
+  expect([first, ...failing, last].map(({ had }) => had)).toEqual([false, false, false, true]);
+  last.leave();
+  expect(place('after all').had).toBe(true);
+});
+
+test('a place that is left while it is given can be taken again', () => {
+  const place = new Place(new Places(1), 'a');
+  place.take(() => place.leave());
+  expect(place.had).toBe(false);
+  place.take(() => {});
+  expect(place.had).toBe(true);
+});
+
+test('however many leave as soon as they are let in, no place is lost', () => {
+  const places = new Places(1);
+  const first = new Place(places, 'a');
+  first.take(() => {});
+  let left = 0;
+  for (let i = 0; i < 20_000; i++) {
+    const place = new Place(places, 'a');
+    place.take(() => {
+      left++;
+      place.leave();
+    });
+  }
+  first.leave();
+  expect(left).toBe(20_000);
+  expect(places).toMatchObject({ taken: 0, waiting: 0 });
 });
