@@ -1,8 +1,11 @@
 import type { Frame } from './frames.ts';
 import type { Limit } from './limits.ts';
+import { GONE } from './refusals.ts';
 import { itemsOf, type Sent } from './sent.ts';
 import type { AdsStream } from './stream.ts';
+import type { Subscription } from './subscription.ts';
 import type { ResourceType, ResourceTypes } from './types.ts';
+import type { WorldView } from './world.ts';
 
 /** Figures of the server. Counters are by short name of the type. */
 export interface AdsCounts {
@@ -107,8 +110,9 @@ export function stateOf(stream: AdsStream, overdueBefore: number): StreamState[]
   const { proxy, delivery } = stream;
   if (proxy === undefined) return [];
   const types = (delivery?.subscriptions ?? []).flatMap((subscription): TypeState[] => {
-    if (subscription === undefined) return [];
-    const { type, ledger, names, wildcard, owes, inFlight } = subscription;
+    if (delivery === undefined || subscription === undefined) return [];
+    const { view } = delivery;
+    const { type, names, wildcard, owes, inFlight } = subscription;
     return [
       {
         typeUrl: type.typeUrl,
@@ -117,14 +121,28 @@ export function stateOf(stream: AdsStream, overdueBefore: number): StreamState[]
         names: names.size,
         sent: nonceText(inFlight.sentNonce),
         acked: nonceText(inFlight.ackedNonce),
-        pending: ledger.pending?.size ?? 0,
-        synced: !owes && inFlight.size === 0 && delivery?.waits === false,
-        refused: [...(ledger.refusals?.names() ?? [])],
+        pending: pendingOf(subscription, view),
+        synced: !owes && inFlight.size === 0 && !delivery.waits,
+        refused: refusedOf(subscription, view),
         overdue: overdueOf(inFlight.oldest, overdueBefore),
       },
     ];
   });
   return [{ stream: stream.id, nodeId: proxy.nodeId, build: proxy.build, types }];
+}
+
+function pendingOf({ type, all, wildcard, names, ledger }: Subscription, view: WorldView): number {
+  if (!all) return ledger.pending?.size ?? 0;
+  return wildcard ? view.all(type.typeUrl).reduce((sum, { items }) => sum + items.length, 0) : names.size;
+}
+
+function refusedOf({ type, ledger: { refusals } }: Subscription, view: WorldView): string[] {
+  if (refusals === undefined) return [];
+  const isRefused = (name: string): boolean => {
+    const { version } = view.resolve(type.typeUrl, name) ?? type.whenAbsent?.(name) ?? { version: GONE };
+    return refusals.refused(name, version);
+  };
+  return [...refusals.names()].filter(isRefused);
 }
 
 function overdueOf(oldest: Sent | undefined, before: number): string[] {
