@@ -334,6 +334,15 @@ test.each([
   expect(lab.sent()).toEqual(['a@1']);
 });
 
+test('delta: what left the world, is asked for once more and comes back leaves the client what it has if it is refused', () => {
+  const lab = new Lab(true);
+  lab.ask({ typeUrl: EDS, names: ['a'], initial: new Map([['a', '1']]) });
+  lab.ask({ typeUrl: EDS, names: ['a'] });
+  lab.publish([EDS, 'a', 'bad']);
+  lab.ask({ typeUrl: EDS, nonce: lab.next()!.nonce, error: 'malformed' });
+  expect(lab.sent()).toBeUndefined();
+});
+
 test('delta: what is asked for twice before the first answer was not held before', () => {
   const lab = new Lab(true);
   lab.take({ typeUrl: CDS });

@@ -6,7 +6,7 @@ import { Ledger, type Marks } from './ledger.ts';
 import type { Move } from './move.ts';
 import type { NameSet, NameSets } from './name-set.ts';
 import { type BackOff, UNKNOWN } from './refusals.ts';
-import type { Batch, Held, Names, Served } from './served.ts';
+import { type Batch, type Held, type Names, Served } from './served.ts';
 import { ServedIndex } from './served-index.ts';
 import { MANY, type SharedWork } from './shared-work.ts';
 import { itemsOf, type Sent, type Trial } from './sent.ts';
@@ -385,12 +385,13 @@ export class Subscription {
 
   /** The client asks once more for names that it is subscribed to: it may have what it was sent. */
   #wantAgain(names: readonly string[], view: WorldView): void {
-    const { ledger } = this;
+    const { ledger, type } = this;
     const onTheWay = this.inFlight.lastOf(names);
-    for (const name of names) {
-      const target = ledger.target(name, view.resolve(this.type.typeUrl, name));
-      this.#ask(name, onTheWay.get(name) ?? (this.#owesBlindly ? this.before : ledger.uses(name, target)), view);
-    }
+    const had = (name: string): Held => {
+      if (ledger.kept?.has(name) === true) return ledger.kept.get(name);
+      return this.#owesBlindly ? this.before : ledger.uses(name, view.resolve(type.typeUrl, name));
+    };
+    for (const name of names) this.#ask(name, onTheWay.get(name) ?? had(name), view);
   }
 
   #ask(name: string, held: Held, view: WorldView): void {
@@ -398,7 +399,7 @@ export class Subscription {
     const present = view.resolve(this.type.typeUrl, name);
     const unknown = typeof ledger.kept?.get(name) === 'string' && !this.guarded;
     if (present !== undefined || unknown) ledger.unkeep(name);
-    if (held !== undefined && this.#keeps && present === undefined) ledger.keep(name, held);
+    if (held instanceof Served && this.#keeps && present === undefined) ledger.keep(name, held);
     if (ledger.offer(name, present) === undefined) ledger.refusals?.pardon(name);
     ledger.ask(name, held);
   }
