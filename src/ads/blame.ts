@@ -81,7 +81,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
       // empties it; and of a table that was asked for anew nobody knows whether it is still there. So the client is
       // given back what it had, or is told to forget the name. And one that has nothing yet must not wait for ever: it
       // is told that there is nothing.
-      if (prior === undefined && subscription.type.whenAbsent !== undefined) ledger.ask(name, undefined);
+      if (prior === undefined && subscription.absent(name) !== undefined) ledger.ask(name, undefined);
       else ledger.owe(name, item);
     } else if (later === undefined) {
       if (ledger.refusals?.doubts(name, item.version) === true) ledger.refusals.forget(name);

@@ -36,7 +36,8 @@ function composeAlike(of: Subscription, view: WorldView, { pending, kept, asked 
   const { context, type, interest, ledger } = of;
   const kind = context.delta ? DELTA : STATE_OF_THE_WORLD;
   const what = { view, blocked: undefined, piece: undefined, only: () => true, first: false };
-  const { sent, after } = context.shared().responses.of([kind, type, view, interest, pending, kept, asked], () => {
+  const from = [kind, type, view, ...interest, pending, kept, asked] as const;
+  const { sent, after } = context.shared().responses.of(from, () => {
     const first = of.wholeState ? composeState(of, what) : composeOwed(of, what);
     return { sent: first, after: ledger.marks! };
   });
@@ -71,7 +72,7 @@ function oweEach(of: Subscription, view: WorldView): void {
 
 /** Everything that is subscribed. */
 function composeAll(of: Subscription, view: WorldView): Sent | undefined {
-  const { ledger, type, before, known } = of;
+  const { ledger, before, known } = of;
   const prior = known ? priorsOf(of, ledger.pending ?? NONE) : undefined;
   const { batches, missing } = of.subscribed(view);
   const given = ledger.deviates ? stateOf(of, batches, () => false) : { batches, tolerated: UNSENT.tolerated };
@@ -79,7 +80,8 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
   const absent: Served[] = [];
   for (const name of missing) {
     if (ledger.kept?.has(name) === true) continue;
-    if (type.whenAbsent !== undefined) absent.push(of.context.once(type.whenAbsent(name)));
+    const answer = of.absent(name);
+    if (answer !== undefined) absent.push(of.context.once(answer));
     else if (of.context.delta) removed.push(name);
   }
   of.all = false;
@@ -117,11 +119,13 @@ function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wa
       // It has something that nobody has the bytes of, and is left alone with it. Should the name come back, it is sent
       // though it may be what the client has.
       if (must) unanswered.add(name);
-    } else if (type.whenAbsent !== undefined) {
-      const absent = type.whenAbsent(name);
-      if (must && ledger.refusals?.forbids(name, absent.version) !== true) items.push(of.context.once(absent));
-    } else if (of.context.delta && (must || held !== undefined) && !ledger.refusesRemoval(name)) {
-      removed.push(name);
+    } else {
+      const absent = of.absent(name);
+      if (absent !== undefined) {
+        if (must && ledger.refusals?.forbids(name, absent.version) !== true) items.push(of.context.once(absent));
+      } else if (of.context.delta && (must || held !== undefined) && !ledger.refusesRemoval(name)) {
+        removed.push(name);
+      }
     }
   }
   const prior = priorsOf(of, owed);

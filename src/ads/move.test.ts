@@ -6,7 +6,7 @@ import { Move } from './move.ts';
 import type { ListChange, MemberChange, World } from './publication.ts';
 import { Store } from './store.ts';
 import { ModelClient } from './testing/model-client.ts';
-import { CDS, EDS, resource, TestServer } from './testing/world.ts';
+import { CDS, decodeFrame, EDS, encodeRequest, resource, TestServer } from './testing/world.ts';
 import type { WorldView } from './world.ts';
 
 const hasher = new ContentHasher([1, 2]);
@@ -172,6 +172,29 @@ describe('a stream that is told to move', () => {
     for (const view of Object.values(views)) server.store.leave(view);
     expect(server.store.size).toMatchObject({ worlds: 0, roots: 0 });
   });
+});
+
+test('streams that move together under a wildcard keep what they asked for by name', () => {
+  const server = new TestServer();
+  const item = { typeUrl: EDS, name: 'a', qualifier: '', resource: resource(EDS, 'a', '1') };
+  server.store.apply({ members: [{ list: 'one', ...item }], lists: [] });
+  const outcomes = [['*'], ['*', 'a']]
+    .map((names) => {
+      const delivery = server.open(enter(server.store, 'one'), true);
+      const next = () => {
+        const frame = delivery.next(0);
+        return frame && decodeFrame(frame.slices, true);
+      };
+      delivery.request(encodeRequest({ typeUrl: EDS, names }, true, server.hasher), 0);
+      delivery.request(encodeRequest({ typeUrl: EDS, nonce: next()!.nonce }, true, server.hasher), 0);
+      delivery.move(enter(server.store, 'two'));
+      return { delivery, next };
+    })
+    .map(({ delivery, next }) => [next()?.removed, delivery.subscriptions[1]!.ledger.kept?.size]);
+  expect(outcomes).toEqual([
+    [['a'], undefined],
+    [undefined, 1],
+  ]);
 });
 
 describe.each([

@@ -343,6 +343,23 @@ test('delta: what left the world, is asked for once more and comes back leaves t
   expect(lab.sent()).toBeUndefined();
 });
 
+test.each([EDS, RDS])(
+  'delta: %s that only `*` brought is told to be gone, and what was asked for by name is kept',
+  (typeUrl) => {
+    const lab = new Lab(true);
+    for (const name of ['a', 'b', 'c']) lab.publish([typeUrl, name, '1']);
+    lab.take({ typeUrl, names: ['*', 'a', 'b'] });
+    lab.publish([typeUrl, 'a', undefined], [typeUrl, 'b', undefined], [typeUrl, 'c', undefined]);
+    const { removed, nonce } = lab.next()!;
+    expect(removed).toEqual(['c']);
+    lab.ask({ typeUrl, nonce });
+    const { kept } = lab.delivery.subscriptions.find((each) => each?.type.typeUrl === typeUrl)!.ledger;
+    expect([...kept!.keys()]).toEqual(['a', 'b']);
+    lab.ask({ typeUrl, unsubscribe: ['a'] });
+    expect(lab.next()!.removed).toEqual(['a']);
+  },
+);
+
 test('delta: what is asked for twice before the first answer was not held before', () => {
   const lab = new Lab(true);
   lab.take({ typeUrl: CDS });

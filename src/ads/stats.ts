@@ -136,10 +136,12 @@ function pendingOf({ type, all, wildcard, names, ledger }: Subscription, view: W
   return wildcard ? view.all(type.typeUrl).reduce((sum, { items }) => sum + items.length, 0) : names.size;
 }
 
-function refusedOf({ type, ledger: { refusals } }: Subscription, view: WorldView): string[] {
+function refusedOf(subscription: Subscription, view: WorldView): string[] {
+  const { type, ledger } = subscription;
+  const { refusals } = ledger;
   if (refusals === undefined) return [];
   const isRefused = (name: string): boolean => {
-    const { version } = view.resolve(type.typeUrl, name) ?? type.whenAbsent?.(name) ?? { version: GONE };
+    const { version } = view.resolve(type.typeUrl, name) ?? subscription.absent(name) ?? { version: GONE };
     return refusals.refused(name, version);
   };
   return [...refusals.names()].filter(isRefused);

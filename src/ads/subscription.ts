@@ -6,6 +6,7 @@ import { Ledger, type Marks } from './ledger.ts';
 import type { Move } from './move.ts';
 import type { NameSet, NameSets } from './name-set.ts';
 import { type BackOff, UNKNOWN } from './refusals.ts';
+import type { EncodedResource } from './resource.ts';
 import { type Batch, type Held, type Names, Served } from './served.ts';
 import { ServedIndex } from './served-index.ts';
 import { MANY, type SharedWork } from './shared-work.ts';
@@ -24,8 +25,8 @@ export interface SubscriptionContext {
   once(resource: Served['resource']): Served;
 }
 
-/** Stands for the names of a wildcard. */
 const EVERYTHING = {};
+const NAMES = {};
 /** Un-ACKed responses to a type whose answers are held back, in state of the world: one more each time a wait ends. */
 const MAX_HELD_BACK = 3;
 
@@ -42,8 +43,6 @@ export class Subscription {
   readonly type: ResourceType;
   readonly ledger = new Ledger();
   readonly context: SubscriptionContext;
-  /** What left the world is kept by the client: until it unsubscribes, or until {@link release}. */
-  readonly #keeps: boolean;
   readonly #maxInFlight: number;
   /** Milliseconds after which an answer that is held back is not waited for. */
   readonly #patience: number;
@@ -73,7 +72,6 @@ export class Subscription {
   constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean, patience = Infinity) {
     this.type = type;
     this.context = context;
-    this.#keeps = guarded || type.whenAbsent !== undefined;
     this.guarded = guarded;
     this.#maxInFlight = !guarded ? 1 : context.delta ? Infinity : MAX_HELD_BACK;
     this.#patience = guarded ? patience : Infinity;
@@ -86,13 +84,23 @@ export class Subscription {
     return this.type.fullState && !this.context.delta;
   }
 
-  /** The same object for streams that have subscribed to the same. */
-  get interest(): object {
-    return this.wildcard ? EVERYTHING : this.names;
+  /** The same objects for streams that have subscribed to the same. */
+  get interest(): readonly [object, object] {
+    return [this.wildcard ? EVERYTHING : NAMES, this.names];
   }
 
   has(name: string): boolean {
     return this.wildcard || this.names.has(name);
+  }
+
+  /** What a name is answered with that does not exist. Under a wildcard, and for other types, it is told to be gone. */
+  absent(name: string): EncodedResource | undefined {
+    return this.names.has(name) ? this.type.whenAbsent?.(name) : undefined;
+  }
+
+  /** What left the world is kept by the client: until it unsubscribes, or until {@link release}. */
+  #keeps(name: string): boolean {
+    return this.guarded || (this.type.whenAbsent !== undefined && this.names.has(name));
   }
 
   get owes(): boolean {
@@ -113,7 +121,7 @@ export class Subscription {
     if (this.context.delta || (request.version === '' && !resumed)) return;
     // In state of the world a client does not say what it holds.
     this.before = UNKNOWN;
-    if (this.#keeps && request.version !== '') this.#keepMissing(view);
+    if (request.version !== '') this.#keepMissing(view);
   }
 
   close(): void {
@@ -237,7 +245,7 @@ export class Subscription {
     }
     this.#alike(move.marked, [], (marked) => {
       for (const [name, { was, now }] of differences) {
-        if (this.has(name)) marked.mark(name, was, now === undefined && this.#keeps);
+        if (this.has(name)) marked.mark(name, was, now === undefined && this.#keeps(name));
       }
     });
   }
@@ -274,7 +282,7 @@ export class Subscription {
       change(ledger);
       return ledger.marks!;
     };
-    this.ledger.take(known.of([this.type, this.interest, pending, kept, asked, ...from], work));
+    this.ledger.take(known.of([this.type, ...this.interest, pending, kept, asked, ...from], work));
   }
 
   /** Names that left the world are no longer needed by anything that the client uses: they may go. */
@@ -398,15 +406,15 @@ export class Subscription {
     const { ledger } = this;
     const present = view.resolve(this.type.typeUrl, name);
     const unknown = typeof ledger.kept?.get(name) === 'string' && !this.guarded;
-    if (present !== undefined || unknown) ledger.unkeep(name);
-    if (held instanceof Served && this.#keeps && present === undefined) ledger.keep(name, held);
+    if (present !== undefined || unknown || !this.#keeps(name)) ledger.unkeep(name);
+    if (held instanceof Served && this.#keeps(name) && present === undefined) ledger.keep(name, held);
     if (ledger.offer(name, present) === undefined) ledger.refusals?.pardon(name);
     ledger.ask(name, held);
   }
 
   #mark(name: string, was: Served | undefined, gone: boolean): void {
     if (this.#owesBlindly && this.ledger.kept?.has(name) !== true) return;
-    this.ledger.mark(name, was, gone && this.#keeps);
+    this.ledger.mark(name, was, gone && this.#keeps(name));
   }
 
   /** What a reconnecting client holds: only differences are owed. */
@@ -415,7 +423,7 @@ export class Subscription {
     this.all = false;
     const { batches, missing } = this.subscribed(view);
     const { indexes } = this.context.shared();
-    const index = indexes.of([this.type, view, this.interest], () => new ServedIndex(batches));
+    const index = indexes.of([this.type, view, ...this.interest], () => new ServedIndex(batches));
     const { items, held } = versions.compare(index);
     for (const { name, version } of items) {
       const has = held.get(name);
@@ -425,7 +433,8 @@ export class Subscription {
     }
     for (const name of missing) if (!held.has(name)) this.ledger.ask(name, undefined);
     for (const [name, version] of held) {
-      if (this.has(name) && view.resolve(typeUrl, name) === undefined) this.ledger.mark(name, version, this.#keeps);
+      if (this.has(name) && view.resolve(typeUrl, name) === undefined)
+        this.ledger.mark(name, version, this.#keeps(name));
     }
   }
 
@@ -436,6 +445,7 @@ export class Subscription {
   #keepMissing(view: WorldView): void {
     const { behind } = this.type;
     for (const name of this.subscribed(view).missing) {
+      if (!this.#keeps(name)) continue;
       if (behind === undefined || view.resolve(behind, name) === undefined) this.ledger.keep(name, UNKNOWN);
     }
   }
