@@ -129,6 +129,12 @@ describe('a world', () => {
     expect(store.size).toEqual({ worlds: 0, roots: 0, lists: 0, resources: 0 });
   });
 
+  test('keeps no list of which a member is removed that was not there', () => {
+    const store = new Store(hasher);
+    store.apply({ members: [member('l', 'a', undefined)], lists: [{ list: 'm' }] });
+    expect(store.size.lists).toBe(0);
+  });
+
   test('tells the names that it does not have', () => {
     const store = new Store(hasher);
     store.apply({ members: [member('l', 'a', '1'), member('own', 'b', '1')], lists: [] });

@@ -134,6 +134,7 @@ export class Store {
   }
 
   #setMember(change: MemberChange, touched: Map<List, ChangeSet>): void {
+    if (change.resource === undefined && !this.#lists.has(change.list)) return;
     const list = this.#list(change.list);
     const { typeUrl, name, qualifier } = change;
     const was = list.exactly(typeUrl, name, qualifier);
