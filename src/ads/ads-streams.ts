@@ -75,6 +75,8 @@ export class AdsStreams {
   /** Something was sent, or somebody came, since the last tick. */
   #active = false;
   #lastId = 0;
+  /** The last one that was logged: they come as fast as connections do. */
+  #acceptError: string | undefined;
 
   constructor(options: AdsServerOptions) {
     this.#options = options;
@@ -135,6 +137,14 @@ export class AdsStreams {
 
   limited(limit: Limit): void {
     this.#limits.add(limit);
+  }
+
+  /** The system did not hand a connection over. */
+  acceptFailed(error: Error): void {
+    this.#limits.add('accept');
+    if (this.#acceptError === error.message) return;
+    this.#acceptError = error.message;
+    this.#options.log.warn('Cannot accept connections of proxies', { error: error.message });
   }
 
   counts(): AdsCounts {

@@ -9,6 +9,8 @@ export const limits = [
   'streams_of_address',
   /** As many connections, in all or of one address. */
   'connections',
+  /** The system did not hand over a connection, for example for want of file descriptors. */
+  'accept',
   /** The stream, or its connection, has served its time. */
   'age',
   /** The first request did not come. */

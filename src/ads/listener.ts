@@ -11,6 +11,8 @@ export interface ListenerOptions {
   connected(socket: Socket): void;
   /** A connection was closed at once: there are enough. */
   refused(): void;
+  /** A connection could not be accepted, for example for want of file descriptors. The listener goes on. */
+  failed(error: Error): void;
 }
 
 export interface Listener {
@@ -19,7 +21,7 @@ export interface Listener {
 }
 
 /** Takes connections, of one address not too many. Rejects if the address cannot be had. */
-export async function listen({ host, port, most, connected, refused }: ListenerOptions): Promise<Listener> {
+export async function listen({ host, port, most, connected, refused, failed }: ListenerOptions): Promise<Listener> {
   const connections = new Headcount(most);
   const server = createServer({ noDelay: true }, (socket) => {
     const address = plainAddress(socket.remoteAddress ?? 'unknown');
@@ -33,7 +35,11 @@ export async function listen({ host, port, most, connected, refused }: ListenerO
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, resolve);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
   });
+  server.on('error', failed);
   return { port: (server.address() as AddressInfo).port, close: () => void server.close() };
 }

@@ -91,6 +91,7 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
     most: 2 * { ...ADS_LIMITS, ...options.limits }.maxStreams,
     connected: (socket) => injector.injectConnection(socket),
     refused: () => ads.limited('connections'),
+    failed: (error) => ads.acceptFailed(error),
   });
   const ticking = setInterval(() => ads.tick(), options.tickMs ?? TICK_MS);
   let closed: Promise<void> | undefined;
