@@ -147,6 +147,17 @@ describe.each(kinds)('over %s', (_, delta) => {
     expect(lab.sent()).toEqual(['c@1']);
   });
 
+  test('a client that comes back is told when the assignment of a live cluster left, and is left that of another', () => {
+    const lab = new Lab(delta);
+    lab.publish([CDS, 'c', '2']);
+    const held = (names: readonly string[]): Partial<Asked> =>
+      delta ? { initial: new Map(names.map((name) => [name, '1'])) } : { version: 'x' };
+    lab.ask({ typeUrl: CDS, ...held(['c', 'd']) });
+    lab.ask({ typeUrl: EDS, names: ['c', 'd'], ...held(['c', 'd']) });
+    expect(lab.sent()).toEqual(['c@2']);
+    expect(lab.sent()).toEqual(['c@absent']);
+  });
+
   test('a request that names nothing asks for nothing', () => {
     const lab = new Lab(delta);
     lab.publish([CDS, 'a', '1']);

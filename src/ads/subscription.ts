@@ -433,21 +433,24 @@ export class Subscription {
     }
     for (const name of missing) if (!held.has(name)) this.ledger.ask(name, undefined);
     for (const [name, version] of held) {
-      if (this.has(name) && view.resolve(typeUrl, name) === undefined)
-        this.ledger.mark(name, version, this.#keeps(name));
+      if (!this.has(name) || view.resolve(typeUrl, name) !== undefined) continue;
+      if (this.#isLeft(name, view)) this.ledger.keep(name, version);
+      else this.ledger.ask(name, version);
     }
   }
 
-  /**
-   * A client that comes back in state of the world does not say what it holds. Of names that do not exist any more it
-   * is left with what it has, which old listeners and tables may use; but a cluster must not wait.
-   */
+  /** A client that comes back in state of the world does not say what it holds. */
   #keepMissing(view: WorldView): void {
+    for (const name of this.subscribed(view).missing) if (this.#isLeft(name, view)) this.ledger.keep(name, UNKNOWN);
+  }
+
+  /**
+   * Of names that do not exist any more a client that comes back is left with what it has, which old listeners and
+   * tables may use. But a cluster that lives must not wait for its assignment.
+   */
+  #isLeft(name: string, view: WorldView): boolean {
     const { behind } = this.type;
-    for (const name of this.subscribed(view).missing) {
-      if (!this.#keeps(name)) continue;
-      if (behind === undefined || view.resolve(behind, name) === undefined) this.ledger.keep(name, UNKNOWN);
-    }
+    return this.#keeps(name) && (behind === undefined || view.resolve(behind, name) === undefined);
   }
 
   #endWildcard(): void {
