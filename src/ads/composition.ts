@@ -78,15 +78,19 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
   const given = ledger.deviates ? stateOf(of, batches, () => false) : { batches, tolerated: UNSENT.tolerated };
   const removed: string[] = [];
   const absent: Served[] = [];
+  const unanswered = new Set<string>();
   for (const name of missing) {
-    if (ledger.kept?.has(name) === true) continue;
+    if (ledger.kept?.has(name) === true) {
+      if (ledger.offer(name, undefined) === undefined) unanswered.add(name);
+      continue;
+    }
     const answer = of.absent(name);
     if (answer !== undefined) absent.push(of.context.once(answer));
     else if (of.context.delta) removed.push(name);
   }
   of.all = false;
   of.trial = undefined;
-  of.ledger.oweOnly(NONE);
+  of.ledger.oweOnly(NONE, unanswered);
   const all = absent.length === 0 ? given.batches : [...given.batches, new Batch(absent)];
   if (all.length === 0 && removed.length === 0 && !of.wildcard && !of.wholeState) return undefined;
   return { ...UNSENT, batches: all, removed, prior, before, tolerated: given.tolerated };

@@ -60,11 +60,12 @@ export class Ledger {
     this.#pending.set(name, held);
   }
 
-  /** These stay owed, and nothing else; `unanswered` ones are to be answered as soon as they are owed again. */
+  /** These stay owed, and nothing else; `unanswered` ones, now or before, are to be answered as soon as they are owed again. */
   oweOnly(names: HeldNames, unanswered?: ReadonlySet<string>): void {
+    const owed = this.pending ?? NONE;
     this.#pending.take(names);
     for (const name of [...(this.asked?.keys() ?? [])]) {
-      if (!names.has(name) && unanswered?.has(name) !== true) this.#asked.delete(name);
+      if (owed.has(name) && !names.has(name) && unanswered?.has(name) !== true) this.#asked.delete(name);
     }
   }
 

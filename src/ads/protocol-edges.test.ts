@@ -371,6 +371,27 @@ test.each([EDS, RDS])(
   },
 );
 
+test('delta: what nobody has the bytes of is answered when it comes back, whatever was sent in between', () => {
+  const lab = new Lab(true);
+  lab.ask({ typeUrl: EDS, names: ['a'], initial: new Map([['a', '1']]) });
+  lab.ask({ typeUrl: CDS });
+  const clusters = (content: string | undefined): void => {
+    lab.publish([CDS, 'a', content], [EDS, 'a', content && '1']);
+  };
+  lab.ask({ typeUrl: CDS, nonce: lab.next()!.nonce });
+  clusters('1');
+  lab.ask({ typeUrl: CDS, nonce: lab.next()!.nonce });
+  // The assignment is owed behind its cluster, and both are gone before it is sent.
+  clusters(undefined);
+  expect(lab.next()).toBeUndefined();
+  lab.publish([EDS, 'b', '1']);
+  lab.ask({ typeUrl: EDS, names: ['b'] });
+  expect(lab.sent()).toEqual(['b@1']);
+  lab.ask({ typeUrl: EDS, nonce: String(lab.delivery.subscriptions[1]!.inFlight.sentNonce) });
+  clusters('1');
+  expect(lab.sent()).toEqual(['a@1']);
+});
+
 test('delta: what is asked for twice before the first answer was not held before', () => {
   const lab = new Lab(true);
   lab.take({ typeUrl: CDS });
