@@ -308,6 +308,38 @@ test('state of the world: equal content has an equal version, whoever serves it'
   expect(versions[0]).toBe(versions[1]);
 });
 
+test.each([
+  ['before', ['b@1']],
+  ['after', ['b@1', 'b@1']],
+])('state of the world: a table that is given up and asked for again %s it comes', (when, sends) => {
+  const lab = new Lab(false);
+  lab.publish([CDS, 'c', '1'], [RDS, 'b', '0']);
+  lab.take({ typeUrl: CDS });
+  lab.take({ typeUrl: RDS, names: ['b'] });
+  lab.publish([RDS, 'b', '1', ['c']]);
+  const { nonce, version, resources } = lab.next()!;
+  const sent = [[...resources].map(([name, content]) => `${name}@${content}`)];
+  const old = { typeUrl: RDS, nonce: '2' };
+  lab.ask({ ...old, names: [] });
+  if (when === 'before') lab.ask({ ...old, names: ['b'] });
+  lab.ask({ typeUrl: RDS, nonce, version, names: ['b'] });
+  for (let more = lab.sent(); more !== undefined; more = lab.sent()) sent.push(more);
+  expect(sent.flat()).toEqual(sends);
+});
+
+test('state of the world: a cluster stays while a table that was asked for again on the way names it', () => {
+  const lab = new Lab(false);
+  lab.publish([CDS, 'c', '1'], [RDS, 'b', '0']);
+  lab.take({ typeUrl: CDS });
+  lab.take({ typeUrl: RDS, names: ['b'] });
+  lab.publish([RDS, 'b', '1', ['c']]);
+  const { nonce, version } = lab.next()!;
+  for (const names of [[], ['b']]) lab.ask({ typeUrl: RDS, nonce: '2', names });
+  lab.ask({ typeUrl: RDS, nonce, version, names: ['b'] });
+  lab.publish([CDS, 'c', undefined], [RDS, 'b', undefined]);
+  expect(lab.pass(30, { [RDS]: ['b'] })).toEqual([]);
+});
+
 test('delta: names asked for beside `*` are answered when `*` is given up before the first answer', () => {
   const lab = new Lab(true);
   lab.publish([CDS, 'a', '1'], [CDS, 'b', '1']);

@@ -178,6 +178,10 @@ export class Subscription {
     if (names !== this.names) {
       for (const name of this.names.names) if (!names.has(name)) (this.#givenUp ??= new Set<string>()).add(name);
     }
+    // What it asks for again before the newest response arrives, it takes from that.
+    for (const name of this.#givenUp ?? []) {
+      if (names.has(name) && this.inFlight.last(name) !== undefined) this.#givenUp!.delete(name);
+    }
     sets.release(names);
     this.#gaveUpWildcard ||= this.wildcard && !request.names.star && (this.#explicit || request.names.any);
   }
@@ -373,8 +377,8 @@ export class Subscription {
         ledger.ask(name, refusals.held(name));
         refusals.forget(name);
       } else {
-        const target = ledger.target(name, present);
-        refusals.accepted(name, item, sent.nonce, target === undefined || target.version === version);
+        const target = ledger.target(name, present) ?? this.absent(name);
+        refusals.accepted(name, item, sent.nonce, target?.version === version);
       }
     }
     // It knows now that these are gone.
