@@ -403,6 +403,20 @@ test.each([EDS, RDS])(
   },
 );
 
+test('delta: a removal that was refused is tried again, although what was sent in between is accepted', () => {
+  const lab = new Lab(true);
+  lab.ask({ typeUrl: CDS, names: ['a'] });
+  const { nonce: refused, removed } = lab.next()!;
+  expect(removed).toEqual(['a']);
+  lab.ask({ typeUrl: CDS, nonce: refused, error: 'no' });
+  lab.publish([CDS, 'a', '1']);
+  const { nonce } = lab.next()!;
+  lab.publish([CDS, 'a', undefined]);
+  expect(lab.pass(10)).toEqual([]);
+  lab.ask({ typeUrl: CDS, nonce });
+  expect(lab.pass(120).map((line) => line.replace(/^\d+s /, ''))).toEqual([`${CDS} -a`]);
+});
+
 test('delta: what nobody has the bytes of is answered when it comes back, whatever was sent in between', () => {
   const lab = new Lab(true);
   lab.ask({ typeUrl: EDS, names: ['a'], initial: new Map([['a', '1']]) });
