@@ -40,8 +40,7 @@ export class Admission {
     let full = budgets.admit(proxy.stream, peer, demand);
     if (full !== undefined) {
       // Proxies that are gone make room first.
-      const { ofPeer } = full;
-      departures.giveUp((stream) => !ofPeer || budgets.admitted(stream)?.peer === peer);
+      departures.giveUp(full.ofPeer ? peer : undefined);
       full = budgets.admit(proxy.stream, peer, demand);
     }
     if (full === undefined) return undefined;

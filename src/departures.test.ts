@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { ConnectedProxy } from './ads/types.ts';
 import { Graph } from './cache/graph.ts';
 import { Departures, LINGER_MS } from './departures.ts';
@@ -19,6 +19,7 @@ beforeEach(() => {
   departures = new Departures(proxies, (write) => graph.commit([write]), clock, {
     signal: stop.signal,
     forgotten: (stream) => forgotten.push(stream),
+    peerOf: (stream) => stream.split('@')[1],
   });
   forgotten = [];
 });
@@ -82,14 +83,34 @@ test('one that never took anything is not waited for', () => {
   expect(forgotten).toEqual(['1']);
 });
 
-test('those that somebody wants to be rid of make room', () => {
-  for (const stream of ['1', '2']) {
-    connect(stream, `node-${stream}`);
-    departures.disconnected({ stream, nodeId: `node-${stream}`, acknowledged: true });
-  }
-  departures.giveUp((stream) => stream === '1');
-  expect(streams()).toEqual(['2']);
-  expect(forgotten).toEqual(['1']);
+const comeAndGo = (stream: string): void => {
+  connect(stream, `node-${stream}`);
+  departures.disconnected({ stream, nodeId: `node-${stream}`, acknowledged: true });
+};
+
+test('those of an address make room for others of it, or all for all', () => {
+  for (const stream of ['1@a', '2@b', '3@a', '4']) comeAndGo(stream);
+  departures.giveUp('a');
+  expect(streams()).toEqual(['2@b', '4']);
+  expect(forgotten).toEqual(['1@a', '3@a']);
+  departures.giveUp('a');
+  departures.giveUp(undefined);
+  expect(streams()).toEqual([]);
+});
+
+test('a proxy that is back does not go with the others of its address', () => {
+  comeAndGo('1@a');
+  connect('2@a', 'node-1@a');
+  departures.giveUp('a');
+  expect(streams()).toEqual(['2@a']);
+});
+
+test('to give up those of one address looks at no others', () => {
+  for (let i = 0; i < 1_000; i++) comeAndGo(`${i}@a`);
+  const walks = ([Symbol.iterator, 'entries', 'keys', 'values'] as const).map((each) => vi.spyOn(Map.prototype, each));
+  onTestFinished(() => void vi.restoreAllMocks());
+  for (let i = 0; i < 100; i++) departures.giveUp('b');
+  expect(walks.flatMap((walk) => walk.mock.calls)).toEqual([]);
 });
 
 test('nothing happens after the end', async () => {

@@ -12,10 +12,13 @@ export interface DepartureOptions {
   readonly signal: AbortSignal;
   /** Nothing is computed for the proxy of this stream any more. */
   readonly forgotten?: (stream: string) => void;
+  /** The address that the proxy of a stream came from, as long as something is computed for it. */
+  readonly peerOf: (stream: string) => string | undefined;
 }
 
 interface Departure {
   readonly stream: string;
+  readonly peer: string | undefined;
   readonly at: number;
   readonly size: number;
 }
@@ -29,9 +32,12 @@ export class Departures {
   readonly #proxies: Inputs['proxies'];
   readonly #write: (write: Write) => void;
   readonly #forgotten: (stream: string) => void;
+  readonly #peerOf: (stream: string) => string | undefined;
   readonly #clock: Pick<Clock, 'now' | 'after'>;
   /** By node id, the first to go first. */
   readonly #gone = new Map<string, Departure>();
+  /** Their node ids by address: a refusal of one address looks at no other's. */
+  readonly #goneOf = new Map<string, Set<string>>();
   #size = 0;
   #cancel: (() => void) | undefined;
   readonly #signal: AbortSignal;
@@ -40,11 +46,12 @@ export class Departures {
     proxies: Inputs['proxies'],
     write: (write: Write) => void,
     clock: Pick<Clock, 'now' | 'after'>,
-    { signal, forgotten = () => {} }: DepartureOptions,
+    { signal, forgotten = () => {}, peerOf }: DepartureOptions,
   ) {
     this.#proxies = proxies;
     this.#write = write;
     this.#forgotten = forgotten;
+    this.#peerOf = peerOf;
     this.#clock = clock;
     this.#signal = signal;
     signal.addEventListener('abort', () => this.#cancel?.(), { once: true });
@@ -65,7 +72,9 @@ export class Departures {
       return;
     }
     const size = JSON.stringify(proxy).length;
-    this.#gone.set(nodeId, { stream, at: this.#clock.now(), size });
+    const peer = this.#peerOf(stream);
+    this.#gone.set(nodeId, { stream, peer, at: this.#clock.now(), size });
+    if (peer !== undefined) this.#nodesOf(peer).add(nodeId);
     this.#size += size;
     for (const oldest of this.#gone.keys()) {
       if (this.#size <= MOST) break;
@@ -74,9 +83,16 @@ export class Departures {
     this.#cancel ??= this.#clock.after(LINGER_MS, () => this.#sweep());
   }
 
-  /** Stops waiting for the departed proxies of these streams. */
-  giveUp(which: (stream: string) => boolean): void {
-    for (const [nodeId, { stream }] of [...this.#gone]) if (which(stream)) this.#forget(nodeId);
+  /** Stops waiting for the departed proxies of an address; undefined: of all. */
+  giveUp(peer: string | undefined): void {
+    const nodeIds = peer === undefined ? this.#gone : this.#goneOf.get(peer);
+    for (const nodeId of nodeIds?.keys() ?? []) this.#forget(nodeId);
+  }
+
+  #nodesOf(peer: string): Set<string> {
+    let nodeIds = this.#goneOf.get(peer);
+    if (nodeIds === undefined) this.#goneOf.set(peer, (nodeIds = new Set()));
+    return nodeIds;
   }
 
   #end(stream: string): void {
@@ -87,9 +103,12 @@ export class Departures {
   #forget(nodeId: string): void {
     const departure = this.#gone.get(nodeId);
     if (departure === undefined) return;
+    const { stream, peer, size } = departure;
     this.#gone.delete(nodeId);
-    this.#size -= departure.size;
-    this.#end(departure.stream);
+    this.#size -= size;
+    const ofPeer = peer === undefined ? undefined : this.#goneOf.get(peer);
+    if (ofPeer?.delete(nodeId) && ofPeer.size === 0) this.#goneOf.delete(peer!);
+    this.#end(stream);
   }
 
   #sweep(): void {

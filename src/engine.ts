@@ -72,6 +72,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const departures = new Departures(inputs.proxies, (write) => committer.write(write), clock, {
     signal: options.signal,
     forgotten: (stream) => budgets.release(stream),
+    peerOf: (stream) => budgets.admitted(stream)?.peer,
   });
   const newKinds = new NewKinds({
     enter: (proxy) => departures.connected(proxy),
