@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ListenError } from '../listen-error.ts';
+import { Connections } from './connections.ts';
 
 export interface Answer {
   readonly status?: number;
@@ -32,6 +33,8 @@ export interface HttpServerOptions {
   readonly log: { error(message: string, fields: object): void };
   /** A connection on which nothing moves for so many milliseconds is closed. */
   readonly idle?: number;
+  /** Connections at one time. */
+  readonly connections?: number;
   readonly signal: AbortSignal;
 }
 
@@ -44,10 +47,12 @@ export interface HttpServer {
 
 /** A scraper waits for ten seconds. Milliseconds. */
 const IDLE = 30_000;
+/** Many times what probes, scrapers and people need. */
+const CONNECTIONS = 256;
 
 /** Rejects with a {@link ListenError} when the address cannot be had. */
 export async function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
-  const { address, name, routes, log, idle = IDLE, signal } = options;
+  const { address, name, routes, log, idle = IDLE, connections = CONNECTIONS, signal } = options;
   signal.throwIfAborted();
   const server = createServer({ headersTimeout: 5_000, requestTimeout: 10_000 }, (request, response) => {
     // A client's mistake ends its own connection only.
@@ -61,6 +66,8 @@ export async function serveHttp(options: HttpServerOptions): Promise<HttpServer>
   });
   // Also one whose client does not read what it asked for.
   server.setTimeout(idle);
+  const open = new Connections(connections);
+  server.on('connection', (socket) => open.add(socket));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(address.port, address.host, resolve);

@@ -390,6 +390,38 @@ describe('a server', () => {
     await ended;
   });
 
+  test('has a bound on connections: who has the most loses the oldest', async () => {
+    const routes = new Map<string, Route>([['/', () => ({ type: 'text/plain', body: 'ok' })]]);
+    const { signal } = stopping();
+    const { port } = await serveHttp({ address: localhost, name: 'test', routes, log: silent, connections: 4, signal });
+    const open = async (localAddress: string) => {
+      const socket = connect({ host: '127.0.0.1', port, localAddress });
+      onTestFinished(() => void socket.destroy());
+      socket.on('error', () => {});
+      await new Promise((resolve) => socket.once('connect', resolve));
+      const closed = new Promise<string>((resolve) => socket.once('close', () => resolve('closed')));
+      const answer = (): Promise<string> =>
+        new Promise((resolve) => socket.once('data', (data: Buffer) => resolve(data.toString('latin1', 9, 12))));
+      const ask = (): Promise<string> => {
+        if (socket.writable) socket.write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n');
+        return Promise.race([answer(), closed]);
+      };
+      return { closed, ask };
+    };
+    const flood: Awaited<ReturnType<typeof open>>[] = [];
+    for (let i = 0; i < 4; i++) flood.push(await open('127.0.0.2'));
+    const probe = await open('127.0.0.1');
+    expect(await probe.ask()).toBe('200');
+    await flood[0]!.closed;
+    // The flood goes on, now from two addresses.
+    for (let i = 0; i < 8; i++) flood.push(await open(`127.0.0.${2 + (i % 2)}`));
+    expect(await probe.ask()).toBe('200');
+    const answers = await Promise.all(flood.map(({ ask }) => ask()));
+    expect(answers.filter((answer) => answer === '200')).toHaveLength(3);
+    expect(answers.at(-1)).toBe('200');
+    expect(await probe.ask()).toBe('200');
+  });
+
   test('closes with the signal, also connections that are in the middle of something', async () => {
     const { health, monitoring, stop } = await serve();
     const hanging = request({
