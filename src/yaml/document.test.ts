@@ -60,6 +60,10 @@ describe('a document is refused with the line and the field', () => {
       'a:\n- b: [1,\n  2\n',
       { line: 2, path: [], message: 'is not valid YAML: [ is never closed' },
     ],
+    'where a bracket that may begin a key is not closed': [
+      'a: 1\nb:\n- {c: 1',
+      { line: 3, path: [], message: 'is not valid YAML: { is never closed' },
+    ],
     'where YAML nests without end': [
       '['.repeat(50_000),
       { line: 1, path: [], message: 'is nested more than 100 levels deep' },
@@ -123,6 +127,15 @@ describe('a document is read as kubectl reads it', () => {
       expect(JSON.stringify(read)).toContain('"__proto__":{"polluted":1}');
     },
   );
+});
+
+test('a text that is cut off anywhere is read or refused', () => {
+  const text = '{? [a, {b: "c"}] : &d [*d, !e f]}\n---\n- [x: y,\n  {}]\n- - {k: |\n  {"z": [1, \'2\'';
+  for (let length = 0; length <= text.length; length++)
+    for (const start of [0, text.indexOf('- [')])
+      expect(readDocument(text.slice(start, length))).toEqual(
+        expect.toSatisfy((content: object) => 'value' in content || 'broken' in content),
+      );
 });
 
 test('a map of a hundred thousand keys is read without comparing each with each', () => {

@@ -156,6 +156,8 @@ export class Scanner {
   #endStream(): void {
     this.#unroll(-1);
     this.#dropKey();
+    // No colon comes any more, for none of the collections around. Who asks again is told the same.
+    this.#keys.fill(undefined);
     this.#push({ type: 'end', at: this.#cursor.at });
   }
 
