@@ -17,15 +17,19 @@ export interface ListOptions {
   readonly onSmaller: (pageSize: number) => void;
 }
 
+/** In a list. Millions of objects have fewer. */
+const MOST_PAGES = 10_000;
+
 /**
  * Reads a collection in pages, all of one revision, and returns its resourceVersion. When the revision expires between
  * two pages, the list is read again in one piece, so that it ends however slow it is. A page that is too large is read
- * again as two, and so on, down to one object.
+ * again as two, and so on, down to one object. A list that goes in circles, or on and on, is an error.
  */
 export async function list(options: ListOptions): Promise<string> {
   const { api, path, query, pageSize, signal, onItem } = options;
   let limit: number | undefined = pageSize;
   let token: string | undefined;
+  const tokens = new Set<string>();
   for (;;) {
     let page: unknown;
     try {
@@ -40,6 +44,7 @@ export async function list(options: ListOptions): Promise<string> {
       }
       if (token === undefined || !isExpired(error)) throw error;
       limit = token = undefined;
+      tokens.clear();
       options.onRestart();
       continue;
     }
@@ -54,6 +59,9 @@ export async function list(options: ListOptions): Promise<string> {
     for (const item of items) onItem(isObject(item) && item['kind'] === undefined ? { ...type, ...item } : item);
     token = typeof metadata['continue'] === 'string' ? metadata['continue'] : '';
     if (token === '') return version;
+    if (tokens.has(token) || tokens.size === MOST_PAGES)
+      throw new ApiError(`GET ${path}: the list does not end`, { code: 200, reason: 'EndlessList', retryable: true });
+    tokens.add(token);
   }
 }
 
