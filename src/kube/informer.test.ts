@@ -250,6 +250,15 @@ describe('a page that is too large to be read', () => {
         watch === undefined ? [`${token === undefined ? '' : '+'}${limit}`] : [],
       );
 
+  const listAgain = async (it: InformerLab): Promise<void> => {
+    const watch = it.cluster.watches().at(-1)!;
+    watch.mute();
+    it.put('a', 'x');
+    it.cluster.compact();
+    watch.fail(new Error('reset'));
+    await it.clock.advance(10_000);
+  };
+
   test('is read again as smaller ones, and so are later lists', async () => {
     const it = lab('VirtualService', { pageSize: 4 }).install();
     for (const name of ['a', 'b', 'c', 'd', 'e']) it.put(name, name.repeat(300));
@@ -265,13 +274,23 @@ describe('a page that is too large to be read', () => {
         fields: { kind: 'VirtualService', pageSize: 2 },
       },
     ]);
-    const [watch] = it.cluster.watches();
-    watch!.mute();
-    it.put('a', 'x');
-    it.cluster.compact();
-    watch!.fail(new Error('reset'));
-    await it.clock.advance(1_000);
+    await listAgain(it);
     expect(pages(it)).toEqual(['2', '+2', '+2']);
+  });
+
+  test('does not make pages small for ever: after a list without one they are twice as large again', async () => {
+    const it = lab('VirtualService', { pageSize: 4 }).install();
+    for (const name of ['a', 'b', 'c', 'd', 'e']) it.put(name, name.repeat(1_000));
+    it.cluster.largest = 1_500;
+    await it.start();
+    expect(pages(it)).toEqual(['4', '2', '1', '+1', '+1', '+1', '+1']);
+    for (const name of ['a', 'b', 'c', 'd', 'e']) it.put(name);
+    await listAgain(it);
+    expect(pages(it)).toEqual(['1', '+1', '+1', '+1', '+1']);
+    for (const size of ['2', '4', '4']) {
+      await listAgain(it);
+      expect(pages(it)[0]).toBe(size);
+    }
   });
 
   test('in the middle of a list takes nothing from the pages before it', async () => {

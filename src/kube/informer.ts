@@ -83,8 +83,12 @@ export class Informer {
   private readonly missing: Backoff;
   /** For lists that the server asks for: it is there, and the first one need not wait long. */
   private readonly expired: Backoff;
-  /** Objects in a page of a list: smaller than at first when pages were too large. */
+  /**
+   * Objects in a page of a list: half as many after a page that was too large, and twice as many again, up to what it
+   * was at first, after a list without one.
+   */
   private pageSize: number;
+  private readonly fullPage: number;
   /** What the sink was told. */
   private told = new Map<string, KubernetesObject>();
   /** Newer ones that differ from what was told only in what `same` overlooks. */
@@ -112,7 +116,7 @@ export class Informer {
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
     this.expired = new Backoff({ base: 100, cap: maxDelay, random });
-    this.pageSize = pageSize;
+    this.pageSize = this.fullPage = pageSize;
     this.heardAt = options.clock.now();
   }
 
@@ -163,11 +167,12 @@ export class Informer {
   private async list(signal: AbortSignal): Promise<void> {
     const { api, path, query, log, name } = this.options;
     let found = new Map<string, KubernetesObject>();
+    const { pageSize: pageSizeBefore } = this;
     const version = await list({
       api,
       path,
       ...(query === undefined ? {} : { query }),
-      pageSize: this.pageSize,
+      pageSize: pageSizeBefore,
       signal,
       onRestart: () => (found = new Map()),
       onSmaller: (pageSize) => {
@@ -183,6 +188,7 @@ export class Informer {
         if (key !== undefined && object !== undefined) found.set(key, object);
       },
     });
+    if (this.pageSize === pageSizeBefore) this.pageSize = Math.min(2 * pageSizeBefore, this.fullPage);
     this.counts.lists++;
     this.heard();
     this.options.outages.end(name);
