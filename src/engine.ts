@@ -75,9 +75,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     peerOf: (stream) => budgets.admitted(stream)?.peer,
   });
   const newKinds = new NewKinds({
+    proxies: inputs.proxies,
     enter: (proxy) => departures.connected(proxy),
     isMade: (traits) => mesh.isMade(traits),
-    isIn: (stream) => mesh.proxies.get(stream) !== undefined,
   });
   committer.onCommit(() => newKinds.committed());
   const admission = new Admission({

@@ -1,26 +1,37 @@
 import { expect, test } from 'vitest';
 import type { ConnectedProxy } from './ads/types.ts';
+import { type Emit, Graph } from './cache/graph.ts';
 import { NewKinds } from './new-kinds.ts';
 
 class Lab {
   readonly entered: string[] = [];
-  readonly #published = new Map<string, string>();
-  readonly #traits = new Map<string, string>();
-  readonly kinds = new NewKinds({
-    enter: ({ stream }) => this.entered.push(stream),
-    isMade: (traits) => [...this.#published.values()].includes(traits),
-    isIn: (stream) => this.#published.has(stream),
+  readonly graph = new Graph();
+  readonly #proxies = this.graph.input<ConnectedProxy>('proxies');
+  readonly #traits = this.graph.derive('traits', this.#proxies, (stream, { nodeId }, _, emit: Emit<string>) => {
+    if (nodeId.startsWith('bad')) throw new Error('a bug');
+    emit(stream, nodeId);
   });
+  readonly #kinds = new NewKinds({
+    proxies: this.#proxies,
+    enter: ({ stream }) => this.entered.push(stream),
+    isMade: (traits) => [...this.#traits.entries()].some(([, each]) => each === traits),
+  });
+  readonly #connected = new Map<string, ConnectedProxy>();
 
   connect(stream: string, traits: string | undefined): void {
-    this.#traits.set(stream, traits ?? '');
-    this.kinds.connected({ stream } as ConnectedProxy, traits);
+    const proxy = { stream, nodeId: traits ?? '' } as ConnectedProxy;
+    this.#connected.set(stream, proxy);
+    this.#kinds.connected(proxy, traits);
+  }
+
+  disconnect(stream: string): void {
+    this.#kinds.disconnected(stream);
   }
 
   /** A commit with these streams. */
   commit(...streams: string[]): void {
-    for (const stream of streams) this.#published.set(stream, this.#traits.get(stream)!);
-    this.kinds.committed();
+    this.graph.commit(streams.map((stream) => this.#proxies.write(stream, this.#connected.get(stream))));
+    this.#kinds.committed();
   }
 }
 
@@ -51,9 +62,22 @@ test('a commit without the new kind, which was on its way, lets no other in', ()
 test('one that goes before its turn, or while it is made, holds nobody up', () => {
   const lab = new Lab();
   for (const [i, traits] of ['a', 'b', 'c'].entries()) lab.connect(`${i}`, traits);
-  lab.kinds.disconnected('1');
-  lab.kinds.disconnected('0');
+  lab.disconnect('1');
+  lab.disconnect('0');
   expect(lab.entered).toEqual(['0', '2']);
   lab.commit('2');
   expect(lab.entered).toEqual(['0', '2']);
+});
+
+test('one for which nothing can be computed holds nobody up', () => {
+  const lab = new Lab();
+  lab.connect('1', 'bad');
+  lab.connect('2', 'a');
+  lab.connect('3', 'bad');
+  lab.connect('4', 'b');
+  lab.commit('1', '3');
+  expect([...lab.graph.failures.keys()]).toEqual(['traits 1', 'traits 3']);
+  expect(lab.entered).toEqual(['1', '3', '2']);
+  lab.commit('2');
+  expect(lab.entered).toEqual(['1', '3', '2', '4']);
 });

@@ -1,11 +1,12 @@
 import type { ConnectedProxy } from './ads/types.ts';
+import type { Inputs } from './mesh/inputs.ts';
 
 export interface NewKindsOptions {
+  /** Where those that entered are, once a commit had them: what they need was published then, or failed. */
+  readonly proxies: Pick<Inputs['proxies'], 'get'>;
   readonly enter: (proxy: ConnectedProxy) => void;
   /** Resources of this kind are computed already. */
   readonly isMade: (traits: string) => boolean;
-  /** What this proxy needs was published. */
-  readonly isIn: (stream: string) => boolean;
 }
 
 /**
@@ -37,7 +38,8 @@ export class NewKinds {
 
   /** Call after every commit. */
   committed(): void {
-    if (this.#making !== undefined && this.#options.isIn(this.#making.stream)) this.#making = undefined;
+    const { proxies } = this.#options;
+    if (this.#making !== undefined && proxies.get(this.#making.stream) !== undefined) this.#making = undefined;
     this.#next();
   }
 
