@@ -269,12 +269,7 @@ function startOps(
     version,
     ready: engine.ready,
     ads: () => ads.counts(),
-    refused: () =>
-      ads
-        .streams()
-        .flatMap(({ types }) =>
-          types.flatMap(({ shortName, refused }) => (refused.length > 0 ? [{ shortName, count: refused.length }] : [])),
-        ),
+    refused: () => ads.streams().flatMap(({ types }) => types.filter(({ refused }) => refused.length > 0)),
     notAdmitted: () => engine.admission.refusals,
     suppressedLines: () => log.suppressed,
     commits: () => committer.stats,

@@ -9,8 +9,8 @@ export interface MetricSources {
   readonly version: string;
   readonly ready: () => boolean;
   readonly ads: () => AdsFigures;
-  /** Of connected proxies: resources of which the present version was refused. */
-  readonly refused: () => Iterable<{ readonly shortName: string; readonly count: number }>;
+  /** One for each connected proxy and type of which it refuses the present version of a resource. */
+  readonly refused: () => Iterable<{ readonly shortName: string }>;
   /** Proxies not admitted, by the budget that was full. */
   readonly notAdmitted: () => Readonly<Record<string, number>>;
   readonly suppressedLines: () => number;
@@ -82,7 +82,16 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const rendering = new Rendering(() => registry.metrics(), clock);
+  let renderings = 0;
+  const rendering = new Rendering(() => {
+    renderings++;
+    return registry.metrics();
+  }, clock);
+  /** What several metrics are made from is asked once for all of them. */
+  const once = <T>(ask: () => T): (() => T) => {
+    let asked: { readonly rendering: number; readonly answer: T } | undefined;
+    return () => (asked?.rendering === renderings ? asked : (asked = { rendering: renderings, answer: ask() })).answer;
+  };
   const started = Date.now();
 
   const gauge = (name: string, help: string, value: () => number): void => {
@@ -141,7 +150,11 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     });
   };
 
-  const { ads, commits, version } = sources;
+  const { version } = sources;
+  const ads = once(sources.ads);
+  const commits = once(sources.commits);
+  const objects = once(sources.objects);
+  const refusing = once(() => countByType(sources.refused()));
   gauges('pilot_info', 'Which version runs?', ['version'], () => [[{ version }, 1]]);
   gauge('istiod_uptime_seconds', 'For how long has this process run?', () => (Date.now() - started) / 1000);
   gauge('fairlead_ready', 'May proxies be sent here?', () => Number(sources.ready()));
@@ -155,7 +168,7 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     gauge(
       `pilot_xds_${shortName}_reject`,
       `How many proxies refuse ${shortName.toUpperCase()} resources now? /debug/syncz names them.`,
-      () => Array.from(sources.refused()).filter((refused) => refused.shortName === shortName).length,
+      () => refusing().get(shortName) ?? 0,
     );
   }
   gauge('fairlead_xds_behind', 'How many proxies do not have the newest config yet?', () => ads().pendingStreams);
@@ -205,16 +218,17 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   gauge('fairlead_graph_failures', 'How many results are stale because of a bug? Must be zero.', sources.graphFailures);
 
   gauge('pilot_services', 'How many services are known?', sources.services);
-  gauge('pilot_virt_services', 'How many VirtualServices are known?', () => sources.objects()['VirtualService'] ?? 0);
+  gauge('pilot_virt_services', 'How many VirtualServices are known?', () => objects()['VirtualService'] ?? 0);
   gauges('fairlead_objects', 'How many objects of each kind are known?', ['kind'], () =>
-    Object.entries(sources.objects()).map(([kind, count]) => [{ kind }, count]),
+    Object.entries(objects()).map(([kind, count]) => [{ kind }, count]),
   );
   gauges('fairlead_problems', 'What is wrong with objects, and how often?', ['kind', 'reason'], () =>
     Array.from(sources.problems(), ({ reason, object: { kind } }) => [{ kind, reason }, 1]),
   );
 
-  const { apiServer, status, leader, files } = sources;
-  if (apiServer !== undefined) {
+  const { status, leader, files } = sources;
+  if (sources.apiServer !== undefined) {
+    const apiServer = once(sources.apiServer);
     const kinds = (value: (kind: ApiServerFigures['kinds'][string]) => number) => (): Labelled<'kind'> =>
       Object.entries(apiServer().kinds).map(([kind, figures]) => [{ kind }, value(figures)]);
     gauges(
@@ -331,6 +345,13 @@ class Rendering {
 }
 
 type Labelled<L extends string> = readonly (readonly [Record<L, string>, number])[];
+
+/** How many proxies refuse something of each type. */
+function countByType(refused: Iterable<{ readonly shortName: string }>): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { shortName } of refused) counts.set(shortName, (counts.get(shortName) ?? 0) + 1);
+  return counts;
+}
 
 function byType(counts: Readonly<Record<string, number>>): Labelled<'type'> {
   return Object.entries(counts).map(([type, count]) => [{ type }, count]);

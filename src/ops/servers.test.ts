@@ -77,10 +77,7 @@ const figures: MetricSources = {
     overdue: 0,
     limits: { age: 3, streams: 0 },
   }),
-  refused: () => [
-    { shortName: 'eds', count: 2 },
-    { shortName: 'eds', count: 1 },
-  ],
+  refused: () => [{ shortName: 'eds' }, { shortName: 'eds' }],
   suppressedLines: () => 0,
   notAdmitted: () => ({ traits: 3, scopes: 0 }),
   commits: () => ({ commits: 3, writes: 30, pending: 0 }),
@@ -304,6 +301,26 @@ describe('metrics', () => {
     expect(asked).toBe(1);
     now = 1_000;
     expect(await ask()).toContain('pilot_services 2');
+  });
+
+  test('ask once for what several of them are made from', async () => {
+    const asked = { ads: 0, refused: 0 };
+    let now = 0;
+    const metrics = createMetrics(
+      {
+        ...figures,
+        ads: () => ({ ...figures.ads(), streams: ++asked.ads }),
+        refused: () => (asked.refused++, figures.refused()),
+      },
+      () => now,
+    );
+    const ask = async () =>
+      String((await metrics.route({ query: new URLSearchParams(), remoteAddress: '', host: '' })).body);
+    await ask();
+    expect(asked).toEqual({ ads: 1, refused: 1 });
+    now = 1_000;
+    expect(await ask()).toContain('pilot_xds{version="1.2.3"} 2');
+    expect(asked).toEqual({ ads: 2, refused: 2 });
   });
 
   test('are tried again after a failure', async () => {
