@@ -6,17 +6,20 @@ export class DocumentError extends Error {
   readonly code = 'DOCUMENT';
   readonly offset: number;
   readonly path: FieldPath;
+  /** Whether the text is wrong, the key of a map, or something else that is well spelled. */
+  readonly kind: 'syntax' | 'key' | 'content';
 
-  constructor(message: string, offset: number, path: FieldPath = []) {
+  constructor(message: string, offset: number, path: FieldPath = [], kind: DocumentError['kind'] = 'content') {
     super(message);
     this.offset = offset;
     this.path = path;
+    this.kind = kind;
   }
 }
 
 /** Why the text is not valid YAML. */
 export function notYaml(reason: string, offset: number): DocumentError {
-  return new DocumentError(`is not valid YAML: ${reason}`, offset);
+  return new DocumentError(`is not valid YAML: ${reason}`, offset, [], 'syntax');
 }
 
 export function indentedWithTab(offset: number): DocumentError {

@@ -17,9 +17,11 @@ export function readDocument(text: string): DocumentContent {
   try {
     return readJson(text) ?? { value: toPlainJson(parseTree(text)) };
   } catch (error) {
-    const { offset, path } = error instanceof DocumentError ? error : { offset: 0, path: [] };
-    const message = error instanceof Error ? error.message : String(error);
-    return { broken: templateIn(text, message) ?? { line: lineOf(text, offset), path, message } };
+    if (!(error instanceof DocumentError)) return { broken: { line: 1, path: [], message: String(error) } };
+    const { kind, offset, path, message } = error;
+    // Unquoted, `{{` begins a map whose key is a map: what the parser says of that would not help.
+    const template = kind === 'content' ? undefined : templateIn(text);
+    return { broken: template ?? { line: lineOf(text, offset), path, message } };
   }
 }
 
@@ -35,9 +37,7 @@ function readJson(text: string): DocumentContent | undefined {
   return isSuspicious(text, MAX_DEPTH) ? undefined : { value };
 }
 
-/** Unquoted, `{{` begins a map whose key is a map: the parser's message for that would not help. */
-function templateIn(text: string, problem: string): Broken | undefined {
-  if (!/not valid YAML|a key that is not a string/.test(problem)) return undefined;
+function templateIn(text: string): Broken | undefined {
   const match = /^[ \t]*(?:-[ \t]+)*(?:[^\s'"#:]+:[ \t]+)?\{\{.*\}\}/m.exec(text);
   if (match === null) return undefined;
   const message = 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"';

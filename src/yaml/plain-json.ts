@@ -88,7 +88,7 @@ class Conversion {
   #key(node: Node, path: FieldPath): string {
     if (node.kind === 'alias') return this.#follow(node, path, (target) => this.#key(target, path));
     const key = node.kind === 'scalar' ? within(path, () => keyOf(node)) : undefined;
-    if (key === undefined) throw new DocumentError('has a key that is not a string', node.at, path);
+    if (key === undefined) throw new DocumentError('has a key that is not a string', node.at, path, 'key');
     this.#spend(key.length);
     if (!key.isWellFormed())
       throw new DocumentError('has half of a UTF-16 surrogate pair; write valid Unicode', node.at, path);
@@ -108,7 +108,7 @@ function within<T>(path: FieldPath, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    if (error instanceof DocumentError) throw new DocumentError(error.message, error.offset, path);
+    if (error instanceof DocumentError) throw new DocumentError(error.message, error.offset, path, error.kind);
     throw error;
   }
 }
