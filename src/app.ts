@@ -1,60 +1,29 @@
-import { hostname } from 'node:os';
 import type { Writable } from 'node:stream';
 import { getHeapStatistics } from 'node:v8';
 import { type AdsTimes, startEngine, type Engine } from './engine.ts';
 import { kinds } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
-import { createValidator } from './api/validate.ts';
 import type { Program } from './cli/program.ts';
 import type { Config } from './config.ts';
-import { watchDirectory } from './directory/watch.ts';
 import { createProtos } from './envoy/proto.ts';
-import { KubeClient } from './kube/client.ts';
-import { type Clock, systemClock } from './kube/clock.ts';
-import { PooledKubeConfig } from './kube/credentials.ts';
-import { readKubeConfig } from './kube/kube-config.ts';
-import { LeaderElector } from './kube/lease.ts';
-import { EventRecorder } from './kube/event-recorder.ts';
-import { FairleadOperator } from './kube/operator.ts';
-import { Outages } from './kube/outages.ts';
-import { StatusWriter } from './kube/status-writer.ts';
+import { type ObjectSource, type SourceSurroundings, startSource } from './object-source.ts';
 import { checkFiles, translateFiles } from './offline.ts';
 import { LogBudget } from './ops/log-budget.ts';
-import type { ApiServerFigures } from './ops/metrics.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
-import { createMetrics, type MetricSources } from './ops/metrics.ts';
+import { createMetrics } from './ops/metrics.ts';
 import { type OpsServers, serveOps } from './ops/servers.ts';
-import { logProblems, reportLog } from './problem-log.ts';
+import { logProblems } from './problem-log.ts';
 import { version } from './version.ts';
 
-/** What the commands do. The only file that constructs things. */
+/** What the commands do. */
 export function createProgram(): Program {
   return { serve, check: checkFiles, translate: translateFiles };
 }
 
-/** Where objects come from, and its state. */
-interface Source {
-  /** Fulfilled when all that there is was delivered. */
-  readonly ready: Promise<void>;
-  /** What {@link ready} waits for, for people; empty when it is fulfilled. */
-  readonly waitingFor: () => readonly string[];
-  /** Fulfilled when nothing of it runs any more. */
-  end(): Promise<void>;
-  readonly figures?: () => ApiServerFigures;
-  readonly status?: NonNullable<MetricSources['status']>;
-  readonly leader?: () => boolean;
-  readonly locate?: (problem: Problem) => string | undefined;
-  readonly files?: NonNullable<MetricSources['files']>;
-}
-
 /** The program's surroundings, which tests replace. */
-interface Surroundings {
-  /** For all that has to do with the API server. */
-  readonly clock?: Clock;
+interface Surroundings extends SourceSurroundings {
   /** Where the log goes. */
   readonly log?: Writable;
-  /** Name of this replica among those that share a Lease. */
-  readonly identity?: string;
   readonly adsTimes?: AdsTimes;
 }
 
@@ -135,7 +104,7 @@ function hasNoStatus({ source, statusWrites }: Config): (problem: Problem) => bo
 }
 
 /** Serves until the signal fires. */
-async function run(engine: Engine, source: Source, log: Logger, signal: AbortSignal): Promise<void> {
+async function run(engine: Engine, source: ObjectSource, log: Logger, signal: AbortSignal): Promise<void> {
   await Promise.race([source.ready, aborted(signal)]);
   if (!signal.aborted) {
     await Promise.race([engine.open(), aborted(signal)]);
@@ -147,119 +116,10 @@ async function run(engine: Engine, source: Source, log: Logger, signal: AbortSig
   log.info('Draining proxies before exit', { streams: engine.ads.counts().streams });
 }
 
-async function startSource(
-  config: Config,
-  engine: Engine,
-  log: Logger,
-  surroundings: Surroundings,
-  signal: AbortSignal,
-): Promise<Source> {
-  return config.source.kind === 'directory'
-    ? directorySource(config.source.paths, engine, log, signal)
-    : clusterSource(config, config.source, engine, log, surroundings, signal);
-}
-
-async function directorySource(
-  paths: readonly string[],
-  engine: Engine,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<Source> {
-  const report = reportLog(log);
-  const directory = await watchDirectory({
-    paths,
-    validate: createValidator(),
-    sink: engine.objects,
-    onReports: (_, appeared) => report(appeared),
-    signal,
-  });
-  return {
-    ready: Promise.resolve(),
-    waitingFor: () => [],
-    end: () => directory.ended,
-    files: () => directory.reports(),
-    locate: ({ object, field }) => {
-      const place = directory.locate(object, field);
-      return place && `${place.file}:${place.line}`;
-    },
-  };
-}
-
-function clusterSource(
-  config: Config,
-  access: { readonly kubeconfig?: string; readonly context?: string },
-  engine: Engine,
-  log: Logger,
-  { clock = systemClock, identity = podOf(process.env) ?? `${hostname()}-${process.pid}` }: Surroundings,
-  signal: AbortSignal,
-): Source {
-  const kubeConfig = new PooledKubeConfig(() => readKubeConfig({ path: access.kubeconfig, context: access.context }));
-  const client = new KubeClient({ config: kubeConfig, userAgent: `fairlead/${version}` });
-  const outages = new Outages({ log, clock, signal });
-  const shared = { api: client, clock, random: Math.random, log, outages };
-  const operator = new FairleadOperator({
-    client,
-    sink: engine.objects,
-    log,
-    signal,
-    clock,
-    outages,
-    hold: () => engine.committer.hold(),
-    rootNamespace: config.mesh.rootNamespace,
-    observed: (kind, namespace, name) => writer.observed(kind, namespace, name),
-  });
-  const writer = new StatusWriter({
-    ...shared,
-    latest: (kind, namespace, name) => operator.latest(kind, namespace, name),
-    types: ['Accepted', 'ResolvedRefs'],
-    onWritten: (status, before) => events.written(status, before),
-  });
-  const events = new EventRecorder({ ...shared, identity, signal });
-  const electors = [
-    { revision: '', name: config.lease.name },
-    ...(config.revision === undefined
-      ? []
-      : [{ revision: config.revision, name: `${config.lease.name}-${config.revision}` }]),
-  ].map(
-    ({ revision, name }) =>
-      new LeaderElector({
-        ...shared,
-        namespace: config.lease.namespace,
-        name,
-        identity,
-        onElected: (term) => writer.lead(term, revision),
-      }),
-  );
-  engine.mesh.onConditions((key, verdict) => {
-    if (verdict === undefined) writer.forget(key);
-    else writer.set(key, verdict);
-  });
-  operator.start().catch((err: unknown) => log.error('The operator ended', { err }));
-  const electing = config.statusWrites ? electors.map((elector) => elector.run({ signal })) : [];
-  return {
-    ready: operator.whenReady(),
-    waitingFor: () => operator.waitingFor(),
-    async end() {
-      await Promise.all(electing);
-      await writer.idle();
-      await events.idle();
-      await operator.shutdown();
-    },
-    figures: () => operator.stats(),
-    status: () => writer.stats(),
-    leader: () => electors.some((elector) => elector.isLeader()),
-  };
-}
-
-/** `namespace/name` of the Pod that this runs in, as the chart says it. */
-function podOf({ POD_NAMESPACE: namespace, POD_NAME: name }: NodeJS.ProcessEnv): string | undefined {
-  return namespace === undefined || name === undefined ? undefined : `${namespace}/${name}`;
-}
-
 function startOps(
   config: Config,
   engine: Engine,
-  source: Source,
+  source: ObjectSource,
   log: LogBudget,
   signal: AbortSignal,
 ): Promise<OpsServers> {
