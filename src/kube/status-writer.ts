@@ -9,6 +9,7 @@ import { mergeConditions, type DesiredCondition } from './conditions.ts';
 import { isObject } from '../api/json.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
+import { NewestFirst } from './newest-first.ts';
 import { objectPath } from './paths.ts';
 import { isBefore } from './resource-version.ts';
 import { TokenBucket } from './token-bucket.ts';
@@ -71,9 +72,6 @@ interface Plan {
 /** So many objects are compared before others get their turn. */
 const slice = 100;
 
-/** Every so often the oldest change goes first, or it would wait as long as there are new ones. */
-const oldestEvery = 5;
-
 /**
  * Brings conditions to the API server. It remembers what each object's conditions should be, and while this replica
  * leads for the object's revision it writes those that differ from what the object has: newest changes first,
@@ -86,11 +84,8 @@ export class StatusWriter {
   /** In the order of their last change. */
   private readonly entries = new Map<string, Entry>();
   private readonly keys = new Map<string, string>();
-  /** To be looked at, in the order of their changes; the number tells which element of `newest` is valid. */
-  private readonly due = new Map<string, number>();
-  private newest: { readonly key: string; readonly change: number }[] = [];
-  private changes = 0;
-  private picks = 0;
+  /** To be looked at. */
+  private readonly due = new NewestFirst();
   /** By revision; the empty one is that of objects that name none. */
   private readonly terms = new Map<string, AbortSignal>();
   private cancelPump: (() => void) | undefined;
@@ -170,7 +165,6 @@ export class StatusWriter {
     this.cancelPump?.();
     this.cancelPump = undefined;
     this.due.clear();
-    this.newest = [];
     for (const entry of this.entries.values()) {
       entry.cancel?.();
       entry.cancel = undefined;
@@ -187,12 +181,7 @@ export class StatusWriter {
 
   private mark(key: string): void {
     if (this.terms.size === 0) return;
-    const change = ++this.changes;
-    this.due.delete(key);
-    this.due.set(key, change);
-    this.newest.push({ key, change });
-    if (this.newest.length > 2 * this.due.size + 1_000)
-      this.newest = this.newest.filter((element) => this.due.get(element.key) === element.change);
+    this.due.add(key);
     this.pumpAfter(0);
   }
 
@@ -206,9 +195,10 @@ export class StatusWriter {
 
   private pump(): void {
     const { clock, concurrency = 8 } = this.options;
-    for (let i = 0; this.terms.size > 0 && this.due.size > 0 && this.writing.size < concurrency; i++) {
+    for (let i = 0; this.terms.size > 0 && this.writing.size < concurrency; i++) {
+      const key = this.due.next();
+      if (key === undefined) return;
       if (i === slice) return this.pumpAfter(0);
-      const key = this.next();
       const entry = this.entries.get(key);
       // A write that is under way looks again when it is done.
       const plan = entry === undefined || entry.busy || entry.cancel !== undefined ? undefined : this.plan(entry);
@@ -227,18 +217,6 @@ export class StatusWriter {
         if (this.due.size > 0) this.pumpAfter(0);
       });
       this.writing.add(write);
-    }
-  }
-
-  /** The newest change, mostly. It stays due until its write begins. */
-  private next(): string {
-    const [oldest] = this.due.keys();
-    if (++this.picks % oldestEvery === 0) return oldest!;
-    for (;;) {
-      const top = this.newest.at(-1);
-      if (top === undefined) return oldest!;
-      if (this.due.get(top.key) === top.change) return top.key;
-      this.newest.pop();
     }
   }
 

@@ -1,0 +1,48 @@
+/** Every so often the oldest change goes first, or it would wait as long as there are new ones. */
+const OLDEST_EVERY = 5;
+
+/** Keys that changed, mostly the newest change first. A key is there once, at its last change. */
+export class NewestFirst {
+  /** In the order of their changes; the number tells which element of `newest` is valid. */
+  readonly #changes = new Map<string, number>();
+  #newest: { readonly key: string; readonly change: number }[] = [];
+  #last = 0;
+  #picks = 0;
+
+  get size(): number {
+    return this.#changes.size;
+  }
+
+  add(key: string): void {
+    const change = ++this.#last;
+    this.#changes.delete(key);
+    this.#changes.set(key, change);
+    this.#newest.push({ key, change });
+    if (this.#newest.length > 2 * this.#changes.size + 1_000)
+      this.#newest = this.#newest.filter((element) => this.#isValid(element));
+  }
+
+  delete(key: string): void {
+    this.#changes.delete(key);
+  }
+
+  clear(): void {
+    this.#changes.clear();
+    this.#newest = [];
+  }
+
+  /** The next key, which stays until it is deleted; undefined: there is none. */
+  next(): string | undefined {
+    const [oldest] = this.#changes.keys();
+    if (++this.#picks % OLDEST_EVERY === 0) return oldest;
+    for (let top = this.#newest.at(-1); top !== undefined; top = this.#newest.at(-1)) {
+      if (this.#isValid(top)) return top.key;
+      this.#newest.pop();
+    }
+    return oldest;
+  }
+
+  #isValid({ key, change }: { readonly key: string; readonly change: number }): boolean {
+    return this.#changes.get(key) === change;
+  }
+}
