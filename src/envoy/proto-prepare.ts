@@ -77,7 +77,7 @@ function singleOf(field: protobuf.Field, prepare: Prepare): Convert {
   const { resolvedType } = field;
   if (resolvedType instanceof protobuf.Enum) return enumOf(field, resolvedType.values);
   if (resolvedType) {
-    return (value) => (isObject(value) ? prepare(resolvedType, value) : refuse(field, value));
+    return (value) => (hasMembers(value) ? prepare(resolvedType, value) : refuse(field, value));
   }
   const scalar = scalarOf(field.type);
   return (value) => scalar(value) ?? refuse(field, value);
@@ -144,7 +144,7 @@ function listOf(field: protobuf.Field, single: Convert): Convert {
 
 function mapOf(field: protobuf.Field, single: Convert): Convert {
   return (value) => {
-    if (!isObject(value)) return refuse(field, value);
+    if (!hasMembers(value)) return refuse(field, value);
     const entries = value as Members;
     // Without a prototype: a key may be `__proto__`.
     const sorted = Object.create(null) as Members;
@@ -157,7 +157,7 @@ function mapOf(field: protobuf.Field, single: Convert): Convert {
   };
 }
 
-function isObject(value: unknown): value is object {
+function hasMembers(value: unknown): value is object {
   return typeof value === 'object' && !Array.isArray(value) && !(value instanceof Uint8Array);
 }
 
