@@ -5,14 +5,15 @@ import type { MemberChange, World } from '../src/ads/publication.ts';
 import type { EncodedResource, Part } from '../src/ads/resource.ts';
 import { type AdsServer, startAdsServer } from '../src/ads/server.ts';
 import type { ResourceTypes } from '../src/ads/types.ts';
+import { types } from '../src/envoy/proto-types.ts';
+import { typeUrl } from '../src/envoy/proto.ts';
 
 /** What benchmarks of the ADS server have in common: resources, requests, and clients in a process of their own. */
 
-const url = (type: string): string => `type.googleapis.com/envoy.config.${type}`;
-export const CDS = url('cluster.v3.Cluster');
-export const EDS = url('endpoint.v3.ClusterLoadAssignment');
-export const LDS = url('listener.v3.Listener');
-export const RDS = url('route.v3.RouteConfiguration');
+export const CDS = typeUrl(types.cluster);
+export const EDS = typeUrl(types.endpoint);
+export const LDS = typeUrl(types.listener);
+export const RDS = typeUrl(types.route);
 
 export function leaf(content: string, size: number, clusters: readonly string[] = []): Part {
   const bytes = Buffer.allocUnsafeSlow(size);

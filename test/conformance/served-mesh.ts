@@ -3,11 +3,13 @@ import type { MemberChange, World } from '../../src/ads/publication.ts';
 import type { EncodedResource, Part } from '../../src/ads/resource.ts';
 import { type AdsServer, type AdsServerOptions, startAdsServer } from '../../src/ads/server.ts';
 import type { ConnectedProxy, Refusal, ResourceTypes } from '../../src/ads/types.ts';
+import { types } from '../../src/envoy/proto-types.ts';
+import { typeUrl } from '../../src/envoy/proto.ts';
 
-export const CDS = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
-export const EDS = 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment';
-export const LDS = 'type.googleapis.com/envoy.config.listener.v3.Listener';
-export const RDS = 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration';
+export const CDS = typeUrl(types.cluster);
+export const EDS = typeUrl(types.endpoint);
+export const LDS = typeUrl(types.listener);
+export const RDS = typeUrl(types.route);
 
 export const TYPES: ResourceTypes = [
   { typeUrl: CDS, shortName: 'cds', wildcard: true, fullState: true },

@@ -1,13 +1,14 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import { connect as connectTcp } from 'node:net';
 import protobuf from 'protobufjs';
+import { types } from '../../src/envoy/proto-types.ts';
+import { typeUrl } from '../../src/envoy/proto.ts';
 import { field, framed, openDeltaStream } from '../harness/raw-ads.ts';
 
-const url = (type: string): string => `type.googleapis.com/envoy.config.${type}`;
-export const CDS = url('cluster.v3.Cluster');
-export const EDS = url('endpoint.v3.ClusterLoadAssignment');
-export const LDS = url('listener.v3.Listener');
-export const RDS = url('route.v3.RouteConfiguration');
+export const CDS = typeUrl(types.cluster);
+export const EDS = typeUrl(types.endpoint);
+export const LDS = typeUrl(types.listener);
+export const RDS = typeUrl(types.route);
 
 export interface Request {
   readonly typeUrl: string;
