@@ -15,6 +15,12 @@ export interface ObjectMeta {
   readonly ownerReferences?: readonly { readonly kind: string; readonly name: string; readonly controller?: boolean }[];
 }
 
+/** The annotations that sources keep: those of Istio. Others are not read, often large, and change often. */
+export function isMeshAnnotation(key: string): boolean {
+  const slash = key.indexOf('/');
+  return slash > 0 && (key.slice(0, slash) === 'istio.io' || key.slice(0, slash).endsWith('.istio.io'));
+}
+
 /** Any Kubernetes object as plain JSON. The parts beside `metadata` are typed by the kind's own interface. */
 export interface KubernetesObject {
   readonly apiVersion: string;

@@ -1,11 +1,12 @@
 import { type Identity, isTimestamp } from '../api/validate-metadata.ts';
 import { isObject, type Json } from '../api/json.ts';
+import { isMeshAnnotation } from '../api/object.ts';
 
 /** The metadata that Fairlead reads, of an object that is valid; uid and generation are the source's own. */
 export function trimMetadata(identity: Identity, raw: Json): Json {
   const { labels, annotations, creationTimestamp, deletionTimestamp, ownerReferences } = raw;
   const kept = isObject(annotations)
-    ? Object.fromEntries(Object.entries(annotations).filter(([key]) => key !== lastApplied))
+    ? Object.fromEntries(Object.entries(annotations).filter(([key]) => isMeshAnnotation(key)))
     : {};
   return {
     name: identity.name,
@@ -17,5 +18,3 @@ export function trimMetadata(identity: Identity, raw: Json): Json {
     ...(Array.isArray(ownerReferences) ? { ownerReferences: ownerReferences.filter(isObject) } : {}),
   };
 }
-
-const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';

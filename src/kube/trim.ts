@@ -1,6 +1,6 @@
 import { deepEqual } from '../cache/equal.ts';
 import type { Kind, KindName } from '../api/kinds.ts';
-import type { KubernetesObject, ObjectMeta } from '../api/object.ts';
+import { isMeshAnnotation, type KubernetesObject, type ObjectMeta } from '../api/object.ts';
 import type { Shape } from './informer.ts';
 import type { Interner } from './interner.ts';
 import { isObject, type Json } from '../api/json.ts';
@@ -50,7 +50,7 @@ function trimCustom(raw: Json, interner: Interner): Json {
     metadata: {
       ...meta(metadata, interner, 'uid', 'generation', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'),
       ...texts('labels', object(metadata)['labels'], interner),
-      ...texts('annotations', object(metadata)['annotations'], interner, isIstio),
+      ...texts('annotations', object(metadata)['annotations'], interner, isMeshAnnotation),
     },
     ...(raw['spec'] === undefined ? {} : { spec: raw['spec'] }),
     ...present('status', {
@@ -88,7 +88,7 @@ function trimNamespace(raw: Json, interner: Interner): Json {
     metadata: {
       ...meta(raw['metadata'], interner, 'deletionTimestamp'),
       ...texts('labels', labels, interner),
-      ...texts('annotations', annotations, interner, isIstio),
+      ...texts('annotations', annotations, interner, isMeshAnnotation),
     },
   };
 }
@@ -99,7 +99,7 @@ function trimNode(raw: Json, interner: Interner): Json {
     metadata: {
       ...meta(raw['metadata'], interner),
       ...texts('labels', labels, interner),
-      ...texts('annotations', annotations, interner, isIstio),
+      ...texts('annotations', annotations, interner, isMeshAnnotation),
     },
   };
 }
@@ -125,7 +125,7 @@ function trimPod(raw: Json, interner: Interner): Json {
     metadata: {
       ...meta(raw['metadata'], interner, 'deletionTimestamp'),
       ...texts('labels', labels, interner),
-      ...texts('annotations', annotations, interner, isIstio),
+      ...texts('annotations', annotations, interner, isMeshAnnotation),
       ...listed('ownerReferences', owners, interner),
     },
     spec: {
@@ -149,7 +149,7 @@ function trimService(raw: Json, interner: Interner): Json {
     metadata: {
       ...meta(metadata, interner, 'uid', 'creationTimestamp', 'deletionTimestamp'),
       ...texts('labels', object(metadata)['labels'], interner),
-      ...texts('annotations', object(metadata)['annotations'], interner, isIstio),
+      ...texts('annotations', object(metadata)['annotations'], interner, isMeshAnnotation),
     },
     spec: {
       ...shared(
@@ -207,12 +207,6 @@ function trimEndpoints(raw: Json, interner: Interner): Json {
       ports: interner.value(objects(subset['ports']).map((p) => pick(p, 'name', 'port', 'protocol', 'appProtocol'))),
     })),
   };
-}
-
-/** Annotations of the mesh; those of others are often large and change often. */
-function isIstio(key: string): boolean {
-  const slash = key.indexOf('/');
-  return slash > 0 && (key.slice(0, slash) === 'istio.io' || key.slice(0, slash).endsWith('.istio.io'));
 }
 
 function meta(raw: unknown, interner: Interner, ...more: (keyof ObjectMeta)[]): Json {
