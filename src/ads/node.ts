@@ -31,7 +31,7 @@ export function readNode(bytes: Uint8Array, stream: string): ConnectedProxy {
   while (reader.next()) {
     switch (reader.field) {
       case 1:
-        nodeId = shortText(reader, 'the node id');
+        nodeId = shortText(reader, 'the node id', 'shorten it, or the names of the Pod and namespace in it');
         break;
       case 2:
         nodeCluster = shortText(reader, 'the cluster of the node');
@@ -65,8 +65,9 @@ export function readNode(bytes: Uint8Array, stream: string): ConnectedProxy {
   return { stream, nodeId, nodeCluster, metadata, locality, build, extensions };
 }
 
-function shortText(reader: FieldReader, what: string): string {
-  if (reader.to - reader.from > MAX_TEXT_BYTES) throw new UnfitNode(`${what} is longer than ${MAX_TEXT_BYTES} bytes`);
+function shortText(reader: FieldReader, what: string, advice = 'shorten it'): string {
+  if (reader.to - reader.from > MAX_TEXT_BYTES)
+    throw new UnfitNode(`${what} is longer than ${MAX_TEXT_BYTES} bytes; ${advice}`);
   return reader.string();
 }
 
