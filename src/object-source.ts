@@ -13,6 +13,7 @@ import { LeaderElector } from './kube/lease.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
 import { StatusWriter } from './kube/status-writer.ts';
+import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
 import type { Logger } from './ops/logger.ts';
 import type { ApiServerFigures, MetricSources } from './ops/metrics.ts';
 import { reportLog } from './problem-log.ts';
@@ -130,12 +131,14 @@ function clusterSource(
     else writer.set(key, verdict);
   });
   operator.start().catch((err: unknown) => log.error('The operator ended', { err }));
+  const remarking = operator.whenReady().then(() => warnOfUnreadKinds({ api: client, log, signal }));
   const electing = config.statusWrites ? electors.map((elector) => elector.run({ signal })) : [];
   return {
     ready: operator.whenReady(),
     waitingFor: () => operator.waitingFor(),
     async end() {
       await Promise.all(electing);
+      if (operator.ready()) await remarking;
       await writer.idle();
       await events.idle();
       await operator.shutdown();

@@ -65,6 +65,22 @@ const MISTAKABLE = [...ISTIO, GATEWAY_API, 'discovery.k8s.io'];
 /** Longer names are not typing errors. */
 const LONGEST_NAME = 60;
 
+/** A kind of Istio that is not read, as the API server has it. */
+export interface UnreadResource extends UnreadKind {
+  readonly plural: string;
+  /** The server has at least one of these if it has the kind; the newest first. */
+  readonly versions: readonly string[];
+}
+
+/** Those of Istio: nobody else acts on them. What is of the Gateway API, or an Ingress, may be for another program. */
+export const unreadResources: readonly UnreadResource[] = unreadKinds
+  .filter(({ group }) => ISTIO.includes(group))
+  .map((unread) => ({
+    ...unread,
+    plural: `${unread.kind.toLowerCase().replace(/y$/, 'ie')}s`,
+    versions: ['v1', 'v1beta1', 'v1alpha3', 'v1alpha1'],
+  }));
+
 /**
  * What to tell the owner of an object of a kind that is not read; undefined when the kind is unrelated. Only for
  * what `kindOf` does not know.

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { readConfig } from '../../src/config.ts';
 import { kinds } from '../../src/api/kinds.ts';
+import { unreadResources } from '../../src/api/unread-kinds.ts';
 import { version } from '../../src/version.ts';
 import { run } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
@@ -297,10 +298,11 @@ withPeers(['helm'], 'the chart', () => {
 });
 
 function reads(): string[] {
-  return kinds.flatMap(({ kind, group, plural }) => {
+  const read = kinds.flatMap(({ kind, group, plural }) => {
     const place = kind === 'ConfigMap' ? ` ${NAMESPACE}/istio` : '';
     return ['list', 'watch'].map((verb) => `${verb} ${group}/${plural}${place}`);
   });
+  return [...read, ...unreadResources.map(({ group, plural }) => `list ${group}/${plural}`)];
 }
 
 /** Conditions, Events beside them, and the Lease that says who may write them. */
