@@ -211,6 +211,7 @@ export class AdsStreams {
       once: (resource) => store.once(resource),
       remember: (view) => store.remember(view),
       move: (before, after) => store.move(before, after),
+      update: (sight, news) => store.update(sight, news),
       shared: () => store.work,
     };
     const { maxAgeMs } = { ...ADS_LIMITS, ...this.#options.limits };

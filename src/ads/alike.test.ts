@@ -8,6 +8,8 @@ test('is worked out once for the same objects in the same order', () => {
   for (let i = 0; i < 3; i++) alike.of([a, b], work);
   expect(work).toHaveBeenCalledTimes(1);
   expect(alike.of([b, a], () => 'other')).toBe('other');
+  expect(alike.of([a, b, a], () => 'with more')).toBe('with more');
+  expect(alike.of([a], () => 'with less')).toBe('with less');
   expect(alike.of([a, {}], () => 'equal only')).toBe('equal only');
 });
 

@@ -4,7 +4,7 @@
  */
 export class Alike<T> {
   readonly #most: number;
-  #known: Level<T> = new WeakMap();
+  #known = new Known<T>();
   #count = 0;
 
   /** @param most results that are kept; of more, all are forgotten. */
@@ -12,30 +12,30 @@ export class Alike<T> {
     this.#most = most;
   }
 
-  /** @param from the objects that the result follows from: always as many, and none of them may change. */
-  of(from: readonly [object, ...object[]], work: () => T): T {
+  /** @param from the objects that the result follows from, in order. None of them may change. */
+  of(from: readonly object[], work: () => T): T {
     if (this.#count >= this.#most) {
-      this.#known = new WeakMap();
+      this.#known = new Known<T>();
       this.#count = 0;
     }
-    let level = this.#known;
-    for (const object of from.slice(0, -1)) {
-      let next = level.get(object) as Level<T> | undefined;
-      if (next === undefined) level.set(object, (next = new WeakMap()));
-      level = next;
-    }
-    const last = from.at(-1)!;
-    let known = level.get(last) as Result<T> | undefined;
-    if (known === undefined) {
-      level.set(last, (known = { result: work() }));
+    let known = this.#known;
+    for (const object of from) known = known.with(object);
+    if (known.result === undefined) {
+      known.result = { is: work() };
       this.#count++;
     }
-    return known.result;
+    return known.result.is;
   }
 }
 
-interface Result<T> {
-  readonly result: T;
-}
+/** What follows from some objects, and from these with others. */
+class Known<T> {
+  result: { readonly is: T } | undefined;
+  readonly #further = new WeakMap<object, Known<T>>();
 
-type Level<T> = WeakMap<object, Result<T> | WeakMap<object, unknown>>;
+  with(object: object): Known<T> {
+    let known = this.#further.get(object);
+    if (known === undefined) this.#further.set(object, (known = new Known<T>()));
+    return known;
+  }
+}

@@ -1,16 +1,16 @@
 import { Barrier, type BarrierEvents, type BarrierTimes, type Parties } from './barrier.ts';
 import { blame, isTolerated } from './blame.ts';
-import type { Changes, Watcher } from './forest.ts';
+import type { News, Watcher } from './forest.ts';
 import type { FormerWorld } from './former-world.ts';
 import type { Frame, Frames } from './frames.ts';
-import type { Move } from './move.ts';
+import type { Differences } from './move.ts';
 import { shortMessage } from './refusals.ts';
 import { newNamesOf, type Sent } from './sent.ts';
 import type { References, Served } from './served.ts';
 import { Subscription, type SubscriptionContext } from './subscription.ts';
 import type { ResourceType, ResourceTypes } from './types.ts';
 import type { DiscoveryRequest } from './wire-read.ts';
-import type { WorldView } from './world.ts';
+import type { Sight, WorldView } from './world.ts';
 
 /** What a delivery tells its stream. */
 export interface DeliveryEvents extends BarrierEvents {
@@ -30,7 +30,8 @@ export interface DeliveryContext extends SubscriptionContext {
   readonly times: BarrierTimes;
   /** What a world is like now. */
   remember(view: WorldView): FormerWorld;
-  move(before: FormerWorld, after: WorldView): Move;
+  move(before: FormerWorld, after: WorldView): Differences;
+  update(sight: Sight, news: readonly News[]): Differences;
 }
 
 /**
@@ -45,7 +46,8 @@ export class Delivery implements Watcher {
   #barrier: Barrier | undefined;
   #parties: Parties;
   #view: WorldView;
-  #waiting: Changes[] = [];
+  /** Published since the stream's last turn, oldest first: one object for all streams of a root. */
+  #waiting: News[] = [];
   /** What was seen up to a move that is still to be carried out, and what {@link #waiting} is about. */
   #former: FormerWorld | undefined;
   /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
@@ -88,8 +90,8 @@ export class Delivery implements Watcher {
     this.#waiting = [];
   }
 
-  changed(changes: Changes): void {
-    this.#waiting.push(changes);
+  changed(news: News): void {
+    this.#waiting.push(news);
     this.#events.wake();
   }
 
@@ -237,16 +239,14 @@ export class Delivery implements Watcher {
 
   /** Marks what the changes since the last call concern. They are shared by all streams of a root until then. */
   catchUp(): void {
-    for (const changes of this.#waiting) {
-      for (const subscription of this.#subscriptions) {
-        const names = subscription === undefined ? undefined : changes.get(subscription.type.typeUrl);
-        if (names !== undefined) subscription!.changed(names, this.#former ?? this.#view);
-      }
+    if (this.#waiting.length > 0) {
+      const update = this.#context.update(this.#former ?? this.#view, this.#waiting);
+      for (const subscription of this.#subscriptions) subscription?.changed(update);
+      this.#waiting = [];
     }
-    if (this.#waiting.length > 0) this.#waiting = [];
     if (this.#former === undefined) return;
     const move = this.#context.move(this.#former, this.#view);
-    for (const subscription of this.#subscriptions) subscription?.moved(move);
+    for (const subscription of this.#subscriptions) subscription?.changed(move);
     this.#former.release();
     this.#former = undefined;
     this.#view.watchers.add(this);

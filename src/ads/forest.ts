@@ -14,9 +14,15 @@ export interface Change {
 /** Changes by type and name. */
 export type Changes = ReadonlyMap<string, ReadonlyMap<string, readonly Change[]>>;
 
+/** What changed below one root in one publication. */
+export interface News {
+  readonly root: Root;
+  readonly changes: Changes;
+}
+
 /** Whoever must hear what changes: a world, and in it a stream. */
 export interface Watcher {
-  changed(changes: Changes): void;
+  changed(news: News): void;
 }
 
 /** A world, to its roots. */
@@ -64,6 +70,30 @@ export function variantOf(member: Member, qualifiers: readonly string[]): Served
     if (variant !== undefined) return variant;
   }
   return undefined;
+}
+
+/** What a root had of a name before the news, which are oldest first; undefined: none of them is about it. */
+export function wasIn(
+  root: Root,
+  news: readonly News[],
+  typeUrl: string,
+  name: string,
+  qualifiers: readonly string[],
+): { readonly was: Served | undefined } | undefined {
+  for (const each of news) {
+    const changes = each.root === root ? each.changes.get(typeUrl)?.get(name) : undefined;
+    let first: Change | undefined;
+    // Of the variants that are seen a name has one at a time: the others were not there.
+    for (const change of changes ?? []) {
+      if (isSeenWith(qualifiers, change.qualifier) && first?.was === undefined) first = change;
+    }
+    if (first !== undefined) return first;
+  }
+  return undefined;
+}
+
+function isSeenWith(qualifiers: readonly string[], qualifier: string): boolean {
+  return qualifier === '' || qualifiers.includes(qualifier);
 }
 
 /** A list as the root of worlds: all lists reachable from it, with the number of ways that lead to each. */

@@ -1,4 +1,4 @@
-import type { Changes, List, Root } from './forest.ts';
+import { type Changes, type List, type News, type Root, wasIn } from './forest.ts';
 import type { Served } from './served.ts';
 import { findIn, type HoldersByName, type Sight } from './world.ts';
 
@@ -14,12 +14,14 @@ interface Noted {
  * this costs pointers to the lists, and what changed since.
  */
 export class FormerRoot {
+  readonly root: Root;
   readonly lists: ReadonlySet<List>;
   /** How many former worlds have it. */
   holders = 0;
   readonly #noted = new Map<string, Map<string, Noted[]>>();
 
   constructor(root: Root) {
+    this.root = root;
     this.lists = new Set(root.lists.keys());
     for (const list of this.lists) (list.formers ??= new Set<FormerRoot>()).add(this);
   }
@@ -91,10 +93,11 @@ export class FormerWorld implements Sight {
     return this;
   }
 
-  resolve(typeUrl: string, name: string): Served | undefined {
+  resolve(typeUrl: string, name: string, before?: readonly News[]): Served | undefined {
     if (this.excluded.has(name)) return undefined;
     for (const root of this.roots) {
-      const found = root.resolve(typeUrl, name, this.qualifiers, this.holders);
+      const former = before && wasIn(root.root, before, typeUrl, name, this.qualifiers);
+      const found = former ? former.was : root.resolve(typeUrl, name, this.qualifiers, this.holders);
       if (found !== undefined) return found;
     }
     return undefined;

@@ -36,7 +36,7 @@ function twoScopes(): Store {
 
 const enter = (store: Store, root: string): WorldView => store.enter({ roots: [root], qualifiers: [] });
 function names(before: FormerWorld, after: WorldView, typeUrl = CDS): string[] {
-  const differences = new Move(before, after).differences(typeUrl);
+  const differences = new Move(before, after).of(typeUrl);
   for (const [name, { was, now }] of differences) {
     expect([was, now]).toEqual([before.resolve(typeUrl, name), after.resolve(typeUrl, name)]);
   }
@@ -232,6 +232,21 @@ describe.each([
   const contentOf = (client: ModelClient): Record<string, string> => Object.fromEntries(client.types.get(CDS)!.held);
   const all = (first: string, count: number): Record<string, string> =>
     Object.fromEntries(many.slice(0, count).map((name, i) => [name, i === 0 ? first : '1']));
+
+  test('are told what is published by what was worked out for the first of them', () => {
+    const { server, views, clients } = together();
+    server.store.apply({ members: many.map((name) => member('one', name, '3')), lists: [] });
+    const [first, ...others] = clients;
+    settle(first!, 0);
+    const spy = vi.spyOn(views.one, 'resolve');
+    for (const client of others) client.write(0);
+    expect(spy).not.toHaveBeenCalled();
+    spy.mockRestore();
+    for (const client of clients) {
+      settle(client, 0);
+      expect(contentOf(client)).toEqual(Object.fromEntries(many.map((name) => [name, '3'])));
+    }
+  });
 
   test('are compared and answered by what was worked out for the first of them', () => {
     const { server, views, clients } = together();

@@ -11,13 +11,21 @@ export interface Difference {
   readonly now: Served | undefined;
 }
 
+/** What streams have to make up for. */
+export interface Differences {
+  /** The names of a type that are different. */
+  of(typeUrl: string): ReadonlyMap<string, Difference>;
+  /** What came of it for streams. */
+  readonly marked: Alike<Marks>;
+}
+
 type Visit = (name: string, was: Served | undefined, now: Served | undefined) => void;
 
 /**
  * From what streams saw to what they see, as of one publication. Worlds have most of their lists in common: of these
  * only what has changed in the meantime is looked at.
  */
-export class Move {
+export class Move implements Differences {
   readonly #before: FormerWorld;
   readonly #after: WorldView;
   /** Lists that only one of the two has. */
@@ -26,7 +34,6 @@ export class Move {
   /** Lists that are seen in another way. */
   readonly #common: readonly List[];
   readonly #differences = new Map<string, ReadonlyMap<string, Difference>>();
-  /** What came of it for streams. */
   readonly marked = new Alike<Marks>();
 
   constructor(before: FormerWorld, after: WorldView) {
@@ -41,8 +48,7 @@ export class Move {
     this.#entered = after.roots.flatMap((root) => [...root.lists.keys()].filter((list) => !wasIn(list)));
   }
 
-  /** The names of a type that are different. */
-  differences(typeUrl: string): ReadonlyMap<string, Difference> {
+  of(typeUrl: string): ReadonlyMap<string, Difference> {
     let differences = this.#differences.get(typeUrl);
     if (differences === undefined) this.#differences.set(typeUrl, (differences = this.#compare(typeUrl)));
     return differences;

@@ -487,6 +487,47 @@ test('delta: an assignment that comes from another list under another qualifier 
   expect([...next().resources]).toEqual([['a', '1']]);
 });
 
+test.each([
+  ['the content of the second', ['first', 'Y'], ['second', 'Z'], ['Y']],
+  ['nothing, and the second goes on', ['first', undefined], ['second', 'Z'], ['Z']],
+  ['what it had, while the second changes', ['first', 'X'], ['second', 'X'], undefined],
+])('a name in two roots is what the first one has: that becomes %s', (_, first, second, sent) => {
+  for (const order of [
+    [first, second],
+    [second, first],
+  ]) {
+    for (const together of [true, false]) {
+      const server = new TestServer();
+      const publish = (...contents: readonly (readonly (string | undefined)[])[]): void => {
+        const members = contents.map(([list, content]): MemberChange => ({
+          list: list!,
+          typeUrl: EDS,
+          name: 'a',
+          qualifier: '',
+          ...(content === undefined ? {} : { resource: resource(EDS, 'a', content) }),
+        }));
+        server.store.apply({ members, lists: [] });
+      };
+      publish(['first', 'X'], ['second', 'Y']);
+      const delivery = server.open(server.store.enter({ roots: ['first', 'second'], qualifiers: [] }), true);
+      const ask = (asked: Asked): void => delivery.request(encodeRequest(asked, true, server.hasher), 0);
+      const next = (): Response | undefined => {
+        const frame = delivery.next(0);
+        return frame && decodeFrame(frame.slices, true);
+      };
+      ask({ typeUrl: EDS, names: ['a'] });
+      ask({ typeUrl: EDS, nonce: next()!.nonce });
+      if (together) publish(...order);
+      else for (const each of order) publish(each);
+      const response = next();
+      expect(response && [...response.resources.values()]).toEqual(sent);
+      if (response === undefined) continue;
+      ask({ typeUrl: EDS, nonce: response.nonce, error: 'malformed' });
+      expect([...next()!.resources.values()]).toEqual(['X']);
+    }
+  }
+});
+
 test('looking for what of a table must wait costs as much as the table, or what is new, not both multiplied', () => {
   const leaves = Array.from({ length: 2_000 }, (_, i) => leafNaming(`old-${i}`));
   const nodes = Array.from({ length: 100 }, (_, i) => nodeOf(leaves.slice(i * 20, i * 20 + 20)));

@@ -3,6 +3,7 @@ import type { Marks } from './ledger.ts';
 import type { Move } from './move.ts';
 import type { Sent } from './sent.ts';
 import type { ServedIndex } from './served-index.ts';
+import type { Update } from './update.ts';
 
 /** From so many names on it is worth while to look whether another stream needs the same. */
 export const MANY = 64;
@@ -14,6 +15,8 @@ const MAX_INDEXES = 128;
 export class SharedWork {
   /** From one world to another. */
   readonly moves = new Alike<Move>();
+  /** Of one world, since some publications. */
+  readonly updates = new Alike<Update>();
   /** What there is for those who have subscribed to the same. Some 300 KB for 10,000 names each. */
   readonly indexes = new Alike<ServedIndex>(MAX_INDEXES);
   /** Responses to those who are owed the same, and what is owed after that. */

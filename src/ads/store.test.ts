@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ContentHasher } from './content-hash.ts';
-import type { Changes } from './forest.ts';
+import type { Changes, News } from './forest.ts';
 import { NameSets } from './name-set.ts';
 import type { ListChange, MemberChange, World } from './publication.ts';
 import type { Batch } from './served.ts';
@@ -38,7 +38,7 @@ class Listener {
     this.#qualifiers = qualifiers;
   }
 
-  changed(changes: Changes): void {
+  changed({ changes }: News): void {
     for (const [typeUrl, names] of changes) {
       for (const [name, list] of names) {
         for (const { qualifier, was, now } of list) {
@@ -172,7 +172,7 @@ describe('a change', () => {
     const store = new Store(hasher);
     store.apply({ members: [member('l', 'a', '1')], lists: [] });
     const heard: Changes[] = [];
-    store.enter({ roots: ['l'], qualifiers: [] }).watchers.add({ changed: (changes) => heard.push(changes) });
+    store.enter({ roots: ['l'], qualifiers: [] }).watchers.add({ changed: ({ changes }) => heard.push(changes) });
     store.apply({ members: [member('l', 'a', '1')], lists: [{ list: 'l', children: [] }] });
     expect(heard).toEqual([]);
   });

@@ -1,13 +1,14 @@
 import type { ContentHasher } from './content-hash.ts';
 import { FormerRoot, FormerWorld } from './former-world.ts';
-import { type Change, type Changes, ChangeSet, eachMember, List, type Member, Root } from './forest.ts';
+import { type Change, type Changes, ChangeSet, eachMember, List, type Member, type News, Root } from './forest.ts';
 import { Move } from './move.ts';
 import type { ListChange, MemberChange, Publication, World } from './publication.ts';
 import type { EncodedResource } from './resource.ts';
 import { Served } from './served.ts';
 import { SharedBatches } from './shared-batches.ts';
 import { SharedWork } from './shared-work.ts';
-import { WorldView } from './world.ts';
+import { Update } from './update.ts';
+import { type Sight, WorldView } from './world.ts';
 
 /**
  * What the published commits made: a forest of lists, and the worlds that streams see of it. Applying a publication
@@ -47,7 +48,7 @@ export class Store {
     for (const [list, { byType }] of touched) for (const former of list.formers ?? []) former.note(list, byType);
     for (const [root, changes] of this.#changesByRoot(touched, moved)) {
       this.shared.changed(root, changes.keys());
-      for (const world of root.worlds) world.changed(changes);
+      for (const world of root.worlds) world.changed({ root, changes });
     }
     for (const list of touched.keys()) this.#drop(list);
     for (const change of publication.lists) this.#drop(this.#lists.get(change.list));
@@ -104,6 +105,11 @@ export class Store {
   forget(): void {
     this.shared.clear();
     this.work = new SharedWork();
+  }
+
+  /** What it is for a stream to look at its world again. */
+  update(sight: Sight, news: readonly News[]): Update {
+    return this.work.updates.of([sight, ...news], () => new Update(sight, news));
   }
 
   /** A resource that is in no list: made for an answer. */

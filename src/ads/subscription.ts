@@ -1,9 +1,8 @@
 import { type Blocked, compose } from './composition.ts';
-import type { Change } from './forest.ts';
 import { InFlight } from './in-flight.ts';
 import type { Alike } from './alike.ts';
 import { Ledger, type Marks } from './ledger.ts';
-import type { Move } from './move.ts';
+import type { Differences } from './move.ts';
 import type { NameSet, NameSets } from './name-set.ts';
 import { type BackOff, UNKNOWN } from './refusals.ts';
 import type { EncodedResource } from './resource.ts';
@@ -13,7 +12,7 @@ import { MANY, type SharedWork } from './shared-work.ts';
 import { itemsOf, type Sent, type Trial } from './sent.ts';
 import type { ResourceType } from './types.ts';
 import { BadRequest, type DiscoveryRequest, MAX_NAMES, type RequestedVersions } from './wire-read.ts';
-import type { Sight, WorldView } from './world.ts';
+import type { WorldView } from './world.ts';
 
 /** What the subscriptions of one stream have in common. */
 export interface SubscriptionContext {
@@ -218,38 +217,17 @@ export class Subscription {
     this.context.sets.release(before);
   }
 
-  changed(names: ReadonlyMap<string, readonly Change[]>, view: Sight): void {
-    for (const [name, changes] of names) {
-      if (!this.has(name) || view.excluded.has(name)) continue;
-      let was: Served | undefined;
-      let now: Served | undefined;
-      let rank = Infinity;
-      for (const change of changes) {
-        // As names are resolved: what has no qualifier goes first, and qualifiers by their order.
-        const at = change.qualifier === '' ? -1 : view.qualifiers.indexOf(change.qualifier);
-        if (change.qualifier !== '' && at < 0) continue;
-        now ??= change.now;
-        if (rank < Infinity && (change.was === undefined || (was !== undefined && at > rank))) continue;
-        was = change.was;
-        rank = at;
-      }
-      // Changes are marked one after the other, long after the last of them: `now` may be the past.
-      const gone = now === undefined && view.resolve(this.type.typeUrl, name) === undefined;
-      if (rank < Infinity) this.#mark(name, was, gone);
-    }
-  }
-
-  /** The stream moved to another world. */
-  moved(move: Move): void {
-    const differences = move.differences(this.type.typeUrl);
-    if (differences.size === 0 || (this.#owesBlindly && this.ledger.kept === undefined)) return;
-    if (this.all) {
-      for (const [name, { was, now }] of differences) if (this.has(name)) this.#mark(name, was, now === undefined);
+  /** Something was published, or the stream moved to another world. */
+  changed(differences: Differences): void {
+    const names = differences.of(this.type.typeUrl);
+    if (names.size === 0 || (this.#owesBlindly && this.ledger.kept === undefined)) return;
+    if (this.all || names.size < MANY) {
+      for (const [name, { was, now }] of names) if (this.has(name)) this.#mark(name, was, now === undefined);
       return;
     }
-    this.#alike(move.marked, [], (marked) => {
-      for (const [name, { was, now }] of differences) {
-        if (this.has(name)) marked.mark(name, was, now === undefined && this.#keeps(name));
+    this.#alike(differences.marked, [], (ledger) => {
+      for (const [name, { was, now }] of names) {
+        if (this.has(name)) ledger.mark(name, was, now === undefined && this.#keeps(name));
       }
     });
   }

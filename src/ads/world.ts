@@ -1,5 +1,5 @@
 import type { World } from './publication.ts';
-import { type Changes, List, type Root, type Watcher } from './forest.ts';
+import { List, type News, type Root, wasIn, type Watcher } from './forest.ts';
 import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';
 import type { SharedBatches } from './shared-batches.ts';
@@ -17,7 +17,8 @@ export interface Selection {
 export interface Sight {
   readonly qualifiers: readonly string[];
   readonly excluded: ReadonlySet<string>;
-  resolve(typeUrl: string, name: string): Served | undefined;
+  /** @param before what it was like before these news, oldest first; absent: as it is. */
+  resolve(typeUrl: string, name: string, before?: readonly News[]): Served | undefined;
 }
 
 /** What is reachable from a set of roots by those with a set of qualifiers, less some names. Streams that see the same share one. */
@@ -53,14 +54,15 @@ export class WorldView implements Watcher, Sight {
     return this.watchers.size > 0;
   }
 
-  changed(changes: Changes): void {
-    for (const watcher of this.watchers) watcher.changed(changes);
+  changed(news: News): void {
+    for (const watcher of this.watchers) watcher.changed(news);
   }
 
-  resolve(typeUrl: string, name: string): Served | undefined {
+  resolve(typeUrl: string, name: string, before?: readonly News[]): Served | undefined {
     if (this.excluded.has(name)) return undefined;
     for (const root of this.roots) {
-      const found = findIn(root.lists, this.#holders, typeUrl, name, this.qualifiers);
+      const former = before && wasIn(root, before, typeUrl, name, this.qualifiers);
+      const found = former ? former.was : findIn(root.lists, this.#holders, typeUrl, name, this.qualifiers);
       if (found !== undefined) return found;
     }
     return undefined;

@@ -49,7 +49,7 @@ test('a publication neither answers requests nor compares worlds', async () => {
   mesh.publish({ [CDS]: { a: '1' } }, 'one');
   mesh.publish({ [CDS]: { a: '2' } }, 'two');
   const streams = await connect(5);
-  const spies = [vi.spyOn(Delivery.prototype, 'request'), vi.spyOn(Move.prototype, 'differences')];
+  const spies = [vi.spyOn(Delivery.prototype, 'request'), vi.spyOn(Move.prototype, 'of')];
   const calls = (): number[] => spies.map((spy) => spy.mock.calls.length);
   apply(streams, ONE);
   expect(calls()).toEqual([0, 0]);

@@ -70,6 +70,7 @@ export class TestServer {
       once: (encoded) => this.store.once(encoded),
       remember: (view) => this.store.remember(view),
       move: (before, after) => this.store.move(before, after),
+      update: (sight, news) => this.store.update(sight, news),
       shared: () => this.store.work,
       types: TYPES,
       frames: this.frames,
