@@ -70,7 +70,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
     if (culpable.has(name)) {
       const takenBack = ledger.refusals?.doubts(name, item.version) === true;
       ledger.refuse(name, { ...refusal, version: item.version, held: prior });
-      ledger.certain(name);
+      ledger.tookNot(name, item);
       culprits.push(item);
       if (versionOf(ledger.kept?.get(name)) === item.version) {
         ledger.unkeep(name);

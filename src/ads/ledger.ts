@@ -194,6 +194,12 @@ export class Ledger {
     else if (items.add(item).size > MAX_PARTIAL) for (const oldest of items) return void items.delete(oldest);
   }
 
+  /** It refused this very item. What it may have taken of earlier responses it still may have. */
+  tookNot(name: string, item: Served): void {
+    const items = this.partial?.get(name);
+    if (items?.delete(item) === true && items.size === 0) this.certain(name);
+  }
+
   /** It is certain again what the client has. */
   certain(name: string): void {
     if (this.partial?.delete(name) === true && this.partial.size === 0) this.partial = undefined;

@@ -158,6 +158,35 @@ describe.each(kinds)('over %s', (_, delta) => {
     expect(lab.sent()).toEqual(['c@absent']);
   });
 
+  test('a cluster stays while a table is used that may have been taken from a refused response', () => {
+    const lab = new Lab(delta);
+    const names = ['s', 't'];
+    const refuse = (): void => {
+      const { nonce } = lab.next()!;
+      lab.ask({
+        typeUrl: RDS,
+        nonce,
+        names: delta ? [] : names,
+        error: 'Only unique values for domains are permitted',
+      });
+    };
+    lab.publish([CDS, 'c', '1'], [RDS, 's', '1'], [RDS, 't', '1']);
+    for (const typeUrl of [CDS, LDS]) lab.take({ typeUrl });
+    lab.take({ typeUrl: RDS, names });
+    lab.publish([RDS, 's', 'bad'], [RDS, 't', '2', ['c']]);
+    refuse();
+    lab.publish([CDS, 'c', undefined], [RDS, 't', 'bad']);
+    refuse();
+    refuse();
+    const log: string[] = [];
+    for (let i = 0; i < 30; i++) {
+      lab.now += 1_000;
+      lab.delivery.tick(lab.now);
+      if (lab.delivery.subscriptions[0]!.ledger.kept === undefined) log.push(`${i}s`);
+    }
+    expect(log).toEqual([]);
+  });
+
   test('a request that names nothing asks for nothing', () => {
     const lab = new Lab(delta);
     lab.publish([CDS, 'a', '1']);
@@ -263,6 +292,22 @@ test('state of the world: what was asked for by name stays in the state when it 
       .map((item) => item.split('@')[0])
       .sort(),
   ).toEqual(['a', 'b']);
+});
+
+test('state of the world: what was given up and asked for again before the response came is taken from that', () => {
+  const lab = new Lab(false);
+  const ask = ({ nonce, version }: Response, names: readonly string[]): void =>
+    lab.ask({ typeUrl: RDS, names, nonce, version });
+  lab.publish([RDS, 'a', '1']);
+  lab.ask({ typeUrl: RDS, names: ['a'] });
+  const first = lab.next()!;
+  ask(first, ['a']);
+  lab.publish([RDS, 'a', '2']);
+  const second = lab.next()!;
+  ask(first, []);
+  ask(first, ['a']);
+  ask(second, ['a']);
+  expect(lab.next()).toBeUndefined();
 });
 
 test('state of the world: an empty list after `*` gives all up', () => {
