@@ -10,7 +10,7 @@ class ModelType {
   readonly names = new Set<string>();
   /** What it uses: name to content. */
   readonly held = new Map<string, string>();
-  /** Names of which it has accepted what it holds. What it took of responses that it refused may be taken away. */
+  /** Names of which it has told that it accepted what it holds. Whatever else it took may be taken away. */
   readonly accepted = new Set<string>();
   /** Names that it gave up at some time: responses and requests cross, so that what it holds is not certain. */
   readonly givenUp = new Set<string>();
@@ -56,6 +56,8 @@ export class ModelClient {
   #delivery: Delivery;
   #requests: Asked[] = [];
   #responses: Response[] = [];
+  /** What was accepted, by the requests that say so. */
+  readonly #acknowledged = new WeakMap<Asked, readonly (readonly [string, string])[]>();
   moody = false;
   /** Sent again without a reason. */
   readonly repeated: string[] = [];
@@ -130,6 +132,10 @@ export class ModelClient {
     if (asked === undefined) return false;
     this.log.push(`> ${JSON.stringify(asked, (_, value: unknown) => (value instanceof Map ? [...value] : value))}`);
     this.#delivery.request(encodeRequest(asked, this.#delta, this.#server.hasher), now);
+    const type = this.#type(asked.typeUrl);
+    for (const [name, content] of this.#acknowledged.get(asked) ?? []) {
+      if (type.held.get(name) === content) type.accepted.add(name);
+    }
     return true;
   }
 
@@ -169,18 +175,17 @@ export class ModelClient {
       }
     }
     if (refuses) type.mayRepeat([...resources.keys(), ...removed]);
-    else {
-      type.version = version;
-      for (const [name] of good) type.accepted.add(name);
-    }
+    else type.version = version;
     const who = isWild(typeUrl) && names ? `Error: ${bad.map(([name]) => name).join(': no, ')}: no` : 'wrong';
-    this.#requests.push({
+    const answer: Asked = {
       typeUrl,
       nonce,
       error: refuses ? who : undefined,
       names: this.#delta ? [] : this.#list(type),
       version: type.version,
-    });
+    };
+    this.#requests.push(answer);
+    if (!refuses) this.#acknowledged.set(answer, good);
     return true;
   }
 
