@@ -340,8 +340,6 @@ export class Subscription {
     this.murky = undefined;
     const { ledger } = this;
     const { refusals } = ledger;
-    // Requests that were not heard were sent before this came: what was given up and asked for again is had from this.
-    if (sent.nonce === this.inFlight.sentNonce) for (const { name } of itemsOf(sent)) this.#givenUp?.delete(name);
     if (this.wholeState) ledger.partial = undefined;
     if (ledger.partial !== undefined) {
       for (const { name } of itemsOf(sent)) ledger.certain(name);

@@ -172,13 +172,17 @@ test('a stream that was ended and is kept open by its client is cut off', async 
 
 const long = 'x'.repeat(257);
 test.each<[string, Uint8Array, string]>([
-  ['id', field(1, long), 'the node id is longer than 256 bytes'],
-  ['cluster', field(2, long), 'the cluster of the node is longer than 256 bytes'],
-  ['region', field(4, field(1, long)), 'the region of the node is longer than 256 bytes'],
-  ['sub-zone', field(4, field(3, long)), 'the sub-zone of the node is longer than 256 bytes'],
-  ['user agent', field(6, long), 'the user agent name of the node is longer than 256 bytes'],
-  ['version', field(7, long), 'the user agent version of the node is longer than 256 bytes'],
-  ['extension', field(9, field(1, long)), 'the name of an extension of the node is longer than 256 bytes'],
+  [
+    'id',
+    field(1, long),
+    'the node id is longer than 256 bytes; shorten it, or the names of the Pod and namespace in it',
+  ],
+  ['cluster', field(2, long), 'the cluster of the node is longer than 256 bytes; shorten it'],
+  ['region', field(4, field(1, long)), 'the region of the node is longer than 256 bytes; shorten it'],
+  ['sub-zone', field(4, field(3, long)), 'the sub-zone of the node is longer than 256 bytes; shorten it'],
+  ['user agent', field(6, long), 'the user agent name of the node is longer than 256 bytes; shorten it'],
+  ['version', field(7, long), 'the user agent version of the node is longer than 256 bytes; shorten it'],
+  ['extension', field(9, field(1, long)), 'the name of an extension of the node is longer than 256 bytes; shorten it'],
   [
     'list of extensions',
     Buffer.concat(Array.from({ length: 1_001 }, (_, i) => field(9, field(1, `mine.${i}`)))),
