@@ -12,7 +12,8 @@ export class UnreadableStream extends Error {
   }
 }
 
-const PREFIX = 5;
+/** Before each message of a gRPC stream: a flag, and its length. */
+export const PREFIX = 5;
 /** Pieces that are shorter than this are merged, so that a client that sends byte by byte costs hardly more memory. */
 const SHORT = 4096;
 /** A piece may keep alive so many times its bytes: it is a part of what came over the connection with others. */

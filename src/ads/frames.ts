@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { bytesOf } from './bytes-of.ts';
+import { PREFIX } from './deframer.ts';
 import type { NodePart, Part } from './resource.ts';
 import type { Batch, Served } from './served.ts';
 import { SLICE_BYTES, SliceWriter, slicesOf } from './slice-writer.ts';
@@ -121,7 +122,7 @@ export class Frames {
     const version = delta ? '' : versionOf(batches);
     const size = sum(layouts.map((layout) => layout.size)) + headSize(content, nonce, version);
     const shared = sum(layouts.map(({ slices, size: whole }) => (slices === undefined ? 0 : whole)));
-    const own = size + GRPC_PREFIX - shared;
+    const own = size + PREFIX - shared;
     const writer = new SliceWriter(own);
     writer.byte(0);
     writer.bigEndian(size);
@@ -135,7 +136,7 @@ export class Frames {
       if (slices !== undefined) writer.append(slices);
       else for (const item of batch.items) writeResource(writer, this.#parts, item, delta);
     });
-    return { nonce, version, slices: writer.finish(), length: size + GRPC_PREFIX, content, own };
+    return { nonce, version, slices: writer.finish(), length: size + PREFIX, content, own };
   }
 
   #layout(batch: Batch, delta: boolean): Layout {
@@ -157,7 +158,6 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, each) => total + each, 0);
 }
 
-const GRPC_PREFIX = 5;
 /** Field numbers of `envoy.service.discovery.v3.DiscoveryResponse`. */
 const SOTW = { version: 1, resources: 2, typeUrl: 4, nonce: 5 };
 /** Field numbers of `envoy.service.discovery.v3.DeltaDiscoveryResponse`. */

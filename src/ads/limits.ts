@@ -15,6 +15,8 @@ export const limits = [
   'age',
   /** The first request did not come. */
   'first_request_time',
+  /** The proxy was not told in time what it may see. */
+  'world_time',
   /** A node with too long an id, too many extensions, and so on. */
   'node_size',
   /** A message is longer than may be. */

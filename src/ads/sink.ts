@@ -1,6 +1,7 @@
 import { constants, type Http2Stream } from 'node:http2';
 import { Buffer } from 'node:buffer';
 import { Metadata, type ServerDuplexStream } from '@grpc/grpc-js';
+import { PREFIX } from './deframer.ts';
 import type { Frame } from './frames.ts';
 import { SLICE_BYTES } from './slice-writer.ts';
 
@@ -100,7 +101,7 @@ export class Sink {
       done(false);
       return;
     }
-    const message = Buffer.concat(frame.slices).subarray(GRPC_PREFIX);
+    const message = Buffer.concat(frame.slices).subarray(PREFIX);
     this.#call.write(message, (error: Error | null | undefined) => {
       if (error != null) {
         done(false);
@@ -111,8 +112,6 @@ export class Sink {
     });
   }
 }
-
-const GRPC_PREFIX = 5;
 
 /** The HTTP/2 stream below a call, where there is no interceptor between. */
 export function http2StreamOf(call: Call): Http2Stream | undefined {

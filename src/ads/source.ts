@@ -31,7 +31,7 @@ export interface SourceEvents {
  * A message that is longer than this is received when there is room for it. As much may wait in the HTTP/2 window of
  * every stream anyway.
  */
-const LARGE = 65_536;
+export const LARGE = 65_536;
 /** The rest of a message must come within this, in milliseconds: 16 MiB in half a minute is 4.5 Mbit/s. */
 const MESSAGE_MS = 30_000;
 /** Who is not received for so long is better served by another replica. */

@@ -10,7 +10,7 @@ import { readNode, UnfitNode } from './node.ts';
 import { addressOfPeer } from './peer.ts';
 import { Place, type Places } from './places.ts';
 import { type Call, Sink } from './sink.ts';
-import { type Receiving, Source } from './source.ts';
+import { LARGE, type Receiving, Source } from './source.ts';
 import type { ConnectedProxy } from './types.ts';
 import { type DiscoveryRequest, BadRequest } from './wire-read.ts';
 import type { WorldView } from './world.ts';
@@ -50,10 +50,10 @@ export interface Peer {
 const STALLED_MS = 2_000;
 /** One that takes nothing for so long is ended, although it answers pings: its response stays in memory. */
 const STUCK_MS = 120_000;
-/** A longer request may take milliseconds. */
-const LARGE = 65_536;
 /** Whoever does not say what it is for so long is no proxy. */
 const SILENT_MS = 60_000;
+/** Who is given nothing to see for so long makes room for others that wait for it. */
+const WORLD_MS = 60_000;
 
 /** One ADS stream: reads requests, and writes what its delivery owes, one piece at a time. */
 export class AdsStream {
@@ -80,6 +80,7 @@ export class AdsStream {
   #progressAt = 0;
   readonly #stuck = new Lasting();
   readonly #silent = new Lasting();
+  readonly #worldless = new Lasting();
   #closed = false;
 
   constructor(id: string, call: Call, host: StreamHost) {
@@ -161,6 +162,8 @@ export class AdsStream {
     const silent = this.proxy === undefined && !this.#source.waitsForRoom;
     if (this.#silent.of(silent || undefined, now) >= SILENT_MS) {
       this.#limit('first_request_time', Status.DEADLINE_EXCEEDED, 'no request came');
+    } else if (this.#worldless.of((this.#announced && this.delivery === undefined) || undefined, now) >= WORLD_MS) {
+      this.#limit('world_time', Status.UNAVAILABLE, 'no configuration was assigned within 60 s; try another replica');
     } else if (this.#stuck.of(this.#writing ? this.#progressAt : undefined, now) >= STUCK_MS) {
       this.#limit('write_time', Status.DEADLINE_EXCEEDED, 'what was sent is not taken');
     } else if (now >= this.#endsAt) {

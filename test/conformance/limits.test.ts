@@ -104,6 +104,28 @@ describe('messages that do not end', () => {
   });
 });
 
+test('who is not told in time what it may see makes room for others', async () => {
+  let silent = true;
+  const waiting: string[] = [];
+  await start({
+    events: {
+      connected: ({ stream }) => {
+        if (silent) waiting.push(stream);
+        else setImmediate(() => mesh.move(stream, { roots: ['mesh'], qualifiers: [] }));
+      },
+      disconnected: () => {},
+      refused: () => {},
+    },
+  });
+  const client = open();
+  client.send({ typeUrl: EDS, node: NODE, subscribe: ['a'] });
+  await expect.poll(() => waiting.length).toBe(1);
+  await expect.poll(() => later(20_000, limited)).toEqual({ world_time: 1 });
+  expect(await client.closed).toMatchObject({ code: Status.UNAVAILABLE });
+  silent = false;
+  await served();
+});
+
 test('first requests that wait for their world are kept up to a budget, and all are answered in the end', async () => {
   const count = 36;
   const worlds: (() => void)[] = [];
