@@ -40,7 +40,7 @@ export class Ledger {
 
   clear(): void {
     this.take(NO_MARKS);
-    this.partial = undefined;
+    this.partial = this.refusals = undefined;
   }
 
   /** All there is to know, shared from now on; undefined if there is more than marks. */

@@ -51,7 +51,8 @@ export interface AdsServer {
   streams(): StreamState[];
   /**
    * Refuses new streams from now on, and ends those that there are in the course of so many milliseconds, with their
-   * connections. Resolves when all are gone, or a second after all were told.
+   * connections. Resolves when all are gone, or a second after all were told, or when
+   * the server ends.
    */
   drain(ms: number): Promise<void>;
   close(): Promise<void>;
@@ -114,16 +115,16 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
     apply: (publication, changedAt) => ads.apply(publication, changedAt),
     counts: () => ads.counts(),
     streams: () => ads.streams(),
-    drain: (ms) => drain(ads, ms, options.now),
+    drain: (ms) => drain(ads, ms, options),
     close,
   };
 }
 
 /** Looks ten times a second for streams to end. */
-async function drain(ads: AdsStreams, ms: number, now: () => number): Promise<void> {
+async function drain(ads: AdsStreams, ms: number, { now, signal }: AdsServerOptions): Promise<void> {
   const until = now() + ms + CLOSING_MS;
   ads.drain(ms);
-  while (!ads.drained() && now() < until) await setTimeout(DRAIN_STEP_MS);
+  while (!signal.aborted && !ads.drained() && now() < until) await setTimeout(DRAIN_STEP_MS);
 }
 
 const DRAIN_STEP_MS = 100;

@@ -108,7 +108,6 @@ export class Subscription {
 
   /** The first request of the type on a stream. `resumed`: the client was connected before. */
   begin(request: DiscoveryRequest, view: WorldView, resumed: boolean): void {
-    this.close();
     const { names } = request;
     this.#explicit = names.any;
     this.wildcard = names.star || (this.type.wildcard && !names.any);
