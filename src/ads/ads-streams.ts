@@ -96,7 +96,7 @@ export class AdsStreams {
     const entered = this.#arrivals.enter(address, () => this.#begin(call, delta));
     if (entered === 'full') {
       this.#limits.add('streams');
-      this.#refuse(call, Status.UNAVAILABLE, 'this replica has as many streams as it takes');
+      this.#refuse(call, Status.UNAVAILABLE, 'replica is at its stream limit');
     } else if (entered === 'address full') {
       this.#limits.add('streams_of_address');
       this.#refuse(call, Status.RESOURCE_EXHAUSTED, `too many streams from ${address}`);
@@ -242,7 +242,7 @@ export class AdsStreams {
   /** grpc-js is not as we know it. */
   #indirect(): void {
     if (this.#stats.indirect++ > 0) return;
-    this.#options.log.warn('Streams go the slow way: this version of grpc-js is not the one that was tested', {});
+    this.#options.log.warn('Unexpected grpc-js version: streams use the slower public API', {});
   }
 
   #open(stream: AdsStream, view: WorldView, context: DeliveryContext): Delivery {
@@ -338,6 +338,6 @@ export class AdsStreams {
   #warnOfType(typeUrl: string): void {
     if (this.#unknownTypes.has(typeUrl) || this.#unknownTypes.size >= MAX_UNKNOWN_TYPES) return;
     this.#unknownTypes.add(typeUrl);
-    this.#options.log.warn('a proxy asks for a type that is not served', { typeUrl: typeUrl.slice(0, 256) });
+    this.#options.log.warn('proxy requested an unsupported resource type', { typeUrl: typeUrl.slice(0, 256) });
   }
 }

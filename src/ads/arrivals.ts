@@ -10,7 +10,7 @@ const PER_SECOND = 500;
 /** Addresses whose rate is remembered; the oldest are forgotten first, unless streams of them wait. */
 const MAX_ADDRESSES = 10_000;
 
-/** Which streams may begin, and when: so many in all, so many of one address, and not too many of it at one time. */
+/** Admits streams: a total, a share per address, and a rate per address. */
 export class Arrivals {
   readonly #streams: Headcount;
   /** Addresses of which streams have begun lately. Any other may begin {@link BURST}. */

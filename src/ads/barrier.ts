@@ -91,9 +91,9 @@ export class Barrier {
   #departing: Names = NONE;
   /** What former listeners named that their successors do not, and until when they may route to it. */
   readonly #drains = new Map<string, number>();
-  /** The same where nobody knows what a former listener named: everything. */
+  /** Set when a former listener's clusters are unknown: all are kept until then. */
   #drainsAll = 0;
-  /** A response of which nobody knows what in it is new to the client; it waits for its answer as a whole. */
+  /** A response whose new clusters cannot be told apart; everything waits for its answer. */
   #unknown: { readonly since: number; readonly nonce: number } | undefined;
   #overdueAt = 0;
   #overdueMs: number;

@@ -77,10 +77,8 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
         if (prior !== undefined) ledger.keep(name, prior);
       }
       if (takenBack || (later !== undefined && later.version !== item.version)) continue;
-      // A refused cluster may warm for ever and hold every answer back; behind a changed one a refused assignment
-      // empties it; and of a table that was asked for anew nobody knows whether it is still there. So the client is
-      // given back what it had, or is told to forget the name. And one that has nothing yet must not wait for ever: it
-      // is told that there is nothing.
+      // A refused cluster may warm forever and block all answers, so the client gets its previous version back or is
+      // told the name is gone. One that has nothing yet must not wait forever either: it is told that there is nothing.
       if (prior === undefined && subscription.absent(name) !== undefined) ledger.ask(name, undefined);
       else ledger.owe(name, item);
     } else if (later === undefined) {

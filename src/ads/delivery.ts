@@ -17,7 +17,7 @@ export interface DeliveryEvents extends BarrierEvents {
   /** Something may be owed: {@link Delivery.next} wants to be called. */
   wake(): void;
   sent(type: ResourceType, frame: Frame): void;
-  /** A response was refused: for these resources; none: nobody knows for which. */
+  /** A response was refused. `items` is empty while the culprit is unknown. */
   refused(type: ResourceType, items: readonly Served[], message: string): void;
   unknownType(typeUrl: string): void;
 }
@@ -46,7 +46,7 @@ export class Delivery implements Watcher {
   #barrier: Barrier | undefined;
   #parties: Parties;
   #view: WorldView;
-  /** Published since the stream's last turn, oldest first: one object for all streams of a root. */
+  /** Published since the stream's last turn, oldest first; shared by all streams of a root. A turn empties it. */
   #waiting: News[] = [];
   /** What was seen up to a move that is still to be carried out, and what {@link #waiting} is about. */
   #former: FormerWorld | undefined;

@@ -1,4 +1,4 @@
-/** How many there are of something, in all and from each address. One address has half of the places at most. */
+/** Counts clients in total and per address; one address may take half. */
 export class Headcount {
   readonly #most: number;
   readonly #mostOfAddress: number;

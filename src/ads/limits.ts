@@ -15,21 +15,21 @@ export const limits = [
   'age',
   /** The first request did not come. */
   'first_request_time',
-  /** The proxy was not told in time what it may see. */
+  /** The proxy was assigned no configuration in time. */
   'world_time',
   /** A node with too long an id, too many extensions, and so on. */
   'node_size',
   /** A message is longer than may be. */
   'message_size',
-  /** A message has begun and does not end. */
+  /** A message was not completed in time. */
   'message_time',
-  /** There was no room for a message for too long. */
+  /** No receive buffer became available in time. */
   'message_memory',
   /** A request asks for too much. */
   'request_size',
-  /** What was sent is not taken. */
+  /** The client stopped reading responses. */
   'write_time',
-  /** Was told its end and does not close the stream. */
+  /** Client was told the stream ended but keeps it open. */
   'end_time',
 ] as const;
 

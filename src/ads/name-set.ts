@@ -1,6 +1,6 @@
 import { type ContentHasher, hashKey, SetHash } from './content-hash.ts';
 
-/** By so many names a set may differ from the one that it shares its names with; then it is copied. */
+/** A set that differs from its base by more names than this is copied. */
 export const MAX_DIFFERENCES = 1024;
 
 /**

@@ -204,7 +204,7 @@ describe.each(kinds)('over %s', (_, delta) => {
   });
 });
 
-test('state of the world: a client that came back is left what nobody knows', () => {
+test('a reconnecting SotW client keeps resources whose version is unknown', () => {
   for (const typeUrl of [EDS, RDS]) {
     const lab = new Lab(false);
     lab.publish([CDS, 'a', '1'], [typeUrl, 'a', 'bad']);

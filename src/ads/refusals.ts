@@ -7,7 +7,7 @@ const MAX_VERSIONS = 8;
 
 /** Stands for the version of a name that is told to be gone: a client may refuse to hear that, too. */
 export const GONE = '(gone)';
-/** The version of what a client holds of a name when nobody knows what that is. */
+/** Version of a held resource whose content is unknown. */
 export const UNKNOWN = '';
 
 /** When something that was refused is tried again, in milliseconds, and how long that is after the refusal. */

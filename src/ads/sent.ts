@@ -13,7 +13,7 @@ export interface Sent {
   readonly removed: readonly string[];
   /** What the client held before. A name that is sent and not in here was held in the version sent. */
   prior: ReadonlyMap<string, Held> | undefined;
-  /** Without `prior`: what the client held of every name. Either nothing, or nobody knows what. */
+  /** Used when `prior` is absent: either nothing was held, or it is unknown what. */
   readonly before: Held;
   /** The piece of a refused response that this is. */
   readonly trial: Piece | undefined;

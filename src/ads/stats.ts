@@ -92,7 +92,7 @@ export interface TypeState {
   /** Nonces; empty before the first. */
   readonly sent: string;
   readonly acked: string;
-  /** Owed names; those of which the client holds an accepted older version are in it. */
+  /** Number of names owed. */
   readonly pending: number;
   /** All that the client is owed was sent and accepted. */
   readonly synced: boolean;
@@ -102,7 +102,7 @@ export interface TypeState {
   readonly overdue: readonly string[];
 }
 
-/** As many names say which of them have something in common. */
+/** Enough names to see a pattern. */
 const MOST_OVERDUE = 20;
 
 /** Nothing for a stream that has not said yet who it is. */

@@ -281,7 +281,7 @@ export class Store {
     }
   }
 
-  /** Forgets a list that nobody names and that says nothing. */
+  /** Drops an empty list that nothing references. */
   #drop(list: List | undefined): void {
     if (list === undefined || list.parents > 0 || list.members.size > 0 || list.children.length > 0) return;
     if (!this.#roots.has(list) && this.#lists.get(list.key) === list) this.#lists.delete(list.key);

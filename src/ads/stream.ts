@@ -50,9 +50,9 @@ export interface Peer {
 const STALLED_MS = 2_000;
 /** One that takes nothing for so long is ended, although it answers pings: its response stays in memory. */
 const STUCK_MS = 120_000;
-/** Whoever does not say what it is for so long is no proxy. */
+/** A client that sends no request for this long is disconnected. */
 const SILENT_MS = 60_000;
-/** Who is given nothing to see for so long makes room for others that wait for it. */
+/** A client that is assigned no configuration for this long makes room for others that wait for theirs. */
 const WORLD_MS = 60_000;
 
 /** One ADS stream: reads requests, and writes what its delivery owes, one piece at a time. */
@@ -104,8 +104,10 @@ export class AdsStream {
         else this.end(Status.UNIMPLEMENTED, error.message);
       },
       late: (what) => {
-        if (what === 'message') this.#limit('message_time', Status.DEADLINE_EXCEEDED, 'a message did not end');
-        else this.#limit('message_memory', Status.UNAVAILABLE, 'there is no room for the message');
+        if (what === 'message')
+          this.#limit('message_time', Status.DEADLINE_EXCEEDED, 'message was not completed within 30 s');
+        else
+          this.#limit('message_memory', Status.UNAVAILABLE, 'no receive buffer became available; try another replica');
       },
     });
     call.on('cancelled', () => this.#close());
@@ -161,11 +163,11 @@ export class AdsStream {
     if (this.#writing && now - this.#progressAt >= STALLED_MS) this.#complete.leave();
     const silent = this.proxy === undefined && !this.#source.waitsForRoom;
     if (this.#silent.of(silent || undefined, now) >= SILENT_MS) {
-      this.#limit('first_request_time', Status.DEADLINE_EXCEEDED, 'no request came');
+      this.#limit('first_request_time', Status.DEADLINE_EXCEEDED, 'no discovery request within 60 s');
     } else if (this.#worldless.of((this.#announced && this.delivery === undefined) || undefined, now) >= WORLD_MS) {
       this.#limit('world_time', Status.UNAVAILABLE, 'no configuration was assigned within 60 s; try another replica');
     } else if (this.#stuck.of(this.#writing ? this.#progressAt : undefined, now) >= STUCK_MS) {
-      this.#limit('write_time', Status.DEADLINE_EXCEEDED, 'what was sent is not taken');
+      this.#limit('write_time', Status.DEADLINE_EXCEEDED, 'client stopped reading responses');
     } else if (now >= this.#endsAt) {
       this.#host.limited('age');
       this.retire('the stream has reached its maximum age');

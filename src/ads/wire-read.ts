@@ -5,7 +5,7 @@ import type { RequestedNames } from './name-set.ts';
 import type { Served } from './served.ts';
 import type { ServedIndex } from './served-index.ts';
 
-/** A request that ends its stream: it is no valid message, or asks for too much. */
+/** A request that ends its stream: malformed, or over a limit. */
 export class BadRequest extends Error {
   readonly tooMuch: boolean;
 
@@ -18,7 +18,7 @@ export class BadRequest extends Error {
 /** Names that a stream may have subscribed to, and versions that it may report, of one type. */
 export const MAX_NAMES = 200_000;
 
-/** Longer type URLs and nonces are nobody's: they are kept, and logged, before anything is known of them. Bytes. */
+/** Legitimate type URLs and nonces are shorter. Bytes. */
 const MAX_ID_BYTES = 256;
 /** Of a resource. The longest name that is made of DNS names, ports and subsets has some 600. */
 const MAX_NAME_BYTES = 4_096;
@@ -57,7 +57,7 @@ export class FieldReader {
   /** Of a length-delimited field: its bytes. */
   from = 0;
   to = 0;
-  /** Of a varint field: its lower 53 bits. */
+  /** Of a varint field: its lower 56 bits, as far as a number is exact. */
   varint = 0;
   /** Where the current field begins, and the next one. */
   start = 0;
@@ -307,7 +307,7 @@ export function readDeltaRequest(bytes: Uint8Array, hasher: ContentHasher): Disc
   return read(bytes, hasher, { node: 1, typeUrl: 2, names: 3, removed: 4, versions: VERSIONS, nonce: 6, error: 7 });
 }
 
-/** Field numbers; -1 for what the kind of request does not have. */
+/** Field numbers; absent: this kind of request has no such field. */
 interface Numbers {
   readonly node: number;
   readonly typeUrl: number;

@@ -93,7 +93,7 @@ export class WorldView implements Watcher, Sight {
     return { batches: items.length === 0 ? given : [...given, new Batch(items)], missing };
   }
 
-  /** What of a root is its own, and the names that an earlier one has too: a name is given once, and the first root wins. */
+  /** Batches of this root without names an earlier root also has; the first root wins. */
   #firstOf(
     root: Root,
     typeUrl: string,
