@@ -1,8 +1,10 @@
 import { NONE } from './ledger.ts';
+import { type Group, notEmpty, split } from './name-groups.ts';
 import { leavesOf } from './resource.ts';
 import { itemsOf, priorOf, type Sent } from './sent.ts';
-import { type Held, type Names, type References, Served } from './served.ts';
+import { type Names, type References, Served } from './served.ts';
 import type { Subscription } from './subscription.ts';
+import { type Referring, type UsesByTime, usesOf } from './uses.ts';
 import type { WorldView } from './world.ts';
 
 /** How long a stream waits for what it can prove, in milliseconds. */
@@ -35,23 +37,16 @@ export interface BarrierEvents {
 }
 
 /** The subscriptions of one stream by what they are to a barrier. */
-export interface Parties {
+export interface Parties extends Referring {
   /** What others refer to: clusters. */
   readonly guarded: Subscription | undefined;
-  /** What refers to it: listeners and tables. */
-  readonly referrers: readonly Subscription[];
   /** What belongs to it: assignments. */
   readonly followers: readonly Subscription[];
   readonly view: WorldView;
-  /** The client was connected before: it has listeners and tables, whether or not it has asked for them here. */
-  readonly resumed: boolean;
-  /** When what it has not asked for until now is what it does not have; 0 when it has asked for all. */
-  readonly silentUntil: number;
 }
 
 /** New names that were sent together. */
-interface Arrival {
-  readonly names: Names;
+interface Arrival extends Group {
   readonly since: number;
   /** Nonce of the response that carried them. */
   readonly nonce: number;
@@ -62,8 +57,7 @@ interface Arrival {
 }
 
 /** Names that left the world together, and that the client may all use, or none of them. */
-interface Departure {
-  readonly names: Names;
+interface Departure extends Group {
   readonly since: number;
   /** Since when nothing that the client may use names one of them. */
   readonly freeAt: number | undefined;
@@ -220,7 +214,7 @@ export class Barrier {
     if (kept !== this.#departing) this.#departures = departuresOf(kept, this.#departures, now);
     this.#departing = kept;
     if (kept.size === 0) return;
-    const uses = this.#usesOf(parties, kept, now);
+    const uses = usesOf(parties, this.#references, kept, now);
     const waiting: Departure[] = [];
     for (const departure of this.#departures) {
       const [drained, rest] = split(departure, this.#drains);
@@ -248,29 +242,6 @@ export class Barrier {
     if (now - since < this.#times.timeoutMs) return isUsed;
     this.#events.timedOut();
     return { ...isFree, timedOut: true };
-  }
-
-  /**
-   * Which of these the client may use something of. Not by the tables and listeners of today's world, which name only
-   * what is in it: so only those that deviate are looked at.
-   */
-  #usesOf({ referrers, resumed, silentUntil }: Parties, wanted: Names, now: number): UsesByTime {
-    const lasting = new Uses(this.#references, wanted);
-    const awaited = new Uses(this.#references, wanted);
-    awaited.all = now < silentUntil;
-    for (const { all, inFlight, ledger } of referrers) {
-      for (const held of ledger.kept?.values() ?? []) lasting.add(held);
-      for (const refused of ledger.refusals?.names() ?? []) lasting.add(ledger.refusals!.held(refused));
-      for (const items of ledger.partial?.values() ?? []) for (const item of items) lasting.add(item);
-      if (all && (resumed || inFlight.sentNonce > 0)) awaited.all = true;
-      for (const held of ledger.pending?.values() ?? []) awaited.add(held);
-      for (const sent of inFlight) {
-        if (sent.prior === undefined && resumed) awaited.all = true;
-        for (const item of itemsOf(sent)) awaited.add(item);
-        for (const held of sent.prior?.values() ?? []) awaited.add(held);
-      }
-    }
-    return { lasting, awaited };
   }
 
   /**
@@ -345,57 +316,4 @@ function departuresOf(kept: Names, former: readonly Departure[], now: number): r
 /** Whether a nonce is one of those that a response stands for. */
 function isIn({ first, nonce: last }: Sent, nonce: number): boolean {
   return first <= nonce && nonce <= last;
-}
-
-interface Group {
-  readonly names: Names;
-}
-
-function notEmpty<G extends Group>(groups: readonly G[]): readonly G[] {
-  return groups.filter(({ names }) => names.size > 0);
-}
-
-/** What of a group is in a set, and what is not. */
-function split<G extends Group>(group: G, set: Names): [G, G] {
-  const { names } = group;
-  const [few, many] = set.size < names.size ? [set, names] : [names, set];
-  const within = new Set([...few.keys()].filter((name) => many.has(name)));
-  const [all, none] = [group, { ...group, names: NONE }];
-  if (within.size === 0) return [none, all];
-  if (within.size === names.size) return [all, none];
-  const without = new Set([...names.keys()].filter((name) => !within.has(name)));
-  return [
-    { ...group, names: within },
-    { ...group, names: without },
-  ];
-}
-
-/** What a client may use of some names, by how long that may take. */
-interface UsesByTime {
-  readonly lasting: Uses;
-  /** Until an answer comes, or is waited for no more. */
-  readonly awaited: Uses;
-}
-
-/** Which of the wanted names are in what was looked at. */
-class Uses {
-  readonly names = new Set<string>();
-  /** Something was among it of which nobody knows what it names. */
-  all = false;
-  readonly #references: References;
-  readonly #wanted: Names;
-
-  constructor(references: References, wanted: Names) {
-    this.#references = references;
-    this.#wanted = wanted;
-  }
-
-  add(held: Held): void {
-    if (typeof held === 'string') this.all = true;
-    if (!(held instanceof Served)) return;
-    this.#references.find(held.resource.body, this.#wanted, (name) => {
-      this.names.add(name);
-      return false;
-    });
-  }
 }
