@@ -8,10 +8,10 @@ const roomy = { maxProgramSize: { value: 32_768 } };
 /**
  * An Envoy that no agent of Istio's has started refuses a route table with a regex of more than 100 instructions, unless
  * the regex itself asks for more. The field for that is deprecated, so it is set only where it may be needed: most
- * characters are one instruction, and none is more than four.
+ * characters are one instruction, and none is more than four, except in repetitions and classes of Unicode.
  */
 export function regexMatcher(regex: string, { agent }: Pick<Traits, 'agent'>): RegexMatcher {
-  return agent || (regex.length <= 24 && !/\{\d/.test(regex)) ? { regex } : { googleRe2: roomy, regex };
+  return agent || (regex.length <= 24 && !/\{\d|\\[pP]/.test(regex)) ? { regex } : { googleRe2: roomy, regex };
 }
 
 /** Any match but the presence of a value. */

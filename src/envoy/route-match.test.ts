@@ -117,7 +117,7 @@ test('a large regex asks for room where the bootstrap may not give it', () => {
     translate([{ match: [{ uri: { regex } }], ...to('b') }], { agent }).routes[0]?.match?.safeRegex;
   expect(regexOf('/x.+', false)).toEqual({ regex: '/x.+' });
   expect(regexOf('/[a-z]{100}', true)).toEqual({ regex: '/[a-z]{100}' });
-  for (const regex of ['/[a-z]{100}', `/(${'a|'.repeat(20)}b)`]) {
+  for (const regex of ['/[a-z]{100}', `/(${'a|'.repeat(20)}b)`, '\\pP'.repeat(8)]) {
     expect(regexOf(regex, false)).toEqual({ googleRe2: { maxProgramSize: { value: 32768 } }, regex });
   }
 });

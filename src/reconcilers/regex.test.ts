@@ -14,6 +14,9 @@ test.each([
   '\\x{000ff}',
   '\\\\x{100}',
   '[a-z]{1,1000}',
+  '\\p{Kawi}\\p{^Greek}\\PN',
+  '\\\\p{LC}',
+  '[а-я]é+',
 ])('RE2 compiles %s', (regex) => {
   expect(problemOfRegex(regex)).toBeUndefined();
 });
@@ -29,6 +32,10 @@ test.each([
   ['\\pL{1000}'.repeat(50), /too complex/],
   ['\\x{10FFFF}', /x\{10FFFF\}; write the character/],
   ['\\\\\\x{00100}', /x\{100\}/],
+  ['a\\\\\\p{^LC}', /has the class \\p\{\^LC\}/],
+  ['\\P{Garay}', /has the class \\P\{Garay\}/],
+  ['[\\xff-Ā]', /range that ends before it begins/],
+  ['[\\377-я]', /range that ends before it begins/],
   ['a'.repeat(1025), /at most 1024 characters, not 1025/],
 ])('RE2 refuses %s', (regex, reason) => {
   expect(problemOfRegex(regex)).toMatch(reason);

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import { RE2JS } from 're2js';
 
 /** Istio's limit, in characters. */
@@ -51,13 +52,32 @@ function compile(regex: string): number | string {
   try {
     const compiled = RE2JS.compile(regex);
     if (compiled.programSize() > largest) return tooComplex;
+    const unknown = unknownClass.exec(regex);
+    if (unknown !== null) return `has the class ${unknown[1]}, which Envoy does not know; use others`;
     const wide = /(?<!\\)(?:\\\\)*\\x\{0*([1-9a-f][0-9a-f]{2,})\}/i.exec(regex);
     // Envoy compiles in Latin-1, where such a character cannot be named by number.
     if (wide !== null) return `cannot name the character \\x{${wide[1]}}; write the character itself`;
+    if (!compilesAsBytes(regex)) return 'has a range that ends before it begins, in bytes; write only ASCII in ranges';
     return compiled.groupCount();
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/^error parsing regexp: /, '') : 'syntax error';
     return `is not a regex that Envoy (RE2) understands: ${reason}`;
+  }
+}
+
+/** Scripts of Unicode 16 and 17, and groups of categories that Go knows beside RE2. */
+const unknownClass =
+  /(?<!\\)(?:\\\\)*(\\[pP]\{\^?(?:Assigned|Beria_Erfe|Cn|Garay|Gurung_Khema|Kirat_Rai|LC|Ol_Onal|Sidetic|Sunuwar|Tai_Yo|Todhri|Tolong_Siki|Tulu_Tigalari|Unknown)\})/;
+
+/** Envoy compiles in Latin-1, where each byte of UTF-8 is a character: `[\xff-Ā]` is a range from 255 to 196. */
+function compilesAsBytes(regex: string): boolean {
+  const bytes = Buffer.from(regex).toString('latin1');
+  if (bytes === regex) return true;
+  try {
+    RE2JS.compile(bytes);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { problemOfRegex } from '../../src/reconcilers/regex.ts';
 import { LoadingEnvoy } from '../golden/loading-envoy.ts';
 import { TestMesh, connectedProxy, testProtos } from '../harness/mesh.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
-import { largeObjects, servedBeside } from './large-objects.ts';
+import { custom, largeObjects, servedBeside } from './large-objects.ts';
 import { hostileWorlds } from './worlds.ts';
 
 withPeers(['envoy'], 'a real Envoy refuses nothing', () => {
@@ -29,6 +30,17 @@ withPeers(['envoy'], 'a real Envoy refuses nothing', () => {
       { numRuns: 100 },
     );
   }, 60_000);
+
+  test('of regular expressions that other engines take', async () => {
+    const odd = ['Kawi', 'Garay', 'Todhri', 'LC', 'Cn', 'Assigned', 'Any', '^Greek'].map((name) => `\\p{${name}}`);
+    odd.push('[\\xff-Ā]', '[\\377-я]', '[z-é]', '[а-я]', 'é{1000}', '(?<a>x)', '\\Q[', '\\08', '[[.a.]]', '\\x{ff}');
+    odd.push('\\pP'.repeat(8), '\\PS'.repeat(8), '\\W'.repeat(12), '(?i)\\pS\\pP', '[^é]'.repeat(6));
+    const taken = odd.filter((regex) => problemOfRegex(regex) === undefined);
+    expect(taken.length).toBeGreaterThan(10);
+    const match = taken.map((regex) => ({ uri: { regex } }));
+    const spec = { hosts: ['a'], http: [{ match, route: [{ destination: { host: 'a' } }] }] };
+    expect(await envoy.load('regexes', servedBeside(custom('VirtualService', spec)).snapshot('sidecar'))).toEqual([]);
+  });
 
   test.each(largeObjects())('of %s', async (title, object) => {
     expect(await envoy.load(title, servedBeside(object).snapshot('sidecar'))).toEqual([]);

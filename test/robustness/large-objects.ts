@@ -110,7 +110,8 @@ function nested(depth: number): object {
   return value;
 }
 
-function custom(kind: string, spec: object): KubernetesObject {
+/** In the namespace of the Services beside it. */
+export function custom(kind: string, spec: object): KubernetesObject {
   const metadata = { name: 'large', namespace: 'shop' };
   return { apiVersion: 'networking.istio.io/v1', kind, metadata, spec } as KubernetesObject;
 }
