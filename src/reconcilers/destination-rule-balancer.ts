@@ -3,6 +3,7 @@ import type { ConsistentHash, HashKey, LoadBalancer } from '../model/traffic-pol
 import type { Field } from './field.ts';
 import { positiveDuration, share } from './destination-rule-values.ts';
 import { quote } from './field.ts';
+import { problemOfHeaderText } from './virtual-service-headers.ts';
 
 /**
  * Largest ring that is served. Envoy takes up to eight times as much, but builds rings on its main thread, which then
@@ -107,7 +108,7 @@ function readCookie(field: Field): HashKey | undefined {
   return {
     kind: 'cookie',
     name,
-    path: field.get('path').string(),
+    path: readText(field.get('path')) ?? '',
     ...(ttl === undefined ? {} : { ttl }),
     attributes: readAttributes(field.get('attributes')),
   };
@@ -116,12 +117,23 @@ function readCookie(field: Field): HashKey | undefined {
 function readAttributes(field: Field): { name: string; value: string }[] {
   const found = new Map<string, string>();
   for (const element of field.objects()) {
-    const name = element.get('name').string();
+    const name = readText(element.get('name'));
+    const value = readText(element.get('value'));
     if (name === '') element.get('name').invalid('must name the attribute.');
-    else if (found.has(name)) element.get('name').invalid(`is a second attribute ${quote(name)}; remove one.`);
-    else found.set(name, element.get('value').string());
+    else if (name !== undefined && found.has(name))
+      element.get('name').invalid(`is a second attribute ${quote(name)}; remove one.`);
+    else if (name !== undefined && value !== undefined) found.set(name, value);
   }
   return Array.from(found, ([name, value]) => ({ name, value }));
+}
+
+/** Of a header. Envoy would refuse the routes of all others with it. */
+function readText(field: Field): string | undefined {
+  const text = field.string();
+  const problem = problemOfHeaderText(text);
+  if (problem === undefined) return text;
+  field.invalid(problem);
+  return undefined;
 }
 
 function readWarmup(field: Field): LoadBalancer['warmup'] {

@@ -273,6 +273,23 @@ test.each<[string, object, string[]]>([
     ['spec.trafficPolicy.loadBalancer.consistentHash.httpCookie.name'],
   ],
   [
+    'cookies that Envoy refuses',
+    policy({
+      loadBalancer: {
+        consistentHash: {
+          httpCookie: {
+            name: 'c',
+            path: '/\n',
+            attributes: [{ name: 'a\r' }, { name: 'x'.repeat(20_000) }, { name: 'b', value: '\0' }],
+          },
+        },
+      },
+    }),
+    ['path', 'attributes[0].name', 'attributes[1].name', 'attributes[2].value'].map(
+      (field) => `spec.trafficPolicy.loadBalancer.consistentHash.httpCookie.${field}`,
+    ),
+  ],
+  [
     'a warmup without a duration',
     policy({ loadBalancer: { warmup: { minimumPercent: 10 } } }),
     ['spec.trafficPolicy.loadBalancer.warmup.duration'],

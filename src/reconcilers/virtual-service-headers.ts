@@ -6,6 +6,8 @@ import { problemOfFormat } from './header-format.ts';
 
 /** Envoy's limit for a name and for a value, in bytes. */
 const longest = 16_384;
+/** Values in one list: Envoy takes 1,000, and those of a route and of its only destination are one list. */
+const mostValues = 500;
 
 /** `headers` of a route or of a destination; `byRoot`: of an object in the root namespace. */
 export function readHeaderOperations(field: Field, byRoot: boolean): HeaderOperations | undefined {
@@ -15,13 +17,16 @@ export function readHeaderOperations(field: Field, byRoot: boolean): HeaderOpera
   const requestSet = readValues(request.get('set'), { request: true, byRoot });
   const requestAdd = readValues(request.get('add'), { request: true, byRoot });
   const responseSet = readValues(response.get('set'), { request: false, byRoot });
+  const responseAdd = readValues(response.get('add'), { request: false, byRoot });
+  checkCount(request, requestSet, requestAdd);
+  checkCount(response, responseSet, responseAdd);
   return {
     requestSet: requestSet.values,
     requestAdd: requestAdd.values,
     // What the owner meant to replace must not come from somebody else.
     requestRemove: [...readNames(request.get('remove')), ...requestSet.leftOut],
     responseSet: responseSet.values,
-    responseAdd: readValues(response.get('add'), { request: false, byRoot }).values,
+    responseAdd: responseAdd.values,
     responseRemove: [...readNames(response.get('remove')), ...responseSet.leftOut],
     // With both, `set` has the last word.
     authority: requestSet.authority || requestAdd.authority,
@@ -36,11 +41,14 @@ export function isHeaderName(name: string): boolean {
 /** Reports text that cannot stand in a header; Envoy checks rewrites and redirects by the same rule. */
 export function readHeaderText(field: Field): string {
   const text = field.string();
-  if (/[\0\r\n]/.test(text)) field.invalid(`${quote(text)} must have no line break and no NUL.`);
-  else if (text.length > longest || Buffer.byteLength(text) > longest) {
-    field.invalid(`must have at most ${longest} bytes.`);
-  }
+  const problem = problemOfHeaderText(text);
+  if (problem !== undefined) field.invalid(problem);
   return text;
+}
+
+export function problemOfHeaderText(text: string): string | undefined {
+  if (/[\0\r\n]/.test(text)) return `${quote(text)} must have no line break and no NUL.`;
+  return text.length > longest || Buffer.byteLength(text) > longest ? `must have at most ${longest} bytes.` : undefined;
 }
 
 interface Values {
@@ -68,6 +76,11 @@ function readValues(field: Field, { request, byRoot }: { request: boolean; byRoo
     values.push({ name, value });
   }
   return { values: values.sort((a, b) => compareText(a.name, b.name)), leftOut, authority };
+}
+
+function checkCount(field: Field, set: Values, add: Values): void {
+  const count = set.values.length + add.values.length;
+  if (count > mostValues) field.invalid(`sets and adds ${count} headers; at most ${mostValues} are possible.`);
 }
 
 function readNames(field: Field): string[] {
