@@ -43,6 +43,13 @@ test.each<[string, ListenerClaim[], string[], string[]]>([
   ['HTTP after TCP', [l4('tcp', 'a'), http(), http()], ['a', 'sniffed http'], []],
   ['TCP after TCP loses', [l4('tcp', 'a'), l4('tcp', 'b')], ['a'], ['b to a']],
   [
+    'a range that is written twice',
+    [l4('tcp', 'a', ['10.0.0.0/8 10.1.2.3/8 ::1/64 0::2/64'])],
+    ['a 10.0.0.0/8 ::1/64'],
+    [],
+  ],
+  ['ranges of all addresses', [l4('tcp', 'a', ['0.0.0.0/1', '0.0.0.0/2'])], ['a'], ['a to a']],
+  [
     'TCP after TCP gets the ranges that are free',
     [l4('tcp', 'a', ['10.0.0.0/8']), l4('tcp', 'b', ['10.1.2.3/8', '11.0.0.0/8']), l4('tcp', 'c')],
     ['a 10.0.0.0/8', 'b 11.0.0.0/8', 'c'],

@@ -107,10 +107,21 @@ function l4Chain(chain: L4Chain): OutboundChain {
   return {
     // Envoy refuses a listener with a wildcard for a part of a label.
     serverNames: chain.serverNames.filter((name) => !/^\*[^.]/.test(name)),
-    subnets: chain.subnets.filter((subnet) => parseCidr(subnet) !== undefined),
+    subnets: distinctRanges(chain.subnets),
     plaintextHttp: false,
     serves: { kind: 'l4', chain },
   };
+}
+
+/** A range that begins with the wildcard address stands for any address. Envoy refuses a chain that has a range twice. */
+function distinctRanges(subnets: readonly string[]): readonly string[] {
+  const ranges = new Map<string, string>();
+  for (const subnet of subnets) {
+    const cidr = parseCidr(subnet);
+    const key = canonicalCidr(subnet);
+    if (cidr !== undefined && cidr.address !== '0.0.0.0' && !ranges.has(key)) ranges.set(key, subnet);
+  }
+  return [...ranges.values()];
 }
 
 /**

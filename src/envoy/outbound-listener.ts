@@ -128,12 +128,9 @@ function isMatchAll({ serverNames, subnets, plaintextHttp }: OutboundChain): boo
 }
 
 function matchOf({ serverNames, subnets, plaintextHttp }: OutboundChain): FilterChainMatch {
-  const ranges = [...new Set(subnets)].sort().flatMap((subnet) => {
+  const ranges = [...subnets].sort().flatMap((subnet) => {
     const cidr = parseCidr(subnet);
-    // A range that begins with the wildcard address stands for any address.
-    return cidr === undefined || cidr.address === '0.0.0.0'
-      ? []
-      : [{ addressPrefix: cidr.address, prefixLen: { value: cidr.length } }];
+    return cidr === undefined ? [] : [{ addressPrefix: cidr.address, prefixLen: { value: cidr.length } }];
   });
   return {
     ...(plaintextHttp ? { transportProtocol: RAW_BUFFER, applicationProtocols: PLAINTEXT_HTTP } : {}),

@@ -21,7 +21,19 @@ const route = { route: to('a') };
 const match = (value: object) => http({ match: [value], ...route });
 const tls = (value: object) => ({ hosts: ['a.com'], tls: [{ match: [value], ...route }] });
 
+const values = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`x-${i}`, 'a']));
+
 test.each<[string, unknown, string]>([
+  [
+    'more than 500 headers',
+    http({ ...route, headers: { request: { set: values(500), add: { b: 'c' } } } }),
+    'spec.http[0].headers.request',
+  ],
+  [
+    'more than 500 headers of a destination',
+    http({ route: [{ ...to('a')[0], headers: { response: { add: values(501) } } }] }),
+    'spec.http[0].route[0].headers.response',
+  ],
   ['no spec', undefined, 'spec'],
   ['a spec that is a list', [], 'spec'],
   ['no routes', { hosts: ['a'] }, 'spec'],
@@ -165,6 +177,11 @@ test.each<[string, unknown, string]>([
   [
     'a subnet',
     tls({ sniHosts: ['a.com'], destinationSubnets: ['10.0.0.0/33'] }),
+    'spec.tls[0].match[0].destinationSubnets[0]',
+  ],
+  [
+    'an address with a zone for a range',
+    tls({ sniHosts: ['a.com'], destinationSubnets: ['fe80::1%eth0'] }),
     'spec.tls[0].match[0].destinationSubnets[0]',
   ],
   ['tcp without destination', { hosts: ['a'], tcp: [{}] }, 'spec.tcp[0].route'],

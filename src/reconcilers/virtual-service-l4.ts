@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { parseCidr } from '../model/cidr.ts';
 import { canonicalHost } from '../model/host.ts';
 import type { L4Destination, L4Match, L4Route, TlsMatch, TlsRoute } from '../model/virtual-service.ts';
 import { quote, type Field } from './field.ts';
@@ -51,7 +51,7 @@ function readL4Match(field: Field, namespace: string): L4Match {
     .list()
     .map((element) => {
       const subnet = element.string();
-      if (!isSubnet(subnet))
+      if (parseCidr(subnet) === undefined)
         element.invalid(`${quote(subnet)} is neither an IP address nor a range such as 10.0.0.0/8.`);
       return subnet;
     });
@@ -71,11 +71,4 @@ function readDestinations(field: Field, context: NameContext): L4Destination[] {
   if (destinations.length === 0) routes.invalid('must have at least one destination.');
   checkWeights(routes, destinations);
   return destinations;
-}
-
-function isSubnet(text: string): boolean {
-  const [address = '', length, ...more] = text.split('/');
-  const family = isIP(address);
-  if (family === 0 || more.length > 0) return false;
-  return length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= (family === 4 ? 32 : 128));
 }
