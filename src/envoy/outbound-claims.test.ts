@@ -52,6 +52,11 @@ test('the HTTP claims of all services are equal', () => {
   expect(one).toEqual(two);
 });
 
+test('a service of protocol HTTP_PROXY shares its port like other HTTP', () => {
+  const proxy = claimsOfService(serviceOf('proxy', [port(80, 'HTTP_PROXY')]));
+  expect(proxy).toEqual(claimsOfService(serviceOf('a', [http])));
+});
+
 test('without an address a port is shared, by sniffing in the common table', () => {
   const entry = entryOf('x.com', [tcp, sniffed]);
   expect(claims(entry)).toEqual(['0.0.0.0_9000 tcp', '0.0.0.0_9100 sniffed 9100']);

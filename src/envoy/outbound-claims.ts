@@ -83,7 +83,7 @@ function isReserved(address: string, port: number, { settings, client: { traits 
   );
 }
 
-function httpClaim({ service }: ClaimInput, port: ServicePort, bind: Bind): ListenerClaim {
+function httpClaim({ service, egress }: ClaimInput, port: ServicePort, bind: Bind): ListenerClaim {
   const dynamic = service.resolution === 'DynamicDNS' && isWildcard(service.host);
   return {
     kind: 'http',
@@ -91,7 +91,8 @@ function httpClaim({ service }: ClaimInput, port: ServicePort, bind: Bind): List
     port: port.number,
     routes: port.number === 0 ? bind.addresses[0] : String(port.number),
     grpcWeb: port.protocol === 'GRPCWeb',
-    proxy: port.protocol === 'HTTP_PROXY',
+    // It takes the whole listener, which only who listens there may decide.
+    proxy: egress?.port?.protocol === 'HTTP_PROXY',
     ...(dynamic ? { dynamicHost: service.host } : {}),
   };
 }
