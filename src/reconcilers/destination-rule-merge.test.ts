@@ -113,3 +113,40 @@ test.each<[string, Record<string, object>, string[]]>([
   expect(brief(specs)).toEqual(expected);
   expect(new Set(merge(specs).rules.map(({ id }) => id)).size).toBe(expected.length);
 });
+
+test('the rules of a host have as many subsets as one alone may have, and the younger is told', () => {
+  const subsets = (prefix: string) => Array.from({ length: 600 }, (_, i) => ({ name: `${prefix}-${i}` }));
+  const { rules, problems } = merge({
+    first: { subsets: subsets('a') },
+    second: { subsets: subsets('b') },
+    third: { subsets: subsets('a'), trafficPolicy: random },
+    fourth: { trafficPolicy: roundRobin },
+  });
+  expect(rules).toHaveLength(1);
+  expect(rules[0]?.subsets).toHaveLength(1000);
+  const of = (name: string) => problems.filter(({ object }) => object.name === name);
+  expect(of('second')).toMatchObject([{ field: 'spec.subsets', reason: 'Conflicted' }]);
+  expect(of('third')).toHaveLength(100);
+  expect(of('fourth')).toMatchObject([{ field: 'spec.trafficPolicy' }]);
+});
+
+test('what rules of one host look at grows with their number, not with its square', () => {
+  let looks = 0;
+  const counted = (prefix: string) =>
+    Array.from({ length: 300 }, (_, i) => ({
+      get name() {
+        looks++;
+        return `${prefix}-${i}`;
+      },
+      labels: {},
+      policy: {},
+      portPolicies: {},
+    }));
+  const [model] = merge({ a: {} }).rules;
+  const looksAt = (count: number): number => {
+    looks = 0;
+    mergeRules(Array.from({ length: count }, (_, i) => ({ ...model!, subsets: counted(`v${i}`) })));
+    return looks;
+  };
+  expect(looksAt(20) / looksAt(10)).toBeLessThan(2.5);
+});

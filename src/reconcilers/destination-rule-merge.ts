@@ -3,13 +3,16 @@ import type { Problem } from '../api/problem.ts';
 import { printWinner } from '../model/age.ts';
 import { audiencesOf, compareRules } from '../model/rule-selection.ts';
 import type { DestinationRuleModel, Subset } from '../model/traffic-policy.ts';
-import { ruleId } from './destination-rule.ts';
+import { mostSubsets, ruleId } from './destination-rule.ts';
 
 export interface MergedRules {
   /** Those with a selector first, then the older first. */
   readonly rules: readonly DestinationRuleModel[];
   readonly problems: readonly Problem[];
 }
+
+/** Owners are told of the first ones. */
+const mostProblems = 100;
 
 /**
  * Makes one rule of those that the same proxies see, out of all rules of one namespace for one host. The oldest gives
@@ -20,9 +23,7 @@ export function mergeRules(rules: readonly DestinationRuleModel[]): MergedRules 
   const alike = Map.groupBy(sorted, ruleId);
   return {
     rules: new Set(sorted.map(({ exportTo }) => exportTo.join())).size < 2 ? consolidate(sorted) : byAudience(sorted),
-    problems: [...alike.values()].flatMap((joined) =>
-      joined.flatMap((rule, i) => conflictsWith(joined.slice(0, i), rule)),
-    ),
+    problems: [...alike.values()].flatMap(conflictsOf),
   };
 }
 
@@ -64,8 +65,11 @@ function mergeJoined(id: string, joined: readonly DestinationRuleModel[]): Desti
   const oldest = joined[0]!;
   const { policy, portPolicies } = joined.find(hasPolicy) ?? oldest;
   const subsets = new Map<string, Subset>();
-  for (const subset of joined.flatMap((rule) => rule.subsets))
-    if (!subsets.has(subset.name)) subsets.set(subset.name, subset);
+  for (const rule of joined) {
+    for (const subset of rule.subsets)
+      if (!subsets.has(subset.name) && subsets.size < mostSubsets) subsets.set(subset.name, subset);
+    if (subsets.size === mostSubsets) break;
+  }
   return {
     ...oldest,
     id,
@@ -76,22 +80,38 @@ function mergeJoined(id: string, joined: readonly DestinationRuleModel[]): Desti
   };
 }
 
-/** What of a rule has no effect because older ones say it. */
-function conflictsWith(older: readonly DestinationRuleModel[], rule: DestinationRuleModel): Problem[] {
-  const conflict = (field: string, message: string): Problem[] =>
-    rule.origins.map((object) => ({ object, field, reason: 'Conflicted', message }));
-  const subsets = rule.subsets.flatMap(({ name }, index) => {
-    const owner = older.find((other) => other.subsets.some((subset) => subset.name === name));
-    if (owner === undefined) return [];
-    return conflict(
-      `spec.subsets[${index}].name`,
-      `${rule.host} has a subset ${JSON.stringify(name)} of ${printWinner(namesOf(owner), owner, rule)} already; rename this one.`,
+/** What of rules has no effect because older ones of the list say it. */
+function conflictsOf(joined: readonly DestinationRuleModel[]): Problem[] {
+  const owners = new Map<string, DestinationRuleModel>();
+  let policyOwner: DestinationRuleModel | undefined;
+  return joined.flatMap((rule) => {
+    const found = new Map<string, string>();
+    for (const [index, { name }] of rule.subsets.entries()) {
+      const owner = owners.get(name);
+      if (owner !== undefined) {
+        const message = `${rule.host} has a subset ${JSON.stringify(name)} of ${printWinner(namesOf(owner), owner, rule)} already; rename this one.`;
+        found.set(`spec.subsets[${index}].name`, message);
+      } else if (owners.size < mostSubsets) owners.set(name, rule);
+      else
+        found.set(
+          'spec.subsets',
+          `${rule.host} has ${mostSubsets} subsets with those of older rules, and more are not possible. Remove those that no route names.`,
+        );
+    }
+    if (hasPolicy(rule)) {
+      if (policyOwner !== undefined)
+        found.set(
+          'spec.trafficPolicy',
+          `${rule.host} has the policy of ${printWinner(namesOf(policyOwner), policyOwner, rule)}; set it there, or for the subsets only.`,
+        );
+      policyOwner ??= rule;
+    }
+    // The policy comes last, and is told in any case.
+    const told = [...found].filter(([field], i) => i < mostProblems || field === 'spec.trafficPolicy');
+    return told.flatMap(([field, message]) =>
+      rule.origins.map((object): Problem => ({ object, field, reason: 'Conflicted', message })),
     );
   });
-  const owner = hasPolicy(rule) ? older.find(hasPolicy) : undefined;
-  if (owner === undefined) return subsets;
-  const message = `${rule.host} has the policy of ${printWinner(namesOf(owner), owner, rule)}; set it there, or for the subsets only.`;
-  return [...subsets, ...conflict('spec.trafficPolicy', message)];
 }
 
 function hasPolicy(rule: DestinationRuleModel): boolean {

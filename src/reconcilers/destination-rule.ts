@@ -102,7 +102,7 @@ function readExportTo(
 }
 
 /** Each is a cluster for each port of a service, and those of a service are made in one step, 50 µs each. */
-const mostSubsets = 1000;
+export const mostSubsets = 1000;
 
 function readSubsets(field: Field, namespace: string): readonly Subset[] {
   const found = new Map<string, Subset>();
