@@ -93,6 +93,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     settings.parsed,
     workloads.parsedEntries,
     services.parsedEntries,
+    ...endpoints.lists,
     rules.parsed,
     rules.merged,
     virtualServices.parsed,

@@ -4,7 +4,8 @@ import type { Collection, Emit, Graph } from '../cache/graph.ts';
 import { shadowedSidecars } from '../reconcilers/sidecar.ts';
 import { printWinner } from '../model/age.ts';
 import type { MeshService } from '../model/service.ts';
-import { joins } from '../reconcilers/host-claims.ts';
+import { mostEndpoints } from '../reconcilers/endpoint-slice.ts';
+import { joiningOf, joins } from '../reconcilers/host-claims.ts';
 import { printResolution } from '../reconcilers/service-entry.ts';
 import type { HasProblems } from './problems.ts';
 import { type Services, lostRangesOf, ownerOf } from './services.ts';
@@ -19,9 +20,11 @@ export function declareConflicts(
   sidecars: Sidecars,
 ): readonly Collection<HasProblems>[] {
   const hosts = graph.derive('conflicts of hosts', services.claims, (key, members, _, emit: Emit<HasProblems>) => {
-    const [winner, ...others] = members.map((member) => member.value);
+    const claims = members.map((member) => member.value);
+    const [winner, ...others] = claims;
+    const joining = new Set(joiningOf(claims));
     const problems = others.flatMap((loser): Problem[] => {
-      if (winner === undefined || joins(winner, loser)) return [];
+      if (winner === undefined || joining.has(loser)) return [];
       const message = hostMessage(winner, loser);
       return loser.origins.map((object) => ({ object, field: 'spec.hosts', reason: 'Conflicted', message }));
     });
@@ -92,6 +95,8 @@ function hostMessage(winner: MeshService, loser: MeshService): string {
   const host = JSON.stringify(loser.host);
   if (winner.registry !== 'External')
     return `The host ${host} is that of ${owner}; remove it here, or delete the Service.`;
+  if (joins(winner, loser))
+    return `The host ${host} would have more than ${mostEndpoints} endpoints with those of ${owner} and others; name fewer, or another host.`;
   return `The host ${host} is that of ${printWinner(owner, winner, loser)}, which has resolution ${printResolution(winner.resolution)}, and this one ${printResolution(loser.resolution)}. Only entries with the same resolution share a host; use the same one, or remove the host from one of them.`;
 }
 

@@ -1,11 +1,13 @@
 import type { Endpoints, EndpointSlice } from '../api/core.ts';
 import { type KubernetesObject, type ObjectRef, parseObjectKey, refOf } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import type { Endpoint, EndpointSummary } from '../model/endpoint.ts';
 import { isDns, isHeadless } from '../model/service.ts';
 import { type EncodedEndpoint, encodeEndpoints } from '../envoy/assignment.ts';
 import {
   type EndpointContext,
+  mostEndpoints,
   reconcileEndpoints,
   reconcileEndpointSlice,
   serviceOfSlice,
@@ -23,9 +25,10 @@ export interface EndpointList {
   readonly endpoints: readonly Endpoint[];
   /** The slice; none where the endpoints are those of the service itself. */
   readonly origins: readonly ObjectRef[];
+  readonly problems: readonly Problem[];
 }
 
-interface EncodedList extends Omit<EndpointList, 'endpoints'> {
+interface EncodedList extends Omit<EndpointList, 'endpoints' | 'problems'> {
   readonly endpoints: readonly EncodedEndpoint[];
 }
 
@@ -37,6 +40,7 @@ export interface EndpointGroup {
 }
 
 export interface ServiceEndpoints {
+  readonly lists: readonly Collection<EndpointList>[];
   /** By `namespace/host`; services without endpoints have none. */
   readonly groups: Collection<EndpointGroup>;
   readonly summaries: Collection<EndpointSummary>;
@@ -81,11 +85,9 @@ export function declareEndpoints(
       const name = serviceOfSlice(slice);
       if (name === undefined) return;
       const service = hostOf(read, slice.metadata.namespace ?? '', name);
-      emit(key, {
-        service,
-        endpoints: reconcileEndpointSlice(slice, contextOf(read, key, service)),
-        origins: [originOf(key, slice)],
-      });
+      const endpoints = reconcileEndpointSlice(slice, contextOf(read, key, service));
+      const origin = originOf(key, slice);
+      emit(key, { service, endpoints, origins: [origin], problems: tooMany(endpoints, origin, 'endpoints') });
     },
   );
   const slicesByService = graph.index('slices by service', slices, (_, list) => [list.service]);
@@ -94,20 +96,27 @@ export function declareEndpoints(
     const service = hostOf(read, namespace, name);
     if (read.group(slicesByService, service).length > 0) return;
     const endpoints = reconcileEndpoints(object as Endpoints, contextOf(read, key, service));
-    emit(`${key}#legacy`, { service, endpoints, origins: [originOf(key, object)] });
+    const origin = originOf(key, object);
+    emit(`${key}#legacy`, { service, endpoints, origins: [origin], problems: tooMany(endpoints, origin, 'subsets') });
   });
   const claimed = graph.derive(
     'claimedEndpoints',
     services.services,
     (key, service, read, emit: Emit<EndpointList>) => {
       const cluster = optionsOf(read, inputs).clusterId;
-      const picked =
+      const selected =
         service.selector === undefined ? [] : selectedWorkloads(read, workloads, service.namespace, service.selector);
+      const able = service.registry === 'External' ? selected : selected.filter(({ kind }) => kind === 'WorkloadEntry');
+      const picked = able.slice(0, Math.max(1, Math.floor(mostEndpoints / Math.max(1, service.ports.length))));
       const endpoints =
         service.registry === 'External'
           ? entryEndpoints(service, cluster, picked)
           : selectedEntries(service, cluster, picked);
-      if (endpoints.length > 0) emit(key, { service: key, endpoints, origins: [] });
+      const message = `selects ${able.length} workloads for ${service.ports.length} ports each; only the first ${picked.length} count, as at most ${mostEndpoints} endpoints are possible. Name fewer ports.`;
+      const field = service.registry === 'External' ? 'spec.workloadSelector' : 'spec.selector';
+      const problems =
+        picked.length === able.length ? [] : service.origins.map((object) => ineffective(object, field, message));
+      if (endpoints.length > 0) emit(key, { service: key, endpoints, origins: [], problems });
     },
   );
 
@@ -115,7 +124,10 @@ export function declareEndpoints(
   // A union: each list is a group of its own.
   const each = graph.index('endpoint lists', lists, (key) => [key]);
   const encoded = graph.derive('encodedEndpoints', each, (key, members, _, emit: Emit<EncodedList>) => {
-    for (const { value } of members) emit(key, { ...value, endpoints: encodeEndpoints(value.endpoints) });
+    for (const { value } of members) {
+      const { service, origins, endpoints } = value;
+      emit(key, { service, origins, endpoints: encodeEndpoints(endpoints) });
+    }
   });
   const byService = graph.index('encoded endpoints by service', encoded, (_, list) => [list.service]);
   const groups = graph.derive(
@@ -144,8 +156,21 @@ export function declareEndpoints(
       );
     },
   );
-  return { groups, summaries };
+  return { lists, groups, summaries };
 }
+
+function tooMany(endpoints: readonly Endpoint[], object: ObjectRef, field: string): Problem[] {
+  if (endpoints.length < mostEndpoints) return [];
+  const message = `makes ${mostEndpoints} endpoints or more, one for each address and port; further ones do not count. Use several objects.`;
+  return [ineffective(object, field, message)];
+}
+
+const ineffective = (object: ObjectRef, field: string, message: string): Problem => ({
+  object,
+  field,
+  reason: 'Ineffective',
+  message,
+});
 
 /** Without its generation, which moves with every endpoint. */
 function originOf(key: string, object: KubernetesObject): ObjectRef {

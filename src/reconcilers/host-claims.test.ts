@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { port, serviceOf } from '../envoy/testing/listeners.ts';
 import type { MeshService } from '../model/service.ts';
-import { joins, mergeClaims } from './host-claims.ts';
+import { joiningOf, joins, mergeClaims } from './host-claims.ts';
 
 const http = (number: number) => port(number, 'HTTP', `http-${number}`);
 
@@ -61,4 +61,15 @@ test.each([
   expect(joins(winner, loser)).toBe(false);
   expect(mergeClaims([winner, loser])).toEqual(winner);
   expect(joins(loser, winner)).toBe(false);
+});
+
+test('claims join as long as their endpoints have room together', () => {
+  const [one] = claim('a').ports;
+  const large = (name: string, count: number): MeshService =>
+    claim(name, {
+      endpoints: Array.from({ length: count }, () => ({ ...endpoint('10.0.0.1'), servicePorts: [one!] })),
+    });
+  const claims = [large('a', 30_000), large('b', 10_001), large('c', 10_000), large('d', 1)];
+  expect(mergeClaims(claims).endpoints).toHaveLength(40_000);
+  expect(joiningOf(claims)).toEqual([claims[2]]);
 });

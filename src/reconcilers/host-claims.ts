@@ -1,13 +1,14 @@
 import type { MeshService } from '../model/service.ts';
+import { mostEndpoints } from './endpoint-slice.ts';
 
 /**
  * One service of the claims of a host in one namespace, the winner first. Claims of the winner's registry and resolution
  * add their ports, addresses and endpoints; the others lose.
  */
 export function mergeClaims(claims: readonly MeshService[]): MeshService {
-  const [winner, ...others] = claims;
+  const [winner] = claims;
   if (winner === undefined) throw new Error('a host without claims');
-  const joining = others.filter((other) => joins(winner, other));
+  const joining = joiningOf(claims);
   if (joining.length === 0) return winner;
   const ports = new Map(winner.ports.map((port) => [port.number, port]));
   for (const other of joining)
@@ -20,6 +21,21 @@ export function mergeClaims(claims: readonly MeshService[]): MeshService {
     subjectAltNames: distinct([winner, ...joining].flatMap((claim) => claim.subjectAltNames)),
     origins: [winner, ...joining].flatMap((claim) => claim.origins),
   };
+}
+
+/** Those that are served together with the first one, as long as all have room: they are made in one step. */
+export function joiningOf([winner, ...others]: readonly MeshService[]): readonly MeshService[] {
+  if (winner === undefined) return [];
+  let count = countEndpoints(winner);
+  return others.filter((other) => {
+    if (!joins(winner, other) || count + countEndpoints(other) > mostEndpoints) return false;
+    count += countEndpoints(other);
+    return true;
+  });
+}
+
+function countEndpoints({ endpoints }: MeshService): number {
+  return endpoints.reduce((count, { servicePorts }) => count + servicePorts.length, 0);
 }
 
 /** Whether a claim of the same host and namespace is served together with the winner. */

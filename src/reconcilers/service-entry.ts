@@ -3,6 +3,7 @@ import { refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { InlineEndpoint } from '../model/endpoint.ts';
 import { type MeshService, type Protocol, type Resolution, type ServicePort, isDns } from '../model/service.ts';
+import { mostEndpoints } from './endpoint-slice.ts';
 import { settleExportTo } from './export-to.ts';
 import { Field, Findings } from './field.ts';
 import { readAddresses, readEndpoints, readHosts, readPorts, readSelector } from './service-entry-fields.ts';
@@ -46,8 +47,8 @@ const most = {
   clusters: 10_000,
   /** Each address and port is a listener. */
   listeners: 10_000,
-  /** A cluster has each endpoint once for each address. Those of one host are made in one step, 2 µs each. */
-  endpointsOfHost: 40_000,
+  /** A cluster has each endpoint once for each address. */
+  endpointsOfHost: mostEndpoints,
   endpoints: 200_000,
 };
 

@@ -124,6 +124,62 @@ test.each(objectsBeyondLimits())('%s is told the limit, and makes nothing', (_, 
   expect(mesh.snapshot('sidecar').cds.length).toBeLessThanOrEqual(1010);
 });
 
+test.each<[string, readonly KubernetesObject[], string]>([
+  [
+    'a slice of 1,000 endpoints and 100 ports',
+    [
+      {
+        apiVersion: 'discovery.k8s.io/v1',
+        kind: 'EndpointSlice',
+        metadata: { name: 'a-1', namespace: 'shop', labels: { 'kubernetes.io/service-name': 'a' } },
+        addressType: 'IPv4',
+        endpoints: many(1000, (i) => ({ addresses: [`10.0.${i >> 8}.${i & 255}`] })),
+        ports: many(100, (i) => ({ name: i === 0 ? 'http' : `p-${i}`, port: 80 + i })),
+      } as KubernetesObject,
+    ],
+    'endpoints',
+  ],
+  [
+    'Endpoints of 1,000 addresses and 100 ports',
+    [
+      {
+        apiVersion: 'v1',
+        kind: 'Endpoints',
+        metadata: { name: 'a', namespace: 'shop' },
+        subsets: [
+          {
+            addresses: many(1000, (i) => ({ ip: `10.0.${i >> 8}.${i & 255}` })),
+            ports: many(100, (i) => ({ name: i === 0 ? 'http' : `p-${i}`, port: 80 + i })),
+          },
+        ],
+      } as KubernetesObject,
+    ],
+    'subsets',
+  ],
+  [
+    'a ServiceEntry of 1,000 ports that selects 50 workloads',
+    [
+      custom('ServiceEntry', {
+        hosts: ['h.example.com'],
+        ports: many(1000, (i) => ({ number: 1000 + i, name: `p-${i}`, protocol: 'HTTP' })),
+        resolution: 'STATIC',
+        workloadSelector: { labels: { app: 'a' } },
+      }),
+      ...many(50, (i) => {
+        const entry = custom('WorkloadEntry', { address: `10.0.0.${i}`, labels: { app: 'a' } });
+        return { ...entry, metadata: { ...entry.metadata, name: `w-${i}` } };
+      }),
+    ],
+    'spec.workloadSelector',
+  ],
+])('of the endpoints of %s the first 40,000 count', (_, objects, field) => {
+  const mesh = servedBeside(...objects);
+  const problems = [...mesh.mesh.problems.byObject.entries()].flatMap(([, found]) => found);
+  expect(problems).toMatchObject([{ reason: 'Ineffective', field }]);
+  const encoded = mesh.graph.collections.find(({ name }) => name === 'encodedEndpoints')!.entries();
+  expect(Array.from(encoded, ([, list]) => (list as { endpoints: unknown[] }).endpoints.length)).toEqual([40_000]);
+});
+
 test.each(objectsWithProducts())('%s is possible', (_, object) => {
   const mesh = servedBeside(object);
   expect([...mesh.mesh.problems.byObject.entries()]).toEqual([]);
