@@ -193,17 +193,28 @@ function readDistribute(field: Field): LocalityLbSetting['distribute'][number][]
 
 /** The first entry that covers a locality decides, so one that overlaps is partly without effect. */
 function reportOverlaps(field: Field, found: readonly { readonly from: string }[]): void {
-  for (const [index, { from }] of found.entries()) {
-    const earlier = found.slice(0, index).find((other) => covers(other.from, from) || covers(from, other.from));
-    if (earlier === undefined) continue;
-    field.invalid(`has two entries for ${quote(from)} (the other is from ${quote(earlier.from)}); keep one.`);
-    return;
+  const earlier = new Map<string, string>();
+  /** What would cover an earlier one. */
+  const around = new Map<string, string>();
+  for (const { from } of found) {
+    const wider = patternsAround(from);
+    const rival = [from, ...wider].map((pattern) => earlier.get(pattern)).find((one) => one !== undefined);
+    const clash = rival ?? around.get(from);
+    if (clash !== undefined) {
+      field.invalid(`has two entries for ${quote(from)} (the other is from ${quote(clash)}); keep one.`);
+      return;
+    }
+    earlier.set(from, from);
+    for (const pattern of wider) if (!around.has(pattern)) around.set(pattern, from);
   }
 }
 
-function covers(pattern: string, locality: string): boolean {
-  if (pattern === '*' || pattern === locality) return true;
-  return pattern.endsWith('/*') && `${locality}/`.startsWith(pattern.slice(0, -1));
+/** `*`, `a/*` and `a/b/*` for `a/b/c`, and `a/b/*` for `a/b`, too. */
+function patternsAround(locality: string): string[] {
+  const parts = locality.split('/').filter((part) => part !== '*');
+  return ['*', ...parts.map((_, i) => `${parts.slice(0, i + 1).join('/')}/*`)].filter(
+    (pattern) => pattern !== locality,
+  );
 }
 
 /** `region/zone/subzone`, `region/zone/*`, `region/*` or `*`. */

@@ -434,3 +434,20 @@ test('no object makes it throw', () => {
     { numRuns: 500 },
   );
 });
+
+test.each([
+  ['*', 'a'],
+  ['a/*', '*'],
+  ['a/b', 'a/*'],
+  ['a', 'a/*'],
+  ['a/b/c', 'a/*'],
+  ['a/b/*', 'a/b/c'],
+  ['a', 'a'],
+])('shares from %s and %s overlap, and those of many other places are not compared with each', (one, other) => {
+  const many = Array.from({ length: 20_000 }, (_, i) => `r${i}/z/*`);
+  const distribute = (...places: string[]) =>
+    policy({ loadBalancer: { localityLbSetting: { distribute: places.map((from) => ({ from, to: { a: 100 } })) } } });
+  expect(fields(distribute(one, other))).toHaveLength(1);
+  expect(fields(distribute(...many.slice(0, 10), 'r0/z', 'a/b', 'a/c'))).toHaveLength(1);
+  expect(fields(distribute(...many, 'a/b', 'a/c', 'a', 'b'))).toEqual([]);
+});
