@@ -5,7 +5,7 @@ import { isHostName, resolveShortName } from '../model/host.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
 import type { DestinationRuleModel, Subset } from '../model/traffic-policy.ts';
 import { readTrafficPolicy } from './destination-rule-policy.ts';
-import { settleExportTo } from './export-to.ts';
+import { checkExports, settleExportTo } from './export-to.ts';
 import { Field, Findings, quote } from './field.ts';
 import { findUnsupported } from './unsupported-fields.ts';
 
@@ -90,6 +90,7 @@ function readExportTo(
     if (!known) given[index]?.invalid(`${quote(value)} is neither ".", "*" nor the name of a namespace.`);
     return known;
   });
+  checkExports(field, valid, 1);
   if (valid.includes('*') && valid.length > 1) field.invalid('names "*" and others; keep one of both.');
   if (new Set(valid.map((value) => (value === '.' ? namespace : value))).size < valid.length)
     field.invalid('names a namespace twice; remove one.');

@@ -4,7 +4,7 @@ import type { Problem } from '../api/problem.ts';
 import type { InlineEndpoint } from '../model/endpoint.ts';
 import { type MeshService, type Protocol, type Resolution, type ServicePort, isDns } from '../model/service.ts';
 import { mostEndpoints } from './endpoint-slice.ts';
-import { settleExportTo } from './export-to.ts';
+import { checkExports, settleExportTo } from './export-to.ts';
 import { Field, Findings } from './field.ts';
 import { readAddresses, readEndpoints, readHosts, readPorts, readSelector } from './service-entry-fields.ts';
 import { readServiceLabels } from './service-labels.ts';
@@ -93,6 +93,7 @@ export function reconcileServiceEntry(
     raceConnect: annotations['istio.io/connect-strategy'] === 'RACE_FIRST_TCP_CONNECT',
     origins: [findings.object],
   };
+  checkExports(spec.get('exportTo'), shared.exportTo, Math.max(1, new Set(hosts).size));
   const allocated = addresses.length > 0 || resolution === 'Passthrough' ? [] : allocatedAddresses(object);
   const anywhere = ports.filter(({ protocol }) => ADDRESSED.has(protocol)).map(({ number }) => number);
   if (!findings.invalid && anywhere.length > 0 && addresses.length === 0 && allocated.length === 0)

@@ -3,7 +3,8 @@ import { objectKey, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import { canonicalHost, coverOf, resolveShortName } from '../model/host.ts';
 import { meshGateway, type VirtualServiceModel } from '../model/virtual-service.ts';
-import { settleExportTo } from './export-to.ts';
+import { matchesOf } from '../model/virtual-service-parts.ts';
+import { checkExports, settleExportTo } from './export-to.ts';
 import { Field, Findings, quote } from './field.ts';
 import { reportShadowed } from './shadowed-routes.ts';
 import { findUnsupported } from './unsupported-fields.ts';
@@ -63,6 +64,8 @@ export function reconcileVirtualService(
     tcp: tcp.map((route) => readTcpRoute(route, names)),
     tls: tls.map((route) => readTlsRoute(route, names, hasHost)),
   };
+  const sources = matchesOf(model).filter(({ sourceLabels }) => Object.keys(sourceLabels).length > 0);
+  checkExports(spec.get('exportTo'), model.exportTo, Math.max(1, hosts.length, sources.length));
   if (!findings.invalid) reportShadowed(model, findings);
   const problems = [...findings.problems, ...findUnsupported(findings.object, object.spec)];
   return { models: findings.invalid ? [] : [model], problems };

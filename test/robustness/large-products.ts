@@ -133,6 +133,20 @@ export function objectsBeyondLimits(): [title: string, object: KubernetesObject,
       }),
       'spec.http',
     ],
+    [
+      'a ServiceEntry of 201 hosts for each of 100 namespaces',
+      entry(201, 1, 1, { exportTo: many(100, (i) => `n${i}`) }),
+      'spec.exportTo',
+    ],
+    [
+      'a VirtualService of 201 source labels for each of 100 namespaces',
+      custom('VirtualService', {
+        hosts: ['a'],
+        exportTo: many(100, (i) => `n${i}`),
+        http: [{ match: many(201, (i) => ({ sourceLabels: { app: `a${i}` } })), ...toA }],
+      }),
+      'spec.exportTo',
+    ],
     ['a Gateway with 2,001 servers', serversOf(2001), 'spec.servers'],
   ];
 }
