@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { TestMesh, readObjects } from '../../test/harness/mesh.ts';
+import { TestMesh, connectedProxy, readObjects } from '../../test/harness/mesh.ts';
 
 const service = (name: string, ports: string, namespace = 'shop', exportTo = '*'): string => `
 apiVersion: v1
@@ -109,4 +109,34 @@ spec: {outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {${proxy}}}}
   const [found, ...others] = check(one, sidecar);
   expect(found).toContain(`RefNotFound spec.outboundTrafficPolicy.egressProxy.${message}`);
   expect(others).toEqual([]);
+});
+
+test('who delegates to another namespace is told what is wrong there, and its owner is not', () => {
+  const objects = readObjects(`
+${service('a', '[{name: http, port: 80}]', 'shop', '.')}
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: part, namespace: shop}
+spec: {http: [{match: [{uri: {prefix: /a}}], route: [{destination: {host: a}}]}, {match: [{uri: {prefix: /b}}], route: [{destination: {host: a}}]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: g, namespace: other}
+spec: {servers: [{port: {number: 8080, name: http, protocol: HTTP}, hosts: ["*"]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: root, namespace: other}
+spec: {hosts: [x.example.com], gateways: [mesh, g], http: [{match: [{uri: {prefix: /a}}], delegate: {name: part, namespace: shop}}]}
+`);
+  const mesh = new TestMesh();
+  mesh.apply(objects);
+  mesh.connect(connectedProxy('router', { id: 'router~10.1.0.2~r.other~other.svc.cluster.local' }));
+  const told = [...mesh.mesh.problems.byObject.entries()].flatMap(([, problems]) =>
+    problems.map(({ object, field, message }) => `${object.name} ${field}: ${message.split(';')[0]!.slice(0, 90)}`),
+  );
+  expect(told).toEqual([
+    'root spec.http: delegates to VirtualService/shop/part: spec.http[0].route[0].destination.host: "a.shop.svc',
+    'root spec.http: delegates to VirtualService/shop/part: spec.http[1].match: contradicts spec.http[0].match ',
+  ]);
 });

@@ -9,6 +9,7 @@ import { anyTraits } from '../model/traits.ts';
 import { type Destination, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { destinationsOf } from '../model/virtual-service-parts.ts';
 import { parseObjectKey, objectKey } from '../api/object.ts';
+import { toldTo } from '../reconcilers/delegate.ts';
 import type { HasProblems } from './problems.ts';
 import { type DestinationParts, lookupFor, nameOf } from './destinations.ts';
 import { serviceFor } from './clients.ts';
@@ -81,7 +82,9 @@ function missingDestinations(model: VirtualServiceModel, read: Reader, parts: Re
     const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
     const targets = candidates.map((port) => lookup(destination, port));
     return targets.every(isMissing)
-      ? same.flatMap((each) => problemOf(each.object, each.destination, targets[0]!))
+      ? same.flatMap((each) =>
+          problemOf(each.object, each.destination, targets[0]!).map((problem) => toldTo(model, problem)),
+        )
       : [];
   });
 }

@@ -2,6 +2,7 @@ import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import type { Protos } from '../envoy/proto.ts';
 import type { RouteContext } from '../envoy/route-context.ts';
 import { type RoutePiece, buildRoutePiece } from '../envoy/route-pieces.ts';
+import { toldTo } from '../reconcilers/delegate.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
 /** Some virtual host has the routes of a VirtualService. */
@@ -42,7 +43,8 @@ export function declareRoutePieces<Use extends RouteUse>(
     const model = read.get(models, use.virtualService);
     const context = contextOf(use, read);
     if (http === undefined || model === undefined || context === undefined) return;
-    emit(key, buildRoutePiece(http, { ...context, protos: parts.protos, model }));
+    const piece = buildRoutePiece(http, { ...context, protos: parts.protos, model });
+    emit(key, { ...piece, problems: piece.problems.map((problem) => toldTo(model, problem)) });
   });
   return {
     of: (read, { routes, virtualService }) =>

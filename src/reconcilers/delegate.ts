@@ -1,3 +1,4 @@
+import { printRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { DelegateAction, HttpAction, HttpRoute, VirtualServiceModel } from '../model/virtual-service.ts';
 import { bytesOfEach } from '../model/virtual-service-parts.ts';
@@ -61,16 +62,27 @@ export function applyDelegates(root: VirtualServiceModel, find: Find): Delegated
     return delegate.http.flatMap((part): readonly HttpRoute[] => {
       const merged = mergeRoute(route, action, part);
       if (merged !== undefined) return [merged];
-      report({
-        object: part.object,
-        field: `${part.field}.match`,
-        reason: 'RefNotFound',
-        message: `contradicts ${route.field}.match of VirtualService ${root.namespace}/${root.name}, which delegates to it; the route is left out there.`,
-      });
+      const message = `contradicts ${route.field}.match of VirtualService ${root.namespace}/${root.name}, which delegates to it; the route is left out there.`;
+      report(toldTo(root, { object: part.object, field: `${part.field}.match`, reason: 'RefNotFound', message }));
       return [];
     });
   });
   return { model: { ...root, http }, problems };
+}
+
+/**
+ * What is wrong with a route of a delegate is told its owner, unless that is one of another namespace: anybody may
+ * delegate to what is exported.
+ */
+export function toldTo({ ref, namespace }: Pick<VirtualServiceModel, 'ref' | 'namespace'>, problem: Problem): Problem {
+  const { object, field, message } = problem;
+  if (object.namespace === namespace) return problem;
+  return {
+    ...problem,
+    object: ref,
+    field: 'spec.http',
+    message: `delegates to ${printRef(object)}: ${field}: ${message}`,
+  };
 }
 
 interface Size {
