@@ -161,6 +161,10 @@ const refused: readonly (readonly [spec: unknown, ...expected: string[]])[] = [
   ],
   [{ servers: [{ ...http, port: { ...http.port, protocol: 'UDP' } }] }, 'Invalid spec.servers[0].port.protocol: "UDP"'],
   [{ servers: [{ ...http, bind: 'example.com' }] }, 'Invalid spec.servers[0].bind: "example.com" is neither'],
+  [
+    { servers: [{ ...http, bind: `unix:///${'x'.repeat(107)}`, port: { ...http.port, number: 0 } }] },
+    'Invalid spec.servers[0].bind',
+  ],
   [{ servers: [{ ...http, bind: 'unix:///x' }] }, 'Invalid spec.servers[0].port.number: must be a whole number from 0'],
   [{ servers: [https(undefined as never)] }, 'Invalid spec.servers[0].tls: must say how TLS is accepted'],
   [{ servers: [https({ mode: 'NONE' })] }, 'Invalid spec.servers[0].tls.mode: "NONE" is not one of'],

@@ -8,6 +8,7 @@ import { Field, Findings, quote } from './field.ts';
 import { readServerTls } from './gateway-tls.ts';
 import { parseProtocol } from './protocol.ts';
 import { findUnsupported } from './unsupported-fields.ts';
+import { isSocket, isSocketPath } from './workload-spec.ts';
 
 export interface ReconciledGateway {
   /** The model, or none when the object is not valid. */
@@ -93,7 +94,7 @@ function readPort(field: Field, unix: boolean, names: Set<string>): ServerPort {
 
 function readBind(field: Field): string {
   const bind = canonicalAddress(field.string());
-  const valid = bind.startsWith('unix://') ? /^unix:\/\/[/@]./.test(bind) : bind === '' || isAddress(bind);
+  const valid = isSocket(bind) ? isSocketPath(bind) : bind === '' || isAddress(bind);
   if (!valid)
     field.invalid(`${quote(bind)} is neither an IP address nor a unix socket (unix:///path or unix://@name).`);
   return bind;

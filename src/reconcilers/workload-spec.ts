@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import { isAddress } from '../model/address.ts';
 import type { Labels } from '../model/labels.ts';
 import { isHostName, isWildcard } from '../model/host.ts';
@@ -38,10 +39,17 @@ function checkAddress(field: Field, { address, network }: Pick<WorkloadSpec, 'ad
   if (address === '') {
     if (network === '') field.invalid('must be an IP address, a host name or a unix socket.');
   } else if (isSocket(address)) {
-    if (!/^unix:\/\/[/@]./.test(address))
-      field.invalid(`${quote(address)} is not a unix socket; write unix:///path or unix://@name.`);
+    if (!isSocketPath(address))
+      field.invalid(
+        `${quote(address)} is not a unix socket; write unix:///path or unix://@name, with at most 107 bytes.`,
+      );
   } else if (!isAddress(address) && (!isHostName(address) || isWildcard(address)))
     field.invalid(`${quote(address)} is neither an IP address nor a host name.`);
+}
+
+/** What Linux takes: Envoy refuses others together with what stands beside them. */
+export function isSocketPath(address: string): boolean {
+  return /^unix:\/\/[/@][^\0]+$/.test(address) && Buffer.byteLength(address) <= 'unix://'.length + 107;
 }
 
 export function isSocket(address: string): boolean {

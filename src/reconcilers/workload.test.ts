@@ -218,6 +218,8 @@ test.each([
   ['any address', { address: '' }, 'spec.address'],
   ['a port', { ports: { http: 70_000 } }, 'spec.ports["http"]'],
   ['an absolute path', { address: 'unix://relative' }, 'spec.address'],
+  ['a path that Linux takes', { address: `unix:///${'x'.repeat(107)}` }, 'spec.address'],
+  ['a path without NUL', { address: 'unix:///a\0b' }, 'spec.address'],
 ])('a WorkloadEntry without %s is none', (_, spec, field) => {
   const { workloads, problems } = entry(spec);
   expect(workloads).toEqual([]);
