@@ -96,7 +96,9 @@ export function reconcileServiceEntry(
   checkExports(spec.get('exportTo'), shared.exportTo, Math.max(1, new Set(hosts).size));
   const allocated = addresses.length > 0 || resolution === 'Passthrough' ? [] : allocatedAddresses(object);
   const anywhere = ports.filter(({ protocol }) => ADDRESSED.has(protocol)).map(({ number }) => number);
-  if (!findings.invalid && anywhere.length > 0 && addresses.length === 0 && allocated.length === 0)
+  // A listener takes a range from the wildcard address on as any address.
+  const isAnywhere = addresses.every((address) => /^(0\.0\.0\.0(\/\d+)?|::(\/0)?)$/.test(address));
+  if (!findings.invalid && anywhere.length > 0 && isAnywhere && allocated.length === 0)
     findings.report('spec.addresses', 'TooBroad', everythingOf(anywhere));
   const looksUpHost = isDns({ resolution }) && inline.length === 0 && selector === undefined;
   // Istio makes a service of each address, and all of them share the endpoints.
