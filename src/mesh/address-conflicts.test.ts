@@ -133,3 +133,21 @@ describe('a range of a ServiceEntry that covers the address of a Service', () =>
     expect(rangesOf(mesh)).toEqual([]);
   });
 });
+
+test('pods of a headless Service keep their addresses, whatever older entry names one', () => {
+  const mesh = meshWith(`
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: shop, creationTimestamp: "2026-01-02T00:00:00Z"}
+spec: {clusterIP: None, ports: [{name: tcp, port: 5432}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: db-1, namespace: shop, labels: {kubernetes.io/service-name: db}}
+addressType: IPv4
+ports: [{name: tcp, port: 5432}]
+endpoints: [{addresses: [10.1.0.50]}]
+---${entry('10.1.0.50', 'other', 'TCP', 5432).replace('name: e,', 'name: e, creationTimestamp: "2026-01-01T00:00:00Z",')}`);
+  const listener = mesh.json('client').lds.find((one) => (one as { name: string }).name === '10.1.0.50_5432');
+  expect(JSON.stringify(listener)).toContain('outbound|5432||db.shop.svc.cluster.local');
+});

@@ -206,14 +206,17 @@ export function claimsOfService(view: ServiceView, read: Reader, parts: RoutePar
   });
   const egress = egressOf(read, parts.sidecars, view.view);
   const lookup = lookupFor(view.view, read, parts);
-  const rank = exportRank(service, view.view.client);
+  const exported = exportRank(service, view.view.client);
+  // Pods of headless Services listen at their addresses, which an older entry may name.
+  const atAddress = exported === 2 && service.registry === 'External' ? 3 : exported;
   const age = { createdAt: service.createdAt, name: service.name, namespace: service.namespace };
   for (const port of service.ports) {
     if (!view.ports.includes(port.number)) continue;
     for (const claim of claimsOf({ service, port, client, summary, virtualServices, lookup, rule, settings, egress })) {
       const name = listenerName(claim);
       const list = byName.get(name) ?? [];
-      list.push({ rank, age, claim });
+      const isAnywhere = ['0.0.0.0', '::'].includes(claim.bind.addresses[0]);
+      list.push({ rank: isAnywhere ? exported : atAddress, age, claim });
       byName.set(name, list);
     }
   }

@@ -76,7 +76,7 @@ export interface L4Target {
 
 /** A claim with what decides between it and others: the rank of the service that makes it, then its age. */
 export interface AgedClaim {
-  /** See {@link exportRank}. */
+  /** See {@link exportRank}; behind all of these a public ServiceEntry at an address of its own. */
   readonly rank: number;
   readonly age: Aged;
   readonly claim: ListenerClaim;
