@@ -258,7 +258,7 @@ export class Barrier {
           const isNew = priorOf(sent, item) === undefined;
           if (!isNew || follower.has(item.name) || view.resolve(follower.type.typeUrl, item.name) === undefined)
             continue;
-          guarded!.doubt(item, undefined, now);
+          guarded!.suspectStuck(item, undefined, now);
         }
       }
     }
@@ -289,7 +289,7 @@ export class Barrier {
           const prior = priorOf(sent, item);
           // Perhaps it is a new version of a live cluster, which the client has refused without saying so.
           const choked = attempt > 2 && prior instanceof Served && follower.inFlight.ackedNonce > sent.nonce;
-          if (choked) guarded!.doubt(item, prior, now);
+          if (choked) guarded!.suspectStuck(item, prior, now);
           else follower.repeat(item.name, view);
         }
       }

@@ -32,7 +32,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
     }
     if (sent.trial !== undefined) subscription.trial?.answered(sent.trial);
   }
-  const refusal = { now, about: refused.at(-1)?.nonce ?? 0, after: inFlight.sentNonce, doubted: false };
+  const refusal = { now, about: refused.at(-1)?.nonce ?? 0, after: inFlight.sentNonce, suspected: false };
   for (const sent of refused) {
     for (const name of sent.removed) {
       const prior = sent.prior?.get(name);
@@ -49,8 +49,8 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   const suspects = mentioned.length > 0 ? mentioned : fresh.length > 0 ? fresh : [...delivered.keys()];
   const suspected = new Set(suspects);
   const lone = suspects.length === 1;
-  if (mentioned.length === 0 && subscription.wholeState && isMurky(subscription, refused, delivered, lone)) {
-    subscription.murky = backOff(subscription.murky, now);
+  if (mentioned.length === 0 && subscription.wholeState && isIndivisible(subscription, refused, delivered, lone)) {
+    subscription.wholeRefusal = backOff(subscription.wholeRefusal, now);
     return [];
   }
   let pinned = mentioned.length > 0 || lone;
@@ -68,7 +68,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
     // A later response that is still on its way carries the name: its answer decides, unless it has the same bytes.
     const later = inFlight.last(name);
     if (culpable.has(name)) {
-      const takenBack = ledger.refusals?.doubts(name, item.version) === true;
+      const takenBack = ledger.refusals?.suspects(name, item.version) === true;
       ledger.refuse(name, { ...refusal, version: item.version, held: prior });
       ledger.tookNot(name, item);
       culprits.push(item);
@@ -82,7 +82,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
       if (prior === undefined && subscription.absent(name) !== undefined) ledger.ask(name, undefined);
       else ledger.owe(name, item);
     } else if (later === undefined) {
-      if (ledger.refusals?.doubts(name, item.version) === true) ledger.refusals.forget(name);
+      if (ledger.refusals?.suspects(name, item.version) === true) ledger.refusals.forget(name);
       ledger.owe(name, prior);
       ledger.ask(name, prior);
       if (subscription.type.refersTo !== undefined) ledger.took(name, item);
@@ -95,13 +95,14 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
  * To leave out half of a state would delete what the client has; and what it refuses anyway, or may have refused before,
  * says nothing of the rest. It keeps what it has until the state changes, or is tried again.
  */
-function isMurky(
-  { murky }: Subscription,
+function isIndivisible(
+  { wholeRefusal }: Subscription,
   refused: readonly Sent[],
   delivered: ReadonlyMap<string, { readonly prior: Held }>,
   lone: boolean,
 ): boolean {
-  if (murky !== undefined || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0)) return true;
+  if (wholeRefusal !== undefined || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0))
+    return true;
   if (!lone && [...delivered.values()].some(({ prior }) => typeof prior === 'string')) return true;
   return refused.some(({ prior, before }) => prior === undefined && (before !== undefined || !lone));
 }

@@ -17,7 +17,7 @@ export class FormerRoot {
   readonly root: Root;
   readonly lists: ReadonlySet<List>;
   /** How many former worlds have it. */
-  holders = 0;
+  users = 0;
   readonly #noted = new Map<string, Map<string, Noted[]>>();
 
   constructor(root: Root) {
@@ -62,7 +62,7 @@ export class FormerRoot {
   }
 
   release(): void {
-    if (--this.holders > 0) return;
+    if (--this.users > 0) return;
     for (const list of this.lists) {
       list.formers?.delete(this);
       if (list.formers?.size === 0) list.formers = undefined;
@@ -89,7 +89,7 @@ export class FormerWorld implements Sight {
   }
 
   hold(): this {
-    if (this.streams++ === 0) for (const root of this.roots) root.holders++;
+    if (this.streams++ === 0) for (const root of this.roots) root.users++;
     return this;
   }
 

@@ -170,8 +170,8 @@ const ANY = { typeUrl: 1, value: 2 };
 /** Of names and versions, whatever their order. Clients keep it; a collision would only mislead who compares two. */
 function versionOf(batches: readonly Batch[]): string {
   let [a, b, count] = [0, 0, 0];
-  for (const { fingerprint } of batches) {
-    [a, b, count] = [(a + fingerprint.a) | 0, (b + fingerprint.b) | 0, count + fingerprint.count];
+  for (const { versionHash } of batches) {
+    [a, b, count] = [(a + versionHash.a) | 0, (b + versionHash.b) | 0, count + versionHash.count];
   }
   return [a, b, count].map((number) => (number >>> 0).toString(16).padStart(8, '0')).join('');
 }
@@ -263,7 +263,7 @@ function writePart(writer: SliceWriter, parts: SharedParts, part: Part): void {
 
 function printOf({ typeUrl, delta, batches, removed }: FrameContent): number {
   let print = typeUrl.length * 2 + (delta ? 1 : 0);
-  for (const batch of batches) print = (Math.imul(print, 31) + batch.print) | 0;
+  for (const batch of batches) print = (Math.imul(print, 31) + batch.cacheKey) | 0;
   return (Math.imul(print, 31) + removed.length) | 0;
 }
 

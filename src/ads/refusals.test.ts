@@ -63,7 +63,7 @@ test('a long message is cut to what was found wrong', () => {
 test('a refused version is tried again after a time that doubles with every refusal, up to an hour', () => {
   const refusals = new Refusals();
   const refuse = (now: number): void =>
-    refusals.refuse('a', { version: 'v', held: undefined, now, about: 1, after: 1, doubted: false });
+    refusals.refuse('a', { version: 'v', held: undefined, now, about: 1, after: 1, suspected: false });
   let now = 0;
   const waits: number[] = [];
   refuse(now);
@@ -81,7 +81,7 @@ test('a refused version is tried again after a time that doubles with every refu
 
 test('another version is not a refused version', () => {
   const refusals = new Refusals();
-  refusals.refuse('a', { version: 'v', held: 'u', now: 0, about: 1, after: 1, doubted: false });
+  refusals.refuse('a', { version: 'v', held: 'u', now: 0, about: 1, after: 1, suspected: false });
   expect(refusals.forbids('a', 'w')).toBe(false);
   expect(refusals.forbids('b', 'v')).toBe(false);
   refusals.accepted('a', 'w', 2, true);

@@ -27,7 +27,7 @@ interface Refused extends BackOff {
   /** It is being tried again. */
   due: boolean;
   /** The client has not said so: it is taken to be refused because it blocks answers. */
-  readonly doubted: boolean;
+  readonly suspected: boolean;
   /** Nonce of the response that was refused. */
   readonly about: number;
   /** Nonce of the newest response at that time: an older one may have carried the same bytes. */
@@ -44,7 +44,7 @@ interface RefusedName {
 }
 
 /** What is known of a refusal. */
-export interface NewRefusal extends Readonly<Pick<Refused, 'about' | 'after' | 'doubted'>> {
+export interface NewRefusal extends Readonly<Pick<Refused, 'about' | 'after' | 'suspected'>> {
   readonly version: string;
   /** What the client has instead. */
   readonly held: Held;
@@ -66,7 +66,7 @@ export class Refusals {
     return this.#names.keys();
   }
 
-  refuse(name: string, { version, held, now, about, after, doubted }: NewRefusal): void {
+  refuse(name: string, { version, held, now, about, after, suspected }: NewRefusal): void {
     let refused = this.#names.get(name);
     if (refused === undefined)
       this.#names.set(name, (refused = { versions: new Map<string, Refused>(), held, given: undefined }));
@@ -77,7 +77,7 @@ export class Refusals {
       if (refused.versions.size < MAX_VERSIONS) break;
       refused.versions.delete(oldest);
     }
-    refused.versions.set(version, { ...next, due: false, doubted, about, after });
+    refused.versions.set(version, { ...next, due: false, suspected, about, after });
     // It was thought to have the very bytes that it refuses: whatever it has, it is something else.
     refused.held = versionOf(held) === version ? UNKNOWN : held;
     refused.given = undefined;
@@ -104,9 +104,9 @@ export class Refusals {
   }
 
   /** It must not be sent, although the client has not said anything against it. */
-  doubts(name: string, version: string): boolean {
+  suspects(name: string, version: string): boolean {
     const refused = this.#names.get(name)?.versions.get(version);
-    return refused?.due === false && refused.doubted;
+    return refused?.due === false && refused.suspected;
   }
 
   held(name: string): Held {

@@ -41,8 +41,8 @@ export class Batch {
   readonly items: readonly Served[];
   /** Made when first needed. */
   #byName: Map<string, Served> | undefined;
-  #fingerprint: SetHash | undefined;
-  #print = 0;
+  #versionHash: SetHash | undefined;
+  #cacheKey = 0;
 
   constructor(items: readonly Served[]) {
     this.items = items;
@@ -57,25 +57,25 @@ export class Batch {
   }
 
   /** Hash of names and versions: equal in all processes that serve the same. */
-  get fingerprint(): SetHash {
-    if (this.#fingerprint !== undefined) return this.#fingerprint;
+  get versionHash(): SetHash {
+    if (this.#versionHash !== undefined) return this.#versionHash;
     const hasher = new ContentHasher([0, 0]);
-    const fingerprint = new SetHash();
+    const versionHash = new SetHash();
     for (const { name, version } of this.items) {
       hasher.textPair(name, version);
-      fingerprint.add(hasher);
+      versionHash.add(hasher);
     }
-    return (this.#fingerprint = fingerprint);
+    return (this.#versionHash = versionHash);
   }
 
   /** A number that tells batches apart cheaply; equal ones still have to be compared by {@link equals}. */
-  get print(): number {
-    if (this.#print === 0) {
-      let print = 7;
-      for (const item of this.items) print = (Math.imul(print, 31) + item.id) | 0;
-      this.#print = print === 0 ? 1 : print;
+  get cacheKey(): number {
+    if (this.#cacheKey === 0) {
+      let key = 7;
+      for (const item of this.items) key = (Math.imul(key, 31) + item.id) | 0;
+      this.#cacheKey = key === 0 ? 1 : key;
     }
-    return this.#print;
+    return this.#cacheKey;
   }
 
   equals(other: Batch): boolean {

@@ -88,7 +88,7 @@ export class Store {
     if (known !== undefined && known.streams > 0) return known.hold();
     const roots = view.roots.map((root) => {
       let former = this.#formers.get(root);
-      if (former === undefined || former.holders === 0) this.#formers.set(root, (former = new FormerRoot(root)));
+      if (former === undefined || former.users === 0) this.#formers.set(root, (former = new FormerRoot(root)));
       return former;
     });
     const former = new FormerWorld(roots, view, this.#holders);

@@ -63,7 +63,7 @@ export class Subscription {
    * A whole state was refused, and nobody knows what of it: until one is accepted, what is unchanged proves nothing. It
    * is tried again after a back-off.
    */
-  murky: BackOff | undefined;
+  wholeRefusal: BackOff | undefined;
   /** Names that requests left out which were not heard. */
   #givenUp: Set<string> | undefined;
   #gaveUpWildcard = false;
@@ -272,11 +272,11 @@ export class Subscription {
   }
 
   /** The client seems to choke on a resource: it is given back what it had, until its answer comes. */
-  doubt(item: Served, prior: Held, now: number): void {
+  suspectStuck(item: Served, prior: Held, now: number): void {
     if (this.ledger.refusals?.forbids(item.name, item.version) === true || this.inFlight.last(item.name) !== item)
       return;
     const after = this.inFlight.sentNonce;
-    this.ledger.refuse(item.name, { version: item.version, held: prior, now, about: after, after, doubted: true });
+    this.ledger.refuse(item.name, { version: item.version, held: prior, now, about: after, after, suspected: true });
     this.ledger.owe(item.name, item);
   }
 
@@ -285,7 +285,8 @@ export class Subscription {
     for (const [name, held] of this.ledger.refusals?.due(now) ?? []) {
       if (this.ledger.pending?.has(name) !== true) this.ledger.owe(name, held);
     }
-    if (this.murky !== undefined && now >= this.murky.retryAt && this.inFlight.size === 0) this.#repeatUnknown();
+    if (this.wholeRefusal !== undefined && now >= this.wholeRefusal.retryAt && this.inFlight.size === 0)
+      this.#repeatUnknown();
   }
 
   /** Owed in any case, where the client is known to hold the present version. */
@@ -336,7 +337,7 @@ export class Subscription {
   /** A response was accepted. That says nothing of bytes that this client has refused before. */
   accept(sent: Sent, view: WorldView): void {
     if (sent.trial !== undefined) this.trial?.answered(sent.trial);
-    this.murky = undefined;
+    this.wholeRefusal = undefined;
     const { ledger } = this;
     const { refusals } = ledger;
     if (this.wholeState) ledger.partial = undefined;
@@ -349,7 +350,7 @@ export class Subscription {
       const { name, version } = item;
       if (sent.tolerated.has(name) || !refusals.has(name)) continue;
       const present = view.resolve(this.type.typeUrl, name);
-      if (refusals.doubts(name, version)) {
+      if (refusals.suspects(name, version)) {
         // Taken back without need.
         ledger.ask(name, refusals.held(name));
         refusals.forget(name);
