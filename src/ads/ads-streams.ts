@@ -6,10 +6,10 @@ import { BARRIER_TIMES } from './barrier.ts';
 import { BufferPool } from './buffer-pool.ts';
 import { Convergence } from './convergence.ts';
 import { Delivery, type DeliveryContext } from './delivery.ts';
-import { Drain } from './drain.ts';
+import { Shutdown } from './shutdown.ts';
 import { Endings } from './endings.ts';
 import { Frames } from './frames.ts';
-import { addressOfPeer } from './peer.ts';
+import { addressOfPeer } from './address.ts';
 import { ADS_LIMITS, type Limit, LimitCounts } from './limits.ts';
 import { NameSets } from './name-set.ts';
 import { Places } from './places.ts';
@@ -60,7 +60,7 @@ export class AdsStreams {
   readonly #endings = new Endings();
   readonly #limits = new LimitCounts();
   readonly #arrivals: Arrivals;
-  #drain: Drain | undefined;
+  #shutdown: Shutdown | undefined;
   readonly #streams = new Map<string, AdsStream>();
   readonly #unknownTypes = new Set<string>();
   readonly #stats: AdsStats;
@@ -171,12 +171,12 @@ export class AdsStreams {
 
   /** Refuses new streams from now on, and ends those that there are in the course of so many milliseconds. */
   drain(ms: number): void {
-    this.#drain ??= new Drain([...this.#streams.values()], this.#options.now(), ms);
+    this.#shutdown ??= new Shutdown([...this.#streams.values()], this.#options.now(), ms);
   }
 
   /** Ends streams whose time has come in a drain. Whether all are gone. */
   drained(): boolean {
-    this.#drain?.step(this.#options.now());
+    this.#shutdown?.step(this.#options.now());
     return this.#streams.size === 0 && this.#endings.over();
   }
 
@@ -185,7 +185,7 @@ export class AdsStreams {
   }
 
   #begin(call: Call, delta: boolean): void {
-    if (this.#drain !== undefined) {
+    if (this.#shutdown !== undefined) {
       this.#refuse(call, Status.UNAVAILABLE, 'the server is shutting down');
       return;
     }
@@ -328,7 +328,7 @@ export class AdsStreams {
       served++;
       stream.queued = false;
       stream.serve();
-      if (stream.delivery?.owes !== true) this.#convergence.level(stream, this.#options.now());
+      if (stream.delivery?.owes !== true) this.#convergence.caughtUp(stream, this.#options.now());
     }
     this.#queue = this.#queue.slice(served);
     this.#scheduled = this.#queue.length > 0;

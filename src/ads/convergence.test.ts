@@ -6,14 +6,14 @@ function lab() {
   return { told, convergence: new Convergence<string>((ms) => told.push(ms)) };
 }
 
-test('a client is level when all that it was owed since the first change is on its way', () => {
+test('a client is caught up when all that it was owed since the first change is on its way', () => {
   const { told, convergence } = lab();
   convergence.during(100, () => convergence.marked('a'));
   convergence.sent('a');
   convergence.during(200, () => convergence.marked('a'));
   convergence.sent('a');
-  convergence.level('a', 350);
-  convergence.level('a', 400);
+  convergence.caughtUp('a', 350);
+  convergence.caughtUp('a', 400);
   expect(told).toEqual([250]);
 });
 
@@ -27,6 +27,6 @@ test('a client that a change concerns but is sent nothing for, one that is gone,
   convergence.sent('gone');
   convergence.sent('a request');
   convergence.gone('gone');
-  for (const stream of ['nothing to send', 'gone', 'a request']) convergence.level(stream, 200);
+  for (const stream of ['nothing to send', 'gone', 'a request']) convergence.caughtUp(stream, 200);
   expect(told).toEqual([]);
 });

@@ -33,7 +33,7 @@ export class Convergence<S> {
   }
 
   /** Nothing is owed to it. */
-  level(stream: S, now: number): void {
+  caughtUp(stream: S, now: number): void {
     const behind = this.#behind.get(stream);
     if (behind === undefined) return;
     this.#behind.delete(stream);

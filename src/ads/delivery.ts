@@ -47,8 +47,8 @@ export class Delivery implements Watcher {
   #parties: Parties;
   #view: WorldView;
   /** Published since the stream's last turn, oldest first; shared by all streams of a root. A turn empties it. */
-  #waiting: News[] = [];
-  /** What was seen up to a move that is still to be carried out, and what {@link #waiting} is about. */
+  #unseen: News[] = [];
+  /** What was seen up to a move that is still to be carried out, and what {@link #unseen} is about. */
   #former: FormerWorld | undefined;
   /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
   #resumedAt: number | undefined;
@@ -87,11 +87,11 @@ export class Delivery implements Watcher {
     this.#former?.release();
     this.#former = undefined;
     for (const subscription of this.#subscriptions) subscription?.close();
-    this.#waiting = [];
+    this.#unseen = [];
   }
 
   changed(news: News): void {
-    this.#waiting.push(news);
+    this.#unseen.push(news);
     this.#events.wake();
   }
 
@@ -142,8 +142,8 @@ export class Delivery implements Watcher {
   }
 
   /** Changes or another world came that were not looked at yet. */
-  get waits(): boolean {
-    return this.#waiting.length > 0 || this.#former !== undefined;
+  get isBehind(): boolean {
+    return this.#unseen.length > 0 || this.#former !== undefined;
   }
 
   /** The client has taken something that it was sent. */
@@ -152,7 +152,7 @@ export class Delivery implements Watcher {
   }
 
   get owes(): boolean {
-    if (this.waits) return true;
+    if (this.isBehind) return true;
     for (const subscription of this.#subscriptions) if (subscription?.owes === true) return true;
     return false;
   }
@@ -239,10 +239,10 @@ export class Delivery implements Watcher {
 
   /** Marks what the changes since the last call concern. They are shared by all streams of a root until then. */
   catchUp(): void {
-    if (this.#waiting.length > 0) {
-      const update = this.#context.update(this.#former ?? this.#view, this.#waiting);
+    if (this.#unseen.length > 0) {
+      const update = this.#context.update(this.#former ?? this.#view, this.#unseen);
       for (const subscription of this.#subscriptions) subscription?.changed(update);
-      this.#waiting = [];
+      this.#unseen = [];
     }
     if (this.#former === undefined) return;
     const move = this.#context.move(this.#former, this.#view);

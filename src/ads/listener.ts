@@ -1,6 +1,6 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { Headcount } from './headcount.ts';
-import { plainAddress } from './peer.ts';
+import { plainAddress } from './address.ts';
 
 export interface ListenerOptions {
   readonly host: string;

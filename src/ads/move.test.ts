@@ -142,7 +142,7 @@ describe('a stream that is told to move', () => {
     client.delivery.move(views.two);
     client.delivery.move(views.one);
     expect(sent(client)).toBeUndefined();
-    expect(client.delivery.waits).toBe(false);
+    expect(client.delivery.isBehind).toBe(false);
   });
 
   test('hears each change once, whether it came before, between or after', () => {

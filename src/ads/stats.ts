@@ -122,7 +122,7 @@ export function stateOf(stream: AdsStream, overdueBefore: number): StreamState[]
         sent: nonceText(inFlight.sentNonce),
         acked: nonceText(inFlight.ackedNonce),
         pending: pendingOf(subscription, view),
-        synced: !owes && inFlight.size === 0 && !delivery.waits,
+        synced: !owes && inFlight.size === 0 && !delivery.isBehind,
         refused: refusedOf(subscription, view),
         overdue: overdueOf(inFlight.oldest, overdueBefore),
       },

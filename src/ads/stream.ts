@@ -1,13 +1,13 @@
 import { status as Status } from '@grpc/grpc-js';
 import type { Delivery } from './delivery.ts';
-import { drainTimeOf } from './drain-time.ts';
+import { drainTimeOf } from './listener-drain-time.ts';
 import type { Endings } from './endings.ts';
 import type { Frame } from './frames.ts';
 import { SLICE_BYTES } from './slice-writer.ts';
 import { Lasting } from './lasting.ts';
 import type { Limit } from './limits.ts';
 import { readNode, UnfitNode } from './node.ts';
-import { addressOfPeer } from './peer.ts';
+import { addressOfPeer } from './address.ts';
 import { Place, type Places } from './places.ts';
 import { type Call, Sink } from './sink.ts';
 import { LARGE, type Receiving, Source } from './source.ts';
@@ -39,7 +39,7 @@ export interface StreamHost {
 }
 
 /** What is kept of the node of a stream. */
-export interface Peer {
+export interface ProxyIdentity {
   readonly nodeId: string;
   readonly build: string;
   /** How long its former listeners serve on, in milliseconds, if it says so. */
@@ -59,10 +59,10 @@ const WORLD_MS = 60_000;
 export class AdsStream {
   readonly id: string;
   /** IP address of the client. */
-  readonly peer: string;
+  readonly address: string;
   readonly #endsAt: number;
   /** Who it is; undefined before its first request. The rest of the node is not kept. */
-  proxy: Peer | undefined;
+  proxy: ProxyIdentity | undefined;
   delivery: Delivery | undefined;
   /** Is in the queue of streams to be served. */
   queued = false;
@@ -73,7 +73,7 @@ export class AdsStream {
   #announced = false;
   readonly #complete: Place;
   /** A request that waits for the stream's turn; meanwhile no other is read. */
-  #waiting: DiscoveryRequest | undefined;
+  #request: DiscoveryRequest | undefined;
   #writing = false;
   /** Since its last turn. */
   #timePassed = false;
@@ -85,14 +85,14 @@ export class AdsStream {
 
   constructor(id: string, call: Call, host: StreamHost) {
     this.id = id;
-    this.peer = addressOfPeer(call.getPeer());
+    this.address = addressOfPeer(call.getPeer());
     this.#host = host;
-    this.#announcing = new Place(host.announcing, this.peer);
-    this.#complete = new Place(host.complete, this.peer);
+    this.#announcing = new Place(host.announcing, this.address);
+    this.#complete = new Place(host.complete, this.address);
     this.#endsAt = host.now() + host.maxAge();
     this.#sink = new Sink(call);
     if (!this.#sink.direct) host.indirect();
-    this.#source = new Source(call, this.peer, host.receiving, {
+    this.#source = new Source(call, this.address, host.receiving, {
       message: (bytes) => this.#received(bytes),
       end: () => {
         call.end();
@@ -137,8 +137,8 @@ export class AdsStream {
       if (this.delivery === undefined) return;
       if (this.#timePassed) this.delivery.tick(this.#host.now());
       this.#timePassed = false;
-      if (this.#waiting === undefined) this.#serve(this.delivery);
-      else this.#handleWaiting(this.#waiting);
+      if (this.#request === undefined) this.#serve(this.delivery);
+      else this.#handleWaiting(this.#request);
     });
   }
 
@@ -208,7 +208,7 @@ export class AdsStream {
   #received(bytes: Uint8Array): void {
     this.contain(() => {
       if (this.proxy === undefined) this.#introduce(this.#wait(bytes));
-      else if (this.delivery?.waits === true || (bytes.length > LARGE && !this.#host.hasTime())) this.#wait(bytes);
+      else if (this.delivery?.isBehind === true || (bytes.length > LARGE && !this.#host.hasTime())) this.#wait(bytes);
       else this.#handle(this.#host.read(bytes));
     });
   }
@@ -218,14 +218,14 @@ export class AdsStream {
    * large and others were, too. The first one waits for what the proxy may see.
    */
   #wait(bytes: Uint8Array): DiscoveryRequest {
-    this.#waiting = this.#host.read(this.#source.hold(bytes));
+    this.#request = this.#host.read(this.#source.hold(bytes));
     if (this.delivery !== undefined) this.#host.wake(this);
-    return this.#waiting;
+    return this.#request;
   }
 
   #handleWaiting(request: DiscoveryRequest): void {
     this.#announcing.leave();
-    this.#waiting = undefined;
+    this.#request = undefined;
     this.#handle(request);
     this.#host.wake(this);
     this.#source.resume();
@@ -268,13 +268,13 @@ export class AdsStream {
     this.proxy = { nodeId: proxy.nodeId, build: proxy.build, drainMs: drainTimeOf(proxy.metadata) };
     this.#announcing.take(() => {
       this.contain(() => {
-        const refusal = this.#host.admit(proxy, this.peer);
+        const refusal = this.#host.admit(proxy, this.address);
         if (refusal !== undefined) {
           this.end(Status.RESOURCE_EXHAUSTED, refusal);
           return;
         }
         this.#announced = true;
-        this.#host.connected(proxy, this.peer);
+        this.#host.connected(proxy, this.address);
       });
     });
   }
@@ -289,7 +289,7 @@ export class AdsStream {
     this.#announcing.leave();
     this.#complete.leave();
     this.#source.close();
-    this.#waiting = undefined;
+    this.#request = undefined;
     this.#host.closed(this);
   }
 }

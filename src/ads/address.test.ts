@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addressOfPeer } from './peer.ts';
+import { addressOfPeer } from './address.ts';
 
 test.each([
   ['10.0.0.7:40112', '10.0.0.7'],

@@ -1,7 +1,7 @@
 import type { AdsStream } from './stream.ts';
 
 /** Ends the streams that there are one after the other, spread evenly over a time: they come back elsewhere. */
-export class Drain {
+export class Shutdown {
   readonly #streams: readonly AdsStream[];
   readonly #begun: number;
   readonly #ms: number;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { drainTimeOf } from './drain-time.ts';
+import { drainTimeOf } from './listener-drain-time.ts';
 
 test.each<[unknown, number | undefined]>([
   ['45s', 45_000],
