@@ -102,6 +102,13 @@ describe('a move', () => {
     expect(store.remember(one).roots[0]).not.toBe(first.roots[0]);
   });
 
+  test('between roots in another order looks at what several of them have', () => {
+    const store = twoScopes();
+    const before = store.remember(store.enter({ roots: ['one', 'two'], qualifiers: [] }));
+    const after = store.enter({ roots: ['two', 'one'], qualifiers: [] });
+    expect(names(before, after)).toEqual(['both']);
+  });
+
   test('between qualifiers looks at what has variants', () => {
     const store = twoScopes();
     store.apply({

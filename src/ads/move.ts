@@ -31,7 +31,7 @@ export class Move implements Differences {
   /** Lists that only one of the two has. */
   readonly #left: readonly List[];
   readonly #entered: readonly List[];
-  /** Lists that are seen in another way. */
+  /** Lists that are seen in another way: by other qualifiers, or by a root that goes before or behind another one now. */
   readonly #common: readonly List[];
   readonly #differences = new Map<string, ReadonlyMap<string, Difference>>();
   readonly marked = new Alike<Marks>();
@@ -40,12 +40,15 @@ export class Move implements Differences {
     this.#before = before;
     this.#after = after;
     const lists = [...new Set(before.roots.flatMap((root) => [...root.lists]))];
-    const isIn = (list: List): boolean => after.roots.some((root) => root.lists.has(list));
-    const wasIn = (list: List): boolean => before.roots.some((root) => root.lists.has(list));
-    this.#left = lists.filter((list) => !isIn(list));
-    const alike = before.qualifiers.join('\n') === after.qualifiers.join('\n');
-    this.#common = alike ? [] : lists.filter(isIn);
-    this.#entered = after.roots.flatMap((root) => [...root.lists.keys()].filter((list) => !wasIn(list)));
+    const rank = (list: List): number => after.roots.findIndex((root) => root.lists.has(list));
+    const formerRank = (list: List): number => before.roots.findIndex((root) => root.lists.has(list));
+    const common = lists.filter((list) => rank(list) >= 0);
+    this.#left = lists.filter((list) => rank(list) < 0);
+    const alike =
+      before.qualifiers.join('\n') === after.qualifiers.join('\n') &&
+      common.every((list) => rank(list) === formerRank(list));
+    this.#common = alike ? [] : common;
+    this.#entered = after.roots.flatMap((root) => [...root.lists.keys()].filter((list) => formerRank(list) < 0));
   }
 
   of(typeUrl: string): ReadonlyMap<string, Difference> {
@@ -71,11 +74,13 @@ export class Move implements Differences {
     for (const name of after.excluded) if (!before.excluded.has(name)) look(name);
     const changed = before.roots.map((root) => root.changed(typeUrl)).filter((names) => names.size > 0);
     for (const names of changed) for (const name of names.keys()) look(name);
+    const holders = before.holders.get(typeUrl);
     for (const list of this.#common) {
-      for (const [name, member] of list.members.get(typeUrl) ?? []) if (member instanceof Map) look(name);
+      for (const [name, member] of list.members.get(typeUrl) ?? []) {
+        if (member instanceof Map || holders?.get(name) !== list) look(name);
+      }
     }
     // Nearly every name is in one list, and the other world does not have it.
-    const holders = before.holders.get(typeUrl);
     const isAlone = (name: string, list: List): boolean =>
       holders?.get(name) === list && !changed.some((names) => names.has(name));
     for (const list of this.#left) {
