@@ -1,7 +1,6 @@
 import { type Marks, NONE } from './ledger.ts';
 import { type Piece, type Sent, UNSENT } from './sent.ts';
 import { Batch, type Held, type Served, versionOf } from './served.ts';
-import { MANY } from './shared-work.ts';
 import type { Subscription } from './subscription.ts';
 import type { WorldView } from './world.ts';
 
@@ -27,8 +26,8 @@ export function compose(of: Subscription, view: WorldView, blocked: Blocked): Se
   return undefined;
 }
 
-function manyMarksOf({ ledger }: Subscription): Marks | undefined {
-  return (ledger.pending?.size ?? 0) >= MANY ? ledger.marks : undefined;
+function manyMarksOf({ context, ledger }: Subscription): Marks | undefined {
+  return (ledger.pending?.size ?? 0) >= context.shared().many ? ledger.marks : undefined;
 }
 
 /** What many streams owe alike is put together once. */

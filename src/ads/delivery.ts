@@ -46,6 +46,8 @@ export class Delivery implements Watcher {
   #barrier: Barrier | undefined;
   #parties: Parties;
   #view: WorldView;
+  /** Of the newest response of any type. */
+  #nonce = 0;
   /** Published since the stream's last turn, oldest first; shared by all streams of a root. A turn empties it. */
   #unseen: News[] = [];
   /** What was seen up to a move that is still to be carried out, and what {@link #unseen} is about. */
@@ -166,11 +168,9 @@ export class Delivery implements Watcher {
   #send(subscription: Subscription, sent: Sent, now: number): Frame {
     const { type } = subscription;
     const { delta } = this.#context;
-    const frame = this.#context.frames.of(
-      { typeUrl: type.typeUrl, delta, batches: sent.batches, removed: sent.removed },
-      subscription.inFlight.sentNonce,
-    );
-    sent.nonce = sent.first = subscription.inFlight.sentNonce = frame.nonce;
+    const content = { typeUrl: type.typeUrl, delta, batches: sent.batches, removed: sent.removed };
+    const frame = this.#context.frames.of(content, this.#nonce);
+    this.#nonce = sent.nonce = sent.first = subscription.inFlight.sentNonce = frame.nonce;
     sent.version = frame.version;
     sent.at = now;
     if (type.drains === true) this.#drains(sent, now);

@@ -81,7 +81,7 @@ export class Frames {
     this.#limits = limits;
   }
 
-  /** The frame of a response. Its nonce is higher than `after`, the stream's last. */
+  /** The frame of a response. Its nonce is higher than `after`, the stream's last of any type: nonces say what came first. */
   of(content: FrameContent, after: number): Frame {
     const key = printOf(content);
     const known = this.#frames.get(key);

@@ -6,13 +6,15 @@ import type { ServedIndex } from './served-index.ts';
 import type { Update } from './update.ts';
 
 /** From so many names on it is worth while to look whether another stream needs the same. */
-export const MANY = 64;
+const MANY = 64;
 
 /** Scopes of which streams come back at the same time, times two types. Clients could have one for each stream. */
 const MAX_INDEXES = 128;
 
 /** What was worked out since the last publication, for all streams that need the same. */
 export class SharedWork {
+  /** Less is not shared. */
+  readonly many: number;
   /** From one world to another. */
   readonly moves = new Alike<Move>();
   /** Of one world, since some publications. */
@@ -25,4 +27,8 @@ export class SharedWork {
   readonly followed = new Alike<Marks>();
   /** What in a response is new to those who held the same. */
   readonly news = new Alike<ReadonlySet<string>>();
+
+  constructor(many = MANY) {
+    this.many = many;
+  }
 }

@@ -27,12 +27,16 @@ export class Store {
   readonly #formers = new Map<Root, FormerRoot>();
   readonly #formerWorlds = new Map<WorldView, FormerWorld>();
   /** Begins anew with each publication. */
-  work = new SharedWork();
+  work: SharedWork;
+  readonly #many: number | undefined;
   #lastId = 0;
   #publication = 0;
 
-  constructor(hasher: ContentHasher) {
+  /** @param many other than the default of {@link SharedWork}. */
+  constructor(hasher: ContentHasher, many?: number) {
     this.#hasher = hasher;
+    this.#many = many;
+    this.work = new SharedWork(many);
   }
 
   /** Members and lists of a publication; its worlds are for whoever knows the streams. */
@@ -40,7 +44,7 @@ export class Store {
     this.shared.published(++this.#publication);
     this.#formers.clear();
     this.#formerWorlds.clear();
-    this.work = new SharedWork();
+    this.work = new SharedWork(this.#many);
     const touched = new Map<List, ChangeSet>();
     for (const change of publication.members) this.#setMember(change, touched);
     const moved = new Set<Root>();
@@ -104,7 +108,7 @@ export class Store {
   /** Gives back what is kept for streams that may need the same. */
   forget(): void {
     this.shared.clear();
-    this.work = new SharedWork();
+    this.work = new SharedWork(this.#many);
   }
 
   /** What it is for a stream to look at its world again. */

@@ -8,7 +8,7 @@ import { type BackOff, UNKNOWN } from './refusals.ts';
 import type { EncodedResource } from './resource.ts';
 import { type Batch, type Held, type Names, Served } from './served.ts';
 import { ServedIndex } from './served-index.ts';
-import { MANY, type SharedWork } from './shared-work.ts';
+import type { SharedWork } from './shared-work.ts';
 import { itemsOf, type Sent, type Trial } from './sent.ts';
 import type { ResourceType } from './types.ts';
 import { BadRequest, type DiscoveryRequest, MAX_NAMES, type RequestedVersions } from './wire-read.ts';
@@ -242,8 +242,9 @@ export class Subscription {
         ledger.ask(name, ledger.offer(name, view.resolve(typeUrl, name)));
       }
     };
-    if (prior === undefined || prior.size < MANY) follow(this.ledger);
-    else this.#alike(this.context.shared().followed, [view, batches, prior], follow);
+    const { many, followed } = this.context.shared();
+    if (prior === undefined || prior.size < many) follow(this.ledger);
+    else this.#alike(followed, [view, batches, prior], follow);
   }
 
   /**

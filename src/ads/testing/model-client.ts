@@ -39,10 +39,10 @@ class ModelType {
 
 /** How a client answers a response that has something bad in it. */
 export interface Answer {
-  /** Of a refused response's tables and assignments so many are applied; clusters and listeners all are. */
+  /** Of a refused response's tables and assignments so many are applied, by name; clusters and listeners all are. */
   readonly applied: number;
-  /** The refusal says which clusters or listeners it is about. */
-  readonly names: boolean;
+  /** The refusal says which clusters or listeners it is about, or what it is about in any case. */
+  readonly names: boolean | 'always';
 }
 
 /**
@@ -158,7 +158,7 @@ export class ModelClient {
     const { typeUrl, resources, removed, nonce, version } = response;
     const type = this.#type(typeUrl);
     type.nonce = nonce;
-    const wanted = [...resources].filter(([name]) => type.wants(name));
+    const wanted = [...resources].filter(([name]) => type.wants(name)).sort();
     const isBad = ([, content]: readonly [string, string]): boolean => this.moody || content.startsWith('bad');
     const bad = wanted.filter(isBad);
     const good = wanted.filter((item) => !isBad(item));
@@ -176,7 +176,7 @@ export class ModelClient {
     }
     if (refuses) type.mayRepeat([...resources.keys(), ...removed]);
     else type.version = version;
-    const who = isWild(typeUrl) && names ? `Error: ${bad.map(([name]) => name).join(': no, ')}: no` : 'wrong';
+    const who = (isWild(typeUrl) && names) || names === 'always' ? messageAbout(bad.map(([name]) => name)) : 'wrong';
     const answer: Asked = {
       typeUrl,
       nonce,
@@ -244,6 +244,10 @@ export class ModelClient {
       if (typeUrl === CDS) for (const other of this.types.values()) if (other !== type) other.mayRepeat([name]);
     }
   }
+}
+
+function messageAbout(names: readonly string[]): string {
+  return `Error: ${names.join(': no, ')}: no`;
 }
 
 function isWild(typeUrl: string): boolean {

@@ -57,12 +57,18 @@ export function resource(
 /** A store, and what deliveries need of it. */
 export class TestServer {
   readonly hasher = new ContentHasher([17, 4]);
-  readonly store = new Store(this.hasher);
+  readonly store: Store;
   readonly sets = new NameSets(this.hasher);
   readonly frames = new Frames();
   readonly refusals: { name: string | undefined; version: string | undefined }[] = [];
   timeouts = 0;
   times = BARRIER_TIMES;
+
+  /** @param many from so many names on streams share what is worked out; the default is that of the server. */
+  constructor(many?: number) {
+    this.store = new Store(this.hasher, many);
+  }
+
   #context(delta: boolean): DeliveryContext {
     return {
       delta,
