@@ -25,7 +25,7 @@ import type { WorldView } from './world.ts';
 
 const STREAMS_PER_TURN = 64;
 const TURN_MS = 8;
-/** Large requests that come in one round of the event loop are handled at once for so long. */
+/** Requests that come in one round of the event loop are handled at once for so long. */
 const REQUESTS_MS = 4;
 /** Streams that wait for their first world, and streams that are sent everything of a type, at one time. */
 const MAX_ANNOUNCING = 256;
@@ -70,7 +70,7 @@ export class AdsStreams {
   readonly #convergence: Convergence<AdsStream>;
   #queue: AdsStream[] = [];
   #scheduled = false;
-  /** When requests of this round of the event loop have to wait for turns; undefined before the first large one. */
+  /** When requests of this round of the event loop have to wait for turns; undefined before the first one. */
   #roundEnds: number | undefined;
   /** Something was sent, or somebody came, since the last tick. */
   #active = false;
@@ -322,6 +322,8 @@ export class AdsStreams {
   /** Serves some of the waiting streams, and then lets the event loop do the rest of its work. */
   #turn(): void {
     const until = this.#options.now() + TURN_MS;
+    // What a turn handles is followed by what its client sent behind it.
+    this.#hasTime();
     let served = 0;
     for (const stream of this.#queue) {
       if (served === STREAMS_PER_TURN || (served > 0 && this.#options.now() > until)) break;

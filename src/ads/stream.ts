@@ -33,7 +33,7 @@ export interface StreamHost {
   /** The stream goes the public way of grpc-js. */
   indirect(): void;
   wake(stream: AdsStream): void;
-  /** Something that takes milliseconds may be done now, before others have their turn. */
+  /** What comes now may be handled at once; otherwise others have their turn first. */
   hasTime(): boolean;
   failed(stream: AdsStream, error: unknown): void;
 }
@@ -208,14 +208,14 @@ export class AdsStream {
   #received(bytes: Uint8Array): void {
     this.contain(() => {
       if (this.proxy === undefined) this.#introduce(this.#wait(bytes));
-      else if (this.delivery?.isBehind === true || (bytes.length > LARGE && !this.#host.hasTime())) this.#wait(bytes);
+      else if (this.delivery?.isBehind === true || !this.#host.hasTime()) this.#wait(bytes);
       else this.#handle(this.#host.read(bytes));
     });
   }
 
   /**
-   * Requests wait for the stream's turn where that may take long: when much has to be compared first, and when they are
-   * large and others were, too. The first one waits for what the proxy may see.
+   * Requests wait for the stream's turn when much has to be compared first, and when those before them have taken long:
+   * a few bytes may ask for a lot. The first one waits for what the proxy may see.
    */
   #wait(bytes: Uint8Array): DiscoveryRequest {
     this.#request = this.#host.read(this.#source.hold(bytes));

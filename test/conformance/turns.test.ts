@@ -1,7 +1,10 @@
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Delivery } from '../../src/ads/delivery.ts';
 import { Move } from '../../src/ads/move.ts';
 import type { World } from '../../src/ads/publication.ts';
+import { field, framed, nodeField, openDeltaStream } from '../harness/raw-ads.ts';
 import { bodiesOf, NODE } from './script.ts';
 import { CDS, RDS, ServedMesh } from './served-mesh.ts';
 import { XdsClient } from './xds-client.ts';
@@ -93,6 +96,28 @@ test('time passes for one stream after the other, so that one with much to look 
     round++;
   }
   expect(new Set(rounds).size).toBe(rounds.length);
+});
+
+test('short requests that take long are handled turn by turn, although they came together', async () => {
+  const session = connectHttp2(`http://127.0.0.1:${mesh.server.port}`);
+  const stream = openDeltaStream(session);
+  stream.write(framed(Buffer.concat([nodeField('id'), field(2, CDS)])));
+  await vi.waitFor(() => expect(waiting).toHaveLength(1));
+  apply(waiting, ONE);
+  await once(stream, 'data');
+  let round = 0;
+  const rounds: number[] = [];
+  vi.spyOn(Delivery.prototype, 'request').mockImplementation(() => {
+    rounds.push(round);
+    mesh.pass(20);
+  });
+  stream.write(Buffer.concat(Array.from({ length: 8 }, () => framed(field(2, CDS)))));
+  while (rounds.length < 8) {
+    await new Promise((resolve) => setImmediate(resolve));
+    round++;
+  }
+  expect(new Set(rounds).size).toBe(rounds.length);
+  session.destroy();
 });
 
 test('a world that throws ends its own stream, and gives back every place', async () => {
