@@ -1,4 +1,4 @@
-import { fold, itemsOf, type Sent } from './sent.ts';
+import { fold, type Interest, itemsOf, namesOf, type Sent } from './sent.ts';
 import type { Held, Served } from './served.ts';
 
 /** What an answer of the client said about earlier responses. */
@@ -8,19 +8,23 @@ export interface Settled {
 }
 
 const NOTHING: Settled = { accepted: [], refused: [] };
-/** A client that never answers costs bounded memory: the older half is folded into one record when there are more. */
+/** A client that never answers costs bounded memory: when there are more records, they are folded into one. */
 const MAX_RECORDS = 32;
+/** The same for the names in them: so many, or as many as have been folded before. */
+const MAX_NEWER_NAMES = 65_536;
 
 /** The responses of one type that the client has not answered yet, oldest first. */
 export class InFlight {
   readonly #delta: boolean;
+  readonly #interest: Interest;
   readonly #responses: Sent[] = [];
   /** Nonces of the newest response, and of the newest accepted one; 0 before. */
   sentNonce = 0;
   ackedNonce = 0;
 
-  constructor(delta: boolean) {
+  constructor(delta: boolean, interest: Interest) {
     this.#delta = delta;
+    this.#interest = interest;
   }
 
   get size(): number {
@@ -40,11 +44,14 @@ export class InFlight {
   }
 
   add(sent: Sent): void {
-    if (this.#responses.length >= MAX_RECORDS) {
-      const [oldest, ...newer] = this.#responses.splice(0, MAX_RECORDS / 2);
-      if (oldest !== undefined) this.#responses.unshift(fold(oldest, newer));
+    const responses = this.#responses;
+    const [oldest, ...newer] = responses;
+    if (oldest !== undefined) {
+      const names = newer.reduce((sum, each) => sum + namesOf(each), 0);
+      const tooMany = responses.length >= MAX_RECORDS || names > Math.max(MAX_NEWER_NAMES, namesOf(oldest));
+      if (tooMany) responses.splice(0, responses.length, fold(oldest, newer, this.#interest));
     }
-    this.#responses.push(sent);
+    responses.push(sent);
   }
 
   clear(): void {

@@ -51,8 +51,23 @@ export function newNamesOf(sent: Sent): ReadonlySet<string> {
   return names;
 }
 
-/** One record for several responses that follow each other: of each name its newest bytes and its oldest prior. */
-export function fold(oldest: Sent, newer: readonly Sent[]): Sent {
+/** How many names a record is about. */
+export function namesOf({ batches, removed }: Sent): number {
+  return batches.reduce((sum, { items }) => sum + items.length, removed.length);
+}
+
+/** What a client is subscribed to. */
+export interface Interest {
+  has(name: string): boolean;
+  /** By name, and not only by a wildcard. */
+  readonly names: { has(name: string): boolean };
+}
+
+/**
+ * One record for several responses that follow each other: of each name its newest bytes and its oldest prior. Without
+ * what the client has given up meanwhile, and what it was only told not to exist: it may ask for ever different names.
+ */
+export function fold(oldest: Sent, newer: readonly Sent[], interest: Interest): Sent {
   const items = new Map<string, Served>();
   const removed = new Set<string>();
   let prior: Map<string, Held> | undefined = new Map<string, Held>();
@@ -68,6 +83,12 @@ export function fold(oldest: Sent, newer: readonly Sent[]): Sent {
     if (sent.prior === undefined) prior = undefined;
     for (const [name, held] of sent.prior ?? []) if (prior?.has(name) === false) prior.set(name, held);
   }
+  for (const name of items.keys()) if (!interest.has(name)) items.delete(name);
+  for (const name of removed) {
+    const held = prior?.get(name) !== undefined;
+    if (!interest.names.has(name) && !(held && interest.has(name))) removed.delete(name);
+  }
+  for (const name of prior?.keys() ?? []) if (!items.has(name) && !removed.has(name)) prior!.delete(name);
   return {
     ...(newer.at(-1) ?? oldest),
     first: oldest.first,

@@ -10,7 +10,7 @@ const served = (name: string, id: number): Served => new Served(resource(CDS, na
 const response = (...batches: Batch[]) => ({ ...UNSENT, batches, removed: [], prior: undefined, trial: undefined });
 
 test('the newest of a name on its way is found at the cost of the name, however many others are on their way', () => {
-  const inFlight = new InFlight(true);
+  const inFlight = new InFlight(true, { has: () => true, names: { has: () => true } });
   const count = 5_000;
   inFlight.add(response(new Batch(Array.from({ length: count }, (_, i) => served(`${i}`, i))), new Batch([])));
   inFlight.add(response(new Batch([served('7', count)])));

@@ -75,7 +75,7 @@ export class Subscription {
     this.#maxInFlight = !guarded ? 1 : context.delta ? Infinity : MAX_HELD_BACK;
     this.#patience = guarded ? patience : Infinity;
     this.names = context.sets.empty;
-    this.inFlight = new InFlight(context.delta);
+    this.inFlight = new InFlight(context.delta, this);
   }
 
   /** Responses carry the whole state: what is left out is deleted by the client. */
