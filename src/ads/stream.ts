@@ -10,7 +10,7 @@ import { readNode, UnfitNode } from './node.ts';
 import { addressOfPeer } from './address.ts';
 import { Place, type Places } from './places.ts';
 import { type Call, Sink } from './sink.ts';
-import { LARGE, type Receiving, Source } from './source.ts';
+import { type Receiving, Source } from './source.ts';
 import type { ConnectedProxy } from './types.ts';
 import { type DiscoveryRequest, BadRequest } from './wire-read.ts';
 import type { WorldView } from './world.ts';

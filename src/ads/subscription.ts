@@ -220,7 +220,7 @@ export class Subscription {
   changed(differences: Differences): void {
     const names = differences.of(this.type.typeUrl);
     if (names.size === 0 || (this.#owesBlindly && this.ledger.kept === undefined)) return;
-    if (this.all || names.size < MANY) {
+    if (this.all || names.size < this.context.shared().many) {
       for (const [name, { was, now }] of names) if (this.has(name)) this.#mark(name, was, now === undefined);
       return;
     }
