@@ -21,6 +21,7 @@ import { declareReferences } from './mesh/references.ts';
 import { declareScopes } from './mesh/scopes.ts';
 import { declareServices } from './mesh/services.ts';
 import { declareSettings } from './mesh/settings.ts';
+import { declareSizeLimits } from './mesh/size-limits.ts';
 import { declareWorkloads } from './mesh/workloads.ts';
 import { declareRouteHosts } from './mesh/route-hosts.ts';
 import { declareRouteTables } from './mesh/route-tables.ts';
@@ -100,6 +101,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     virtualServices.delegated,
     sidecars.parsed,
     ...declareReferences(graph, parts),
+    ...declareSizeLimits(graph, inputs),
     ...declareConflicts(graph, services, virtualServices, sidecars),
     declareListenerConflicts(graph, parts),
     ...gateways.problems,

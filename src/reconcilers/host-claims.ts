@@ -1,5 +1,6 @@
 import type { MeshService } from '../model/service.ts';
 import { mostEndpoints } from './endpoint-slice.ts';
+import { mostPorts } from './service.ts';
 
 /**
  * One service of the claims of a host in one namespace, the winner first. Claims of the winner's registry and resolution
@@ -27,9 +28,13 @@ export function mergeClaims(claims: readonly MeshService[]): MeshService {
 export function joiningOf([winner, ...others]: readonly MeshService[]): readonly MeshService[] {
   if (winner === undefined) return [];
   let count = countEndpoints(winner);
+  let ports = new Set(winner.ports.map(({ number }) => number));
   return others.filter((other) => {
     if (!joins(winner, other) || count + countEndpoints(other) > mostEndpoints) return false;
+    const together = new Set([...ports, ...other.ports.map(({ number }) => number)]);
+    if (together.size > mostPorts) return false;
     count += countEndpoints(other);
+    ports = together;
     return true;
   });
 }

@@ -5,6 +5,7 @@ import type { Labels } from '../model/labels.ts';
 import type { Resolution, ServicePort } from '../model/service.ts';
 import { type Field, quote } from './field.ts';
 import { parseProtocol } from './protocol.ts';
+import { mostPorts } from './service.ts';
 import { type WorkloadSpec, isSocket, readWorkloadSpec } from './workload-spec.ts';
 
 /** Protocols that tell hosts of one port apart. */
@@ -72,7 +73,10 @@ function isPrefix(ip: string, bits: string): boolean {
 export function readPorts(field: Field, resolution: Resolution): ServicePort[] {
   const names = new Set<string>();
   const numbers = new Set<number>();
-  return field.objects().map((port): ServicePort => {
+  const elements = field.objects();
+  if (elements.length > mostPorts)
+    field.invalid(`has ${elements.length} ports; at most ${mostPorts} are possible. Split the ServiceEntry.`);
+  return elements.slice(0, mostPorts).map((port): ServicePort => {
     const name = port.get('name').string();
     const number = port.get('number').integer(1, 65_535);
     const target = port.get('targetPort').integer(0, 65_535) ?? 0;

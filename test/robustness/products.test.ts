@@ -115,6 +115,37 @@ test('subsets are a step for each port of the Service', () => {
   expect(work.outputs).toBeLessThanOrEqual(101);
 });
 
+const named = (name: string, object: KubernetesObject): KubernetesObject => ({
+  ...object,
+  metadata: { ...object.metadata, name },
+});
+
+test('of the ports of a Service the first 1,000 count', () => {
+  const ports = many(1200, (i) => ({ name: `http-${i}`, port: 1000 + i }));
+  const mesh = servedBeside({ ...wideService, spec: { clusterIP: '10.96.1.3', ports } } as KubernetesObject);
+  const problems = [...mesh.mesh.problems.byObject.entries()].flatMap(([, found]) => found);
+  expect(problems).toMatchObject([{ object: { name: 'wide' }, field: 'spec.ports', reason: 'Ineffective' }]);
+  const clusters = mesh.snapshot('sidecar').cds.filter(({ name }) => name.includes('wide'));
+  expect(clusters).toHaveLength(1000);
+});
+
+test('the ServiceEntries of a host have 1,000 ports together', () => {
+  const entry = (name: string, from: number) =>
+    named(
+      name,
+      custom('ServiceEntry', {
+        hosts: ['h.example.com'],
+        ports: many(600, (i) => ({ number: from + i, name: `p-${from + i}`, protocol: 'HTTP' })),
+        resolution: 'NONE',
+      }),
+    );
+  const mesh = servedBeside(entry('a', 1000), entry('b', 2000), entry('c', 1400));
+  const problems = [...mesh.mesh.problems.byObject.entries()].flatMap(([, found]) => found);
+  expect(problems).toMatchObject([{ object: { name: 'b' }, field: 'spec.hosts', reason: 'Conflicted' }]);
+  const clusters = mesh.snapshot('sidecar').cds.filter(({ name }) => name.endsWith('h.example.com'));
+  expect(clusters).toHaveLength(1000);
+});
+
 test.each(objectsBeyondLimits())('%s is told the limit, and makes nothing', (_, object, field) => {
   const mesh = servedBeside(object);
   const problems = [...mesh.mesh.problems.byObject.entries()].flatMap(([, found]) => found);
