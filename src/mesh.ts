@@ -101,7 +101,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     virtualServices.delegated,
     sidecars.parsed,
     ...declareReferences(graph, parts),
-    ...declareSizeLimits(graph, inputs),
+    ...declareSizeLimits(graph, parts),
     ...declareConflicts(graph, services, virtualServices, sidecars),
     declareListenerConflicts(graph, parts),
     ...gateways.problems,

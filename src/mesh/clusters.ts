@@ -16,7 +16,7 @@ import type { VantageNeeds } from '../envoy/locality.ts';
 import type { Vantage } from '../model/vantage.ts';
 import { NO_ENDPOINTS, type ServiceEndpoints } from './endpoints.ts';
 import { type Member, type Members, emitMember, qualifiers, sameMember } from './members.ts';
-import type { Rules } from './rules.ts';
+import { type Rules, ruleOf } from './rules.ts';
 import type { Proxies } from './proxies.ts';
 import type { Services } from './services.ts';
 import { type Settings, settingOf } from './settings.ts';
@@ -172,7 +172,7 @@ function partsOf(view: ServiceView, number: string, read: Reader, parts: Cluster
   const service = read.get(parts.services.services, view.service);
   const port = service?.ports.find((own) => String(own.number) === number && own.protocol !== 'UDP');
   if (service === undefined || port === undefined) return undefined;
-  return { service, port, rule: view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule) };
+  return { service, port, rule: ruleOf(read, parts.rules, view.rule, service) };
 }
 
 function clusterSet(

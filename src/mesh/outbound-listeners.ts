@@ -13,6 +13,7 @@ import { NO_ENDPOINTS } from './endpoints.ts';
 import { optionsOf } from './inputs.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import type { Scope } from './proxies.ts';
+import { ruleOf } from './rules.ts';
 import { settingOf } from './settings.ts';
 import { egressOf } from './sidecars.ts';
 import { type ScopeViews, type View, listenerList } from './scopes.ts';
@@ -197,7 +198,7 @@ export function claimsOfService(view: ServiceView, read: Reader, parts: RoutePar
   const service = read.get(parts.services.services, view.service);
   if (service === undefined) return byName;
   const client = clientOf(view.view, optionsOf(read, parts.inputs).domainSuffix);
-  const rule = view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule);
+  const rule = ruleOf(read, parts.rules, view.rule, service);
   const summary = read.get(parts.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
   const settings = settingOf(read, parts.settings.listeners);
   const virtualServices = view.routes.flatMap(({ matched, key }) => {

@@ -75,7 +75,7 @@ export function declareRules(graph: Graph, inputs: Inputs, settings: Settings): 
 export function ruleFor(
   read: Reader,
   rules: Rules,
-  service: Pick<MeshService, 'namespace' | 'host'>,
+  service: Pick<MeshService, 'namespace' | 'host' | 'ports'>,
   rootNamespace: string,
   client: { readonly namespace: string; matches(selector: Labels): boolean } | undefined,
 ): DestinationRuleModel | undefined {
@@ -83,7 +83,7 @@ export function ruleFor(
     [...read.group(rules.byHost, `${namespace}/${service.host}`), ...read.group(rules.wildcards, namespace)].map(
       (member) => member.value,
     );
-  return selectRule({
+  const rule = selectRule({
     host: service.host,
     serviceNamespace: service.namespace,
     rootNamespace,
@@ -91,4 +91,25 @@ export function ruleFor(
     matches: client && ((selector) => client.matches(selector)),
     rulesOf: of,
   });
+  return rule && fitRule(rule, service);
+}
+
+/** The rule of an id as it applies to a service: as {@link ruleFor} finds it. */
+export function ruleOf(
+  read: Reader,
+  { rules }: Rules,
+  id: string,
+  service: Pick<MeshService, 'ports'>,
+): DestinationRuleModel | undefined {
+  const rule = id === '' ? undefined : read.get(rules, id);
+  return rule && fitRule(rule, service);
+}
+
+/** Clusters of subsets that a service may have. All who look at its rule must agree on which these are. */
+export const mostSubsetClusters = 10_000;
+
+/** With the subsets that count for all ports of the service: the first ones. */
+export function fitRule(rule: DestinationRuleModel, { ports }: Pick<MeshService, 'ports'>): DestinationRuleModel {
+  const most = Math.floor(mostSubsetClusters / Math.max(1, ports.length));
+  return rule.subsets.length <= most ? rule : { ...rule, subsets: rule.subsets.slice(0, most) };
 }

@@ -15,7 +15,7 @@ import { type Inputs, optionsOf } from './inputs.ts';
 import { freeDomains } from './free-domains.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
 import { type RoutePieces, type RouteUse, declareRoutePieces } from './route-pieces.ts';
-import type { Rules } from './rules.ts';
+import { type Rules, ruleOf } from './rules.ts';
 import type { View } from './scopes.ts';
 import type { Services } from './services.ts';
 import { activePorts, isProxied, portsFor } from './served-ports.ts';
@@ -171,7 +171,7 @@ function* serviceVirtualHosts(
 ): Generator<[name: string, entry: VirtualHostEntry]> {
   const service = read.get(parts.services.services, view.service);
   if (service === undefined) return;
-  const rule = view.rule === '' ? undefined : read.get(parts.rules.rules, view.rule);
+  const rule = ruleOf(read, parts.rules, view.rule, service);
   const settings = settingOf(read, parts.settings.routes);
   for (const choice of choicesOfService(view, number, read, parts)) {
     const { place, port, listenerPort, table } = choice;

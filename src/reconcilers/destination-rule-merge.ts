@@ -65,10 +65,11 @@ function mergeJoined(id: string, joined: readonly DestinationRuleModel[]): Desti
   const oldest = joined[0]!;
   const { policy, portPolicies } = joined.find(hasPolicy) ?? oldest;
   const subsets = new Map<string, Subset>();
+  const most = mostSubsets(oldest.host);
   for (const rule of joined) {
     for (const subset of rule.subsets)
-      if (!subsets.has(subset.name) && subsets.size < mostSubsets) subsets.set(subset.name, subset);
-    if (subsets.size === mostSubsets) break;
+      if (!subsets.has(subset.name) && subsets.size < most) subsets.set(subset.name, subset);
+    if (subsets.size === most) break;
   }
   return {
     ...oldest,
@@ -91,11 +92,11 @@ function conflictsOf(joined: readonly DestinationRuleModel[]): Problem[] {
       if (owner !== undefined) {
         const message = `${rule.host} has a subset ${JSON.stringify(name)} of ${printWinner(namesOf(owner), owner, rule)} already; rename this one.`;
         found.set(`spec.subsets[${index}].name`, message);
-      } else if (owners.size < mostSubsets) owners.set(name, rule);
+      } else if (owners.size < mostSubsets(rule.host)) owners.set(name, rule);
       else
         found.set(
           'spec.subsets',
-          `${rule.host} has ${mostSubsets} subsets with those of older rules, and more are not possible. Remove those that no route names.`,
+          `${rule.host} has ${owners.size} subsets with those of older rules, and more are not possible. Remove those that no route names.`,
         );
     }
     if (hasPolicy(rule)) {

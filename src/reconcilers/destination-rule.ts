@@ -1,7 +1,7 @@
 import type { DestinationRule } from '../api/gen/destination-rule.gen.ts';
 import { refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import { isHostName, resolveShortName } from '../model/host.ts';
+import { isHostName, isWildcard, resolveShortName } from '../model/host.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
 import type { DestinationRuleModel, Subset, TrafficPolicy } from '../model/traffic-policy.ts';
 import { type PortedPolicy, readTrafficPolicy } from './destination-rule-policy.ts';
@@ -40,7 +40,7 @@ export function reconcileDestinationRule(object: DestinationRule, context: Desti
     exportTo,
     ...(workloadSelector === undefined ? {} : { workloadSelector }),
     ...policy,
-    subsets: withinRings(spec.get('subsets'), policy, readSubsets(spec.get('subsets'), namespace)),
+    subsets: withinRings(spec.get('subsets'), policy, readSubsets(spec.get('subsets'), host, namespace)),
     origins: [ref],
   };
   return {
@@ -103,17 +103,24 @@ function readExportTo(
   return settleExportTo(given.length > 0 && valid.length === 0 ? ['.'] : valid, namespace, context.defaultExportTo);
 }
 
-/** Each is a cluster for each port of a service, and those of a service are made in one step, 50 µs each. */
-export const mostSubsets = 1000;
+/**
+ * Each is a cluster for each port of a service, and those of a port are made in one step, 50 µs each. Of a wildcard they
+ * are clusters of each host below it, of which there may be 10,000.
+ */
+export function mostSubsets(host: string): number {
+  return isWildcard(host) ? 10 : 1000;
+}
 
-function readSubsets(field: Field, namespace: string): readonly Subset[] {
+function readSubsets(field: Field, host: string | undefined, namespace: string): readonly Subset[] {
   const found = new Map<string, Subset>();
   const elements = field.objects();
-  if (elements.length > mostSubsets)
+  const most = mostSubsets(host ?? '');
+  const whose = most < mostSubsets('') ? ' for a wildcard host' : '';
+  if (elements.length > most)
     field.invalid(
-      `has ${elements.length} subsets; at most ${mostSubsets} are possible, and only the first ones count. Remove those that no route names.`,
+      `has ${elements.length} subsets; at most ${most} are possible${whose}, and only the first ones count. Remove those that no route names.`,
     );
-  for (const element of elements.slice(0, mostSubsets)) {
+  for (const element of elements.slice(0, most)) {
     const name = element.get('name').string();
     const subset = {
       name,

@@ -66,6 +66,10 @@ export function objectsWithProducts(): [title: string, object: KubernetesObject]
         })),
       }),
     ],
+    [
+      'a DestinationRule with 10 subsets for a wildcard host',
+      custom('DestinationRule', { host: '*.example.com', subsets: subsetsOf(10) }),
+    ],
     ['a VirtualService with 100 hosts and 1,000 routes', routesOf(100, 1000)],
     ['a VirtualService with 10,000 routes', routesOf(1, 10_000)],
     [
@@ -114,6 +118,11 @@ export function objectsBeyondLimits(): [title: string, object: KubernetesObject,
     [
       'a DestinationRule with 5,000 subsets',
       custom('DestinationRule', { host: 'a', subsets: subsetsOf(5000) }),
+      'spec.subsets',
+    ],
+    [
+      'a DestinationRule with 11 subsets for a wildcard host',
+      custom('DestinationRule', { host: '*.example.com', subsets: subsetsOf(11) }),
       'spec.subsets',
     ],
     ['a ServiceEntry with 1,001 ports', entry(1, 1001, 1), 'spec.ports'],

@@ -115,9 +115,51 @@ test('subsets are a step for each port of the Service', () => {
   expect(work.outputs).toBeLessThanOrEqual(101);
 });
 
+const subsetsOf = (count: number, name = 'v') =>
+  many(count, (i) => ({ name: `${name}${i}`, labels: { version: `v${i}` } }));
 const named = (name: string, object: KubernetesObject): KubernetesObject => ({
   ...object,
   metadata: { ...object.metadata, name },
+});
+
+test('of the subsets of a Service of many ports the first 10,000 clusters count, for routes as well', () => {
+  const to = (i: number, prefix: string) => ({
+    match: [{ uri: { prefix } }],
+    route: [{ destination: { host: 'wide', subset: `v${i}` } }],
+  });
+  const mesh = servedBeside(
+    wideService,
+    custom('DestinationRule', { host: 'wide', subsets: subsetsOf(1000) }),
+    custom('VirtualService', { hosts: ['wide'], http: [to(199, '/last'), to(200, '/beyond')] }),
+  );
+  const problems = [...mesh.mesh.problems.byObject.entries()].flatMap(([, found]) => found);
+  expect(problems.map(({ object, field, reason }) => `${object.kind} ${field} ${reason}`).sort()).toEqual([
+    'DestinationRule spec.subsets Ineffective',
+    'VirtualService spec.http[1].route[0].destination.subset RefNotFound',
+  ]);
+  const { cds, rds } = mesh.snapshot('sidecar');
+  const clusters = new Set(cds.map(({ name }) => name).filter((name) => name.includes('|v')));
+  expect(clusters.size).toBe(10_000);
+  const routed = [...JSON.stringify(rds).matchAll(/outbound\|\d+\|v\d+\|[a-z.]+/g)].map(([name]) => name);
+  expect(new Set(routed).size).toBe(50);
+  expect(routed.filter((name) => !clusters.has(name))).toEqual([]);
+});
+
+test('rules for one wildcard host add 10 subsets to each of its hosts', () => {
+  const wildcard = (name: string) =>
+    named(name, custom('DestinationRule', { host: '*.example.com', subsets: subsetsOf(10, name) }));
+  const mesh = servedBeside(
+    wildcard('a'),
+    wildcard('b'),
+    custom('ServiceEntry', {
+      hosts: many(20, (i) => `h${i}.example.com`),
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      resolution: 'NONE',
+    }),
+  );
+  const problems = [...mesh.mesh.problems.byObject.entries()].flatMap(([, found]) => found);
+  expect(problems).toMatchObject([{ object: { name: 'b' }, field: 'spec.subsets', reason: 'Conflicted' }]);
+  expect(mesh.snapshot('sidecar').cds.filter(({ name }) => name.endsWith('.example.com'))).toHaveLength(20 * 11);
 });
 
 test('of the ports of a Service the first 1,000 count', () => {
