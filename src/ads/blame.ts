@@ -41,6 +41,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
       else ledger.refuse(name, { ...refusal, version: GONE, held: prior });
     }
   }
+  const hasNews = delivered.size > 0;
   const mentioned = namesIn(message, new Set([...delivered.keys(), ...unchanged.keys()]));
   for (const name of mentioned) {
     if (!delivered.has(name)) delivered.set(name, { item: unchanged.get(name)!, prior: UNKNOWN });
@@ -53,6 +54,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
     subscription.wholeRefusal = backOff(subscription.wholeRefusal, now);
     return [];
   }
+  if (subscription.wholeState && !hasNews) askForLeftOut(subscription, refused);
   let pinned = mentioned.length > 0 || lone;
   if (!pinned && suspects.length > 0) {
     const trial = (subscription.trial ??= new Trial());
@@ -89,6 +91,16 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
     }
   }
   return culprits;
+}
+
+/** What a refused state left out the client may still have: nothing else of that state is owed again. */
+function askForLeftOut(subscription: Subscription, refused: readonly Sent[]): void {
+  for (const { batches, prior } of refused) {
+    for (const [name, held] of prior ?? []) {
+      const isThere = batches.some((batch) => batch.get(name) !== undefined);
+      if (!isThere && subscription.has(name)) subscription.ledger.ask(name, held);
+    }
+  }
 }
 
 /**

@@ -310,6 +310,20 @@ test('state of the world: what was given up and asked for again before the respo
   expect(lab.next()).toBeUndefined();
 });
 
+test('state of the world: what a state left out that was refused for something unchanged is left out once more', () => {
+  const lab = new Lab(false);
+  lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
+  lab.take({ typeUrl: LDS });
+  lab.publish([LDS, 'a', undefined]);
+  const refuse = (nonce: string): void =>
+    lab.ask({ typeUrl: LDS, nonce, version: 'x', error: 'Error adding/updating listener(s) b: no' });
+  refuse(lab.next()!.nonce);
+  const { nonce, resources } = lab.next()!;
+  expect([...resources]).toEqual([['b', '1']]);
+  refuse(nonce);
+  expect(lab.next()).toBeUndefined();
+});
+
 test('state of the world: an empty list after `*` gives all up', () => {
   const lab = new Lab(false);
   lab.publish([LDS, 'a', '1']);
