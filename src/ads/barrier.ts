@@ -104,7 +104,7 @@ export class Barrier {
   /** A response with guarded resources went out that are new to the client. */
   sent(names: ReadonlySet<string>, nonce: number, now: number): void {
     const earlier = this.#arrivals.map((arrival) => split(arrival, names)[1]);
-    this.#arrivals = notEmpty([...earlier, { names, since: now, nonce, followed: 0, awaited: false }]);
+    this.#arrivals = fewer(notEmpty([...earlier, { names, since: now, nonce, followed: 0, awaited: false }]));
   }
 
   /**
@@ -126,12 +126,11 @@ export class Barrier {
     const names = new Set<string>();
     // What was made up for a name that does not exist proves nothing: it belongs to no cluster of this kind.
     for (const { name, holders } of itemsOf(sent)) if (holders > 0) names.add(name);
-    this.#arrivals = notEmpty(
-      this.#arrivals.flatMap((arrival) => {
-        const [within, without] = split(arrival, names);
-        return [{ ...within, followed: sent.nonce }, without];
-      }),
-    );
+    const arrivals = this.#arrivals.flatMap((arrival) => {
+      const [within, without] = split(arrival, names);
+      return [{ ...within, followed: sent.nonce }, without];
+    });
+    this.#arrivals = fewer(notEmpty(arrivals));
   }
 
   /** A response with guarded resources was answered, one way or the other. */
@@ -298,6 +297,33 @@ export class Barrier {
 }
 
 const MAX_REPEAT_MS = 300_000;
+
+/** Whatever may be sent is looked up in each of so many arrivals; of more, those that began first become one. */
+const MAX_ARRIVALS = 16;
+
+/** A client could be sent each cluster by itself, and answer nothing. */
+function fewer(arrivals: readonly Arrival[]): readonly Arrival[] {
+  if (arrivals.length <= MAX_ARRIVALS) return arrivals;
+  const early = arrivals.slice(0, -MAX_ARRIVALS / 2);
+  const [unsent, sent] = [true, false].map((is) => early.filter(({ nonce }) => (nonce === Infinity) === is));
+  return [...together(unsent!), ...together(sent!), ...arrivals.slice(-MAX_ARRIVALS / 2)];
+}
+
+/** They end when the last of them is answered, or when the first of them has waited for too long. */
+function together(arrivals: readonly Arrival[]): readonly Arrival[] {
+  if (arrivals.length === 0) return [];
+  return [
+    {
+      names: new Set(arrivals.flatMap(({ names }) => [...names.keys()])),
+      since: Math.min(...arrivals.map(({ since }) => since)),
+      nonce: Math.max(...arrivals.map(({ nonce }) => nonce)),
+      followed: arrivals.every(({ followed }) => followed > 0)
+        ? Math.max(...arrivals.map(({ followed }) => followed))
+        : 0,
+      awaited: arrivals.some(({ awaited }) => awaited),
+    },
+  ];
+}
 
 /** Departures as they were, of names that are still kept, and those of new ones. */
 function departuresOf(kept: Names, former: readonly Departure[], now: number): readonly Departure[] {

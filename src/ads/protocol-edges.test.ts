@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { MemberChange } from './publication.ts';
 import type { Part } from './resource.ts';
 import { References } from './served.ts';
@@ -81,6 +81,10 @@ class Lab {
     return log;
   }
 }
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 const kinds: [string, boolean][] = [
   ['delta', true],
@@ -611,3 +615,42 @@ function leafNaming(cluster: string): Part {
 function nodeOf(children: readonly Part[]): Part {
   return { children, length: 0, hash: '' };
 }
+
+describe('clusters that were sent one by one to a client that does not answer', () => {
+  function lab(): { lab: Lab; nonces: string[] } {
+    const lab = new Lab(true);
+    lab.publish([LDS, 'l', '1'], [CDS, 'c', '1']);
+    lab.take({ typeUrl: CDS });
+    lab.take({ typeUrl: LDS });
+    const nonces = Array.from({ length: 100 }, (_, i) => {
+      lab.publish([CDS, `c${i}`, '1']);
+      lab.now += 10;
+      return lab.next()!.nonce;
+    });
+    lab.publish([LDS, 'l', '2', ['c2', 'c98']]);
+    return { lab, nonces };
+  }
+
+  test('are not looked for one by one', () => {
+    const { lab: client } = lab();
+    client.publish([LDS, 'l', '3', ['c98']]);
+    const looked = vi.spyOn(References.prototype, 'find');
+    expect(client.sent()).toBeUndefined();
+    expect(looked.mock.calls.length).toBeLessThan(20);
+  });
+
+  test('are waited for until the last of them is answered', () => {
+    const { lab: client, nonces } = lab();
+    for (const nonce of nonces) {
+      expect(client.sent()).toBeUndefined();
+      client.ask({ typeUrl: CDS, nonce });
+      if (nonce === nonces[98]) break;
+    }
+    expect(client.sent()).toEqual(['l@2']);
+  });
+
+  test('are waited for no longer than others', () => {
+    const { lab: client } = lab();
+    expect(client.pass(11, {}, CDS).filter((line) => line.includes(LDS))).toEqual(['11s lds l@2']);
+  });
+});
