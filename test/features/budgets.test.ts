@@ -36,7 +36,9 @@ async function connectAll(program: Program, all: readonly Record<string, string>
 async function start(): Promise<{ program: Program; directory: Directory }> {
   const directory = await Directory.create();
   await directory.apply(...reviews, rule, split(80, 20));
-  return { directory, program: await directory.start() };
+  const program = await directory.start();
+  await program.logged('Ready');
+  return { directory, program };
 }
 
 const idle = Array.from({ length: 40 }, (_, i) => ({ IDLE_TIMEOUT: `${i + 1}s` }));
