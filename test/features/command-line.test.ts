@@ -320,8 +320,8 @@ describe('serve', () => {
     const ports = [grpc, health, monitoring].flatMap((port, i) => [anywhere[i]!, `127.0.0.1:${port}`]);
     const program = startProcess(process.execPath, [main, 'serve', '--directory', path, ...ports], { env });
     onTestFinished(() => program.stop());
-    const answer = await poll('readiness', () => get(health, '/ready').catch(() => undefined), { process: program });
-    expect(answer).toEqual({ status: 200, body: 'ready\n' });
+    await poll('readiness', () => get(health, '/ready').then(isReady, () => undefined), { process: program });
+    expect(await get(health, '/ready')).toEqual({ status: 200, body: 'ready\n' });
     process.kill(program.pid, 'SIGTERM');
     expect(await program.exited).toBe(0);
   });
