@@ -21,3 +21,17 @@ test('no more is kept than was said', () => {
   pool.clear();
   expect(buffers).not.toContain(pool.take(131_072));
 });
+
+test('a short message is not received into a long buffer: what is in use is bounded by what was announced', () => {
+  const pool = new BufferPool(100_000_000);
+  for (let i = 0; i < 5; i++) pool.give(pool.take(16_000_000));
+  expect(pool.take(70_000).length).toBeLessThanOrEqual(2 * 131_072);
+});
+
+test('buffers of a length that nobody asks for any more make room for others', () => {
+  const pool = new BufferPool(400_000);
+  pool.give(pool.take(300_000));
+  const buffer = pool.take(70_000);
+  pool.give(buffer);
+  expect(pool.take(70_000)).toBe(buffer);
+});

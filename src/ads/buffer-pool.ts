@@ -2,6 +2,8 @@ import { Buffer } from 'node:buffer';
 
 /** Lengths are rounded up to this, so that messages of nearly the same length can use the same buffers. */
 const GRAIN = 65_536;
+/** A buffer may be so many times as long as was asked for: what is in use is bounded by what is asked for. */
+const MOST_TIMES = 2;
 
 /**
  * Buffers that large messages are received into, one after the other. Clients that come back send a megabyte each: in
@@ -17,22 +19,25 @@ export class BufferPool {
     this.#most = most;
   }
 
-  /** At least as long. To be given back. */
+  /** At least as long, and not much longer. To be given back. */
   take(length: number): Buffer {
+    const rounded = Math.ceil(length / GRAIN) * GRAIN;
     let best = -1;
     this.#free.forEach((buffer, i) => {
-      if (buffer.length >= length && (best < 0 || buffer.length < this.#free[best]!.length)) best = i;
+      const fits = buffer.length >= length && buffer.length <= MOST_TIMES * rounded;
+      if (fits && (best < 0 || buffer.length < this.#free[best]!.length)) best = i;
     });
-    if (best < 0) return Buffer.allocUnsafeSlow(Math.ceil(length / GRAIN) * GRAIN);
+    if (best < 0) return Buffer.allocUnsafeSlow(rounded);
     const [buffer] = this.#free.splice(best, 1);
     this.#bytes -= buffer!.length;
     return buffer!;
   }
 
+  /** Those that nobody could use for longest go first. */
   give(buffer: Buffer): void {
-    if (this.#bytes + buffer.length > this.#most) return;
     this.#free.push(buffer);
     this.#bytes += buffer.length;
+    while (this.#bytes > this.#most) this.#bytes -= this.#free.shift()!.length;
   }
 
   /** Gives the memory back. */
