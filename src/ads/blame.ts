@@ -44,7 +44,9 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   const hasNews = delivered.size > 0;
   const mentioned = namesIn(message, new Set([...delivered.keys(), ...unchanged.keys()]));
   for (const name of mentioned) {
-    if (!delivered.has(name)) delivered.set(name, { item: unchanged.get(name)!, prior: UNKNOWN });
+    const item = unchanged.get(name);
+    // Not by the name as it was mentioned: that is a piece of the message, and would keep all of it.
+    if (item !== undefined && !delivered.has(name)) delivered.set(item.name, { item, prior: UNKNOWN });
   }
   const fresh = [...delivered].filter(([, { item, prior }]) => item.version !== versionOf(prior)).map(([name]) => name);
   const suspects = mentioned.length > 0 ? mentioned : fresh.length > 0 ? fresh : [...delivered.keys()];

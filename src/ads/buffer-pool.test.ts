@@ -33,5 +33,5 @@ test('buffers of a length that nobody asks for any more make room for others', (
   pool.give(pool.take(300_000));
   const buffer = pool.take(70_000);
   pool.give(buffer);
-  expect(pool.take(70_000)).toBe(buffer);
+  expect(pool.take(70_000) === buffer).toBe(true);
 });

@@ -1,4 +1,7 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { field } from '../../test/harness/raw-ads.ts';
 import type { MemberChange } from './publication.ts';
 import type { Part } from './resource.ts';
 import { References } from './served.ts';
@@ -14,6 +17,7 @@ import {
   type Response,
   TestServer,
 } from './testing/world.ts';
+import { readRequest } from './wire-read.ts';
 
 type Item = readonly [typeUrl: string, name: string, content: string | undefined, clusters?: readonly string[]];
 
@@ -615,6 +619,32 @@ function leafNaming(cluster: string): Part {
 function nodeOf(children: readonly Part[]): Part {
   return { children, length: 0, hash: '' };
 }
+
+test('the words of a refusal are not kept with the names that it mentions', () => {
+  const lab = new Lab(false);
+  const clusters = Array.from({ length: 20 }, (_, i) => `a-cluster-with-a-long-name-${i}`);
+  lab.publish(...clusters.map((name): Item => [CDS, name, '1']), [CDS, 'other', '1']);
+  lab.take({ typeUrl: CDS });
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as () => void;
+  const heapUsed = (): number => {
+    gc();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = heapUsed();
+  for (const name of clusters) {
+    lab.publish([CDS, 'other', name]);
+    const message = Buffer.concat([Buffer.from(`${name}: no `), Buffer.alloc(1_000_000, 'x')]);
+    const error = field(6, field(2, message));
+    for (let response = lab.next(); response !== undefined; response = lab.next()) {
+      const { nonce, version } = response;
+      const request = Buffer.concat([field(1, version), field(4, CDS), field(5, nonce), error]);
+      lab.delivery.request(readRequest(request, lab.server.hasher), lab.now);
+    }
+  }
+  expect([...lab.delivery.subscriptions[0]!.ledger.refusals!.names()].length).toBeGreaterThan(15);
+  expect(heapUsed() - before).toBeLessThan(10_000_000);
+});
 
 describe('clusters that were sent one by one to a client that does not answer', () => {
   function lab(): { lab: Lab; nonces: string[] } {
