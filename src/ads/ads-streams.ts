@@ -42,6 +42,9 @@ const RECEIVING_BYTES = 128 * 1024 * 1024;
 /** Type URLs that are asked for and not served; more than these are not told apart. */
 const MAX_UNKNOWN_TYPES = 64;
 
+/** What the deliveries of all streams of one kind have in common. */
+type CommonContext = Omit<DeliveryContext, 'address'>;
+
 /** All streams, the store that they see, and the queue of those that something is owed to. */
 export class AdsStreams {
   readonly #options: AdsServerOptions;
@@ -201,7 +204,7 @@ export class AdsStreams {
 
   #host(delta: boolean): StreamHost {
     const store = this.#store;
-    const context: DeliveryContext = {
+    const context: CommonContext = {
       delta,
       types: this.#options.types,
       frames: this.#frames,
@@ -245,11 +248,11 @@ export class AdsStreams {
     this.#options.log.warn('Unexpected grpc-js version: streams use the slower public API', {});
   }
 
-  #open(stream: AdsStream, view: WorldView, context: DeliveryContext): Delivery {
+  #open(stream: AdsStream, view: WorldView, context: CommonContext): Delivery {
     this.#active = true;
     const { nodeId = '', build = '', drainMs } = stream.proxy ?? {};
     const times = drainMs === undefined ? context.times : { ...context.times, drainMs };
-    return new Delivery({ ...context, times }, view, {
+    return new Delivery({ ...context, address: stream.peer, times }, view, {
       wake: () => this.#wake(stream),
       sent: (type, frame) => {
         this.#active = true;

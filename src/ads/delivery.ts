@@ -22,7 +22,7 @@ export interface DeliveryEvents extends BarrierEvents {
   unknownType(typeUrl: string): void;
 }
 
-/** What the deliveries of all streams of one kind have in common. */
+/** What a delivery needs; nearly all of it is the same for all streams of one kind. */
 export interface DeliveryContext extends SubscriptionContext {
   readonly types: ResourceTypes;
   readonly frames: Frames;

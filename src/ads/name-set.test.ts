@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ContentHasher } from './content-hash.ts';
+import { NameBudget } from './name-budget.ts';
 import { MAX_DIFFERENCES, type NameSet, NameSets, type RequestedNames } from './name-set.ts';
 
 const hasher = new ContentHasher([1, 2]);
@@ -161,6 +162,49 @@ describe('a large set', () => {
     expect(grow()).toBe(grown);
     sets.release(grown);
     sets.release(grown);
+    expect(sets.size).toBe(0);
+  });
+});
+
+describe('names of which there are too many', () => {
+  const names = (from: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${from} ${i}`);
+  const of = (sets: NameSets, address: string, from = address): NameSet =>
+    sets.of(requested(...names(from, 2_000)), address);
+
+  test('are refused to the address that asks for them, and not to others', () => {
+    const sets = new NameSets(hasher, new NameBudget(1_000_000));
+    const [first] = [of(sets, 'one'), of(sets, 'one', 'more')];
+    expect(() => of(sets, 'one', 'too many')).toThrow('there is no room');
+    expect(() => sets.with(first!, names('too many', 2_000), 'one')).toThrow('there is no room');
+    // What somebody else asks for costs nothing.
+    const others = of(sets, 'two');
+    expect(of(sets, 'one', 'two')).toBe(others);
+    sets.release(first!);
+    expect(of(sets, 'one', 'now there is').size).toBe(2_000);
+  });
+
+  test('are counted for as long as a set that came of them shares them', () => {
+    const sets = new NameSets(hasher, new NameBudget(500_000));
+    const first = of(sets, 'one');
+    const next = sets.with(first, ['x'], 'one');
+    sets.release(first);
+    expect(() => of(sets, 'one', 'more')).toThrow('there is no room');
+    sets.release(next);
+    expect(of(sets, 'one', 'more').size).toBe(2_000);
+  });
+
+  test('leave nothing behind when they are gone', () => {
+    const sets = new NameSets(hasher, new NameBudget(500_000));
+    for (let round = 0; round < 10; round++) {
+      let set = of(sets, 'one', `${round}`);
+      for (let i = 0; i < 5; i++) {
+        const next = i % 2 === 0 ? sets.with(set, [`${i}`], 'one') : sets.without(set, names(`${round}`, i), 'one');
+        sets.release(set);
+        set = next;
+      }
+      expect(() => of(sets, 'one', 'more')).toThrow('there is no room');
+      sets.release(set);
+    }
     expect(sets.size).toBe(0);
   });
 });

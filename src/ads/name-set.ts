@@ -1,4 +1,5 @@
 import { type ContentHasher, hashKey, SetHash } from './content-hash.ts';
+import { NameBudget, type Room } from './name-budget.ts';
 
 /** A set that differs from its base by more names than this is copied. */
 export const MAX_DIFFERENCES = 1024;
@@ -17,6 +18,8 @@ export class NameSet {
   readonly digests: string[] = [];
   /** How many subscriptions hold it. */
   holders = 0;
+  /** What its differences take. */
+  room: Room | undefined;
 
   constructor(base: ReadonlySet<string>, differences: ReadonlyMap<string, boolean>, hash: SetHash) {
     this.base = base;
@@ -62,37 +65,46 @@ export class NameSets {
   /** Of sets whose keys collide the first is found here. The others are not shared, or by digest only. */
   readonly #byHash = new Map<number, NameSet>();
   readonly #byDigest = new Map<string, NameSet>();
+  /** What bases take, and how many sets have them. */
+  readonly #bases = new Map<ReadonlySet<string>, { readonly room: Room; sets: number }>();
   readonly #hasher: ContentHasher;
+  readonly #budget: NameBudget;
   #size = 0;
 
-  constructor(hasher: ContentHasher) {
+  constructor(hasher: ContentHasher, budget = new NameBudget()) {
     this.#hasher = hasher;
+    this.#budget = budget;
   }
 
-  of(requested: RequestedNames): NameSet {
+  /**
+   * @param address for whom the names are kept if nobody else has them; of {@link with} and {@link without}, too.
+   * @throws BadRequest if there is no room.
+   */
+  of(requested: RequestedNames, address = ''): NameSet {
     if (requested.count === 0) return this.empty;
     const digest = requested.digest();
     const known = this.#byDigest.get(digest);
     if (known !== undefined) return hold(known);
     const names = new Set(requested.strings());
-    const set = this.#shared(new NameSet(names, new Map(), this.#hashOf(names)), same);
+    const set = this.#shared(new NameSet(names, new Map(), this.#hashOf(names)), address, same);
     this.#remember(digest, set);
     return set;
   }
 
   /** The set with these names more. */
-  with(set: NameSet, names: readonly string[]): NameSet {
-    return this.#changed(set, names, true);
+  with(set: NameSet, names: readonly string[], address = ''): NameSet {
+    return this.#changed(set, names, true, address);
   }
 
   /** The set with these names less. */
-  without(set: NameSet, names: readonly string[]): NameSet {
-    return this.#changed(set, names, false);
+  without(set: NameSet, names: readonly string[], address = ''): NameSet {
+    return this.#changed(set, names, false, address);
   }
 
   release(set: NameSet): void {
     if (set === this.empty || --set.holders > 0) return;
     this.#size--;
+    this.#giveRoom(set);
     const key = hashKey(set.hash);
     if (this.#byHash.get(key) === set) this.#byHash.delete(key);
     for (const digest of set.digests.splice(0)) this.#byDigest.delete(digest);
@@ -103,7 +115,7 @@ export class NameSets {
   }
 
   /** Costs what the names cost, and at most {@link MAX_DIFFERENCES}; the whole set once for as many changes. */
-  #changed(set: NameSet, names: readonly string[], present: boolean): NameSet {
+  #changed(set: NameSet, names: readonly string[], present: boolean, address: string): NameSet {
     const { base } = set;
     const differences = new Map(set.differences);
     const hash = new SetHash();
@@ -119,22 +131,52 @@ export class NameSets {
     }
     const changed = new NameSet(base, differences, hash);
     if (differences.size > MAX_DIFFERENCES) {
-      return this.#shared(changed, same, () => new NameSet(new Set(changed.names), new Map(), hash));
+      return this.#shared(changed, address, same, () => new NameSet(new Set(changed.names), new Map(), hash));
     }
     // Sets with equal names and another base are rare, and need not be found.
-    return this.#shared(changed, changed.size <= MAX_DIFFERENCES ? same : differSame);
+    return this.#shared(changed, address, changed.size <= MAX_DIFFERENCES ? same : differSame);
   }
 
   /** The set in use that is equal to this one, else this one (or what it is kept as). */
-  #shared(set: NameSet, equal: (a: NameSet, b: NameSet) => boolean, kept = (): NameSet => set): NameSet {
+  #shared(
+    set: NameSet,
+    address: string,
+    equal: (a: NameSet, b: NameSet) => boolean,
+    kept = (): NameSet => set,
+  ): NameSet {
     if (set.size === 0) return this.empty;
     const key = hashKey(set.hash);
     const found = this.#byHash.get(key);
     if (found?.hash.equals(set.hash) === true && equal(found, set)) return hold(found);
     const added = kept();
+    this.#takeRoom(added, address);
     if (found === undefined) this.#byHash.set(key, added);
     this.#size++;
     return hold(added);
+  }
+
+  #takeRoom(set: NameSet, address: string): void {
+    const { base } = set;
+    const room = this.#budget.take(address, set.differences.keys());
+    const known = this.#bases.get(base);
+    if (known !== undefined) known.sets++;
+    else {
+      try {
+        this.#bases.set(base, { room: this.#budget.take(address, base), sets: 1 });
+      } catch (error) {
+        this.#budget.give(room);
+        throw error;
+      }
+    }
+    set.room = room;
+  }
+
+  #giveRoom({ base, room }: NameSet): void {
+    if (room !== undefined) this.#budget.give(room);
+    const known = this.#bases.get(base)!;
+    if (--known.sets > 0) return;
+    this.#bases.delete(base);
+    this.#budget.give(known.room);
   }
 
   /** Streams that hold a set may each name it in an order of their own, and repeat that with every answer. */

@@ -18,6 +18,8 @@ import type { WorldView } from './world.ts';
 export interface SubscriptionContext {
   readonly delta: boolean;
   readonly sets: NameSets;
+  /** IP address of the client. */
+  readonly address: string;
   /** Begins anew with each publication. */
   shared(): SharedWork;
   /** A resource that is in no list, for a single answer. */
@@ -111,7 +113,7 @@ export class Subscription {
     const { names } = request;
     this.#explicit = names.any;
     this.wildcard = names.star || (this.type.wildcard && !names.any);
-    this.names = this.context.sets.of(names);
+    this.names = this.context.sets.of(names, this.context.address);
     this.all = this.wildcard || this.names.size > 0;
     if (this.all && request.versions.count > 0) this.#compare(request.versions, view);
     this.known = false;
@@ -132,11 +134,11 @@ export class Subscription {
 
   /** Delta: names come and go. Honoured whatever else the request says. */
   subscribe(request: DiscoveryRequest, view: WorldView): void {
-    const { sets } = this.context;
+    const { sets, address } = this.context;
     const gone = request.removed.strings();
     if (gone.length > 0) {
       const before = this.names;
-      this.names = sets.without(before, gone);
+      this.names = sets.without(before, gone, address);
       sets.release(before);
       // Under a wildcard the client keeps seeing the name, and has to be told its state once more.
       if (this.wildcard) this.#wantAgain(gone, view);
@@ -148,7 +150,7 @@ export class Subscription {
       const before = this.names;
       if (before.size + added.length > MAX_NAMES) throw new BadRequest('the stream has too many names', true);
       const [again, fresh] = split(added, (name) => this.has(name));
-      this.names = sets.with(before, added);
+      this.names = sets.with(before, added, address);
       sets.release(before);
       this.#wantAgain(again, view);
       this.#want(fresh, view);
@@ -171,8 +173,8 @@ export class Subscription {
    * has given up: should the next one name it again, it has to be answered.
    */
   unheard(request: DiscoveryRequest): void {
-    const { sets } = this.context;
-    const names = sets.of(request.names);
+    const { sets, address } = this.context;
+    const names = sets.of(request.names, address);
     if (names !== this.names) {
       for (const name of this.names.names) if (!names.has(name)) (this.#givenUp ??= new Set<string>()).add(name);
     }
@@ -190,7 +192,7 @@ export class Subscription {
     if (this.wildcard && !this.#explicit && !names.any) return;
     this.#explicit ||= names.any;
     const before = this.names;
-    const next = this.context.sets.of(names);
+    const next = this.context.sets.of(names, this.context.address);
     const sawAll = this.wildcard && !this.#gaveUpWildcard;
     this.names = next;
     if (this.wildcard && !names.star) this.#endWildcard();

@@ -73,6 +73,7 @@ export class TestServer {
     return {
       delta,
       sets: this.sets,
+      address: '',
       once: (encoded) => this.store.once(encoded),
       remember: (view) => this.store.remember(view),
       move: (before, after) => this.store.move(before, after),
