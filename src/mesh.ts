@@ -102,7 +102,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     sidecars.parsed,
     ...declareReferences(graph, parts),
     ...declareSizeLimits(graph, parts),
-    ...declareConflicts(graph, services, virtualServices, sidecars),
+    ...declareConflicts(graph, inputs, services, virtualServices, sidecars),
     declareListenerConflicts(graph, parts),
     ...gateways.problems,
   ]);

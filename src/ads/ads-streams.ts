@@ -230,8 +230,8 @@ export class AdsStreams {
       now: () => this.#options.now(),
       read: (bytes) => read(bytes, this.#hasher),
       open: (stream, view) => this.#open(stream, view, context),
-      admit: (proxy, peer) => this.#options.events.admit?.(proxy, peer),
-      connected: (proxy, peer) => this.#options.events.connected(proxy, peer),
+      admit: (proxy, address) => this.#options.events.admit?.(proxy, address),
+      connected: (proxy, address) => this.#options.events.connected(proxy, address),
       closed: (stream) => this.#closed(stream),
       wake: (stream) => this.#wake(stream),
       hasTime: () => this.#hasTime(),
@@ -252,7 +252,7 @@ export class AdsStreams {
     this.#active = true;
     const { nodeId = '', build = '', drainMs } = stream.proxy ?? {};
     const times = drainMs === undefined ? context.times : { ...context.times, drainMs };
-    return new Delivery({ ...context, address: stream.peer, times }, view, {
+    return new Delivery({ ...context, address: stream.address, times }, view, {
       wake: () => this.#wake(stream),
       sent: (type, frame) => {
         this.#active = true;

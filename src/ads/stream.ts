@@ -26,8 +26,8 @@ export interface StreamHost {
   now(): number;
   read(bytes: Uint8Array): DiscoveryRequest;
   open(stream: AdsStream, view: WorldView): Delivery;
-  admit(proxy: ConnectedProxy, peer: string): string | undefined;
-  connected(proxy: ConnectedProxy, peer: string): void;
+  admit(proxy: ConnectedProxy, address: string): string | undefined;
+  connected(proxy: ConnectedProxy, address: string): void;
   closed(stream: AdsStream): void;
   limited(limit: Limit): void;
   /** The stream goes the public way of grpc-js. */

@@ -69,12 +69,12 @@ export interface Refusal {
 /** What the protocol layer tells the rest of the program. Called synchronously; must be cheap. */
 export interface AdsEvents {
   /** Before `connected`: why there is no room for this proxy, which ends its stream (RESOURCE_EXHAUSTED); absent: there is. */
-  admit?(proxy: ConnectedProxy, peer: string): string | undefined;
+  admit?(proxy: ConnectedProxy, address: string): string | undefined;
   /**
-   * The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. `peer`: the IP
+   * The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. `address`: the IP
    * address it came from. Thousands of proxies may share one; it is for budgets, and not for what a proxy is sent.
    */
-  connected(proxy: ConnectedProxy, peer: string): void;
+  connected(proxy: ConnectedProxy, address: string): void;
   disconnected(proxy: DisconnectedProxy): void;
   refused(refusal: Refusal): void;
   /** Everything that a change meant for one client is on its way to it, so many milliseconds after the change came. */

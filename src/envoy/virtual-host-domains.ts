@@ -23,6 +23,8 @@ export interface DomainClaim {
   readonly of: string;
   /** A name of the host, of the pods behind a headless Service, or an address. */
   readonly kind: 'name' | 'pods' | 'address';
+  /** Written with a final dot, as no short form is. */
+  readonly absolute: boolean;
 }
 
 /**
@@ -49,7 +51,7 @@ export function domainClaims({ client, host, service, port, listenerPort = port 
   return distinct(all).flatMap(({ text, of, kind }) => {
     const domain = bracketed(text);
     const domains = listenerPort === 0 ? domainsWithPort(domain, port, service !== undefined) : [domain];
-    return domains.length === 0 ? [] : [{ domains, name: withoutDot(text), of, kind }];
+    return domains.length === 0 ? [] : [{ domains, name: withoutDot(text), of, kind, absolute: text.endsWith('.') }];
   });
 }
 

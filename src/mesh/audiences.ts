@@ -3,12 +3,14 @@ import { hostShortened } from '../envoy/virtual-host-domains.ts';
 import { longestAliasChain } from '../model/destination-target.ts';
 import { hostsMatch } from '../model/host.ts';
 import { hashesRequests } from '../model/policy-resolution.ts';
+import { isVisibleTo } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import type { VirtualServiceModel } from '../model/virtual-service.ts';
 import { destinationsOf, matchesOf } from '../model/virtual-service-parts.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
 import { routeTargets } from './route-targets.ts';
 import type { Rules } from './rules.ts';
+import { type NamedHost, isBareName, keepersOf } from './service-names.ts';
 import { type Services, namespacesOf } from './services.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
@@ -74,9 +76,11 @@ export function declareAudiences(
       const clients = new Set(named);
       const rivals = read.group(services.byHost, service.host);
       if (rivals.length > 1) for (const rival of rivals) clients.add(rival.value.namespace);
+      const { domainSuffix } = optionsOf(read, inputs);
+      if (service.registry === 'External')
+        for (const client of keepingClients(service, domainSuffix, read, services)) clients.add(client);
       for (const client of clients)
         emit(`${key}|${service.namespace}|${client}`, { client, target: service.namespace });
-      const { domainSuffix } = optionsOf(read, inputs);
       const names = [service.host, ...service.addresses, ...service.autoAddresses];
       for (const client of named)
         for (const target of losersOf(names, { client, domainSuffix }, read, services))
@@ -116,6 +120,15 @@ function namedClients({ exportTo }: { readonly exportTo: readonly string[] }): r
 /** Namespaces that services of a host are exported to by name. */
 function privateClients(host: string, read: Reader, services: Services): string[] {
   return read.group(services.byHost, host).flatMap(({ value }) => namedClients(value));
+}
+
+/** Namespaces whose clients do not have a host by its name, because a Service that others do not see, or not so, keeps it. */
+function keepingClients(named: NamedHost, domainSuffix: string, read: Reader, services: Services): string[] {
+  const bare = isBareName(named.host);
+  return keepersOf(named, domainSuffix, read, services).flatMap((keeper) => {
+    if (!bare) return namedClients(keeper);
+    return isVisibleTo(keeper, keeper.namespace) ? [keeper.namespace] : [];
+  });
 }
 
 /**

@@ -1,14 +1,17 @@
 import { printRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import type { Collection, Emit, Graph } from '../cache/graph.ts';
+import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { shadowedSidecars } from '../reconcilers/sidecar.ts';
 import { printWinner } from '../model/age.ts';
-import type { MeshService } from '../model/service.ts';
+import { isAddress } from '../model/address.ts';
+import { type MeshService, isVisibleTo } from '../model/service.ts';
 import { mostEndpoints } from '../reconcilers/endpoint-slice.ts';
 import { joiningOf, joins } from '../reconcilers/host-claims.ts';
 import { printResolution } from '../reconcilers/service-entry.ts';
 import { mostPorts } from '../reconcilers/service.ts';
+import { type Inputs, optionsOf } from './inputs.ts';
 import type { HasProblems } from './problems.ts';
+import { type NamedHost, isBareName, keepersOf } from './service-names.ts';
 import { type Services, lostRangesOf, ownerOf } from './services.ts';
 import type { Sidecars } from './sidecars.ts';
 import type { VirtualServices } from './virtual-services.ts';
@@ -16,6 +19,7 @@ import type { VirtualServices } from './virtual-services.ts';
 /** Of two objects that claim the same the older one has it; the other is told to whom it lost. */
 export function declareConflicts(
   graph: Graph,
+  inputs: Inputs,
   services: Services,
   virtualServices: VirtualServices,
   sidecars: Sidecars,
@@ -60,6 +64,20 @@ export function declareConflicts(
       if (problems.length + ranges.length > 0) emit(key, { problems: [...problems, ...ranges] });
     },
   );
+  const names = graph.derive(
+    'conflicts of names',
+    services.parsedEntries,
+    (key, { services: [first], hosts: listed }, read, emit: Emit<HasProblems>) => {
+      if (first === undefined) return;
+      const problems = listed.flatMap((host, i): Problem[] => {
+        const keeper = keeperOf({ ...first, host }, read, inputs, services);
+        if (keeper === undefined) return [];
+        const message = `${JSON.stringify(host)} is ${isAddress(host) ? 'an address' : 'a short name'} of ${printRef(keeper.origins[0]!)}, which keeps it${isBareName(host) ? ` for clients in namespace ${keeper.namespace}` : ''}; name another host.`;
+        return [{ object: first.origins[0]!, field: `spec.hosts[${i}]`, reason: 'Conflicted', message }];
+      });
+      if (problems.length > 0) emit(key, { problems });
+    },
+  );
   const routes = graph.derive(
     'conflicts of routes',
     virtualServices.byHost,
@@ -87,7 +105,7 @@ export function declareConflicts(
       if (problems.length > 0) emit(namespace, { problems });
     },
   );
-  return [hosts, addresses, routes, selections];
+  return [hosts, addresses, names, routes, selections];
 }
 
 /** Why two services of a host are not served together. */
@@ -99,6 +117,27 @@ function hostMessage(winner: MeshService, loser: MeshService): string {
   if (joins(winner, loser))
     return `The host ${host} would have more than ${mostEndpoints} endpoints or ${mostPorts} ports with those of ${owner} and others; name fewer, or another host.`;
   return `The host ${host} is that of ${printWinner(owner, winner, loser)}, which has resolution ${printResolution(winner.resolution)}, and this one ${printResolution(loser.resolution)}. Only entries with the same resolution share a host; use the same one, or remove the host from one of them.`;
+}
+
+/** The first Service that keeps a host from some client that would see both. */
+function keeperOf(
+  named: NamedHost & Pick<MeshService, 'exportTo'>,
+  read: Reader,
+  inputs: Inputs,
+  services: Services,
+): MeshService | undefined {
+  const { domainSuffix } = optionsOf(read, inputs);
+  return keepersOf(named, domainSuffix, read, services).find((keeper) =>
+    isBareName(named.host)
+      ? isVisibleTo(keeper, keeper.namespace) && isVisibleTo(named, keeper.namespace)
+      : haveCommonClients(named.exportTo, keeper.exportTo),
+  );
+}
+
+function haveCommonClients(a: readonly string[], b: readonly string[]): boolean {
+  const seen = (exportTo: readonly string[]) => exportTo.some((client) => client !== '~');
+  if (a.includes('*')) return seen(b);
+  return b.includes('*') ? seen(a) : a.some((client) => client !== '~' && b.includes(client));
 }
 
 function sameAudience(a: readonly string[], b: readonly string[]): boolean {

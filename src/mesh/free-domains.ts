@@ -1,19 +1,22 @@
 import type { Reader } from '../cache/graph.ts';
 import { type DomainClaim, type DomainsInput, addressesFor, domainClaims } from '../envoy/virtual-host-domains.ts';
+import { isAddress } from '../model/address.ts';
 import { type MeshService, exportRank, isVisibleTo, serviceKey } from '../model/service.ts';
 import { egressImportsRoutes } from '../model/sidecar.ts';
 import { type ClientView, serviceFor } from './clients.ts';
 import type { RouteHost } from './route-hosts.ts';
 import { type PortParts, activePorts, isProxied, portsFor } from './served-ports.ts';
+import { isBareName, keepersOf } from './service-names.ts';
 import { egressOf } from './sidecars.ts';
 
 /**
  * The domains of a virtual host that no other has a better claim to. All that want one decide by these rules, from what the
  * same client sees, so it stands in a table once; Envoy would refuse the whole table else:
  *
- * 1. What is the name of a host is of that host.
- * 2. Who has the name of an alias, by routes of its own, has all its forms. So it is with a wildcard for pods.
- * 3. An address is of the first service that has it: what is exported to fewer comes first, then the older.
+ * 1. A short form or address of a Kubernetes Service stays with it, before ServiceEntries of other namespaces.
+ * 2. What is the name of a host is of that host.
+ * 3. Who has the name of an alias, by routes of its own, has all its forms. So it is with a wildcard for pods.
+ * 4. An address is of the first service that has it: what is exported to fewer comes first, then the older.
  *
  * The winner may have no virtual host after all, because its routes do not apply to the client: then the domain is unused.
  */
@@ -25,9 +28,14 @@ export function freeDomains(
 ): readonly string[] {
   const { host, service } = subject;
   const isTaken = (name: string): boolean =>
-    read.group(parts.routeHosts.owners, name).some(({ value: rival }) => isThere(rival, subject, view, read, parts));
-  const isFree = ({ name, of, kind }: DomainClaim): boolean => {
-    if (name === host) return true;
+    read
+      .group(parts.routeHosts.owners, name)
+      .some(
+        ({ value: rival }) => isThere(rival, subject, view, read, parts) && !isKept(rival, subject, view, read, parts),
+      );
+  const isFree = ({ name, of, kind, absolute }: DomainClaim): boolean => {
+    // The absolute form stays, so that a service has a virtual host, and its port a table.
+    if (name === host) return absolute || !isKept(service, subject, view, read, parts);
     if (isTaken(name) || (of !== host && isTaken(of))) return false;
     if (kind === 'pods') return !isTaken(`*.${of}`);
     return kind !== 'address' || firstAt(name, subject, view, read, parts) === service?.host;
@@ -35,6 +43,24 @@ export function freeDomains(
   return domainClaims(subject)
     .filter(isFree)
     .flatMap(({ domains }) => domains);
+}
+
+/** Whether a Service keeps the name of an entry, for this client. It does on all ports: it may have none of that number. */
+function isKept(
+  entry: MeshService | RouteHost | undefined,
+  { client }: DomainsInput,
+  view: ClientView,
+  read: Reader,
+  parts: PortParts,
+): boolean {
+  if (entry === undefined || !('registry' in entry) || entry.registry !== 'External') return false;
+  const bare = isBareName(entry.host);
+  return keepersOf(entry, client.domainSuffix, read, parts.services).some(
+    (keeper) =>
+      isVisibleTo(keeper, view.client) &&
+      (isAddress(entry.host) || client.traits.shortNames) &&
+      (!bare || keeper.namespace === client.namespace),
+  );
 }
 
 /** Whether the table can have a virtual host of another host. */

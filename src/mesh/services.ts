@@ -37,6 +37,8 @@ export interface Services {
   readonly byAddress: Index<MeshService>;
   /** Kubernetes Services by address, oldest first. */
   readonly addressOwners: Index<MeshService>;
+  /** Kubernetes Services by name, in whatever namespace. Oldest first. */
+  readonly byName: Index<MeshService>;
   /** Kubernetes Services with HTTP ports, by blocks of addresses. Oldest first. */
   readonly httpByBlock: Index<MeshService>;
   /** By the first label of the selector: `namespace|label=value`. */
@@ -134,6 +136,12 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       (a, b) => compareAge(a.value, b.value),
     ),
     addressOwners,
+    byName: graph.index(
+      'services by name',
+      serviceClaims,
+      (_, { name }) => [name],
+      (a, b) => compareAge(a.value, b.value),
+    ),
     httpByBlock,
     byAddress: graph.index(
       'services by address',

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { MeshLab, objectOf, proxy, route, service } from './testing/lab.ts';
 
 const older = { creationTimestamp: '2026-01-01T00:00:00Z' };
@@ -95,4 +95,113 @@ test('routes of such a host look at the labels of clients', () => {
   );
   expect(lab.routes('x.c')).toMatchObject({ 'x.example.com:80': ['a.shop:80'] });
   expect(Object.keys(lab.routes('y.c'))).toEqual(['a.shop:80']);
+});
+
+describe('names of a Kubernetes Service', () => {
+  const reviews = service('shop/reviews', { clusterIP: '10.96.1.1' }, younger);
+  const streams = ['x.shop', 'x.other', 'x.c'];
+  const entry = (path: string, host: string, spec: object = {}) =>
+    objectOf(
+      'ServiceEntry',
+      path,
+      {
+        spec: {
+          hosts: ['e.example.com', host],
+          ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+          resolution: 'STATIC',
+          endpoints: [{ address: '192.0.2.1' }],
+          ...spec,
+        },
+      },
+      older,
+    );
+  const labOf = (...objects: Parameters<MeshLab['apply']>[0]) =>
+    new MeshLab(
+      objects,
+      streams.map((name) => proxy(name)),
+    );
+  /** The virtual host that each proxy has for a domain. */
+  const holders = (lab: MeshLab, domain: string) =>
+    streams.map((stream) => {
+      expect(lab.faults(stream)).toEqual([]);
+      return Object.entries(lab.domains(stream)).find(([, domains]) => domains.includes(domain))?.[0];
+    });
+  const problems = (lab: MeshLab) =>
+    [...lab.mesh.problems.byObject.entries()].flatMap(([, found]) =>
+      found.map(({ reason, field, message }) => `${reason} ${field}: ${message}`),
+    );
+  const own = 'reviews.shop:80';
+
+  test.each([
+    ['reviews.shop', 'a short name of Service/shop/reviews, which keeps it'],
+    ['reviews.shop.svc', 'a short name of Service/shop/reviews, which keeps it'],
+    ['Reviews.Shop.', 'a short name of Service/shop/reviews, which keeps it'],
+    ['10.96.1.1', 'an address of Service/shop/reviews, which keeps it'],
+  ])('are not for older entries of other namespaces: %s', (host, message) => {
+    const name = host.toLowerCase().replace(/\.$/, '');
+    const lab = labOf(entry('other/e', host));
+    expect(holders(lab, name)).toEqual(Array(3).fill(`${name}:80`));
+    lab.apply([reviews]);
+    expect(holders(lab, name)).toEqual([own, own, own]);
+    expect(problems(lab)).toEqual([`Conflicted spec.hosts[1]: "${name}" is ${message}; name another host.`]);
+    lab.delete([reviews]);
+    expect(holders(lab, name)).toEqual(Array(3).fill(`${name}:80`));
+    expect(problems(lab)).toEqual([]);
+  });
+
+  test('include the bare one, for clients in its namespace', () => {
+    const lab = labOf(reviews, entry('other/e', 'reviews'));
+    expect(holders(lab, 'reviews')).toEqual([own, 'reviews:80', 'reviews:80']);
+    expect(problems(lab)).toEqual([
+      'Conflicted spec.hosts[1]: "reviews" is a short name of Service/shop/reviews, which keeps it for clients in namespace shop; name another host.',
+    ]);
+  });
+
+  test.each(['reviews.shop', 'reviews.shop.svc', '10.96.1.1'])(
+    'are kept for those who see the Service, where it is private: %s',
+    (host) => {
+      const hidden = service(
+        'shop/reviews',
+        { clusterIP: '10.96.1.1' },
+        { ...younger, annotations: { 'networking.istio.io/exportTo': '.' } },
+      );
+      const lab = labOf(hidden, entry('other/e', host));
+      expect(holders(lab, host)).toEqual([own, `${host}:80`, `${host}:80`]);
+      expect(problems(lab)).toHaveLength(1);
+    },
+  );
+
+  test.each(['reviews', 'reviews.shop', 'reviews.shop.svc', '10.96.1.1'])(
+    'may be taken by an entry of its own namespace: %s',
+    (host) => {
+      const lab = labOf(reviews, entry('shop/e', host));
+      expect(holders(lab, host)[0]).toBe(`${host}:80`);
+      expect(problems(lab)).toEqual([]);
+    },
+  );
+
+  test('are not for an entry that its clients do not see, which is told nothing', () => {
+    const lab = labOf(reviews, entry('other/e', 'reviews', { exportTo: ['.'] }));
+    expect(holders(lab, 'reviews')).toEqual([own, 'reviews:80', undefined]);
+    expect(problems(lab)).toEqual([]);
+  });
+
+  test('are not for entries on a port that the Service does not have: there the domain is unused', () => {
+    const ports = [{ number: 8080, name: 'http', protocol: 'HTTP' }];
+    const lab = labOf(reviews, entry('other/e', 'reviews.shop', { hosts: ['reviews.shop'], ports }));
+    expect(lab.domains('x.c', '8080')).toEqual({ 'reviews.shop:8080': ['reviews.shop.'], allow_any: ['*'] });
+    expect(lab.faults('x.c')).toEqual([]);
+  });
+
+  test('include those of an ExternalName Service', () => {
+    const alias = objectOf('Service', 'shop/legacy', {
+      spec: {
+        type: 'ExternalName',
+        externalName: 'reviews.shop.svc.cluster.local',
+        ports: [{ name: 'http', port: 80 }],
+      },
+    });
+    const lab = labOf(reviews, alias, entry('other/e', 'legacy.shop'));
+    expect(holders(lab, 'legacy.shop')).toEqual([own, own, own]);
+  });
 });

@@ -23,6 +23,8 @@ export interface ServiceEntryContext {
 export interface ReconciledServiceEntry {
   /** One for each host; none when the object is not valid. */
   readonly services: readonly MeshService[];
+  /** As `spec.hosts` lists them. */
+  readonly hosts: readonly string[];
   /** Its addresses and ranges, and the fields that name them. */
   readonly addresses: readonly { readonly address: string; readonly field: string }[];
   readonly problems: readonly Problem[];
@@ -113,6 +115,7 @@ export function reconcileServiceEntry(
   }));
   return {
     services: findings.invalid ? [] : services,
+    hosts,
     addresses: Array.from(addressFields, ([address, field]) => ({ address, field })),
     problems: findings.problems,
   };
