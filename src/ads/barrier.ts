@@ -255,7 +255,11 @@ export class Barrier {
         if (follower.inFlight.ackedNonce <= sent.nonce) continue;
         for (const item of itemsOf(sent)) {
           const isNew = priorOf(sent, item) === undefined;
-          if (!isNew || follower.has(item.name) || view.resolve(follower.type.typeUrl, item.name) === undefined)
+          if (
+            !isNew ||
+            follower.interest.has(item.name) ||
+            view.resolve(follower.type.typeUrl, item.name) === undefined
+          )
             continue;
           guarded!.suspectStuck(item, undefined, now);
         }

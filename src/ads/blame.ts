@@ -24,7 +24,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   for (const sent of refused) {
     for (const item of itemsOf(sent)) {
       // Given up meanwhile, or known to be refused.
-      if (!subscription.has(item.name) || sent.tolerated.has(item.name)) continue;
+      if (!subscription.interest.has(item.name) || sent.tolerated.has(item.name)) continue;
       // State of the world repeats what the client has.
       if (sent.prior?.has(item.name) === false) unchanged.set(item.name, item);
       else
@@ -36,7 +36,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   for (const sent of refused) {
     for (const name of sent.removed) {
       const prior = sent.prior?.get(name);
-      if (!subscription.has(name)) continue;
+      if (!subscription.interest.has(name)) continue;
       if (delivered.size > 0) ledger.ask(name, prior);
       else ledger.refuse(name, { ...refusal, version: GONE, held: prior });
     }
@@ -100,7 +100,7 @@ function askForLeftOut(subscription: Subscription, refused: readonly Sent[]): vo
   for (const { batches, prior } of refused) {
     for (const [name, held] of prior ?? []) {
       const isThere = batches.some((batch) => batch.get(name) !== undefined);
-      if (!isThere && subscription.has(name)) subscription.ledger.ask(name, held);
+      if (!isThere && subscription.interest.has(name)) subscription.ledger.ask(name, held);
     }
   }
 }

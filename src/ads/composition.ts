@@ -1,5 +1,5 @@
 import { type Marks, NONE } from './ledger.ts';
-import { type Piece, type Sent, UNSENT } from './sent.ts';
+import { itemsOf, type Piece, type Sent, UNSENT } from './sent.ts';
 import { Batch, type Held, type Served, versionOf } from './served.ts';
 import type { Subscription } from './subscription.ts';
 import type { WorldView } from './world.ts';
@@ -7,8 +7,24 @@ import type { WorldView } from './world.ts';
 /** Says which resources must not be sent yet. */
 export type Blocked = ((item: Served) => boolean) | undefined;
 
-/** The next response, if something is owed that may be sent now. */
-export function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
+/**
+ * The next response of a subscription, if one is owed and may be sent now. The caller sets its nonce. What `blocked` says
+ * yes to stays owed.
+ */
+export function take(of: Subscription, view: WorldView, now: number, blocked?: Blocked): Sent | undefined {
+  if (!of.owes || of.waits(now)) return undefined;
+  const sent = compose(of, view, blocked);
+  if (sent === undefined) return undefined;
+  const { refusals } = of.ledger;
+  if (refusals !== undefined) {
+    for (const item of itemsOf(sent)) if (!sent.tolerated.has(item.name)) refusals.gave(item.name, item);
+    for (const name of sent.removed) refusals.gave(name, undefined);
+  }
+  of.inFlight.add(sent);
+  return sent;
+}
+
+function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
   if (of.all && blocked === undefined) return composeAll(of, view);
   const marks = blocked === undefined && of.trial === undefined ? manyMarksOf(of) : undefined;
   if (marks !== undefined) return composeAlike(of, view, marks);
@@ -35,7 +51,7 @@ function composeAlike(of: Subscription, view: WorldView, { pending, kept, asked 
   const { context, type, interest, ledger } = of;
   const kind = context.delta ? DELTA : STATE_OF_THE_WORLD;
   const what = { view, blocked: undefined, piece: undefined, only: () => true, first: false };
-  const from = [kind, type, view, ...interest, pending, kept, asked] as const;
+  const from = [kind, type, view, ...interest.key, pending, kept, asked] as const;
   const { sent, after } = context.shared().responses.of(from, () => {
     const first = of.wholeState ? composeState(of, what) : composeOwed(of, what);
     return { sent: first, after: ledger.marks! };
@@ -62,7 +78,7 @@ interface Wanted {
 function oweEach(of: Subscription, view: WorldView): void {
   if (!of.all) return;
   of.all = false;
-  const { batches, missing } = of.subscribed(view);
+  const { batches, missing } = of.interest.in(view);
   for (const batch of batches) {
     for (const item of batch.items) of.ledger.ask(item.name, of.known ? of.ledger.offer(item.name, item) : of.before);
   }
@@ -73,7 +89,7 @@ function oweEach(of: Subscription, view: WorldView): void {
 function composeAll(of: Subscription, view: WorldView): Sent | undefined {
   const { ledger, before, known } = of;
   const prior = known ? priorsOf(of, ledger.pending ?? NONE) : undefined;
-  const { batches, missing } = of.subscribed(view);
+  const { batches, missing } = of.interest.in(view);
   const given = ledger.deviates ? stateOf(of, batches, () => false) : { batches, tolerated: UNSENT.tolerated };
   const removed: string[] = [];
   const absent: Served[] = [];
@@ -91,7 +107,7 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
   of.trial = undefined;
   of.ledger.oweOnly(NONE, unanswered);
   const all = absent.length === 0 ? given.batches : [...given.batches, new Batch(absent)];
-  if (all.length === 0 && removed.length === 0 && !of.wildcard && !of.wholeState) return undefined;
+  if (all.length === 0 && removed.length === 0 && !of.interest.wildcard && !of.wholeState) return undefined;
   return { ...UNSENT, batches: all, removed, prior, before, tolerated: given.tolerated };
 }
 
@@ -161,7 +177,7 @@ function composeState(of: Subscription, { view, blocked, piece, only, first }: W
   const prior = priorsOf(of, differing);
   ledger.oweOnly(rest);
   if (prior.size === 0 && !first) return undefined;
-  const { batches } = of.subscribed(view);
+  const { batches } = of.interest.in(view);
   const plain = rest.size === 0 && !ledger.deviates;
   const given = plain ? { batches, tolerated: UNSENT.tolerated } : stateOf(of, batches, (name) => rest.has(name));
   return { ...UNSENT, ...given, prior: first ? undefined : prior, before: first ? of.before : undefined, trial: piece };
@@ -186,7 +202,7 @@ function stateOf(
     }
   };
   for (const batch of batches) for (const item of batch.items) give(item.name, item);
-  for (const name of ledger.kept?.keys() ?? []) if (of.has(name) && !items.has(name)) give(name, undefined);
+  for (const name of ledger.kept?.keys() ?? []) if (of.interest.has(name) && !items.has(name)) give(name, undefined);
   return { batches: [new Batch([...items.values()])], tolerated };
 }
 

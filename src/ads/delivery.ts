@@ -1,5 +1,7 @@
+import { accept } from './acceptance.ts';
 import { Barrier, type BarrierEvents, type BarrierTimes, type Parties } from './barrier.ts';
 import { blame, isTolerated } from './blame.ts';
+import { take } from './composition.ts';
 import type { News, Watcher } from './forest.ts';
 import type { FormerWorld } from './former-world.ts';
 import type { Frame, Frames } from './frames.ts';
@@ -129,7 +131,7 @@ export class Delivery implements Watcher {
       const refers = subscription.type.refersTo !== undefined;
       if (refers && this.#barrier?.blocksAll === true) continue;
       const blocked = refers ? this.#blocks(now) : undefined;
-      const sent = subscription.take(this.#view, now, blocked);
+      const sent = take(subscription, this.#view, now, blocked);
       if (sent !== undefined) return this.#send(subscription, sent, now);
     }
     return undefined;
@@ -222,7 +224,7 @@ export class Delivery implements Watcher {
 
   #accept(subscription: Subscription, sent: Sent, now: number): void {
     const { type } = subscription;
-    subscription.accept(sent, this.#view);
+    accept(subscription, sent, this.#view);
     if (subscription.guarded) this.#barrier?.accepted(sent);
     else if (type.behind !== undefined) this.#barrier?.followedAccepted(sent);
     if (type.drains === true) this.#drains(sent, now);

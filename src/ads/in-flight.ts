@@ -1,4 +1,4 @@
-import { fold, type Interest, itemsOf, namesOf, type Sent } from './sent.ts';
+import { fold, itemsOf, namesOf, type Sent, type Subscribed } from './sent.ts';
 import type { Held, Served } from './served.ts';
 
 /** What an answer of the client said about earlier responses. */
@@ -16,15 +16,15 @@ const MAX_NEWER_NAMES = 65_536;
 /** The responses of one type that the client has not answered yet, oldest first. */
 export class InFlight {
   readonly #delta: boolean;
-  readonly #interest: Interest;
+  readonly #subscribed: Subscribed;
   readonly #responses: Sent[] = [];
   /** Nonces of the newest response, and of the newest accepted one; 0 before. */
   sentNonce = 0;
   ackedNonce = 0;
 
-  constructor(delta: boolean, interest: Interest) {
+  constructor(delta: boolean, subscribed: Subscribed) {
     this.#delta = delta;
-    this.#interest = interest;
+    this.#subscribed = subscribed;
   }
 
   get size(): number {
@@ -49,7 +49,7 @@ export class InFlight {
     if (oldest !== undefined) {
       const names = newer.reduce((sum, each) => sum + namesOf(each), 0);
       const tooMany = responses.length >= MAX_RECORDS || names > Math.max(MAX_NEWER_NAMES, namesOf(oldest));
-      if (tooMany) responses.splice(0, responses.length, fold(oldest, newer, this.#interest));
+      if (tooMany) responses.splice(0, responses.length, fold(oldest, newer, this.#subscribed));
     }
     responses.push(sent);
   }

@@ -57,7 +57,7 @@ export function namesOf({ batches, removed }: Sent): number {
 }
 
 /** What a client is subscribed to. */
-export interface Interest {
+export interface Subscribed {
   has(name: string): boolean;
   /** By name, and not only by a wildcard. */
   readonly names: { has(name: string): boolean };
@@ -67,7 +67,7 @@ export interface Interest {
  * One record for several responses that follow each other: of each name its newest bytes and its oldest prior. Without
  * what the client has given up meanwhile, and what it was only told not to exist: it may ask for ever different names.
  */
-export function fold(oldest: Sent, newer: readonly Sent[], interest: Interest): Sent {
+export function fold(oldest: Sent, newer: readonly Sent[], subscribed: Subscribed): Sent {
   const items = new Map<string, Served>();
   const removed = new Set<string>();
   let prior: Map<string, Held> | undefined = new Map<string, Held>();
@@ -83,10 +83,10 @@ export function fold(oldest: Sent, newer: readonly Sent[], interest: Interest): 
     if (sent.prior === undefined) prior = undefined;
     for (const [name, held] of sent.prior ?? []) if (prior?.has(name) === false) prior.set(name, held);
   }
-  for (const name of items.keys()) if (!interest.has(name)) items.delete(name);
+  for (const name of items.keys()) if (!subscribed.has(name)) items.delete(name);
   for (const name of removed) {
     const held = prior?.get(name) !== undefined;
-    if (!interest.names.has(name) && !(held && interest.has(name))) removed.delete(name);
+    if (!subscribed.names.has(name) && !(held && subscribed.has(name))) removed.delete(name);
   }
   for (const name of prior?.keys() ?? []) if (!items.has(name) && !removed.has(name)) prior!.delete(name);
   return {

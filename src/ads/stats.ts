@@ -112,7 +112,8 @@ export function stateOf(stream: AdsStream, overdueBefore: number): StreamState[]
   const types = (delivery?.subscriptions ?? []).flatMap((subscription): TypeState[] => {
     if (delivery === undefined || subscription === undefined) return [];
     const { view } = delivery;
-    const { type, names, wildcard, owes, inFlight } = subscription;
+    const { type, interest, owes, inFlight } = subscription;
+    const { wildcard, names } = interest;
     return [
       {
         typeUrl: type.typeUrl,
@@ -131,7 +132,7 @@ export function stateOf(stream: AdsStream, overdueBefore: number): StreamState[]
   return [{ stream: stream.id, nodeId: proxy.nodeId, build: proxy.build, types }];
 }
 
-function pendingOf({ type, all, wildcard, names, ledger }: Subscription, view: WorldView): number {
+function pendingOf({ type, all, interest: { wildcard, names }, ledger }: Subscription, view: WorldView): number {
   if (!all) return ledger.pending?.size ?? 0;
   return wildcard ? view.all(type.typeUrl).reduce((sum, { items }) => sum + items.length, 0) : names.size;
 }

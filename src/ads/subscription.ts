@@ -1,33 +1,27 @@
-import { type Blocked, compose } from './composition.ts';
-import { InFlight } from './in-flight.ts';
 import type { Alike } from './alike.ts';
+import { InFlight } from './in-flight.ts';
+import { Interest, type InterestContext } from './interest.ts';
 import { Ledger, type Marks } from './ledger.ts';
 import type { Differences } from './move.ts';
-import type { NameSet, NameSets } from './name-set.ts';
 import { type BackOff, UNKNOWN } from './refusals.ts';
 import type { EncodedResource } from './resource.ts';
-import { type Batch, type Held, type Names, Served } from './served.ts';
+import { type Held, type Names, Served } from './served.ts';
 import { ServedIndex } from './served-index.ts';
 import type { SharedWork } from './shared-work.ts';
 import { itemsOf, type Sent, type Trial } from './sent.ts';
 import type { ResourceType } from './types.ts';
-import { BadRequest, type DiscoveryRequest, MAX_NAMES, type RequestedVersions } from './wire-read.ts';
+import type { DiscoveryRequest, RequestedVersions } from './wire-read.ts';
 import type { WorldView } from './world.ts';
 
 /** What the subscriptions of one stream have in common. */
-export interface SubscriptionContext {
+export interface SubscriptionContext extends InterestContext {
   readonly delta: boolean;
-  readonly sets: NameSets;
-  /** IP address of the client. */
-  readonly address: string;
   /** Begins anew with each publication. */
   shared(): SharedWork;
   /** A resource that is in no list, for a single answer. */
   once(resource: Served['resource']): Served;
 }
 
-const EVERYTHING = {};
-const NAMES = {};
 /** Un-ACKed responses to a type whose answers are held back, in state of the world: one more each time a wait ends. */
 const MAX_HELD_BACK = 3;
 
@@ -49,10 +43,7 @@ export class Subscription {
   readonly #patience: number;
   /** Other resources refer to those of this type. */
   readonly guarded: boolean;
-  wildcard = false;
-  /** The client has named names, `*` included: from then on an empty list means none, not all. */
-  #explicit = false;
-  names: NameSet;
+  readonly interest: Interest;
   /** Everything subscribed is owed, whatever the client holds. */
   all = false;
   /** With {@link all}: the client holds what it was sent, apart from names that are owed besides. */
@@ -66,9 +57,6 @@ export class Subscription {
    * is tried again after a back-off.
    */
   wholeRefusal: BackOff | undefined;
-  /** Names that requests left out which were not heard. */
-  #givenUp: Set<string> | undefined;
-  #gaveUpWildcard = false;
 
   constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean, patience = Infinity) {
     this.type = type;
@@ -76,8 +64,8 @@ export class Subscription {
     this.guarded = guarded;
     this.#maxInFlight = !guarded ? 1 : context.delta ? Infinity : MAX_HELD_BACK;
     this.#patience = guarded ? patience : Infinity;
-    this.names = context.sets.empty;
-    this.inFlight = new InFlight(context.delta, this);
+    this.interest = new Interest(type, context);
+    this.inFlight = new InFlight(context.delta, this.interest);
   }
 
   /** Responses carry the whole state: what is left out is deleted by the client. */
@@ -85,36 +73,30 @@ export class Subscription {
     return this.type.fullState && !this.context.delta;
   }
 
-  /** The same objects for streams that have subscribed to the same. */
-  get interest(): readonly [object, object] {
-    return [this.wildcard ? EVERYTHING : NAMES, this.names];
-  }
-
-  has(name: string): boolean {
-    return this.wildcard || this.names.has(name);
-  }
-
   /** What a name is answered with that does not exist. Under a wildcard, and for other types, it is told to be gone. */
   absent(name: string): EncodedResource | undefined {
-    return this.names.has(name) ? this.type.whenAbsent?.(name) : undefined;
+    return this.interest.names.has(name) ? this.type.whenAbsent?.(name) : undefined;
   }
 
   /** What left the world is kept by the client: until it unsubscribes, or until {@link release}. */
   #keeps(name: string): boolean {
-    return this.guarded || (this.type.whenAbsent !== undefined && this.names.has(name));
+    return this.guarded || (this.type.whenAbsent !== undefined && this.interest.names.has(name));
   }
 
   get owes(): boolean {
     return this.all || this.ledger.pending !== undefined;
   }
 
+  /** For answers to what is on its way. */
+  waits(now: number): boolean {
+    const { newest, size } = this.inFlight;
+    return newest !== undefined && size >= this.#maxInFlight && now - newest.at < this.#patience;
+  }
+
   /** The first request of the type on a stream. `resumed`: the client was connected before. */
   begin(request: DiscoveryRequest, view: WorldView, resumed: boolean): void {
-    const { names } = request;
-    this.#explicit = names.any;
-    this.wildcard = names.star || (this.type.wildcard && !names.any);
-    this.names = this.context.sets.of(names, this.context.address);
-    this.all = this.wildcard || this.names.size > 0;
+    this.interest.begin(request.names);
+    this.all = !this.interest.isEmpty;
     if (this.all && request.versions.count > 0) this.#compare(request.versions, view);
     this.known = false;
     this.before = undefined;
@@ -125,8 +107,7 @@ export class Subscription {
   }
 
   close(): void {
-    this.context.sets.release(this.names);
-    this.names = this.context.sets.empty;
+    this.interest.close();
     this.ledger.clear();
     this.inFlight.clear();
     this.trial = undefined;
@@ -134,88 +115,48 @@ export class Subscription {
 
   /** Delta: names come and go. Honoured whatever else the request says. */
   subscribe(request: DiscoveryRequest, view: WorldView): void {
-    const { sets, address } = this.context;
+    const { interest } = this;
     const gone = request.removed.strings();
-    if (gone.length > 0) {
-      const before = this.names;
-      this.names = sets.without(before, gone, address);
-      sets.release(before);
-      // Under a wildcard the client keeps seeing the name, and has to be told its state once more.
-      if (this.wildcard) this.#wantAgain(gone, view);
-      else for (const name of gone) this.ledger.forget(name);
+    interest.remove(gone);
+    // Under a wildcard the client keeps seeing the name, and has to be told its state once more.
+    if (interest.wildcard) this.#wantAgain(gone, view);
+    else for (const name of gone) this.ledger.forget(name);
+    if (request.removed.star) {
+      interest.wildcard = false;
+      this.#wildcardEnded();
     }
-    if (request.removed.star) this.#endWildcard();
-    const added = request.names.strings();
-    if (added.length > 0) {
-      const before = this.names;
-      if (before.size + added.length > MAX_NAMES) throw new BadRequest('the stream has too many names', true);
-      const [again, fresh] = split(added, (name) => this.has(name));
-      this.names = sets.with(before, added, address);
-      sets.release(before);
-      this.#wantAgain(again, view);
-      this.#want(fresh, view);
-    }
-    this.#explicit ||= request.names.any;
-    if (request.names.star && !this.wildcard) {
-      this.wildcard = true;
+    const { again, fresh } = interest.add(request.names);
+    this.#wantAgain(again, view);
+    this.#want(fresh, view);
+    if (request.names.star && !interest.wildcard) {
+      interest.wildcard = true;
       // What is on its way the client takes, too: of names that are gone it has to be told.
       const names = new Set(this.inFlight.lastOf().keys());
       for (const batch of view.all(this.type.typeUrl)) for (const { name } of batch.items) names.add(name);
       this.#want(
-        [...names].filter((name) => !this.names.has(name)),
+        [...names].filter((name) => !interest.names.has(name)),
         view,
       );
     }
-  }
-
-  /**
-   * State of the world: a request that answers an old response, and is not heard. But what it leaves out the client
-   * has given up: should the next one name it again, it has to be answered.
-   */
-  unheard(request: DiscoveryRequest): void {
-    const { sets, address } = this.context;
-    const names = sets.of(request.names, address);
-    if (names !== this.names) {
-      for (const name of this.names.names) if (!names.has(name)) (this.#givenUp ??= new Set<string>()).add(name);
-    }
-    // What it asks for again before the newest response arrives, it takes from that.
-    for (const name of this.#givenUp ?? []) {
-      if (names.has(name) && this.inFlight.last(name) !== undefined) this.#givenUp!.delete(name);
-    }
-    sets.release(names);
-    this.#gaveUpWildcard ||= this.wildcard && !request.names.star && (this.#explicit || request.names.any);
   }
 
   /** State of the world: the names of a request replace the former ones. */
   replace(request: DiscoveryRequest, view: WorldView): void {
-    const { names } = request;
-    if (this.wildcard && !this.#explicit && !names.any) return;
-    this.#explicit ||= names.any;
-    const before = this.names;
-    const next = this.context.sets.of(names, this.context.address);
-    const sawAll = this.wildcard && !this.#gaveUpWildcard;
-    this.names = next;
-    if (this.wildcard && !names.star) this.#endWildcard();
-    if (names.star && !sawAll) {
-      this.wildcard = true;
-      this.#repeatUnknown();
-    }
-    if (next !== before) {
-      const added = [...next.names].filter((name) => !before.has(name));
-      if (sawAll) this.#wantAgain(added, view);
-      else this.#want(added, view);
-      for (const name of before.names) if (!this.has(name)) this.ledger.forget(name);
-    }
-    if (this.#givenUp !== undefined) {
-      this.#want(
-        [...this.#givenUp].filter((name) => this.names.has(name)),
-        view,
-      );
-    }
-    this.#givenUp = undefined;
-    this.#gaveUpWildcard = false;
-    if (this.names.size === 0 && !this.wildcard) this.all = false;
-    this.context.sets.release(before);
+    const replaced = this.interest.replace(request.names);
+    if (replaced === undefined) return;
+    const { added, removed, again, sawAll, wildcard } = replaced;
+    if (wildcard === 'ends') this.#wildcardEnded();
+    if (wildcard === 'begins') this.#repeatUnknown();
+    if (sawAll) this.#wantAgain(added, view);
+    else this.#want(added, view);
+    for (const name of removed) this.ledger.forget(name);
+    this.#want(again, view);
+    if (this.interest.isEmpty) this.all = false;
+  }
+
+  /** State of the world: a request that answers an old response. */
+  unheard(request: DiscoveryRequest): void {
+    this.interest.unheard(request.names, (name) => this.inFlight.last(name) !== undefined);
   }
 
   /** Something was published, or the stream moved to another world. */
@@ -223,12 +164,12 @@ export class Subscription {
     const names = differences.of(this.type.typeUrl);
     if (names.size === 0 || (this.#owesBlindly && this.ledger.kept === undefined)) return;
     if (this.all || names.size < this.context.shared().many) {
-      for (const [name, { was, now }] of names) if (this.has(name)) this.#mark(name, was, now === undefined);
+      for (const [name, { was, now }] of names) if (this.interest.has(name)) this.#mark(name, was, now === undefined);
       return;
     }
     this.#alike(differences.marked, [], (ledger) => {
       for (const [name, { was, now }] of names) {
-        if (this.has(name)) ledger.mark(name, was, now === undefined && this.#keeps(name));
+        if (this.interest.has(name)) ledger.mark(name, was, now === undefined && this.#keeps(name));
       }
     });
   }
@@ -236,12 +177,11 @@ export class Subscription {
   /** What belongs to what was sent is owed once more: a client warms that, and need not ask. */
   follow(sent: Sent, view: WorldView): void {
     if (this.all) return;
-    const { typeUrl } = this.type;
     const { batches, prior } = sent;
     const follow = (ledger: Ledger): void => {
       for (const { name } of itemsOf(sent)) {
-        if (prior?.has(name) === false || !this.has(name)) continue;
-        ledger.ask(name, ledger.offer(name, view.resolve(typeUrl, name)));
+        if (prior?.has(name) === false || !this.interest.has(name)) continue;
+        this.#repeat(name, view, ledger);
       }
     };
     const { many, followed } = this.context.shared();
@@ -266,7 +206,7 @@ export class Subscription {
       change(ledger);
       return ledger.marks!;
     };
-    this.ledger.take(known.of([this.type, ...this.interest, pending, kept, asked, ...from], work));
+    this.ledger.take(known.of([this.type, ...this.interest.key, pending, kept, asked, ...from], work));
   }
 
   /** Names that left the world are no longer needed by anything that the client uses: they may go. */
@@ -294,21 +234,24 @@ export class Subscription {
 
   /** Owed in any case, where the client is known to hold the present version. */
   repeat(name: string, view: WorldView): void {
-    if (!this.all && this.has(name))
-      this.ledger.ask(name, this.ledger.offer(name, view.resolve(this.type.typeUrl, name)));
+    if (!this.all && this.interest.has(name)) this.#repeat(name, view);
+  }
+
+  #repeat(name: string, view: WorldView, ledger = this.ledger): void {
+    ledger.ask(name, ledger.offer(name, view.resolve(this.type.typeUrl, name)));
   }
 
   /** Everything is owed once more to a client that has taken what it was sent. */
   repeatAll(): void {
     if (this.all) return;
-    this.all = this.wildcard || this.names.size > 0;
+    this.all = !this.interest.isEmpty;
     this.known = true;
   }
 
   /** The same for one that may hold any of it, in any version. */
   #repeatUnknown(): void {
     if (this.all && !this.known) return;
-    this.all = this.wildcard || this.names.size > 0;
+    this.all = !this.interest.isEmpty;
     this.known = false;
     this.before = UNKNOWN;
   }
@@ -316,57 +259,6 @@ export class Subscription {
   /** What changes makes no difference: all is owed anyway, whatever the client holds. */
   get #owesBlindly(): boolean {
     return this.all && !this.known;
-  }
-
-  /**
-   * The next response, if one is owed and may be sent now. The caller sets its nonce. What `blocked` says yes to
-   * stays owed.
-   */
-  take(view: WorldView, now: number, blocked?: Blocked): Sent | undefined {
-    const { newest, size } = this.inFlight;
-    if (!this.owes) return undefined;
-    if (newest !== undefined && size >= this.#maxInFlight && now - newest.at < this.#patience) return undefined;
-    const sent = compose(this, view, blocked);
-    if (sent === undefined) return undefined;
-    const { refusals } = this.ledger;
-    if (refusals !== undefined) {
-      for (const item of itemsOf(sent)) if (!sent.tolerated.has(item.name)) refusals.gave(item.name, item);
-      for (const name of sent.removed) refusals.gave(name, undefined);
-    }
-    this.inFlight.add(sent);
-    return sent;
-  }
-
-  /** A response was accepted. That says nothing of bytes that this client has refused before. */
-  accept(sent: Sent, view: WorldView): void {
-    if (sent.trial !== undefined) this.trial?.answered(sent.trial);
-    this.wholeRefusal = undefined;
-    const { ledger } = this;
-    const { refusals } = ledger;
-    if (this.wholeState) ledger.partial = undefined;
-    if (ledger.partial !== undefined) {
-      for (const { name } of itemsOf(sent)) ledger.certain(name);
-      for (const name of sent.removed) ledger.certain(name);
-    }
-    if (refusals === undefined) return;
-    for (const item of itemsOf(sent)) {
-      const { name, version } = item;
-      if (sent.tolerated.has(name) || !refusals.has(name)) continue;
-      const present = view.resolve(this.type.typeUrl, name);
-      if (refusals.suspects(name, version)) {
-        // Taken back without need.
-        ledger.ask(name, refusals.held(name));
-        refusals.forget(name);
-      } else {
-        const target = ledger.target(name, present) ?? this.absent(name);
-        refusals.accepted(name, item, sent.nonce, target?.version === version);
-      }
-    }
-    // It knows now that these are gone.
-    const gone = this.wholeState ? [...refusals.names()] : sent.removed;
-    for (const name of gone) {
-      if (view.resolve(this.type.typeUrl, name) === undefined && ledger.kept?.has(name) !== true) refusals.forget(name);
-    }
   }
 
   /** The client asks for names: it has nothing, or has given it up; but what is on its way it may yet take. */
@@ -406,9 +298,9 @@ export class Subscription {
   #compare(versions: RequestedVersions, view: WorldView): void {
     const { typeUrl } = this.type;
     this.all = false;
-    const { batches, missing } = this.subscribed(view);
+    const { batches, missing } = this.interest.in(view);
     const { indexes } = this.context.shared();
-    const index = indexes.of([this.type, view, ...this.interest], () => new ServedIndex(batches));
+    const index = indexes.of([this.type, view, ...this.interest.key], () => new ServedIndex(batches));
     const { items, held } = versions.compare(index);
     for (const { name, version } of items) {
       const has = held.get(name);
@@ -418,7 +310,7 @@ export class Subscription {
     }
     for (const name of missing) if (!held.has(name)) this.ledger.ask(name, undefined);
     for (const [name, version] of held) {
-      if (!this.has(name) || view.resolve(typeUrl, name) !== undefined) continue;
+      if (!this.interest.has(name) || view.resolve(typeUrl, name) !== undefined) continue;
       if (this.#isLeft(name, view)) this.ledger.keep(name, version);
       else this.ledger.ask(name, version);
     }
@@ -426,7 +318,7 @@ export class Subscription {
 
   /** A client that comes back in state of the world does not say what it holds. */
   #keepMissing(view: WorldView): void {
-    for (const name of this.subscribed(view).missing) if (this.#isLeft(name, view)) this.ledger.keep(name, UNKNOWN);
+    for (const name of this.interest.in(view).missing) if (this.#isLeft(name, view)) this.ledger.keep(name, UNKNOWN);
   }
 
   /**
@@ -438,24 +330,12 @@ export class Subscription {
     return this.#keeps(name) && (behind === undefined || view.resolve(behind, name) === undefined);
   }
 
-  #endWildcard(): void {
-    this.wildcard = false;
-    this.all &&= this.names.size > 0;
+  #wildcardEnded(): void {
+    const { names } = this.interest;
+    this.all &&= names.size > 0;
     const { pending, kept, refusals } = this.ledger;
     for (const name of [...(pending?.keys() ?? []), ...(kept?.keys() ?? []), ...(refusals?.names() ?? [])]) {
-      if (!this.names.has(name)) this.ledger.forget(name);
+      if (!names.has(name)) this.ledger.forget(name);
     }
   }
-
-  /** What the world has of what is subscribed, and the names that it does not have. */
-  subscribed(view: WorldView): { batches: readonly Batch[]; missing: readonly string[] } {
-    const { typeUrl } = this.type;
-    if (!this.wildcard) return view.select(typeUrl, this.names);
-    const missing = [...this.names.names].filter((name) => view.resolve(typeUrl, name) === undefined);
-    return { batches: view.all(typeUrl), missing };
-  }
-}
-
-function split(names: readonly string[], belongs: (name: string) => boolean): [string[], string[]] {
-  return [names.filter(belongs), names.filter((name) => !belongs(name))];
 }
