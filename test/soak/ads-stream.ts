@@ -55,7 +55,10 @@ export class AdsStream {
       onEnd();
     };
     this.#session.on('error', end);
-    this.#session.on('connect', () => this.#session.setLocalWindowSize(1 << 20));
+    this.#session.on('connect', () => {
+      // It may be closed as soon as it is there.
+      if (!this.#session.destroyed) this.#session.setLocalWindowSize(1 << 20);
+    });
     this.stream = openDeltaStream(this.#session);
     this.stream.on('error', end);
     this.stream.on('close', end);

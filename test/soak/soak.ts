@@ -95,6 +95,8 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     await change();
     delays.length = 0;
     attackers = startProcess(process.execPath, [ATTACK, ...[port, monitoring, options.seed].map(String)]);
+    let attacksEnded: number | string | undefined;
+    void attackers.exited.then((code) => (attacksEnded = code));
     const until = performance.now() + options.seconds * 1_000;
     let nextLook = performance.now();
     while (performance.now() < until && died === undefined) {
@@ -106,6 +108,8 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
         logSizes.push((await readFile(log)).length);
         peakMemory = Math.max(peakMemory, await memoryOf(server.pid));
       }
+      // What is not attacked proves nothing.
+      if (attacksEnded !== undefined) throw new Error(`the attacks ended with ${attacksEnded}:\n${attackers.log()}`);
       await delay(200);
     }
     over = true;
