@@ -235,8 +235,13 @@ export class AdsStream {
     delivery.catchUp();
     if (this.#writing) return;
     if (delivery.owesAll && !this.#complete.had) {
-      this.#complete.take(() => this.#host.wake(this));
-      if (!this.#complete.had) return;
+      let waits = false;
+      // Without a wait this turn goes on: another one for each place that is left unused would follow without end.
+      this.#complete.take(() => {
+        if (waits) this.#host.wake(this);
+      });
+      waits = !this.#complete.had;
+      if (waits) return;
     }
     const now = this.#host.now();
     const frames: Frame[] = [];

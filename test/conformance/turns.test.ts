@@ -6,7 +6,7 @@ import { Move } from '../../src/ads/move.ts';
 import type { World } from '../../src/ads/publication.ts';
 import { field, framed, nodeField, openDeltaStream } from '../harness/raw-ads.ts';
 import { bodiesOf, NODE } from './script.ts';
-import { CDS, RDS, ServedMesh } from './served-mesh.ts';
+import { CDS, LDS, RDS, ServedMesh } from './served-mesh.ts';
 import { XdsClient } from './xds-client.ts';
 
 /** What a publication does at once, and what it leaves to the turns of the streams. */
@@ -142,3 +142,21 @@ test('a world that throws ends its own stream, and gives back every place', asyn
   for (let i = 0; i < 2; i++) apply(await connect(20), ONE);
   expect(bodiesOf(await clients.at(-1)!.next(CDS))).toEqual(['a@1']);
 }, 60_000);
+
+test('a stream that owes everything, and waits for an answer first, has no turns meanwhile', async () => {
+  mesh.publish({ [LDS]: { a: '1' } }, 'one');
+  const client = new XdsClient(mesh.server.port, false);
+  clients.push(client);
+  client.send({ typeUrl: LDS, node: NODE });
+  await vi.waitFor(() => expect(waiting).toHaveLength(1));
+  apply(waiting, ONE);
+  await client.next(LDS);
+  const next = vi.spyOn(Delivery.prototype, 'next');
+  // What is not answered may not be followed; but everything is asked for once more.
+  client.send({ typeUrl: LDS, names: ['a'] });
+  client.send({ typeUrl: LDS, names: ['*'] });
+  await client.settled(RDS);
+  next.mockClear();
+  for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve));
+  expect(next.mock.calls.length).toBeLessThan(10);
+});
