@@ -26,7 +26,7 @@ interface Departure {
 /**
  * Which proxies the mesh computes for. Streams break all at once and come back within seconds (a replica goes, a
  * network blinks): what is made for a proxy is kept until the same node is back, or {@link LINGER_MS} have passed,
- * instead of being thrown away and computed anew. Not for a stream that never acknowledged anything: it may be no proxy.
+ * instead of being thrown away and computed anew. Not for a stream that never acknowledged anything: it may not be a proxy.
  */
 export class Departures {
   readonly #proxies: Inputs['proxies'];

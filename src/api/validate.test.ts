@@ -38,7 +38,7 @@ describe('a finding', () => {
     ]);
   });
 
-  test('puts a key that is no plain name in brackets', () => {
+  test('puts a key that is not a plain name in brackets', () => {
     expect(fieldsOf(virtualService({ http: [{ match: [{ headers: { 'a.b/c~d': 1, '0': 1 } }] }] }))).toEqual([
       'spec.http[0].match[0].headers.0',
       'spec.http[0].match[0].headers[a.b/c~d]',
@@ -136,7 +136,7 @@ describe('a core kind', () => {
   });
 });
 
-test('what is no object of ours is refused or left alone', () => {
+test('anything but an object of ours is refused or left alone', () => {
   for (const value of [null, undefined, 1, 'a', [], true]) expect(fieldsOf(value)).toEqual(['']);
   expect(fieldsOf({})).toEqual(['apiVersion']);
   expect(fieldsOf({ apiVersion: 'v1' })).toEqual(['kind']);

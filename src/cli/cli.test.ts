@@ -50,7 +50,7 @@ const warning: Finding = {
   ...missing,
   severity: 'warning',
   field: 'spec.hots',
-  message: 'is no known field.',
+  message: 'is not a known field.',
   reason: 'Unreadable',
 };
 const broken: Finding = {
@@ -75,7 +75,7 @@ describe('check', () => {
     expect(out).toBe(
       [
         'mesh/a.yaml:7: VirtualService/shop/reviews: spec.http[0].route[0].destination.host: no service ratings in namespace shop; create it or correct the host.\n',
-        'mesh/a.yaml:7: VirtualService/shop/reviews: spec.hots: warning: is no known field.\n',
+        'mesh/a.yaml:7: VirtualService/shop/reviews: spec.hots: warning: is not a known field.\n',
         'mesh/b.yaml:2: is not valid YAML: x\n',
       ].join(''),
     );
@@ -176,7 +176,7 @@ describe('translate', () => {
     expect(parse(out)).toEqual(resources);
   });
 
-  test('warnings are no errors, however strict it is', async () => {
+  test('warnings are not errors, however strict it is', async () => {
     expect(await translate(['mesh', '--proxy', 'e', '--strict'], { findings: [warning] })).toMatchObject({ code: 0 });
   });
 

@@ -215,7 +215,7 @@ items:
     expect(printReport(content.reports[0]!)).toContain(message);
   });
 
-  test('what is no object is ignored with a warning, or an error where it tries to be one', () => {
+  test('anything but an object is ignored with a warning, or is an error where it resembles one', () => {
     const content = read('replicas: 2\n---\nkind: Service\n---\nhello\n');
     expect(content.reports.map((report) => `${report.severity} ${printReport(report)}`)).toEqual([
       'warning a.yaml:1: is not a Kubernetes object (it has neither apiVersion nor kind) and is ignored',

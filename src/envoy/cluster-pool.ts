@@ -7,7 +7,7 @@ import { wrapped } from './values.ts';
 /** As good as none. Envoy's own limits (1024 requests, 3 retries) would surprise whoever sets no limit. */
 const unlimited = 4_294_967_295;
 
-/** The limits of a connection pool, with the mesh's defaults for what it leaves out. 0 is no limit. */
+/** The limits of a connection pool, with the mesh's defaults for what it leaves out. 0 means no limit. */
 export function poolFields(
   pool: ConnectionPool | undefined,
   retryBudget: RetryBudget | undefined,

@@ -18,7 +18,7 @@ export interface Protos {
    */
   encode<Name extends string>(type: Name, message: MessageOf<Name>): Uint8Array;
   any<Name extends string>(type: Name, message: MessageOf<Name>): Any;
-  /** Enums as names, 64-bit numbers as decimal strings, absent members absent. Throws for bytes that are no message. */
+  /** Enums as names, 64-bit numbers as decimal strings, absent members absent. Throws for bytes that are not a message. */
   decode<Name extends string>(type: Name, bytes: Uint8Array): MessageOf<Name>;
   /** Canonical protobuf JSON; every `Any` is expanded under its `@type`. */
   toJson(type: string, bytes: Uint8Array): Json;

@@ -9,7 +9,7 @@ const policy = (setting: Partial<RetrySetting>, hashed = false) =>
   retryPolicy({ attempts: 3, retryOn: '', retryRemoteLocalities: false, ...setting }, hashed, protos);
 const previousHosts = [{ name: 'envoy.retry_host_predicates.previous_hosts' }];
 
-test('no attempts are no policy', () => {
+test('without attempts there is no policy', () => {
   expect(policy({ attempts: 0, retryOn: '5xx' })).toBeUndefined();
   expect(policy({ attempts: -1 })).toBeUndefined();
 });

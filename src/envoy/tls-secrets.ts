@@ -24,7 +24,7 @@ export function controlPlaneSecret(name: string): SdsSecretConfig {
 }
 
 /**
- * A Secret that a rule names and Fairlead does not serve. In state of the world absence is no answer, and the proxy would wait
+ * A Secret that a rule names and Fairlead does not serve. In state of the world absence does not answer it, and the proxy would wait
  * 15 s for it before it starts; the requests themselves fail.
  */
 export function unservedSecret(name: string): SdsSecretConfig {

@@ -98,7 +98,7 @@ test('the default route has the hash of the port, and keeps retries free', () =>
   expect(origins).toMatchObject([{ name: 'a' }, { name: 'rule' }]);
 });
 
-test('a VirtualService has the host, also one that is no service', () => {
+test('a VirtualService has the host, also without a service', () => {
   const model = virtualService(toB);
   expect(build({ service, virtualService: model })).toMatchObject({
     virtualHost: { routes: [{ route: { cluster: 'outbound|80||b.com' } }] },

@@ -44,7 +44,7 @@ test.each<[string, unknown, readonly DesiredCondition[], unknown]>([
   ['one that is there twice', [there, there], [accepted], [there]],
   ['a time that is missing', [{ ...accepted }], [accepted], [{ ...accepted, lastTransitionTime: now }]],
   ['fields that we do not know stay', [{ ...there, reason: 'Old', x: 1 }], [accepted], [{ ...there, x: 1 }]],
-  ['what is no list', { a: 1 }, [accepted], [{ ...accepted, lastTransitionTime: now }]],
+  ['anything but a list', { a: 1 }, [accepted], [{ ...accepted, lastTransitionTime: now }]],
   [
     'lone surrogates are what the server makes of them',
     [{ ...there, message: '\ufffd' }],

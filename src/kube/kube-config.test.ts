@@ -141,7 +141,7 @@ describe('what cannot be used is one line', () => {
       /exec without a command/,
     ],
     [
-      'a proxy that is no proxy',
+      'a proxy that is not a URL',
       () => ({ path: write('k', content('https://x', { cluster: { 'proxy-url': 'ftp://p' } })) }),
       /proxy-url of cluster c is not/,
     ],

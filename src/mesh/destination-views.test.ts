@@ -30,7 +30,7 @@ test('behind a Service of type ExternalName', () => {
   expect(lab.clusters('x.c')).toEqual(['a.c:80', 'b.other:80']);
 });
 
-test('of hosts that are no services', () => {
+test('of hosts without a service', () => {
   const lab = labOf(service('c/a'), service('other/b'), route('c/v', 'x.example.com', b), own);
   expect(lab.clusters('x.c')).toEqual(['a.c:80', 'b.other:80']);
   expect(lab.routes('x.c')).toEqual({ 'a.c:80': ['a.c:80'], 'x.example.com:80': ['b.other:80'] });

@@ -18,7 +18,7 @@ export interface DestinationViewParts extends UnknownTrafficParts {
   readonly views: Views;
 }
 
-/** Where routes of a view lead that its own services are no answer to. */
+/** Where routes of a view lead that its own services do not cover. */
 interface ForeignDestination {
   readonly view: string;
   readonly host: string;
@@ -80,7 +80,7 @@ export function declareDestinationViews(graph: Graph, parts: DestinationViewPart
   });
 }
 
-/** Whether hosts that are no services can have routes there: on port 80, and where all ports are at once. */
+/** Whether hosts without a service can have routes there: on port 80, and where all ports are at once. */
 function hasHosts(listener: EgressListener | undefined): boolean {
   const { port } = listener ?? {};
   return (

@@ -12,7 +12,7 @@ export interface NamespaceParts {
   readonly virtualServices: VirtualServices;
   readonly selectors: Selectors;
   readonly audiences: Audiences;
-  /** Hosts of VirtualServices that are no services. */
+  /** Hosts of VirtualServices without a service. */
   readonly routeHosts: { readonly hosts: Collection<{ readonly namespace: string; readonly host: string }> };
 }
 

@@ -31,7 +31,7 @@ test('a change of endpoints changes the assignments of their service', () => {
   expect(lab.last).toMatchObject({ lists: [], worlds: [] });
 });
 
-test('the first endpoint of a service is no more than that', () => {
+test('the first endpoint of a service changes its assignment alone', () => {
   const lab = labOf();
   lab.apply([slice('other/c', '10.0.3.1')]);
   expect(lab.changed).toEqual(['ClusterLoadAssignment outbound|80||c.other.svc.cluster.local']);

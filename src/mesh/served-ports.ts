@@ -12,7 +12,7 @@ export interface PortParts extends ServiceLookup {
   readonly virtualServices: VirtualServices;
 }
 
-/** Whether HTTP proxies have a host that is no service: beside services on port 80 alone. */
+/** Whether HTTP proxies have a host without a service: beside services on port 80 alone. */
 export function isProxied(
   { virtualService }: Pick<RouteHost, 'virtualService'>,
   view: ClientView,
@@ -22,7 +22,7 @@ export function isProxied(
   return namedPorts(virtualService, view, read, parts).has(80);
 }
 
-/** Ports that hosts of a VirtualService that are no services there are served on: 80, and those of its services. */
+/** Ports on which hosts of a VirtualService are served that have no service there: 80, and those of its services. */
 export function activePorts(
   virtualService: string,
   view: ClientView,

@@ -46,7 +46,7 @@ export interface HttpRoute {
 export interface HttpMatch {
   readonly name: string;
   readonly statPrefix: string;
-  /** Never `present`: that is no condition. */
+  /** Never `present`, which always holds. */
   readonly uri?: StringMatch;
   readonly ignoreUriCase: boolean;
   readonly scheme?: StringMatch;

@@ -4,7 +4,7 @@ import type { Route } from './http-server.ts';
 export type Readiness = () => readonly string[];
 
 /**
- * `/ready`: whether proxies may be sent here. Once ready, trouble with the API server is no reason: all replicas would
+ * `/ready`: whether proxies may be sent here. Once ready, trouble with the API server does not matter: all replicas would
  * go at once. `/healthz`: whether the process is alive, which the answer shows.
  */
 export function healthRoutes(waitingFor: Readiness): [string, Route][] {

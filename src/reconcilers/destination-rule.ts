@@ -73,7 +73,9 @@ function readSelector(field: Field): Labels | undefined {
   const labels = field.get('matchLabels').stringMap();
   for (const [key, value] of Object.entries(labels))
     if (key === '' || key.includes('*') || value.includes('*'))
-      field.get('matchLabels').invalid(`${quote(`${key}=${value}`)} is no label; name it exactly, without wildcards.`);
+      field
+        .get('matchLabels')
+        .invalid(`${quote(`${key}=${value}`)} is not a label; name it exactly, without wildcards.`);
   return labels;
 }
 
@@ -128,7 +130,7 @@ function readSubsets(field: Field, host: string | undefined, namespace: string):
       ...readTrafficPolicy(element.get('trafficPolicy'), namespace),
     };
     if (!isDnsLabel(name))
-      element.get('name').invalid(`${quote(name)} is no name for a subset; use letters, digits and "-".`);
+      element.get('name').invalid(`${quote(name)} is not a valid name for a subset; use letters, digits and "-".`);
     else if (found.has(name)) element.get('name').invalid(`is a second subset ${quote(name)}; the first one counts.`);
     else found.set(name, subset);
   }

@@ -35,6 +35,6 @@ test.each([
   '1s\n',
   '🕐',
   '0'.repeat(200) + 's',
-])('%j is no duration', (text) => {
+])('%j is not a duration', (text) => {
   expect(parseDuration(text)).toBeUndefined();
 });

@@ -176,7 +176,7 @@ function endpointOf(
   };
 }
 
-/** Addresses that an allocator wrote into the status. It is no fault of the owner when they are none. */
+/** Addresses that an allocator wrote into the status. If they are not, that is not the owner's fault. */
 function allocatedAddresses({
   metadata,
   status,

@@ -77,7 +77,7 @@ function resolutionOf(spec: NonNullable<Service['spec']>): Resolution {
   return spec.type === 'ExternalName' && spec.externalName ? 'Alias' : 'ClientSideLB';
 }
 
-/** What is no address, which an API server refuses, counts as none. */
+/** Only addresses: an API server refuses anything else. */
 function addressesOf({ clusterIP = '', clusterIPs = [] }: NonNullable<Service['spec']>): readonly string[] {
   const addresses = (clusterIPs.length > 1 ? clusterIPs : [clusterIP]).filter(isAddress).map(canonicalAddress);
   return isAddress(clusterIP) && addresses.length > 0 ? addresses : ['0.0.0.0'];
@@ -91,7 +91,7 @@ function list(text: string | undefined): string[] {
     .filter((part) => part !== '');
 }
 
-/** `PreferClose` and its newer names; anything else is no preference. */
+/** `PreferClose` and its newer names; anything else states no preference. */
 export function trafficDistribution(text: string | undefined): 'same-zone' | 'same-node' | undefined {
   switch (text?.toLowerCase()) {
     case 'preferclose':

@@ -61,7 +61,7 @@ test.each<[string, unknown, string]>([
     'spec.http[0].route[0].destination.port.number',
   ],
   [
-    'a subset that is no name',
+    'a subset that is not a name',
     http({ route: [{ destination: { host: 'a', subset: 'a b' } }] }),
     'spec.http[0].route[0].destination.subset',
   ],
@@ -107,7 +107,7 @@ test.each<[string, unknown, string]>([
     'spec.http[0].directResponse.body',
   ],
   [
-    'a body that is no base64',
+    'a body that is not base64',
     http({ directResponse: { status: 200, body: { bytes: '?' } } }),
     'spec.http[0].directResponse.body.bytes',
   ],

@@ -46,7 +46,7 @@ const grpcStatuses = [
   'UNAUTHENTICATED',
 ];
 
-/** Milliseconds. Envoy counts whole ones; 0 is no timeout. */
+/** Milliseconds. Envoy counts whole ones; 0 means none. */
 export function readTimeout(field: Field): number | undefined {
   const ms = field.duration();
   if (ms !== undefined && !Number.isInteger(ms)) field.invalid('must be a whole number of milliseconds.');

@@ -48,7 +48,7 @@ describe('a document is refused with the line and the field', () => {
         message: 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"',
       },
     ],
-    'where a key is no string': [
+    'where a key is not a string': [
       'a: 1\nb: {[c]: 1}',
       { line: 2, path: ['b'], message: 'has a key that is not a string' },
     ],

@@ -288,10 +288,10 @@ withPeers(['helm'], 'the chart', () => {
     ['no name of a Service', { service: { alias: '8istiod' } }, '/service/alias'],
     ['a revision that no Lease can be named for', { revision: 'Canary' }, '/revision'],
     ['a peer that is none', { networkPolicy: { proxies: [{ namespace: 'shop' }] } }, '/networkPolicy/proxies/0'],
-    ['a budget that is no number', { podDisruptionBudget: { maxUnavailable: 'one' } }, '/podDisruptionBudget'],
+    ['a budget that is not a number', { podDisruptionBudget: { maxUnavailable: 'one' } }, '/podDisruptionBudget'],
     ['a volume without a name', { extraVolumes: [{ emptyDir: {} }] }, '/extraVolumes/0'],
     ['no amount of memory', { resources: { limits: { memory: 'much' } } }, '/resources/limits/memory'],
-    ['an environment that is no list', { extraEnv: { TZ: 'UTC' } }, '/extraEnv'],
+    ['an environment that is not a list', { extraEnv: { TZ: 'UTC' } }, '/extraEnv'],
   ])('refuses %s and names it', async (_, values, place) => {
     await expect(renderChart(values)).rejects.toThrow(place);
   });
@@ -335,7 +335,7 @@ function deploymentOf(objects: readonly ChartObject[]): {
 
 function configOf(args: readonly string[]): ReturnType<typeof readConfig> {
   const flags = args.map((arg): [string, string] => {
-    const [, name = '', value = ''] = /^--([^=]+)=(.*)$/.exec(arg) ?? expect.fail(`${arg} is no flag with a value`);
+    const [, name = '', value = ''] = /^--([^=]+)=(.*)$/.exec(arg) ?? expect.fail(`${arg} is not a flag with a value`);
     return [name.replace(/-(.)/g, (__, letter: string) => letter.toUpperCase()), value];
   });
   return readConfig({ flags: Object.fromEntries(flags), env: {} });

@@ -53,7 +53,7 @@ function nestedStruct(depth: number): Uint8Array {
 }
 
 test.each([
-  ['is no message', Buffer.from('not a message at all'), Status.INVALID_ARGUMENT],
+  ['is not a message', Buffer.from('not a message at all'), Status.INVALID_ARGUMENT],
   ['is cut off', Buffer.from([0x12, 0x7f, 0x01]), Status.INVALID_ARGUMENT],
   [
     'has a length beyond all bounds',
@@ -71,7 +71,7 @@ test.each([
     Status.RESOURCE_EXHAUSTED,
   ],
   [
-    'names something that is no text',
+    'names something that is not text',
     Buffer.concat([nodeField(), field(2, EDS), field(3, Buffer.from([0x61, 0xff, 0xfe]))]),
     Status.INVALID_ARGUMENT,
   ],
@@ -92,7 +92,7 @@ test.each([
   await expectOthersServed('1');
 });
 
-test('a later request that is no message ends its stream', async () => {
+test('a later request that is not a message ends its stream', async () => {
   const client = open(false);
   client.send({ typeUrl: CDS, node: NODE });
   await client.next(CDS);

@@ -51,7 +51,7 @@ test('the version of a first request is only a hint: it is answered in full', as
   expect(bodiesOf(await take(CDS))).toEqual(['a@1']);
 });
 
-test('blank names are no names', async () => {
+test('blank names do not count', async () => {
   mesh.publish({ [EDS]: { a: '1' }, [RDS]: { r: '1' } });
   client.send({ typeUrl: EDS, node: NODE, names: ['a'] });
   const { nonce, version } = await take(EDS, ['a']);

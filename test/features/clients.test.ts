@@ -43,7 +43,7 @@ describe.each([
   }
 
   test.each([
-    ['garbage', Buffer.from('this is no protobuf')],
+    ['garbage', Buffer.from('this is not protobuf')],
     ['half a message', Buffer.from([0x12, 0x7f, 0x01])],
     ['a huge message', Buffer.alloc(17 << 20, 0x61)],
   ])('and sends %s has its stream ended', async (what, bytes) => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { splitRoutes, REVIEWS, reviews, rule, split } from './shop.ts';
 import { Directory } from './sources.ts';
 
-test('the time that a change takes to its proxies is measured, and connecting is no change', async () => {
+test('the time that a change takes to its proxies is measured, and connecting does not count as one', async () => {
   const directory = await Directory.create();
   await directory.apply(...reviews, rule, split(80, 20));
   const program = await directory.start();

@@ -38,7 +38,7 @@ function replace(value: Json, name: string, surroundings: Surroundings): Json {
     return { filename: name === 'trustedCa' ? authority : name === 'privateKey' ? key : certificate };
   }
   if (name === 'watchedDirectory') return { path: dirname(surroundings.key) };
-  // What a test reads from Envoy is no terminal and no file.
+  // What a test reads from Envoy is neither a terminal nor a file.
   if (members['path'] === '/dev/stdout') return { ...members, path: '/dev/null' };
   if (name === 'sdsConfig') return { ads: {}, resourceApiVersion: 'V3' };
   const replaced = Object.fromEntries(

@@ -355,7 +355,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
       writer.set('k', { ...at, conditions: [{ ...accepted, status: 'False', message: 'second' }] });
       await server.kubectl('wait', '--for=condition=Accepted=false', '-n', namespace, 'gateway.networking.istio.io/g');
       expect(conditionsOf(await server.call('GET', path))).toMatchObject([other, { message: 'second' }]);
-      // What was written is no change for the model.
+      // What was written does not change the model.
       expect(sink.calls.filter((call) => call.startsWith('upsert Gateway'))).toEqual([]);
       term.abort();
       await server.kubectl('delete', 'crd', 'gateways.networking.istio.io');

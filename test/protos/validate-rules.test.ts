@@ -76,7 +76,7 @@ test.each([
     types.route,
     { internalOnlyHeaders: ['a\nb'] },
     'internalOnlyHeaders',
-    '[0] is no valid HTTP_HEADER_NAME',
+    '[0] is not a valid HTTP_HEADER_NAME',
   ],
   [
     'a pattern that does not match',

@@ -91,7 +91,7 @@ function checkString(rules: StringRules, value: string): string[] {
     ...(rules.prefix !== undefined && !value.startsWith(rules.prefix) ? [`must start with ${rules.prefix}`] : []),
     ...(rules.suffix !== undefined && !value.endsWith(rules.suffix) ? [`must end with ${rules.suffix}`] : []),
     ...(rules.in && !rules.in.includes(value) ? [`must be one of ${rules.in.join(', ')}`] : []),
-    ...(wellKnown && !wellKnown.test(value) ? [`is no valid ${rules.wellKnownRegex}`] : []),
+    ...(wellKnown && !wellKnown.test(value) ? [`is not a valid ${rules.wellKnownRegex}`] : []),
   ];
 }
 

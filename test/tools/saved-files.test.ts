@@ -19,6 +19,6 @@ test.each([
   expect(saved.waited(300)).toBeUndefined();
 });
 
-test('what editors keep for themselves is no file that was saved', () => {
+test('what editors keep for themselves does not count as a saved file', () => {
   expect(saving('.routes.yaml.swp', 'routes.yaml~', null).waited(200)).toBeUndefined();
 });

@@ -100,7 +100,7 @@ function spellExclusive(
   if (groups.length === 1 && first.length === Object.keys(properties).length) return { maxProperties: 1 };
   const spelt = groups.map((group) => {
     const set = group.map((name) => {
-      if (properties[name] === undefined) throw new Error(`x-exclusive names ${name}, which is no property`);
+      if (properties[name] === undefined) throw new Error(`x-exclusive names ${name}, which is not a property`);
       return properties[name].type === 'array' ? `has(self.${name}) && self.${name}.size() > 0` : `has(self.${name})`;
     });
     const rule = set.length === 2 ? `!(${set.join(' && ')})` : `${set.map((s) => `(${s} ? 1 : 0)`).join(' + ')} <= 1`;
