@@ -66,6 +66,18 @@ export function refOf(source: string, object: KubernetesObject): ObjectRef {
   };
 }
 
+/** Each object once: values that were made of one object at different times may have a ref each. */
+export function distinctRefs(refs: Iterable<ObjectRef>): readonly ObjectRef[] {
+  const found = new Set(refs);
+  if (found.size < 2) return [...found];
+  const distinct = new Map<string, ObjectRef>();
+  for (const ref of found) {
+    const key = `${ref.source}/${ref.group}/${printRef(ref)}`;
+    if (!distinct.has(key)) distinct.set(key, ref);
+  }
+  return [...distinct.values()];
+}
+
 /** `kind/namespace/name`, as logs and messages print it. */
 export function printRef(ref: Pick<ObjectRef, 'kind' | 'namespace' | 'name'>): string {
   return ref.namespace === '' ? `${ref.kind}/${ref.name}` : `${ref.kind}/${ref.namespace}/${ref.name}`;

@@ -1,4 +1,4 @@
-import type { ObjectRef } from '../api/object.ts';
+import { distinctRefs, type ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { DestinationLookup } from '../model/client.ts';
 import type { BoundServer, MergedListener, ServerTls } from '../model/gateway.ts';
@@ -44,7 +44,7 @@ export function buildGatewayListener(input: GatewayListenerInput): BuiltGatewayL
   const references = {
     clusters: [...new Set(found.flatMap(({ clusters }) => clusters))].sort(),
     problems,
-    origins: [...new Set(found.flatMap(({ origins }) => origins))],
+    origins: distinctRefs(found.flatMap(({ origins }) => origins)),
   };
   if (found.length === 0) return { listener: undefined, ...references };
   const logs = listenerAccessLogs(settings, protos);

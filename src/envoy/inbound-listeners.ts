@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { ObjectRef } from '../api/object.ts';
+import { distinctRefs } from '../api/object.ts';
 import type { InboundTarget } from '../model/inbound.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import { inboundCluster } from '../model/service.ts';
@@ -109,7 +109,7 @@ function virtualInbound(
   return {
     listener,
     clusters: [blackHoleCluster, inboundPassthroughCluster, ...served.map((target) => inboundCluster(target.port))],
-    origins: distinct(served.flatMap((target) => target.origins)),
+    origins: distinctRefs(served.flatMap((target) => target.origins)),
   };
 }
 
@@ -149,8 +149,4 @@ function common(
     ...(listenerFilters.length === 0 ? {} : { listenerFilters }),
     listenerFiltersTimeout: duration(settings.protocolDetectionTimeout),
   };
-}
-
-function distinct(refs: readonly ObjectRef[]): ObjectRef[] {
-  return [...new Set(refs)];
 }

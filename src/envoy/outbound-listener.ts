@@ -1,4 +1,4 @@
-import type { ObjectRef } from '../api/object.ts';
+import { distinctRefs, type ObjectRef } from '../api/object.ts';
 import type { Client } from '../model/client.ts';
 import { type AgedClaim, listenerName } from '../model/listener.ts';
 import type { ListenerSettings, OutboundPolicy } from '../model/mesh-config.ts';
@@ -170,5 +170,5 @@ function references(
     for (const { name } of serves.chain.target.clusters) clusters.add(name);
     for (const origin of targetOrigins(serves.chain)) origins.add(origin);
   }
-  return { clusters: [...clusters], origins: [...origins] };
+  return { clusters: [...clusters], origins: distinctRefs(origins) };
 }

@@ -1,4 +1,4 @@
-import type { ObjectRef } from '../api/object.ts';
+import { distinctRefs, type ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { HttpRoute } from '../model/virtual-service.ts';
 import { bytesOfEach } from '../model/virtual-service-parts.ts';
@@ -71,6 +71,6 @@ export function joinPieces(pieces: readonly RoutePiece[]): Pick<RoutePiece, 'clu
   return {
     clusters: [...new Set(pieces.flatMap(({ clusters }) => clusters))].sort(),
     problems: pieces.flatMap(({ problems }) => problems),
-    origins: [...new Set(pieces.flatMap(({ origins }) => origins))],
+    origins: distinctRefs(pieces.flatMap(({ origins }) => origins)),
   };
 }

@@ -1,4 +1,4 @@
-import type { ObjectRef } from '../api/object.ts';
+import { distinctRefs, type ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import {
   type DirectResponseAction,
@@ -52,7 +52,7 @@ export function translateHttpRoutes(http: readonly HttpRoute[], context: RouteCo
     }
     if (isCatchAll(last?.match ?? {})) break;
   }
-  return { routes, clusters: found.sortedClusters(), problems: found.problems, origins: [...found.origins] };
+  return { routes, clusters: found.sortedClusters(), problems: found.problems, origins: distinctRefs(found.origins) };
 }
 
 /** Everything but the match is the same for all matches of a route. */

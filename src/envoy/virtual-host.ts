@@ -1,4 +1,4 @@
-import type { ObjectRef } from '../api/object.ts';
+import { distinctRefs, type ObjectRef } from '../api/object.ts';
 import type { OutboundPolicy, RouteSettings } from '../model/mesh-config.ts';
 import { hashKeyOf } from '../model/policy-resolution.ts';
 import { outboundCluster, type MeshService } from '../model/service.ts';
@@ -58,7 +58,7 @@ export function buildVirtualHost(input: VirtualHostInput): BuiltVirtualHost {
     },
     routes: encoded,
     clusters,
-    origins: [...new Set([...namedBy(input.service), ...origins])],
+    origins: distinctRefs([...namedBy(input.service), ...origins]),
   };
 }
 

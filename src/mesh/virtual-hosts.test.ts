@@ -205,3 +205,11 @@ describe('names of a Kubernetes Service', () => {
     expect(holders(lab, 'legacy.shop')).toEqual([own, own, own]);
   });
 });
+
+test('a VirtualService without generations that names one host more counts once among the origins', () => {
+  const to = 'a.shop.svc.cluster.local';
+  const lab = new MeshLab([service('shop/a'), route('other/v', 'x.example.com', to)], [proxy('x.shop')]);
+  // Each commit is compared with a build from scratch.
+  lab.apply([route('other/v', '', to, { hosts: ['x.example.com', to] })]);
+  expect(lab.routes('x.shop')).toMatchObject({ 'a.shop:80': ['a.shop:80'] });
+});
