@@ -40,6 +40,14 @@ describe('a document is refused with the line and the field', () => {
         message: 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"',
       },
     ],
+    'where a template stands among the entries of a flow map': [
+      'a: 1\nb: {c: 1, d: {{ .Values.d }}}',
+      {
+        line: 2,
+        path: [],
+        message: 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"',
+      },
+    ],
     'where lines of a template stand among the others': [
       'a:\n  b: 1\n{{- if .Values.c }}\n  c: 1\n{{- end }}',
       {

@@ -19,9 +19,9 @@ export function readDocument(text: string): DocumentContent {
   } catch (error) {
     if (!(error instanceof DocumentError)) return { broken: { line: 1, path: [], message: String(error) } };
     const { kind, offset, path, message } = error;
-    // Unquoted, `{{` begins a map whose key is a map: what the parser says of that would not help.
-    const template = kind === 'content' ? undefined : templateIn(text);
-    return { broken: template ?? { line: lineOf(text, offset), path, message } };
+    const template = kind === 'syntax' ? templateIn(text) : kind === 'key' ? templateAt(text, offset) : undefined;
+    if (template !== undefined) return { broken: { line: lineOf(text, template), path: [], message: TEMPLATE } };
+    return { broken: { line: lineOf(text, offset), path, message } };
   }
 }
 
@@ -37,11 +37,17 @@ function readJson(text: string): DocumentContent | undefined {
   return isSuspicious(text, MAX_DEPTH) ? undefined : { value };
 }
 
-function templateIn(text: string): Broken | undefined {
+const TEMPLATE = 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"';
+
+/** Unquoted, `{{` begins a map whose key is a map: what the parser says of that would not help. */
+function templateAt(text: string, key: number): number | undefined {
+  return text.startsWith('{{', key - 1) ? key - 1 : undefined;
+}
+
+/** Where a line of a template, or a value, may be what the parser stumbled over. */
+function templateIn(text: string): number | undefined {
   const match = /^[ \t]*(?:-[ \t]+)*(?:[^\s'"#:]+:[ \t]+)?\{\{.*\}\}/m.exec(text);
-  if (match === null) return undefined;
-  const message = 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"';
-  return { line: lineOf(text, match.index + match[0].indexOf('{{')), path: [], message };
+  return match === null ? undefined : match.index + match[0].indexOf('{{');
 }
 
 /** Line of an offset, counted from 1. */
