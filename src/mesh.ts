@@ -82,8 +82,9 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
   // What they are sent.
   const parts = { ...objects, proxies, scopes, views, destinationViews, protos };
   const gateways = declareGateways(graph, parts);
+  const clusters = declareClusters(graph, parts);
   const members: readonly Members[] = [
-    ...declareClusters(graph, parts),
+    ...clusters.members,
     ...declareOutboundListeners(graph, parts),
     ...declareInbounds(graph, parts),
     ...declareRouteTables(graph, parts),
@@ -104,6 +105,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     ...declareSizeLimits(graph, parts),
     ...declareConflicts(graph, inputs, services, virtualServices, sidecars),
     declareListenerConflicts(graph, parts),
+    ...clusters.problems,
     ...gateways.problems,
   ]);
 

@@ -27,16 +27,19 @@ export interface AssignmentInput {
   readonly mtls: boolean;
   /** Endpoints of other clusters than the proxy's are left out. */
   readonly clusterLocal?: boolean;
+  /** Proxies of too many different labels ask: see {@link localityPlan}. */
+  readonly ignoresLabels?: boolean;
   /** Needed where {@link vantageNeeds} says so. */
   readonly vantage?: Vantage | undefined;
 }
 
 /** The bytes of a ClusterLoadAssignment. Without endpoints it has only its name. */
 export function buildAssignment(input: AssignmentInput): Uint8Array {
-  const { clusterName, policy, service, settings, vantage, mtls } = input;
+  const { clusterName, policy, service, settings, vantage, mtls, ignoresLabels } = input;
   const endpoints = selectEndpoints(input);
   if (endpoints.length === 0) return emptyAssignment(clusterName);
-  const groups = placeGroups(groupByLocality(endpoints), localityPlan(policy, service, settings), vantage);
+  const plan = localityPlan(policy, service, settings, ignoresLabels);
+  const groups = placeGroups(groupByLocality(endpoints), plan, vantage);
   // ClusterLoadAssignment: cluster_name 1, endpoints 2.
   const assignment = new Pieces();
   assignment.add(emptyAssignment(clusterName));

@@ -15,8 +15,21 @@ export interface LocalityPlan {
   readonly failover: boolean;
 }
 
-/** The setting in force: of the rule, else what the Service prefers, else of the mesh. Undefined: switched off. */
+/**
+ * The setting in force: of the rule, else what the Service prefers, else of the mesh. Undefined: switched off. Where
+ * labels are not compared, near endpoints are preferred by locality alone.
+ */
 export function localityPlan(
+  policy: TrafficPolicy,
+  service: Pick<MeshService, 'trafficDistribution'>,
+  settings: Pick<ClusterSettings, 'localityLb'>,
+  ignoresLabels = false,
+): LocalityPlan | undefined {
+  const plan = planInForce(policy, service, settings);
+  return plan && ignoresLabels ? { ...plan, setting: { ...plan.setting, failoverPriority: [] } } : plan;
+}
+
+function planInForce(
   policy: TrafficPolicy,
   service: Pick<MeshService, 'trafficDistribution'>,
   settings: Pick<ClusterSettings, 'localityLb'>,
@@ -63,8 +76,9 @@ export function vantageNeeds(
   service: Pick<MeshService, 'trafficDistribution' | 'nodeLocal'>,
   settings: Pick<ClusterSettings, 'localityLb'>,
   clusterLocal = false,
+  ignoresLabels = false,
 ): VantageNeeds {
-  const plan = localityPlan(policy, service, settings);
+  const plan = localityPlan(policy, service, settings, ignoresLabels);
   const { distribute = [], failover = [], failoverPriority = [] } = plan?.setting ?? {};
   const distributes = distribute.length > 0;
   const prefers = !distributes && plan?.failover === true;

@@ -161,6 +161,11 @@ function readLocality(field: Field): (LocalityLbSetting & { readonly enabled: bo
     .get('failoverPriority')
     .strings()
     .filter((label) => label !== '');
+  if (failoverPriority.length > mostPriorities) {
+    const found = `has ${failoverPriority.length} labels; at most ${mostPriorities} are possible, and only the first ones count.`;
+    field.get('failoverPriority').invalid(found);
+    failoverPriority.splice(mostPriorities);
+  }
   if (distribute.length > 0 && failover.length > 0)
     field.get('failover').invalid('cannot stand beside distribute; remove one.');
   const topology = failoverPriority.find((label) => topologyLabels.includes(label.split('=')[0] ?? ''));
@@ -168,6 +173,9 @@ function readLocality(field: Field): (LocalityLbSetting & { readonly enabled: bo
     field.get('failoverPriority').invalid(`names ${topology}, which failover already decides; remove one.`);
   return { enabled: field.get('enabled').boolean() ?? true, distribute, failover, failoverPriority };
 }
+
+/** Each is compared for every endpoint, from every place where proxies with other labels are. */
+const mostPriorities = 20;
 
 const topologyLabels = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone', 'topology.istio.io/subzone'];
 
