@@ -2,8 +2,8 @@ import type { Endpoints, EndpointSlice } from '../api/core.ts';
 import { type KubernetesObject, type ObjectRef, parseObjectKey, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
-import type { Endpoint, EndpointSummary } from '../model/endpoint.ts';
-import { isDns, isHeadless } from '../model/service.ts';
+import type { Endpoint, EndpointSummary, Workload } from '../model/endpoint.ts';
+import { type MeshService, exportsOf, isDns, isHeadless } from '../model/service.ts';
 import { type EncodedEndpoint, encodeEndpoints } from '../envoy/assignment.ts';
 import {
   type EndpointContext,
@@ -106,7 +106,9 @@ export function declareEndpoints(
       const cluster = optionsOf(read, inputs).clusterId;
       const selected =
         service.selector === undefined ? [] : selectedWorkloads(read, workloads, service.namespace, service.selector);
-      const able = service.registry === 'External' ? selected : selected.filter(({ kind }) => kind === 'WorkloadEntry');
+      const ofKind =
+        service.registry === 'External' ? selected : selected.filter(({ kind }) => kind === 'WorkloadEntry');
+      const able = ofKind.filter((workload) => isForAll(service, workload, optionsOf(read, inputs).rootNamespace));
       const picked = able.slice(0, Math.max(1, Math.floor(mostEndpoints / Math.max(1, service.ports.length))));
       const endpoints =
         service.registry === 'External'
@@ -116,7 +118,11 @@ export function declareEndpoints(
       const field = service.registry === 'External' ? 'spec.workloadSelector' : 'spec.selector';
       const problems =
         picked.length === able.length ? [] : service.origins.map((object) => ineffective(object, field, message));
-      if (endpoints.length > 0) emit(key, { service: key, endpoints, origins: [], problems });
+      if (able.length < ofKind.length) {
+        const local = `selects ${ofKind.length - able.length} WorkloadEntries at loopback or a unix socket, which are in the Pod of each client itself. They do not count where other namespaces see the service; export it to "." only.`;
+        problems.push(...service.origins.map((object) => ineffective(object, field, local)));
+      }
+      if (endpoints.length > 0 || problems.length > 0) emit(key, { service: key, endpoints, origins: [], problems });
     },
   );
 
@@ -157,6 +163,12 @@ export function declareEndpoints(
     },
   );
   return { lists, groups, summaries };
+}
+
+/** What is in the Pod of the client is not for clients of other namespaces. */
+function isForAll(service: MeshService, { addresses }: Workload, rootNamespace: string): boolean {
+  const endpoints = addresses.map((address) => ({ address }));
+  return exportsOf({ ...service, endpoints }, rootNamespace) === service.exportTo;
 }
 
 function tooMany(endpoints: readonly Endpoint[], object: ObjectRef, field: string): Problem[] {

@@ -9,6 +9,7 @@ import {
   type LostRange,
   type MeshService,
   type ServicePort,
+  exportsOf,
   protocolClass,
   serviceKey,
 } from '../model/service.ts';
@@ -75,6 +76,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
           source: key.slice(0, key.indexOf('/')),
           trustDomain,
           defaultExportTo: defaultServiceExportTo,
+          rootNamespace: optionsOf(read, inputs).rootNamespace,
         }),
       );
     },
@@ -115,7 +117,8 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
     service.resolution === 'Alias' ? [service.externalName!] : [],
   );
   const services = graph.derive('services', claims, (key, members, read, emit: Emit<MeshService>) => {
-    const merged = mergeClaims(members.map((member) => member.value));
+    const joined = mergeClaims(members.map((member) => member.value));
+    const merged = { ...joined, exportTo: exportsOf(joined, optionsOf(read, inputs).rootNamespace) };
     const found = merged.resolution === 'Alias' ? [] : aliasesOf(merged.host, (host) => read.group(aliases, host));
     const lostRanges = lostRangesOf(merged, read, httpByBlock);
     emit(key, {

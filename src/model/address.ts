@@ -9,3 +9,13 @@ export function isAddress(text: string): boolean {
 export function canonicalAddress(text: string): string {
   return isIP(text) === 6 && isAddress(text) ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text;
 }
+
+/**
+ * Whether an endpoint of this address is in the Pod of whoever connects to it: loopback, the unspecified address (which
+ * Linux takes for loopback), a name for it, or a unix socket.
+ */
+export function isInOwnPod(address: string): boolean {
+  if (/^(unix:\/\/|[/@])/.test(address) || /^(.+\.)?localhost\.?$/i.test(address)) return true;
+  if (isIP(address) === 4) return /^(127|0)\./.test(address);
+  return /^::(1|ffff:(7f[\da-f]{2}|0):[\da-f]+)?$/.test(canonicalAddress(address));
+}

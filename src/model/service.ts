@@ -1,3 +1,4 @@
+import { isInOwnPod } from './address.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
@@ -168,4 +169,22 @@ export function sniCluster(port: number, subset: string, host: string): string {
 
 export function inboundCluster(targetPort: number): string {
   return `inbound|${targetPort}||`;
+}
+
+/**
+ * Who sees a service: an endpoint in the Pod of the client, where Envoy's admin interface is too, is for clients of its own
+ * namespace. What the root namespace writes is for all.
+ */
+export function exportsOf(
+  {
+    exportTo,
+    namespace,
+    endpoints,
+  }: Pick<MeshService, 'exportTo' | 'namespace'> & { readonly endpoints: readonly { readonly address: string }[] },
+  rootNamespace: string,
+): readonly string[] {
+  const own = exportTo.filter((client) => client === namespace);
+  if (namespace === rootNamespace || own.length === exportTo.length) return exportTo;
+  if (!endpoints.some(({ address }) => isInOwnPod(address))) return exportTo;
+  return exportTo.includes('*') ? [namespace] : own.length > 0 ? own : ['~'];
 }

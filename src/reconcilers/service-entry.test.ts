@@ -13,7 +13,7 @@ function reconcile(spec: object, metadata: Partial<ObjectMeta> = {}, status?: ob
       spec: { hosts: ['a.example.com'], ports: [http], ...spec },
       ...(status && { status }),
     },
-    { source: 's', trustDomain: 'td', defaultExportTo: ['*'] },
+    { source: 's', trustDomain: 'td', defaultExportTo: ['*'], rootNamespace: 'istio-system' },
   );
 }
 
@@ -50,6 +50,23 @@ test('a ServiceEntry claims its hosts', () => {
     raceConnect: false,
     origins: [expect.objectContaining({ source: 's', kind: 'ServiceEntry', name: 'e' })],
   });
+});
+
+test.each(['127.0.0.1', '127.9.9.9', '0.0.0.0', '::1', '::', '::ffff:127.0.0.1', 'unix:///var/run/a.sock'])(
+  'endpoint %s is told to be for clients of its own namespace',
+  (address) => {
+    const told = (spec: object, metadata = {}) =>
+      reconcile({ resolution: 'STATIC', endpoints: [{ address: '10.0.0.1' }, { address }], ...spec }, metadata)
+        .problems;
+    expect(told({})).toMatchObject([{ field: 'spec.endpoints[1].address', reason: 'Ineffective' }]);
+    expect(told({ exportTo: ['.'] })).toEqual([]);
+    expect(told({}, { namespace: 'istio-system' })).toEqual([]);
+  },
+);
+
+test.each(['localhost', 'a.localhost', 'LOCALHOST.'])('so is the name %s', (address) => {
+  const { problems } = reconcile({ resolution: 'DNS', endpoints: [{ address }] });
+  expect(problems).toMatchObject([{ field: 'spec.endpoints[0].address', reason: 'Ineffective' }]);
 });
 
 test.each([

@@ -2,22 +2,30 @@ import type { KubernetesObject } from '../api/object.ts';
 import { refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { InlineEndpoint } from '../model/endpoint.ts';
-import { type MeshService, type Protocol, type Resolution, type ServicePort, isDns } from '../model/service.ts';
+import {
+  type MeshService,
+  type Protocol,
+  type Resolution,
+  type ServicePort,
+  exportsOf,
+  isDns,
+} from '../model/service.ts';
 import { mostEndpoints } from './endpoint-slice.ts';
 import { checkExports, settleExportTo } from './export-to.ts';
-import { Field, Findings } from './field.ts';
+import { Field, Findings, quote } from './field.ts';
 import { readAddresses, readEndpoints, readHosts, readPorts, readSelector } from './service-entry-fields.ts';
 import { readServiceLabels } from './service-labels.ts';
 import { trafficDistribution } from './service.ts';
 import { localityOfLabels, spiffeId, tlsModeFor } from './workload.ts';
 import type { WorkloadSpec } from './workload-spec.ts';
-import { canonicalAddress, isAddress } from '../model/address.ts';
+import { canonicalAddress, isAddress, isInOwnPod } from '../model/address.ts';
 import { canonicalHost } from '../model/host.ts';
 
 export interface ServiceEntryContext {
   readonly source: string;
   readonly trustDomain: string;
   readonly defaultExportTo: readonly string[];
+  readonly rootNamespace: string;
 }
 
 export interface ReconciledServiceEntry {
@@ -102,6 +110,14 @@ export function reconcileServiceEntry(
   const isAnywhere = addresses.every((address) => /^(0\.0\.0\.0(\/\d+)?|::(\/0)?)$/.test(address));
   if (!findings.invalid && anywhere.length > 0 && isAnywhere && allocated.length === 0)
     findings.report('spec.addresses', 'TooBroad', everythingOf(anywhere));
+  const inOwnPod = endpoints.findIndex(({ address }) => isInOwnPod(address));
+  const local = { namespace, exportTo: shared.exportTo, endpoints: inline };
+  if (!findings.invalid && inOwnPod >= 0 && exportsOf(local, context.rootNamespace) !== shared.exportTo)
+    findings.report(
+      `spec.endpoints[${inOwnPod}].address`,
+      'Ineffective',
+      `${quote(endpoints[inOwnPod]!.address)} is in the Pod of each client itself, so only clients in namespace ${namespace} have this host. Set exportTo to ["."], or use an address outside of the Pod.`,
+    );
   const looksUpHost = isDns({ resolution }) && inline.length === 0 && selector === undefined;
   // Istio makes a service of each address, and all of them share the endpoints.
   const written = findings.invalid ? [] : Array.from({ length: Math.max(1, addresses.length) }, () => inline).flat();
