@@ -47,7 +47,14 @@ function build(servers: readonly object[], specs: readonly object[] = [], option
       defaultExportTo: ['*'],
     }).models;
   });
-  const { listeners } = mergeServers({ gateways, targetPort: (port) => port, traits, servesSecrets: false });
+  const { listeners } = mergeServers({
+    gateways,
+    targetPort: (port) => port,
+    traits,
+    namespace: 'edge',
+    rootNamespace: 'istio-system',
+    servesSecrets: false,
+  });
   const built = buildGatewayListener({
     listener: listeners[0]!,
     traits,

@@ -44,6 +44,8 @@ export function declareGateways(
       gateways: router.gateways.flatMap((gateway) => read.get(models, gateway) ?? []),
       targetPort: (port) => router.targetPorts[port] ?? port,
       traits: router.traits,
+      namespace: router.namespace,
+      rootNamespace: optionsOf(read, inputs).rootNamespace,
       servesSecrets: optionsOf(read, inputs).servesSecrets === true,
     });
     emit(key, { router, ...merged });

@@ -6,9 +6,16 @@ import { reconcileGateway } from './gateway.ts';
 const plain = { ipFamily: 'v4', unprivileged: false, reservedPorts: [] } as const;
 
 /** Gateways `g0`, `g1`, ... with these servers, oldest first. */
-function merge(gateways: readonly (readonly object[])[], options: Partial<MergeInput> = {}) {
+function merge(
+  gateways: readonly (readonly object[])[],
+  options: Partial<MergeInput> & { readonly namespaces?: readonly string[] } = {},
+) {
   const models = gateways.map((servers, i) => {
-    const metadata = { name: `g${i}`, namespace: 'shop', creationTimestamp: `2026-01-01T00:00:0${i}Z` };
+    const metadata = {
+      name: `g${i}`,
+      namespace: options.namespaces?.[i] ?? 'shop',
+      creationTimestamp: `2026-01-01T00:00:0${i}Z`,
+    };
     const object = { apiVersion: 'networking.istio.io/v1', kind: 'Gateway', metadata, spec: { servers } };
     const { models, problems } = reconcileGateway(object, { source: 'test' });
     expect(problems.filter(({ reason }) => reason === 'Invalid')).toEqual([]);
@@ -18,6 +25,8 @@ function merge(gateways: readonly (readonly object[])[], options: Partial<MergeI
     gateways: models,
     targetPort: (port) => port,
     traits: plain,
+    namespace: 'shop',
+    rootNamespace: 'istio-system',
     servesSecrets: true,
     ...options,
   });
@@ -131,6 +140,30 @@ test('TLS and plaintext conflict, unless they bind different addresses', () => {
     ],
     problems: [],
   });
+});
+
+test.each(['10.9.0.1', '127.0.0.1', '::ffff:10.9.0.1'])(
+  'the address %s takes no connections away from a port that another namespace has at all addresses',
+  (bind) => {
+    const gateways = [[server(80, 'HTTP')], [server(80, 'HTTP', ['*'], { bind })]];
+    const { listeners, problems } = merge(gateways, { namespaces: ['shop', 'other'] });
+    expect(listeners.map(({ name }) => name)).toEqual(['0.0.0.0_80']);
+    expect(problems).toEqual([
+      expect.stringMatching(
+        /^Conflicted Gateway\/other\/g1 spec.servers\[0\].bind: port 80 is open at all addresses for the older Gateway\/shop\/g0, /,
+      ),
+    ]);
+    expect(merge(gateways)).toMatchObject({ listeners: [{ name: '0.0.0.0_80' }, { kind: 'http' }], problems: [] });
+  },
+);
+
+test('a unix socket is for routers of the own namespace, or of the root namespace', () => {
+  const unix = server(0, 'HTTP', ['*'], { bind: 'unix:///var/run/secrets/workload-spiffe-uds/socket' });
+  const { listeners, problems } = merge([[unix]], { namespace: 'edge' });
+  expect(listeners).toEqual([]);
+  expect(problems).toEqual([expect.stringMatching(/^Ineffective Gateway\/shop\/g0 spec.servers\[0\].bind: /)]);
+  expect(merge([[unix]])).toMatchObject({ listeners: [{ kind: 'http' }], problems: [] });
+  expect(merge([[unix]], { namespace: 'edge', rootNamespace: 'shop' }).listeners).toHaveLength(1);
 });
 
 test('an address that is written out is the same listener as the wildcard', () => {

@@ -3,6 +3,7 @@ import type { Problem, ProblemReason } from '../api/problem.ts';
 import { printWinner } from '../model/age.ts';
 import type { BoundServer, GatewayModel, GatewayServer, MergedListener } from '../model/gateway.ts';
 import { type Traits, wildcardAddress } from '../model/traits.ts';
+import { isSocket } from './workload-spec.ts';
 
 export interface MergeInput {
   /** Those that select the router, oldest first. */
@@ -10,6 +11,9 @@ export interface MergeInput {
   /** The port that the router opens for a port of a server: what a Service in front of it makes of it. */
   readonly targetPort: (port: number) => number;
   readonly traits: Pick<Traits, 'ipFamily' | 'unprivileged' | 'reservedPorts'>;
+  /** Of the router. */
+  readonly namespace: string;
+  readonly rootNamespace: string;
   /** Without, a server that names one is left out: it could only break off handshakes, and its port would open late. */
   readonly servesSecrets: boolean;
 }
@@ -24,7 +28,8 @@ export interface MergedGateways {
  * The listeners of a router. HTTP servers share a port, TLS servers too as long as each has server names of its own; any
  * other two servers at one address and port conflict, and the one that came first stays.
  */
-export function mergeServers({ gateways, targetPort, traits, servesSecrets }: MergeInput): MergedGateways {
+export function mergeServers(input: MergeInput): MergedGateways {
+  const { gateways, targetPort, traits, servesSecrets } = input;
   const listeners = new Map<string, OpenListener>();
   const problems: Problem[] = [];
   for (const gateway of gateways)
@@ -39,14 +44,34 @@ export function mergeServers({ gateways, targetPort, traits, servesSecrets }: Me
         report('port.number', 'Ineffective', unusable);
         continue;
       }
-      const address = server.bind === '' ? wildcardAddress(traits) : server.bind;
+      const foreign = foreignSocket(gateway, server, input);
+      if (foreign !== undefined) {
+        report('bind', 'Ineffective', foreign);
+        continue;
+      }
+      const everywhere = wildcardAddress(traits);
+      const address = server.bind === '' ? everywhere : server.bind;
       const name = `${address}_${port}`;
+      const around = isWildcardAddress(address) ? undefined : listeners.get(`${everywhere}_${port}`);
+      if (around !== undefined && port > 0 && around.refuses(gateway, server, report)) continue;
       const listener = listeners.get(name) ?? new OpenListener(name, address, port, kindOf(server));
       listeners.set(name, listener);
       listener.add(gateway, server, report);
     }
   return { listeners: [...listeners.values()].map((listener) => listener.merged()), problems };
 }
+
+/** Envoy deletes what is at the path, as the socket of the router's certificates. */
+function foreignSocket(
+  { namespace }: GatewayModel,
+  { bind }: GatewayServer,
+  router: Pick<MergeInput, 'namespace' | 'rootNamespace'>,
+): string | undefined {
+  if (!isSocket(bind) || namespace === router.namespace || namespace === router.rootNamespace) return undefined;
+  return `A router in namespace ${router.namespace} does not open a unix socket, which may replace a file, for a Gateway of another namespace; leave bind out, or move the Gateway to ${router.namespace}.`;
+}
+
+const isWildcardAddress = (address: string): boolean => address === '0.0.0.0' || address === '::';
 
 function unusablePort(port: number, { unprivileged, reservedPorts }: MergeInput['traits']): string | undefined {
   if (unprivileged && port > 0 && port < 1024)
@@ -86,6 +111,15 @@ class OpenListener {
 
   merged(): MergedListener {
     return { name: this.name, address: this.address, port: this.port, kind: this.kind, servers: this.servers };
+  }
+
+  /** An address of its own would take connections away from this one at all addresses, which another namespace has opened. */
+  refuses(gateway: GatewayModel, server: GatewayServer, report: Report): boolean {
+    const other = this.servers.find(({ age }) => age.namespace !== gateway.namespace);
+    if (other === undefined) return false;
+    const message = `${portOf(this.port, server)} is open at all addresses for ${owner(other, gateway)}, which ${server.bind} would take connections away from; use another port, or leave bind out.`;
+    report('bind', 'Conflicted', message);
+    return true;
   }
 
   /** The first server always has a place. */
