@@ -3,6 +3,12 @@ import type { L4Chain, ListenerClaim } from '../model/listener.ts';
 import type { Protocol } from '../model/service.ts';
 import { type OutboundChain, resolveClaims } from './outbound-conflicts.ts';
 
+const resolve = (claims: readonly ListenerClaim[]) =>
+  resolveClaims(
+    claims.map((claim) => ({ rank: 2, claim })),
+    '0.0.0.0',
+  );
+
 const bindOf = (address: string) => ({ addresses: [address] as const, toPort: false });
 
 function http(address = '0.0.0.0', more: { grpcWeb?: boolean; proxy?: boolean } = {}): ListenerClaim {
@@ -77,7 +83,25 @@ test.each<[string, ListenerClaim[], string[], string[]]>([
     ['http', 'a 10.0.0.0/8'],
     ['a to '],
   ],
-  ['MySQL lets nobody in', [l4('tcp', 'a', [''], 'MySQL'), l4('tcp', 'b', ['x.com']), http()], ['a'], ['b to a']],
+  [
+    'MySQL lets nobody in whom nothing distinguishes',
+    [l4('tcp', 'a', [''], 'MySQL'), l4('tcp', 'b')],
+    ['a'],
+    ['b to a'],
+  ],
+  ['MySQL yields to younger HTTP', [l4('tcp', 'a', [''], 'MySQL'), http()], ['sniffed http'], ['a to ']],
+  [
+    'Mongo yields to younger server names',
+    [l4('tcp', 'a', [''], 'Mongo'), l4('tcp', 'b', ['x.com'])],
+    ['b x.com'],
+    ['a to b'],
+  ],
+  [
+    'ranges of Mongo yield to younger ranges',
+    [l4('tcp', 'a', ['10.0.0.0/8'], 'Mongo'), l4('tcp', 'b', ['11.0.0.0/8'])],
+    ['b 11.0.0.0/8'],
+    ['a to b'],
+  ],
   ['MySQL does not join others', [http(), l4('tcp', 'a', [''], 'Mongo')], ['sniffed http'], ['a to ']],
   [
     'MySQL joins MySQL',
@@ -89,16 +113,24 @@ test.each<[string, ListenerClaim[], string[], string[]]>([
   ['names that Envoy refuses are left out', [l4('tcp', 'a', ['*foo.com', '*foo.com b.com'])], ['a b.com'], []],
   ['a star is any name', [l4('tcp', 'a', ['*']), l4('tcp', 'b')], ['a *'], ['b to a']],
 ])('%s', (_, claims, chains, conflicts) => {
-  const resolved = resolveClaims(claims, '0.0.0.0')!;
+  const resolved = resolve(claims)!;
   expect(resolved.chains.map(print)).toEqual(chains);
   expect(resolved.conflicts.map(({ loser, winner }) => `${loser.host} to ${winner}`)).toEqual(conflicts);
 });
 
+test('MySQL of the own namespace does not yield to what others export', () => {
+  const claims = [
+    { rank: 0, claim: l4('tcp', 'a', [''], 'MySQL') },
+    { rank: 2, claim: http() },
+  ];
+  expect(resolveClaims(claims, '0.0.0.0')!.chains.map(print)).toEqual(['a']);
+});
+
 test('no claims, no listener', () => {
-  expect(resolveClaims([], '0.0.0.0')).toBeUndefined();
+  expect(resolve([])).toBeUndefined();
 });
 
 test('many services with a name of their own share a port in no time that grows with their square', () => {
   const many = Array.from({ length: 5000 }, (_, i) => l4('tcp', `h${i}`, [`h${i}.com`]));
-  expect(resolveClaims(many, '0.0.0.0')!.chains).toHaveLength(5000);
+  expect(resolve(many)!.chains).toHaveLength(5000);
 });

@@ -1,5 +1,5 @@
 import { canonicalCidr, parseCidr } from '../model/cidr.ts';
-import type { Bind, HttpClaim, L4Chain, L4Claim, ListenerClaim } from '../model/listener.ts';
+import type { AgedClaim, Bind, HttpClaim, L4Chain, L4Claim, ListenerClaim } from '../model/listener.ts';
 import { type Protocol, protocolClass } from '../model/service.ts';
 
 /** What the claims of one address and port come to. */
@@ -32,15 +32,47 @@ export interface ListenerConflict {
  * The claims of one listener, oldest first: what came first stays, later ones get what is left. HTTP and other protocols
  * share a port by sniffing. Undefined when there are no claims.
  */
-export function resolveClaims(claims: readonly ListenerClaim[], wildcard: string): ResolvedListener | undefined {
+export function resolveClaims(claims: readonly RankedClaim[], wildcard: string): ResolvedListener | undefined {
   let entry: Entry | undefined;
   const conflicts: ListenerConflict[] = [];
-  for (const claim of claims) {
+  for (const claim of yielding(claims, wildcard, conflicts)) {
     if (claim.kind === 'http') entry = addHttp(entry, claim, wildcard);
     else entry = addL4(entry, claim, conflicts);
   }
   if (entry === undefined) return undefined;
   return { bind: entry.bind, port: entry.port, chains: entry.places.chains, conflicts };
+}
+
+type RankedClaim = Pick<AgedClaim, 'rank' | 'claim'>;
+
+/**
+ * What keeps a port to itself leaves it, on all addresses, to those that share theirs: it can have an address of its own,
+ * and HTTP cannot. Otherwise one ServiceEntry for MySQL on port 80 would take that port from all who come after it.
+ */
+function yielding(
+  claims: readonly RankedClaim[],
+  wildcard: string,
+  conflicts: ListenerConflict[],
+): readonly ListenerClaim[] {
+  const sharing = claims.filter(({ claim }) => sharesPort(claim));
+  const rank = Math.min(...sharing.map((one) => one.rank));
+  return claims.flatMap((one) => {
+    const { claim } = one;
+    if (claim.kind === 'http' || !isServerFirst(claim.protocol)) return [claim];
+    if (one.rank < rank || claim.bind.addresses[0] !== wildcard) return [claim];
+    const [winner] = sharing.map((other) => ('host' in other.claim ? other.claim.host : ''));
+    conflicts.push({ loser: claim, winner: winner ?? '' });
+    return [];
+  });
+}
+
+/** HTTP, or connections with a server name or range. */
+function sharesPort(claim: ListenerClaim): boolean {
+  if (claim.kind !== 'tcp') return true;
+  return (
+    !isServerFirst(claim.protocol) &&
+    claim.chains.some(({ serverNames, subnets }) => serverNames.length > 0 || subnets.length > 0)
+  );
 }
 
 interface Entry {

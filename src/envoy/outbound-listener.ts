@@ -45,10 +45,7 @@ export function buildOutboundListener(
 ): BuiltListener | undefined {
   const context = contextOf(input);
   const { traits } = context;
-  const resolved = resolveClaims(
-    input.claims.map(({ claim }) => claim),
-    wildcardAddress(traits),
-  );
+  const resolved = resolveClaims(input.claims, wildcardAddress(traits));
   if (resolved === undefined || resolved.chains.length === 0) return undefined;
   const name = listenerName(resolved);
   const built = resolved.chains.map((chain) => ({ chain, message: buildChain(chain, name, context) }));

@@ -17,6 +17,7 @@ import type { RouteParts } from './virtual-hosts.ts';
 
 interface OwnedClaim {
   readonly listener: string;
+  readonly rank: number;
   readonly claim: L4Claim;
   readonly age: Aged;
   readonly exportTo: readonly string[];
@@ -52,10 +53,10 @@ export function declareListenerConflicts(graph: Graph, parts: RouteParts): Colle
         clusterPorts: ports,
       };
       for (const [listener, found] of claimsOfService(own, read, parts))
-        for (const [index, { age, claim }] of found.entries())
+        for (const [index, { rank, age, claim }] of found.entries())
           // Server names, of which there may be thousands at one port, tell services apart.
           if (claim.kind !== 'http' && claim.chains.some(({ serverNames }) => serverNames.length === 0))
-            emit(`${key}|${listener}|${index}`, { listener, claim, age, exportTo: service.exportTo });
+            emit(`${key}|${listener}|${index}`, { listener, rank, claim, age, exportTo: service.exportTo });
     },
   );
   return graph.derive(
@@ -69,10 +70,7 @@ export function declareListenerConflicts(graph: Graph, parts: RouteParts): Colle
     (listener, members, _, emit: Emit<HasProblems>) => {
       if (members.length < 2) return;
       const all = members.map((member) => member.value);
-      const resolved = resolveClaims(
-        all.map(({ claim }) => claim),
-        wildcardAddress(anyTraits),
-      );
+      const resolved = resolveClaims(all, wildcardAddress(anyTraits));
       const problems = (resolved?.conflicts ?? []).flatMap(({ loser, winner }) => {
         const owner = all.find(({ claim }) => claim.host === winner);
         const age = all.find(({ claim }) => claim.host === loser.host)?.age;

@@ -109,7 +109,7 @@ export function reconcileServiceEntry(
   // A listener takes a range from the wildcard address on as any address.
   const isAnywhere = addresses.every((address) => /^(0\.0\.0\.0(\/\d+)?|::(\/0)?)$/.test(address));
   if (!findings.invalid && anywhere.length > 0 && isAnywhere && allocated.length === 0)
-    findings.report('spec.addresses', 'TooBroad', everythingOf(anywhere));
+    findings.report('spec.addresses', 'TooBroad', everythingOf(anywhere) + lostOf(ports));
   const inOwnPod = endpoints.findIndex(({ address }) => isInOwnPod(address));
   const local = { namespace, exportTo: shared.exportTo, endpoints: inline };
   if (!findings.invalid && inOwnPod >= 0 && exportsOf(local, context.rootNamespace) !== shared.exportTo)
@@ -143,6 +143,14 @@ const ADDRESSED: ReadonlySet<Protocol> = new Set<Protocol>(['TCP', 'Mongo', 'Red
 function everythingOf(ports: readonly number[]): string {
   const some = ports.slice(0, 5).join(', ') + (ports.length > 5 ? ', ...' : '');
   return `Without addresses the entry takes every TCP connection to port ${some} that is for no other address of the mesh. List the addresses of its hosts.`;
+}
+
+/** See `yielding` of outbound listeners. */
+function lostOf(ports: readonly ServicePort[]): string {
+  const first = ports.find(({ protocol }) => protocol === 'Mongo' || protocol === 'MySQL');
+  return first === undefined
+    ? ''
+    : ` It loses port ${first.number} wherever an HTTP or TLS service has that port, too.`;
 }
 
 type List = 'hosts' | 'ports' | 'endpoints' | 'addresses';
