@@ -394,3 +394,47 @@ test('servers that name the same files share the secrets of these', () => {
   expect(sds.map(({ name }) => name)).toEqual(['file-cert:/certs/c~/certs/k']);
   expect(missing).toEqual([]);
 });
+
+/** Of a Service that only its own namespace and that of the routers have. */
+const forRouters = `
+apiVersion: v1
+kind: Service
+metadata: {name: hidden, namespace: shop, annotations: {networking.istio.io/exportTo: "edge,shop"}}
+spec: {clusterIP: 10.0.0.9, ports: [{name: http, port: 80}]}
+---`;
+
+test('routers that others run are not why an owner is told that something is missing', () => {
+  const mesh = meshWith(
+    forRouters,
+    gateway('g', `[${http('"*"')}]`),
+    route('v', `{hosts: [x.example.com], gateways: [edge/g], http: ${to('hidden.shop.svc.cluster.local')}}`),
+  );
+  expect(problemsOf(mesh)).toEqual([]);
+  mesh.connect(connectedProxy('stranger', node({ istio: 'ingress' }, 'evil')));
+  expect(problemsOf(mesh)).toEqual([]);
+  // Where nobody else serves the Gateway, this is what happens.
+  mesh.disconnect('router');
+  expect(problemsOf(mesh)).toEqual([
+    'VirtualService/Kubernetes/shop/v RefNotFound spec.http[0].route[0].destination.host',
+  ]);
+  mesh.connect(connectedProxy('shop', node({ istio: 'ingress' }, 'shop')));
+  expect(problemsOf(mesh)).toEqual([]);
+});
+
+test('of routers in other namespaces all have to miss something', () => {
+  const objects = [
+    forRouters,
+    gateway('g', `[${http('"*"')}]`).replace('namespace: edge', 'namespace: shop'),
+    route('v', `{hosts: [x.example.com], gateways: [shop/g], http: ${to('hidden.shop.svc.cluster.local')}}`),
+  ];
+  const mesh = meshWith(...objects);
+  mesh.connect(connectedProxy('stranger', node({ istio: 'ingress' }, 'evil')));
+  expect(problemsOf(mesh)).toEqual([]);
+});
+
+test('ports that a router of others cannot open are not told either', () => {
+  const mesh = meshWith(gateway('g', `[${http('"*"')}]`));
+  const { id, metadata } = node({ istio: 'ingress' }, 'evil');
+  mesh.connect(connectedProxy('stranger', { id, metadata: { ...metadata, UNPRIVILEGED_POD: 'true' } }));
+  expect(problemsOf(mesh)).toEqual([]);
+});

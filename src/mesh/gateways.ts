@@ -24,6 +24,7 @@ import { type GatewaySet, declareGatewayRoutes } from './gateway-routes.ts';
 import { type Member, type Members, sameMember } from './members.ts';
 import type { HasProblems } from './problems.ts';
 import { optionsOf } from './inputs.ts';
+import { declareRouterFindings } from './router-findings.ts';
 import { settingOf } from './settings.ts';
 
 /** From Gateways and the VirtualServices that name them to the listeners and route tables of routers. */
@@ -55,7 +56,7 @@ export function declareGateways(
   const routes = declareGatewayRoutes(graph, parts, routers, sets);
   return {
     members: [listeners.members, routes.members, declareSecrets(graph, parts, routers, sets)],
-    problems: [parsed, sets, listeners.built, routes.virtualHosts],
+    problems: [parsed, declareRouterFindings(graph, parts, routers, [sets, listeners.built, routes.virtualHosts])],
   };
 }
 
