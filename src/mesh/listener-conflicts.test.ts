@@ -62,3 +62,26 @@ test('hosts of one ServiceEntry have the same endpoints anyway', () => {
     [],
   );
 });
+
+test('who names the address of a pod of a headless Service is told who keeps it', () => {
+  const ports = [{ name: 'tcp-db', port: 3306 }];
+  const headless = objectOf('Service', 'shop/db', { spec: { clusterIP: 'None', ports } });
+  const pods = objectOf(
+    'EndpointSlice',
+    'shop/db-1',
+    {
+      addressType: 'IPv4',
+      ports: [{ name: 'tcp-db', port: 3306 }],
+      endpoints: [{ addresses: ['10.2.0.1'], conditions: { ready: true } }],
+    },
+    { labels: { 'kubernetes.io/service-name': 'db' } },
+  );
+  const at = { addresses: ['192.0.2.1', '10.2.0.1'] };
+  expect(told(headless, pods, entry('other/e', 2020, at))).toEqual([
+    'e spec.addresses[1] Conflicted: 10.2.0.1 is the address of a Pod of Service/shop/db, which keeps its port 3306; name another address.',
+  ]);
+  expect(told(headless, pods, entry('other/e', 2020, { ...at, exportTo: ['.'] }))).toEqual([]);
+  expect(
+    told(headless, pods, entry('other/e', 2020, { ...at, ports: [{ name: 'x', number: 3307, protocol: 'TCP' }] })),
+  ).toEqual([]);
+});

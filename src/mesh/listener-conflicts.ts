@@ -1,13 +1,13 @@
-import { printRef } from '../api/object.ts';
+import { objectKey, printRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import type { Collection, Emit, Graph } from '../cache/graph.ts';
+import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { resolveClaims } from '../envoy/outbound-conflicts.ts';
 import { type Aged, compareAge, printWinner } from '../model/age.ts';
 import type { L4Claim } from '../model/listener.ts';
 import { type MeshService, isVisibleTo, protocolClass } from '../model/service.ts';
 import { anyTraits, wildcardAddress } from '../model/traits.ts';
 import { candidatesFor, ruleClientOf } from './clients.ts';
-import { claimsOfService } from './outbound-listeners.ts';
+import { claimsOfService, rankOfPublicAddress } from './outbound-listeners.ts';
 import type { HasProblems } from './problems.ts';
 import { ruleFor } from './rules.ts';
 import type { View } from './scopes.ts';
@@ -59,6 +59,11 @@ export function declareListenerConflicts(graph: Graph, parts: RouteParts): Colle
             emit(`${key}|${listener}|${index}`, { listener, rank, claim, age, exportTo: service.exportTo });
     },
   );
+  const pods = graph.index(
+    'headless services by pod address',
+    parts.endpoints.summaries,
+    (_, { addresses }) => addresses,
+  );
   return graph.derive(
     'conflicts of listeners',
     graph.index(
@@ -67,8 +72,7 @@ export function declareListenerConflicts(graph: Graph, parts: RouteParts): Colle
       (_, { listener }) => [listener],
       (a, b) => compareAge(a.value.age, b.value.age),
     ),
-    (listener, members, _, emit: Emit<HasProblems>) => {
-      if (members.length < 2) return;
+    (listener, members, read, emit: Emit<HasProblems>) => {
       const all = members.map((member) => member.value);
       const resolved = resolveClaims(all, wildcardAddress(anyTraits));
       const problems = (resolved?.conflicts ?? []).flatMap(({ loser, winner }) => {
@@ -76,13 +80,42 @@ export function declareListenerConflicts(graph: Graph, parts: RouteParts): Colle
         const age = all.find(({ claim }) => claim.host === loser.host)?.age;
         return owner === undefined || age === undefined ? [] : problemsOf(loser, age, owner);
       });
-      if (problems.length > 0) emit(listener, { problems });
+      const [address] = all[0]!.claim.bind.addresses;
+      const headless = read
+        .group(pods, address)
+        .flatMap(({ key }) => read.get(parts.services.services, key) ?? [])
+        .filter((service) => service.registry === 'Kubernetes' && listensAt(service, all[0]!.claim.port));
+      const lost = all.flatMap((entry) => lostToPods(entry, headless, read, parts));
+      if (problems.length + lost.length > 0) emit(listener, { problems: [...problems, ...lost] });
     },
   );
 }
 
 function isTcp(protocol: MeshService['ports'][number]['protocol']): boolean {
   return protocolClass(protocol) === 'tcp';
+}
+
+/** Whether it has listeners of this port at its pods. */
+function listensAt({ ports }: MeshService, number: number): boolean {
+  return ports.some((port) => port.number === number && ['tcp', 'sniffed'].includes(protocolClass(port.protocol)));
+}
+
+/** Public entries come behind the pods of headless Services. */
+function lostToPods(
+  { claim, rank }: OwnedClaim,
+  headless: readonly MeshService[],
+  read: Reader,
+  parts: RouteParts,
+): Problem[] {
+  const winner = rank === rankOfPublicAddress && headless.find((service) => isVisibleTo(service, claim.namespace));
+  if (!winner) return [];
+  const [address] = claim.bind.addresses;
+  const message = `${address} is the address of a Pod of ${printRef(winner.origins[0]!)}, which keeps its port ${claim.port}; name another address.`;
+  return claim.origins.map((object) => {
+    const entry = read.get(parts.services.parsedEntries, objectKey(object.source, object.namespace, object.name));
+    const field = entry?.addresses.find((written) => written.address === address)?.field ?? 'spec.addresses';
+    return { object, field, reason: 'Conflicted', message };
+  });
 }
 
 function problemsOf(loser: L4Claim, age: Aged, { claim, age: winnersAge, exportTo }: OwnedClaim): Problem[] {

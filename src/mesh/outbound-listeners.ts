@@ -192,6 +192,9 @@ function outboundInput(scope: Scope, read: Reader, parts: ListenerParts): Outbou
   };
 }
 
+/** Of a public ServiceEntry: pods of headless Services listen at their addresses, which an older one may name. */
+export const rankOfPublicAddress = 3;
+
 /** By the name of the listener. */
 export function claimsOfService(view: ServiceView, read: Reader, parts: RouteParts): Map<string, AgedClaim[]> {
   const byName = new Map<string, AgedClaim[]>();
@@ -208,8 +211,7 @@ export function claimsOfService(view: ServiceView, read: Reader, parts: RoutePar
   const egress = egressOf(read, parts.sidecars, view.view);
   const lookup = lookupFor(view.view, read, parts);
   const exported = exportRank(service, view.view.client);
-  // Pods of headless Services listen at their addresses, which an older entry may name.
-  const atAddress = exported === 2 && service.registry === 'External' ? 3 : exported;
+  const atAddress = exported === 2 && service.registry === 'External' ? rankOfPublicAddress : exported;
   const age = { createdAt: service.createdAt, name: service.name, namespace: service.namespace };
   for (const port of service.ports) {
     if (!view.ports.includes(port.number)) continue;
