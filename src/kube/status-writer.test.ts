@@ -301,6 +301,42 @@ describe('only the leader writes', () => {
   });
 });
 
+describe('a write that failed is no trouble any more', () => {
+  const saidOnce = ['API server: unreachable, retrying until it works', 'API server: no longer unreachable'];
+
+  test('when another replica leads', async () => {
+    const term = lab.lead();
+    lab.api.fault = 'refused';
+    lab.set('a', 'fine');
+    await lab.clock.advance(1_000);
+    term.abort();
+    expect(lab.log.messages()).toEqual(saidOnce);
+  });
+
+  test('when another replica leads for its revision', async () => {
+    lab.lead('r2');
+    const term = lab.lead();
+    lab.api.fault = 'refused';
+    lab.set('a', 'fine');
+    await lab.clock.advance(1_000);
+    term.abort();
+    await lab.clock.advance(600_000);
+    expect(lab.log.messages()).toEqual(saidOnce);
+  });
+
+  test('when the object says by then what it should', async () => {
+    lab.lead();
+    lab.api.fault = 'refused';
+    lab.set('a', 'fine');
+    await lab.clock.advance(1_000);
+    const [accepted] = lab.desired('a', 'fine').conditions;
+    lab.put('a', 'a', { status: { conditions: [{ ...accepted, lastTransitionTime: '2030-01-01T00:00:00Z' }] } });
+    lab.api.fault = 'none';
+    await lab.clock.advance(600_000);
+    expect(lab.log.messages()).toEqual(saidOnce);
+  });
+});
+
 describe('many objects', () => {
   const names = Array.from({ length: 200 }, (_, i) => `v${i}`);
 

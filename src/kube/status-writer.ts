@@ -168,13 +168,14 @@ export class StatusWriter {
     for (const entry of this.entries.values()) {
       entry.cancel?.();
       entry.cancel = undefined;
+      this.outages.end(idOf(entry.desired));
     }
   }
 
   /** Whether the object differs again. Over somebody who keeps writing other things we write ever more slowly. */
   private look(key: string, entry: Entry): void {
     if (this.terms.size === 0 || entry.busy || entry.cancel !== undefined || this.entries.get(key) !== entry) return;
-    if (this.plan(entry) === undefined) return;
+    if (this.toWrite(entry) === undefined) return;
     if (entry.written === entry.desired) this.park(key, entry);
     else this.mark(key);
   }
@@ -201,7 +202,7 @@ export class StatusWriter {
       if (i === slice) return this.pumpAfter(0);
       const entry = this.entries.get(key);
       // A write that is under way looks again when it is done.
-      const plan = entry === undefined || entry.busy || entry.cancel !== undefined ? undefined : this.plan(entry);
+      const plan = entry === undefined || entry.busy || entry.cancel !== undefined ? undefined : this.toWrite(entry);
       if (entry === undefined || plan === undefined) {
         this.due.delete(key);
         continue;
@@ -218,6 +219,13 @@ export class StatusWriter {
       });
       this.writing.add(write);
     }
+  }
+
+  /** As {@link plan}. What need not be written has no trouble any more, whatever came of it before. */
+  private toWrite(entry: Entry): Plan | undefined {
+    const plan = this.plan(entry);
+    if (plan === undefined) this.outages.end(idOf(entry.desired));
+    return plan;
   }
 
   /** What to write, or undefined when nothing differs, it is for others to write, or the object is another one. */
