@@ -22,6 +22,7 @@ function recorderOf(options: Partial<EventRecorderOptions> = {}): EventRecorder 
     api: cluster,
     identity: 'ns/one',
     clock,
+    random: () => 0.5,
     log,
     outages,
     signal: ending.signal,
@@ -147,6 +148,17 @@ test('an Event that is refused is dropped, said once, and the next one is sent',
   recorder.written(status({}, { uid: 'u4' }), undefined);
   expect(await count()).toBe(1);
   expect(log.messages().at(-1)).toBe('API server: no longer denying access');
+});
+
+test('an Event waits while the server cannot be reached, and an outage is over with it', async () => {
+  cluster.failNext(503, 3);
+  recorder.written(status(), undefined);
+  expect(await count(60_000)).toBe(4);
+  expect(cluster.objects(path)).toHaveLength(1);
+  expect(log.messages()).toEqual([
+    'API server: unavailable, retrying until it works',
+    'API server: no longer unavailable',
+  ]);
 });
 
 test.each([

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { kinds } from '../api/kinds.ts';
 import { errorOfTransport } from './api-error.ts';
+import { Backoff } from './backoff.ts';
 import type { KubeApi } from './client.ts';
+
 import { sleep, type Clock } from './clock.ts';
 import type { DesiredCondition } from './conditions.ts';
 import { isObject } from '../api/json.ts';
@@ -16,6 +18,7 @@ export interface EventRecorderOptions {
   /** Which replica reports. */
   readonly identity: string;
   readonly clock: Clock;
+  readonly random: () => number;
   readonly log: Log;
   readonly outages: Outages;
   /** Events not sent when it fires are dropped. */
@@ -34,7 +37,8 @@ const LONGEST_NOTE = 1024;
 
 /**
  * Makes an Event when an object is not accepted: one for an object, its generation and the reason, of type Warning, as
- * `kubectl describe` shows it. Events are hints: what does not fit, or is refused, is dropped; the condition stays.
+ * `kubectl describe` shows it. Events are hints: what does not fit, or is refused, is dropped; the condition stays. While
+ * the server cannot be reached they wait.
  */
 export class EventRecorder {
   private readonly options: EventRecorderOptions;
@@ -71,7 +75,8 @@ export class EventRecorder {
   }
 
   private async send(): Promise<void> {
-    const { api, clock, outages, signal } = this.options;
+    const { api, clock, outages, random, signal } = this.options;
+    const backoff = new Backoff({ base: 1_000, cap: 300_000, random });
     for (let next = this.waiting[0]; next !== undefined && !signal.aborted; next = this.waiting[0]) {
       const wait = this.bucket.take(clock.now());
       if (wait > 0) {
@@ -82,10 +87,19 @@ export class EventRecorder {
       try {
         await api.post(collectionPath(type, next.namespace), next.event, { signal });
         outages.end(type.plural);
+        backoff.reset();
       } catch (cause) {
+        if (signal.aborted) break;
         const error = errorOfTransport(cause);
         // 409: it was told before a restart, or by another replica. 404: the namespace went.
-        if (!signal.aborted && error.code !== 409 && error.code !== 404) outages.begin(type.plural, error);
+        if (error.code === 409 || error.code === 404) {
+          outages.end(type.plural);
+          continue;
+        }
+        outages.begin(type.plural, error);
+        if (!error.retryable || error.code === 403) continue;
+        this.waiting.unshift(next);
+        await sleep(clock, backoff.next(error.retryAfter), { signal });
       }
     }
     this.full = false;
