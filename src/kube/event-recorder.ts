@@ -3,7 +3,6 @@ import { kinds } from '../api/kinds.ts';
 import { errorOfTransport } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi } from './client.ts';
-
 import { sleep, type Clock } from './clock.ts';
 import type { DesiredCondition } from './conditions.ts';
 import { isObject } from '../api/json.ts';
