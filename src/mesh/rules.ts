@@ -4,6 +4,7 @@ import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
 import { isWildcard } from '../model/host.ts';
 import type { Labels } from '../model/labels.ts';
+import { fitRings } from '../model/ring-sizes.ts';
 import type { MeshService } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import { selectRule } from '../model/rule-selection.ts';
@@ -75,7 +76,7 @@ export function declareRules(graph: Graph, inputs: Inputs, settings: Settings): 
 export function ruleFor(
   read: Reader,
   rules: Rules,
-  service: Pick<MeshService, 'namespace' | 'host' | 'ports'>,
+  service: Pick<MeshService, 'namespace' | 'host' | 'ports' | 'hostsOfEntry'>,
   rootNamespace: string,
   client: { readonly namespace: string; matches(selector: Labels): boolean } | undefined,
 ): DestinationRuleModel | undefined {
@@ -99,7 +100,7 @@ export function ruleOf(
   read: Reader,
   { rules }: Rules,
   id: string,
-  service: Pick<MeshService, 'ports'>,
+  service: Pick<MeshService, 'ports' | 'hostsOfEntry'>,
 ): DestinationRuleModel | undefined {
   const rule = id === '' ? undefined : read.get(rules, id);
   return rule && fitRule(rule, service);
@@ -108,8 +109,12 @@ export function ruleOf(
 /** Clusters of subsets that a service may have. All who look at its rule must agree on which these are. */
 export const mostSubsetClusters = 10_000;
 
-/** With the subsets that count for all ports of the service: the first ones. */
-export function fitRule(rule: DestinationRuleModel, { ports }: Pick<MeshService, 'ports'>): DestinationRuleModel {
-  const most = Math.floor(mostSubsetClusters / Math.max(1, ports.length));
-  return rule.subsets.length <= most ? rule : { ...rule, subsets: rule.subsets.slice(0, most) };
+/** With the subsets that count for all ports of the service, the first ones; and with rings that have room for all of them. */
+export function fitRule(
+  rule: DestinationRuleModel,
+  service: Pick<MeshService, 'ports' | 'hostsOfEntry'>,
+): DestinationRuleModel {
+  const most = Math.floor(mostSubsetClusters / Math.max(1, service.ports.length));
+  const fitting = rule.subsets.length <= most ? rule : { ...rule, subsets: rule.subsets.slice(0, most) };
+  return fitRings(fitting, service);
 }

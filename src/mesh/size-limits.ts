@@ -1,16 +1,21 @@
 import type { Service } from '../api/core.ts';
 import { parseObjectKey, refOf } from '../api/object.ts';
 import type { Collection, Emit, Graph } from '../cache/graph.ts';
+import type { Problem } from '../api/problem.ts';
+import { fitRings, mostPlaces } from '../model/ring-sizes.ts';
 import { anyTraits } from '../model/traits.ts';
 import { mostPorts } from '../reconcilers/service.ts';
 import { type ServiceLookup, serviceFor } from './clients.ts';
 import type { Inputs } from './inputs.ts';
 import type { HasProblems } from './problems.ts';
-import { type Rules, fitRule, mostSubsetClusters } from './rules.ts';
+import { isWildcard } from '../model/host.ts';
+import { type Rules, fitRule, mostSubsetClusters, ruleFor } from './rules.ts';
+import { type Settings, settingOf } from './settings.ts';
 
 export interface SizeLimitParts extends ServiceLookup {
   readonly inputs: Inputs;
   readonly rules: Rules;
+  readonly settings: Settings;
 }
 
 /** Objects that count in part, since they would make too much: as clients in their own namespace see it. */
@@ -29,18 +34,45 @@ export function declareSizeLimits(graph: Graph, parts: SizeLimitParts): readonly
     // Those of a wildcard count for every service.
     const service = serviceFor(read, parts, view, rule.host);
     if (service === undefined) return;
-    const count = fitRule(rule, service).subsets.length;
-    if (count === rule.subsets.length) return;
-    const message = `${rule.host} has ${service.ports.length} ports, and a cluster for each port and subset, of which at most ${mostSubsetClusters} are possible: only the first ${count} of ${rule.subsets.length} subsets count. Remove those that no route names.`;
-    const problems = rule.origins.map((object) => ({
-      object,
-      field: 'spec.subsets',
-      reason: 'Ineffective' as const,
-      message,
-    }));
-    emit(key, { problems });
+    const fitting = fitRule(rule, service);
+    const count = fitting.subsets.length;
+    const problems: Problem[] = [];
+    const tell = (message: string): void => {
+      for (const object of rule.origins)
+        problems.push({ object, field: 'spec.subsets', reason: 'Ineffective', message });
+    };
+    const cut = count === rule.subsets.length ? rule : { ...rule, subsets: rule.subsets.slice(0, count) };
+    if (fitRings(cut, service) !== cut)
+      tell(
+        `${rule.host} has ${service.ports.length} ports with ${1 + count} clusters each, whose rings and tables have more than ${mostPlaces} places together: they are made smaller. Lower minimumRingSize or tableSize.`,
+      );
+    if (count < rule.subsets.length)
+      tell(
+        `${rule.host} has ${service.ports.length} ports, and a cluster for each port and subset, of which at most ${mostSubsetClusters} are possible: only the first ${count} of ${rule.subsets.length} subsets count. Remove those that no route names.`,
+      );
+    if (problems.length > 0) emit(key, { problems });
   });
-  return [ports, subsets];
+  const rings = graph.derive(
+    'rings of wildcard rules',
+    parts.services.services,
+    (key, service, read, emit: Emit<HasProblems>) => {
+      if (service.hostsOfEntry === undefined) return;
+      const { rootNamespace } = settingOf(read, parts.settings.visibility);
+      const client = { namespace: service.namespace, matches: () => false };
+      const rule = ruleFor(read, parts.rules, service, rootNamespace, client);
+      const whole = rule && read.get(parts.rules.rules, rule.id);
+      if (whole === undefined || !isWildcard(whole.host) || fitRings(whole, service) === whole) return;
+      const message = `${whole.host} covers a ServiceEntry with ${service.hostsOfEntry} hosts, whose rings and tables have more than ${mostPlaces} places together: they are made smaller. Lower minimumRingSize or tableSize.`;
+      const problems = whole.origins.map((object) => ({
+        object,
+        field: 'spec.trafficPolicy',
+        reason: 'Ineffective' as const,
+        message,
+      }));
+      emit(key, { problems });
+    },
+  );
+  return [ports, subsets, rings];
 }
 
 const portsOf = ({ spec }: Service): number => spec?.ports?.length ?? 0;

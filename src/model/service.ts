@@ -107,6 +107,8 @@ export interface MeshService extends Aged {
   readonly aliases: readonly Alias[];
   /** ServiceEntry annotation `istio.io/connect-strategy: RACE_FIRST_TCP_CONNECT`. */
   readonly raceConnect: boolean;
+  /** Number of hosts of its ServiceEntry; absent for one. */
+  readonly hostsOfEntry?: number;
   readonly origins: readonly ObjectRef[];
 }
 

@@ -2,6 +2,7 @@ import type { LocalityLbSetting } from '../model/mesh-config.ts';
 import type { ConsistentHash, HashKey, LoadBalancer } from '../model/traffic-policy.ts';
 import type { Field } from './field.ts';
 import { positiveDuration, share } from './destination-rule-values.ts';
+import { isPrime } from '../model/ring-sizes.ts';
 import { quote } from './field.ts';
 import { problemOfHeaderText } from './virtual-service-headers.ts';
 
@@ -71,12 +72,6 @@ function readRing(ringHash: Field, maglev: Field): ConsistentHash['ring'] {
 /** 0 is the same as no size. */
 function readRingSize(field: Field): number | undefined {
   return field.integer(0, maxRingSize) || undefined;
-}
-
-function isPrime(number: number): boolean {
-  if (number < 2) return false;
-  for (let divisor = 2; divisor * divisor <= number; divisor++) if (number % divisor === 0) return false;
-  return true;
 }
 
 function readHashKey(field: Field): HashKey | undefined {

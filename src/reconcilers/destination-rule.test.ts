@@ -451,29 +451,3 @@ test.each([
   expect(fields(distribute(...many.slice(0, 10), 'r0/z', 'a/b', 'a/c'))).toHaveLength(1);
   expect(fields(distribute(...many, 'a/b', 'a/c', 'a', 'b'))).toEqual([]);
 });
-
-test('rings of the host and its subsets have a size together, and subsets beyond it do not count', () => {
-  const ring = (minimumRingSize: number) => ({ loadBalancer: { consistentHash: { ringHash: { minimumRingSize } } } });
-  const table = { loadBalancer: { consistentHash: { useSourceIp: true, maglev: { tableSize: 4_999_999 } } } };
-  const subsets = (count: number, more: object = {}) =>
-    Array.from({ length: count }, (_, i) => ({ name: `v${i}`, ...more }));
-  const ports = { trafficPolicy: { portLevelSettings: [{ port: { number: 80 }, ...ring(1_000_000) }] } };
-  for (const [spec, kept] of [
-    [{ trafficPolicy: table, subsets: subsets(2) }, 0],
-    [{ trafficPolicy: ring(1_000_000), subsets: subsets(10) }, 4],
-    [
-      {
-        trafficPolicy: ring(1_000_000),
-        subsets: subsets(10, { trafficPolicy: { loadBalancer: { simple: 'RANDOM' } } }),
-      },
-      10,
-    ],
-    [{ subsets: subsets(10, { trafficPolicy: ring(1_000_000) }) }, 5],
-    [{ subsets: subsets(10, ports) }, 5],
-    [{ trafficPolicy: table }, 0],
-    [{ trafficPolicy: ring(1024), subsets: subsets(1000) }, 1000],
-  ] as const) {
-    expect(rule(spec).subsets).toHaveLength(kept);
-    expect(fields(spec)).toEqual('subsets' in spec && spec.subsets.length > kept ? ['spec.subsets'] : []);
-  }
-});

@@ -3,8 +3,8 @@ import { refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import { isHostName, isWildcard, resolveShortName } from '../model/host.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
-import type { DestinationRuleModel, Subset, TrafficPolicy } from '../model/traffic-policy.ts';
-import { type PortedPolicy, readTrafficPolicy } from './destination-rule-policy.ts';
+import type { DestinationRuleModel, Subset } from '../model/traffic-policy.ts';
+import { readTrafficPolicy } from './destination-rule-policy.ts';
 import { checkExports, settleExportTo } from './export-to.ts';
 import { Field, Findings, quote } from './field.ts';
 import { findUnsupported } from './unsupported-fields.ts';
@@ -40,7 +40,7 @@ export function reconcileDestinationRule(object: DestinationRule, context: Desti
     exportTo,
     ...(workloadSelector === undefined ? {} : { workloadSelector }),
     ...policy,
-    subsets: withinRings(spec.get('subsets'), policy, readSubsets(spec.get('subsets'), host, namespace)),
+    subsets: readSubsets(spec.get('subsets'), host, namespace),
     origins: [ref],
   };
   return {
@@ -135,33 +135,6 @@ function readSubsets(field: Field, host: string | undefined, namespace: string):
     else found.set(name, subset);
   }
   return [...found.values()];
-}
-
-/**
- * Places in rings and tables of the host and its subsets together, those of a port. A proxy has them for each port of the
- * service, needs up to 50 bytes for each place, and builds them on its main thread. One table may be as large as that.
- */
-const mostPlaces = 5_000_010;
-
-function withinRings(field: Field, own: PortedPolicy, subsets: readonly Subset[]): readonly Subset[] {
-  let places = placesOf(own, own.policy);
-  const end = subsets.findIndex((subset) => (places += placesOf(subset, own.policy)) > mostPlaces);
-  if (end < 0) return subsets;
-  field.invalid(
-    `makes rings and tables of more than ${mostPlaces} places together, so only the first ${end} count. Lower minimumRingSize or tableSize.`,
-  );
-  return subsets.slice(0, end);
-}
-
-/** Of the largest ring that a port may have; sizes that nobody wrote are small. */
-function placesOf({ policy, portPolicies }: PortedPolicy, inherited: TrafficPolicy): number {
-  const balancers = [policy, ...Object.values(portPolicies)].map(({ loadBalancer }) => loadBalancer);
-  return Math.max(
-    ...balancers.map((balancer) => {
-      const { ring, minimumRingSize = 0 } = (balancer ?? inherited.loadBalancer)?.consistentHash ?? {};
-      return (ring?.kind === 'maglev' ? ring.tableSize : ring?.minimumRingSize) ?? minimumRingSize;
-    }),
-  );
 }
 
 function isDnsLabel(name: string): boolean {

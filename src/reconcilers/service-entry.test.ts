@@ -48,6 +48,7 @@ test('a ServiceEntry claims its hosts', () => {
     nodeLocal: false,
     aliases: [],
     raceConnect: false,
+    hostsOfEntry: 2,
     origins: [expect.objectContaining({ source: 's', kind: 'ServiceEntry', name: 'e' })],
   });
 });

@@ -100,6 +100,7 @@ export function reconcileServiceEntry(
     ...(distribution === undefined ? {} : { trafficDistribution: distribution }),
     nodeLocal: false,
     aliases: [],
+    ...(new Set(hosts).size > 1 && { hostsOfEntry: new Set(hosts).size }),
     raceConnect: annotations['istio.io/connect-strategy'] === 'RACE_FIRST_TCP_CONNECT',
     origins: [findings.object],
   };

@@ -162,6 +162,54 @@ test('rules for one wildcard host add 10 subsets to each of its hosts', () => {
   expect(mesh.snapshot('sidecar').cds.filter(({ name }) => name.endsWith('.example.com'))).toHaveLength(20 * 11);
 });
 
+const sizesOf = (mesh: ReturnType<typeof servedBeside>, key: string): number[] => {
+  const found = mesh.json('sidecar').cds.map((cluster) => JSON.stringify(cluster));
+  return [...found.join().matchAll(new RegExp(`"${key}":"?(\\d+)`, 'g'))].map(([, size]) => Number(size));
+};
+const hashed = (ring: object) => ({ loadBalancer: { consistentHash: { useSourceIp: true, ...ring } } });
+const problemsOf = (mesh: ReturnType<typeof servedBeside>) =>
+  [...mesh.mesh.problems.byObject.entries()].flatMap(([, found]) => found);
+
+test('rings of all ports and subsets of a Service have five million places together', () => {
+  const ring = hashed({ ringHash: { minimumRingSize: 1_000_000 } });
+  const mesh = servedBeside(
+    wideService,
+    custom('DestinationRule', { host: 'wide', trafficPolicy: ring, subsets: subsetsOf(1) }),
+  );
+  expect(problemsOf(mesh)).toMatchObject([{ field: 'spec.subsets', reason: 'Ineffective' }]);
+  expect(new Set(sizesOf(mesh, 'minimumRingSize'))).toEqual(new Set([50_000]));
+  const few = servedBeside(custom('DestinationRule', { host: 'a', trafficPolicy: ring, subsets: subsetsOf(3) }));
+  expect(problemsOf(few)).toEqual([]);
+  expect(new Set(sizesOf(few, 'minimumRingSize'))).toEqual(new Set([1_000_000]));
+});
+
+test('tables of which nobody wrote the size count, too', () => {
+  const mesh = servedBeside(
+    wideService,
+    custom('DestinationRule', { host: 'wide', trafficPolicy: hashed({ maglev: {} }), subsets: subsetsOf(9) }),
+  );
+  expect(problemsOf(mesh)).toMatchObject([{ field: 'spec.subsets', reason: 'Ineffective' }]);
+  // The largest prime below 5,000,010 / 500.
+  expect(new Set(sizesOf(mesh, 'tableSize'))).toEqual(new Set([9973]));
+});
+
+test('hosts of a ServiceEntry that a wildcard covers share the places', () => {
+  const mesh = servedBeside(
+    custom('DestinationRule', {
+      host: '*.example.com',
+      trafficPolicy: hashed({ ringHash: { minimumRingSize: 1_000_000 } }),
+    }),
+    custom('ServiceEntry', {
+      hosts: many(20, (i) => `h${i}.example.com`),
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      resolution: 'STATIC',
+      endpoints: [{ address: '192.0.2.1' }],
+    }),
+  );
+  expect(problemsOf(mesh)).toMatchObject([{ field: 'spec.trafficPolicy', reason: 'Ineffective' }]);
+  expect(new Set(sizesOf(mesh, 'minimumRingSize'))).toEqual(new Set([250_000]));
+});
+
 test('of the ports of a Service the first 1,000 count', () => {
   const ports = many(1200, (i) => ({ name: `http-${i}`, port: 1000 + i }));
   const mesh = servedBeside({ ...wideService, spec: { clusterIP: '10.96.1.3', ports } } as KubernetesObject);
