@@ -6,7 +6,7 @@ import { printWinner } from '../model/age.ts';
 import { isAddress } from '../model/address.ts';
 import { type MeshService, isVisibleTo } from '../model/service.ts';
 import { mostEndpoints } from '../reconcilers/endpoint-slice.ts';
-import { joiningOf, joins } from '../reconcilers/host-claims.ts';
+import { joiningOf, joins, mostListeners } from '../reconcilers/host-claims.ts';
 import { printResolution } from '../reconcilers/service-entry.ts';
 import { mostPorts } from '../reconcilers/service.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
@@ -115,7 +115,7 @@ function hostMessage(winner: MeshService, loser: MeshService): string {
   if (winner.registry !== 'External')
     return `The host ${host} is that of ${owner}; remove it here, or delete the Service.`;
   if (joins(winner, loser))
-    return `The host ${host} would have more than ${mostEndpoints} endpoints or ${mostPorts} ports with those of ${owner} and others; name fewer, or another host.`;
+    return `The host ${host} would have more than ${mostEndpoints} endpoints, ${mostPorts} ports or ${mostListeners} addresses × ports with those of ${owner} and others; name fewer, or another host.`;
   return `The host ${host} is that of ${printWinner(owner, winner, loser)}, which has resolution ${printResolution(winner.resolution)}, and this one ${printResolution(loser.resolution)}. Only entries with the same resolution share a host; use the same one, or remove the host from one of them.`;
 }
 

@@ -24,17 +24,24 @@ export function mergeClaims(claims: readonly MeshService[]): MeshService {
   };
 }
 
+/** Each address and port of a host is a listener. */
+export const mostListeners = 10_000;
+
 /** Those that are served together with the first one, as long as all have room: they are made in one step. */
 export function joiningOf([winner, ...others]: readonly MeshService[]): readonly MeshService[] {
   if (winner === undefined) return [];
   let count = countEndpoints(winner);
-  let ports = new Set(winner.ports.map(({ number }) => number));
+  const ports = new Set(winner.ports.map(({ number }) => number));
+  const addresses = new Set(winner.addresses);
   return others.filter((other) => {
     if (!joins(winner, other) || count + countEndpoints(other) > mostEndpoints) return false;
-    const together = new Set([...ports, ...other.ports.map(({ number }) => number)]);
-    if (together.size > mostPorts) return false;
+    const morePorts = other.ports.map(({ number }) => number).filter((number) => !ports.has(number));
+    const moreAddresses = other.addresses.filter((address) => !addresses.has(address));
+    const allPorts = ports.size + morePorts.length;
+    if (allPorts > mostPorts || (addresses.size + moreAddresses.length) * allPorts > mostListeners) return false;
     count += countEndpoints(other);
-    ports = together;
+    for (const number of morePorts) ports.add(number);
+    for (const address of moreAddresses) addresses.add(address);
     return true;
   });
 }

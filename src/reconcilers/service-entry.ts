@@ -13,6 +13,7 @@ import {
 import { mostEndpoints } from './endpoint-slice.ts';
 import { checkExports, settleExportTo } from './export-to.ts';
 import { Field, Findings, quote } from './field.ts';
+import { mostListeners } from './host-claims.ts';
 import { readAddresses, readEndpoints, readHosts, readPorts, readSelector } from './service-entry-fields.ts';
 import { readServiceLabels } from './service-labels.ts';
 import { trafficDistribution } from './service.ts';
@@ -55,8 +56,7 @@ export function printResolution(resolution: Resolution): string {
 const most = {
   /** Each port of each host is a cluster. */
   clusters: 10_000,
-  /** Each address and port is a listener. */
-  listeners: 10_000,
+  listeners: mostListeners,
   /** A cluster has each endpoint once for each address. */
   endpointsOfHost: mostEndpoints,
   endpoints: 200_000,

@@ -236,6 +236,23 @@ test('the ServiceEntries of a host have 1,000 ports together', () => {
   expect(clusters).toHaveLength(1000);
 });
 
+test('the ServiceEntries of a host have 10,000 addresses × ports together', () => {
+  const entry = (name: string, from: number) =>
+    named(
+      name,
+      custom('ServiceEntry', {
+        hosts: ['h.example.com'],
+        addresses: many(150, (i) => `192.0.${from}.${i}`),
+        ports: many(30, (i) => ({ number: from * 100 + i, name: `p-${from * 100 + i}`, protocol: 'TCP' })),
+        resolution: 'STATIC',
+        endpoints: [{ address: '198.51.100.1' }],
+      }),
+    );
+  const mesh = servedBeside(entry('a', 10), entry('b', 20));
+  expect(problemsOf(mesh)).toMatchObject([{ object: { name: 'b' }, field: 'spec.hosts', reason: 'Conflicted' }]);
+  expect(mesh.snapshot('sidecar').lds.filter(({ name }) => name.startsWith('192.0.'))).toHaveLength(150 * 30);
+});
+
 test.each(objectsBeyondLimits())('%s is told the limit, and makes nothing', (_, object, field) => {
   const mesh = servedBeside(object);
   const problems = [...mesh.mesh.problems.byObject.entries()].flatMap(([, found]) => found);
