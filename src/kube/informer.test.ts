@@ -115,6 +115,19 @@ describe('a watch that ends', () => {
     expect(it.requests()).toEqual(['watch']);
   });
 
+  test('at once after what was known already, is resumed ever more slowly', async () => {
+    const it = await started();
+    it.cluster.onRequest = () =>
+      queueMicrotask(() => {
+        if (it.cluster.requests.length > 100) return;
+        it.cluster.bookmark();
+        for (const watch of it.cluster.watches()) watch.finish();
+      });
+    for (const watch of it.cluster.watches()) watch.finish();
+    await it.clock.advance(60_000);
+    expect(it.requests().length).toBeLessThan(20);
+  });
+
   test('by a reset is resumed after a delay', async () => {
     const it = await started();
     for (const watch of it.cluster.watches()) watch.fail(new Error('ECONNRESET'));

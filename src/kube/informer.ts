@@ -204,7 +204,6 @@ export class Informer {
     const { api, clock, path, query, random, idle = 150_000, outages, recovery, name } = this.options;
     this.counts.watches++;
     const began = clock.now();
-    let events = 0;
     const works = (): void => {
       this.backoff.reset();
       this.expired.reset();
@@ -229,13 +228,15 @@ export class Informer {
       },
       onHeard: () => this.heard(),
       onEvent: (event) => {
+        const { version } = this;
         this.apply(event);
-        if (events++ === 0) works();
+        // What is sent again and again leads nowhere.
+        if (this.version !== version) works();
       },
     }).finally(() => timers.forEach((cancel) => cancel()));
     if (end === 'aborted') return;
     if (end === 'silent') await this.checkVersion(from, signal);
-    else if (events === 0 && clock.now() - began < 1_000) await sleep(clock, this.backoff.next(), { signal });
+    else if (this.version === from && clock.now() - began < 1_000) await sleep(clock, this.backoff.next(), { signal });
     else works();
   }
 
