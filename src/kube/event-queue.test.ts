@@ -33,3 +33,24 @@ test('nothing is left lying, whenever it comes while the last handler ends', asy
     expect(handled, `after ${microtasks} microtasks`).toEqual(['a', 'b']);
   }
 });
+
+test('a handler that fails is called ever more slowly, however often its object changes meanwhile', async () => {
+  const clock = new FakeClock();
+  let calls = 0;
+  const queue = new EventQueue({
+    types: { Added: 'ADDED', Modified: 'MODIFIED', Deleted: 'DELETED' },
+    metaOf: ({ metadata }) => ({ name: metadata.name }) as never,
+    onEvent: () => Promise.reject(new Error(`no ${++calls}`)),
+    clock,
+    random: () => 0,
+    log: new RecordingLog(),
+    signal: new AbortController().signal,
+  });
+  for (let i = 0; i < 20; i++) {
+    queue.upsert(object('a'));
+    await clock.advance(1);
+  }
+  calls = 0;
+  await clock.advance(600_000);
+  expect(calls).toBeLessThan(30);
+});

@@ -27,6 +27,8 @@ export class EventQueue implements InformerSink {
   private readonly handled = new Map<string, KubernetesObject>();
   private readonly due = new Set<string>();
   private readonly failing = new Map<string, Backoff>();
+  /** Keys that a timer is to mark. */
+  private readonly retried = new Set<string>();
   private working: Promise<void> | undefined;
 
   constructor(options: EventQueueOptions) {
@@ -79,7 +81,12 @@ export class EventQueue implements InformerSink {
         const backoff = this.failing.get(key) ?? new Backoff({ base: 500, cap: 60_000, random });
         this.failing.set(key, backoff);
         log.warn('Resource handler failed, retrying', { object: key, err: error });
-        void sleep(clock, backoff.next(), { signal }).then(() => this.mark(key));
+        if (this.retried.has(key)) continue;
+        this.retried.add(key);
+        void sleep(clock, backoff.next(), { signal }).then(() => {
+          this.retried.delete(key);
+          this.mark(key);
+        });
       }
     }
     // In the same turn as the last look: what is marked from now on needs another one.
