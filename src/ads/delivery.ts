@@ -137,12 +137,11 @@ export class Delivery implements Watcher {
     return undefined;
   }
 
-  /** Time passes: to be called about once a second. */
+  /** Time passes: to be called about once a second, and {@link next} after it. */
   tick(now: number): void {
     this.catchUp();
     for (const subscription of this.#subscriptions) subscription?.retry(now);
     this.#tickBarrier(now);
-    if (this.owes) this.#events.wake();
   }
 
   /** Changes or another world came that were not looked at yet. */
