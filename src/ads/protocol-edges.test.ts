@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { field } from '../../test/harness/raw-ads.ts';
+import { MAX_ABSENT } from './composition.ts';
 import type { MemberChange } from './publication.ts';
 import type { Part } from './resource.ts';
 import { References } from './served.ts';
@@ -193,6 +194,21 @@ describe.each(kinds)('over %s', (_, delta) => {
       if (lab.delivery.subscriptions[0]!.ledger.kept === undefined) log.push(`${i}s`);
     }
     expect(log).toEqual([]);
+  });
+
+  test('names that do not exist are answered some thousands at a time, each once', () => {
+    const lab = new Lab(delta);
+    const names = Array.from({ length: 2 * MAX_ABSENT + 2 }, (_, i) => `n${i}`);
+    lab.publish([EDS, 'n0', '1']);
+    lab.ask({ typeUrl: EDS, names });
+    const answered: string[][] = [];
+    for (let response = lab.next(); response !== undefined; response = lab.next()) {
+      answered.push([...response.resources.keys()]);
+      expect(lab.next()).toBeUndefined();
+      lab.ask({ typeUrl: EDS, names: delta ? [] : names, nonce: response.nonce, version: response.version });
+    }
+    expect(answered.map(({ length }) => length)).toEqual([MAX_ABSENT + 1, MAX_ABSENT, 1]);
+    expect(new Set(answered.flat())).toEqual(new Set(names));
   });
 
   test('a request that names nothing asks for nothing', () => {

@@ -15,8 +15,11 @@ export class BadRequest extends Error {
   }
 }
 
-/** Names that a stream may have subscribed to, and versions that it may report, of one type. */
-export const MAX_NAMES = 200_000;
+/**
+ * Names that a stream may have subscribed to, and versions that it may report, of one type: three for each of 20,000
+ * services. What they cost holds up all other streams.
+ */
+export const MAX_NAMES = 65_536;
 
 /** Legitimate type URLs and nonces are shorter. Bytes. */
 const MAX_ID_BYTES = 256;

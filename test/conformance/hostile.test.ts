@@ -77,7 +77,7 @@ test.each([
   ],
   [
     'names too much',
-    Buffer.concat([nodeField(), field(2, EDS), ...Array.from({ length: 200_001 }, (_, i) => field(3, `n${i}`))]),
+    Buffer.concat([nodeField(), field(2, EDS), ...Array.from({ length: 65_537 }, (_, i) => field(3, `n${i}`))]),
     Status.RESOURCE_EXHAUSTED,
   ],
   [
