@@ -89,22 +89,22 @@ export class Barrier {
   #drainsAll = 0;
   /** A response whose new clusters cannot be told apart; everything waits for its answer. */
   #unknown: { readonly since: number; readonly nonce: number } | undefined;
-  #overdueAt = 0;
-  #overdueMs: number;
-  /** How often in a row. */
-  #attempts = 0;
+  readonly #stuck: Intervals;
+  readonly #overdue: Intervals;
 
   constructor(times: BarrierTimes, references: References, events: BarrierEvents) {
     this.#times = times;
     this.#references = references;
     this.#events = events;
-    this.#overdueMs = times.overdueMs;
+    this.#stuck = new Intervals(times.stuckMs);
+    this.#overdue = new Intervals(times.overdueMs);
   }
 
   /** A response with guarded resources went out that are new to the client. */
   sent(names: ReadonlySet<string>, nonce: number, now: number): void {
     const earlier = this.#arrivals.map((arrival) => split(arrival, names)[1]);
     this.#arrivals = fewer(notEmpty([...earlier, { names, since: now, nonce, followed: 0, awaited: false }]));
+    this.#stuck.restart();
   }
 
   /**
@@ -147,6 +147,7 @@ export class Barrier {
   /** A response with what belongs to them was accepted. */
   followedAccepted(sent: Sent): void {
     this.#arrivals = this.#arrivals.filter(({ followed }) => !isIn(sent, followed));
+    this.#stuck.restart();
   }
 
   /** Listeners were replaced or removed, or may have been: the former ones drain, and name what they named. */
@@ -246,10 +247,12 @@ export class Barrier {
   /**
    * Some refused clusters warm for ever: Envoy then holds the refusal itself back. It shows in what it does not do: it
    * acknowledged assignments that were sent later, and did not subscribe to that of this cluster. Taken back, it frees
-   * all answers.
+   * all answers. Looked for when the client has acknowledged assignments, and then in growing intervals.
    */
   #takeBackStuck({ guarded, followers, view }: Parties, now: number): void {
-    for (const sent of guarded?.inFlight ?? []) {
+    const oldest = guarded?.inFlight.oldest;
+    if (oldest === undefined || !this.#stuck.isDue(oldest.at, now)) return;
+    for (const sent of guarded!.inFlight) {
       if (now - sent.at < this.#times.stuckMs || sent.prior === undefined) continue;
       for (const follower of followers) {
         if (follower.inFlight.ackedNonce <= sent.nonce) continue;
@@ -274,29 +277,56 @@ export class Barrier {
   #repeatOverdue({ guarded, followers, view }: Parties, now: number): void {
     const oldest = guarded?.inFlight.oldest;
     if (oldest === undefined) {
-      this.#overdueMs = this.#times.overdueMs;
-      this.#overdueAt = this.#attempts = 0;
+      this.#overdue.restart();
       return;
     }
-    if (now - Math.max(oldest.at, this.#overdueAt) < this.#overdueMs) return;
-    this.#overdueAt = now;
-    this.#overdueMs = Math.min(this.#overdueMs * 2, MAX_REPEAT_MS);
+    if (!this.#overdue.isDue(oldest.at, now)) return;
     this.#events.overdue();
-    const attempt = ++this.#attempts;
+    const attempt = this.#overdue.count;
     for (const follower of followers) {
       // Perhaps it warms since before it came back, and nothing of that has been sent here.
       if (attempt === 2) follower.repeatAll();
       for (const sent of guarded!.inFlight) {
-        for (const item of itemsOf(sent)) {
-          if (sent.prior?.has(item.name) === false) continue;
-          const prior = priorOf(sent, item);
-          // Perhaps it is a new version of a live cluster, which the client has refused without saying so.
-          const choked = attempt > 2 && prior instanceof Served && follower.inFlight.ackedNonce > sent.nonce;
-          if (choked) guarded!.suspectStuck(item, prior, now);
-          else follower.repeat(item.name, view);
-        }
+        if (sent.prior === undefined) follower.repeatAll();
+        else if (attempt > 2 && follower.inFlight.ackedNonce > sent.nonce) takeBackChanged(guarded!, sent, now);
+        follower.follow(sent, view);
       }
     }
+  }
+}
+
+/** Perhaps one of them is a new version of a live cluster, which the client has refused without saying so. */
+function takeBackChanged(guarded: Subscription, sent: Sent, now: number): void {
+  for (const item of itemsOf(sent)) {
+    const prior = sent.prior?.get(item.name);
+    if (prior instanceof Served) guarded.suspectStuck(item, prior, now);
+  }
+}
+
+/** The times at which something that lasts is looked at: further and further apart. */
+class Intervals {
+  readonly #first: number;
+  #ms: number;
+  #at = 0;
+  /** How often it was due since it began. */
+  count = 0;
+
+  constructor(ms: number) {
+    this.#first = this.#ms = ms;
+  }
+
+  /** Whether it has lasted long enough since it began, and since the last time. */
+  isDue(since: number, now: number): boolean {
+    if (now - Math.max(since, this.#at) < this.#ms) return false;
+    this.#at = now;
+    this.#ms = Math.min(this.#ms * 2, MAX_REPEAT_MS);
+    this.count++;
+    return true;
+  }
+
+  restart(): void {
+    this.#ms = this.#first;
+    this.#at = this.count = 0;
   }
 }
 

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { namesIn, Refusals, shortMessage } from './refusals.ts';
 
 test.each([
@@ -86,4 +86,29 @@ test('another version is not a refused version', () => {
   expect(refusals.forbids('b', 'v')).toBe(false);
   refusals.accepted('a', 'w', 2, true);
   expect(refusals.has('a')).toBe(false);
+});
+
+test('of what was refused, all that is due is tried again, once', () => {
+  const refusals = new Refusals();
+  const refuse = (name: string, now: number): void =>
+    refusals.refuse(name, { version: '1', held: undefined, now, about: 1, after: 1, suspected: false });
+  refuse('first', 0);
+  refuse('later', 1_000);
+  expect([...refusals.due(59_999)]).toEqual([]);
+  expect([...refusals.due(60_000)]).toEqual([['first', undefined]]);
+  expect([...refusals.due(60_500)]).toEqual([]);
+  expect([...refusals.due(61_000)]).toEqual([['later', undefined]]);
+});
+
+test('what was refused is not looked at while nothing is due', () => {
+  const refusals = new Refusals();
+  refusals.refuse('a', { version: '1', held: undefined, now: 0, about: 1, after: 1, suspected: false });
+  let looked = 0;
+  const values = vi.spyOn(Map.prototype, 'values').mockImplementation(function () {
+    looked++;
+    return new Map<unknown, unknown>().entries();
+  });
+  const due = [...refusals.due(59_999)];
+  values.mockRestore();
+  expect({ due, looked }).toEqual({ due: [], looked: 0 });
 });

@@ -57,6 +57,8 @@ export interface NewRefusal extends Readonly<Pick<Refused, 'about' | 'after' | '
  */
 export class Refusals {
   readonly #names = new Map<string, RefusedName>();
+  /** Nothing is due before. */
+  #dueAt = Infinity;
 
   get size(): number {
     return this.#names.size;
@@ -78,6 +80,7 @@ export class Refusals {
       refused.versions.delete(oldest);
     }
     refused.versions.set(version, { ...next, due: false, suspected, about, after });
+    this.#dueAt = Math.min(this.#dueAt, next.retryAt);
     // It was thought to have the very bytes that it refuses: whatever it has, it is something else.
     refused.held = versionOf(held) === version ? UNKNOWN : held;
     refused.given = undefined;
@@ -151,11 +154,14 @@ export class Refusals {
 
   /** Names of which a refused version's time has come, with what the client holds. From now on it may be sent. */
   *due(now: number): Generator<[string, Held]> {
+    if (now < this.#dueAt) return;
+    this.#dueAt = Infinity;
     for (const [name, { versions, held, given }] of this.#names) {
       let any = false;
       for (const refused of versions.values()) {
-        if (refused.due || refused.retryAt > now) continue;
-        refused.due = any = true;
+        if (refused.due) continue;
+        if (refused.retryAt > now) this.#dueAt = Math.min(this.#dueAt, refused.retryAt);
+        else refused.due = any = true;
       }
       if (any) yield [name, given === undefined ? held : given.held];
     }
