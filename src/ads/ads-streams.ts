@@ -302,7 +302,7 @@ export class AdsStreams {
   }
 
   #wake(stream: AdsStream): void {
-    // What a client is given when it connects is no change.
+    // What a client gets when it connects does not count as a change.
     if (stream.delivery?.acknowledged === true) this.#convergence.marked(stream);
     if (stream.queued) return;
     stream.queued = true;
