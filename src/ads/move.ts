@@ -1,23 +1,10 @@
-import { Alike } from './alike.ts';
+import { type Difference, Differences } from './differences.ts';
 import type { FormerWorld } from './former-world.ts';
 import { type List, variantOf } from './forest.ts';
-import type { Marks } from './ledger.ts';
 import type { Served } from './served.ts';
 import type { WorldView } from './world.ts';
 
-/** What was seen of a name, and what is. */
-export interface Difference {
-  readonly was: Served | undefined;
-  readonly now: Served | undefined;
-}
-
-/** What streams have to make up for. */
-export interface Differences {
-  /** The names of a type that are different. */
-  of(typeUrl: string): ReadonlyMap<string, Difference>;
-  /** What came of it for streams. */
-  readonly marked: Alike<Marks>;
-}
+export type { Differences } from './differences.ts';
 
 type Visit = (name: string, was: Served | undefined, now: Served | undefined) => void;
 
@@ -25,7 +12,7 @@ type Visit = (name: string, was: Served | undefined, now: Served | undefined) =>
  * From what streams saw to what they see, as of one publication. Worlds have most of their lists in common: of these
  * only what has changed in the meantime is looked at.
  */
-export class Move implements Differences {
+export class Move extends Differences {
   readonly #before: FormerWorld;
   readonly #after: WorldView;
   /** Lists that only one of the two has. */
@@ -33,10 +20,9 @@ export class Move implements Differences {
   readonly #entered: readonly List[];
   /** Lists that are seen in another way: by other qualifiers, or by a root that goes before or behind another one now. */
   readonly #common: readonly List[];
-  readonly #differences = new Map<string, ReadonlyMap<string, Difference>>();
-  readonly marked = new Alike<Marks>();
 
   constructor(before: FormerWorld, after: WorldView) {
+    super();
     this.#before = before;
     this.#after = after;
     const lists = [...new Set(before.roots.flatMap((root) => [...root.lists]))];
@@ -51,13 +37,7 @@ export class Move implements Differences {
     this.#entered = after.roots.flatMap((root) => [...root.lists.keys()].filter((list) => formerRank(list) < 0));
   }
 
-  of(typeUrl: string): ReadonlyMap<string, Difference> {
-    let differences = this.#differences.get(typeUrl);
-    if (differences === undefined) this.#differences.set(typeUrl, (differences = this.#compare(typeUrl)));
-    return differences;
-  }
-
-  #compare(typeUrl: string): ReadonlyMap<string, Difference> {
+  protected compare(typeUrl: string): ReadonlyMap<string, Difference> {
     const differences = new Map<string, Difference>();
     this.#visit(typeUrl, (name, was, now) => {
       if (was !== now) differences.set(name, { was, now });
