@@ -15,7 +15,7 @@ function lab(total: number) {
 
 test('there is room until the budget is spent; then one waits until enough is given back', () => {
   const { budget, entered, ask } = lab(100);
-  const [first, second] = [ask('1', 60), ask('2', 40), ask('3', 50)];
+  const [first, second] = [ask('1', 60, 'a'), ask('2', 40, 'b'), ask('3', 50, 'c')];
   expect(entered).toEqual(['1', '2']);
   expect(budget).toMatchObject({ taken: 100, waiting: 1 });
   second.leave();
@@ -34,6 +34,20 @@ test('small ones do not overtake a large one', () => {
   first.leave();
   expect(entered).toEqual(['1', 'large']);
   expect(small.waiting).toBe(true);
+});
+
+test('one address has half of the room at most, and others go in past what it waits for', () => {
+  const { budget, entered, ask } = lab(100);
+  const all = ['a1', 'a2', 'a3', 'a4'].map((name) => ask(name, 20, 'a'));
+  expect(entered).toEqual(['a1', 'a2']);
+  ask('b1', 30, 'b');
+  ask('c1', 10, 'c');
+  expect(entered).toEqual(['a1', 'a2', 'b1', 'c1']);
+  all[0]!.leave();
+  expect(entered).toEqual(['a1', 'a2', 'b1', 'c1', 'a3']);
+  for (const place of all) place.leave();
+  expect(entered.slice(5)).toEqual(['a4']);
+  expect(budget).toMatchObject({ taken: 40, waiting: 0 });
 });
 
 test('addresses take turns, whoever was there first', () => {

@@ -1,11 +1,12 @@
 /**
  * Places for a bounded number at a time, or for so many bytes, and a queue of those who find none: it delays, it never
- * refuses. Clients of one address are let in in order; addresses take turns, so that one with thousands of streams, or
- * large ones, does not keep the others waiting behind all of it.
+ * refuses. Clients of one address are let in in order, and have half of the room at most: others find some at once.
+ * Addresses take turns, so that none waits behind all that another one asks for.
  */
 export class Places {
   readonly #total: number;
   #taken = 0;
+  readonly #ofAddress = new Map<string, number>();
   /** By address, the next one first. */
   readonly #queues = new Map<string, Set<Request>>();
   #waiting = 0;
@@ -40,8 +41,11 @@ export class Places {
   }
 
   /** Gives room back. */
-  leave(size: number): void {
+  leave(address: string, size: number): void {
     this.#taken -= size;
+    const left = this.#ofAddress.get(address)! - size;
+    if (left > 0) this.#ofAddress.set(address, left);
+    else this.#ofAddress.delete(address);
     this.#serve();
   }
 
@@ -61,17 +65,21 @@ export class Places {
     if (errors.length > 0) throw errors[0];
   }
 
-  /** Whoever is next waits until there is room for all of it: small ones do not overtake it for ever. */
+  /** Whoever is next waits until there is room for all of it, and small ones behind do not overtake it. */
   #next(): Request | undefined {
     for (const [address, queue] of this.#queues) {
       const [next] = queue;
-      // What is larger than everything is let in alone.
-      if (next === undefined || (this.#taken > 0 && this.#taken + next.size > this.#total)) return undefined;
+      if (next === undefined) return undefined;
+      const ofAddress = this.#ofAddress.get(address) ?? 0;
+      // What is larger than everything is let in alone. No more than two addresses can have their half.
+      if (ofAddress > 0 && ofAddress + next.size > this.#total / 2) continue;
+      if (this.#taken > 0 && this.#taken + next.size > this.#total) return undefined;
       queue.delete(next);
       this.#waiting--;
       this.#queues.delete(address);
       if (queue.size > 0) this.#queues.set(address, queue);
       this.#taken += next.size;
+      this.#ofAddress.set(address, ofAddress + next.size);
       return next;
     }
     return undefined;
@@ -129,6 +137,6 @@ export class Place {
     this.#giveUp = undefined;
     const size = this.#size;
     this.#size = 0;
-    if (size > 0) this.#places.leave(size);
+    if (size > 0) this.#places.leave(this.#address, size);
   }
 }
