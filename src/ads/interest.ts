@@ -1,7 +1,8 @@
+import { BadRequest } from './bad-request.ts';
 import type { NameSet, NameSets } from './name-set.ts';
 import type { Batch } from './served.ts';
 import type { ResourceType } from './types.ts';
-import { BadRequest, MAX_NAMES, type WireNames } from './wire-read.ts';
+import { MAX_NAMES, type WireNames } from './wire-read.ts';
 import type { WorldView } from './world.ts';
 
 const EVERYTHING = {};

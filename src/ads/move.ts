@@ -4,8 +4,6 @@ import { type List, variantOf } from './forest.ts';
 import type { Served } from './served.ts';
 import type { WorldView } from './world.ts';
 
-export type { Differences } from './differences.ts';
-
 type Visit = (name: string, was: Served | undefined, now: Served | undefined) => void;
 
 /**

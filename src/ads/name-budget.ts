@@ -1,5 +1,5 @@
+import { BadRequest } from './bad-request.ts';
 import { getHeapStatistics } from 'node:v8';
-import { BadRequest } from './wire-read.ts';
 
 /** Of the heap, for the names of all streams, each set once; half of it for sets that came from one address. */
 const SHARE = 1 / 4;

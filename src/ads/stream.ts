@@ -1,3 +1,4 @@
+import { BadRequest } from './bad-request.ts';
 import { status as Status } from '@grpc/grpc-js';
 import type { Delivery } from './delivery.ts';
 import { drainTimeOf } from './listener-drain-time.ts';
@@ -12,7 +13,7 @@ import { Place, type Places } from './places.ts';
 import { type Call, Sink } from './sink.ts';
 import { type Receiving, Source } from './source.ts';
 import type { ConnectedProxy } from './types.ts';
-import { type DiscoveryRequest, BadRequest } from './wire-read.ts';
+import type { DiscoveryRequest } from './wire-read.ts';
 import type { WorldView } from './world.ts';
 
 /** What a stream needs of the server. */

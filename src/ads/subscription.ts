@@ -2,7 +2,7 @@ import type { Alike } from './alike.ts';
 import { InFlight } from './in-flight.ts';
 import { Interest, type InterestContext } from './interest.ts';
 import { Ledger, type Marks } from './ledger.ts';
-import type { Differences } from './move.ts';
+import type { Differences } from './differences.ts';
 import { type BackOff, UNKNOWN } from './refusals.ts';
 import type { EncodedResource } from './resource.ts';
 import { type Held, type Names, Served } from './served.ts';

@@ -1,3 +1,4 @@
+import { BadRequest } from './bad-request.ts';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createProtos } from '../envoy/proto.ts';
@@ -6,7 +7,7 @@ import { readNode } from './node.ts';
 import { Batch, Served } from './served.ts';
 import { ServedIndex } from './served-index.ts';
 import { resource } from './testing/world.ts';
-import { BadRequest, readDeltaRequest, readRequest } from './wire-read.ts';
+import { readDeltaRequest, readRequest } from './wire-read.ts';
 
 const protos = createProtos();
 const hasher = new ContentHasher([3, 5]);

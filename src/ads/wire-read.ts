@@ -1,19 +1,10 @@
 import { Buffer, isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
+import { BadRequest } from './bad-request.ts';
 import type { ContentHasher } from './content-hash.ts';
 import type { RequestedNames } from './name-set.ts';
 import type { Served } from './served.ts';
 import type { ServedIndex } from './served-index.ts';
-
-/** A request that ends its stream: malformed, or over a limit. */
-export class BadRequest extends Error {
-  readonly tooMuch: boolean;
-
-  constructor(message: string, tooMuch = false) {
-    super(message);
-    this.tooMuch = tooMuch;
-  }
-}
 
 /**
  * Names that a stream may have subscribed to, and versions that it may report, of one type: three for each of 20,000
