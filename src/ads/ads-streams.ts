@@ -25,7 +25,7 @@ import type { WorldView } from './world.ts';
 
 const STREAMS_PER_TURN = 64;
 const TURN_MS = 8;
-/** Requests that come in one round of the event loop are handled at once for so long. */
+/** How long requests of one round of the event loop are handled at once. */
 const REQUESTS_MS = 4;
 /** Streams that wait for their first world, and streams that are sent everything of a type, at one time. */
 const MAX_ANNOUNCING = 256;
@@ -39,7 +39,7 @@ export const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
 const MAX_FIRST_REQUEST_BYTES = 4 * 1024 * 1024;
 /** Large requests that are being received, or wait for their world: some hundred of such sidecars at one time. */
 const RECEIVING_BYTES = 128 * 1024 * 1024;
-/** Type URLs that are asked for and not served; more than these are not told apart. */
+/** Unsupported type URLs to warn of, each once; further ones are ignored. */
 const MAX_UNKNOWN_TYPES = 64;
 
 /** What the deliveries of all streams of one kind have in common. */
@@ -107,7 +107,7 @@ export class AdsStreams {
   }
 
   /**
-   * Marks what is concerned. What a stream makes of it is for the stream's turn.
+   * Marks what is affected. Streams work out what follows from it in their turns.
    * @param changedAt when the first of its changes came, on the clock of the options.
    */
   apply(publication: Publication, changedAt = this.#options.now()): void {
@@ -142,7 +142,7 @@ export class AdsStreams {
     this.#limits.add(limit);
   }
 
-  /** The system did not hand a connection over. */
+  /** The system failed to hand over a connection. */
   acceptFailed(error: Error): void {
     this.#limits.add('accept');
     if (this.#acceptError === error.message) return;
@@ -242,7 +242,7 @@ export class AdsStreams {
     };
   }
 
-  /** grpc-js is not as we know it. */
+  /** grpc-js differs from the version that this was written for. */
   #indirect(): void {
     if (this.#stats.indirect++ > 0) return;
     this.#options.log.warn('Unexpected grpc-js version: streams use the slower public API', {});

@@ -34,7 +34,7 @@ export class Arrivals {
     return this.#rates.size;
   }
 
-  /** Calls `begin` when the stream may, mostly at once. Returns how to leave, begun or not, or why there is no place. */
+  /** Calls `begin` when the stream may begin, mostly at once. Returns how to leave, begun or not, or why it is refused. */
   enter(address: string, begin: () => void): (() => void) | 'full' | 'address full' {
     const refused = this.#streams.enter(address);
     if (refused !== undefined) return refused;

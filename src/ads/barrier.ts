@@ -235,8 +235,8 @@ export class Barrier {
     const isFree = { ...departure, freeAt: departure.freeAt ?? now };
     const isUsed = { ...departure, freeAt: undefined };
     if (now < this.#drainsAll) return isUsed;
-    // What drains (kept), or stays in force after a refusal, goes on for as long as it takes; but what nobody knows
-    // holds nothing back for longer than an old listener can.
+    // What drains (kept), or stays in force after a refusal, goes on for as long as it takes; but what is
+    // unknown holds nothing back for longer than an old listener can.
     if (lasting.all && now - since < this.#times.drainMs) return isUsed;
     if (timedOut || !(awaited.all || named)) return isFree;
     if (now - since < this.#times.timeoutMs) return isUsed;

@@ -3,7 +3,7 @@ import { halves, itemsOf, priorOf, type Sent, Trial } from './sent.ts';
 import { type Held, type Served, versionOf } from './served.ts';
 import type { Subscription } from './subscription.ts';
 
-/** Whether a refusal says no more than what was known when the response was sent. */
+/** Whether a refusal says nothing that was not known when the response was sent. */
 export function isTolerated(sent: Sent, message: string): boolean {
   if (sent.tolerated.size === 0) return false;
   const mentioned = namesIn(message, new Set([...itemsOf(sent)].map(({ name }) => name)));

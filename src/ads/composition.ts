@@ -124,7 +124,7 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
   return { ...UNSENT, batches: all, removed, prior, before, tolerated: given.tolerated };
 }
 
-/** Names or delta: what is owed, no more. */
+/** Names or delta: only what is owed. */
 function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wanted): Sent | undefined {
   const { ledger, type } = of;
   const owed = ledger.pending ?? NONE;

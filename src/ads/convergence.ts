@@ -1,6 +1,6 @@
 /**
  * How long a change takes to be on its way to each connected client that it concerns, as a whole: from when it came until
- * nothing is owed to the client any more. A change that comes meanwhile does not begin anew.
+ * nothing is owed to the client any more. A change that comes meanwhile does not restart that.
  */
 export class Convergence<S> {
   readonly #converged: (ms: number) => void;

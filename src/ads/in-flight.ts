@@ -58,7 +58,7 @@ export class InFlight {
     this.#responses.length = 0;
   }
 
-  /** The newest of a name that is on its way. */
+  /** The newest resource of a name that is on its way. */
   last(name: string): Served | undefined {
     for (let i = this.#responses.length - 1; i >= 0; i--) {
       for (const batch of this.#responses[i]!.batches) {

@@ -161,7 +161,7 @@ export class Ledger {
 
   /**
    * What this client is to be given in its place: the same, unless that was refused. Undefined: nothing that it would
-   * take, or nothing that anybody has the bytes of.
+   * take, or nothing whose bytes are still there.
    */
   offer(name: string, present: Served | undefined): Served | undefined {
     const target = this.target(name, present);
@@ -170,7 +170,7 @@ export class Ledger {
     return held instanceof Served && !this.#forbids(name, held.version) ? held : undefined;
   }
 
-  /** The client has nothing of this name, and of what there is it takes nothing. Or the name is gone. */
+  /** The client has nothing under this name and takes nothing of what there is, or the name is gone. */
   lacks(name: string, present: Served | undefined): boolean {
     if (this.target(name, present) === undefined) return this.kept?.has(name) !== true;
     return this.offer(name, present) === undefined && this.refusals?.held(name) === undefined;
@@ -190,7 +190,7 @@ export class Ledger {
     const partial = (this.partial ??= new Map<string, Set<Served>>());
     const items = partial.get(name);
     if (items === undefined) partial.set(name, new Set([item]));
-    // More than one or two is what only a client that refuses on and on gets: the oldest has long been replaced.
+    // Only a client that keeps refusing gets more than one or two: the oldest has long been replaced.
     else if (items.add(item).size > MAX_PARTIAL) for (const oldest of items) return void items.delete(oldest);
   }
 

@@ -1,5 +1,5 @@
 /**
- * Why streams and connections are refused or ended that have done nothing against the protocol: the label `reason` of
+ * Why streams and connections that broke no rule of the protocol are refused or ended: the label `reason` of
  * the metric that counts them. docs/user-guide.md has the table of the limits.
  */
 export const limits = [
@@ -11,7 +11,7 @@ export const limits = [
   'connections',
   /** The system did not hand over a connection, for example for want of file descriptors. */
   'accept',
-  /** The stream, or its connection, has served its time. */
+  /** The stream or its connection has reached its maximum age. */
   'age',
   /** The first request did not come. */
   'first_request_time',
@@ -19,7 +19,7 @@ export const limits = [
   'world_time',
   /** A node with too long an id, too many extensions, and so on. */
   'node_size',
-  /** A message is longer than may be. */
+  /** A message is too long. */
   'message_size',
   /** A message was not completed in time. */
   'message_time',
@@ -39,7 +39,7 @@ export type Limit = (typeof limits)[number];
 export interface AdsLimits {
   /** Streams at one time, and twice as many connections. One address has half of them at most. */
   readonly maxStreams: number;
-  /** Streams end when they are so old, a tenth more or less, in milliseconds: connections spread over replicas. */
+  /** Streams end at this age, a tenth more or less, in milliseconds: connections spread over replicas. */
   readonly maxAgeMs: number;
 }
 

@@ -14,7 +14,7 @@ export interface Room {
 
 /**
  * Memory for names that clients are subscribed to. A stream may have 65,536 of a type and a connection a hundred streams:
- * what others have named, too, costs nothing, but every client could name something of its own.
+ * names that others have, too, cost nothing, but every client could name something of its own.
  */
 export class NameBudget {
   readonly #most: number;

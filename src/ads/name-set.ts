@@ -57,7 +57,7 @@ export interface RequestedNames {
 /**
  * All sets in use. Whoever gets a set holds it until {@link release}.
  *
- * A set is found by the digest of a request, which is proof, or by the hash of its names, which is none: a client could
+ * A set is found by the digest of a request, which is proof, or by the hash of its names, which is not: a client could
  * make two sets collide and so change what another is subscribed to. What is found by hash is compared name by name.
  */
 export class NameSets {
@@ -91,12 +91,12 @@ export class NameSets {
     return set;
   }
 
-  /** The set with these names more. */
+  /** The set plus these names. */
   with(set: NameSet, names: readonly string[], address = ''): NameSet {
     return this.#changed(set, names, true, address);
   }
 
-  /** The set with these names less. */
+  /** The set minus these names. */
   without(set: NameSet, names: readonly string[], address = ''): NameSet {
     return this.#changed(set, names, false, address);
   }

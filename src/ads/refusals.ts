@@ -139,7 +139,7 @@ export class Refusals {
     this.#names.delete(name);
   }
 
-  /** The client has what it is to have: refused versions that would be tried again are of no interest any more. */
+  /** The client has what it is to have: refused versions that would be tried again no longer matter. */
   settled(name: string): void {
     const known = this.#names.get(name);
     if (known === undefined) return;
@@ -147,7 +147,7 @@ export class Refusals {
     if (known.versions.size === 0) this.#names.delete(name);
   }
 
-  /** The client asks for the name anew, and there is nothing better to give: what it refused is tried again. */
+  /** The client asks for the name again, and there is nothing better to give: what it refused is tried again. */
   pardon(name: string): void {
     for (const refused of this.#names.get(name)?.versions.values() ?? []) refused.due = true;
   }

@@ -65,7 +65,7 @@ export interface Subscribed {
 
 /**
  * One record for several responses that follow each other: of each name its newest bytes and its oldest prior. Without
- * what the client has given up meanwhile, and what it was only told not to exist: it may ask for ever different names.
+ * what the client has given up meanwhile, and names it was only told do not exist: it may ask for ever different ones.
  */
 export function fold(oldest: Sent, newer: readonly Sent[], subscribed: Subscribed): Sent {
   const items = new Map<string, Served>();
@@ -118,7 +118,7 @@ export class Trial {
     this.#pieces = [...pieces, ...this.#pieces];
   }
 
-  /** A piece was answered: it is tried no more. */
+  /** A piece was answered: it is not tried again. */
   answered(piece: Piece): void {
     this.#pieces = this.#pieces.filter((each) => each !== piece);
   }
@@ -128,7 +128,7 @@ export class Trial {
     return ++this.#refused <= MAX_NAMELESS;
   }
 
-  /** The pieces of which something is owed, in the order in which they are to be tried. Others are tried no more. */
+  /** The pieces of which something is owed, in the order in which they are to be tried. The rest are dropped. */
   owed(pending: ReadonlyMap<string, Held>): readonly Piece[] {
     this.#pieces = this.#pieces.filter((piece) => [...piece].some((name) => pending.has(name)));
     return this.#pieces;

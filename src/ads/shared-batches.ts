@@ -4,7 +4,7 @@ import { Batch, type Served } from './served.ts';
 
 /**
  * Names in all sets that selections are kept for, and keep alive. Clients of one kind have few sets; whoever asks for
- * ever different ones makes everybody's be found anew.
+ * ever different ones has everybody's discarded.
  */
 export const MAX_SELECTED = 2_000_000;
 

@@ -5,10 +5,10 @@ import type { Sent } from './sent.ts';
 import type { ServedIndex } from './served-index.ts';
 import type { Update } from './update.ts';
 
-/** From so many names on it is worth while to look whether another stream needs the same. */
+/** From this many names on it pays to look for another stream that needs the same. */
 const MANY = 64;
 
-/** Scopes of which streams come back at the same time, times two types. Clients could have one for each stream. */
+/** Scopes whose streams come back at the same time, times two types. Clients could bring one for each stream. */
 const MAX_INDEXES = 128;
 
 /** What was worked out since the last publication, for all streams that need the same. */

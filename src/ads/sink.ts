@@ -34,7 +34,7 @@ export class Sink {
     return this.#http2 !== undefined;
   }
 
-  /** Nothing of the stream is left. Unknown, and so true, where there is no HTTP/2 stream to be had. */
+  /** Nothing of the stream is left. True where that is unknown, without access to the HTTP/2 stream. */
   get gone(): boolean {
     return this.#http2?.destroyed ?? true;
   }
@@ -50,7 +50,7 @@ export class Sink {
   }
 
   /**
-   * Lets no new stream come over this connection, which closes behind the last one it has: the client connects anew, and
+   * Lets no new stream come over this connection, which closes behind the last one it has: the client reconnects, and
    * maybe to another replica.
    */
   leaveConnection(): void {

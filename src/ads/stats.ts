@@ -30,7 +30,7 @@ export interface AdsCounts {
   readonly worlds: number;
   readonly resources: number;
   readonly nameSets: number;
-  /** Streams that may not begin yet: their address has begun so many. */
+  /** Streams that may not begin yet: their address has begun too many. */
   readonly waitingToBegin: number;
   /** Streams whose message is not received yet: there is no room. */
   readonly waitingForRoom: number;

@@ -26,7 +26,7 @@ export class Store {
   /** What roots and worlds are like since the last publication. */
   readonly #formers = new Map<Root, FormerRoot>();
   readonly #formerWorlds = new Map<WorldView, FormerWorld>();
-  /** Begins anew with each publication. */
+  /** Starts afresh with each publication. */
   work: SharedWork;
   readonly #many: number | undefined;
   #lastId = 0;

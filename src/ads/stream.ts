@@ -179,7 +179,7 @@ export class AdsStream {
     }
   }
 
-  /** Ends it, and has its client connect anew instead of opening a stream on the same connection. */
+  /** Ends it, and has its client reconnect instead of opening a stream on the same connection. */
   retire(details: string): void {
     if (this.#closed) return;
     this.#sink.leaveConnection();

@@ -5,7 +5,7 @@ import type { Subscription } from './subscription.ts';
 /** What a client may use of some names, by how long that may take. */
 export interface UsesByTime {
   readonly lasting: Uses;
-  /** Until an answer comes, or is waited for no more. */
+  /** Until an answer comes, or the wait for it ends. */
   readonly awaited: Uses;
 }
 

@@ -32,7 +32,7 @@ export class WorldView implements Watcher, Sight {
   /** How many have entered it. */
   holders = 0;
   readonly #holders: HoldersByName;
-  /** Made anew when needed after a change of the type: they serve streams that connect, not changes. */
+  /** Rebuilt when needed after a change of the type: they serve streams that connect, not changes. */
   readonly #shared: SharedBatches;
 
   constructor(
