@@ -68,7 +68,7 @@ export interface Refusal {
 
 /** What the protocol layer tells the rest of the program. Called synchronously; must be cheap. */
 export interface AdsEvents {
-  /** Before `connected`: why there is no room for this proxy, which ends its stream (RESOURCE_EXHAUSTED); undefined if there is. */
+  /** Before `connected`: why this proxy is refused, which ends its stream (RESOURCE_EXHAUSTED); undefined if it is not. */
   admit?(proxy: ConnectedProxy, address: string): string | undefined;
   /**
    * The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. `address`: the IP
