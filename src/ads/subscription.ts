@@ -16,7 +16,7 @@ import type { WorldView } from './world.ts';
 /** What the subscriptions of one stream have in common. */
 export interface SubscriptionContext extends InterestContext {
   readonly delta: boolean;
-  /** Begins anew with each publication. */
+  /** A new one with each publication. */
   shared(): SharedWork;
   /** A resource that is in no list, for a single answer. */
   once(resource: Served['resource']): Served;
@@ -53,7 +53,7 @@ export class Subscription {
   readonly inFlight: InFlight;
   trial: Trial | undefined;
   /**
-   * A whole state was refused, and nobody knows what of it: until one is accepted, what is unchanged proves nothing. It
+   * A whole state was refused, it is not known why: until one is accepted, what is unchanged proves nothing. It
    * is tried again after a back-off.
    */
   wholeRefusal: BackOff | undefined;
@@ -147,9 +147,9 @@ export class Subscription {
     const { added, removed, again, sawAll, wildcard } = replaced;
     if (wildcard === 'ends') this.#wildcardEnded();
     if (wildcard === 'begins') this.#repeatUnknown();
+    for (const name of removed) this.ledger.forget(name);
     if (sawAll) this.#wantAgain(added, view);
     else this.#want(added, view);
-    for (const name of removed) this.ledger.forget(name);
     this.#want(again, view);
     if (this.interest.isEmpty) this.all = false;
   }
@@ -177,11 +177,12 @@ export class Subscription {
   /** What belongs to what was sent is owed once more: a client warms that, and need not ask. */
   follow(sent: Sent, view: WorldView): void {
     if (this.all) return;
+    const { typeUrl } = this.type;
     const { batches, prior } = sent;
     const follow = (ledger: Ledger): void => {
       for (const { name } of itemsOf(sent)) {
         if (prior?.has(name) === false || !this.interest.has(name)) continue;
-        this.#repeat(name, view, ledger);
+        ledger.ask(name, ledger.offer(name, view.resolve(typeUrl, name)));
       }
     };
     const { many, followed } = this.context.shared();
@@ -230,15 +231,6 @@ export class Subscription {
     }
     if (this.wholeRefusal !== undefined && now >= this.wholeRefusal.retryAt && this.inFlight.size === 0)
       this.#repeatUnknown();
-  }
-
-  /** Owed in any case, where the client is known to hold the present version. */
-  repeat(name: string, view: WorldView): void {
-    if (!this.all && this.interest.has(name)) this.#repeat(name, view);
-  }
-
-  #repeat(name: string, view: WorldView, ledger = this.ledger): void {
-    ledger.ask(name, ledger.offer(name, view.resolve(this.type.typeUrl, name)));
   }
 
   /** Everything is owed once more to a client that has taken what it was sent. */
