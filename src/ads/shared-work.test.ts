@@ -16,10 +16,12 @@ const CLIENTS = 3;
 /** `near` and `far` are children of `root`, as long as they are; `other` is a root of its own. */
 const LISTS = ['near', 'far', 'other'];
 const SIBLINGS: Readonly<Record<string, string>> = { near: 'far', far: 'near' };
-const QUALIFIERS = ['', 'east', 'west'];
+/** A name has variants of one kind at a time: for all, by place (`east`, `west`), or by something else (`own`). */
+const QUALIFIERS = ['', 'east', 'west', 'own'];
+const KINDS = [[''], ['east', 'west'], ['own']];
 const WORLDS: readonly World[] = [
   { roots: ['root'], qualifiers: [] },
-  { roots: ['root'], qualifiers: ['east', 'west'] },
+  { roots: ['root'], qualifiers: ['east', 'own'] },
   { roots: ['root'], qualifiers: ['west'], excluded: ['a'] },
   { roots: ['root', 'other'], qualifiers: ['east'] },
   { roots: ['other', 'root'], qualifiers: [] },
@@ -214,17 +216,19 @@ class Mesh {
   }
 }
 
-/** Below one root a name is in one list at a time. */
+/** Below one root a name is in one list at a time, and what somebody sees of it there has one variant. */
 function membersOf(step: SetStep): readonly MemberChange[] {
   const [typeUrl, name, list] = [URLS[step.url]!, NAMES[step.name]!, LISTS[step.list]!];
   const member = { typeUrl, name, list, qualifier: QUALIFIERS[step.qualifier]! };
   const sibling = SIBLINGS[list];
   const elsewhere =
     sibling === undefined ? [] : QUALIFIERS.map((qualifier) => ({ ...member, list: sibling, qualifier }));
-  if (step.content === 0) return [...elsewhere, member];
+  const others = KINDS.filter((kind) => !kind.includes(member.qualifier)).flat();
+  const gone = [...elsewhere, ...others.map((qualifier) => ({ ...member, qualifier }))];
+  if (step.content === 0) return [...gone, member];
   const clusters = typeUrl === LDS || typeUrl === RDS ? step.clusters : [];
   const text = `${step.content === BAD ? 'bad' : `v${step.content}`}:${clusters.join(',')}`;
-  return [...elsewhere, { ...member, resource: resource(typeUrl, name, text, clusters) }];
+  return [...gone, { ...member, resource: resource(typeUrl, name, text, clusters) }];
 }
 
 function check(history: readonly Step[], delta: readonly boolean[], refusing: Refusing): void {
