@@ -241,7 +241,7 @@ test.each<[string, Uint8Array, string]>([
   expect(await client.closed).toMatchObject({ code: Status.INVALID_ARGUMENT, details });
 });
 
-test('a replica takes as many streams as it is told, and half of them from one address', async () => {
+test('one address has half of the streams that a replica takes', async () => {
   await start({ limits: { maxStreams: 6 } });
   const all = [await served(), await served(), await served()];
   expect(await open().closed).toMatchObject({
@@ -266,7 +266,7 @@ test('one address has half of the connections', async () => {
   await served();
 });
 
-test('a connection has a hundred streams at most', async () => {
+test('a client is told that a connection has a hundred streams at most', async () => {
   const opened = session();
   await new Promise((resolve) => opened.once('remoteSettings', resolve));
   expect(opened.remoteSettings.maxConcurrentStreams).toBe(100);
