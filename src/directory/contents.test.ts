@@ -224,6 +224,12 @@ items:
     ]);
   });
 
+  test('a file may have any number of mistakes', () => {
+    const content = read('no object\n');
+    const many = { ...content, reports: Array.from({ length: 200_000 }, () => content.reports[0]!) };
+    expect(mergeContents([many], lines).reports).toHaveLength(200_000);
+  });
+
   test('an object of a megabyte is an object', () => {
     const routes = Array.from(
       { length: 10_000 },

@@ -127,7 +127,7 @@ export function mergeContents(contents: Iterable<FileContent>, lines: Lines): Me
   const objects = new Map<string, PlacedObject>();
   const reports: FileReport[] = [];
   for (const content of contents) {
-    reports.push(...content.reports);
+    for (const report of content.reports) reports.push(report);
     for (const object of content.objects) {
       const { key } = object;
       const first = objects.get(key);
