@@ -1,6 +1,6 @@
 import { mkdir, rename, rm, symlink, truncate, unlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Following } from './testing/following.ts';
 import { temporaryDirectory } from './testing/temporary-directory.ts';
 import { virtualService } from './testing/yaml.ts';
@@ -43,6 +43,20 @@ describe('a directory that is followed', () => {
     await following.until(() => 'a' in following.routes);
     expect(following.routes['a']).toBe('a2#1');
     expect(uid()).not.toBe(first);
+  });
+
+  test('compares what is wrong only when something else is', async () => {
+    const { path, put } = await directory({ 'a.yaml': 'no object\n' });
+    const following = await Following.start(path);
+    // A file that has just changed is read twice.
+    await put('b.yaml', virtualService('b', 'b1'));
+    await following.until(() => 'b' in following.routes);
+    const [report] = following.source.reports();
+    const print = vi.spyOn(JSON, 'stringify');
+    onTestFinished(() => print.mockRestore());
+    await put('c.yaml', virtualService('c', 'c1'));
+    await following.until(() => 'c' in following.routes);
+    expect(print.mock.calls.filter(([value]) => value === report)).toEqual([]);
   });
 
   test('takes several changes of one moment together', async () => {

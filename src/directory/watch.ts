@@ -191,6 +191,8 @@ class DirectoryWatch {
   }
 
   #report(reports: readonly FileReport[]): void {
+    // So it is nearly always, whenever somebody looks.
+    if (reports.length === this.reports.length && reports.every((report, i) => report === this.reports[i])) return;
     const before = new Set(this.reports.map((report) => JSON.stringify(report)));
     const appeared = reports.filter((report) => !before.has(JSON.stringify(report)));
     const same = appeared.length === 0 && reports.length === this.reports.length;
