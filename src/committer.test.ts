@@ -238,6 +238,20 @@ test('an observer that throws, of the graph or of commits, stops nothing, and is
   expect(lab.committer.stats.commits).toBe(4);
 });
 
+test('one that hears of commits or failures, and throws each time, causes no further ones', async () => {
+  const lab = Lab.open();
+  lab.committer.onCommit(() => {
+    throw new Error('a bug');
+  });
+  lab.graph.observeFailures(() => {
+    throw new Error('another bug');
+  });
+  lab.write('a');
+  await lab.clock.advance(60_000);
+  expect(lab.committer.stats.commits).toBeLessThan(5);
+  expect(lab.graph.failures.size).toBe(2);
+});
+
 test('a function of an index that throws stops no commit', async () => {
   const lab = Lab.open();
   const index = lab.graph.index('index', lab.input, (_, value) => {
