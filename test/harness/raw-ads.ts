@@ -1,7 +1,7 @@
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2';
 import protobuf from 'protobufjs';
 
-/** Delta ADS without a client in between: for requests and streams that no well-behaved client has. */
+/** ADS without a client in between: for requests and streams that no well-behaved client has. */
 
 /** A protobuf field with text, bytes, or the fields of a message. */
 export function field(number: number, ...content: readonly (string | Uint8Array)[]): Uint8Array {
@@ -12,10 +12,15 @@ export function field(number: number, ...content: readonly (string | Uint8Array)
     .finish();
 }
 
-/** A node with text metadata, as the field of a request. */
-export function nodeField(id: string, metadata: Readonly<Record<string, string>> = {}): Uint8Array {
+/** A node with text metadata. */
+export function nodeMessage(id: string, metadata: Readonly<Record<string, string>> = {}): Uint8Array {
   const members = Object.entries(metadata).map(([key, value]) => field(1, field(1, key), field(2, field(3, value))));
-  return field(1, field(1, id), field(3, ...members));
+  return Buffer.concat([field(1, id), field(3, ...members)]);
+}
+
+/** The same as the field of a delta request. */
+export function nodeField(id: string, metadata: Readonly<Record<string, string>> = {}): Uint8Array {
+  return field(1, nodeMessage(id, metadata));
 }
 
 /** What gRPC puts before a message of this length. */
@@ -31,10 +36,15 @@ export function framed(message: Uint8Array): Buffer {
 }
 
 export function openDeltaStream(session: ClientHttp2Session): ClientHttp2Stream {
+  return openAdsStream(session, true);
+}
+
+export function openAdsStream(session: ClientHttp2Session, delta: boolean): ClientHttp2Stream {
+  const method = delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources';
   const stream = session.request(
     {
       ':method': 'POST',
-      ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
+      ':path': `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`,
       'content-type': 'application/grpc',
       te: 'trailers',
     },

@@ -3,49 +3,82 @@ import { connect as connectTcp } from 'node:net';
 import protobuf from 'protobufjs';
 import { types } from '../../src/envoy/proto-types.ts';
 import { typeUrl } from '../../src/envoy/proto.ts';
-import { field, framed, openDeltaStream } from '../harness/raw-ads.ts';
+import { field, framed, openAdsStream } from '../harness/raw-ads.ts';
 
 export const CDS = typeUrl(types.cluster);
 export const EDS = typeUrl(types.endpoint);
 export const LDS = typeUrl(types.listener);
 export const RDS = typeUrl(types.route);
 
+/** Of either kind of stream. */
 export interface Request {
   readonly typeUrl: string;
-  readonly names?: readonly string[];
+  /** A `node` message; with the first request. */
+  readonly node?: Uint8Array;
+  /** Those that are asked for: in state of the world all of them, over delta those that come. */
+  readonly names?: Iterable<string>;
   readonly nonce?: string;
+  /** State of the world: the version of the last response that was accepted. */
+  readonly version?: string;
+  /** Delta, with the first request of a type: what the client has. */
+  readonly initial?: ReadonlyMap<string, string>;
   readonly error?: string;
 }
 
 /** The code of a `google.rpc.Status`. */
 const INVALID_ARGUMENT = Buffer.from([8, 13]);
 
-export function encode({ typeUrl, names = [], nonce, error }: Request): Buffer {
+export function encode(
+  { typeUrl, node, names = [], nonce, version, initial = new Map<string, string>(), error }: Request,
+  delta = true,
+): Buffer {
+  const [nodeNumber, typeNumber, nonceNumber, errorNumber] = delta ? [1, 2, 6, 7] : [2, 4, 5, 6];
   return Buffer.concat([
-    field(2, typeUrl),
-    ...names.map((name) => field(3, name)),
-    ...(nonce === undefined ? [] : [field(6, nonce)]),
-    ...(error === undefined ? [] : [field(7, INVALID_ARGUMENT, field(2, error))]),
+    ...(version === undefined ? [] : [field(1, version)]),
+    ...(node === undefined ? [] : [field(nodeNumber, node)]),
+    field(typeNumber, typeUrl),
+    ...Array.from(names, (name) => field(3, name)),
+    ...Array.from(initial, ([name, held]) => field(5, field(1, name), field(2, held))),
+    ...(nonce === undefined ? [] : [field(nonceNumber, nonce)]),
+    ...(error === undefined ? [] : [field(errorNumber, INVALID_ARGUMENT, field(2, error))]),
   ]);
 }
 
-/** A delta response, as far as it matters here: the names and bytes of its resources. */
+/** A response, as far as it matters here. */
 export interface Response {
   readonly typeUrl: string;
   readonly nonce: string;
-  readonly resources: ReadonlyMap<string, Buffer>;
+  readonly version: string;
+  /** By name. The version of a resource is known over delta only. */
+  readonly resources: ReadonlyMap<string, { readonly bytes: Buffer; readonly version: string }>;
+  readonly removed: readonly string[];
 }
 
-/** A raw delta stream on a connection of its own, from an address of its own on loopback. */
+/** Where a stream goes. */
+export interface Peer {
+  readonly port: number;
+  /** Address on loopback that it comes from. */
+  readonly from: string;
+  readonly delta?: boolean;
+}
+
+/** Of what gRPC puts before a message. */
+const PREFIX_BYTES = 5;
+
+/** A raw stream on a connection of its own, from an address of its own on loopback. */
 export class AdsStream {
-  readonly #session: ClientHttp2Session;
+  readonly delta: boolean;
+  readonly session: ClientHttp2Session;
   readonly stream: ClientHttp2Stream;
   #pieces: Buffer[] = [];
   #length = 0;
+  /** So many bytes make the next step: what is before a message, or all of it. */
+  #wanted = PREFIX_BYTES;
   ended = false;
 
-  constructor(port: number, from: string, onResponse: (response: Response) => void, onEnd: () => void = () => {}) {
-    this.#session = connect(`http://127.0.0.1:${port}`, {
+  constructor({ port, from, delta = true }: Peer, onResponse: (response: Response) => void, onEnd = (): void => {}) {
+    this.delta = delta;
+    this.session = connect(`http://127.0.0.1:${port}`, {
       settings: { initialWindowSize: 1 << 20 },
       createConnection: () => connectTcp({ host: '127.0.0.1', port, localAddress: from }),
     });
@@ -54,12 +87,12 @@ export class AdsStream {
       this.ended = true;
       onEnd();
     };
-    this.#session.on('error', end);
-    this.#session.on('connect', () => {
+    this.session.on('error', end);
+    this.session.on('connect', () => {
       // It may be closed as soon as it is there.
-      if (!this.#session.destroyed) this.#session.setLocalWindowSize(1 << 20);
+      if (!this.session.destroyed) this.session.setLocalWindowSize(1 << 20);
     });
-    this.stream = openDeltaStream(this.#session);
+    this.stream = openAdsStream(this.session, delta);
     this.stream.on('error', end);
     this.stream.on('close', end);
     this.stream.on('data', (chunk: Buffer) => {
@@ -69,47 +102,82 @@ export class AdsStream {
     });
   }
 
-  send(...parts: readonly Uint8Array[]): void {
-    if (!this.ended) this.stream.write(framed(Buffer.concat(parts)));
+  send(request: Request): void {
+    this.sendBytes(encode(request, this.delta));
+  }
+
+  sendBytes(message: Uint8Array): void {
+    if (!this.ended) this.stream.write(framed(message));
   }
 
   close(): void {
     this.ended = true;
-    this.#session.destroy();
+    this.session.destroy();
   }
 
   #take(onResponse: (response: Response) => void): void {
-    while (this.#length >= 5) {
+    while (this.#length >= this.#wanted) {
       const all = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
       this.#pieces = [all];
-      const length = 5 + all.readUInt32BE(1);
+      const length = PREFIX_BYTES + all.readUInt32BE(1);
+      this.#wanted = length;
       if (all.length < length) return;
       this.#pieces = [all.subarray(length)];
       this.#length -= length;
-      onResponse(read(all.subarray(5, length)));
+      this.#wanted = PREFIX_BYTES;
+      onResponse(read(all.subarray(PREFIX_BYTES, length), this.delta));
     }
   }
 }
 
-function read(bytes: Buffer): Response {
-  let [typeUrl, nonce] = ['', ''];
-  const resources = new Map<string, Buffer>();
-  for (const [field, value] of fieldsOf(bytes)) {
-    if (field === 4) typeUrl = value.toString();
-    if (field === 5) nonce = value.toString();
-    if (field !== 2) continue;
-    let name = '';
-    for (const [inner, content] of fieldsOf(value)) if (inner === 3) name = content.toString();
-    resources.set(name, value);
+function read(bytes: Buffer, delta: boolean): Response {
+  let [typeUrl, nonce, version] = ['', '', ''];
+  const resources = new Map<string, { bytes: Buffer; version: string }>();
+  const removed: string[] = [];
+  for (const [number, value] of fieldsOf(bytes)) {
+    if (number === 4) typeUrl = value.toString();
+    else if (number === 5) nonce = value.toString();
+    else if (number === 6) removed.push(value.toString());
+    else if (number === 1) version = value.toString();
+    else if (number === 2) {
+      const { name, ...resource } = delta ? ofResource(value) : { name: nameIn(value), version: '' };
+      resources.set(name, { bytes: value, ...resource });
+    }
   }
-  return { typeUrl, nonce, resources };
+  return { typeUrl, nonce, version, resources, removed };
+}
+
+function ofResource(bytes: Buffer): { name: string; version: string } {
+  let [name, version] = ['', ''];
+  for (const [number, content] of fieldsOf(bytes)) {
+    if (number === 1) version = content.toString();
+    if (number === 3) name = content.toString();
+  }
+  return { name, version };
+}
+
+/** All that is served have their name in the first field of the message in an `Any`. */
+function nameIn(any: Buffer): string {
+  for (const [number, message] of fieldsOf(any)) {
+    if (number !== 2) continue;
+    for (const [inner, name] of fieldsOf(message)) if (inner === 1) return name.toString();
+  }
+  return '';
 }
 
 function* fieldsOf(bytes: Buffer): Generator<[number, Buffer]> {
   const reader = protobuf.Reader.create(bytes);
   while (reader.pos < reader.len) {
     const tag = reader.uint32();
-    if ((tag & 7) === 2) yield [tag >>> 3, Buffer.from(reader.bytes())];
+    // A view: messages are large, and most of them is looked at once.
+    if ((tag & 7) === 2) yield [tag >>> 3, bytes.subarray(...rangeOf(reader))];
     else reader.skipType(tag & 7);
   }
+}
+
+function rangeOf(reader: protobuf.Reader): [number, number] {
+  const length = reader.uint32();
+  const from = reader.pos;
+  reader.skip(length);
+  return [from, from + length];
 }

@@ -1,27 +1,54 @@
-import { nodeField } from '../harness/raw-ads.ts';
-import { AdsStream, CDS, EDS, encode, LDS, RDS } from './ads-stream.ts';
+import { nodeMessage } from '../harness/raw-ads.ts';
+import { AdsStream, CDS, EDS, LDS, RDS, type Response } from './ads-stream.ts';
 
-/** A proxy that asks for what Envoy asks for, takes all of it, and comes back a moment after it was sent away. */
+/** The types in the order in which Envoy asks for them. */
+const TYPES = [CDS, EDS, LDS, RDS];
+
+/**
+ * A proxy that asks for what Envoy asks for, takes all of it, and comes back a moment after it was sent away, over delta
+ * with the versions of what it has.
+ */
 export class Honest {
   readonly #port: number;
   readonly #from: string;
-  readonly #id: string;
+  readonly #delta: boolean;
+  readonly #node: Uint8Array;
+  /** By type: names to versions, as it has them. */
+  readonly #held = new Map(TYPES.map((typeUrl) => [typeUrl, new Map<string, string>()]));
+  /** On this stream: the last response of each type. */
+  readonly #answered = new Map<string, { readonly nonce: string; readonly version: string }>();
   #stream: AdsStream | undefined;
+  #resumes = false;
   #stopped = false;
-  /** The newest table of port 80. */
-  #table: Buffer | undefined;
+  /** A text in some resource that it waits for. */
+  #mark = '';
+  #hasMark = false;
   reconnects = -1;
 
-  constructor(port: number, index: number) {
+  constructor(port: number, index: number, delta: boolean) {
     this.#port = port;
+    this.#delta = delta;
     this.#from = `127.0.1.${1 + (index % 10)}`;
-    this.#id = `sidecar~10.7.${index >> 8}.${index & 255}~client-${index}.shop~shop.svc.cluster.local`;
+    const id = `sidecar~10.7.${index >> 8}.${index & 255}~client-${index}.shop~shop.svc.cluster.local`;
+    this.#node = nodeMessage(id);
     this.#connect();
   }
 
-  /** Its table says so. */
-  has(text: string): boolean {
-    return this.#table?.includes(text) === true;
+  get hasMark(): boolean {
+    return this.#hasMark;
+  }
+
+  /** To be told before the change is made that brings it. */
+  expect(mark: string): void {
+    this.#mark = mark;
+    this.#hasMark = false;
+  }
+
+  /** Its connection breaks. */
+  cut(): void {
+    this.#stream?.close();
+    this.#stream = undefined;
+    setTimeout(() => this.#connect(), 200);
   }
 
   stop(): void {
@@ -32,25 +59,65 @@ export class Honest {
   #connect(): void {
     if (this.#stopped) return;
     this.reconnects++;
-    let first = true;
+    this.#answered.clear();
     const stream = new AdsStream(
-      this.#port,
-      this.#from,
-      ({ typeUrl, nonce, resources }) => {
-        stream.send(encode({ typeUrl, nonce }));
-        const table = resources.get('80');
-        if (typeUrl === RDS && table !== undefined) this.#table = table;
-        if (typeUrl !== CDS || !first) return;
-        first = false;
-        stream.send(
-          encode({ typeUrl: EDS, names: [...resources.keys()].filter((name) => name.startsWith('outbound')) }),
-        );
-        stream.send(encode({ typeUrl: LDS }));
-        stream.send(encode({ typeUrl: RDS, names: ['80'] }));
+      { port: this.#port, from: this.#from, delta: this.#delta },
+      (response) => {
+        if (stream === this.#stream) this.#take(stream, response);
       },
-      () => setTimeout(() => this.#connect(), 200),
+      () => {
+        if (stream === this.#stream) setTimeout(() => this.#connect(), 200);
+      },
     );
     this.#stream = stream;
-    stream.send(nodeField(this.#id), encode({ typeUrl: CDS }));
+    // Over delta it says what it has, and asks for all at once. Otherwise it comes as at first.
+    this.#resumes = this.#delta && this.#heldOf(CDS).size > 0;
+    for (const typeUrl of this.#resumes ? TYPES : [CDS]) this.#ask(stream, typeUrl);
+  }
+
+  #ask(stream: AdsStream, typeUrl: string): void {
+    stream.send({
+      typeUrl,
+      names: this.#namesOf(typeUrl),
+      ...(typeUrl === CDS && { node: this.#node }),
+      ...(this.#resumes && { initial: this.#heldOf(typeUrl) }),
+    });
+  }
+
+  #take(stream: AdsStream, { typeUrl, nonce, version, resources, removed }: Response): void {
+    const held = this.#heldOf(typeUrl);
+    const before = new Set(this.#namesOf(EDS));
+    if (!this.#delta && (typeUrl === CDS || typeUrl === LDS)) held.clear();
+    for (const [name, resource] of resources) {
+      held.set(name, resource.version);
+      if (this.#mark !== '' && (name.includes(this.#mark) || resource.bytes.includes(this.#mark))) this.#hasMark = true;
+    }
+    for (const name of removed) held.delete(name);
+    const isFirst = this.#answered.size === 0 && !this.#resumes;
+    this.#answered.set(typeUrl, { nonce, version });
+    this.#send(stream, typeUrl, this.#delta ? [] : this.#namesOf(typeUrl));
+    if (isFirst) {
+      for (const other of TYPES) if (other !== CDS) this.#ask(stream, other);
+    } else if (typeUrl === CDS) {
+      const names = this.#namesOf(EDS);
+      const fresh = names.filter((name) => !before.has(name));
+      if (fresh.length > 0) this.#send(stream, EDS, this.#delta ? fresh : names);
+    }
+  }
+
+  /** With the last response of the type acknowledged. */
+  #send(stream: AdsStream, typeUrl: string, names: readonly string[]): void {
+    const { nonce = '', version = '' } = this.#answered.get(typeUrl) ?? {};
+    stream.send({ typeUrl, names, nonce, ...(!this.#delta && { version }) });
+  }
+
+  #namesOf(typeUrl: string): string[] {
+    if (typeUrl === RDS) return ['80'];
+    if (typeUrl !== EDS) return [];
+    return [...this.#heldOf(CDS).keys()].filter((name) => name.startsWith('outbound'));
+  }
+
+  #heldOf(typeUrl: string): Map<string, string> {
+    return this.#held.get(typeUrl)!;
   }
 }

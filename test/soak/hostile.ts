@@ -1,6 +1,7 @@
+import { type RequestOptions, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { framePrefix, nodeField } from '../harness/raw-ads.ts';
-import { AdsStream, CDS, EDS, encode, LDS, RDS } from './ads-stream.ts';
+import { framed, framePrefix, nodeMessage, openAdsStream } from '../harness/raw-ads.ts';
+import { AdsStream, CDS, EDS, encode, LDS, RDS, type Response } from './ads-stream.ts';
 
 /** Where an attack goes, and how it chooses. */
 export interface Target {
@@ -26,73 +27,83 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await delay(ms, undefined, { signal }).catch(nothing);
 }
 
+/** A stream of either kind, from anywhere. */
+function open({ port, random }: Target, onResponse: (response: Response) => void = nothing): AdsStream {
+  return new AdsStream({ port, from: address(random), delta: random() < 0.7 }, onResponse);
+}
+
 /** Streams with combinations of metadata, each for a moment. */
-const kindsOfProxies: Attack = async ({ port, random, signal }) => {
+const kindsOfProxies: Attack = async (target) => {
+  const { random, signal } = target;
   while (!signal.aborted) {
-    const metadata = {
+    const node = nodeMessage(idOf(random), {
       IDLE_TIMEOUT: `${Math.floor(random() * 10_000)}s`,
       NAMESPACE: `n${Math.floor(random() * 10_000)}`,
       POD_PORTS: pick(random, ['', '[{"containerPort":-1}]', '[{"containerPort":1e99}]', '{', '[null]']),
       INTERCEPTION_MODE: pick(random, ['REDIRECT', 'TPROXY', 'NONE', '']),
       DNS_CAPTURE: pick(random, ['true', 'false', 'maybe']),
-    };
-    const stream = new AdsStream(port, address(random), nothing);
-    stream.send(nodeField(idOf(random), metadata), encode({ typeUrl: CDS }));
-    stream.send(encode({ typeUrl: LDS }));
+    });
+    const stream = open(target);
+    stream.send({ typeUrl: CDS, node });
+    stream.send({ typeUrl: LDS });
     await pause(20, signal);
     stream.close();
   }
 };
 
-/** Messages that are announced and never end. */
-const unfinishedMessages: Attack = async ({ port, random, signal }) => {
+/** Messages that are announced and never end: one on a connection, or a hundred. */
+const unfinishedMessages: Attack = async (target) => {
+  const { port, random, signal } = target;
   const chunk = Buffer.alloc(65_536, 1);
+  const first = (): Buffer => framed(encode({ typeUrl: EDS, node: nodeMessage(idOf(random)), names: ['a'] }));
   while (!signal.aborted) {
-    const streams = Array.from({ length: 10 }, () => {
-      const stream = new AdsStream(port, address(random), nothing);
-      stream.send(nodeField(idOf(random)), encode({ typeUrl: EDS, names: ['a'] }));
-      stream.stream.write(framePrefix(15 * 1024 * 1024));
-      return stream;
-    });
+    const alone = Array.from({ length: 10 }, () => open(target));
+    const crowded = new AdsStream({ port, from: address(random) }, nothing);
+    const more = Array.from({ length: 99 }, () => openAdsStream(crowded.session, true));
+    const streams = [...alone, crowded].map(({ stream }) => stream).concat(more);
+    for (const stream of streams) {
+      stream.write(first());
+      stream.write(framePrefix(15 * 1024 * 1024));
+    }
     for (let i = 0; i < 20 && !signal.aborted; i++) {
-      for (const { stream, ended } of streams) if (!ended && stream.writableLength < 1e6) stream.write(chunk);
+      for (const stream of streams) if (stream.writable && stream.writableLength < 1e6) stream.write(chunk);
       await pause(100, signal);
     }
-    for (const stream of streams) stream.close();
+    for (const stream of [...alone, crowded]) stream.close();
   }
 };
 
 /** Refuses all that it is sent, at once and at length; now and then it reconnects. */
-const refusals: Attack = async ({ port, random, signal }) => {
+const refusals: Attack = async (target) => {
+  const { random, signal } = target;
   while (!signal.aborted) {
     const error = `Error adding/updating cluster(s) ${'x'.repeat(Math.floor(random() * 100_000))}\n`;
-    const stream = new AdsStream(port, address(random), ({ typeUrl, nonce, resources }) => {
+    const stream = open(target, ({ typeUrl, nonce, resources }) => {
       const named = random() < 0.5 ? [...resources.keys()].slice(0, 3).join(': no, ') : '';
-      stream.send(encode({ typeUrl, nonce, error: `${error}${named}: no` }));
+      stream.send({ typeUrl, nonce, error: `${error}${named}: no` });
     });
-    stream.send(nodeField(idOf(random)), encode({ typeUrl: CDS }));
-    for (const typeUrl of [LDS, EDS, RDS]) stream.send(encode({ typeUrl, names: typeUrl === LDS ? [] : ['80', 'a'] }));
+    stream.send({ typeUrl: CDS, node: nodeMessage(idOf(random)) });
+    for (const typeUrl of [LDS, EDS, RDS]) stream.send({ typeUrl, names: typeUrl === LDS ? [] : ['80', 'a'] });
     await pause(2_000, signal);
     stream.close();
   }
 };
 
 /** As an Envoy in trouble: takes some, refuses some, answers some late or never, and asks for odd things. */
-const faultyEnvoy: Attack = async ({ port, random, signal }) => {
+const faultyEnvoy: Attack = async (target) => {
+  const { random, signal } = target;
   while (!signal.aborted) {
-    const stream = new AdsStream(port, address(random), ({ typeUrl, nonce }) => {
+    const stream = open(target, ({ typeUrl, nonce, version }) => {
       const lot = random();
       if (lot < 0.1) return;
-      const error = lot < 0.4 ? 'it does not fit' : undefined;
-      setTimeout(
-        () => stream.send(encode({ typeUrl, nonce, ...(error !== undefined && { error }) })),
-        lot < 0.7 ? 0 : random() * 500,
-      );
+      const answer = lot < 0.4 ? { error: 'it does not fit' } : !stream.delta && { version };
+      setTimeout(() => stream.send({ typeUrl, nonce, ...answer }), lot < 0.7 ? 0 : random() * 500);
     });
-    stream.send(nodeField(idOf(random)), encode({ typeUrl: pick(random, [CDS, LDS, EDS]), names: ['*', 'b'] }));
+    const names = ['*', 'b'];
+    stream.send({ typeUrl: pick(random, [CDS, LDS, EDS]), node: nodeMessage(idOf(random)), names });
     for (let i = 0; i < 20 && !signal.aborted; i++) {
-      const names = Array.from({ length: Math.floor(random() * 50) }, () => `n${Math.floor(random() * 1000)}`);
-      stream.send(encode({ typeUrl: pick(random, [CDS, EDS, LDS, RDS, 'no.such/Type']), names }));
+      const odd = Array.from({ length: Math.floor(random() * 50) }, () => `n${Math.floor(random() * 1000)}`);
+      stream.send({ typeUrl: pick(random, [CDS, EDS, LDS, RDS, 'no.such/Type']), names: odd });
       await pause(50, signal);
     }
     stream.close();
@@ -100,13 +111,14 @@ const faultyEnvoy: Attack = async ({ port, random, signal }) => {
 };
 
 /** Asks for everything and reads nothing. */
-const deafClients: Attack = async ({ port, random, signal }) => {
+const deafClients: Attack = async (target) => {
+  const { random, signal } = target;
   const streams: AdsStream[] = [];
   while (!signal.aborted) {
-    const stream = new AdsStream(port, address(random), nothing);
+    const stream = open(target);
     stream.stream.pause();
-    stream.send(nodeField(idOf(random)), encode({ typeUrl: CDS }));
-    stream.send(encode({ typeUrl: LDS }));
+    stream.send({ typeUrl: CDS, node: nodeMessage(idOf(random)) });
+    stream.send({ typeUrl: LDS });
     streams.push(stream);
     if (streams.length > 100) streams.shift()!.close();
     await pause(100, signal);
@@ -114,15 +126,22 @@ const deafClients: Attack = async ({ port, random, signal }) => {
   for (const stream of streams) stream.close();
 };
 
-/** Connections that come and go as fast as they can, some with a node id without end, some without a word. */
-const storms: Attack = async ({ port, random, signal }) => {
+/**
+ * Connections that come and go as fast as they can: some with a node id without end, some without a word, some with
+ * thousands of versions that nobody ever served.
+ */
+const storms: Attack = async (target) => {
+  const { random, signal } = target;
   while (!signal.aborted) {
     const streams = Array.from({ length: 20 }, () => {
-      const stream = new AdsStream(port, address(random), nothing);
+      const stream = open(target);
       const lot = random();
-      if (lot < 0.3) stream.send(nodeField('x'.repeat(1_000_000)), encode({ typeUrl: CDS }));
-      else if (lot < 0.6) stream.send(nodeField(idOf(random)), encode({ typeUrl: CDS }));
-      else if (lot < 0.8) stream.send(Buffer.from([0xff, 0xff, 0xff]));
+      if (lot < 0.3) stream.send({ typeUrl: CDS, node: nodeMessage('x'.repeat(1_000_000)) });
+      else if (lot < 0.5) stream.send({ typeUrl: CDS, node: nodeMessage(idOf(random)) });
+      else if (lot < 0.6 && stream.delta) {
+        const initial = new Map(Array.from({ length: 5_000 }, (_, i) => [`outbound|80||s${i}`, `${random()}`]));
+        stream.send({ typeUrl: CDS, node: nodeMessage(idOf(random)), initial });
+      } else if (lot < 0.8) stream.sendBytes(Buffer.from([0xff, 0xff, 0xff]));
       return stream;
     });
     await pause(200, signal);
@@ -130,17 +149,28 @@ const storms: Attack = async ({ port, random, signal }) => {
   }
 };
 
-const scrapes: Attack = async ({ monitoring, signal }) => {
+/** Of the metrics, and of all that can be looked into under the name of a page elsewhere. */
+const scrapes: Attack = async ({ monitoring, random, signal }) => {
   while (!signal.aborted) {
     await Promise.all(
-      Array.from({ length: 10 }, () =>
-        fetch(`http://127.0.0.1:${monitoring}/metrics`, { signal })
-          .then((response) => response.text())
-          .catch(nothing),
-      ),
+      Array.from({ length: 10 }, () => {
+        const path = pick(random, ['metrics', 'metrics', 'debug/syncz', 'debug/problems']);
+        const host = path === 'metrics' ? `127.0.0.1:${monitoring}` : 'evil.example.com';
+        return get({ port: monitoring, path: `/${path}`, headers: { host }, signal }).catch(nothing);
+      }),
     );
   }
 };
+
+/** Reads an answer to its end. */
+function get(options: RequestOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ host: '127.0.0.1', agent: false, ...options }, (response) => {
+      response.on('error', reject).on('end', resolve).resume();
+    });
+    asked.on('error', reject).end();
+  });
+}
 
 export const attacks: Readonly<Record<string, Attack>> = {
   kindsOfProxies,

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { plainEnvironment, poll, type RunningProcess, startProcess } from '../peers/process.ts';
 import { Honest } from './honest.ts';
+import { changeOf, documents, mesh, storm } from './objects.ts';
 import { randomOf } from './random.ts';
 
 export interface SoakOptions {
@@ -33,6 +34,8 @@ export interface SoakReport {
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const ATTACK = fileURLToPath(new URL('attack.ts', import.meta.url));
+/** Milliseconds after which honest proxies lose their connections, and come back. */
+const CUT_EVERY = 15_000;
 /** A change that did not arrive after so long is missed. Milliseconds. */
 const PATIENCE = 30_000;
 
@@ -75,10 +78,11 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   const logSizes: number[] = [];
   try {
     const { grpc: port, monitoring } = await poll('the server is ready', () => readyPorts(log), { process: server });
-    for (let i = 0; i < options.proxies; i++) proxies.push(new Honest(port, i));
-    const arrived = async (mark: string): Promise<void> => {
+    // One in five speaks the older protocol.
+    for (let i = 0; i < options.proxies; i++) proxies.push(new Honest(port, i, i % 5 !== 0));
+    const arrived = async (): Promise<void> => {
       const since = performance.now();
-      while (!proxies.every((proxy) => proxy.has(mark)) && died === undefined) {
+      while (!proxies.every((proxy) => proxy.hasMark) && died === undefined) {
         if (performance.now() - since > PATIENCE) {
           missed++;
           return;
@@ -88,9 +92,10 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
       delays.push(performance.now() - since);
     };
     const change = async (): Promise<void> => {
-      const mark = `mark-${++changes}`;
-      await replace(join(files, 'route.yaml'), routeYaml(mark));
-      await arrived(mark);
+      const { mark, object } = changeOf(changes++);
+      for (const proxy of proxies) proxy.expect(mark);
+      await replace(join(files, `${String(object['kind'])}.yaml`), documents([object]));
+      await arrived();
     };
     await change();
     delays.length = 0;
@@ -99,9 +104,16 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     void attackers.exited.then((code) => (attacksEnded = code));
     const until = performance.now() + options.seconds * 1_000;
     let nextLook = performance.now();
+    let nextCut = nextLook + CUT_EVERY;
     while (performance.now() < until && died === undefined) {
       // Objects storm, too: odd ones beside the one that counts.
-      await replace(join(files, 'storm.yaml'), stormYaml(random));
+      await replace(join(files, 'storm.yaml'), documents(storm(random)));
+      if (performance.now() >= nextCut) {
+        nextCut += CUT_EVERY;
+        // Some of them, or all at once.
+        const share = random() < 0.3 ? 1 : random() / 2;
+        for (const proxy of proxies) if (random() < share) proxy.cut();
+      }
       await change();
       if (performance.now() >= nextLook) {
         nextLook += 1_000;
@@ -146,57 +158,13 @@ async function readyPorts(log: string): Promise<Ports | undefined> {
 
 async function writeMesh(directory: string, services: number): Promise<void> {
   await mkdir(directory);
-  const documents = Array.from({ length: services }, (_, i) => {
-    const [name, ip] = [`s${i}`, `10.96.${i >> 8}.${i & 255}`];
-    return JSON.stringify({
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata: { name, namespace: 'shop' },
-      spec: { clusterIP: ip, clusterIPs: [ip], ports: [{ name: 'http', port: 80, protocol: 'TCP' }] },
-    });
-  });
-  await writeFile(join(directory, 'services.yaml'), documents.join('\n---\n'));
-  await writeFile(join(directory, 'route.yaml'), routeYaml('mark-0'));
+  await writeFile(join(directory, 'services.yaml'), documents(mesh(services)));
 }
 
 /** Written whole, or not at all. */
 async function replace(path: string, content: string): Promise<void> {
   await writeFile(`${path}.new`, content);
   await rename(`${path}.new`, path);
-}
-
-function routeYaml(mark: string): string {
-  return JSON.stringify({
-    apiVersion: 'networking.istio.io/v1',
-    kind: 'VirtualService',
-    metadata: { name: 'counted', namespace: 'shop' },
-    spec: {
-      hosts: ['s0'],
-      http: [{ headers: { response: { set: { 'x-mark': `${mark} ` } } }, route: [{ destination: { host: 's1' } }] }],
-    },
-  });
-}
-
-function stormYaml(random: () => number): string {
-  const object = (i: number): object => {
-    const spec = [
-      { hosts: [`s${Math.floor(random() * 100)}`], http: [{ route: [{ destination: { host: 'nowhere' } }] }] },
-      { hosts: Array.from({ length: 100 }, (_, j) => `h${j}.example.com`), http: [{ match: 'all' }] },
-      { hosts: ['a.example.com'], http: [{ match: [{ uri: { regex: '(' } }] }] },
-      { hosts: [null], http: {} },
-      {
-        hosts: ['s2'],
-        http: [{ headers: { request: { set: { a: '%CEL(1 +)% %REQ(:)% %FILTER_STATE(a:FIELD)%' } } } }],
-      },
-    ][Math.floor(random() * 5)];
-    return {
-      apiVersion: 'networking.istio.io/v1',
-      kind: 'VirtualService',
-      metadata: { name: `storm-${i}`, namespace: 'storm' },
-      spec,
-    };
-  };
-  return Array.from({ length: 50 }, (_, i) => JSON.stringify(object(i))).join('\n---\n');
 }
 
 /** Resident memory of a process, in bytes. */
