@@ -78,9 +78,9 @@ test.each([
   expect(demandLimits(heap, services)).toMatchObject(expected);
 });
 
-test('2,000 proxies in 200 namespaces behind one address have room in any heap', () => {
+test.each([0, 0.5, 8])('2,000 proxies in 200 namespaces behind one address have room in a heap of %d GiB', (heap) => {
   const budgets = new DemandBudgets(
-    () => demandLimits(0.5 * GiB, 10_000),
+    () => demandLimits(heap * GiB, 10_000),
     () => 0,
   );
   for (let i = 0; i < 2_000; i++) {
