@@ -159,6 +159,7 @@ const scrapes: Attack = async ({ monitoring, random, signal }) => {
         return get({ port: monitoring, path: `/${path}`, headers: { host }, signal }).catch(nothing);
       }),
     );
+    await pause(50, signal);
   }
 };
 

@@ -36,6 +36,8 @@ const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const ATTACK = fileURLToPath(new URL('attack.ts', import.meta.url));
 /** Milliseconds after which honest proxies lose their connections, and come back. */
 const CUT_EVERY = 15_000;
+/** Milliseconds after which all objects of the storm are others. */
+const STORM_EVERY = 5_000;
 /** A change that did not arrive after so long is missed. Milliseconds. */
 const PATIENCE = 30_000;
 
@@ -104,10 +106,13 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     void attackers.exited.then((code) => (attacksEnded = code));
     const until = performance.now() + options.seconds * 1_000;
     let nextLook = performance.now();
+    let nextStorm = nextLook;
     let nextCut = nextLook + CUT_EVERY;
     while (performance.now() < until && died === undefined) {
-      // Objects storm, too: odd ones beside the one that counts.
-      await replace(join(files, 'storm.yaml'), documents(storm(random)));
+      if (performance.now() >= nextStorm) {
+        nextStorm += STORM_EVERY;
+        await replace(join(files, 'storm.yaml'), documents(storm(random)));
+      }
       if (performance.now() >= nextCut) {
         nextCut += CUT_EVERY;
         // Some of them, or all at once.
