@@ -10,7 +10,7 @@ import { localityPlan } from './locality.ts';
 import { BackwardWriter, Pieces } from './wire.ts';
 
 export { type EncodedEndpoint, encodeEndpoints } from './assignment-endpoint.ts';
-export { narrowVantage, vantageNeeds } from './locality.ts';
+export { vantageNeeds } from './locality.ts';
 export { mtlsUsable } from '../model/policy-resolution.ts';
 
 export interface AssignmentInput {

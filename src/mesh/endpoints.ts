@@ -119,7 +119,7 @@ export function declareEndpoints(
       const problems =
         picked.length === able.length ? [] : service.origins.map((object) => ineffective(object, field, message));
       if (able.length < ofKind.length) {
-        const local = `selects ${ofKind.length - able.length} WorkloadEntries at loopback or a unix socket, which are in the Pod of each client itself. They do not count where other namespaces see the service; export it to "." only.`;
+        const local = `selects ${ofKind.length - able.length} WorkloadEntries that are the proxy of each client itself (a unix socket, or a port from 15000 to 15099 at loopback). They do not count where other namespaces see the service; export it to "." only.`;
         problems.push(...service.origins.map((object) => ineffective(object, field, local)));
       }
       if (endpoints.length > 0 || problems.length > 0) emit(key, { service: key, endpoints, origins: [], problems });
@@ -165,9 +165,9 @@ export function declareEndpoints(
   return { lists, groups, summaries };
 }
 
-/** What is in the Pod of the client is not for clients of other namespaces. */
-function isForAll(service: MeshService, { addresses }: Workload, rootNamespace: string): boolean {
-  const endpoints = addresses.map((address) => ({ address }));
+/** The client's own proxy is not for clients of other namespaces. */
+function isForAll(service: MeshService, { addresses, ports }: Workload, rootNamespace: string): boolean {
+  const endpoints = addresses.map((address) => ({ address, ports, servicePorts: service.ports }));
   return exportsOf({ ...service, endpoints }, rootNamespace) === service.exportTo;
 }
 

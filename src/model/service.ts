@@ -1,4 +1,4 @@
-import { isInOwnPod } from './address.ts';
+import { isOwnProxy } from './address.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
@@ -174,19 +174,23 @@ export function inboundCluster(targetPort: number): string {
 }
 
 /**
- * Who sees a service: an endpoint in the Pod of the client, where Envoy's admin interface is too, is for clients of its own
- * namespace. What the root namespace writes is for all.
+ * Who sees a service: endpoints that are the client's own proxy, with its admin interface and its agent's sockets, are for
+ * clients of its own namespace. What the root namespace writes is for all.
  */
 export function exportsOf(
-  {
-    exportTo,
-    namespace,
-    endpoints,
-  }: Pick<MeshService, 'exportTo' | 'namespace'> & { readonly endpoints: readonly { readonly address: string }[] },
+  { exportTo, namespace, endpoints }: Pick<MeshService, 'exportTo' | 'namespace'> & { endpoints: readonly Targets[] },
   rootNamespace: string,
 ): readonly string[] {
   const own = exportTo.filter((client) => client === namespace);
   if (namespace === rootNamespace || own.length === exportTo.length) return exportTo;
-  if (!endpoints.some(({ address }) => isInOwnPod(address))) return exportTo;
+  if (!endpoints.some(isOwn)) return exportTo;
   return exportTo.includes('*') ? [namespace] : own.length > 0 ? own : ['~'];
+}
+
+/** Where an endpoint may be. */
+type Targets = Pick<InlineEndpoint, 'address' | 'ports' | 'servicePorts'>;
+
+export function isOwn({ address, ports, servicePorts }: Targets): boolean {
+  const targets = servicePorts.map(({ targetPort, number }) => (typeof targetPort === 'number' ? targetPort : number));
+  return isOwnProxy(address, [...Object.values(ports), ...targets]);
 }

@@ -54,11 +54,11 @@ test('a ServiceEntry claims its hosts', () => {
 });
 
 test.each(['127.0.0.1', '127.9.9.9', '0.0.0.0', '::1', '::', '::ffff:127.0.0.1', 'unix:///var/run/a.sock'])(
-  'endpoint %s is told to be for clients of its own namespace',
+  'an endpoint at %s that is the proxy of its client is told to be for clients of its own namespace',
   (address) => {
+    const endpoint = { address, ...(!address.startsWith('unix:') && { ports: { http: 15_000 } }) };
     const told = (spec: object, metadata = {}) =>
-      reconcile({ resolution: 'STATIC', endpoints: [{ address: '10.0.0.1' }, { address }], ...spec }, metadata)
-        .problems;
+      reconcile({ resolution: 'STATIC', endpoints: [{ address: '10.0.0.1' }, endpoint], ...spec }, metadata).problems;
     expect(told({})).toMatchObject([{ field: 'spec.endpoints[1].address', reason: 'Ineffective' }]);
     expect(told({ exportTo: ['.'] })).toEqual([]);
     expect(told({}, { namespace: 'istio-system' })).toEqual([]);
@@ -66,8 +66,10 @@ test.each(['127.0.0.1', '127.9.9.9', '0.0.0.0', '::1', '::', '::ffff:127.0.0.1',
 );
 
 test.each(['localhost', 'a.localhost', 'LOCALHOST.'])('so is the name %s', (address) => {
-  const { problems } = reconcile({ resolution: 'DNS', endpoints: [{ address }] });
-  expect(problems).toMatchObject([{ field: 'spec.endpoints[0].address', reason: 'Ineffective' }]);
+  const told = (port: number) =>
+    reconcile({ resolution: 'DNS', endpoints: [{ address, ports: { http: port } }] }).problems;
+  expect(told(15_099)).toMatchObject([{ field: 'spec.endpoints[0].address', reason: 'Ineffective' }]);
+  expect(told(8_080)).toEqual([]);
 });
 
 test.each([

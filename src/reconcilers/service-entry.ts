@@ -9,6 +9,7 @@ import {
   type ServicePort,
   exportsOf,
   isDns,
+  isOwn,
 } from '../model/service.ts';
 import { mostEndpoints } from './endpoint-slice.ts';
 import { checkExports, settleExportTo } from './export-to.ts';
@@ -19,7 +20,7 @@ import { readServiceLabels } from './service-labels.ts';
 import { trafficDistribution } from './service.ts';
 import { localityOfLabels, spiffeId, tlsModeFor } from './workload.ts';
 import type { WorkloadSpec } from './workload-spec.ts';
-import { canonicalAddress, isAddress, isInOwnPod } from '../model/address.ts';
+import { canonicalAddress, isAddress } from '../model/address.ts';
 import { canonicalHost } from '../model/host.ts';
 
 export interface ServiceEntryContext {
@@ -111,13 +112,13 @@ export function reconcileServiceEntry(
   const isAnywhere = addresses.every((address) => /^(0\.0\.0\.0(\/\d+)?|::(\/0)?)$/.test(address));
   if (!findings.invalid && anywhere.length > 0 && isAnywhere && allocated.length === 0)
     findings.report('spec.addresses', 'TooBroad', everythingOf(anywhere) + lostOf(ports));
-  const inOwnPod = endpoints.findIndex(({ address }) => isInOwnPod(address));
+  const ownProxy = inline.findIndex(isOwn);
   const local = { namespace, exportTo: shared.exportTo, endpoints: inline };
-  if (!findings.invalid && inOwnPod >= 0 && exportsOf(local, context.rootNamespace) !== shared.exportTo)
+  if (!findings.invalid && ownProxy >= 0 && exportsOf(local, context.rootNamespace) !== shared.exportTo)
     findings.report(
-      `spec.endpoints[${inOwnPod}].address`,
+      `spec.endpoints[${ownProxy}].address`,
       'Ineffective',
-      `${quote(endpoints[inOwnPod]!.address)} is in the Pod of each client itself, so only clients in namespace ${namespace} have this host. Set exportTo to ["."], or use an address outside of the Pod.`,
+      `${quote(inline[ownProxy]!.address)} is the proxy of each client itself (a unix socket, or a port from 15000 to 15099 at loopback), so only clients in namespace ${namespace} have this host. Set exportTo to ["."], or use another address or port.`,
     );
   const looksUpHost = isDns({ resolution }) && inline.length === 0 && selector === undefined;
   // Istio makes a service of each address, and all of them share the endpoints.

@@ -21,7 +21,7 @@ const router = (namespace: string) =>
 
 const clients = [proxy('a.shop'), proxy('a.other'), router('shop'), router('edge')];
 
-/** Clients whose endpoints are in their own Pods. */
+/** Clients that have an endpoint at loopback or a socket. */
 function reaching(lab: MeshLab): string[] {
   return clients
     .map(({ stream }) => stream)
@@ -34,7 +34,7 @@ const problemsOf = (lab: MeshLab): string[] =>
   );
 
 test.each([admin, { address: 'unix:///var/run/a.sock' }])(
-  'an endpoint in the Pod of the client is for clients of its own namespace: %o',
+  'an endpoint that is the proxy of the client is for clients of its own namespace: %o',
   (endpoint) => {
     const lab = new MeshLab([service('edge/a'), entry([endpoint])], clients);
     expect(reaching(lab)).toEqual(['a.shop', 'gw.shop']);
@@ -49,14 +49,22 @@ test('an entry that joins one which others see takes the host from them', () => 
   expect(reaching(lab)).toEqual(['a.shop', 'gw.shop']);
 });
 
+test('an endpoint elsewhere at loopback is for all who see the entry', () => {
+  const lab = new MeshLab([entry([{ address: '127.0.0.1', ports: { http: 9080 } }])], clients);
+  expect(reaching(lab)).toEqual(clients.map(({ stream }) => stream));
+  expect(problemsOf(lab)).toEqual([]);
+});
+
 test('the root namespace may have one for all', () => {
   const lab = new MeshLab([entry([admin], {}, 'istio-system')], clients);
   expect(reaching(lab)).toEqual(clients.map(({ stream }) => stream));
   expect(problemsOf(lab)).toEqual([]);
 });
 
-test('WorkloadEntries in the Pod of the client count where no other namespace sees the service', () => {
-  const workload = objectOf('WorkloadEntry', 'shop/w', { spec: { address: '127.0.0.1', labels: { app: 'w' } } });
+test('WorkloadEntries that are the proxy of the client count where no other namespace sees the service', () => {
+  const workload = objectOf('WorkloadEntry', 'shop/w', {
+    spec: { address: '127.0.0.1', labels: { app: 'w' }, ports: { http: 15000 } },
+  });
   const selecting = (exportTo: string[]) =>
     entry([], { endpoints: undefined, workloadSelector: { labels: { app: 'w' } }, exportTo });
   const lab = new MeshLab([workload, selecting(['*'])], clients);
