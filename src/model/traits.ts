@@ -17,7 +17,7 @@ export interface Traits {
   readonly agent: boolean;
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE';
   readonly ipFamily: 'v4' | 'v6' | 'dual';
-  /** The domain of its id is the cluster's, so the short names of Kubernetes' Services resolve where it is. */
+  /** The domain of its id is the cluster's: the short names of Kubernetes' Services resolve where it is. */
   readonly shortNames: boolean;
   /** Metadata DNS_CAPTURE: it uses automatically allocated addresses. */
   readonly dnsCapture: boolean;
@@ -82,7 +82,14 @@ export function inboundTraits({ clientCertificate: _, ...traits }: Traits): Trai
 
 /** The same of what a router is sent for Gateways. */
 export function gatewayTraits({ clientCertificate: _, serverCertificate: __, ...traits }: Traits): Traits {
-  return { ...traits, interception: 'REDIRECT', dnsCapture: false, httpProxyPort: 0, inboundExactBalance: false };
+  return {
+    ...traits,
+    interception: 'REDIRECT',
+    shortNames: true,
+    dnsCapture: false,
+    httpProxyPort: 0,
+    inboundExactBalance: false,
+  };
 }
 
 export const wildcardAddress = (traits: Pick<Traits, 'ipFamily'>): string =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { traitsKey } from '../model/traits.ts';
+import { gatewayTraits, outboundTraits, traitsKey } from '../model/traits.ts';
 import { type NodeFacts, type NodeInput, readNode } from './node.ts';
 
 const locality = { region: '', zone: '', subZone: '' };
@@ -163,8 +163,9 @@ test.each<readonly [string, NodeInput['metadata'], RegExp]>([
   expect(errorOf(nodeId, metadata)).toMatch(message);
 });
 
-test('an IPv4 or a free-form id without any metadata has the shortest key', () => {
-  expect(traitsKey(read('x').traits)).toBe('sidecar,plain,REDIRECT,v4');
+test('an id without any metadata has a short key', () => {
+  expect(traitsKey(read(agentId).traits)).toBe('sidecar,plain,REDIRECT,v4');
+  expect(traitsKey(read('x').traits)).toBe('sidecar,plain,REDIRECT,v4,full-names');
 });
 
 test('metadata that nobody reads never splits proxies, traits do', () => {
@@ -192,10 +193,14 @@ test.each([
   ['sidecar~10.1.0.1~web-1.shop~', false],
   ['sidecar~10.1.0.1~web-1.shop~shop.svc.other.local', false],
   ['sidecar~10.1.0.1~web-1.shop~cluster.local', false],
-  ['my-envoy', true],
-  ['router~10.1.0.1~gw.shop~', true],
-])('short names are for proxies in the domain of the cluster, and for those that say none: %s', (id, expected) => {
+  ['my-envoy', false],
+])('short names are only for proxies whose id has the domain of the cluster: %s', (id, expected) => {
   expect(read(id).traits.shortNames).toBe(expected);
+});
+
+test.each([outboundTraits, gatewayTraits])('routers of all domains share: $name', (traitsFor) => {
+  const ids = ['router~10.1.0.1~gw.shop~shop.svc.cluster.local', 'router~10.1.0.1~gw.shop~'];
+  expect(new Set(ids.map((id) => traitsKey(traitsFor(read(id).traits)))).size).toBe(1);
 });
 
 test('a router says in its PROXY_CONFIG what is in front of it, field by field', () => {

@@ -130,7 +130,7 @@ function parseId(nodeId: string, metadata: Metadata, defaults: NodeDefaults): Pa
       ip: '',
       workload: metadata.text('NAME'),
       namespace: defaults.namespace,
-      shortNames: true,
+      shortNames: false,
     };
   }
   if (parts.length !== 4) throw new NodeError(`missing parts in the service node ${quote(nodeId)}: 4 are needed`);
@@ -142,8 +142,7 @@ function parseId(nodeId: string, metadata: Metadata, defaults: NodeDefaults): Pa
     ip,
     workload: dot < 0 ? workload : workload.slice(0, dot),
     namespace: dnsDomain.includes('.') ? dnsDomain.slice(0, dnsDomain.indexOf('.')) : '',
-    // Routers know hosts by the names in Gateways.
-    shortNames: type === 'router' || dnsDomain.endsWith(`.svc.${defaults.domainSuffix}`),
+    shortNames: dnsDomain.endsWith(`.svc.${defaults.domainSuffix}`),
   };
 }
 
