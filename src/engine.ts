@@ -32,6 +32,8 @@ export interface EngineOptions {
   /** How large the heap of this process may become. */
   readonly heapBytes: number;
   readonly adsTimes?: AdsTimes;
+  /** Other than the system's: tests skip time. */
+  readonly clock?: Clock;
   readonly signal: AbortSignal;
 }
 
@@ -55,25 +57,33 @@ export interface Engine {
 
 /** Rejects with a {@link ListenError}. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
+  const { clock = systemClock } = options;
   const graph = new Graph();
   const mesh = buildMesh(graph, options.protos);
   const committer = new Committer(graph, {
     ...options.batch,
     slice: 10,
-    clock: systemClock,
+    clock,
     signal: options.signal,
   });
   const { inputs } = mesh;
-  const clock: Pick<Clock, 'now' | 'after'> = {
-    now: systemClock.now,
-    after: (ms, fn) => systemClock.after(ms, () => graph.contain('departures', fn)),
-  };
-  const budgets = new DemandBudgets(() => demandLimits(options.heapBytes, mesh.services.size), systemClock.now);
-  const departures = new Departures(inputs.proxies, (write) => committer.write(write), clock, {
-    signal: options.signal,
-    forgotten: (stream) => budgets.release(stream),
-    peerOf: (stream) => budgets.admitted(stream)?.peer,
-  });
+  const budgets = new DemandBudgets(
+    () => demandLimits(options.heapBytes, mesh.services.size),
+    () => clock.now(),
+  );
+  const departures = new Departures(
+    inputs.proxies,
+    (write) => committer.write(write),
+    {
+      now: () => clock.now(),
+      after: (ms, fn) => clock.after(ms, () => graph.contain('departures', fn)),
+    },
+    {
+      signal: options.signal,
+      forgotten: (stream) => budgets.release(stream),
+      peerOf: (stream) => budgets.admitted(stream)?.peer,
+    },
+  );
   const newKinds = new NewKinds({
     proxies: inputs.proxies,
     enter: (proxy) => departures.connected(proxy),
@@ -107,7 +117,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     },
     log: options.log,
     ready: () => ready,
-    now: systemClock.now,
+    now: () => clock.now(),
     signal: options.signal,
   });
   const ads = await listening.catch((cause: Error) => {
