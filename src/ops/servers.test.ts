@@ -69,7 +69,7 @@ const figures: MetricSources = {
     waitingToBegin: 0,
     resources: 10,
     failures: 0,
-    indirect: 0,
+    indirect: 4,
     pushes: { cds: 5, eds: 7 },
     bytes: { cds: 500, eds: 700 },
     refusals: { cds: 0, eds: 1 },
@@ -161,6 +161,7 @@ describe('monitoring', () => {
       'pilot_proxy_convergence_time_bucket{le="0.1"} 0',
       'pilot_proxy_convergence_time_bucket{le="0.5"} 1',
       'fairlead_commits_total 3',
+      'fairlead_xds_slow_streams_total 4',
       'fairlead_graph_failures 0',
       'fairlead_xds_not_admitted_total{for="traits"} 3',
       'fairlead_problems{kind="Service",reason="Invalid"} 2',
@@ -283,6 +284,22 @@ describe('debug pages in a browser', () => {
     ...['[evil]', '[::1]evil', 'fairlead.istio-system.svc', '0x7f.1', 'a@localhost', ' '],
   ])('are not shown under %j, which may be anybody', async (host) => {
     expect(await ask(host)).toBe(403);
+  });
+
+  test('go by the Host header of the request', async () => {
+    const { health, monitoring } = await serve();
+    for (const { port } of [health, monitoring]) {
+      const shown = (host: string): Promise<number | undefined> =>
+        new Promise((resolve, reject) => {
+          const asking = request({ host: '127.0.0.1', port, path: '/debug/configz', headers: { host } }, (response) => {
+            response.resume();
+            resolve(response.statusCode);
+          });
+          asking.on('error', reject).end();
+        });
+      expect(await shown(`localhost:${port}`)).toBe(200);
+      expect(await shown(`evil.example.com:${port}`)).toBe(403);
+    }
   });
 });
 

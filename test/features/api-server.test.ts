@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { writeFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import { destinationRule, slice, target, virtualService } from './objects.ts';
+import { destinationRule, meshConfig, slice, target, virtualService } from './objects.ts';
 import { get, type Program } from './program.ts';
 import type { Proxy } from './proxy.ts';
 import { clusterOf, RATINGS, ratings, REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
@@ -236,4 +236,29 @@ test('a start that is held up names all kinds that it waits for, and why', async
   program.clock.skip(10_000);
   await program.logged('Ready');
   expect((await ready()).body).toBe('ready\n');
+});
+
+test('a kind that is not read is said when the cluster has objects of it', async () => {
+  const cluster = await Cluster.create();
+  const policies = '/apis/security.istio.io/v1/authorizationpolicies';
+  cluster.server.cluster.install(policies, 'AuthorizationPolicy');
+  cluster.server.cluster.apply(policies, { metadata: { name: 'deny-all', namespace: 'shop' } });
+  const program = await cluster.start();
+  expect(await program.logged('Objects of a kind that Fairlead does not read')).toMatchObject({
+    level: 'warn',
+    kind: 'AuthorizationPolicy',
+    consequence: expect.stringContaining('NOT enforced'),
+  });
+});
+
+test.each([
+  ['off', ['ConfigMap/istio-system/istio', 'VirtualService/shop/reviews']],
+  ['on', ['ConfigMap/istio-system/istio']],
+])('problems are logged of objects that get no status: with statusWrites=%s', async (statusWrites, objects) => {
+  const cluster = await Cluster.create();
+  await cluster.apply(meshConfig('connectTimeout: soon'), ...reviews, split(80, 20));
+  const program = await cluster.start({ statusWrites });
+  await program.logged('Ready');
+  const said = program.log.flatMap(({ msg, object }) => (msg === 'Object has a problem' ? [object] : []));
+  expect([...new Set(said)].sort()).toEqual(objects);
 });

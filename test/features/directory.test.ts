@@ -6,6 +6,7 @@ import { virtualService } from './objects.ts';
 import { get } from './program.ts';
 import { clusterOf, RATINGS, ratings, REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
 import { Directory } from './sources.ts';
+import { PATIENCE } from './waiters.ts';
 
 const documents = (...objects: readonly unknown[]): string => objects.map((each) => stringify(each)).join('---\n');
 
@@ -91,6 +92,27 @@ test('a reference that leads nowhere is said with its place, as there is no stat
   });
   const page = await get(program.serving.ports.health, '/debug/problems');
   expect(page.body).toContain(said['place']);
+});
+
+test('a kind that is not read is said once, with what does not happen', async () => {
+  const { directory, program } = await serve();
+  const policy = (name: string) => ({
+    apiVersion: 'security.istio.io/v1',
+    kind: 'AuthorizationPolicy',
+    metadata: { name, namespace: 'shop' },
+  });
+  await directory.write('policies.yaml', documents(policy('a'), policy('b')));
+  expect(await program.logged('File has a problem')).toMatchObject({
+    level: 'warn',
+    place: expect.stringMatching(`^${directory.path}/policies.yaml:\\d+$`),
+    problem: expect.stringContaining('NOT enforced'),
+  });
+  await directory.write('broken.yaml', 'kind: [');
+  const files = (): string[] =>
+    program.log.flatMap(({ msg, place }) => (msg === 'File has a problem' ? [String(place).split(':')[0]!] : []));
+  await expect
+    .poll(() => files().map((file) => file.slice(directory.path.length + 1)), { timeout: PATIENCE })
+    .toEqual(['policies.yaml', 'broken.yaml']);
 });
 
 test('a file that goes takes its objects with it, and no others', async () => {
