@@ -254,6 +254,28 @@ test('one address has half of the streams that a replica takes', async () => {
   await served();
 });
 
+test('of one address two thousand streams begin at once, and five hundred in each second after', async () => {
+  let now = 0;
+  await start({ now: () => now });
+  const first = framed(firstRequest(field(3, 'a')));
+  let answered = 0;
+  for (let i = 0; i < 26; i++) {
+    const opened = session();
+    for (let j = 0; j < 100; j++) {
+      const stream = openDeltaStream(opened);
+      stream.once('data', () => answered++);
+      stream.write(first);
+    }
+  }
+  const state = (): object => ({ answered, waiting: mesh.server.counts().waitingToBegin });
+  const patience = { timeout: 20_000 };
+  await expect.poll(state, patience).toEqual({ answered: 2_000, waiting: 600 });
+  now += 1_000;
+  await expect.poll(state, patience).toEqual({ answered: 2_500, waiting: 100 });
+  now += 1_000;
+  await expect.poll(state, patience).toEqual({ answered: 2_600, waiting: 0 });
+});
+
 test('one address has half of the connections', async () => {
   await start({ limits: { maxStreams: 3 } });
   const opened = Array.from({ length: 3 }, () => session());
