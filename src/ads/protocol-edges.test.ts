@@ -6,6 +6,7 @@ import { MAX_ABSENT } from './composition.ts';
 import type { MemberChange } from './publication.ts';
 import type { Part } from './resource.ts';
 import { References } from './served.ts';
+import { type Item, Lab } from './testing/lab.ts';
 import {
   type Asked,
   CDS,
@@ -19,78 +20,6 @@ import {
   TestServer,
 } from './testing/world.ts';
 import { readRequest } from './wire-read.ts';
-
-type Item = readonly [typeUrl: string, name: string, content: string | undefined, clusters?: readonly string[]];
-
-/** One stream and its world, driven by hand. */
-class Lab {
-  readonly server = new TestServer();
-  readonly #delta: boolean;
-  readonly delivery;
-  now = 0;
-
-  constructor(delta: boolean) {
-    this.#delta = delta;
-    this.delivery = this.server.open(this.server.store.enter({ roots: ['mesh'], qualifiers: [] }), delta);
-  }
-
-  publish(...items: readonly Item[]): void {
-    const members = items.map(([typeUrl, name, content, clusters]): MemberChange => ({
-      list: 'mesh',
-      typeUrl,
-      name,
-      qualifier: '',
-      ...(content === undefined ? {} : { resource: resource(typeUrl, name, content, clusters) }),
-    }));
-    this.server.store.apply({ members, lists: [] });
-    this.server.frames.outdate();
-  }
-
-  ask(asked: Asked): void {
-    this.delivery.request(encodeRequest(asked, this.#delta, this.server.hasher), this.now);
-  }
-
-  next(): Response | undefined {
-    const frame = this.delivery.next(this.now);
-    return frame === undefined ? undefined : decodeFrame(frame.slices, this.#delta);
-  }
-
-  /** The resources of the next response, `name@content`. */
-  sent(): string[] | undefined {
-    const response = this.next();
-    return response && [...response.resources].map(([name, content]) => `${name}@${content}`);
-  }
-
-  /** The names in the next response, sorted. */
-  sentNames(): string[] {
-    return [...this.next()!.resources.keys()].sort();
-  }
-
-  /** Asks, and accepts what comes. */
-  take(asked: Asked): void {
-    this.ask(asked);
-    const { nonce, version } = this.next()!;
-    this.ask({ ...asked, nonce, version });
-  }
-
-  /** Takes whatever comes for so many seconds, tick by tick; answers nothing of a silent type. */
-  pass(seconds: number, names: Readonly<Record<string, readonly string[]>> = {}, silent?: string): string[] {
-    const log: string[] = [];
-    for (let i = 0; i < seconds; i++) {
-      this.now += 1_000;
-      this.delivery.tick(this.now);
-      for (let response = this.next(); response !== undefined; response = this.next()) {
-        const { typeUrl, nonce, version, resources, removed } = response;
-        log.push(
-          ...[...resources].map(([name, content]) => `${this.now / 1000}s ${typeUrl} ${name}@${content}`),
-          ...removed.map((name) => `${this.now / 1000}s ${typeUrl} -${name}`),
-        );
-        if (typeUrl !== silent) this.ask({ typeUrl, nonce, version, names: names[typeUrl] ?? [] });
-      }
-    }
-    return log;
-  }
-}
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -318,34 +247,6 @@ test('state of the world: what is refused in a state that is tried again stays i
   expect(lab.sentNames()).toEqual(['a', 'b']);
 });
 
-test('state of the world: what `*` brought stays in the state when it is asked for by name and another is refused', () => {
-  const lab = new Lab(false);
-  lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
-  lab.take({ typeUrl: LDS });
-  lab.publish([LDS, 'a', 'bad']);
-  const names = ['*', 'b'];
-  lab.ask({ typeUrl: LDS, names, nonce: String(lab.delivery.subscriptions[2]!.inFlight.ackedNonce) });
-  lab.ask({ typeUrl: LDS, names, nonce: lab.next()!.nonce, version: 'x', error: 'no' });
-  expect(lab.sent()).toEqual(['a@1', 'b@1']);
-});
-
-test('state of the world: what was asked for by name stays in the state when it is refused after all was asked for', () => {
-  const lab = new Lab(false);
-  lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
-  lab.take({ typeUrl: LDS, names: ['a'] });
-  lab.publish([LDS, 'a', 'bad']);
-  lab.ask({ typeUrl: LDS, names: ['*', 'a'], nonce: String(lab.delivery.subscriptions[2]!.inFlight.ackedNonce) });
-  const { nonce } = lab.next()!;
-  lab.ask({
-    typeUrl: LDS,
-    names: ['*', 'a'],
-    nonce,
-    version: 'x',
-    error: 'Error adding/updating listener(s) a: no',
-  });
-  expect(lab.sentNames()).toEqual(['a', 'b']);
-});
-
 test('state of the world: what was given up and asked for again before the response came is taken from that', () => {
   const lab = new Lab(false);
   const ask = ({ nonce, version }: Response, names: readonly string[]): void =>
@@ -373,15 +274,6 @@ test('state of the world: what a state left out that was refused for something u
   const { nonce, resources } = lab.next()!;
   expect([...resources]).toEqual([['b', '1']]);
   refuse(nonce);
-  expect(lab.next()).toBeUndefined();
-});
-
-test('state of the world: an empty list after `*` gives all up', () => {
-  const lab = new Lab(false);
-  lab.publish([LDS, 'a', '1']);
-  lab.take({ typeUrl: LDS, names: ['*'] });
-  lab.ask({ typeUrl: LDS, names: [], nonce: lab.delivery.subscriptions[2]!.inFlight.ackedNonce.toString() });
-  lab.publish([LDS, 'a', '2']);
   expect(lab.next()).toBeUndefined();
 });
 
@@ -451,14 +343,6 @@ test('state of the world: a cluster stays while a table that was asked for again
   expect(lab.pass(30, { [RDS]: ['b'] })).toEqual([]);
 });
 
-test('delta: names asked for beside `*` are answered when `*` is given up before the first answer', () => {
-  const lab = new Lab(true);
-  lab.publish([CDS, 'a', '1'], [CDS, 'b', '1']);
-  lab.ask({ typeUrl: CDS, names: ['*', 'b'] });
-  lab.ask({ typeUrl: CDS, unsubscribe: ['*'] });
-  expect(lab.sent()).toEqual(['b@1']);
-});
-
 test('delta: a name that was given up and asked for again is answered when what was on its way is refused', () => {
   const lab = new Lab(true);
   lab.publish([EDS, 'a', '1']);
@@ -496,23 +380,6 @@ test('delta: what left the world, is asked for once more and comes back leaves t
   lab.ask({ typeUrl: EDS, nonce: lab.next()!.nonce, error: 'malformed' });
   expect(lab.sent()).toBeUndefined();
 });
-
-test.each([EDS, RDS])(
-  'delta: %s that only `*` brought is told to be gone, and what was asked for by name is kept',
-  (typeUrl) => {
-    const lab = new Lab(true);
-    for (const name of ['a', 'b', 'c']) lab.publish([typeUrl, name, '1']);
-    lab.take({ typeUrl, names: ['*', 'a', 'b'] });
-    lab.publish([typeUrl, 'a', undefined], [typeUrl, 'b', undefined], [typeUrl, 'c', undefined]);
-    const { removed, nonce } = lab.next()!;
-    expect(removed).toEqual(['c']);
-    lab.ask({ typeUrl, nonce });
-    const { kept } = lab.delivery.subscriptions.find((each) => each?.type.typeUrl === typeUrl)!.ledger;
-    expect([...kept!.keys()]).toEqual(['a', 'b']);
-    lab.ask({ typeUrl, unsubscribe: ['a'] });
-    expect(lab.next()!.removed).toEqual(['a']);
-  },
-);
 
 test('delta: a removal that was refused is tried again, although what was sent in between is accepted', () => {
   const lab = new Lab(true);
