@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { field } from '../../test/harness/raw-ads.ts';
+import { BARRIER_TIMES } from './barrier.ts';
 import { MAX_ABSENT } from './composition.ts';
 import type { MemberChange } from './publication.ts';
 import type { Part } from './resource.ts';
@@ -299,6 +300,21 @@ test('state of the world: while answers to clusters are held back, tables go on,
   }
 });
 
+test('state of the world: three states of clusters go out without an answer, and then the newest each time a wait ends', () => {
+  const lab = new Lab(false);
+  lab.publish([CDS, 'c', '0']);
+  lab.take({ typeUrl: CDS });
+  const sent = [1, 2, 3, 4, 5].map((content) => {
+    lab.publish([CDS, 'c', String(content)]);
+    return lab.sent();
+  });
+  expect(sent).toEqual([['c@1'], ['c@2'], ['c@3'], undefined, undefined]);
+  lab.now += BARRIER_TIMES.timeoutMs;
+  expect(lab.sent()).toEqual(['c@5']);
+  lab.publish([CDS, 'c', '6']);
+  expect(lab.sent()).toBeUndefined();
+});
+
 test('state of the world: equal content has an equal version, whoever serves it', () => {
   const versions = [1, 2].map((n) => {
     const lab = new Lab(false);
@@ -414,6 +430,35 @@ test('delta: what nobody has the bytes of is answered when it comes back, whatev
   lab.ask({ typeUrl: EDS, nonce: String(lab.delivery.subscriptions[1]!.inFlight.sentNonce) });
   clusters('1');
   expect(lab.sent()).toEqual(['a@1']);
+});
+
+test('delta: what was refused is answered when it is asked for again, where nobody has the bytes of what the client has', () => {
+  const lab = new Lab(true);
+  lab.publish([RDS, 'a', 'bad']);
+  lab.ask({ typeUrl: RDS, names: ['a'], initial: new Map([['a', '1']]) });
+  lab.ask({ typeUrl: RDS, nonce: lab.next()!.nonce, error: 'no' });
+  expect(lab.next()).toBeUndefined();
+  lab.ask({ typeUrl: RDS, names: ['a'] });
+  expect(lab.sent()).toEqual(['a@bad']);
+});
+
+test('delta: an answer to the assignment of a former cluster says nothing of a new one that has none', () => {
+  const lab = new Lab(true);
+  lab.publish([CDS, 'c', 'eds'], [EDS, 'c', '1']);
+  lab.take({ typeUrl: CDS });
+  lab.take({ typeUrl: EDS, names: ['c'] });
+  lab.take({ typeUrl: LDS });
+  lab.publish([CDS, 'c', undefined], [EDS, 'c', undefined]);
+  lab.pass(10);
+  // It asks for the assignment of the former cluster until it has heard that this is gone.
+  lab.publish([CDS, 'c', 'dns'], [LDS, 'l', '1', ['c']]);
+  const { nonce } = lab.next()!;
+  const former = lab.next()!;
+  expect(former.typeUrl).toBe(EDS);
+  lab.ask({ typeUrl: EDS, nonce: former.nonce });
+  expect(lab.next()).toBeUndefined();
+  lab.ask({ typeUrl: CDS, nonce });
+  expect(lab.sent()).toEqual(['l@1']);
 });
 
 test('delta: what is asked for twice before the first answer was not held before', () => {

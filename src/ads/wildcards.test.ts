@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Lab } from './testing/lab.ts';
 import { CDS, EDS, LDS, RDS } from './testing/world.ts';
 
@@ -65,3 +65,55 @@ test.each([EDS, RDS])(
     expect(lab.next()!.removed).toEqual(['a']);
   },
 );
+
+test('delta: what left the world while `*` was given up is told to be gone if it was on its way', () => {
+  const lab = new Lab(true);
+  lab.publish([LDS, 'a', '1']);
+  lab.ask({ typeUrl: LDS, names: ['*'] });
+  const { nonce } = lab.next()!;
+  lab.ask({ typeUrl: LDS, unsubscribe: ['*'] });
+  lab.publish([LDS, 'a', undefined]);
+  lab.ask({ typeUrl: LDS, names: ['*'] });
+  lab.ask({ typeUrl: LDS, nonce });
+  expect(lab.next()!.removed).toEqual(['a']);
+});
+
+describe.each([
+  ['delta', true],
+  ['state of the world', false],
+])('over %s, who gives `*` up is sent nothing more that only `*` brought', (_, delta) => {
+  function giveUp(lab: Lab, typeUrl: string): void {
+    const nonce = String(lab.delivery.subscriptions.find((each) => each?.type.typeUrl === typeUrl)!.inFlight.sentNonce);
+    lab.ask(delta ? { typeUrl, unsubscribe: ['*'] } : { typeUrl, names: ['b'], nonce });
+  }
+
+  test('although it changed before', () => {
+    const lab = new Lab(delta);
+    lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
+    lab.take({ typeUrl: LDS, names: ['*', 'b'] });
+    lab.publish([LDS, 'a', '2']);
+    giveUp(lab, LDS);
+    expect(lab.next()).toBeUndefined();
+  });
+
+  test('although it was refused, and would be tried again', () => {
+    const lab = new Lab(delta);
+    lab.publish([LDS, 'a', '1'], [LDS, 'b', '1']);
+    lab.take({ typeUrl: LDS, names: ['*', 'b'] });
+    lab.publish([LDS, 'a', 'bad']);
+    const { nonce, version } = lab.next()!;
+    lab.ask({ typeUrl: LDS, names: delta ? [] : ['*', 'b'], nonce, version, error: 'listener(s) a: no' });
+    lab.pass(1, delta ? {} : { [LDS]: ['*', 'b'] });
+    giveUp(lab, LDS);
+    expect(lab.pass(70)).toEqual([]);
+  });
+
+  test('although it was kept for something that may use it', () => {
+    const lab = new Lab(delta);
+    lab.publish([CDS, 'a', '1'], [CDS, 'b', '1']);
+    lab.take({ typeUrl: CDS, names: ['*', 'b'] });
+    lab.publish([CDS, 'a', undefined]);
+    giveUp(lab, CDS);
+    expect(lab.pass(70)).toEqual([]);
+  });
+});

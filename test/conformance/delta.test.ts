@@ -1,4 +1,6 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { BARRIER_TIMES } from '../../src/ads/barrier.ts';
+import { field } from '../harness/raw-ads.ts';
 import { bodiesOf, NODE } from './script.ts';
 import { CDS, EDS, LDS, RDS, resourceOf, ServedMesh } from './served-mesh.ts';
 import { type Response, XdsClient } from './xds-client.ts';
@@ -191,4 +193,29 @@ test('a new cluster that the client did not take, without saying so, is taken ba
   client.send({ typeUrl: CDS, nonce: withdrawal.nonce });
   expect(bodiesOf(await take(CDS))).toEqual(['good@1']);
   expect(mesh.refusals.map((refusal) => refusal.name)).toEqual(['bad']);
+});
+
+test('clusters of a former listener stay for as long as listeners of that node drain', async () => {
+  mesh.publish({ [CDS]: { old: '1' }, [LDS]: { a: { content: '1', clusters: ['old'] } } });
+  const drainDuration = field(1, field(1, 'drainDuration'), field(2, field(3, '10m')));
+  const metadata = field(3, field(1, field(1, 'PROXY_CONFIG'), field(2, field(5, drainDuration))));
+  const other = new XdsClient(mesh.server.port, true);
+  onTestFinished(() => other.close());
+  client.sendBytes(Buffer.concat([field(1, field(1, NODE.id), metadata), field(2, CDS)]));
+  other.send({ typeUrl: CDS, node: NODE });
+  for (const each of [client, other]) {
+    for (const typeUrl of [CDS, LDS]) {
+      if (typeUrl === LDS) each.send({ typeUrl });
+      each.send({ typeUrl, nonce: (await each.next(typeUrl)).nonce });
+    }
+    await each.settled(RDS);
+  }
+  mesh.publish({ [CDS]: { old: undefined }, [LDS]: { a: '2' } });
+  for (const each of [client, other]) {
+    each.send({ typeUrl: LDS, nonce: (await each.next(LDS)).nonce });
+    await each.settled(RDS);
+  }
+  mesh.pass(BARRIER_TIMES.drainMs + 5_000);
+  expect((await other.next(CDS)).removed).toEqual(['old']);
+  expect((await client.settled(RDS)).filter(({ typeUrl }) => typeUrl === CDS)).toEqual([]);
 });

@@ -51,7 +51,7 @@ export class Lab {
   take(asked: Asked): void {
     this.ask(asked);
     const { nonce, version } = this.next()!;
-    this.ask({ ...asked, nonce, version });
+    this.ask({ ...asked, nonce, version, ...(this.#delta ? { names: [], initial: new Map() } : {}) });
   }
 
   /** Takes whatever comes for so many seconds, tick by tick; answers nothing of a silent type. */
