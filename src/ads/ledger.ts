@@ -4,7 +4,7 @@ import { type Held, type Names, Served, versionOf } from './served.ts';
 /** Names with what a client holds of them. */
 export type HeldNames = ReadonlyMap<string, Held>;
 
-/** All that there is to know of a client that has refused nothing. */
+/** All that there is to know of a client that refuses nothing. */
 export interface Marks {
   readonly pending: HeldNames;
   readonly kept: HeldNames;
@@ -19,7 +19,7 @@ export class Ledger {
   readonly #pending = new CopiedOnWrite();
   readonly #kept = new CopiedOnWrite();
   readonly #asked = new CopiedOnWrite();
-  refusals: Refusals | undefined;
+  #refusals: Refusals | undefined;
   /** What the client may have taken of responses that it refused without saying what of. */
   partial: Map<string, Set<Served>> | undefined;
 
@@ -38,9 +38,14 @@ export class Ledger {
     return this.#asked.names;
   }
 
+  /** Undefined as long as nothing is refused, and again when the last refusal is over. */
+  get refusals(): Refusals | undefined {
+    return this.#refusals?.size === 0 ? undefined : this.#refusals;
+  }
+
   clear(): void {
     this.take(NO_MARKS);
-    this.partial = this.refusals = undefined;
+    this.partial = this.#refusals = undefined;
   }
 
   /** All there is to know, shared from now on; undefined if there is more than marks. */
@@ -145,7 +150,7 @@ export class Ledger {
   }
 
   refuse(name: string, refusal: NewRefusal): void {
-    (this.refusals ??= new Refusals()).refuse(name, refusal);
+    (this.#refusals ??= new Refusals()).refuse(name, refusal);
   }
 
   /** It left the world, and what the client had when it last refused something of it is not certain. */
@@ -183,7 +188,7 @@ export class Ledger {
 
   /** Something else than the world's own resources is to be offered of some name. */
   get deviates(): boolean {
-    return this.kept !== undefined || (this.refusals?.size ?? 0) > 0;
+    return this.kept !== undefined || this.refusals !== undefined;
   }
 
   took(name: string, item: Served): void {

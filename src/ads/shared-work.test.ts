@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { MemberChange, Publication, World } from './publication.ts';
+import type { Delivery } from './delivery.ts';
 import { type Answer, ModelClient } from './testing/model-client.ts';
-import { CDS, EDS, LDS, RDS, resource, TestServer } from './testing/world.ts';
+import { type Asked, CDS, decodeFrame, EDS, encodeRequest, LDS, RDS, resource, TestServer } from './testing/world.ts';
 import type { WorldView } from './world.ts';
 
 /**
@@ -287,4 +288,46 @@ test.each([true, false])('nonces of a stream grow over all types, whoever else i
   };
   expect(sent(first!, CDS)).toBeLessThan(sent(first!, EDS));
   expect(sent(second!, EDS)).toBeLessThan(sent(second!, CDS));
+});
+
+test.each([
+  ['delta', true, 1],
+  ['state of the world', false, Infinity],
+])('over %s, a client whose refusals are over shares again what others are sent', (_, delta, many) => {
+  const server = new TestServer(many);
+  const deliveries = [1, 2].map(() => server.open(server.store.enter({ roots: ['root'], qualifiers: [] }), delta));
+  const [refusing] = deliveries;
+  const publish = (name: string, content: string): void => {
+    const members = [{ list: 'root', typeUrl: LDS, name, qualifier: '', resource: resource(LDS, name, content) }];
+    server.store.apply({ members, lists: [] });
+    server.frames.outdate();
+  };
+  const ask = (delivery: Delivery, asked: Partial<Asked>): void =>
+    delivery.request(encodeRequest({ typeUrl: LDS, ...asked }, delta, server.hasher), 0);
+  const isShared = (): boolean => {
+    const sent = deliveries.map((delivery) => {
+      const { nonce, version, resources } = decodeFrame(delivery.next(0)!.slices, delta);
+      const { batches } = delivery.subscriptions.find((each) => each !== undefined)!.inFlight.newest!;
+      const refuses = delivery === refusing && resources.get('a') === 'bad';
+      ask(delivery, { nonce, version, error: refuses ? 'Error adding/updating listener(s) a: no' : undefined });
+      return batches;
+    });
+    expect(sent[0]!.length).toBe(1);
+    return sent[0]![0] === sent[1]![0];
+  };
+  publish('a', '1');
+  for (const delivery of deliveries) ask(delivery, {});
+  expect(isShared()).toBe(true);
+  publish('a', 'bad');
+  isShared();
+  for (let frame = refusing!.next(0); frame !== undefined; frame = refusing!.next(0)) {
+    const { nonce, version } = decodeFrame(frame.slices, delta);
+    ask(refusing!, { nonce, version });
+  }
+  publish('b', '1');
+  expect(isShared()).toBe(false);
+  publish('a', '2');
+  isShared();
+  publish('b', '2');
+  expect(isShared()).toBe(true);
 });
