@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { MemberChange } from './publication.ts';
-import { BAD, EnvoyModel } from './testing/envoy-model.ts';
+import { BAD, EnvoyModel, RESOLVED } from './testing/envoy-model.ts';
 import { CDS, EDS, LDS, RDS, resource, TestServer } from './testing/world.ts';
 
 /**
@@ -13,7 +13,10 @@ const CLUSTERS = ['a', 'b', 'c', 'd'];
 const TABLES = ['t', 'u', 'v'];
 const LISTENERS = ['l', 'm'];
 
-/** What the histories of a test have in them. Who comes back and refuses has tables of which only the name is known. */
+/**
+ * What the histories of a test have in them. Who comes back and refuses has tables of which only the name is known; and
+ * who comes back does not say which of his clusters still warm: there, all have assignments.
+ */
 interface Kind {
   readonly refusing: boolean;
   readonly reconnecting: boolean;
@@ -26,10 +29,13 @@ interface Mesh {
   readonly tables: ReadonlyMap<string, { readonly version: number; readonly clusters: readonly string[] }>;
 }
 
-const meshes = ({ refusing }: Kind): fc.Arbitrary<Mesh> =>
+const meshes = ({ refusing, reconnecting }: Kind): fc.Arbitrary<Mesh> =>
   fc
     .record({
-      clusters: fc.array(fc.option(fc.integer({ min: 1, max: 3 }), { freq: 3 }), { minLength: 4, maxLength: 4 }),
+      clusters: fc.array(fc.option(fc.integer({ min: 1, max: reconnecting ? RESOLVED - 1 : RESOLVED }), { freq: 3 }), {
+        minLength: 4,
+        maxLength: 4,
+      }),
       listeners: fc.array(
         fc.option(fc.record({ table: fc.constantFrom(...TABLES), version: fc.integer({ min: 1, max: 2 }) }), {
           freq: 5,
@@ -67,7 +73,7 @@ function resourcesOf(mesh: Mesh): Map<string, ReturnType<typeof resource>> {
   const add = (item: ReturnType<typeof resource>): void => void items.set(`${item.typeUrl} ${item.name}`, item);
   for (const [name, version] of mesh.clusters) {
     add(resource(CDS, name, `${version}`));
-    add(resource(EDS, name, '1'));
+    if (version !== RESOLVED) add(resource(EDS, name, '1'));
   }
   for (const [name, { table, version }] of mesh.listeners) add(resource(LDS, name, `${version}:${table}`));
   for (const [name, { version, clusters }] of mesh.tables) {
@@ -79,7 +85,7 @@ function resourcesOf(mesh: Mesh): Map<string, ReturnType<typeof resource>> {
 type Step =
   | { do: 'publish'; mesh: Mesh }
   | { do: 'send' | 'write' | 'receive'; times: number }
-  | { do: 'drain' }
+  | { do: 'drain' | 'resolve' }
   | { do: 'apply'; some: number }
   | { do: 'reconnect'; eager: boolean }
   | { do: 'wait'; ms: number };
@@ -94,6 +100,7 @@ const steps = (kind: Kind): fc.Arbitrary<Step[]> =>
         arbitrary: times.map((count): Step => ({ do: kind, times: count })),
       })),
       { weight: 2, arbitrary: fc.constant<Step>({ do: 'drain' }) },
+      { weight: 2, arbitrary: fc.constant<Step>({ do: 'resolve' }) },
       { weight: 1, arbitrary: fc.integer({ min: 0, max: 3 }).map((some): Step => ({ do: 'apply', some })) },
       { weight: 3, arbitrary: fc.integer({ min: 500, max: 8_000 }).map((ms): Step => ({ do: 'wait', ms })) },
       { weight: kind.reconnecting ? 1 : 0, arbitrary: fc.boolean().map((eager): Step => ({ do: 'reconnect', eager })) },
@@ -129,6 +136,7 @@ function run(first: Mesh, history: readonly Step[], delta: boolean, kind: Kind):
       while (envoy.send(now)) busy = true;
       if (envoy.write(now)) busy = true;
       while (envoy.receive()) busy = true;
+      if (envoy.resolve()) busy = true;
     }
   };
   rest();
@@ -147,7 +155,8 @@ function run(first: Mesh, history: readonly Step[], delta: boolean, kind: Kind):
         for (let i = 0; i < step.times; i++) envoy.receive();
         break;
       case 'drain':
-        envoy.drain();
+      case 'resolve':
+        envoy[step.do]();
         break;
       case 'apply':
         envoy.applied = step.some;

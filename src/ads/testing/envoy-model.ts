@@ -6,7 +6,8 @@ import { type Asked, CDS, decodeFrame, EDS, encodeRequest, LDS, RDS, type Respon
  * meanwhile, listeners wait for their tables, and old ones route by theirs until they have drained. Nothing happens by
  * itself: responses arrive and requests leave one by one, when the test says so.
  *
- * The content of a listener is `version:table`, of a table `version:cluster,cluster`. A table of version {@link BAD} is
+ * The content of a cluster is its version; one of version {@link RESOLVED} has no assignment, but warms until the test
+ * says that its addresses are found. That of a listener is `version:table`, of a table `version:cluster,cluster`. A table of version {@link BAD} is
  * refused, without a name; of those beside it some are applied.
  */
 export class EnvoyModel {
@@ -44,6 +45,21 @@ export class EnvoyModel {
 
   get delivery(): Delivery {
     return this.#delivery;
+  }
+
+  /** All clusters that warm by themselves become warm. */
+  resolve(): boolean {
+    const resolved = [...this.warming].filter(([, version]) => isResolved(version));
+    for (const [name, version] of resolved) this.#becomeWarm(name, version);
+    if (resolved.length > 0) this.#release();
+    return resolved.length > 0;
+  }
+
+  #becomeWarm(name: string, version: string): void {
+    const before = this.#assignmentsWanted();
+    this.warming.delete(name);
+    this.clusters.set(name, version);
+    this.#assignmentsChanged(before);
   }
 
   /** Of all clusters that it knows. */
@@ -100,8 +116,9 @@ export class EnvoyModel {
     const all = new Map([...this.clusters, ...this.warming]);
     const assignments = new Map([...this.#assignments].filter(([name]) => !this.warming.has(name)));
     this.#requests.push({ typeUrl: CDS, ...initial(all), ...version(CDS) });
-    if (all.size > 0)
-      this.#requests.push({ typeUrl: EDS, names: [...all.keys()], ...initial(assignments), ...version(EDS) });
+    const assigned = this.#assignmentsWanted();
+    if (assigned.length > 0)
+      this.#requests.push({ typeUrl: EDS, names: assigned, ...initial(assignments), ...version(EDS) });
     if (!this.#started) return;
     const listeners = new Map([...this.#listeners, ...this.#waitingListeners]);
     this.#requests.push({ typeUrl: LDS, ...initial(listeners), ...version(LDS) });
@@ -114,42 +131,51 @@ export class EnvoyModel {
     const gone = this.#delta
       ? removed
       : [...this.clusters.keys(), ...this.warming.keys()].filter((name) => !resources.has(name));
-    const unsubscribe: string[] = [];
+    const before = this.#assignmentsWanted();
     for (const name of gone) {
       this.clusters.delete(name);
       this.warming.delete(name);
-      this.#assignments.delete(name);
-      unsubscribe.push(name);
     }
-    const added: string[] = [];
     let changed = false;
     for (const [name, version] of resources) {
       const known = this.warming.get(name) ?? this.clusters.get(name);
       if (known === version) continue;
-      if (known === undefined) added.push(name);
-      changed = true;
+      changed ||= !isResolved(version);
       this.warming.set(name, version);
     }
-    if (this.#delta) {
-      if (added.length + unsubscribe.length > 0) this.#requests.push({ typeUrl: EDS, names: added, unsubscribe });
-    } else if (changed || unsubscribe.length > 0) {
-      this.#requests.push({ typeUrl: EDS, names: this.names, nonce: this.#nonces.get(EDS) ?? '' });
-    }
+    this.#assignmentsChanged(before, changed);
     this.#held.push(response);
     this.#release();
   }
 
   #takeAssignments(response: Response): void {
     for (const [name, version] of response.resources) {
-      if (!this.clusters.has(name) && !this.warming.has(name)) continue;
+      if (!this.#assignmentsWanted().includes(name)) continue;
       this.#assignments.set(name, version);
       const warm = this.warming.get(name);
-      if (warm === undefined) continue;
-      this.warming.delete(name);
-      this.clusters.set(name, warm);
+      if (warm !== undefined && !isResolved(warm)) this.#becomeWarm(name, warm);
     }
     this.#release();
-    this.#answer(response, this.names);
+    this.#answer(response, this.#assignmentsWanted());
+  }
+
+  #assignmentsWanted(): string[] {
+    return [
+      ...new Set(
+        [...this.clusters, ...this.warming].filter(([, version]) => !isResolved(version)).map(([name]) => name),
+      ),
+    ];
+  }
+
+  /** In state of the world it asks for all once more when a cluster is `changed`. */
+  #assignmentsChanged(before: readonly string[], changed = false): void {
+    const wanted = this.#assignmentsWanted();
+    const names = wanted.filter((name) => !before.includes(name));
+    const unsubscribe = before.filter((name) => !wanted.includes(name));
+    for (const name of unsubscribe) this.#assignments.delete(name);
+    if (names.length + unsubscribe.length === 0 && (this.#delta || !changed)) return;
+    if (this.#delta) this.#requests.push({ typeUrl: EDS, names, unsubscribe });
+    else this.#requests.push({ typeUrl: EDS, names: wanted, nonce: this.#nonces.get(EDS) ?? '' });
   }
 
   /** Answers to clusters leave when nothing warms; before the first listeners they always do. */
@@ -240,6 +266,13 @@ export class EnvoyModel {
 
 /** Version of a table that is refused. */
 export const BAD = 3;
+
+/** Version of a cluster that has no assignment. */
+export const RESOLVED = 4;
+
+function isResolved(version: string): boolean {
+  return version === String(RESOLVED);
+}
 
 function tableOf(listener: string): string {
   return listener.split(':')[1] ?? '';
