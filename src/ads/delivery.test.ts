@@ -10,14 +10,24 @@ const URLS = [CDS, EDS, LDS, RDS];
 const LISTS = ['near', 'far', 'other'];
 const ROOTS = [['root'], ['root', 'other'], ['other']];
 
+interface SetStep {
+  do: 'set';
+  url: number;
+  name: number;
+  list: number;
+  content: number;
+  clusters: string[];
+}
+
 type Step =
-  | { do: 'set'; url: number; name: number; list: number; content: number; clusters: string[] }
+  | SetStep
   | { do: 'move'; roots: number }
   | { do: 'children'; near: boolean; far: boolean }
   | { do: 'subscribe' | 'unsubscribe'; url: number; names: string[]; star: boolean }
+  | { do: 'again'; set: SetStep; then: number; givesUp: boolean; star: boolean }
   | { do: 'send' | 'write'; times: number }
   | { do: 'receive'; times: number; answer: Answer }
-  | { do: 'reconnect' }
+  | { do: 'reconnect'; meanwhile: SetStep | undefined }
   | { do: 'mood'; moody: boolean }
   | { do: 'wait'; ms: number };
 
@@ -41,23 +51,31 @@ function steps({ refusing, stars }: Kind): fc.Arbitrary<Step[]> {
     weight,
     arbitrary,
   });
+  const set: fc.Arbitrary<SetStep> = fc.record({
+    do: fc.constant('set' as const),
+    url: nat(4),
+    name: nat(NAMES.length),
+    list: nat(LISTS.length),
+    content: nat(refusing ? BAD + 1 : BAD),
+    clusters: names,
+  });
   return fc.array(
     fc.oneof(
-      weighted(
-        6,
-        fc.record({
-          do: fc.constant('set' as const),
-          url: nat(4),
-          name: nat(NAMES.length),
-          list: nat(LISTS.length),
-          content: nat(refusing ? BAD + 1 : BAD),
-          clusters: names,
-        }),
-      ),
+      weighted(6, set),
       weighted(1, fc.record({ do: fc.constant('move' as const), roots: nat(3) })),
       weighted(1, fc.record({ do: fc.constant('children' as const), near: fc.boolean(), far: fc.boolean() })),
       weighted(3, fc.record({ do: fc.constant('subscribe' as const), url: nat(4), names, star })),
       weighted(2, fc.record({ do: fc.constant('unsubscribe' as const), url: nat(4), names, star })),
+      weighted(
+        2,
+        fc.record({
+          do: fc.constant('again' as const),
+          set,
+          then: nat(refusing ? BAD + 1 : BAD),
+          givesUp: fc.boolean(),
+          star,
+        }),
+      ),
       weighted(6, fc.record({ do: fc.constantFrom('send' as const, 'write' as const), times })),
       weighted(
         5,
@@ -67,7 +85,7 @@ function steps({ refusing, stars }: Kind): fc.Arbitrary<Step[]> {
           answer: fc.record({ applied: nat(3), names: fc.boolean() }),
         }),
       ),
-      weighted(1, fc.constant<Step>({ do: 'reconnect' })),
+      weighted(1, fc.record({ do: fc.constant('reconnect' as const), meanwhile: fc.option(set, { nil: undefined }) })),
       weighted(refusing ? 1 : 0, fc.record({ do: fc.constant('mood' as const), moody: fc.boolean() })),
       weighted(1, fc.record({ do: fc.constant('wait' as const), ms: nat(20_000) })),
     ),
@@ -158,6 +176,19 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
       case 'unsubscribe':
         client[step.do](URLS[step.url]!, step.names, step.star);
         break;
+      case 'again': {
+        // A name, or all, is asked for again while it is on its way and changes.
+        const { set, givesUp, star, then } = step;
+        const [typeUrl, names] = [URLS[set.url]!, star ? [] : [NAMES[set.name]!]];
+        run(set);
+        while (client.write(now));
+        if (givesUp) client.unsubscribe(typeUrl, names, star);
+        while (client.send(now));
+        run({ ...set, content: then });
+        client.subscribe(typeUrl, names, star);
+        while (client.send(now));
+        break;
+      }
       case 'send':
       case 'write':
         for (let i = 0; i < step.times; i++) client[step.do](now);
@@ -169,6 +200,7 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
       case 'reconnect':
         reconnected = true;
         client.delivery.close();
+        if (step.meanwhile !== undefined) run(step.meanwhile);
         client.reconnect(server.open(view, delta));
         break;
       case 'mood':
@@ -228,11 +260,19 @@ function check(history: readonly Step[], delta: boolean, { refusing }: Kind): vo
       const state = stateOf(typeUrl)!;
       expect(state.inFlight.size, `${typeUrl} waits for answers`).toBe(0);
       expect(state.owes, `${typeUrl} owes`).toBe(false);
+      // Whoever refuses to hear that a name is gone is not told once more.
+      for (const name of moody ? [] : type.unanswered) {
+        // What nobody has the bytes of any more it is left, as long as that is not in the world.
+        expect(typeof state.ledger.kept?.get(name), `${typeUrl} ${name} was asked for, and not answered`).toBe(
+          'string',
+        );
+      }
       // Whoever refuses a whole state without a name is believed of all of it.
       for (const name of state.wholeRefusal === undefined ? (state.ledger.refusals?.names() ?? []) : []) {
         expect(present(typeUrl, name) ?? 'bad', `${typeUrl} ${name} counts as refused`).toMatch(/^bad/);
       }
     }
+    expect(client.unasked).toEqual([]);
     if (!refusing && !reconnected) expect(client.repeated).toEqual([]);
     // Whoever refuses what it has already accepted has nothing left that it could be given.
     if (!moody) expect(client.deprived).toEqual([]);

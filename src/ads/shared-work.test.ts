@@ -127,6 +127,7 @@ class Client {
 
   /** What it has, as far as it is in its world and is not refused, or has it no longer. */
   expectServed(): void {
+    expect(this.model.unasked).toEqual([]);
     for (const [typeUrl, type] of this.model.types) {
       for (const name of NAMES) {
         const present = this.#view.resolve(typeUrl, name)?.version;

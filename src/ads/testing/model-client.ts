@@ -1,6 +1,23 @@
 import type { Delivery } from '../delivery.ts';
 import { type Asked, CDS, decodeFrame, encodeRequest, LDS, type Response, type TestServer } from './world.ts';
 
+/** What a client wants of a type. */
+interface Wish {
+  readonly wildcard: boolean;
+  readonly names: ReadonlySet<string>;
+}
+
+const NOTHING: Wish = { wildcard: false, names: new Set() };
+
+/** A request, and what else the model knows of it. */
+interface Request {
+  readonly asked: Asked;
+  /** What the client wanted when it wrote this. */
+  readonly wish: Wish;
+  /** Resources that it accepts. */
+  readonly accepted: readonly (readonly [string, string])[];
+}
+
 /** What a client that obeys the protocol, and nothing more, knows of one type. */
 class ModelType {
   requested = false;
@@ -16,6 +33,14 @@ class ModelType {
   readonly givenUp = new Set<string>();
   /** Names that may be sent although it holds the very content, and how often: as often as it gave a reason. */
   readonly #repeats = new Map<string, number>();
+  /** What the server knows of what it wants. */
+  heard = NOTHING;
+  /** Names that the server was asked for, and has not sent since. Delta. */
+  readonly unanswered = new Set<string>();
+  /** Nonces of responses that the server has not heard an answer to. */
+  #sent: string[] = [];
+  /** Of the newest response; empty before the first one. */
+  #newest = '';
   nonce = '';
   version = '';
   /** It gave up everything and wants it again: whatever is under way may come twice. */
@@ -23,6 +48,37 @@ class ModelType {
 
   wants(name: string): boolean {
     return this.wildcard || this.names.has(name);
+  }
+
+  /** A response was written to it. */
+  sent({ nonce, resources, removed }: Response): void {
+    // The first answer to a wildcard is all that there is.
+    if (this.#newest === '' && this.heard.wildcard) this.unanswered.clear();
+    this.#sent.push(nonce);
+    this.#newest = nonce;
+    for (const name of [...resources.keys(), ...removed]) this.unanswered.delete(name);
+  }
+
+  /** A request reached the server. */
+  hears({ asked, wish }: Request, delta: boolean): void {
+    const { nonce = '', names = [], unsubscribe = [], initial } = asked;
+    const at = this.#sent.indexOf(nonce);
+    // In state of the world what answers an old response is not heard.
+    if (!delta && nonce !== '' && nonce !== this.#newest && at < 0) return;
+    this.heard = wish;
+    this.#sent = this.#sent.slice(at + 1);
+    if (!delta) return;
+    for (const name of [...unsubscribe, ...names]) if (initial?.has(name) !== true) this.unanswered.add(name);
+    for (const name of this.unanswered) if (name === '*' || !hasName(wish, name)) this.unanswered.delete(name);
+  }
+
+  /** The connection is lost. */
+  lost(): void {
+    this.nonce = '';
+    this.heard = NOTHING;
+    this.#sent = [];
+    this.#newest = '';
+    this.unanswered.clear();
   }
 
   mayRepeat(names: Iterable<string>): void {
@@ -54,15 +110,15 @@ export class ModelClient {
   readonly #delta: boolean;
   readonly #server: TestServer;
   #delivery: Delivery;
-  #requests: Asked[] = [];
+  #requests: Request[] = [];
   #responses: Response[] = [];
-  /** What was accepted, by the requests that say so. */
-  readonly #acknowledged = new WeakMap<Asked, readonly (readonly [string, string])[]>();
   moody = false;
   /** Sent again without a reason. */
   readonly repeated: string[] = [];
   /** Accepted, in the world, and taken away all the same. */
   readonly deprived: string[] = [];
+  /** Sent or said to be gone, although the server had not been asked for it, or not any more. */
+  readonly unasked: string[] = [];
   /** What happened, for whoever has to understand a history that failed. */
   readonly log: string[] = [];
 
@@ -101,11 +157,11 @@ export class ModelClient {
     if (all && !first) type.wavered = true;
     if (this.#delta) {
       const asked = all && type.explicit ? ['*', ...names] : names;
-      this.#requests.push({ typeUrl, names: asked });
+      this.#ask({ typeUrl, names: asked });
     } else {
       // In state of the world `*` stays with those who said it, and with those who began with nothing unless they name.
       if (!first && type.wildcard && !star && names.length === 0) return;
-      this.#requests.push({ typeUrl, names: this.#list(type), nonce: type.nonce, version: type.version });
+      this.#ask({ typeUrl, names: this.#list(type), nonce: type.nonce, version: type.version });
     }
   }
 
@@ -122,18 +178,20 @@ export class ModelClient {
     for (const name of [...type.held.keys()]) if (!type.wants(name)) type.held.delete(name);
     type.mayRepeat(gone);
     type.explicit = true;
-    if (this.#delta) this.#requests.push({ typeUrl, unsubscribe: [...gone, ...(all ? ['*'] : [])] });
-    else this.#requests.push({ typeUrl, names: this.#list(type), nonce: type.nonce, version: type.version });
+    if (this.#delta) this.#ask({ typeUrl, unsubscribe: [...gone, ...(all ? ['*'] : [])] });
+    else this.#ask({ typeUrl, names: this.#list(type), nonce: type.nonce, version: type.version });
   }
 
   /** One request reaches the server. */
   send(now: number): boolean {
-    const asked = this.#requests.shift();
-    if (asked === undefined) return false;
+    const request = this.#requests.shift();
+    if (request === undefined) return false;
+    const { asked, accepted } = request;
     this.log.push(`> ${JSON.stringify(asked, (_, value: unknown) => (value instanceof Map ? [...value] : value))}`);
     this.#delivery.request(encodeRequest(asked, this.#delta, this.#server.hasher), now);
     const type = this.#type(asked.typeUrl);
-    for (const [name, content] of this.#acknowledged.get(asked) ?? []) {
+    type.hears(request, this.#delta);
+    for (const [name, content] of accepted) {
       if (type.held.get(name) === content) type.accepted.add(name);
     }
     return true;
@@ -147,7 +205,9 @@ export class ModelClient {
     const resources = [...response.resources].map(([name, content]) => `${name}=${content}`).join(' ');
     this.log.push(`< ${response.typeUrl} ${response.nonce}: ${resources} -${response.removed.join(' ')}`);
     this.#responses.push(response);
+    this.#noteUnasked(response);
     this.#noteDeprived(response);
+    this.#type(response.typeUrl).sent(response);
     return true;
   }
 
@@ -184,8 +244,7 @@ export class ModelClient {
       names: this.#delta ? [] : this.#list(type),
       version: type.version,
     };
-    this.#requests.push(answer);
-    if (!refuses) this.#acknowledged.set(answer, good);
+    this.#ask(answer, refuses ? [] : good);
     return true;
   }
 
@@ -197,14 +256,14 @@ export class ModelClient {
     this.#responses = [];
     for (const [typeUrl, type] of this.types) {
       if (!type.requested) continue;
-      type.nonce = '';
+      type.lost();
       type.mayRepeat(new Set([...type.held.keys(), ...type.names]));
       const names = this.#delta ? [...(type.wildcard && type.explicit ? ['*'] : []), ...type.names] : this.#list(type);
       if (!type.wildcard && type.names.size === 0) {
         type.requested = type.explicit = false;
         continue;
       }
-      this.#requests.push(
+      this.#ask(
         this.#delta ? { typeUrl, names, initial: new Map(type.held) } : { typeUrl, names, version: type.version },
       );
     }
@@ -214,10 +273,22 @@ export class ModelClient {
     return this.types.get(typeUrl)!;
   }
 
+  #ask(asked: Asked, accepted: Request['accepted'] = []): void {
+    const { wildcard, names } = this.#type(asked.typeUrl);
+    this.#requests.push({ asked, wish: { wildcard, names: new Set(names) }, accepted });
+  }
+
   /** State of the world: all that is wanted, in one list. */
   #list(type: ModelType): string[] {
     if (!type.explicit) return [];
     return [...(type.wildcard ? ['*'] : []), ...type.names];
+  }
+
+  #noteUnasked({ typeUrl, nonce, resources, removed }: Response): void {
+    const { heard } = this.#type(typeUrl);
+    for (const name of [...resources.keys(), ...removed]) {
+      if (!hasName(heard, name)) this.unasked.push(`${typeUrl} ${nonce}: ${name}`);
+    }
   }
 
   #noteDeprived({ typeUrl, nonce, resources, removed }: Response): void {
@@ -244,6 +315,10 @@ export class ModelClient {
       if (typeUrl === CDS) for (const other of this.types.values()) if (other !== type) other.mayRepeat([name]);
     }
   }
+}
+
+function hasName({ wildcard, names }: Wish, name: string): boolean {
+  return wildcard || names.has(name);
 }
 
 function messageAbout(names: readonly string[]): string {
