@@ -27,14 +27,16 @@ export function readDocument(text: string): DocumentContent {
 
 /** Many times faster than YAML; undefined for text that YAML's reader explains better. */
 function readJson(text: string): DocumentContent | undefined {
-  if (!/^\s*\{/.test(text)) return undefined;
+  // The marker before it is as long as this.
+  const json = /^---[ \t\r\n]/.test(text) ? `   ${text.slice(3)}` : text;
+  if (!/^\s*\{/.test(json)) return undefined;
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(json);
   } catch {
     return undefined;
   }
-  return isSuspicious(text, MAX_DEPTH) ? undefined : { value };
+  return isSuspicious(json, MAX_DEPTH) ? undefined : { value };
 }
 
 const TEMPLATE = 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"';
