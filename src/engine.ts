@@ -87,6 +87,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const newKinds = new NewKinds({
     proxies: inputs.proxies,
     enter: (proxy) => departures.connected(proxy),
+    isBusy: () => committer.stats.pending > 0,
     isMade: (traits) => mesh.isMade(traits),
   });
   committer.onCommit(() => newKinds.committed());

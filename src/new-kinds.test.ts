@@ -5,6 +5,7 @@ import { NewKinds } from './new-kinds.ts';
 
 class Lab {
   readonly entered: string[] = [];
+  busy = false;
   readonly graph = new Graph();
   readonly #proxies = this.graph.input<ConnectedProxy>('proxies');
   readonly #traits = this.graph.derive('traits', this.#proxies, (stream, { nodeId }, _, emit: Emit<string>) => {
@@ -14,6 +15,7 @@ class Lab {
   readonly #kinds = new NewKinds({
     proxies: this.#proxies,
     enter: ({ stream }) => this.entered.push(stream),
+    isBusy: () => this.busy,
     isMade: (traits) => [...this.#traits.entries()].some(([, each]) => each === traits),
   });
   readonly #connected = new Map<string, ConnectedProxy>();
@@ -49,6 +51,20 @@ test('new kinds enter one by one, and all of a kind that is there at once', () =
   lab.connect('7', 'a');
   lab.commit('2', '5', '7');
   expect(lab.entered.slice(5)).toEqual(['7', '4']);
+});
+
+test('what came while a kind was made has a commit of its own before the next kind enters', () => {
+  const lab = new Lab();
+  for (const [i, traits] of ['a', 'b', 'c'].entries()) lab.connect(String(i), traits);
+  lab.busy = true;
+  lab.commit('0');
+  lab.connect('more', 'a');
+  expect(lab.entered).toEqual(['0', 'more']);
+  lab.commit('more');
+  expect(lab.entered.slice(2)).toEqual(['1']);
+  lab.busy = false;
+  lab.commit('1');
+  expect(lab.entered.slice(3)).toEqual(['2']);
 });
 
 test('a commit without the new kind, which was on its way, lets no other in', () => {

@@ -7,15 +7,19 @@ export interface NewKindsOptions {
   readonly enter: (proxy: ConnectedProxy) => void;
   /** Resources of this kind are computed already. */
   readonly isMade: (traits: string) => boolean;
+  /** Whether changes wait for the next commit. */
+  readonly isBusy: () => boolean;
 }
 
 /**
  * Admits proxies to the graph, but those with new traits only one kind at a time. To compute a kind takes seconds in a
- * large mesh, and a commit is published as a whole: in between, changes and other proxies get their turn.
+ * large mesh, and a commit is published as a whole: what came meanwhile has a commit without any before the next one.
  */
 export class NewKinds {
   readonly #options: NewKindsOptions;
   #making: { readonly stream: string; readonly traits: string } | undefined;
+  /** The next commit makes none. */
+  #resting = false;
   /** By stream, in the order in which they came. */
   readonly #waiting = new Map<string, { readonly proxy: ConnectedProxy; readonly traits: string }>();
 
@@ -39,7 +43,9 @@ export class NewKinds {
   /** Call after every commit. */
   committed(): void {
     const { proxies } = this.#options;
-    if (this.#making !== undefined && proxies.get(this.#making.stream) !== undefined) this.#making = undefined;
+    const made = this.#making !== undefined && proxies.get(this.#making.stream) !== undefined;
+    if (made) this.#making = undefined;
+    this.#resting = made && this.#options.isBusy();
     this.#next();
   }
 
@@ -53,7 +59,7 @@ export class NewKinds {
 
   #mayEnter(stream: string, traits: string): boolean {
     if (this.#options.isMade(traits) || this.#making?.traits === traits) return true;
-    if (this.#making !== undefined) return false;
+    if (this.#making !== undefined || this.#resting) return false;
     this.#making = { stream, traits };
     return true;
   }
