@@ -5,7 +5,7 @@ import { soak } from './soak.ts';
 const seconds = Number(process.env['SECONDS_OF_SOAK'] ?? 1_800);
 const seed = Number(process.env['SEED'] ?? randomInt(2 ** 31));
 console.log(`${seconds} s, SEED=${seed}`);
-const report = await soak({ seconds, seed, proxies: 100, services: 1_000, heapMiB: 1_024 });
+const report = await soak({ seconds, seed, proxies: 100, commuters: 50, services: 1_000, heapMiB: 1_024 });
 const sorted = [...report.delays].sort((a, b) => a - b);
 const at = (part: number): number =>
   Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0);

@@ -6,7 +6,7 @@ import { soak } from './soak.ts';
 const seed = Number(process.env['SEED'] ?? randomInt(2 ** 31));
 
 test(`under every attack at once honest proxies get every change, in bounded memory and log (SEED=${seed})`, async () => {
-  const report = await soak({ seconds: 120, seed, proxies: 100, services: 300, heapMiB: 768 });
+  const report = await soak({ seconds: 120, seed, proxies: 100, commuters: 50, services: 300, heapMiB: 768 });
   expect(report).toMatchObject({ died: undefined, missed: 0 });
   expect(report.changes).toBeGreaterThan(10);
   expect(report.peakMemory).toBeLessThan(1.5 * 2 ** 30);

@@ -11,7 +11,10 @@ import { randomOf } from './random.ts';
 export interface SoakOptions {
   readonly seconds: number;
   readonly seed: number;
+  /** That are sent each change, and keep their streams. */
   readonly proxies: number;
+  /** That lose their connections again and again, and come back with what they know. */
+  readonly commuters: number;
   readonly services: number;
   /** The heap of the server, in MiB. */
   readonly heapMiB: number;
@@ -75,29 +78,34 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   let over = false;
   void server.exited.then((code) => (died = over ? undefined : code));
   const proxies: Honest[] = [];
+  const commuters: Honest[] = [];
   const delays: number[] = [];
   let [changes, missed, peakMemory] = [0, 0, 0];
   const logSizes: number[] = [];
   try {
     const { grpc: port, monitoring } = await poll('the server is ready', () => readyPorts(log), { process: server });
     // One in five speaks the older protocol.
-    for (let i = 0; i < options.proxies; i++) proxies.push(new Honest(port, i, i % 5 !== 0));
-    const arrived = async (): Promise<void> => {
+    const honest = (i: number): Honest => new Honest(port, i, i % 5 !== 0);
+    for (let i = 0; i < options.proxies; i++) proxies.push(honest(i));
+    for (let i = 0; i < options.commuters; i++) commuters.push(honest(options.proxies + i));
+    /** How long it took; undefined: longer than anybody waits. */
+    const arrived = async (at: readonly Honest[]): Promise<number | undefined> => {
       const since = performance.now();
-      while (!proxies.every((proxy) => proxy.hasMark) && died === undefined) {
+      while (!at.every((proxy) => proxy.hasMark) && died === undefined) {
         if (performance.now() - since > PATIENCE) {
           missed++;
-          return;
+          return undefined;
         }
         await delay(10);
       }
-      delays.push(performance.now() - since);
+      return performance.now() - since;
     };
     const change = async (): Promise<void> => {
       const { mark, object } = changeOf(changes++);
-      for (const proxy of proxies) proxy.expect(mark);
+      for (const proxy of [...proxies, ...commuters]) proxy.expect(mark);
       await replace(join(files, `${String(object['kind'])}.yaml`), documents([object]));
-      await arrived();
+      const ms = await arrived(proxies);
+      if (ms !== undefined) delays.push(ms);
     };
     await change();
     delays.length = 0;
@@ -116,8 +124,8 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
       if (performance.now() >= nextCut) {
         nextCut += CUT_EVERY;
         // Some of them, or all at once.
-        const share = random() < 0.3 ? 1 : random() / 2;
-        for (const proxy of proxies) if (random() < share) proxy.cut();
+        const share = random() < 0.3 ? 1 : random();
+        for (const commuter of commuters) if (random() < share) commuter.cut();
       }
       await change();
       if (performance.now() >= nextLook) {
@@ -129,8 +137,10 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
       if (attacksEnded !== undefined) throw new Error(`the attacks ended with ${attacksEnded}:\n${attackers.log()}`);
       await delay(200);
     }
+    // Who was away has the last change, too.
+    await arrived(commuters);
     over = true;
-    const reconnects = proxies.reduce((sum, proxy) => sum + proxy.reconnects, 0);
+    const reconnects = commuters.reduce((sum, proxy) => sum + proxy.reconnects, 0);
     const minutes = logSizes.map((size, i) => size - (logSizes[i - 60] ?? 0));
     return { changes, delays, missed, peakMemory, logPerMinute: Math.max(0, ...minutes), reconnects, died };
   } catch (error) {
@@ -139,7 +149,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   } finally {
     over = true;
     await attackers?.stop();
-    for (const proxy of proxies) proxy.stop();
+    for (const proxy of [...proxies, ...commuters]) proxy.stop();
     await server.stop();
     await rm(directory, { recursive: true });
   }
