@@ -16,6 +16,7 @@ const bounds: readonly (readonly [name: string, value: number, most: number])[] 
   ['log of a minute, KiB', Math.round(report.logPerMinute / 1024), 1_024],
 ];
 console.log(`${report.changes} changes; delay p50 ${at(0.5)} ms, p99 ${at(0.99)} ms; ${report.reconnects} reconnects`);
+for (const line of report.slow) console.log(`slow ${line}`);
 for (const [name, value, most] of bounds)
   console.log(`${value <= most ? 'ok  ' : 'MORE'} ${name}: ${value} (bound ${most})`);
 if (report.died !== undefined) console.log(`MORE the server ended: ${report.died}`);

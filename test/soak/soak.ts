@@ -24,6 +24,8 @@ export interface SoakReport {
   readonly changes: number;
   /** From the change of the file until the last of the honest proxies has it. Milliseconds, of every change. */
   readonly delays: readonly number[];
+  /** What went on when a change took longer than {@link SLOW}, with its number and milliseconds. */
+  readonly slow: readonly string[];
   /** Changes that some proxy was still without when the next one came. */
   readonly missed: number;
   /** Of the server's process, at its highest. Bytes. */
@@ -41,6 +43,8 @@ const ATTACK = fileURLToPath(new URL('attack.ts', import.meta.url));
 const CUT_EVERY = 15_000;
 /** Milliseconds after which all objects of the storm are others. */
 const STORM_EVERY = 5_000;
+/** Milliseconds. */
+const SLOW = 2_000;
 /** A change that did not arrive after so long is missed. Milliseconds. */
 const PATIENCE = 30_000;
 
@@ -80,7 +84,10 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   const proxies: Honest[] = [];
   const commuters: Honest[] = [];
   const delays: number[] = [];
+  const slow: string[] = [];
   let [changes, missed, peakMemory] = [0, 0, 0];
+  /** Since the last change. */
+  const events: string[] = [];
   const logSizes: number[] = [];
   try {
     const { grpc: port, monitoring } = await poll('the server is ready', () => readyPorts(log), { process: server });
@@ -106,9 +113,12 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
       await replace(join(files, `${String(object['kind'])}.yaml`), documents([object]));
       const ms = await arrived(proxies);
       if (ms !== undefined) delays.push(ms);
+      if (ms !== undefined && ms > SLOW)
+        slow.push(`change ${changes - 1} (${String(object['kind'])}): ${Math.round(ms)} ms, ${events.join(', ')}`);
+      events.length = 0;
     };
     await change();
-    delays.length = 0;
+    delays.length = slow.length = 0;
     attackers = startProcess(process.execPath, [ATTACK, ...[port, monitoring, options.seed].map(String)]);
     let attacksEnded: number | string | undefined;
     void attackers.exited.then((code) => (attacksEnded = code));
@@ -119,13 +129,16 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     while (performance.now() < until && died === undefined) {
       if (performance.now() >= nextStorm) {
         nextStorm += STORM_EVERY;
+        events.push('storm of objects');
         await replace(join(files, 'storm.yaml'), documents(storm(random)));
       }
       if (performance.now() >= nextCut) {
         nextCut += CUT_EVERY;
         // Some of them, or all at once.
         const share = random() < 0.3 ? 1 : random();
-        for (const commuter of commuters) if (random() < share) commuter.cut();
+        const cut = commuters.filter(() => random() < share);
+        for (const commuter of cut) commuter.cut();
+        events.push(`${cut.length} cut off`);
       }
       await change();
       if (performance.now() >= nextLook) {
@@ -142,7 +155,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     over = true;
     const reconnects = commuters.reduce((sum, proxy) => sum + proxy.reconnects, 0);
     const minutes = logSizes.map((size, i) => size - (logSizes[i - 60] ?? 0));
-    return { changes, delays, missed, peakMemory, logPerMinute: Math.max(0, ...minutes), reconnects, died };
+    return { changes, delays, slow, missed, peakMemory, logPerMinute: Math.max(0, ...minutes), reconnects, died };
   } catch (error) {
     const text = await readFile(log, 'utf8').catch(() => '');
     throw new Error(`${String(error)}\nThe log of the server ends with:\n${text.slice(-10_000)}`, { cause: error });
