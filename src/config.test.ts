@@ -18,7 +18,7 @@ const every: unknown = expect.stringMatching(/^(::|0\.0\.0\.0)$/);
 
 const read = (flags: Origins['flags'] = {}, env: Environment = {}) => readConfig({ flags, env });
 
-test('without a word everything is at its default', () => {
+test('without any setting everything has its default', () => {
   expect(read({}, { HOME: '/root', FAIRLEAD_LOG_LEVEL: '' })).toEqual({
     source: { kind: 'kubernetes' },
     grpcAddress: { host: every, port: 15010 },

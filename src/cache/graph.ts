@@ -78,7 +78,7 @@ export class Graph {
       work();
       this.succeed(place, name);
     } catch (error) {
-      // The same once more is no news: to tell it takes a commit, which may be what it comes from.
+      // A repeated failure is not reported again: reporting takes a commit, which may be what caused it.
       const known = this.failures.get(`${place.name} ${name}`);
       if (known === undefined || String(known.error) !== String(error)) this.fail(place, name, error, []);
     }

@@ -27,7 +27,7 @@ export interface ChainInput {
   readonly settings: ListenerSettings;
   /** Ranges of the service, where the listener's address does not tell it from others. */
   readonly subnets: readonly string[];
-  /** Other services may be at this address and port: only server names and ranges tell them apart. */
+  /** Other services may be at this address and port: only server names and ranges distinguish them. */
   readonly shared: boolean;
 }
 

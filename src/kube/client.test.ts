@@ -90,7 +90,7 @@ describe('errors are typed', () => {
     ],
     ['a page of something else', 502, '<html>bad gateway', { code: 502, reason: 'NotKubernetes', retryable: true }],
     ['too many requests', 429, '', { code: 429, retryable: true }],
-    ['a success that is no JSON', 200, 'hello', { code: 200, reason: 'NotJson', retryable: true }],
+    ['a success that is not JSON', 200, 'hello', { code: 200, reason: 'NotJson', retryable: true }],
   ])('%s', async (_, status, body, expected) => {
     server.cluster.failNext(status, 1, body as never);
     await expect(client.get(path, { signal })).rejects.toMatchObject({ name: 'ApiError', ...expected });

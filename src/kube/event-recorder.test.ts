@@ -161,6 +161,14 @@ test('an Event waits while the server cannot be reached, and an outage is over w
   ]);
 });
 
+test('an Event that the server fails for goes behind the others', async () => {
+  cluster.failNext(503, 1);
+  for (const uid of ['u1', 'u2', 'u3']) recorder.written(status({}, { uid }), undefined);
+  await clock.advance(60_000);
+  const sent = cluster.objects(path).map(({ regarding }) => (regarding as Json)['uid']);
+  expect(sent).toEqual(['u2', 'u3', 'u1']);
+});
+
 test.each([
   ['a'.repeat(5_000), 'a'.repeat(1021)],
   ['é'.repeat(600), 'é'.repeat(510)],

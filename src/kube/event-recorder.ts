@@ -97,7 +97,8 @@ export class EventRecorder {
         }
         outages.begin(type.plural, error);
         if (!error.retryable || error.code === 403) continue;
-        this.waiting.unshift(next);
+        // Behind the others: the server may fail for this one alone.
+        this.waiting.push(next);
         await sleep(clock, backoff.next(error.retryAfter), { signal });
       }
     }

@@ -114,8 +114,8 @@ describe('a credential plugin', () => {
       'plugin /none: cannot be started: ENOENT; get',
     ],
     ['fails', () => script('echo "log in first" >&2; exit 3'), 'ended with 3: log in first'],
-    ['fails without a word', () => script('exit 3'), 'ended with 3: no error output'],
-    ['prints no JSON', () => script('echo secret'), 'printed invalid JSON'],
+    ['fails and prints nothing', () => script('exit 3'), 'ended with 3: no error output'],
+    ['prints something other than JSON', () => script('echo secret'), 'printed invalid JSON'],
     ['prints no credential', () => script(printing({ clientCertificateData: 'c' })), 'neither a token nor'],
     [
       'prints no time',

@@ -59,7 +59,7 @@ export class Outages {
     });
   }
 
-  /** `who` has no trouble any more, or another one than before. */
+  /** The outage of `who` is over, or is another one than before. */
   end(who: string, unless = ''): void {
     for (const [trouble, having] of this.open) {
       if (trouble === unless || !having.delete(who) || having.size > 0) continue;

@@ -301,7 +301,7 @@ describe('only the leader writes', () => {
   });
 });
 
-describe('a write that failed is no trouble any more', () => {
+describe('a failed write no longer counts as an outage', () => {
   const saidOnce = ['API server: unreachable, retrying until it works', 'API server: no longer unreachable'];
 
   test('when another replica leads', async () => {

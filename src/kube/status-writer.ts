@@ -221,7 +221,7 @@ export class StatusWriter {
     }
   }
 
-  /** As {@link plan}. What need not be written has no trouble any more, whatever came of it before. */
+  /** As {@link plan}. What need not be written no longer counts as an outage, even if writing it failed before. */
   private toWrite(entry: Entry): Plan | undefined {
     const plan = this.plan(entry);
     if (plan === undefined) this.outages.end(idOf(entry.desired));

@@ -55,6 +55,6 @@ test('says what it could not look for, and goes on', async () => {
   ]);
 });
 
-test('ends without a word when it is told to', async () => {
+test('says nothing when it is told to end', async () => {
   expect(await said(cluster('a'), AbortSignal.abort())).toEqual([]);
 });

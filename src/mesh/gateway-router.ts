@@ -20,7 +20,7 @@ export interface GatewayParts extends RouteParts {
   readonly proxies: Proxies;
 }
 
-/** Routers to which Gateways mean the same, whatever labels tell them apart: they share listeners and tables. */
+/** Routers to which Gateways mean the same, however their labels differ: they share listeners and tables. */
 export interface RouterClass {
   readonly key: string;
   readonly traits: Traits;

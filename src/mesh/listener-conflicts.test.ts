@@ -53,7 +53,7 @@ test.each<[string, object, object]>([
   ],
   ['HTTP', {}, { ports: [{ name: 'http', number: 3306, protocol: 'HTTP' }] }],
   ['visibility', {}, { exportTo: ['.'] }],
-])('nobody is told where %s tell them apart', (_, one, other) => {
+])('nobody is told where %s distinguish them', (_, one, other) => {
   expect(told(entry('shop/new', 2026, one), entry('other/old', 2020, other))).toEqual([]);
 });
 

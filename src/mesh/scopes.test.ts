@@ -20,7 +20,7 @@ test('proxies of a namespace share a scope, and replicas of a deployment what th
   expect(lab.size('viewLists')).toBe(20);
 });
 
-test('labels split a scope only where a selector that is mentioned tells them apart', () => {
+test('labels split a scope only where a selector in use distinguishes them', () => {
   const lab = new MeshLab(
     [
       service('shop/a'),

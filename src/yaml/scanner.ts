@@ -27,7 +27,7 @@ interface SimpleKey {
 }
 
 /**
- * The tokens of a text, as libyaml tells them apart, of which goyaml is a translation: YAML 1.1, except that
+ * The tokens of a text, as libyaml splits it, of which goyaml is a translation: YAML 1.1, except that
  * indentation within flow collections and quotes does not matter, and that `:` in a flow collection ends a plain text
  * only before a blank, as in `[::1, a:]`.
  */

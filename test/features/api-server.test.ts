@@ -85,7 +85,7 @@ describe.each([
     expect(program.object('VirtualService', 'shop', 'first')?.metadata.uid).not.toBe(uid);
   });
 
-  test('a watch that dies without a word is opened again', async () => {
+  test('a watch that dies silently is opened again', async () => {
     await serve(...reviews, rule, split(80, 20));
     cluster.loseEvents();
     await cluster.apply(split(50, 50));

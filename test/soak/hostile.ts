@@ -127,7 +127,7 @@ const deafClients: Attack = async (target) => {
 };
 
 /**
- * Connections that come and go as fast as they can: some with a node id without end, some without a word, some with
+ * Connections that come and go as fast as they can: some with a node id without end, some that say nothing, some with
  * thousands of versions that nobody ever served.
  */
 const storms: Attack = async (target) => {

@@ -14,7 +14,7 @@ interface Reading {
   /** Up to the first that is refused. */
   readonly documents: readonly unknown[];
   readonly error?: string;
-  /** Something stands behind a document, and is dropped without a word. */
+  /** Something follows a document, and is silently dropped. */
   readonly dropped?: boolean;
 }
 
