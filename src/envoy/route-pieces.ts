@@ -46,11 +46,14 @@ export function cutRoutes(http: readonly HttpRoute[]): readonly (readonly HttpRo
   return pieces;
 }
 
+const NO_ROUTES = new Uint8Array();
+
 export function buildRoutePiece(http: readonly HttpRoute[], context: RouteContext): RoutePiece {
   const { routes, clusters, problems, origins } = translateHttpRoutes(http, context);
   const last = routes.at(-1);
   const ends = last !== undefined && isCatchAll(last.match ?? {});
-  const encode = (some: readonly Route[]) => context.protos.encode(types.virtualHost, { routes: some });
+  const encode = (some: readonly Route[]) =>
+    some.length === 0 ? NO_ROUTES : context.protos.encode(types.virtualHost, { routes: some });
   return {
     routes: encode(ends ? routes.slice(0, -1) : routes),
     catchAll: encode(ends ? [last] : []),
