@@ -121,11 +121,13 @@ export class Barrier {
   }
 
   /** A response with what belongs to guarded resources went out. */
-  followed(sent: Sent): void {
+  followed(sent: Sent, { guarded }: Parties): void {
     if (this.#arrivals.length === 0) return;
     const names = new Set<string>();
-    // What was made up for a name that does not exist proves nothing: it belongs to no cluster of this kind.
-    for (const { name, holders } of itemsOf(sent)) if (holders > 0) names.add(name);
+    // It proves nothing about a cluster that it does not belong to: where it was made up for a name that does not exist,
+    // and where the client is still to be sent the cluster that it belongs to. Another kind of cluster ignores it.
+    for (const { name, holders } of itemsOf(sent))
+      if (holders > 0 && guarded?.ledger.pending?.has(name) !== true) names.add(name);
     const arrivals = this.#arrivals.flatMap((arrival) => {
       const [within, without] = split(arrival, names);
       return [{ ...within, followed: sent.nonce }, without];

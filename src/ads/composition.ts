@@ -34,7 +34,7 @@ function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | un
   if (of.all && blocked === undefined) return composeAll(of, view);
   const marks = blocked === undefined && of.trial === undefined ? manyMarksOf(of) : undefined;
   if (marks !== undefined) return composeAlike(of, view, marks);
-  const first = of.all;
+  const first = of.all && (of.interest.wildcard || of.wholeState);
   oweEach(of, view);
   // Each piece of a refused response is looked at once; what is in none of them goes when none of them can.
   const pieces = of.trial?.owed(of.ledger.pending ?? NONE) ?? [];

@@ -179,7 +179,7 @@ export class Delivery implements Watcher {
       // A client that starts asks for listeners when its first clusters are ready: nothing has to be held before.
       if (this.#resumedAt !== undefined || this.#parties.referrers.length > 0) this.#arrived(sent, now);
     } else if (type.behind !== undefined) {
-      this.#barrier?.followed(sent);
+      this.#barrier?.followed(sent, this.#parties);
     }
     this.#followBehind(type, sent);
     this.#events.sent(type, frame);

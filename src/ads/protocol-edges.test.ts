@@ -461,6 +461,38 @@ test('delta: an answer to the assignment of a former cluster says nothing of a n
   expect(lab.sent()).toEqual(['l@1']);
 });
 
+test('state of the world: an assignment says nothing of a client whose newest cluster has none', () => {
+  const lab = new Lab(false);
+  lab.take({ typeUrl: CDS });
+  lab.take({ typeUrl: LDS });
+  lab.publish([CDS, 'c', 'eds'], [EDS, 'c', '1']);
+  expect(lab.sent()).toEqual(['c@eds']);
+  lab.publish([CDS, 'c', 'dns'], [EDS, 'c', undefined]);
+  expect(lab.sent()).toEqual(['c@dns']);
+  lab.publish([CDS, 'd', 'dns']);
+  expect(lab.sentNames()).toEqual(['c', 'd']);
+  // The answers to three responses are missing: the next cluster waits for them, its assignment does not.
+  lab.publish([CDS, 'c', 'eds'], [EDS, 'c', '1'], [LDS, 'l', '1', ['c']]);
+  lab.take({ typeUrl: EDS, names: ['c'] });
+  expect(lab.next()).toBeUndefined();
+});
+
+test.each(kinds)(
+  '%s: who asks for a table that must wait is sent it when it need not, and nothing before',
+  (_, delta) => {
+    const lab = new Lab(delta);
+    lab.take({ typeUrl: CDS });
+    lab.publish([LDS, 'l', '1']);
+    lab.take({ typeUrl: LDS });
+    lab.publish([CDS, 'c', '1'], [RDS, 't', '1', ['c']]);
+    const { nonce } = lab.next()!;
+    lab.ask({ typeUrl: RDS, names: ['t'] });
+    expect(lab.next()).toBeUndefined();
+    lab.ask({ typeUrl: CDS, nonce });
+    expect(lab.sent()).toEqual(['t@1']);
+  },
+);
+
 test('delta: what is asked for twice before the first answer was not held before', () => {
   const lab = new Lab(true);
   lab.take({ typeUrl: CDS });
