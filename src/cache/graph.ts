@@ -251,5 +251,5 @@ export { Collection } from './collection.ts';
 export type { Change } from './collection.ts';
 export type { Reader, Emit, Transform, Failure } from './derived.ts';
 export type { Causes } from './causes.ts';
-export type { Index } from './index-of.ts';
+export type { Index, Order } from './index-of.ts';
 export type { Input, Write } from './input.ts';

@@ -53,7 +53,7 @@ export function declareConflicts(
         message: `${address} belongs to ${printRef(owner.origins[0]!)}, which keeps it; name another address.${rest}`,
       }));
       const fieldOf = new Map(claimed.map(({ address, field }) => [address, field]));
-      const ranges = lostRangesOf(first, read, services.httpByBlock).map(
+      const ranges = lostRangesOf(first, read, services.httpServices).map(
         ({ range, port, owner, address }): Problem => ({
           object: first.origins[0]!,
           field: fieldOf.get(range) ?? 'spec.addresses',

@@ -3,7 +3,7 @@ import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
 import { spreadHash } from '../model/hash.ts';
 import { isWildcard } from '../model/host.ts';
-import { blockAround, blocksAround, covers, parseCidr } from '../model/cidr.ts';
+import { covers, parseCidr } from '../model/cidr.ts';
 import {
   type Alias,
   type LostRange,
@@ -16,6 +16,7 @@ import {
 import { mergeClaims } from '../reconcilers/host-claims.ts';
 import { type ReconciledServiceEntry, reconcileServiceEntry } from '../reconcilers/service-entry.ts';
 import { reconcileService } from '../reconcilers/service.ts';
+import { type AddressBlocks, declareAddressBlocks } from './address-blocks.ts';
 import { type Inputs, optionsOf, siblingKey } from './inputs.ts';
 import { selectorKey } from './label-keys.ts';
 import { type Settings, settingOf } from './settings.ts';
@@ -40,8 +41,8 @@ export interface Services {
   readonly addressOwners: Index<MeshService>;
   /** Kubernetes Services by name, in whatever namespace. Oldest first. */
   readonly byName: Index<MeshService>;
-  /** Kubernetes Services with HTTP ports, by blocks of addresses. Oldest first. */
-  readonly httpByBlock: Index<MeshService>;
+  /** Kubernetes Services with HTTP ports. */
+  readonly httpServices: AddressBlocks<MeshService>;
   /** By the first label of the selector: `namespace|label=value`. */
   readonly bySelector: Index<MeshService>;
   /** By the addresses of inline endpoints: `namespace/address`. */
@@ -99,13 +100,11 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       if (addresses.length > 0) emit(`ServiceEntry/${key}/${service.host}`, { ...service, addresses, autoAddresses });
     }
   });
-  const httpByBlock = graph.index(
-    'HTTP services by block',
+  const httpServices = declareAddressBlocks<MeshService>(
+    graph,
+    'HTTP services by address block',
     serviceClaims,
-    (_, { addresses, ports }) =>
-      ports.some(isHttp)
-        ? [...new Set(addresses.filter((address) => address !== '0.0.0.0').flatMap(blocksAround))]
-        : [],
+    ({ addresses, ports }) => (ports.some(isHttp) ? addresses.filter((address) => address !== '0.0.0.0') : []),
     (a, b) => compareAge(a.value, b.value),
   );
   const both = [serviceClaims, entryClaims];
@@ -120,7 +119,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
     const joined = mergeClaims(members.map((member) => member.value));
     const merged = { ...joined, exportTo: exportsOf(joined, optionsOf(read, inputs).rootNamespace) };
     const found = merged.resolution === 'Alias' ? [] : aliasesOf(merged.host, (host) => read.group(aliases, host));
-    const lostRanges = lostRangesOf(merged, read, httpByBlock);
+    const lostRanges = lostRangesOf(merged, read, httpServices);
     emit(key, {
       ...merged,
       ...(found.length > 0 && { aliases: found }),
@@ -145,7 +144,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       (_, { name }) => [name],
       (a, b) => compareAge(a.value, b.value),
     ),
-    httpByBlock,
+    httpServices,
     byAddress: graph.index(
       'services by address',
       services,
@@ -177,7 +176,11 @@ export function ownerOf(
 const isHttp = ({ protocol }: ServicePort): boolean => protocolClass(protocol) === 'http';
 
 /** The ranges of an entry that HTTP Services of other namespaces are in, for each of its ports that such a Service has too. */
-export function lostRangesOf(entry: MeshService, read: Reader, httpByBlock: Index<MeshService>): readonly LostRange[] {
+export function lostRangesOf(
+  entry: MeshService,
+  read: Reader,
+  httpServices: AddressBlocks<MeshService>,
+): readonly LostRange[] {
   if (entry.registry !== 'External') return [];
   const numbers = entry.ports.filter((port) => ['tcp', 'sniffed'].includes(protocolClass(port.protocol)));
   if (numbers.length === 0) return [];
@@ -186,7 +189,7 @@ export function lostRangesOf(entry: MeshService, read: Reader, httpByBlock: Inde
     if (cidr === undefined) return [];
     const open = new Set(numbers.map(({ number }) => number));
     const lost: LostRange[] = [];
-    for (const { value: service } of read.group(httpByBlock, blockAround(cidr))) {
+    for (const service of httpServices.within(read, cidr)) {
       if (open.size === 0) break;
       if (service.namespace === entry.namespace) continue;
       const shared = service.ports.filter((port) => isHttp(port) && open.has(port.number));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { blockAround, blocksAround, canonicalCidr, covers, parseCidr } from './cidr.ts';
+import { blockOf, canonicalCidr, covers, overlap, parseCidr } from './cidr.ts';
 
 test.each([
   ['10.0.0.1', { address: '10.0.0.1', length: 32 }],
@@ -44,8 +44,27 @@ test.each([
   ['0.0.0.0/0', '192.0.2.1', '::1'],
   ['fd00::/108', 'fd00::f:ffff', 'fd00::10:0'],
   ['::/0', '2001:db8::1', '10.0.0.1'],
-])('%s covers %s and not %s, which are found by blocks', (text, inside, outside) => {
+])('%s covers %s and not %s', (text, inside, outside) => {
   const range = parseCidr(text)!;
   expect([covers(range, inside), covers(range, outside)]).toEqual([true, false]);
-  expect(blocksAround(inside)).toContain(blockAround(range));
+});
+
+test.each([
+  ['10.1.2.3', 8, '10.1.2.0/24'],
+  ['10.1.2.3', 128, '0.0.0.0/0'],
+  ['10.1.2.0/24', 16, '10.1.0.0/16'],
+  ['2001:db8::1:2', 16, '2001:db8:0:0:0:0:1:0/112'],
+  ['2001:db8::1', 128, '0:0:0:0:0:0:0:0/0'],
+  ['example.com', 8, undefined],
+])('around %s the block of 2^%i is %s', (text, bits, block) => {
+  expect(blockOf(text, bits)).toBe(block);
+});
+
+test.each([
+  ['10.0.0.0/8', '10.9.0.0/16', true],
+  ['10.9.0.0/16', '10.0.0.0/8', true],
+  ['10.0.0.0/9', '10.128.0.0/9', false],
+  ['::/0', '0.0.0.0/0', false],
+])('%s and %s overlap: %j', (a, b, expected) => {
+  expect(overlap(parseCidr(a)!, parseCidr(b)!)).toBe(expected);
 });

@@ -24,18 +24,17 @@ export function canonicalCidr(text: string): string {
   return printBlock(bytesOf(cidr.address), cidr.length);
 }
 
-/** Blocks that hold an address, of every fourth length; none for what is not one. */
-export function blocksAround(address: string): readonly string[] {
-  const cidr = parseCidr(address);
-  if (cidr === undefined) return [];
-  const bytes = bytesOf(address);
-  return Array.from({ length: cidr.length / 4 }, (_, i) => printBlock(bytes, i * 4));
+/** The range of 2^bits addresses that holds an address, or the first one of a range; undefined for what is neither. */
+export function blockOf(text: string, bits: number): string | undefined {
+  const cidr = parseCidr(text);
+  if (cidr === undefined) return undefined;
+  const bytes = bytesOf(cidr.address);
+  return printBlock(bytes, Math.max(0, bytes.length * 8 - bits));
 }
 
-/** The smallest of these blocks that holds a range: at most 16 times as large. */
-export function blockAround({ address, length }: Cidr): string {
-  const full = isIP(address) === 4 ? 32 : 128;
-  return printBlock(bytesOf(address), Math.min(full - 4, length - (length % 4)));
+/** Whether two ranges have an address in common: one of them covers the other then. */
+export function overlap(a: Cidr, b: Cidr): boolean {
+  return covers(a, b.address) || covers(b, a.address);
 }
 
 /** Whether an address is one of a range. */
@@ -57,7 +56,12 @@ function printBlock(bytes: readonly number[], length: number): string {
     const kept = Math.min(8, Math.max(0, length - i * 8));
     return byte & (0xff00 >> kept);
   });
-  return `${masked.join('.')}/${length}`;
+  return `${printBytes(masked)}/${length}`;
+}
+
+function printBytes(bytes: readonly number[]): string {
+  if (bytes.length === 4) return bytes.join('.');
+  return Array.from({ length: 8 }, (_, i) => ((bytes[2 * i]! << 8) | bytes[2 * i + 1]!).toString(16)).join(':');
 }
 
 function v4Bytes(address: string): number[] {
