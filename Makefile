@@ -7,7 +7,7 @@ SHELL := /bin/bash
 
 INSTALLED := node_modules/.installed
 
-.PHONY: help run test check golden gen bench soak peers image
+.PHONY: help run test properties check golden gen bench soak peers image
 .PHONY: check-types check-lint check-format check-imports check-unused check-generated check-chart
 
 help: ## show the targets
@@ -23,6 +23,11 @@ test: $(INSTALLED) peers ## all tests; what cannot run here is named as skipped
 	vitest run --reporter=default --reporter=json --outputFile.json=.cache/tests.json || status=1; \
 	node tools/test-summary.ts .cache/tests.json || status=1; \
 	exit $$status
+
+properties: $(INSTALLED) ## the property tests over other histories than make test, and more of them; FAIRLEAD_SEED, PROPERTY_RUNS
+	@export FAIRLEAD_SEED=$${FAIRLEAD_SEED:-$$RANDOM} PROPERTY_RUNS=$${PROPERTY_RUNS:-5000}; \
+	echo "FAIRLEAD_SEED=$$FAIRLEAD_SEED PROPERTY_RUNS=$$PROPERTY_RUNS"; \
+	vitest run --testTimeout=3600000 $$(grep -lE 'fc\.(assert|sample)\(' -r src test --include='*.test.ts')
 
 # The fast part: what can be said without running anything.
 check: check-types check-lint check-format check-imports check-unused check-generated check-chart ## types, lint, format, import rules, unused code, generated files, chart

@@ -12,6 +12,7 @@ export default defineConfig({
   test: {
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    setupFiles: ['test/harness/seed.ts'],
     projects: [
       {
         extends: true,

@@ -5,10 +5,9 @@ import { kindOf } from '../../src/api/kinds.ts';
 import { destinationRule, pod, service, serviceEntry, sidecar, slice, target, virtualService } from './objects.ts';
 import type { Program } from './program.ts';
 import { Cluster } from './sources.ts';
+import { seed } from '../harness/seed.ts';
 
 const HISTORIES = 4;
-const seed = Number(process.env['FAIRLEAD_SEED'] ?? Math.trunc(Math.random() * 0x7fff_ffff));
-
 /** Objects that speak of each other, each in some variants. */
 const pool: readonly ((variant: number) => KubernetesObject)[] = [
   ...['a', 'b'].flatMap((name, i) => [

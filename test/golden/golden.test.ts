@@ -8,13 +8,12 @@ import { createCheckSound } from '../harness/sound.ts';
 import { expectedFile, goldenNames, orphans, readGoldenCase } from './case.ts';
 import { printExpected } from './expected.ts';
 import { meshOf } from './mesh-of.ts';
+import { seed } from '../harness/seed.ts';
 
 const validate = createValidator();
 const checkSound = createCheckSound();
 const names = goldenNames();
 const cases = new Map(names.map((name) => [name, readGoldenCase(name, validate)]));
-const seed = Number(process.env['FAIRLEAD_SEED'] ?? Math.trunc(Math.random() * 0x7fff_ffff));
-
 describe('a golden case', () => {
   test.each(names)('%s gives what its expected file says', (name) => {
     const golden = cases.get(name)!;

@@ -9,6 +9,7 @@ import { readDocument } from '../../src/yaml/document.ts';
 import { run } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { corpus } from './corpus.ts';
+import { seed } from '../harness/seed.ts';
 
 interface Reading {
   /** Up to the first that is refused. */
@@ -103,8 +104,7 @@ withPeers(['go'], 'a file is read as kubectl reads it', () => {
 
   test('and wherever something is inserted, removed or replaced in it', async () => {
     // The same texts in every run; SEED and RUNS are for more of them.
-    const seed = Number(process.env['SEED'] ?? 1);
-    const texts = fc.sample(mutated, { seed, numRuns: Number(process.env['RUNS'] ?? 5_000) });
-    expect((await differences(texts)).slice(0, 10), `SEED=${seed}`).toEqual([]);
+    const texts = fc.sample(mutated, { seed, numRuns: Number(process.env['PROPERTY_RUNS'] ?? 5_000) });
+    expect((await differences(texts)).slice(0, 10), `FAIRLEAD_SEED=${seed}`).toEqual([]);
   });
 });
