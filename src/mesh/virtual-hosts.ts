@@ -7,7 +7,7 @@ import { type BuiltVirtualHost, buildVirtualHost } from '../envoy/virtual-host.t
 import type { Client } from '../model/client.ts';
 import { type MeshService, type ServicePort, isRouted, protocolClass } from '../model/service.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
-import { type Candidate, virtualServiceFor } from '../model/virtual-service-selection.ts';
+import { type Candidate, dependsOnSourceNamespace, virtualServiceFor } from '../model/virtual-service-selection.ts';
 import { clientOf, serviceFor } from './clients.ts';
 import { isServedNow, lookupFor } from './destinations.ts';
 import type { ServiceEndpoints } from './endpoints.ts';
@@ -114,7 +114,7 @@ const domainSuffixOf = (read: Reader, parts: RouteParts): string => optionsOf(re
 /** The routes of a VirtualService for the clients of a view. */
 interface ViewRouteUse extends RouteUse {
   readonly view: View;
-  /** For those of its own namespace. */
+  /** Only for those of its own namespace, which have other routes. */
   readonly local: boolean;
   /** 0: for all ports. */
   readonly listenerPort: number;
@@ -133,8 +133,9 @@ interface Choice {
 function useOf(view: View, { place, listenerPort, virtualService }: Choice): ViewRouteUse | undefined {
   if (virtualService === undefined) return undefined;
   const { key } = virtualService;
-  const local = isLocalKey(place.view);
-  return { routes: [place.view, listenerPort, key].join('|'), virtualService: key, view, local, listenerPort };
+  const local = isLocalKey(place.view) && dependsOnSourceNamespace(virtualService);
+  const routes = [local ? place.view : view.key, listenerPort, key].join('|');
+  return { routes, virtualService: key, view, local, listenerPort };
 }
 
 function emitUses(key: string, view: View, choices: Iterable<Choice>, emit: Emit<ViewRouteUse>): void {

@@ -67,6 +67,11 @@ export function canHold(route: HttpRoute, scope: RouteScope): boolean {
   return route.matches.length === 0 || route.matches.some((match) => matchCanHold(match, scope));
 }
 
+/** Whether clients that differ in their namespace only have different routes of it. */
+export function dependsOnSourceNamespace({ http }: VirtualServiceModel): boolean {
+  return http.some(({ matches }) => matches.some(({ sourceNamespace }) => sourceNamespace !== ''));
+}
+
 /** The conditions of an HTTP match that are decided before any request: port, gateway and source. */
 export function matchCanHold(match: HttpMatch, scope: RouteScope): boolean {
   if (match.port !== 0 && match.port !== scope.listenerPort) return false;
