@@ -73,14 +73,17 @@ function wildcards(traits: Traits): Addresses {
 }
 
 /**
- * Envoy refuses two listeners at one address, even where one of them does not bind it: those of the proxy itself come
- * first.
+ * Envoy refuses two listeners at one address, even where one of them does not bind it: those that all proxies have come
+ * first. See {@link isOfProxy} for those of one.
  */
 function isReserved(address: string, port: number, { settings, client: { traits } }: ClaimInput): boolean {
   if (address !== wildcardAddress(traits)) return false;
-  return (
-    port === settings.proxyListenPort || port === settings.proxyInboundListenPort || traits.reservedPorts.includes(port)
-  );
+  return port === settings.proxyListenPort || port === settings.proxyInboundListenPort;
+}
+
+/** Whether the agent of a proxy, or Envoy itself, listens where this would. */
+export function isOfProxy({ bind, port }: ListenerClaim, traits: Traits): boolean {
+  return traits.reservedPorts.includes(port) && bind.addresses[0] === wildcardAddress(traits);
 }
 
 function httpClaim({ service, egress }: ClaimInput, port: ServicePort, bind: Bind): ListenerClaim {

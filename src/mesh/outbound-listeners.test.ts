@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
-import { MeshLab, objectOf, proxy, sidecar } from './testing/lab.ts';
+import { MeshLab, objectOf, proxy, service, sidecar } from './testing/lab.ts';
 
 /** A database at one address, known in a namespace by a name of its own. */
 function database(path: string, year: number, spec: object = {}): KubernetesObject {
@@ -78,4 +78,18 @@ test('services of one namespace at one address share a listener among all client
   lab.apply([database('other/c', 2022)]);
   expect(lab.size('addressedListeners')).toBe(0);
   expect(listeners(lab, client)).toEqual([['a']]);
+});
+
+test('where an agent or Envoy itself listens, that proxy has no listener of a service', () => {
+  const ports = [9100, 15021].map((port) => ({ name: `http-${port}`, port }));
+  const lab = new MeshLab(
+    [service('shop/a', { ports })],
+    [proxy('other.shop'), proxy('status.shop', {}, { ENVOY_STATUS_PORT: 15021, ENVOY_PROMETHEUS_PORT: 9100 })],
+  );
+  const names = (stream: string): string[] =>
+    lab.snapshot(stream).lds.flatMap(({ name }) => (name.startsWith('0.0.0.0_') ? [name] : []));
+  expect(names('other.shop')).toEqual(['0.0.0.0_15021', '0.0.0.0_9100']);
+  expect(lab.faults('status.shop')).toEqual([]);
+  expect(names('status.shop')).toEqual([]);
+  expect(lab.clusters('status.shop')).toEqual(['a.shop:15021', 'a.shop:9100']);
 });

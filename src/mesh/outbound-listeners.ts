@@ -1,6 +1,6 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { fixedClusters } from '../envoy/fixed-clusters.ts';
-import { claimsOf } from '../envoy/outbound-claims.ts';
+import { claimsOf, isOfProxy } from '../envoy/outbound-claims.ts';
 import { type OutboundListenerInput, buildOutboundListener } from '../envoy/outbound-listener.ts';
 import { httpProxyListener, virtualOutbound } from '../envoy/virtual-outbound.ts';
 import { clusterResource, listenerResource } from '../envoy/resources.ts';
@@ -135,7 +135,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
         const own = new Set<string>();
         for (const view of outlet.views)
           for (const { value } of read.group(ofView, view.key)) {
-            if (locked.has(value.name)) continue;
+            if (locked.has(value.name) || value.claims.some(({ claim }) => isOfProxy(claim, scope.traits))) continue;
             own.add(value.name);
             const list = byName.get(value.name);
             if (list === undefined) byName.set(value.name, [...value.claims]);

@@ -20,6 +20,45 @@ test('proxies of a namespace share a scope, and replicas of a deployment what th
   expect(lab.size('viewLists')).toBe(20);
 });
 
+test.each([
+  { IDLE_TIMEOUT: '77s' },
+  { HTTP10: '1' },
+  { OUTBOUND_LISTENER_EXACT_BALANCE: 'true' },
+  { INTERCEPTION_MODE: 'TPROXY' },
+  { ENVOY_STATUS_PORT: 15999 },
+])('with %j a proxy has listeners of its own, and sees the same services', (metadata) => {
+  const objects = [service('shop/a'), service('shop/b', { ports: [{ name: 'tcp', port: 9000 }] })];
+  const lab = new MeshLab(objects, [proxy('plain.shop')]);
+  const views = lab.size('serviceViews');
+  lab.join([proxy('other.shop', {}, metadata)]);
+  expect(lab.size('scopes')).toBe(2);
+  expect(lab.size('serviceViews')).toBe(views);
+  expect(lab.changed.filter((name) => name.includes('outbound|'))).toEqual([]);
+  expect(lab.faults('other.shop')).toEqual([]);
+});
+
+test('each proxy listens as it says, to the same services', () => {
+  const objects = [
+    service('shop/b', { ports: [{ name: 'tcp', port: 9000 }], clusterIP: '10.0.0.9' }),
+    service('shop/a'),
+  ];
+  const ways = [{}, { IDLE_TIMEOUT: '77s' }, { OUTBOUND_LISTENER_EXACT_BALANCE: 'true' }, { HTTP10: '1' }];
+  const lab = new MeshLab(
+    objects,
+    ways.map((metadata, i) => proxy(`p${i}.shop`, {}, metadata)),
+  );
+  const found = ways.map((_, i) => {
+    const text = JSON.stringify(lab.json(`p${i}.shop`).lds);
+    return [text.includes('"idleTimeout":"77s"'), text.includes('exactBalance'), text.includes('acceptHttp10')];
+  });
+  expect(found).toEqual([
+    [false, false, false],
+    [true, false, false],
+    [false, true, false],
+    [false, false, true],
+  ]);
+});
+
 test('labels split a scope only where a selector in use distinguishes them', () => {
   const lab = new MeshLab(
     [

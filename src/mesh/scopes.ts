@@ -1,7 +1,7 @@
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { contentHash } from '../model/hash.ts';
 import { type EgressListener, type SidecarModel, everything } from '../model/sidecar.ts';
-import { type Traits, traitsKey } from '../model/traits.ts';
+import { type Traits, listenerTraitsKey, traitsKey, viewTraits } from '../model/traits.ts';
 import type { NamespaceClients, Namespaces } from './namespaces.ts';
 import type { Proxies, Scope } from './proxies.ts';
 import type { Sidecars } from './sidecars.ts';
@@ -14,6 +14,7 @@ export interface View {
   readonly key: string;
   /** Of the services. */
   readonly namespace: string;
+  /** Those that {@link viewTraits} leaves. */
   readonly traits: Traits;
   /** Namespace of the clients; empty for the public audience. */
   readonly client: string;
@@ -32,7 +33,10 @@ export interface ScopeViews {
    * services by their short names beside.
    */
   readonly local: string;
-  /** What is done with unknown traffic, as a short text: listeners are shared by the scopes of a view that agree in it. */
+  /**
+   * How its listeners are, and what they do with unknown traffic, as a short text: listeners are shared by the scopes of a
+   * view that agree in it.
+   */
   readonly policy: string;
 }
 
@@ -83,10 +87,13 @@ function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeP
   return { scope, outlets, local, policy: policyKey(scope, sidecar?.outboundTrafficPolicy) };
 }
 
-/** Empty: the mesh's own policy. An egress proxy is looked up by the client. */
+/** Traffic: the mesh's own policy if nothing is said. An egress proxy is looked up by the client. */
 function policyKey(scope: Scope, policy: SidecarModel['outboundTrafficPolicy']): string {
-  if (policy === undefined) return '';
-  return policy.egressProxy === undefined ? policy.mode : contentHash(JSON.stringify([policy, scope.key])).slice(0, 12);
+  const ofProxy = listenerTraitsKey(scope.traits);
+  if (policy === undefined) return ofProxy;
+  const { mode, egressProxy } = policy;
+  const ofTraffic = egressProxy === undefined ? mode : contentHash(JSON.stringify([policy, scope.key])).slice(0, 12);
+  return [ofTraffic, ofProxy].join();
 }
 
 /** A namespace that no Sidecar can name: only `*` matches it. */
@@ -108,12 +115,13 @@ function viewOf(scope: Scope, info: NamespaceClients, egress: View['egress']): V
   const own = egress !== undefined || matched.length > 0 || info.audiences.includes(scope.namespace);
   const client = own ? scope.namespace : '';
   // The key is part of many others: short, and told apart by a hash of all that makes the view.
+  const traits = viewTraits(scope.traits);
   const facts = [
-    traitsKey(scope.traits),
+    traitsKey(traits),
     client,
     matched.join('&'),
     egress === undefined ? '' : `${egress.sidecar}#${egress.listener}`,
   ].join('|');
   const key = `${info.namespace}@${contentHash(facts).slice(0, 12)}`;
-  return { key, namespace: info.namespace, traits: scope.traits, client, matched, ...(egress ? { egress } : {}) };
+  return { key, namespace: info.namespace, traits, client, matched, ...(egress ? { egress } : {}) };
 }

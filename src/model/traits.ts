@@ -75,6 +75,33 @@ export function outboundTraits(traits: Traits): Traits {
   return { ...rest, ...ofClusters, inboundExactBalance: false };
 }
 
+/**
+ * What of these decides which clusters and routes there are, and what services ask of listeners. The rest says what a proxy
+ * makes of that, and can have any value: it costs listeners, and nothing else.
+ */
+export function viewTraits(traits: Traits): Traits {
+  const interception = traits.interception === 'NONE' ? 'NONE' : anyTraits.interception;
+  return {
+    ...traits,
+    interception,
+    // Routes are told whether there is one.
+    httpProxyPort: Math.min(1, traits.httpProxyPort),
+    http10: false,
+    idleTimeout: 0,
+    outboundExactBalance: false,
+    reservedPorts: [],
+  };
+}
+
+/** One text for proxies that may share outbound listeners, as far as what they are made from is the same. */
+export function listenerTraitsKey({ http10, idleTimeout, outboundExactBalance }: Traits): string {
+  const words: string[] = [];
+  if (http10) words.push('http10');
+  if (idleTimeout !== 0) words.push(`idle=${idleTimeout}`);
+  if (outboundExactBalance) words.push('outbound-balance');
+  return words.join(',');
+}
+
 /** The same of what a sidecar serves itself. */
 export function inboundTraits({ clientCertificate: _, ...traits }: Traits): Traits {
   return { ...traits, shortNames: true, dnsCapture: false, httpProxyPort: 0, outboundExactBalance: false };
@@ -114,13 +141,12 @@ export function traitsKey(traits: Traits): string {
   const words: string[] = [traits.proxyType, traits.agent ? 'agent' : 'plain', traits.interception, traits.ipFamily];
   if (!traits.shortNames) words.push('full-names');
   if (traits.dnsCapture) words.push('dns-capture');
-  if (traits.http10) words.push('http10');
-  if (traits.idleTimeout !== 0) words.push(`idle=${traits.idleTimeout}`);
+  const ofListeners = listenerTraitsKey(traits);
+  if (ofListeners !== '') words.push(ofListeners);
   if (traits.httpProxyPort !== 0) words.push(`http-proxy=${traits.httpProxyPort}`);
   if (traits.unprivileged) words.push('unprivileged');
   if (traits.reservedPorts.length > 0) words.push(`reserved=${traits.reservedPorts.join('+')}`);
   if (traits.inboundExactBalance) words.push('inbound-balance');
-  if (traits.outboundExactBalance) words.push('outbound-balance');
   if (traits.preserveHeaderCase) words.push('header-case');
   if (traits.clientCertificate) words.push(`client-cert=${filesKey(traits.clientCertificate)}`);
   if (traits.serverCertificate) words.push(`server-cert=${filesKey(traits.serverCertificate)}`);

@@ -141,10 +141,14 @@ export function sidecar(path: string, ...hosts: string[]): KubernetesObject {
 }
 
 /** A sidecar proxy. Its stream: `name.namespace`. */
-export function proxy(stream: string, labels: Readonly<Record<string, string>> = {}): ConnectedProxy {
+export function proxy(
+  stream: string,
+  labels: Readonly<Record<string, string>> = {},
+  metadata: Readonly<Record<string, unknown>> = {},
+): ConnectedProxy {
   const [name, namespace] = stream.split('.');
   return connectedProxy(stream, {
     id: `sidecar~10.1.0.1~${name}.${namespace}~${namespace}.svc.cluster.local`,
-    metadata: { NAMESPACE: namespace, INSTANCE_IPS: '10.1.0.1', LABELS: labels },
+    metadata: { NAMESPACE: namespace, INSTANCE_IPS: '10.1.0.1', LABELS: labels, ...metadata },
   });
 }
