@@ -38,6 +38,15 @@ export class Honest {
     return this.#hasMark;
   }
 
+  /** Who it is, and what it was told last. */
+  describe(): string {
+    const protocol = this.#delta ? 'delta' : 'state of the world';
+    const told = [...this.#answered].map(
+      ([typeUrl, { nonce }]) => `${typeUrl.slice(typeUrl.lastIndexOf('.') + 1)} ${nonce}`,
+    );
+    return `${this.#from} (${protocol}, came back ${this.reconnects} times, ${told.join(' ') || 'was told nothing'})`;
+  }
+
   /** To be told before the change is made that brings it. */
   expect(mark: string): void {
     this.#mark = mark;

@@ -95,10 +95,13 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     const honest = (i: number): Honest => new Honest(port, i, i % 5 !== 0);
     for (let i = 0; i < options.proxies; i++) proxies.push(honest(i));
     for (let i = 0; i < options.commuters; i++) commuters.push(honest(options.proxies + i));
-    /** How long it took; undefined: longer than anybody waits. */
-    const arrived = async (at: readonly Honest[]): Promise<number | undefined> => {
+    /** How long it took; undefined: longer than anybody waits. `late`: who was without it for long, up to a few. */
+    const arrived = async (at: readonly Honest[], late: string[] = []): Promise<number | undefined> => {
       const since = performance.now();
       while (!at.every((proxy) => proxy.hasMark) && died === undefined) {
+        const without = at.filter((proxy) => !proxy.hasMark);
+        if (late.length === 0 && performance.now() - since > SLOW)
+          late.push(`${without.length} late`, ...without.slice(0, 3).map((proxy) => proxy.describe()));
         if (performance.now() - since > PATIENCE) {
           missed++;
           return undefined;
@@ -111,10 +114,13 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
       const { mark, object } = changeOf(changes++);
       for (const proxy of [...proxies, ...commuters]) proxy.expect(mark);
       await replace(join(files, `${String(object['kind'])}.yaml`), documents([object]));
-      const ms = await arrived(proxies);
+      const late: string[] = [];
+      const ms = await arrived(proxies, late);
       if (ms !== undefined) delays.push(ms);
       if (ms !== undefined && ms > SLOW)
-        slow.push(`change ${changes - 1} (${String(object['kind'])}): ${Math.round(ms)} ms, ${events.join(', ')}`);
+        slow.push(
+          `change ${changes - 1} (${String(object['kind'])}): ${Math.round(ms)} ms, ${[...events, ...late].join(', ')}`,
+        );
       events.length = 0;
     };
     await change();
