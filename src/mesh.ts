@@ -99,6 +99,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
     rules.parsed,
     rules.merged,
     virtualServices.parsed,
+    virtualServices.shadowed,
     virtualServices.delegated,
     sidecars.parsed,
     ...declareReferences(graph, parts),

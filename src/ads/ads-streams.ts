@@ -25,6 +25,8 @@ import type { WorldView } from './world.ts';
 
 const STREAMS_PER_TURN = 64;
 const TURN_MS = 8;
+/** What a turn hands to connections, which copy and send it right behind the turn: about as long as that again. */
+const TURN_BYTES = 4 * 1024 * 1024;
 /** How long requests of one round of the event loop are handled at once. */
 const REQUESTS_MS = 4;
 /** Streams that wait for their first world, and streams that are sent everything of a type, at one time. */
@@ -37,8 +39,8 @@ export const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
  * services sends 1.3 MB.
  */
 const MAX_FIRST_REQUEST_BYTES = 4 * 1024 * 1024;
-/** Large requests that are being received, or wait for their world: some hundred of such sidecars at one time. */
-const RECEIVING_BYTES = 128 * 1024 * 1024;
+/** Large requests that are being received, or wait for their world: some fifty of such sidecars at one time. */
+const RECEIVING_BYTES = 64 * 1024 * 1024;
 /** Unsupported type URLs to warn of, each once; further ones are ignored. */
 const MAX_UNKNOWN_TYPES = 64;
 
@@ -73,6 +75,8 @@ export class AdsStreams {
   readonly #convergence: Convergence<AdsStream>;
   #queue: AdsStream[] = [];
   #scheduled = false;
+  /** Bytes that were sent in the present turn. */
+  #sent = 0;
   /** When requests of this round of the event loop have to wait for turns; undefined before the first one. */
   #roundEnds: number | undefined;
   /** Something was sent, or somebody came, since the last tick. */
@@ -256,6 +260,7 @@ export class AdsStreams {
       wake: () => this.#wake(stream),
       sent: (type, frame) => {
         this.#active = true;
+        this.#sent += frame.length;
         this.#convergence.sent(stream);
         this.#stats.sent(type, frame);
       },
@@ -327,9 +332,11 @@ export class AdsStreams {
     const until = this.#options.now() + TURN_MS;
     // What a turn handles is followed by what its client sent behind it.
     this.#hasTime();
+    this.#sent = 0;
     let served = 0;
     for (const stream of this.#queue) {
-      if (served === STREAMS_PER_TURN || (served > 0 && this.#options.now() > until)) break;
+      const takesLong = this.#sent > TURN_BYTES || this.#options.now() > until;
+      if (served === STREAMS_PER_TURN || (served > 0 && takesLong)) break;
       served++;
       stream.queued = false;
       stream.serve();

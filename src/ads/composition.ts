@@ -45,7 +45,15 @@ function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | un
     const sent = of.wholeState ? composeState(of, what) : composeOwed(of, what);
     if (sent !== undefined) return sent;
   }
-  return undefined;
+  if (!of.wholeState || of.trial === undefined || blocked !== undefined || !needsWhole(of)) return undefined;
+  of.trial = undefined;
+  return composeState(of, { view, blocked, piece: undefined, only: () => true, first });
+}
+
+/** No piece of it can go alone: nobody has the bytes of what the client has beside. */
+function needsWhole({ ledger, inFlight }: Subscription): boolean {
+  if (inFlight.size > 0) return false;
+  return [...(ledger.pending ?? NONE)].some(([name, held]) => typeof ledger.goesBackTo(name, held) === 'string');
 }
 
 function manyMarksOf({ context, ledger }: Subscription): Marks | undefined {

@@ -117,7 +117,7 @@ export class Interest {
 
   /**
    * State of the world: a request that answers an old response is not heard. But what it leaves out the client has given
-   * up: should the next one name it again, it has to be answered.
+   * up: should the next one name it again, it has to be answered. And who has named names knows how to ask for none.
    */
   unheard(names: WireNames, isOnItsWay: (name: string) => boolean): void {
     const { sets } = this.#context;
@@ -128,7 +128,8 @@ export class Interest {
     // What it asks for again before the newest response arrives, it takes from that.
     for (const name of this.#givenUp ?? []) if (heard.has(name) && isOnItsWay(name)) this.#givenUp!.delete(name);
     sets.release(heard);
-    this.#gaveUpWildcard ||= this.wildcard && !names.star && (this.#explicit || names.any);
+    this.#explicit ||= names.any;
+    this.#gaveUpWildcard ||= this.wildcard && !names.star && this.#explicit;
   }
 
   #setOf(names: WireNames): NameSet {

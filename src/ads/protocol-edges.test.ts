@@ -461,6 +461,21 @@ test('delta: an answer to the assignment of a former cluster says nothing of a n
   expect(lab.sent()).toEqual(['l@1']);
 });
 
+test('state of the world: who named names in a request that was not heard gives all up with an empty list', () => {
+  const lab = new Lab(false);
+  lab.publish([CDS, 'c', '1']);
+  lab.ask({ typeUrl: CDS });
+  const { nonce } = lab.next()!;
+  lab.publish([CDS, 'c', '2']);
+  const newest = lab.next()!.nonce;
+  lab.ask({ typeUrl: CDS, nonce: newest });
+  // It answers what is not the newest any more.
+  lab.ask({ typeUrl: CDS, nonce, names: ['*', 'd'] });
+  lab.ask({ typeUrl: CDS, nonce: newest, names: [] });
+  lab.publish([CDS, 'c', '3']);
+  expect(lab.next()).toBeUndefined();
+});
+
 test('state of the world: an assignment says nothing of a client whose newest cluster has none', () => {
   const lab = new Lab(false);
   lab.take({ typeUrl: CDS });

@@ -5,10 +5,12 @@ import { types } from './proto-types.ts';
 import type { Protos } from './proto.ts';
 import { leaf } from './resource.ts';
 import { routeConfigurationHeader } from './route-configuration.ts';
-import { Pieces } from './wire.ts';
+import { BackwardWriter } from './wire.ts';
 
 /** RouteConfiguration.virtual_hosts */
 const VIRTUAL_HOSTS = 2;
+/** Fields of a VirtualHost. */
+const [NAME, DOMAINS] = [1, 2];
 
 /**
  * A RouteConfiguration is the concatenation of a header and its virtual hosts: protobuf joins the fields of concatenated
@@ -24,14 +26,14 @@ export function virtualHostPart(
   routes: readonly Uint8Array[] = [],
 ): LeafPart {
   if (routes.length === 0) return leaf(protos.encode(types.route, { virtualHosts: [virtualHost] }), clusters, origins);
-  const { name, domains, ...others } = virtualHost;
-  const message = new Pieces();
-  message.add(protos.encode(types.virtualHost, { name, domains }));
-  for (const some of routes) message.add(some);
-  message.add(protos.encode(types.virtualHost, others));
-  const configuration = new Pieces();
-  configuration.addPieces(VIRTUAL_HOSTS, message);
-  return leaf(configuration.concat(), clusters, origins);
+  const { name = '', domains = [], ...others } = virtualHost;
+  const writer = new BackwardWriter(routes.reduce((sum, { length }) => sum + length, 1024));
+  writer.bytes(protos.encode(types.virtualHost, others));
+  for (let i = routes.length - 1; i >= 0; i--) writer.bytes(routes[i]!);
+  for (let i = domains.length - 1; i >= 0; i--) writer.text(DOMAINS, domains[i]!);
+  writer.text(NAME, name);
+  writer.wrap(VIRTUAL_HOSTS, 0);
+  return leaf(writer.since(0), clusters, origins);
 }
 
 /** The part of a table that is not virtual hosts. */

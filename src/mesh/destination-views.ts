@@ -35,8 +35,11 @@ export function declareDestinationViews(graph: Graph, parts: DestinationViewPart
   const foreign = [serviceViews, routeHostViews].map((source) =>
     graph.derive(
       `foreignDestinations of ${source.name}`,
-      source as Collection<ServiceView | RouteHostView>,
-      (key, { view, routes }, read, emit: Emit<ForeignDestination>) => {
+      graph.index(`${source.name} with routes`, source as Collection<ServiceView | RouteHostView>, (key, { routes }) =>
+        routes.length > 0 ? [key] : [],
+      ),
+      (key, [first], read, emit: Emit<ForeignDestination>) => {
+        const { view, routes } = first!.value;
         if (source === routeHostViews && !hasHosts(egressOf(read, parts.sidecars, view))) return;
         const found = new Map<string, ForeignDestination>();
         for (const { host, port } of routes.flatMap((route) => destinations(route.key, read, parts))) {

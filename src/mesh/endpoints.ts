@@ -63,16 +63,12 @@ export function declareEndpoints(
   const hostOf = (read: Reader, namespace: string, name: string) =>
     `${namespace}/${name}.${namespace}.svc.${optionsOf(read, inputs).domainSuffix}`;
   // Apart from the service: most of its changes are none of its slices' business.
-  const persistentSessions = graph.derive(
-    'persistentSessions',
-    services.services,
-    (key, service, _, emit: Emit<true>) => {
-      if (service.persistentSession) emit(key, true);
-    },
+  const persistentSessions = graph.index('services with persistent sessions', services.services, (key, service) =>
+    service.persistentSession ? [key] : [],
   );
   const contextOf = (read: Reader, key: string, service: string): EndpointContext => ({
     cluster: optionsOf(read, inputs).clusterId,
-    persistentSession: read.get(persistentSessions, service) === true,
+    persistentSession: read.group(persistentSessions, service).length > 0,
     pod: (ns, name) => read.get(workloads.pods, siblingKey(key, ns, name)),
     podAt: (ns, address) => read.group(workloads.readyByAddress, `${ns}/${address}`)[0]?.value,
   });

@@ -30,9 +30,11 @@ interface OwnedClaim {
 export function declareListenerConflicts(graph: Graph, parts: RouteParts): Collection<HasProblems> {
   const claims = graph.derive(
     'listener claims of entries',
-    parts.services.services,
-    (key, service, read, emit: Emit<OwnedClaim>) => {
-      if (service.registry !== 'External' || !service.ports.some(({ protocol }) => isTcp(protocol))) return;
+    graph.index('TCP services of entries', parts.services.services, (key, { registry, ports }) =>
+      registry === 'External' && ports.some(({ protocol }) => isTcp(protocol)) ? [key] : [],
+    ),
+    (key, [first], read, emit: Emit<OwnedClaim>) => {
+      const service = first!.value;
       const view: View = {
         key: '',
         namespace: service.namespace,

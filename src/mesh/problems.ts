@@ -16,9 +16,11 @@ export interface Problems {
 export function declareProblems(graph: Graph, sources: readonly Collection<HasProblems>[]): Problems {
   // Keys of several collections are alike; a finding is its object and text, so they are told apart by the collection.
   const found = sources.map((source, i) =>
-    graph.derive(`problems.${source.name}`, source, (key, { problems }, _, emit: Emit<readonly Problem[]>) => {
-      if (problems.length > 0) emit(`${i}|${key}`, problems);
-    }),
+    graph.derive(
+      `problems.${source.name}`,
+      graph.index(`${source.name} with problems`, source, (key, { problems }) => (problems.length > 0 ? [key] : [])),
+      (key, [first], _, emit: Emit<readonly Problem[]>) => emit(`${i}|${key}`, first!.value.problems),
+    ),
   );
   const byObject: Index<readonly Problem[]> = graph.index('problems by object', found, (_, problems) => [
     ...new Set(problems.map((problem) => problemKey(problem))),

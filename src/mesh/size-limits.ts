@@ -54,15 +54,17 @@ export function declareSizeLimits(graph: Graph, parts: SizeLimitParts): readonly
   });
   const rings = graph.derive(
     'rings of wildcard rules',
-    parts.services.services,
-    (key, service, read, emit: Emit<HasProblems>) => {
-      if (service.hostsOfEntry === undefined) return;
+    graph.index('services of many hosts', parts.services.services, (key, { hostsOfEntry }) =>
+      hostsOfEntry === undefined ? [] : [key],
+    ),
+    (key, [first], read, emit: Emit<HasProblems>) => {
+      const service = first!.value;
       const { rootNamespace } = settingOf(read, parts.settings.visibility);
       const client = { namespace: service.namespace, matches: () => false };
       const rule = ruleFor(read, parts.rules, service, rootNamespace, client);
       const whole = rule && read.get(parts.rules.rules, rule.id);
       if (whole === undefined || !isWildcard(whole.host) || fitRings(whole, service) === whole) return;
-      const message = `${whole.host} covers a ServiceEntry with ${service.hostsOfEntry} hosts, whose rings and tables have more than ${mostPlaces} places together: they are made smaller. Lower minimumRingSize or tableSize.`;
+      const message = `${whole.host} covers a ServiceEntry with ${service.hostsOfEntry!} hosts, whose rings and tables have more than ${mostPlaces} places together: they are made smaller. Lower minimumRingSize or tableSize.`;
       const problems = whole.origins.map((object) => ({
         object,
         field: 'spec.trafficPolicy',

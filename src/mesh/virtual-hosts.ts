@@ -62,16 +62,16 @@ export interface VirtualHosts {
 export function declareVirtualHosts(graph: Graph, parts: RouteParts): VirtualHosts {
   const { serviceViews, routeHostViews } = parts.views;
   // A port is a step: services may have any number of them.
-  const servicePorts = graph.index('routed ports of serviceViews', serviceViews, (key, { view, ports }) =>
-    view.traits.proxyType === 'router' ? [] : [...new Set(ports)].map((port) => `${key}|${port}`),
-  );
+  const portsOf = (key: string, { view, ports }: ServiceView): string[] =>
+    view.traits.proxyType === 'router' ? [] : [...new Set(ports)].map((port) => `${key}|${port}`);
+  const servicePorts = graph.index('routed ports of serviceViews', serviceViews, portsOf);
   const usesOfServices = graph.derive(
     'routes in use by services',
-    servicePorts,
-    (key, [first], read, emit: Emit<ViewRouteUse>) => {
-      const view = first!.value;
-      if (view.routes.length > 0) emitUses(key, view.view, choicesOfService(view, portOfKey(key), read, parts), emit);
-    },
+    graph.index('ports of serviceViews with routes', serviceViews, (key, view) =>
+      view.routes.length === 0 ? [] : portsOf(key, view),
+    ),
+    (key, [first], read, emit: Emit<ViewRouteUse>) =>
+      emitUses(key, first!.value.view, choicesOfService(first!.value, portOfKey(key), read, parts), emit),
   );
   const usesOfHosts = graph.derive(
     'routes in use by hosts',

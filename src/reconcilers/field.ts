@@ -48,9 +48,10 @@ export class Field {
   readonly value: unknown;
   readonly findings: Findings;
   private readonly parent: Field | undefined;
-  private readonly step: string;
+  /** A name, an index of a list, or a key of a map in brackets. Made a text only where somebody asks for the path. */
+  private readonly step: string | number;
 
-  constructor(value: unknown, step: string, findings: Findings, parent?: Field) {
+  constructor(value: unknown, step: string | number, findings: Findings, parent?: Field) {
     this.value = value;
     this.step = step;
     this.findings = findings;
@@ -59,7 +60,10 @@ export class Field {
 
   /** `spec.http[0].route[1].destination` */
   get path(): string {
-    return this.parent === undefined ? this.step : this.parent.path + this.step;
+    const { parent, step } = this;
+    if (typeof step === 'number') return `${parent?.path}[${step}]`;
+    if (parent === undefined) return step;
+    return step.startsWith('[') ? parent.path + step : `${parent.path}.${step}`;
   }
 
   /** Where problems of this value are reported. */
@@ -76,7 +80,7 @@ export class Field {
     const value = this.value;
     // Own members only: `__proto__` and `constructor` are not fields.
     const member = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
-    return new Field(member, `.${name}`, this.findings, this);
+    return new Field(member, name, this.findings, this);
   }
 
   /** Reports what is neither absent nor an object. */
@@ -143,7 +147,7 @@ export class Field {
       this.invalid('must be a list.');
       return [];
     }
-    return this.value.map((value: unknown, index) => new Field(value, `[${index}]`, this.findings, this));
+    return this.value.map((value: unknown, index) => new Field(value, index, this.findings, this));
   }
 
   /** Elements of a list of objects. A null is a finding. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { shadowedRoutes } from './shadowed-routes.ts';
 import { reconcileVirtualService } from './virtual-service.ts';
 
 const remarks = (spec: object): string[] => {
@@ -8,9 +9,11 @@ const remarks = (spec: object): string[] => {
     metadata: { name: 'a', namespace: 'b' },
   };
   const context = { source: 'x', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] };
-  const { problems, models } = reconcileVirtualService({ ...object, spec: { hosts: ['a'], ...spec } }, context);
+  const { models } = reconcileVirtualService({ ...object, spec: { hosts: ['a'], ...spec } }, context);
   expect(models).toHaveLength(1);
-  return problems.map(({ field, reason, message }) => `${reason} ${field} ${/: (.*) comes first/.exec(message)?.[1]}`);
+  return shadowedRoutes(models[0]!).map(
+    ({ field, reason, message }) => `${reason} ${field} ${/: (.*) comes first/.exec(message)?.[1]}`,
+  );
 };
 
 const route = [{ destination: { host: 'a' } }];

@@ -1,6 +1,6 @@
+import type { Problem } from '../api/problem.ts';
 import { compareText } from '../model/age.ts';
 import type { HttpMatch, L4Match, StringMatch, VirtualServiceModel } from '../model/virtual-service.ts';
-import type { Findings } from './field.ts';
 
 /** Of one object so many are named: one route before all others shadows all others. */
 const MOST_REMARKS = 20;
@@ -16,14 +16,15 @@ interface Shadowing {
  * Says which routes and matches are never used, because one before them takes all of theirs: everything, the same, or a
  * prefix of their path without further conditions. Sorts the paths: what it takes grows hardly faster than their number.
  */
-export function reportShadowed({ http, tcp, tls }: VirtualServiceModel, findings: Findings): void {
-  let remarks = 0;
+export function shadowedRoutes({ ref, http, tcp, tls }: VirtualServiceModel): readonly Problem[] {
+  const problems: Problem[] = [];
   const report = (field: string, message: string): void => {
-    if (++remarks <= MOST_REMARKS) findings.report(field, 'Ineffective', message);
+    if (problems.length < MOST_REMARKS) problems.push({ object: ref, field, reason: 'Ineffective', message });
   };
   const routes = http.map(({ action, ...route }) => ({ ...route, isDelegate: action.kind === 'delegate' }));
   for (const list of [routes, ...[tcp, tls].map((l4) => l4.map((route) => ({ ...route, isDelegate: false })))])
     reportList(list, report);
+  return problems;
 }
 
 function reportList(routes: readonly Shadowing[], report: (field: string, message: string) => void): void {

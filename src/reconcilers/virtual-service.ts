@@ -6,7 +6,6 @@ import { meshGateway, type VirtualServiceModel } from '../model/virtual-service.
 import { matchesOf } from '../model/virtual-service-parts.ts';
 import { checkExports, settleExportTo } from './export-to.ts';
 import { Field, Findings, quote } from './field.ts';
-import { reportShadowed } from './shadowed-routes.ts';
 import { findUnsupported } from './unsupported-fields.ts';
 import { readHttpRoute } from './virtual-service-http.ts';
 import { readTcpRoute, readTlsRoute } from './virtual-service-l4.ts';
@@ -66,7 +65,6 @@ export function reconcileVirtualService(
   };
   const sources = matchesOf(model).filter(({ sourceLabels }) => Object.keys(sourceLabels).length > 0);
   checkExports(spec.get('exportTo'), model.exportTo, Math.max(1, hosts.length, sources.length));
-  if (!findings.invalid) reportShadowed(model, findings);
   const problems = [...findings.problems, ...findUnsupported(findings.object, object.spec)];
   return { models: findings.invalid ? [] : [model], problems };
 }

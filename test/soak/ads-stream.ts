@@ -95,6 +95,11 @@ export class AdsStream {
     this.stream = openAdsStream(this.session, delta);
     this.stream.on('error', end);
     this.stream.on('close', end);
+    // The server has said its last: clients of gRPC leave then.
+    this.stream.on('end', () => {
+      this.session.destroy();
+      end();
+    });
     this.stream.on('data', (chunk: Buffer) => {
       this.#pieces.push(chunk);
       this.#length += chunk.length;

@@ -95,11 +95,12 @@ export class Honest {
 
   #take(stream: AdsStream, { typeUrl, nonce, version, resources, removed }: Response): void {
     const held = this.#heldOf(typeUrl);
-    const before = new Set(this.#namesOf(EDS));
+    const before = typeUrl === CDS ? new Set(this.#namesOf(EDS)) : undefined;
     if (!this.#delta && (typeUrl === CDS || typeUrl === LDS)) held.clear();
     for (const [name, resource] of resources) {
       held.set(name, resource.version);
-      if (this.#mark !== '' && (name.includes(this.#mark) || resource.bytes.includes(this.#mark))) this.#hasMark = true;
+      if (this.#mark === '' || this.#hasMark) continue;
+      this.#hasMark = name.includes(this.#mark) || resource.bytes.includes(this.#mark);
     }
     for (const name of removed) held.delete(name);
     const isFirst = this.#answered.size === 0 && !this.#resumes;
@@ -107,7 +108,7 @@ export class Honest {
     this.#send(stream, typeUrl, this.#delta ? [] : this.#namesOf(typeUrl));
     if (isFirst) {
       for (const other of TYPES) if (other !== CDS) this.#ask(stream, other);
-    } else if (typeUrl === CDS) {
+    } else if (before !== undefined) {
       const names = this.#namesOf(EDS);
       const fresh = names.filter((name) => !before.has(name));
       if (fresh.length > 0) this.#send(stream, EDS, this.#delta ? fresh : names);

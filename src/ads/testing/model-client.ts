@@ -37,6 +37,8 @@ class ModelType {
   heard = NOTHING;
   /** Names that the server was asked for, and has not sent since. Delta. */
   readonly unanswered = new Set<string>();
+  /** Those of them that it was asked for after the last refusal: what it knows of is answered at once, refused or not. */
+  readonly pressing = new Set<string>();
   /** Nonces of responses that the server has not heard an answer to. */
   #sent: string[] = [];
   /** Of the newest response; empty before the first one. */
@@ -53,23 +55,29 @@ class ModelType {
   /** A response was written to it. */
   sent({ nonce, resources, removed }: Response): void {
     // The first answer to a wildcard is all that there is.
-    if (this.#newest === '' && this.heard.wildcard) this.unanswered.clear();
+    if (this.#newest === '' && this.heard.wildcard) this.#answered(this.unanswered);
     this.#sent.push(nonce);
     this.#newest = nonce;
-    for (const name of [...resources.keys(), ...removed]) this.unanswered.delete(name);
+    this.#answered([...resources.keys(), ...removed]);
   }
 
   /** A request reached the server. */
   hears({ asked, wish }: Request, delta: boolean): void {
-    const { nonce = '', names = [], unsubscribe = [], initial } = asked;
+    const { nonce = '', names = [], unsubscribe = [], initial, error } = asked;
     const at = this.#sent.indexOf(nonce);
     // In state of the world what answers an old response is not heard.
     if (!delta && nonce !== '' && nonce !== this.#newest && at < 0) return;
     this.heard = wish;
     this.#sent = this.#sent.slice(at + 1);
+    if (error !== undefined) this.pressing.clear();
     if (!delta) return;
-    for (const name of [...unsubscribe, ...names]) if (initial?.has(name) !== true) this.unanswered.add(name);
-    for (const name of this.unanswered) if (name === '*' || !hasName(wish, name)) this.unanswered.delete(name);
+    for (const name of [...unsubscribe, ...names])
+      if (initial?.has(name) !== true) for (const open of [this.unanswered, this.pressing]) open.add(name);
+    this.#answered([...this.unanswered].filter((name) => name === '*' || !hasName(wish, name)));
+  }
+
+  #answered(names: Iterable<string>): void {
+    for (const name of names) for (const open of [this.unanswered, this.pressing]) open.delete(name);
   }
 
   /** The connection is lost. */
@@ -78,7 +86,7 @@ class ModelType {
     this.heard = NOTHING;
     this.#sent = [];
     this.#newest = '';
-    this.unanswered.clear();
+    this.#answered(this.unanswered);
   }
 
   mayRepeat(names: Iterable<string>): void {
@@ -228,7 +236,9 @@ export class ModelClient {
       if (type.held.get(name) !== content) type.accepted.delete(name);
       type.held.set(name, content);
     }
-    if (!this.moody || !refuses) {
+    // Who says what it refuses has taken all else, and what is gone is gone.
+    const saysWhat = ((isWild(typeUrl) && names) || names === 'always') && bad.length > 0;
+    if (!this.moody || !refuses || saysWhat) {
       for (const name of removed) type.held.delete(name);
       if (!this.#delta && isWild(typeUrl)) {
         for (const name of [...type.held.keys()]) if (!resources.has(name)) type.held.delete(name);
@@ -236,7 +246,7 @@ export class ModelClient {
     }
     if (refuses) type.mayRepeat([...resources.keys(), ...removed]);
     else type.version = version;
-    const who = (isWild(typeUrl) && names) || names === 'always' ? messageAbout(bad.map(([name]) => name)) : 'wrong';
+    const who = saysWhat ? messageAbout(bad.map(([name]) => name)) : 'wrong';
     const answer: Asked = {
       typeUrl,
       nonce,

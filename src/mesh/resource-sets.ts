@@ -1,0 +1,68 @@
+import type { EncodedResource } from '../ads/resource.ts';
+import type { Collection, Reader } from '../cache/graph.ts';
+import type { Protos } from '../envoy/proto.ts';
+import { sameResource } from '../envoy/resource.ts';
+import type { MeshService, ServicePort } from '../model/service.ts';
+import type { DestinationRuleModel } from '../model/traffic-policy.ts';
+import type { ServiceEndpoints } from './endpoints.ts';
+import type { Place } from './places.ts';
+import type { Proxies } from './proxies.ts';
+import { type Rules, ruleOf } from './rules.ts';
+import type { Services } from './services.ts';
+import type { Settings } from './settings.ts';
+import type { ServiceView, Views } from './views.ts';
+
+/** The resources of one port of a service under one rule, shared by all views that see it so. */
+export interface ResourceSet {
+  readonly resources: readonly { readonly qualifier: string; readonly resource: EncodedResource }[];
+}
+
+export interface ClusterParts {
+  readonly settings: Settings;
+  readonly services: Services;
+  readonly endpoints: ServiceEndpoints;
+  readonly rules: Rules;
+  readonly proxies: Proxies;
+  readonly views: Views;
+  readonly destinationViews: Collection<ServiceView>;
+  readonly protos: Protos;
+}
+
+export function sameSet(a: ResourceSet, b: ResourceSet): boolean {
+  return (
+    a.resources.length === b.resources.length &&
+    a.resources.every((x, i) => {
+      const y = b.resources[i]!;
+      return x.qualifier === y.qualifier && sameResource(x.resource, y.resource);
+    })
+  );
+}
+
+/** A resource for all who are at a place. */
+export function at(place: Place, made: EncodedResource): ResourceSet['resources'] {
+  return place.qualifiers.map((qualifier) => ({ qualifier, resource: made }));
+}
+
+/** A number may be that of a port of TCP and of one of UDP. */
+export const portsOf = (view: ServiceView): string[] => [...new Set(view.clusterPorts)].map(String);
+
+export const portOfKey = (key: string): string => key.slice(key.lastIndexOf('|') + 1);
+
+export interface RuledPort {
+  readonly service: MeshService;
+  readonly port: ServicePort;
+  readonly rule: DestinationRuleModel | undefined;
+}
+
+/** The port of a number, as the clients of a view see it. */
+export function ruledPortOf(
+  view: ServiceView,
+  number: string,
+  read: Reader,
+  parts: ClusterParts,
+): RuledPort | undefined {
+  const service = read.get(parts.services.services, view.service);
+  const port = service?.ports.find((own) => String(own.number) === number && own.protocol !== 'UDP');
+  if (service === undefined || port === undefined) return undefined;
+  return { service, port, rule: ruleOf(read, parts.rules, view.rule, service) };
+}
