@@ -68,7 +68,9 @@ export function findUnsupported(object: ObjectRef, spec: unknown): Problem[] {
   const problems: Problem[] = [];
   for (const { kind, field, value, isDeprecated, note } of unsupportedFields) {
     if (kind !== object.kind) continue;
-    for (const path of findSet(spec, stepsOf(field), 'spec', value)) {
+    const paths: string[] = [];
+    findSet(spec, stepsOf(field), [], value, paths);
+    for (const path of paths) {
       if (problems.length === maxProblems) return problems;
       const what = value === undefined ? 'The field is' : `The value ${value} is`;
       const why = isDeprecated
@@ -95,40 +97,49 @@ function inTrafficPolicies(field: string, note?: string): UnsupportedField[] {
     }));
 }
 
-/** Without `spec`; a name in braces may have dots. */
+/** Without `spec`; a name in braces may have dots, and `[]` is a step of its own. */
 function stepsOf(field: string): readonly string[] {
-  return (field.match(/\{[^}]*\}|[^.{]+/g) ?? []).slice(1);
+  return (field.match(/\{[^}]*\}|\[\]|[^.{[]+/g) ?? []).slice(1);
 }
 
-/** Paths of the fields that match the steps and are set. */
-function* findSet(
+/**
+ * Finds the paths of the fields that match the steps and are set. Objects have thousands of routes, and nearly none of these
+ * fields: a path is made a text when there is something at its end.
+ *
+ * @param way from the spec to the present value, by as many of the steps: member names, indexes, keys in brackets.
+ */
+function findSet(
   from: unknown,
   steps: readonly string[],
-  path: string,
+  way: (string | number)[],
   value: string | undefined,
-): Generator<string, void> {
-  const [step, ...rest] = steps;
+  found: string[],
+): void {
+  if (found.length === maxProblems) return;
+  const step = steps[way.length];
   if (step === undefined) {
-    if (value === undefined ? isSet(from) : from === value) yield path;
+    if (value === undefined ? isSet(from) : from === value) found.push(printPath(way));
     return;
   }
   if (typeof from !== 'object' || from === null) return;
-  if (step.startsWith('{')) {
+  const visit = (member: unknown, name: string | number): void => {
+    way.push(name);
+    findSet(member, steps, way, value, found);
+    way.pop();
+  };
+  if (step === '[]') {
+    if (Array.isArray(from)) for (const [index, element] of from.entries()) visit(element, index);
+  } else if (step.startsWith('{')) {
     const beginning = step.slice(1, -2);
     for (const [name, member] of Object.entries(from))
-      if (name.toLowerCase().startsWith(beginning)) yield* findSet(member, rest, `${path}[${quote(name)}]`, value);
-    return;
-  }
-  const inList = step.endsWith('[]');
-  const name = inList ? step.slice(0, -2) : step;
-  if (!Object.hasOwn(from, name)) return;
-  const member = (from as Readonly<Record<string, unknown>>)[name];
-  if (!inList) {
-    yield* findSet(member, rest, `${path}.${name}`, value);
-    return;
-  }
-  if (!Array.isArray(member)) return;
-  for (const [index, element] of member.entries()) yield* findSet(element, rest, `${path}.${name}[${index}]`, value);
+      if (name.toLowerCase().startsWith(beginning)) visit(member, `[${quote(name)}]`);
+  } else if (Object.hasOwn(from, step)) visit((from as Readonly<Record<string, unknown>>)[step], step);
+}
+
+function printPath(way: readonly (string | number)[]): string {
+  let path = 'spec';
+  for (const name of way) path += typeof name === 'number' ? `[${name}]` : name.startsWith('[') ? name : `.${name}`;
+  return path;
 }
 
 /** What protobuf cannot tell from absence counts as absent. */

@@ -46,16 +46,18 @@ export function readHttpRoute(field: Field, context: HttpContext): HttpRoute {
   };
 }
 
+/** What an action does not go with. */
+const excludes: readonly (readonly [string, readonly string[]])[] = [
+  ['redirect', ['route', 'directResponse', 'fault', 'rewrite']],
+  ['directResponse', ['route', 'fault', 'rewrite']],
+  ['delegate', ['route', 'redirect']],
+];
+
 function readAction(field: Field, context: HttpContext): HttpAction {
   const has = (name: string): boolean => {
     const member = field.get(name);
     return member.isSet && !(Array.isArray(member.value) && member.value.length === 0);
   };
-  const excludes: readonly (readonly [string, readonly string[]])[] = [
-    ['redirect', ['route', 'directResponse', 'fault', 'rewrite']],
-    ['directResponse', ['route', 'fault', 'rewrite']],
-    ['delegate', ['route', 'redirect']],
-  ];
   for (const [action, others] of excludes) {
     const clash = has(action) ? others.filter(has) : [];
     if (clash.length > 0) field.get(action).invalid(`cannot stand beside ${clash.join(' and ')}; keep one of them.`);
