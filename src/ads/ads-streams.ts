@@ -26,7 +26,7 @@ import type { WorldView } from './world.ts';
 const STREAMS_PER_TURN = 64;
 const TURN_MS = 8;
 /** What a turn hands to connections, which copy and send it right behind the turn: about as long as that again. */
-const TURN_BYTES = 4 * 1024 * 1024;
+const TURN_BYTES = 8 * 1024 * 1024;
 /** How long requests of one round of the event loop are handled at once. */
 const REQUESTS_MS = 4;
 /** Streams that wait for their first world, and streams that are sent everything of a type, at one time. */

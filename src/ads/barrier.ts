@@ -368,6 +368,8 @@ function departuresOf(kept: Names, former: readonly Departure[], now: number): r
   for (const departure of former) {
     const [still] = split(departure, kept);
     if (still.names.size === 0) continue;
+    // The map that other streams share, too: what is let go as a whole is not gone through.
+    if (still.names.size === kept.size) return [{ ...still, names: kept }];
     departures.push(still);
     for (const name of still.names.keys()) known.add(name);
   }
