@@ -279,6 +279,29 @@ describe.each([
     expect(server.refusals).toEqual([]);
   });
 
+  test('let go together of what left the world, came back in time and left again', () => {
+    const { views, clients } = together();
+    const pass = (seconds: number): void => {
+      for (const client of clients) {
+        client.delivery.tick(seconds * 1_000);
+        settle(client, seconds * 1_000);
+      }
+    };
+    for (const client of clients) client.delivery.move(views.two);
+    pass(1);
+    for (const root of ['one', 'two'] as const) {
+      for (const client of clients) client.delivery.move(views[root]);
+      for (const client of clients) settle(client, 1_500);
+    }
+    const owed = (): unknown[] => clients.map((client) => client.delivery.subscriptions[0]!.ledger.pending);
+    for (let now = 2_000; owed()[0] === undefined && now < 180_000; now += 1_000)
+      for (const client of clients) client.delivery.tick(now);
+    const [first, ...others] = owed();
+    expect(first).toHaveProperty('size', 100);
+    // One map for all of them.
+    for (const other of others) expect(other).toBe(first);
+  });
+
   test('go on alone where one of them deviates', () => {
     const { views, clients } = together();
     const [alone, ...others] = clients;

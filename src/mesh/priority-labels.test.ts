@@ -58,6 +58,24 @@ test('of proxies and endpoints whose product is too large labels are not compare
   expect(mesh.snapshot('x2.c').eds).toHaveLength(1);
 });
 
+test('of localities and endpoints whose product is too large none is near, and the owner of the rule is told', () => {
+  const near = objectOf('DestinationRule', 'shop/r', {
+    spec: {
+      host: 'a',
+      trafficPolicy: { loadBalancer: { localityLbSetting: { enabled: true } }, outlierDetection: {} },
+    },
+  });
+  const mesh = new TestMesh({ oracle: false });
+  mesh.apply([service('shop/a'), slice('shop/a', ...addresses(4000)), near]);
+  const at = (i: number) => ({ ...proxy(`x${i}.c`), locality: { region: `r${i}`, zone: '', subZone: '' } });
+  mesh.commit(many(126, at).map((one) => mesh.mesh.inputs.proxies.write(one.stream, one)));
+  expect(problemsOf(mesh)).toEqual([
+    'DestinationRule shop/r spec.trafficPolicy.loadBalancer.localityLbSetting Ineffective',
+  ]);
+  mesh.disconnect('x0.c');
+  expect(problemsOf(mesh)).toEqual([]);
+});
+
 test('subsets of a host hold 500,000 endpoints together, and the owner of the rule is told', () => {
   const subsets = many(200, (i) => ({ name: `v${i}`, labels: {} }));
   const all = objectOf('DestinationRule', 'shop/r', { spec: { host: 'a', subsets } });
