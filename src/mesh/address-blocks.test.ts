@@ -27,14 +27,14 @@ test('whatever comes and goes, a range finds all that is in it', () => {
         graph,
         'blocks',
         hosts,
-        (addresses) => addresses,
+        (addresses) => ({ ports: [80, 81], addresses }),
         () => 0,
       );
       const ranges = graph.input<string>('ranges');
       const cidr = parseCidr(text)!;
       const isIn = (addresses: readonly string[]): boolean => addresses.some((address) => covers(cidr, address));
       const found = graph.derive('found', ranges, (key, _, read, emit: Emit<readonly (readonly string[])[]>) => {
-        emit(key, [...blocks.within(read, cidr)].filter(isIn));
+        emit(key, [...blocks.within(read, 80, cidr)].filter(isIn));
       });
       graph.commit([ranges.write('range', text)]);
       for (const { key, addresses } of steps) {

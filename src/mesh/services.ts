@@ -104,7 +104,10 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
     graph,
     'HTTP services by address block',
     serviceClaims,
-    ({ addresses, ports }) => (ports.some(isHttp) ? addresses.filter((address) => address !== '0.0.0.0') : []),
+    ({ addresses, ports }) => ({
+      ports: [...new Set(ports.filter(isHttp).map(({ number }) => number))],
+      addresses: addresses.filter((address) => address !== '0.0.0.0'),
+    }),
     (a, b) => compareAge(a.value, b.value),
   );
   const both = [serviceClaims, entryClaims];
@@ -187,20 +190,14 @@ export function lostRangesOf(
   return entry.addresses.flatMap((range): LostRange[] => {
     const cidr = range.includes('/') ? parseCidr(range) : undefined;
     if (cidr === undefined) return [];
-    const open = new Set(numbers.map(({ number }) => number));
-    const lost: LostRange[] = [];
-    for (const service of httpServices.within(read, cidr)) {
-      if (open.size === 0) break;
-      if (service.namespace === entry.namespace) continue;
-      const shared = service.ports.filter((port) => isHttp(port) && open.has(port.number));
-      const address = shared.length === 0 ? undefined : service.addresses.find((own) => covers(cidr, own));
-      if (address === undefined) continue;
-      for (const { number: port } of shared) {
-        open.delete(port);
-        lost.push({ range, port, owner: service.origins[0]!, address });
+    return [...new Set(numbers.map(({ number }) => number))].flatMap((port): LostRange[] => {
+      for (const service of httpServices.within(read, port, cidr)) {
+        if (service.namespace === entry.namespace) continue;
+        const address = service.addresses.find((own) => covers(cidr, own));
+        if (address !== undefined) return [{ range, port, owner: service.origins[0]!, address }];
       }
-    }
-    return lost;
+      return [];
+    });
   });
 }
 

@@ -19,7 +19,8 @@ export function readLoadBalancer(field: Field): LoadBalancer | undefined {
   if (!field.expectObject().isSet) return undefined;
   const simple = field.get('simple');
   const consistentHash = readConsistentHash(field.get('consistentHash'));
-  if (simple.isSet && consistentHash !== undefined) simple.invalid('cannot stand beside consistentHash; remove one.');
+  if (simple.isSet && consistentHash !== undefined)
+    simple.invalid('cannot be combined with consistentHash; remove one.');
   const localityLb = readLocality(field.get('localityLbSetting'));
   const warmup = readWarmup(field.get('warmup'));
   const warmupDuration = positiveDuration(field.get('warmupDurationSecs'));
@@ -43,10 +44,10 @@ function readConsistentHash(field: Field): ConsistentHash | undefined {
   const maglev = field.get('maglev').expectObject();
   const old = field.get('minimumRingSize');
   const minimumRingSize = readRingSize(old);
-  if (ringHash.isSet && maglev.isSet) maglev.invalid('cannot stand beside ringHash; remove one.');
+  if (ringHash.isSet && maglev.isSet) maglev.invalid('cannot be combined with ringHash; remove one.');
   const ring = readRing(ringHash, maglev);
   if (ring !== undefined && minimumRingSize !== undefined)
-    old.invalid(`is deprecated and cannot stand beside ${ring.kind}; remove it.`);
+    old.invalid(`is deprecated and cannot be combined with ${ring.kind}; remove it.`);
   return {
     ...(key === undefined ? {} : { key }),
     ...(ring === undefined ? {} : { ring }),
@@ -162,7 +163,7 @@ function readLocality(field: Field): (LocalityLbSetting & { readonly enabled: bo
     failoverPriority.splice(mostPriorities);
   }
   if (distribute.length > 0 && failover.length > 0)
-    field.get('failover').invalid('cannot stand beside distribute; remove one.');
+    field.get('failover').invalid('cannot be combined with distribute; remove one.');
   const topology = failoverPriority.find((label) => topologyLabels.includes(label.split('=')[0] ?? ''));
   if (failover.length > 0 && topology !== undefined)
     field.get('failoverPriority').invalid(`names ${topology}, which failover already decides; remove one.`);

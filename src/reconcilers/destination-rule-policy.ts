@@ -20,7 +20,7 @@ export function readTrafficPolicy(field: Field, namespace: string): PortedPolicy
   const tunnel = readTunnel(field.get('tunnel'));
   const proxyProtocol = readProxyProtocol(field.get('proxyProtocol'));
   if (tunnel !== undefined && proxyProtocol !== undefined)
-    field.get('tunnel').invalid('cannot stand beside proxyProtocol; remove one.');
+    field.get('tunnel').invalid('cannot be combined with proxyProtocol; remove one.');
   const policy = present({ ...blocks, tunnel, proxyProtocol, retryBudget: readRetryBudget(field.get('retryBudget')) });
   const portPolicies = readPortLevelSettings(field.get('portLevelSettings'), namespace);
   if (isEmpty(policy) && isEmpty(portPolicies) && isEmpty(field.value as object))
@@ -108,7 +108,7 @@ function checkClientTls(tls: ClientTls, field: Field, namespace: string): void {
     if (tls.privateKey === '') field.get('privateKey').invalid('must name a file in mode MUTUAL.');
   }
   if (tls.credentialName !== '' && files.length > 0)
-    field.get('credentialName').invalid(`cannot stand beside ${files.join(' and ')}, which has no effect then.`);
+    field.get('credentialName').invalid(`cannot be combined with ${files.join(' and ')}; remove one of them.`);
   if (tls.mode === 'ISTIO_MUTUAL' && (tls.credentialName !== '' || files.length > 0))
     field.get('mode').invalid('ISTIO_MUTUAL uses the certificates of the mesh; remove the others, or use MUTUAL.');
   if (tls.insecureSkipVerify && (tls.caCertificates !== '' || tls.subjectAltNames.length > 0))

@@ -60,7 +60,8 @@ function readAction(field: Field, context: HttpContext): HttpAction {
   };
   for (const [action, others] of excludes) {
     const clash = has(action) ? others.filter(has) : [];
-    if (clash.length > 0) field.get(action).invalid(`cannot stand beside ${clash.join(' and ')}; keep one of them.`);
+    if (clash.length > 0)
+      field.get(action).invalid(`cannot be combined with ${clash.join(' and ')}; keep one of them.`);
   }
   const options = (): ForwardOptions => readForwardOptions(field, context);
   if (has('delegate')) {
@@ -136,7 +137,8 @@ function readMirrors(field: Field, context: NameContext): Mirror[] | undefined {
   const single = field.get('mirror');
   const several = field.get('mirrors').objects();
   if (!single.expectObject().isSet && several.length === 0) return undefined;
-  if (single.isSet && several.length > 0) field.get('mirrors').invalid('cannot stand beside mirror; keep one of them.');
+  if (single.isSet && several.length > 0)
+    field.get('mirrors').invalid('cannot be combined with mirror; keep one of them.');
   const found: Mirror[] = several.map((element) => {
     const destination = element.get('destination');
     if (!destination.expectObject().isSet) destination.invalid('must name a host.');

@@ -47,7 +47,7 @@ function checkAddress(field: Field, { address, network }: Pick<WorkloadSpec, 'ad
     field.invalid(`${quote(address)} is neither an IP address nor a host name.`);
 }
 
-/** What Linux takes: Envoy refuses others together with what stands beside them. */
+/** What Linux takes: Envoy rejects any others, along with the resource that contains them. */
 export function isSocketPath(address: string): boolean {
   return /^unix:\/\/[/@][^\0]+$/.test(address) && Buffer.byteLength(address) <= 'unix://'.length + 107;
 }
