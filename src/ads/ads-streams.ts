@@ -39,8 +39,11 @@ export const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
  * services sends 1.3 MB.
  */
 const MAX_FIRST_REQUEST_BYTES = 4 * 1024 * 1024;
-/** Large requests that are being received, or wait for their world: some fifty of such sidecars at one time. */
-const RECEIVING_BYTES = 64 * 1024 * 1024;
+/**
+ * Large requests that are being received, or wait for their world: so much of those that sidecars of ten
+ * thousand services send, and as much of longer ones.
+ */
+const RECEIVING_BYTES = 32 * 1024 * 1024;
 /** Unsupported type URLs to warn of, each once; further ones are ignored. */
 const MAX_UNKNOWN_TYPES = 64;
 
@@ -59,8 +62,8 @@ export class AdsStreams {
   readonly #receiving = {
     maxFirstLength: MAX_FIRST_REQUEST_BYTES,
     maxLength: MAX_REQUEST_BYTES,
-    budget: new Places(RECEIVING_BYTES),
-    buffers: new BufferPool(RECEIVING_BYTES),
+    budget: { large: new Places(RECEIVING_BYTES), huge: new Places(RECEIVING_BYTES) },
+    buffers: new BufferPool(2 * RECEIVING_BYTES),
   };
   readonly #endings = new Endings();
   readonly #limits = new LimitCounts();
@@ -165,7 +168,7 @@ export class AdsStreams {
       ...this.#store.size,
       nameSets: this.#sets.size,
       waitingToBegin: this.#arrivals.waiting,
-      waitingForRoom: this.#receiving.budget.waiting,
+      waitingForRoom: this.#receiving.budget.large.waiting + this.#receiving.budget.huge.waiting,
       limits: this.#limits.all(),
     });
   }

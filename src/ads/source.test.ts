@@ -3,13 +3,13 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { framed, identity, PATH, serveBytes, ways } from '../../test/harness/byte-streams.ts';
 import { BufferPool } from './buffer-pool.ts';
 import { Places } from './places.ts';
-import { type Receiving, Source } from './source.ts';
+import { HUGE, type Receiving, Source } from './source.ts';
 import type { Call } from './sink.ts';
 
-const receiving = (budget = 1_000_000): Receiving => ({
+const receiving = (large = 1_000_000, huge = 10_000_000): Receiving => ({
   maxFirstLength: 500_000,
-  maxLength: 1_000_000,
-  budget: new Places(budget),
+  maxLength: 10_000_000,
+  budget: { large: new Places(large), huge: new Places(huge) },
   buffers: new BufferPool(1_000_000),
 });
 
@@ -116,23 +116,23 @@ test('a large message waits until there is room for it', async () => {
   const slow = open();
   const bytes = framed(Buffer.alloc(200_000));
   slow.write(bytes.subarray(0, 1000));
-  await expect.poll(() => shared.budget.taken).toBe(200_000);
+  await expect.poll(() => shared.budget.large.taken).toBe(200_000);
   const call = client.makeBidiStreamRequest(PATH, identity, identity);
   call.on('error', () => {});
   call.write(Buffer.alloc(100_000));
-  await expect.poll(() => shared.budget.waiting).toBe(1);
+  await expect.poll(() => shared.budget.large.waiting).toBe(1);
   expect(all[1]!.source!.waitsForRoom).toBe(true);
   slow.write(bytes.subarray(1000));
   await expect.poll(() => all[0]!.lengths).toEqual([200_000]);
   await expect.poll(() => all[1]!.lengths).toEqual([100_000]);
-  expect(shared.budget).toMatchObject({ taken: 0, waiting: 0 });
+  expect(shared.budget.large).toMatchObject({ taken: 0, waiting: 0 });
 });
 
 test('a small message does not wait for room', async () => {
   const shared = receiving(250_000);
   const { all, open } = await slowly(shared);
   open().write(framed(Buffer.alloc(250_000)).subarray(0, 1000));
-  await expect.poll(() => shared.budget.taken).toBe(250_000);
+  await expect.poll(() => shared.budget.large.taken).toBe(250_000);
   const small = open();
   const bytes = framed(Buffer.alloc(10_000));
   for (const half of [bytes.subarray(0, 5_000), bytes.subarray(5_000)]) small.write(half);
@@ -144,12 +144,36 @@ test('a message that does not end is late, and gives its room back', async () =>
   const { all, open } = await slowly(shared);
   const stream = open();
   stream.write(framed(Buffer.alloc(200_000)).subarray(0, 1000));
-  await expect.poll(() => shared.budget.taken).toBe(200_000);
-  tick(all[0]!, 0, 10_000, 29_999);
+  await expect.poll(() => shared.budget.large.taken).toBe(200_000);
+  tick(all[0]!, 0, 1_000, 2_399);
   expect(all[0]!.late).toBe('');
-  tick(all[0]!, 30_000);
+  tick(all[0]!, 2_400);
   expect(all[0]!.late).toBe('message');
-  expect(shared.budget.taken).toBe(0);
+  expect(shared.budget.large.taken).toBe(0);
+});
+
+test('a message has time for its length', async () => {
+  const { all, open } = await slowly(receiving());
+  const stream = open();
+  stream.write(Buffer.concat([framed(Buffer.alloc(1)), framed(Buffer.alloc(10_000_000)).subarray(0, 1000)]));
+  await expect.poll(() => all[0]?.lengths).toEqual([1]);
+  tick(all[0]!, 0, 10_000, 21_999);
+  expect(all[0]!.late).toBe('');
+  tick(all[0]!, 22_000);
+  expect(all[0]!.late).toBe('message');
+});
+
+test('messages that are longer than any of a sidecar take no room from those of sidecars', async () => {
+  const shared = receiving(200_000, 8_000_000);
+  const { all, open } = await slowly(shared);
+  for (let i = 0; i < 3; i++) {
+    const huge = open();
+    huge.write(Buffer.concat([framed(Buffer.alloc(1)), framed(Buffer.alloc(HUGE + 1)).subarray(0, 1000)]));
+  }
+  // One address has half of it.
+  await expect.poll(() => shared.budget.huge.waiting).toBe(2);
+  open().write(framed(Buffer.alloc(200_000)));
+  await expect.poll(() => all[3]?.lengths).toEqual([200_000]);
 });
 
 test('a message that goes on after a standstill of the server is not late', async () => {
@@ -170,13 +194,13 @@ test('whoever waits for room for too long is told so', async () => {
   const { all, open } = await slowly(shared);
   const bytes = framed(Buffer.alloc(200_000)).subarray(0, 1000);
   open().write(bytes);
-  await expect.poll(() => shared.budget.taken).toBe(200_000);
+  await expect.poll(() => shared.budget.large.taken).toBe(200_000);
   open().write(bytes);
-  await expect.poll(() => shared.budget.waiting).toBe(1);
+  await expect.poll(() => shared.budget.large.waiting).toBe(1);
   tick(all[1]!, 0, 10_000, 59_999);
   expect(all[1]!.late).toBe('');
   tick(all[1]!, 60_000);
-  expect([all[1]!.late, shared.budget.waiting]).toEqual(['room', 0]);
+  expect([all[1]!.late, shared.budget.large.waiting]).toEqual(['room', 0]);
 });
 
 test('what came while the source is paused keeps its room and its bytes until it is resumed', async () => {
@@ -194,16 +218,16 @@ test('what came while the source is paused keeps its room and its bytes until it
   call.on('error', () => {});
   call.write(Buffer.alloc(100_000, 'first'));
   await expect.poll(() => heard.lengths).toEqual([100_000]);
-  expect(shared.budget.taken).toBe(100_000);
+  expect(shared.budget.large.taken).toBe(100_000);
   expect(shared.buffers.take(100_000).buffer).not.toBe(held[0]!.buffer);
   expect(Buffer.alloc(100_000, 'first').equals(held[0]!)).toBe(true);
   heard.source!.resume();
-  expect(shared.budget.taken).toBe(0);
+  expect(shared.budget.large.taken).toBe(0);
   expect(shared.buffers.take(100_000).buffer).toBe(held[0]!.buffer);
 });
 
 test.each([
-  ['too long', framed(Buffer.alloc(1_000_001))],
+  ['too long', framed(Buffer.alloc(10_000_001))],
   ['compressed', Buffer.from([1, 0, 0, 0, 0])],
 ])('a message that is %s ends the stream', async (reason, bytes) => {
   const heard = new Heard();

@@ -12,9 +12,16 @@ export interface Receiving {
   /** No message may be longer. */
   readonly maxLength: number;
   /** For all messages that are {@link LARGE} and not finished, or kept until their stream is resumed. */
-  readonly budget: Places;
+  readonly budget: ReceivingBudget;
   /** What they are received into. */
   readonly buffers: BufferPool;
+}
+
+/** Bytes. Whoever announces longer messages than sidecars send takes no room from sidecars. */
+export interface ReceivingBudget {
+  /** For messages that are not {@link HUGE}. */
+  readonly large: Places;
+  readonly huge: Places;
 }
 
 export interface SourceEvents {
@@ -32,8 +39,11 @@ export interface SourceEvents {
  * every stream anyway.
  */
 export const LARGE = 65_536;
-/** The rest of a message must come within this, in milliseconds: 16 MiB in half a minute is 4.5 Mbit/s. */
-const MESSAGE_MS = 30_000;
+/** Longer than what a sidecar sends that comes back to a mesh of ten thousand services. */
+export const HUGE = 2_097_152;
+/** The rest of a message must come within two seconds and as long as its length takes at 4 Mbit/s. */
+const MESSAGE_MS = 2_000;
+const BYTES_PER_MS = 500;
 /** Who is not received for so long is better served by another replica. */
 const ROOM_MS = 60_000;
 
@@ -50,8 +60,11 @@ export class Source {
   readonly #deframer: Deframer;
   readonly #http2: ReturnType<typeof http2StreamOf>;
   readonly #maxLength: number;
-  readonly #room: Place;
+  readonly #address: string;
+  readonly #budget: ReceivingBudget;
   readonly #buffers: BufferPool;
+  /** Of a large message, had or waited for. */
+  #room: Place | undefined;
   /** What a large message is received into, until it has been handled. */
   #buffer: Buffer | undefined;
   /** What the source waits for, and for how long. */
@@ -75,7 +88,8 @@ export class Source {
     this.#deframer = new Deframer(maxFirstLength);
     this.#buffers = buffers;
     this.#maxLength = maxLength;
-    this.#room = new Place(budget, address);
+    this.#address = address;
+    this.#budget = budget;
     this.#http2 = http2StreamOf(call);
     const stream = this.#http2 ?? call;
     stream.on('end', () => {
@@ -94,7 +108,7 @@ export class Source {
 
   /** There is no room for its message yet. */
   get waitsForRoom(): boolean {
-    return this.#room.waiting;
+    return this.#room?.waiting === true;
   }
 
   /** Pauses; the bytes of the message that has just come stay as they are until {@link resume}. */
@@ -122,10 +136,14 @@ export class Source {
 
   /** Time passes, about a second. */
   tick(now: number): void {
-    const unfinished = !this.#paused && !this.#ended && this.#deframer.expected > 0;
-    if (this.#room.waiting) {
+    if (this.waitsForRoom) {
       if (this.#waits.of('room', now) >= ROOM_MS) this.#events.late('room');
-    } else if (this.#waits.of(unfinished ? this.#count : undefined, now) >= MESSAGE_MS) this.#events.late('message');
+      return;
+    }
+    const { expected } = this.#deframer;
+    const unfinished = !this.#paused && !this.#ended && expected > 0;
+    if (this.#waits.of(unfinished ? this.#count : undefined, now) >= MESSAGE_MS + expected / BYTES_PER_MS)
+      this.#events.late('message');
   }
 
   #received(chunk: Buffer): void {
@@ -166,12 +184,13 @@ export class Source {
       return;
     }
     this.#finish();
-    if (!this.#paused && !this.#ended && this.#deframer.expected > LARGE && !this.#room.had) this.#waitForRoom();
+    if (!this.#paused && !this.#ended && this.#deframer.expected > LARGE && this.#room === undefined) this.#waitForRoom();
   }
 
   #waitForRoom(): void {
     this.#http2?.pause();
     const { expected } = this.#deframer;
+    this.#room = new Place(expected > HUGE ? this.#budget.huge : this.#budget.large, this.#address);
     this.#room.take(() => {
       // It may have come meanwhile.
       if (this.#deframer.expected !== expected) return;
@@ -184,7 +203,8 @@ export class Source {
   #leaveRoom(): void {
     if (this.#buffer !== undefined) this.#buffers.give(this.#buffer);
     this.#buffer = undefined;
-    this.#room.leave();
+    this.#room?.leave();
+    this.#room = undefined;
   }
 
   #finish(): void {

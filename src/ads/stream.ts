@@ -106,7 +106,7 @@ export class AdsStream {
       },
       late: (what) => {
         if (what === 'message')
-          this.#limit('message_time', Status.DEADLINE_EXCEEDED, 'message was not completed within 30 s');
+          this.#limit('message_time', Status.DEADLINE_EXCEEDED, 'message was not completed in time');
         else
           this.#limit('message_memory', Status.UNAVAILABLE, 'no receive buffer became available; try another replica');
       },

@@ -51,6 +51,9 @@ const kindsOfProxies: Attack = async (target) => {
   }
 };
 
+/** Bytes. */
+const ANNOUNCED = [15 << 20, 3 << 20, 1 << 20, 200_000, 50_000];
+
 /** Messages that are announced and never end: one on a connection, or a hundred. */
 const unfinishedMessages: Attack = async (target) => {
   const { port, random, signal } = target;
@@ -61,12 +64,20 @@ const unfinishedMessages: Attack = async (target) => {
     const crowded = new AdsStream({ port, from: address(random) }, nothing);
     const more = Array.from({ length: 99 }, () => openAdsStream(crowded.session, true));
     const streams = [...alone, crowded].map(({ stream }) => stream).concat(more);
-    for (const stream of streams) {
+    /** Of each stream, what is left to write before it stops short of the end. */
+    const left = streams.map((stream) => {
+      const length = pick(random, ANNOUNCED);
       stream.write(first());
-      stream.write(framePrefix(15 * 1024 * 1024));
-    }
+      stream.write(framePrefix(length));
+      return length - 1;
+    });
     for (let i = 0; i < 20 && !signal.aborted; i++) {
-      for (const stream of streams) if (stream.writable && stream.writableLength < 1e6) stream.write(chunk);
+      streams.forEach((stream, at) => {
+        if (!stream.writable || stream.writableLength > 1e6) return;
+        const piece = chunk.subarray(0, left[at]);
+        left[at]! -= piece.length;
+        stream.write(piece);
+      });
       await pause(100, signal);
     }
     for (const stream of [...alone, crowded]) stream.close();
