@@ -82,6 +82,10 @@ test('addresses may be a port, a name, IPv4 or IPv6', () => {
   expect(host('[::1]:65535')).toEqual({ host: '::1', port: 65535 });
 });
 
+test('variables of the Makefile and the tests are not settings', () => {
+  expect(read({}, { FAIRLEAD_CACHE: '/elsewhere', FAIRLEAD_SEED: '1', FAIRLEAD_REQUIRE_PEERS: '1' })).toEqual(read());
+});
+
 test('the value cannot be changed', () => {
   expect(() => Object.assign(read().mesh, { clusterId: 'x' })).toThrow(TypeError);
 });

@@ -190,8 +190,11 @@ class Values {
 /** Kubernetes describes every Service of the namespace in variables, also one called fairlead. */
 const serviceLink = /_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$/;
 
+/** Of the Makefile and the tests: whoever works on Fairlead runs it in the same shell. */
+const developmentVariables = ['FAIRLEAD_CACHE', 'FAIRLEAD_SEED', 'FAIRLEAD_REQUIRE_PEERS'];
+
 function refuseUnknownVariables(env: Environment): void {
-  const known = new Set(['FAIRLEAD_CONFIG', ...settingNames.map(variableName)]);
+  const known = new Set(['FAIRLEAD_CONFIG', ...developmentVariables, ...settingNames.map(variableName)]);
   for (const name of Object.keys(env))
     if (name.startsWith('FAIRLEAD_') && !known.has(name) && !serviceLink.test(name))
       throw new ConfigError(`${name}: unknown setting; see fairlead serve --help`);
