@@ -3,7 +3,7 @@ import { connect as connectTcp } from 'node:net';
 import protobuf from 'protobufjs';
 import { types } from '../../src/envoy/proto-types.ts';
 import { typeUrl } from '../../src/envoy/proto.ts';
-import { field, framed, openAdsStream } from '../harness/raw-ads.ts';
+import { framed, openAdsStream } from '../harness/raw-ads.ts';
 
 export const CDS = typeUrl(types.cluster);
 export const EDS = typeUrl(types.endpoint);
@@ -25,23 +25,34 @@ export interface Request {
   readonly error?: string;
 }
 
-/** The code of a `google.rpc.Status`. */
-const INVALID_ARGUMENT = Buffer.from([8, 13]);
+/** The code of a `google.rpc.Status` that Envoy refuses with. */
+const INTERNAL = 13;
+/** The wire type of texts, bytes and messages. */
+const LENGTH_DELIMITED = 2;
 
 export function encode(
   { typeUrl, node, names = [], nonce, version, initial = new Map<string, string>(), error }: Request,
   delta = true,
-): Buffer {
-  const [nodeNumber, typeNumber, nonceNumber, errorNumber] = delta ? [1, 2, 6, 7] : [2, 4, 5, 6];
-  return Buffer.concat([
-    ...(version === undefined ? [] : [field(1, version)]),
-    ...(node === undefined ? [] : [field(nodeNumber, node)]),
-    field(typeNumber, typeUrl),
-    ...Array.from(names, (name) => field(3, name)),
-    ...Array.from(initial, ([name, held]) => field(5, field(1, name), field(2, held))),
-    ...(nonce === undefined ? [] : [field(nonceNumber, nonce)]),
-    ...(error === undefined ? [] : [field(errorNumber, INVALID_ARGUMENT, field(2, error))]),
-  ]);
+): Uint8Array {
+  const [nodeNumber, typeNumber, nonceNumber, errorNumber] = delta ? ([1, 2, 6, 7] as const) : ([2, 4, 5, 6] as const);
+  const writer = protobuf.Writer.create();
+  const tag = (number: number): protobuf.Writer => writer.uint32((number << 3) | LENGTH_DELIMITED);
+  if (version !== undefined) tag(1).string(version);
+  if (node !== undefined) tag(nodeNumber).bytes(node);
+  tag(typeNumber).string(typeUrl);
+  for (const name of names) tag(3).string(name);
+  for (const [name, held] of initial) {
+    tag(5).fork();
+    tag(1).string(name);
+    tag(2).string(held).ldelim();
+  }
+  if (nonce !== undefined) tag(nonceNumber).string(nonce);
+  if (error !== undefined) {
+    tag(errorNumber).fork();
+    writer.uint32(8).uint32(INTERNAL);
+    tag(2).string(error).ldelim();
+  }
+  return writer.finish();
 }
 
 /** A response, as far as it matters here. */
@@ -175,7 +186,7 @@ function* fieldsOf(bytes: Buffer): Generator<[number, Buffer]> {
   while (reader.pos < reader.len) {
     const tag = reader.uint32();
     // A view: messages are large, and most of them is looked at once.
-    if ((tag & 7) === 2) yield [tag >>> 3, bytes.subarray(...rangeOf(reader))];
+    if ((tag & 7) === LENGTH_DELIMITED) yield [tag >>> 3, bytes.subarray(...rangeOf(reader))];
     else reader.skipType(tag & 7);
   }
 }

@@ -13,6 +13,8 @@ export class Honest {
   readonly #from: string;
   readonly #delta: boolean;
   readonly #node: Uint8Array;
+  /** The clusters whose endpoints it asks for. */
+  #clusters: readonly string[] = [];
   /** By type: names to versions, as it has them. */
   readonly #held = new Map(TYPES.map((typeUrl) => [typeUrl, new Map<string, string>()]));
   /** On this stream: the last response of each type. */
@@ -95,7 +97,7 @@ export class Honest {
 
   #take(stream: AdsStream, { typeUrl, nonce, version, resources, removed }: Response): void {
     const held = this.#heldOf(typeUrl);
-    const before = typeUrl === CDS ? new Set(this.#namesOf(EDS)) : undefined;
+    const before = this.#clusters;
     if (!this.#delta && (typeUrl === CDS || typeUrl === LDS)) held.clear();
     for (const [name, resource] of resources) {
       held.set(name, resource.version);
@@ -103,15 +105,16 @@ export class Honest {
       this.#hasMark = name.includes(this.#mark) || resource.bytes.includes(this.#mark);
     }
     for (const name of removed) held.delete(name);
+    if (typeUrl === CDS) this.#clusters = [...held.keys()].filter((name) => name.startsWith('outbound'));
     const isFirst = this.#answered.size === 0 && !this.#resumes;
     this.#answered.set(typeUrl, { nonce, version });
     this.#send(stream, typeUrl, this.#delta ? [] : this.#namesOf(typeUrl));
     if (isFirst) {
       for (const other of TYPES) if (other !== CDS) this.#ask(stream, other);
-    } else if (before !== undefined) {
-      const names = this.#namesOf(EDS);
-      const fresh = names.filter((name) => !before.has(name));
-      if (fresh.length > 0) this.#send(stream, EDS, this.#delta ? fresh : names);
+    } else if (typeUrl === CDS) {
+      const known = new Set(before);
+      const fresh = this.#clusters.filter((name) => !known.has(name));
+      if (fresh.length > 0) this.#send(stream, EDS, this.#delta ? fresh : this.#clusters);
     }
   }
 
@@ -121,10 +124,9 @@ export class Honest {
     stream.send({ typeUrl, names, nonce, ...(!this.#delta && { version }) });
   }
 
-  #namesOf(typeUrl: string): string[] {
+  #namesOf(typeUrl: string): readonly string[] {
     if (typeUrl === RDS) return ['80'];
-    if (typeUrl !== EDS) return [];
-    return [...this.#heldOf(CDS).keys()].filter((name) => name.startsWith('outbound'));
+    return typeUrl === EDS ? this.#clusters : [];
   }
 
   #heldOf(typeUrl: string): Map<string, string> {
