@@ -7,6 +7,7 @@ import { catalog } from './catalog.ts';
 import { Committer } from './committer.ts';
 import { DemandBudgets, demandLimits } from './demand-budgets.ts';
 import { Departures } from './departures.ts';
+import { Encoder } from './envoy/encoder.ts';
 import type { Protos } from './envoy/proto.ts';
 import { type Clock, systemClock } from './kube/clock.ts';
 import { ListenError } from './listen-error.ts';
@@ -59,7 +60,7 @@ export interface Engine {
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { clock = systemClock } = options;
   const graph = new Graph();
-  const mesh = buildMesh(graph, options.protos);
+  const mesh = buildMesh(graph, new Encoder(options.protos));
   const committer = new Committer(graph, {
     ...options.batch,
     slice: 10,

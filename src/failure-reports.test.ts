@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { KubernetesObject } from './api/object.ts';
 import { Graph, type Emit, type Failure, type Write } from './cache/graph.ts';
-import { testProtos } from '../test/harness/mesh.ts';
+import { testEncoder } from '../test/harness/mesh.ts';
 import { reportFailures } from './failure-reports.ts';
 import { buildMesh } from './mesh.ts';
 import { ONE, defaultMeshOptions } from './mesh/inputs.ts';
@@ -14,7 +14,7 @@ const service = (name: string, label: string): KubernetesObject => ({
 
 it('tells the owner of an object of a bug that it was met with, and takes it back when it is over', () => {
   const graph = new Graph();
-  const mesh = buildMesh(graph, testProtos());
+  const mesh = buildMesh(graph, testEncoder());
   // A transform that throws stands in for a bug.
   graph.derive('broken', mesh.inputs.objects.ServiceEntry, (_, { metadata }, __, _emit: Emit<true>) => {
     if (metadata.labels?.['label'] === 'bad') throw new Error('oh');
@@ -45,7 +45,7 @@ it('tells the owner of an object of a bug that it was met with, and takes it bac
 
 it('says once what fails with every commit, and brings no commit by it', () => {
   const graph = new Graph();
-  const mesh = buildMesh(graph, testProtos());
+  const mesh = buildMesh(graph, testEncoder());
   let bug: string | undefined = 'oh';
   graph.observe(() => {
     if (bug !== undefined) throw new Error(bug);

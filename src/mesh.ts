@@ -1,7 +1,7 @@
 import type { Collection, Draft, Graph } from './cache/graph.ts';
 import type { Publication, World } from './ads/publication.ts';
 import type { ConnectedProxy } from './ads/types.ts';
-import type { Protos } from './envoy/proto.ts';
+import type { Encoder } from './envoy/encoder.ts';
 import { declareClusters } from './mesh/clusters.ts';
 import type { MeshService } from './model/service.ts';
 import { type Verdict, declareConditions } from './mesh/conditions.ts';
@@ -56,7 +56,7 @@ export interface Mesh {
   publicationOf(draft: Draft): Publication;
 }
 
-export function buildMesh(graph: Graph, protos: Protos): Mesh {
+export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   // What users write, and what it means.
   const inputs = declareInputs(graph);
   const settings = declareSettings(graph, inputs);
@@ -80,7 +80,7 @@ export function buildMesh(graph: Graph, protos: Protos): Mesh {
   const destinationViews = declareDestinationViews(graph, { ...objects, scopes, views });
 
   // What they are sent.
-  const parts = { ...objects, proxies, scopes, views, destinationViews, protos };
+  const parts = { ...objects, proxies, scopes, views, destinationViews, encoder };
   const gateways = declareGateways(graph, parts);
   const clusters = declareClusters(graph, parts);
   const members: readonly Members[] = [

@@ -16,6 +16,7 @@ import type {
 } from './cli/program.ts';
 import type { MeshSettings } from './config.ts';
 import { type LoadedDirectory, loadDirectory } from './directory/load.ts';
+import { Encoder } from './envoy/encoder.ts';
 import { type Protos, createProtos } from './envoy/proto.ts';
 import { type Mesh, buildMesh } from './mesh.ts';
 import { ONE } from './mesh/inputs.ts';
@@ -40,7 +41,7 @@ async function build(
   const loaded = await loadDirectory(paths, createValidator());
   const graph = new Graph();
   const protos = createProtos();
-  const mesh = buildMesh(graph, protos);
+  const mesh = buildMesh(graph, new Encoder(protos));
   const store = new Store(new ContentHasher([0, 0]));
   graph.observe((draft) => store.apply(mesh.publicationOf(draft)));
   const writes: Write[] = [mesh.inputs.options.write(ONE, { ...settings, source: settings.clusterId }), ...more(mesh)];

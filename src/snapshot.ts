@@ -76,7 +76,7 @@ function secretsOf(protos: Protos, listener: EncodedResource): string[] {
   return chainsOf(protos, listener).flatMap(({ transportSocket }) => {
     const config = transportSocket?.typedConfig;
     if (config === undefined || config.typeUrl !== typeUrl(types.downstreamTls)) return [];
-    const tls: DownstreamTlsContext = protos.decode(types.downstreamTls, config.value ?? new Uint8Array());
+    const tls: DownstreamTlsContext = protos.unpack(types.downstreamTls, config);
     const { tlsCertificateSdsSecretConfigs: certificates = [], combinedValidationContext: validation } =
       tls.commonTlsContext ?? {};
     return [...certificates, validation?.validationContextSdsSecretConfig].flatMap((secret) =>
@@ -94,10 +94,7 @@ function tablesOf(protos: Protos, listener: EncodedResource): string[] {
   return chainsOf(protos, listener).flatMap((chain) =>
     (chain.filters ?? []).flatMap(({ typedConfig }) => {
       if (typedConfig === undefined || typedConfig.typeUrl !== typeUrl(types.httpConnectionManager)) return [];
-      const manager: HttpConnectionManager = protos.decode(
-        types.httpConnectionManager,
-        typedConfig.value ?? new Uint8Array(),
-      );
+      const manager: HttpConnectionManager = protos.unpack(types.httpConnectionManager, typedConfig);
       return manager.rds?.routeConfigName === undefined ? [] : [manager.rds.routeConfigName];
     }),
   );

@@ -73,13 +73,13 @@ test.each([
     );
     (decoded.resources ?? []).forEach(({ resource }, i) => {
       expect(resource?.typeUrl).toBe('type/caf\u00e9');
-      expect(value(items[i]!).equals(resource?.value ?? new Uint8Array())).toBe(true);
+      expect(value(items[i]!).equals((resource?.value ?? new Uint8Array()) as Uint8Array)).toBe(true);
     });
     const state = frames.of(content(batches, false), round);
     const full = protos.decode('envoy.service.discovery.v3.DiscoveryResponse', body(state.slices));
     expect(full).toMatchObject({ versionInfo: state.version, nonce: String(state.nonce) });
     (full.resources ?? []).forEach((any, i) =>
-      expect(value(items[i]!).equals(any.value ?? new Uint8Array())).toBe(true),
+      expect(value(items[i]!).equals((any.value ?? new Uint8Array()) as Uint8Array)).toBe(true),
     );
     for (const slice of [...delta.slices, ...state.slices]) expect(slice.length).toBeLessThanOrEqual(SLICE_BYTES);
     expect(delta.length).toBe(Buffer.concat(delta.slices).length);

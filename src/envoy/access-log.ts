@@ -1,6 +1,6 @@
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import type { AccessLog, SubstitutionFormatString } from './gen/types.gen.ts';
-import type { Json, Protos } from './proto.ts';
+import { any, type Json } from './proto.ts';
 import { types } from './proto-types.ts';
 import { struct } from './values.ts';
 
@@ -10,33 +10,33 @@ export type AccessLogSettings = Pick<
 >;
 
 /** The logs of requests and connections; none unless the mesh config names a file. */
-export function accessLogs(settings: AccessLogSettings, protos: Protos): readonly AccessLog[] {
-  return settings.accessLogFile === '' ? [] : [fileLog(settings, protos)];
+export function accessLogs(settings: AccessLogSettings): readonly AccessLog[] {
+  return settings.accessLogFile === '' ? [] : [fileLog(settings)];
 }
 
 /** The log of a listener itself: connections that no filter chain takes, which no other log sees. */
-export function listenerAccessLogs(settings: AccessLogSettings, protos: Protos): readonly AccessLog[] {
+export function listenerAccessLogs(settings: AccessLogSettings): readonly AccessLog[] {
   if (settings.accessLogFile === '' || !settings.listenerAccessLog) return [];
-  return [{ ...fileLog(settings, protos), filter: { responseFlagFilter: { flags: ['NR'] } } }];
+  return [{ ...fileLog(settings), filter: { responseFlagFilter: { flags: ['NR'] } } }];
 }
 
-function fileLog(settings: AccessLogSettings, protos: Protos): AccessLog {
+function fileLog(settings: AccessLogSettings): AccessLog {
   return {
     name: 'envoy.access_loggers.file',
-    typedConfig: protos.any(types.fileAccessLog, {
+    typedConfig: any(types.fileAccessLog, {
       path: settings.accessLogFile,
-      logFormat: logFormat(settings, protos),
+      logFormat: logFormat(settings),
     }),
   };
 }
 
-function logFormat(settings: AccessLogSettings, protos: Protos): SubstitutionFormatString {
+function logFormat(settings: AccessLogSettings): SubstitutionFormatString {
   const { accessLogFormat: format } = settings;
   const formatters = format.includes('%REQ_WITHOUT_QUERY')
     ? [
         {
           name: 'envoy.formatter.req_without_query',
-          typedConfig: protos.any('envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery', {}),
+          typedConfig: any('envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery', {}),
         },
       ]
     : undefined;

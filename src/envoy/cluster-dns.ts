@@ -12,7 +12,7 @@ import { duration } from './duration.ts';
 import type { Cluster, ClusterLoadAssignment, LbEndpoint } from './gen/types.gen.ts';
 import { groupByLocality, partsOf, placeGroups } from './locality-groups.ts';
 import { type LocalityPlan, localityPlan, type VantageNeeds } from './locality.ts';
-import type { Protos } from './proto.ts';
+import { any } from './proto.ts';
 import { connectAddress, struct, wrapped } from './values.ts';
 
 /** DNS queries on one socket, so that their source ports cannot be guessed; and a spread of the queries in time. */
@@ -21,7 +21,6 @@ const jitterMs = 100;
 
 /** What makes a cluster resolve the names of its endpoints. */
 export function dnsFields(
-  protos: Protos,
   service: MeshService,
   settings: Pick<ClusterSettings, 'dnsRefreshRate'>,
   traits: Pick<Traits, 'ipFamily'>,
@@ -37,7 +36,7 @@ export function dnsFields(
     respectDnsTtl: true,
     typedDnsResolverConfig: {
       name: 'envoy.network.dns_resolver.cares',
-      typedConfig: protos.any('envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig', {
+      typedConfig: any('envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig', {
         udpMaxQueries: wrapped(maxQueriesPerSocket),
       }),
     },

@@ -11,7 +11,7 @@ import type {
   UpstreamHttpProtocolOptions,
   UpstreamsHttpProtocolOptions,
 } from './gen/types.gen.ts';
-import type { Protos } from './proto.ts';
+import { any } from './proto.ts';
 import { types } from './proto-types.ts';
 import { wrapped } from './values.ts';
 
@@ -58,19 +58,17 @@ export interface ProtocolInput {
 }
 
 /** The cluster's HTTP options by their extension's name; undefined where there is nothing to say. */
-export function protocolOptions(protos: Protos, input: ProtocolInput): { readonly [name: string]: Any } | undefined {
-  const options = httpOptions(protos, input);
-  return options === undefined
-    ? undefined
-    : { [types.httpProtocolOptions]: protos.any(types.httpProtocolOptions, options) };
+export function protocolOptions(input: ProtocolInput): { readonly [name: string]: Any } | undefined {
+  const options = httpOptions(input);
+  return options === undefined ? undefined : { [types.httpProtocolOptions]: any(types.httpProtocolOptions, options) };
 }
 
-function httpOptions(protos: Protos, input: ProtocolInput): UpstreamsHttpProtocolOptions | undefined {
+function httpOptions(input: ProtocolInput): UpstreamsHttpProtocolOptions | undefined {
   const { protocol, pool, upstreamHttp, preserveHeaderCase } = input;
   const common = commonOptions(pool);
   const codes = input.outlierDetection?.httpErrorCodes;
   if (!protocol && !common && !upstreamHttp && !codes && !preserveHeaderCase) return undefined;
-  const http1 = preserveHeaderCase ? keepCase(protos) : {};
+  const http1 = preserveHeaderCase ? keepCase() : {};
   return {
     commonHttpProtocolOptions: common,
     upstreamHttpProtocolOptions: input.anyHost === true ? { autoSni: true, autoSanValidation: true } : upstreamHttp,
@@ -112,11 +110,8 @@ function http2Options(pool: ConnectionPool | undefined): Http2ProtocolOptions {
   };
 }
 
-function keepCase(protos: Protos): Http1ProtocolOptions {
-  const typedConfig = protos.any(
-    'envoy.extensions.http.header_formatters.preserve_case.v3.PreserveCaseFormatterConfig',
-    {},
-  );
+function keepCase(): Http1ProtocolOptions {
+  const typedConfig = any('envoy.extensions.http.header_formatters.preserve_case.v3.PreserveCaseFormatterConfig', {});
   return { headerKeyFormat: { statefulFormatter: { name: 'preserve_case', typedConfig } } };
 }
 

@@ -5,7 +5,7 @@ import { differences } from '../../test/truth/difference.ts';
 import { normalise, recorded, type Tree } from '../../test/truth/normalise.ts';
 import { clusterOf, clustersOf, endpointOf, httpOptionsOf, jsonOf, settingsOf } from './testing/clusters.ts';
 import { fixedClusters } from './fixed-clusters.ts';
-import { entryOf, port, protos, serviceOf, traitsOf } from './testing/listeners.ts';
+import { entryOf, port, serviceOf, traitsOf } from './testing/listeners.ts';
 
 /** The clusters that were recorded for a proxy of a truth case. */
 function truth(name: string, proxy: string): { [name: string]: Tree } {
@@ -79,7 +79,7 @@ describe('a cluster is what Istio serves', () => {
 
   test.each(['client', 'router'])('the fixed ones of a %s', (proxy) => {
     const proxyType = proxy === 'router' ? 'router' : 'sidecar';
-    const fixed = fixedClusters({ protos, traits: traitsOf({ proxyType }), settings: settingsOf() });
+    const fixed = fixedClusters({ traits: traitsOf({ proxyType }), settings: settingsOf() });
     const got = normalise({ cds: fixed.map((cluster) => jsonOf(cluster)) as unknown as Tree[] });
     const clusters = truth('destinationrule/tls-credential-name', proxy);
     const wanted = Object.fromEntries(Object.entries(clusters).filter(([name]) => !name.includes('|')));
@@ -88,7 +88,7 @@ describe('a cluster is what Istio serves', () => {
 });
 
 test('a proxy with addresses of both families binds inbound connections to one of each', () => {
-  const [, , inbound] = fixedClusters({ protos, traits: traitsOf({ ipFamily: 'dual' }), settings: settingsOf() });
+  const [, , inbound] = fixedClusters({ traits: traitsOf({ ipFamily: 'dual' }), settings: settingsOf() });
   expect(inbound?.upstreamBindConfig).toEqual({
     sourceAddress: { address: '127.0.0.6', portValue: 0 },
     extraSourceAddresses: [{ address: { address: '::6', portValue: 0 } }],

@@ -15,13 +15,12 @@ import { dnsCacheName } from './filters.ts';
 import type { Cluster, Cluster_EdsClusterConfig } from './gen/types.gen.ts';
 import { configPath, istioMetadata } from './istio-metadata.ts';
 import { localityPlan } from './locality.ts';
-import type { Protos } from './proto.ts';
+import { any } from './proto.ts';
 import { altStatName } from './stat-name.ts';
 import { peerNames, type UpstreamTls, upstreamTls, withProxyProtocol } from './tls-upstream.ts';
 import { wrapped } from './values.ts';
 
 export interface ClustersInput {
-  readonly protos: Protos;
   readonly service: MeshService;
   /** One of the service's. */
   readonly port: ServicePort;
@@ -85,14 +84,14 @@ function resolvedCluster(parts: Parts): Cluster | undefined {
 
 /** Envoy resolves the host of each request: there are no endpoints to choose from. */
 function dynamicCluster(parts: Parts): Cluster | undefined {
-  const { protos, service, port, traits } = parts;
+  const { service, port, traits } = parts;
   if (protocolClass(port.protocol) !== 'http' && !isTls(port.protocol)) return undefined;
   const type = 'envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig';
   return {
     ...commonFields(parts, true),
     clusterType: {
       name: 'envoy.clusters.dynamic_forward_proxy',
-      typedConfig: protos.any(type, {
+      typedConfig: any(type, {
         dnsCacheConfig: { name: dnsCacheName(service.host), dnsLookupFamily: lookupFamily(traits) },
       }),
     },
@@ -103,7 +102,7 @@ function dynamicCluster(parts: Parts): Cluster | undefined {
 
 /** What every outbound cluster has. */
 function commonFields(parts: Parts, originalDestination: boolean): Cluster {
-  const { protos, name, service, port, subset, policy, settings, traits } = parts;
+  const { name, service, port, subset, policy, settings, traits } = parts;
   const { connectionPool: pool, outlierDetection, retryBudget } = policy;
   const protocol = upstreamProtocol(port, pool, settings, traits);
   const tls = tlsOf(parts, protocol, originalDestination);
@@ -114,7 +113,7 @@ function commonFields(parts: Parts, originalDestination: boolean): Cluster {
     name,
     altStatName: altStatName(name, settings.outboundClusterStatName, { service, port, subset: subset?.name ?? '' }),
     ...poolFields(pool, retryBudget, settings),
-    typedExtensionProtocolOptions: protocolOptions(protos, {
+    typedExtensionProtocolOptions: protocolOptions({
       protocol,
       pool,
       outlierDetection,
@@ -127,8 +126,8 @@ function commonFields(parts: Parts, originalDestination: boolean): Cluster {
 }
 
 function tlsOf(parts: Parts, protocol: ReturnType<typeof portProtocol>, originalDestination: boolean): UpstreamTls {
-  const { protos, service, rule, port, subset, policy, settings, summary, traits } = parts;
-  const tls = upstreamTls(protos, {
+  const { service, rule, port, subset, policy, settings, summary, traits } = parts;
+  const tls = upstreamTls({
     tls: policy.tls,
     autoMtls: settings.enableAutoMtls && !service.meshExternal && !sendsPlainText(parts),
     peerNames: peerNames(summary.identities, service.subjectAltNames, settings),
@@ -140,7 +139,7 @@ function tlsOf(parts: Parts, protocol: ReturnType<typeof portProtocol>, original
     traits,
     settings,
   });
-  return policy.proxyProtocol === undefined ? tls : withProxyProtocol(protos, tls, policy.proxyProtocol);
+  return policy.proxyProtocol === undefined ? tls : withProxyProtocol(tls, policy.proxyProtocol);
 }
 
 /**
@@ -162,7 +161,7 @@ function isPassthrough({ rule, port, settings }: ClustersInput, policy: TrafficP
 
 /** How the cluster finds its endpoints; undefined when it cannot have any. */
 function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig' | 'loadAssignment'> | undefined {
-  const { protos, name, service, port, traits, settings, passthrough } = parts;
+  const { name, service, port, traits, settings, passthrough } = parts;
   if (isDns(service)) {
     const loadAssignment = dnsAssignment({
       clusterName: name,
@@ -175,7 +174,7 @@ function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig
       vantage: parts.vantage,
     });
     if (loadAssignment === undefined) return undefined;
-    if (!passthrough) return { ...dnsFields(protos, service, settings, traits), loadAssignment };
+    if (!passthrough) return { ...dnsFields(service, settings, traits), loadAssignment };
   }
   const chosenByClient = service.resolution === 'Passthrough' && traits.proxyType === 'sidecar';
   if (!passthrough && !chosenByClient) return { type: 'EDS', edsClusterConfig: edsConfig(name) };

@@ -10,7 +10,7 @@ import type {
   TransportSocket,
 } from './gen/types.gen.ts';
 import { pairName, rootsName } from './file-secrets.ts';
-import type { Protos } from './proto.ts';
+import { any } from './proto.ts';
 import { types } from './proto-types.ts';
 import {
   certificateFiles,
@@ -33,13 +33,13 @@ export interface DownstreamTlsInput {
  * The transport socket of a server that ends TLS. Undefined where the router lacks what the mode needs: certificates of
  * the mesh come from Istio's agent.
  */
-export function downstreamTls(protos: Protos, input: DownstreamTlsInput): TransportSocket | undefined {
+export function downstreamTls(input: DownstreamTlsInput): TransportSocket | undefined {
   const { tls, traits } = input;
   if (tls.mode === 'ISTIO_MUTUAL' && !traits.agent) return undefined;
   const tlsParams = tls.mode === 'ISTIO_MUTUAL' ? undefined : parameters(input);
   return {
     name: 'envoy.transport_sockets.tls',
-    typedConfig: protos.any(types.downstreamTls, {
+    typedConfig: any(types.downstreamTls, {
       commonTlsContext: {
         alpnProtocols: ['h2', 'http/1.1'],
         ...(tlsParams === undefined ? {} : { tlsParams }),

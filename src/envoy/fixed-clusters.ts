@@ -3,7 +3,7 @@ import type { Traits } from '../model/traits.ts';
 import { poolFields } from './cluster-pool.ts';
 import { duration } from './duration.ts';
 import type { BindConfig, Cluster } from './gen/types.gen.ts';
-import type { Protos } from './proto.ts';
+import { any } from './proto.ts';
 import { types } from './proto-types.ts';
 import { socketAddress } from './values.ts';
 
@@ -15,13 +15,12 @@ export const passthroughCluster = 'PassthroughCluster';
 export const inboundPassthroughCluster = 'InboundPassthroughCluster';
 
 export interface FixedClustersInput {
-  readonly protos: Protos;
   readonly traits: Traits;
   readonly settings: ClusterSettings;
 }
 
 /** The clusters that every proxy of a kind has, whatever the mesh holds. */
-export function fixedClusters({ protos, traits, settings }: FixedClustersInput): readonly Cluster[] {
+export function fixedClusters({ traits, settings }: FixedClustersInput): readonly Cluster[] {
   const blackHole = {
     name: blackHoleCluster,
     altStatName: `${blackHoleCluster};`,
@@ -29,7 +28,7 @@ export function fixedClusters({ protos, traits, settings }: FixedClustersInput):
     connectTimeout: duration(settings.connectTimeout),
   } as const;
   if (traits.proxyType === 'router') return [blackHole];
-  const passthrough = originalDestination(protos, settings);
+  const passthrough = originalDestination(settings);
   return [
     blackHole,
     { ...passthrough, name: passthroughCluster },
@@ -54,14 +53,14 @@ function bindPassthrough(traits: Pick<Traits, 'ipFamily'>): BindConfig {
 const passthroughIdleMs = 300_000;
 
 /** Both passthrough clusters count under one name in Istio's statistics. */
-function originalDestination(protos: Protos, settings: ClusterSettings): Cluster {
+function originalDestination(settings: ClusterSettings): Cluster {
   return {
     altStatName: `${passthroughCluster};`,
     type: 'ORIGINAL_DST',
     lbPolicy: 'CLUSTER_PROVIDED',
     ...poolFields(settings.defaultTrafficPolicy?.connectionPool, undefined, settings),
     typedExtensionProtocolOptions: {
-      [types.httpProtocolOptions]: protos.any(types.httpProtocolOptions, {
+      [types.httpProtocolOptions]: any(types.httpProtocolOptions, {
         commonHttpProtocolOptions: { idleTimeout: duration(passthroughIdleMs) },
         useDownstreamProtocolConfig: { httpProtocolOptions: {}, http2ProtocolOptions: {} },
       }),

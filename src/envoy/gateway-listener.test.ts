@@ -59,7 +59,6 @@ function build(servers: readonly object[], specs: readonly object[] = [], option
     listener: listeners[0]!,
     traits,
     settings: { ...defaultSettings, ...options.settings },
-    protos,
     virtualServices: (gateway) => (gateway === 'edge/g' ? virtualServices : []),
     lookup,
   });
@@ -209,8 +208,10 @@ test('clients of an optional certificate are checked when they show one', () => 
     insecureSkipVerify: true,
     cipherSuites: [],
   };
-  const socket = downstreamTls(protos, { tls, traits: traitsOf({}), settings: defaultSettings })!;
-  expect(protos.toJson(types.downstreamTls, socket.typedConfig!.value!)).toMatchObject({
+  const socket = downstreamTls({ tls, traits: traitsOf({}), settings: defaultSettings })!;
+  expect(
+    protos.toJson(types.downstreamTls, protos.encode(types.downstreamTls, socket.typedConfig!.value!)),
+  ).toMatchObject({
     requireClientCertificate: false,
     commonTlsContext: {
       tlsCertificateSdsSecretConfigs: [{ name: 'kubernetes://one' }, { name: 'kubernetes://two' }],

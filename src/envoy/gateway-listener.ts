@@ -7,20 +7,18 @@ import type { Traits } from '../model/traits.ts';
 import type { VirtualServiceModel } from '../model/virtual-service.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { downstreamTls } from './downstream-tls.ts';
-import { createFilters } from './filters.ts';
+import { listenerFilters } from './filters.ts';
 import { type GatewayForward, passthroughRoutes, tcpRoute } from './gateway-forward.ts';
 import type { Filter, FilterChain, Listener, TransportSocket } from './gen/types.gen.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
 import { listenerAddress, realListener } from './listener.ts';
 import { type FilterContext, l4Filters } from './outbound-filters.ts';
 import { CONNECT_TIMEOUT } from './outbound-listener.ts';
-import type { Protos } from './proto.ts';
 
 export interface GatewayListenerInput {
   readonly listener: MergedListener;
   readonly traits: Traits;
   readonly settings: ListenerSettings;
-  readonly protos: Protos;
   /** The VirtualServices of a Gateway (`namespace/name`) that the router sees, in order of precedence. */
   readonly virtualServices: (gateway: string) => readonly VirtualServiceModel[];
   readonly lookup: DestinationLookup;
@@ -37,8 +35,8 @@ export interface BuiltGatewayListener {
 
 /** One listener of a router. */
 export function buildGatewayListener(input: GatewayListenerInput): BuiltGatewayListener {
-  const { listener: merged, traits, settings, protos } = input;
-  const chains = new Chains({ traits, settings, filters: createFilters(protos) }, input);
+  const { listener: merged, traits, settings } = input;
+  const chains = new Chains({ traits, settings }, input);
   for (const bound of merged.servers) chains.addServer(bound);
   const { found, problems } = chains;
   const references = {
@@ -47,13 +45,12 @@ export function buildGatewayListener(input: GatewayListenerInput): BuiltGatewayL
     origins: distinctRefs(found.flatMap(({ origins }) => origins)),
   };
   if (found.length === 0) return { listener: undefined, ...references };
-  const logs = listenerAccessLogs(settings, protos);
-  const { proxyProtocol, tlsInspector } = chains.context.filters.listener;
+  const logs = listenerAccessLogs(settings);
   const looksIntoTls = found.some(({ serverNames, socket }) => serverNames.length > 0 || socket !== undefined);
-  const listenerFilters = [
+  const inspectors = [
     // What it reads comes before TLS.
-    ...(settings.gatewayTopology.proxyProtocol ? [proxyProtocol] : []),
-    ...(looksIntoTls ? [tlsInspector] : []),
+    ...(settings.gatewayTopology.proxyProtocol ? [listenerFilters.proxyProtocol] : []),
+    ...(looksIntoTls ? [listenerFilters.tlsInspector] : []),
   ];
   return {
     listener: {
@@ -62,7 +59,7 @@ export function buildGatewayListener(input: GatewayListenerInput): BuiltGatewayL
       trafficDirection: 'OUTBOUND',
       ...realListener,
       ...(traits.outboundExactBalance ? { connectionBalanceConfig: { exactBalance: {} } } : {}),
-      ...(listenerFilters.length === 0 ? {} : { listenerFilters }),
+      ...(inspectors.length === 0 ? {} : { listenerFilters: inspectors }),
       filterChains: found.map(printChain),
       ...(logs.length === 0 ? {} : { accessLog: logs }),
     },
@@ -130,7 +127,7 @@ class Chains {
   }
 
   private addTerminating(bound: BoundServer, tls: ServerTls, content: () => Content | undefined): void {
-    const socket = downstreamTls(this.context.filters.protos, { ...this.context, tls });
+    const socket = downstreamTls({ ...this.context, tls });
     if (socket === undefined) {
       this.problems.push({
         object: bound.ref,
@@ -187,12 +184,11 @@ class Chains {
   }
 
   private http({ server, routes }: BoundServer, statName: string): Content {
-    const { traits, settings, filters } = this.context;
+    const { traits, settings } = this.context;
     const manager = httpConnectionManager({
       direction: 'gateway',
       traits,
       settings,
-      filters,
       statPrefix: `outbound_${this.input.listener.name}`,
       ...(statName === '' ? {} : { statName }),
       routes,

@@ -3,9 +3,8 @@ import { createRules } from '../../test/protos/validate-rules.ts';
 import { reconcileVirtualService } from '../reconcilers/virtual-service.ts';
 import { blackHoleVirtualHost, buildGatewayVirtualHost } from './gateway-virtual-host.ts';
 import { types } from './proto-types.ts';
-import { virtualHostPart } from './route-parts.ts';
 import { buildRoutePiece, cutRoutes } from './route-pieces.ts';
-import { clientOf, lookupAll, protos } from './testing/listeners.ts';
+import { clientOf, encoder, lookupAll, protos } from './testing/listeners.ts';
 
 const checkRules = createRules();
 
@@ -13,7 +12,7 @@ const checkRules = createRules();
 function build(hosts: readonly string[], lists: readonly (readonly object[])[], secure = true) {
   const client = clientOf({ proxyType: 'router' });
   const server = { gateway: 'edge/g', listenerPort: 443, tls: secure };
-  const context = { protos, client, lookup: lookupAll, settings: {}, ...server };
+  const context = { client, lookup: lookupAll, settings: {}, ...server };
   const routes = lists.map((http, i) => {
     const metadata = { name: `v${i}`, namespace: 'edge' };
     const spec = { hosts: ['*'], gateways: ['g'], http };
@@ -22,7 +21,7 @@ function build(hosts: readonly string[], lists: readonly (readonly object[])[], 
       { source: 'test', domainSuffix: 'x', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
     );
     const model = models[0]!;
-    return cutRoutes(model.http).map((piece) => buildRoutePiece(piece, { ...context, model }));
+    return cutRoutes(model.http).map((piece) => buildRoutePiece(piece, { ...context, model }, encoder));
   });
   const built = buildGatewayVirtualHost({
     port: 443,
@@ -30,8 +29,7 @@ function build(hosts: readonly string[], lists: readonly (readonly object[])[], 
     routes,
     httpsRedirect: false,
   });
-  const part = virtualHostPart(protos, built.virtualHost, built.clusters, built.origins, built.routes);
-  const [virtualHost = { name: '' }] = protos.decode(types.route, part.bytes).virtualHosts ?? [];
+  const [virtualHost = { name: '' }] = encoder.virtualHostsOf(encoder.virtualHost(built.virtualHost, built));
   expect(checkRules(types.virtualHost, protos.encode(types.virtualHost, virtualHost))).toEqual([]);
   return { ...built, virtualHost };
 }

@@ -2,7 +2,7 @@ import type { ListenerSettings } from '../model/mesh-config.ts';
 import type { Traits } from '../model/traits.ts';
 import { accessLogs } from './access-log.ts';
 import { duration } from './duration.ts';
-import { type Filters, emptyAny, networkFilter } from './filters.ts';
+import { httpFilters, networkFilter } from './filters.ts';
 import type {
   Filter,
   Http1ProtocolOptions,
@@ -10,6 +10,7 @@ import type {
   HttpFilter,
   RouteConfiguration,
 } from './gen/types.gen.ts';
+import { any } from './proto.ts';
 import { types } from './proto-types.ts';
 
 /** What one connection manager serves. Everything else follows from the direction, the proxy and the mesh config. */
@@ -17,7 +18,6 @@ export interface ConnectionManagerOptions {
   readonly direction: 'outbound' | 'inbound' | 'gateway';
   readonly traits: Traits;
   readonly settings: ListenerSettings;
-  readonly filters: Filters;
   /** Without the `;` that ends it. */
   readonly statPrefix: string;
   /** The owner's own name for the statistics, used instead and as it is. */
@@ -29,32 +29,39 @@ export interface ConnectionManagerOptions {
   readonly http2?: boolean;
   /** Clients use the listener as an HTTP proxy. */
   readonly absoluteUrls?: boolean;
-  /** Filters between CORS and the router. */
-  readonly beforeRouter?: readonly HttpFilter[];
+  /** Beside those that every connection manager has. */
+  readonly filters?: Partial<Record<HttpFilterPhase, readonly HttpFilter[]>>;
 }
 
-/** The network filter. The order of HTTP filters is Istio's, without those that only istio-proxy has. */
+/** What HTTP filters are for, in the order in which requests pass them. It is Istio's. */
+const phases = [
+  'bridge',
+  'authentication',
+  'authorization',
+  'statistics',
+  'fault',
+  'cors',
+  'destination',
+  'router',
+] as const;
+
+export type HttpFilterPhase = (typeof phases)[number];
+
+/** The network filter. */
 export function httpConnectionManager(options: ConnectionManagerOptions): Filter {
-  const { direction, traits, settings, filters, routes } = options;
+  const { direction, traits, settings, routes } = options;
   const http1 = http1Options(options);
-  const logs = accessLogs(settings, filters.protos);
+  const logs = accessLogs(settings);
   const message: HttpConnectionManager = {
     statPrefix: options.statName ?? `${options.statPrefix};`,
     ...(typeof routes === 'string' ? { rds: routeSource(routes) } : { routeConfig: routes }),
-    httpFilters: [
-      ...(options.grpcWeb === true ? [filters.http.grpcWeb] : []),
-      filters.http.grpcStats,
-      filters.http.fault,
-      filters.http.cors,
-      ...(options.beforeRouter ?? []),
-      filters.http.router,
-    ],
+    httpFilters: filtersOf(options),
     useRemoteAddress: { value: direction === 'gateway' },
     ...clientIdentity(options),
     proxy100Continue: true,
     streamIdleTimeout: { seconds: 0 },
     upgradeConfigs: [{ upgradeType: 'websocket' }],
-    requestIdExtension: { typedConfig: filters.requestId },
+    requestIdExtension: { typedConfig: requestId },
     ...pathNormalization(settings),
     ...tracing(settings),
     ...(http1 === undefined ? {} : { httpProtocolOptions: http1 }),
@@ -65,7 +72,20 @@ export function httpConnectionManager(options: ConnectionManagerOptions): Filter
       : {}),
     ...(logs.length === 0 ? {} : { accessLog: logs }),
   };
-  return networkFilter('http_connection_manager', filters.protos.any(types.httpConnectionManager, message));
+  return networkFilter('http_connection_manager', any(types.httpConnectionManager, message));
+}
+
+const requestId = any(types.uuidRequestId, { useRequestIdForTraceSampling: { value: true } });
+
+function filtersOf({ grpcWeb = false, filters }: ConnectionManagerOptions): HttpFilter[] {
+  const always: ConnectionManagerOptions['filters'] = {
+    bridge: grpcWeb ? [httpFilters.grpcWeb] : [],
+    statistics: [httpFilters.grpcStats],
+    fault: [httpFilters.fault],
+    cors: [httpFilters.cors],
+    router: [httpFilters.router],
+  };
+  return phases.flatMap((phase) => [...(always[phase] ?? []), ...(filters?.[phase] ?? [])]);
 }
 
 /** Routes come over the same stream. Envoy waits for them without end: an answer to every name is promised. */
@@ -111,8 +131,9 @@ function http1Options({ direction, traits, absoluteUrls }: ConnectionManagerOpti
           headerKeyFormat: {
             statefulFormatter: {
               name: 'preserve_case',
-              typedConfig: emptyAny(
+              typedConfig: any(
                 'envoy.extensions.http.header_formatters.preserve_case.v3.PreserveCaseFormatterConfig',
+                {},
               ),
             },
           },

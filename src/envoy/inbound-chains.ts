@@ -8,6 +8,7 @@ import { httpConnectionManager } from './http-connection-manager.ts';
 import { type InboundMatch, type MtlsMode, inboundMatches } from './inbound-match.ts';
 import { configPath, istioMetadata } from './istio-metadata.ts';
 import { type FilterContext, tcpProxy } from './outbound-filters.ts';
+import { any } from './proto.ts';
 import { types } from './proto-types.ts';
 import { statName } from './stat-name.ts';
 import {
@@ -127,13 +128,12 @@ function chainsOf(port: InboundPort, mode: MtlsMode, context: InboundContext): F
   }));
 }
 
-function httpFilters(port: InboundPort, { traits, settings, filters }: InboundContext): Filter[] {
+function httpFilters(port: InboundPort, { traits, settings }: InboundContext): Filter[] {
   return [
     httpConnectionManager({
       direction: 'inbound',
       traits,
       settings,
-      filters,
       statPrefix: port.statPrefix,
       routes: inlineRoutes(port),
       grpcWeb: port.protocol === 'GRPCWeb',
@@ -146,7 +146,7 @@ function tcpFilters(port: InboundPort, context: InboundContext): Filter[] {
   const statPrefix = port.tcpStatPrefix;
   const proxy = tcpProxy({ cluster: port.cluster, statPrefix }, undefined, context);
   if (port.protocol !== 'Mongo') return [proxy];
-  return [networkFilter('mongo_proxy', context.filters.protos.any(types.mongoProxy, { statPrefix })), proxy];
+  return [networkFilter('mongo_proxy', any(types.mongoProxy, { statPrefix })), proxy];
 }
 
 /** All requests of the port go to the workload. Its client decides about timeouts, so there is none here. */
@@ -189,14 +189,14 @@ const CIPHERS: readonly string[] = [
 ];
 
 /** Ends mutual TLS with the workload's certificate, for peers of the trust domain and its aliases. */
-function mutualTlsSocket({ traits, settings, filters }: InboundContext): TransportSocket {
+function mutualTlsSocket({ traits, settings }: InboundContext): TransportSocket {
   const { chain = '', key = '', root = '' } = traits.serverCertificate ?? {};
   const own =
     chain === '' || key === '' ? workloadSecret(workloadCertificate) : fileSecret(certificateFiles(chain, key));
   const domains = [settings.trustDomain, ...settings.trustDomainAliases];
   return {
     name: 'envoy.transport_sockets.tls',
-    typedConfig: filters.protos.any(types.downstreamTls, {
+    typedConfig: any(types.downstreamTls, {
       requireClientCertificate: { value: true },
       commonTlsContext: {
         alpnProtocols: ['h2', 'http/1.1'],

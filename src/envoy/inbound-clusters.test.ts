@@ -3,7 +3,7 @@ import type { InboundTarget, IngressEndpoint } from '../model/inbound.ts';
 import type { Traits } from '../model/traits.ts';
 import { buildInboundClusters } from './inbound-clusters.ts';
 import { httpOptionsOf, jsonOf, settingsOf } from './testing/clusters.ts';
-import { protos, traitsOf } from './testing/listeners.ts';
+import { traitsOf } from './testing/listeners.ts';
 
 const service = (name: string, port: number) => ({
   host: `${name}.shop.svc.cluster.local`,
@@ -20,7 +20,6 @@ function targetOf(target: Partial<InboundTarget> = {}): InboundTarget {
 
 function build(target: Partial<InboundTarget> = {}, mesh = '', traits: Partial<Traits> = {}, addresses = ['10.1.1.1']) {
   return buildInboundClusters({
-    protos,
     targets: [targetOf(target)],
     traits: traitsOf(traits),
     addresses,

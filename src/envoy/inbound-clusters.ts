@@ -8,12 +8,10 @@ import { poolFields } from './cluster-pool.ts';
 import { portProtocol, protocolOptions } from './cluster-protocol.ts';
 import type { Address, Cluster } from './gen/types.gen.ts';
 import { istioMetadata } from './istio-metadata.ts';
-import type { Protos } from './proto.ts';
 import { altStatName } from './stat-name.ts';
 import { connectAddress } from './values.ts';
 
 export interface InboundClustersInput {
-  readonly protos: Protos;
   /** One for each port. */
   readonly targets: readonly InboundTarget[];
   readonly traits: Traits;
@@ -45,7 +43,7 @@ export function buildInboundClusters(input: InboundClustersInput): readonly Buil
 const never = 9_223_372_035;
 
 function buildCluster(input: InboundClustersInput, target: InboundTarget, name: string): Cluster {
-  const { protos, traits, settings } = input;
+  const { traits, settings } = input;
   const pool = target.connectionPool ?? settings.defaultTrafficPolicy?.connectionPool;
   const protocol = pool?.http.useClientProtocol === true ? 'downstream' : portProtocol(target, traits);
   const [service] = target.services;
@@ -60,7 +58,7 @@ function buildCluster(input: InboundClustersInput, target: InboundTarget, name: 
             targetPort: target.port,
           }),
     ...poolFields(pool, undefined, settings),
-    typedExtensionProtocolOptions: protocolOptions(protos, {
+    typedExtensionProtocolOptions: protocolOptions({
       protocol,
       pool,
       preserveHeaderCase:

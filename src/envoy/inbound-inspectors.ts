@@ -1,4 +1,4 @@
-import type { Filters } from './filters.ts';
+import { listenerFilters } from './filters.ts';
 import type { FilterChain, ListenerFilter, ListenerFilterChainMatchPredicate } from './gen/types.gen.ts';
 import { PLAINTEXT_HTTP, TLS } from './listener.ts';
 
@@ -8,7 +8,7 @@ interface Needs {
 }
 
 /** The filters that find out what inbound chains match by, switched off for ports whose chains do not ask. */
-export function inboundInspectors(chains: readonly FilterChain[], { listener }: Filters): ListenerFilter[] {
+export function inboundInspectors(chains: readonly FilterChain[]): ListenerFilter[] {
   /** By destination port; 0: all others. */
   const needs = new Map<number, Needs>();
   for (const { filterChainMatch: match } of chains) {
@@ -27,10 +27,10 @@ export function inboundInspectors(chains: readonly FilterChain[], { listener }: 
     const disabled = tls.includes(0)
       ? onPorts(ports((need) => !need.tls))
       : { notMatch: onPorts(tls) ?? { anyMatch: true } };
-    filters.push(disabledOn(listener.tlsInspector, disabled));
+    filters.push(disabledOn(listenerFilters.tlsInspector, disabled));
   }
   if (ports((need) => need.http).length > 0)
-    filters.push(disabledOn(listener.httpInspector, onPorts(ports((need) => !need.http))));
+    filters.push(disabledOn(listenerFilters.httpInspector, onPorts(ports((need) => !need.http))));
   return filters;
 }
 

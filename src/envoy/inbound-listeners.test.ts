@@ -17,7 +17,6 @@ function build(targets: readonly InboundTarget[], traits: Partial<Traits> = {}, 
     traits: traitsOf(traits),
     addresses: ['10.1.1.1'],
     settings: defaultSettings,
-    protos,
     ...input,
   });
   for (const { listener } of built)

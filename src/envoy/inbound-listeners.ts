@@ -6,7 +6,7 @@ import { inboundCluster } from '../model/service.ts';
 import { type Traits, wildcardAddress } from '../model/traits.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { duration } from './duration.ts';
-import { createFilters } from './filters.ts';
+import { listenerFilters } from './filters.ts';
 import { blackHoleCluster, inboundPassthroughCluster } from './fixed-clusters.ts';
 import type { FilterChain, Listener, ListenerFilter } from './gen/types.gen.ts';
 import { type InboundContext, buildInboundChains, passthroughChains } from './inbound-chains.ts';
@@ -15,7 +15,6 @@ import type { MtlsMode } from './inbound-match.ts';
 import { listenerAddress, realListener } from './listener.ts';
 import { blackHoleFilter } from './outbound-filters.ts';
 import type { BuiltListener } from './outbound-listener.ts';
-import type { Protos } from './proto.ts';
 
 export interface InboundInput {
   readonly targets: readonly InboundTarget[];
@@ -23,7 +22,6 @@ export interface InboundInput {
   /** Of the proxy. Only the ports of a Sidecar's ingress use them. */
   readonly addresses: readonly string[];
   readonly settings: ListenerSettings;
-  readonly protos: Protos;
   /** Absent: PERMISSIVE where the proxy has certificates, else DISABLE. */
   readonly mtls?: { readonly mode: MtlsMode; readonly ports: Readonly<Record<number, MtlsMode>> };
 }
@@ -51,11 +49,10 @@ export function buildInbound(input: InboundInput): readonly BuiltListener[] {
   return [virtualInbound(redirected, wildcard, input, context), ...bound];
 }
 
-function contextOf({ traits, settings, protos, mtls }: InboundInput): InboundContext {
+function contextOf({ traits, settings, mtls }: InboundInput): InboundContext {
   return {
     traits,
     settings,
-    filters: createFilters(protos),
     mtls: mtls ?? { mode: traits.agent ? 'PERMISSIVE' : 'DISABLE', ports: {} },
   };
 }
@@ -87,20 +84,20 @@ function virtualInbound(
   { targets }: InboundInput,
   context: InboundContext,
 ): BuiltListener {
-  const { traits, settings, filters } = context;
+  const { traits, settings } = context;
   const port = settings.proxyInboundListenPort;
   const transparent = traits.interception === 'TPROXY';
   const chains: FilterChain[] = [
     {
       name: 'virtualInbound-blackhole',
       filterChainMatch: { destinationPort: { value: port } },
-      filters: [blackHoleFilter(context)],
+      filters: [blackHoleFilter],
     },
     ...passthroughChains(new Set(targets.map((target) => target.port)), context),
     ...redirected.flatMap((one) => one.chains),
   ];
-  const first: ListenerFilter[] = [filters.listener.originalDst];
-  if (transparent) first.push(filters.listener.originalSrc);
+  const first: ListenerFilter[] = [listenerFilters.originalDst];
+  if (transparent) first.push(listenerFilters.originalSrc);
   const listener: Listener = {
     ...common('virtualInbound', wildcard, port, chains, first, context),
     ...(transparent ? { transparent: { value: true } } : {}),
@@ -134,9 +131,9 @@ function common(
   first: readonly ListenerFilter[],
   context: InboundContext,
 ): Listener {
-  const { traits, settings, filters } = context;
-  const logs = listenerAccessLogs(settings, filters.protos);
-  const listenerFilters = [...first, ...inboundInspectors(chains, filters)];
+  const { traits, settings } = context;
+  const logs = listenerAccessLogs(settings);
+  const inspectors = [...first, ...inboundInspectors(chains)];
   return {
     name,
     address: listenerAddress(address, port),
@@ -146,7 +143,7 @@ function common(
     ...(traits.inboundExactBalance ? { connectionBalanceConfig: { exactBalance: {} } } : {}),
     ...(logs.length === 0 ? {} : { accessLog: logs }),
     filterChains: chains,
-    ...(listenerFilters.length === 0 ? {} : { listenerFilters }),
+    ...(inspectors.length === 0 ? {} : { listenerFilters: inspectors }),
     listenerFiltersTimeout: duration(settings.protocolDetectionTimeout),
   };
 }

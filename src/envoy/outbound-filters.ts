@@ -4,9 +4,10 @@ import type { ListenerSettings, OutboundPolicy } from '../model/mesh-config.ts';
 import type { Traits } from '../model/traits.ts';
 import { accessLogs } from './access-log.ts';
 import { duration } from './duration.ts';
-import { type Filters, dnsCacheName, networkFilter } from './filters.ts';
+import { dnsCacheName, networkFilter } from './filters.ts';
 import { blackHoleCluster, passthroughCluster } from './fixed-clusters.ts';
 import type { Cluster_DnsLookupFamily, Filter, HttpFilter, TcpProxy } from './gen/types.gen.ts';
+import { any } from './proto.ts';
 import { types } from './proto-types.ts';
 
 /** What every outbound listener of a proxy depends on. */
@@ -20,24 +21,21 @@ export interface OutboundContext extends FilterContext {
 export interface FilterContext {
   readonly traits: Traits;
   readonly settings: ListenerSettings;
-  readonly filters: Filters;
 }
 
 /** The network filters of connections to a service. */
 export function l4Filters(target: L4Target, context: FilterContext): Filter[] {
-  const { protos } = context.filters;
   const { statPrefix, dynamicHost } = target;
   const found: Filter[] = [];
   if (dynamicHost !== undefined)
     found.push({
       name: 'envoy.extensions.filters.network.sni_dynamic_forward_proxy',
-      typedConfig: protos.any('envoy.extensions.filters.network.sni_dynamic_forward_proxy.v3.FilterConfig', {
+      typedConfig: any('envoy.extensions.filters.network.sni_dynamic_forward_proxy.v3.FilterConfig', {
         dnsCacheConfig: dnsCache(dynamicHost, context.traits),
         ...(target.dynamicPort === undefined ? {} : { portValue: target.dynamicPort }),
       }),
     });
-  if (target.protocol === 'Mongo')
-    found.push(networkFilter('mongo_proxy', protos.any(types.mongoProxy, { statPrefix })));
+  if (target.protocol === 'Mongo') found.push(networkFilter('mongo_proxy', any(types.mongoProxy, { statPrefix })));
   return [...found, tcpProxy(tcpTarget(target), target.idleTimeout, context)];
 }
 
@@ -67,13 +65,13 @@ function tcpTarget(target: L4Target): TcpProxy {
 export function tcpProxy(
   message: TcpProxy,
   idleTimeout: number | undefined,
-  { traits, settings, filters }: FilterContext,
+  { traits, settings }: FilterContext,
 ): Filter {
-  const logs = accessLogs(settings, filters.protos);
+  const logs = accessLogs(settings);
   const idle = idleTimeout ?? (traits.idleTimeout === 0 ? undefined : traits.idleTimeout);
   return networkFilter(
     'tcp_proxy',
-    filters.protos.any(types.tcpProxy, {
+    any(types.tcpProxy, {
       ...message,
       ...(idle === undefined ? {} : { idleTimeout: duration(idle) }),
       ...(logs.length === 0 ? {} : { accessLog: logs }),
@@ -82,12 +80,10 @@ export function tcpProxy(
 }
 
 /** Closes connections that were made to the listener's own port, which would come back for ever. Nothing is logged. */
-export function blackHoleFilter({ filters }: Pick<FilterContext, 'filters'>): Filter {
-  return networkFilter(
-    'tcp_proxy',
-    filters.protos.any(types.tcpProxy, { cluster: blackHoleCluster, statPrefix: blackHoleCluster }),
-  );
-}
+export const blackHoleFilter: Filter = networkFilter(
+  'tcp_proxy',
+  any(types.tcpProxy, { cluster: blackHoleCluster, statPrefix: blackHoleCluster }),
+);
 
 export function unknownTrafficCluster({ outboundPolicy, egressProxy }: OutboundContext): string {
   return outboundPolicy === 'ALLOW_ANY' ? (egressProxy ?? passthroughCluster) : blackHoleCluster;
@@ -99,10 +95,10 @@ export function unknownTrafficFilters(context: OutboundContext): Filter[] {
 }
 
 /** Looks up the host of each request to a DYNAMIC_DNS ServiceEntry. */
-export function dynamicHostFilter(host: string, { traits, filters }: FilterContext): HttpFilter {
+export function dynamicHostFilter(host: string, { traits }: FilterContext): HttpFilter {
   return {
     name: 'envoy.filters.http.dynamic_forward_proxy',
-    typedConfig: filters.protos.any('envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig', {
+    typedConfig: any('envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig', {
       dnsCacheConfig: dnsCache(host, traits),
     }),
   };

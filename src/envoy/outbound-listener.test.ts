@@ -21,7 +21,7 @@ import { httpProxyListener, virtualOutbound } from './virtual-outbound.ts';
 const violations = createRules();
 
 function inputOf(traits: Partial<Traits> = {}, input: Partial<OutboundListenerInput> = {}): OutboundListenerInput {
-  return { client: clientOf(traits), outboundPolicy: 'ALLOW_ANY', settings: defaultSettings, protos, ...input };
+  return { client: clientOf(traits), outboundPolicy: 'ALLOW_ANY', settings: defaultSettings, ...input };
 }
 
 function build(services: readonly MeshService[], input: OutboundListenerInput = inputOf()) {

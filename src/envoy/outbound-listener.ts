@@ -5,7 +5,7 @@ import type { ListenerSettings, OutboundPolicy } from '../model/mesh-config.ts';
 import { wildcardAddress } from '../model/traits.ts';
 import { parseCidr } from '../model/cidr.ts';
 import { duration } from './duration.ts';
-import { createFilters } from './filters.ts';
+import { listenerFilters } from './filters.ts';
 import type { FilterChain, FilterChainMatch, Listener, ListenerFilter } from './gen/types.gen.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
 import { configPath, istioMetadata } from './istio-metadata.ts';
@@ -18,7 +18,6 @@ import {
   unknownTrafficCluster,
   unknownTrafficFilters,
 } from './outbound-filters.ts';
-import type { Protos } from './proto.ts';
 import { type OutboundChain, resolveClaims } from './outbound-conflicts.ts';
 
 export interface OutboundListenerInput {
@@ -28,7 +27,6 @@ export interface OutboundListenerInput {
   /** Cluster for unknown traffic instead of its own destination; ALLOW_ANY only. */
   readonly egressProxy?: string | undefined;
   readonly settings: ListenerSettings;
-  readonly protos: Protos;
 }
 
 export interface BuiltListener {
@@ -70,14 +68,8 @@ export function buildOutboundListener(
   return { listener, ...references(resolved.chains, fallback === undefined, context) };
 }
 
-export function contextOf({
-  client,
-  outboundPolicy,
-  egressProxy,
-  settings,
-  protos,
-}: OutboundListenerInput): OutboundContext {
-  return { traits: client.traits, outboundPolicy, egressProxy, settings, filters: createFilters(protos) };
+export function contextOf({ client, outboundPolicy, egressProxy, settings }: OutboundListenerInput): OutboundContext {
+  return { traits: client.traits, outboundPolicy, egressProxy, settings };
 }
 
 /** Against clients that never end their TLS handshake. */
@@ -101,16 +93,15 @@ function buildChain(chain: OutboundChain, listener: string, context: OutboundCon
     };
   }
   const { routes, grpcWeb, dynamicHost } = chain.serves.claim;
-  const { traits, settings, filters } = context;
+  const { traits, settings } = context;
   const manager = httpConnectionManager({
     direction: 'outbound',
     traits,
     settings,
-    filters,
     statPrefix: `outbound_${listener}`,
     routes,
     grpcWeb,
-    ...(dynamicHost === undefined ? {} : { beforeRouter: [dynamicHostFilter(dynamicHost, context)] }),
+    ...(dynamicHost === undefined ? {} : { filters: { destination: [dynamicHostFilter(dynamicHost, context)] } }),
   });
   return { ...common, filters: [manager] };
 }
@@ -139,7 +130,7 @@ function matchOf({ serverNames, subnets, plaintextHttp }: OutboundChain): Filter
 /** Filters that find out what the chains match by. TLS comes first: encrypted bytes are not looked into for HTTP. */
 function inspectors(
   chains: readonly OutboundChain[],
-  { filters, settings }: OutboundContext,
+  { settings }: OutboundContext,
 ): Pick<Listener, 'listenerFilters' | 'listenerFiltersTimeout'> {
   const tls = chains.some(
     ({ serverNames, serves }) =>
@@ -147,8 +138,8 @@ function inspectors(
   );
   const http = chains.some(({ plaintextHttp }) => plaintextHttp);
   const found: ListenerFilter[] = [];
-  if (tls) found.push(filters.listener.tlsInspector);
-  if (http) found.push(filters.listener.httpInspector);
+  if (tls) found.push(listenerFilters.tlsInspector);
+  if (http) found.push(listenerFilters.httpInspector);
   return {
     ...(found.length === 0 ? {} : { listenerFilters: found }),
     listenerFiltersTimeout: http ? duration(settings.protocolDetectionTimeout) : { seconds: 0 },

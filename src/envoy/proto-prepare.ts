@@ -21,7 +21,8 @@ interface FieldPlan {
 
 type Plan = ReadonlyMap<string, FieldPlan>;
 
-export function createPreparer(): Prepare {
+/** @param encode what a place for any message holds. */
+export function createPreparer(encode: (typeUrl: string, message: object) => Uint8Array): Prepare {
   const plans = new Map<protobuf.Type, Plan>();
 
   const prepare: Prepare = (type, message) => {
@@ -30,12 +31,25 @@ export function createPreparer(): Prepare {
       plan = planOf(type, prepare);
       plans.set(type, plan);
     }
-    return convertMembers(type, plan, message as Members);
+    return convertMembers(type, plan, isHeld(type, message) ? packed(message) : (message as Members));
   };
+  const packed = ({ typeUrl, value }: HeldMessage): Members => ({ typeUrl, value: encode(typeUrl, value) });
   return prepare;
 }
 
 type Members = Record<string, unknown>;
+
+/** An `Any` whose message is not encoded. */
+interface HeldMessage {
+  readonly typeUrl: string;
+  readonly value: object;
+}
+
+function isHeld(type: protobuf.Type, message: object): message is HeldMessage {
+  if (type.fullName !== '.google.protobuf.Any') return false;
+  const { value } = message as { value?: unknown };
+  return typeof value === 'object' && value !== null && !(value instanceof Uint8Array);
+}
 
 function convertMembers(type: protobuf.Type, plan: Plan, message: Members): Members {
   let copy: Members | undefined;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createProtos, typeOfUrl } from './proto.ts';
+import { any, createProtos, typeOfUrl } from './proto.ts';
 import { types } from './proto-types.ts';
 import { duration } from './duration.ts';
 import { struct } from './values.ts';
@@ -15,7 +15,7 @@ const cluster = {
   circuitBreakers: { thresholds: [{ priority: 'HIGH', maxRetries: { value: 4294967295 } }] },
   metadata: { filterMetadata: { istio: struct({ host: 'reviews', ports: [80, null, true], nested: { a: 1.5 } }) } },
   typedExtensionProtocolOptions: {
-    'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': protos.any(types.httpProtocolOptions, {
+    'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': any(types.httpProtocolOptions, {
       explicitHttpConfig: { http2ProtocolOptions: { maxConcurrentStreams: { value: 100 } } },
     }),
   },
@@ -106,7 +106,7 @@ test('every type that is used by name exists', () => {
   for (const type of Object.values(types)) expect(protos.has(type), type).toBe(true);
   expect(protos.has('envoy.config.cluster.v3.Nope')).toBe(false);
   expect(protos.has('envoy.config.cluster.v3')).toBe(false);
-  expect(typeOfUrl(protos.any(types.router, {}).typeUrl ?? '')).toBe(types.router);
+  expect(typeOfUrl(any(types.router, {}).typeUrl ?? '')).toBe(types.router);
 });
 
 test('a duration of milliseconds has seconds and nanoseconds of one sign', () => {

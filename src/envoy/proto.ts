@@ -17,9 +17,10 @@ export interface Protos {
    * does not have, a value of the wrong type and two members of a oneof are bugs of the caller, and throw.
    */
   encode<Name extends string>(type: Name, message: MessageOf<Name>): Uint8Array;
-  any<Name extends string>(type: Name, message: MessageOf<Name>): Any;
   /** Enums as names, 64-bit numbers as decimal strings, absent members absent. Throws for bytes that are not a message. */
   decode<Name extends string>(type: Name, bytes: Uint8Array): MessageOf<Name>;
+  /** What an `Any` holds, which is of this type. */
+  unpack<Name extends string>(type: Name, any: Any): MessageOf<Name>;
   /** Canonical protobuf JSON; every `Any` is expanded under its `@type`. */
   toJson(type: string, bytes: Uint8Array): Json;
   /** From protobuf JSON (field names in either spelling). Throws for an unknown field, type or enum name. */
@@ -38,10 +39,14 @@ export function typeOfUrl(url: string): string {
   return url.slice(url.lastIndexOf('/') + 1);
 }
 
+/** A message in a place for any: it is encoded with what it is in. */
+export function any<Name extends string>(type: Name, message: MessageOf<Name>): Any {
+  return { typeUrl: typeUrl(type), value: message };
+}
+
 /** Takes about 100 ms: made once, by the composition root. */
 export function createProtos(root: protobuf.Root = createRoot()): Protos {
   const types = new Map<string, protobuf.Type>();
-  const prepare = createPreparer();
   const lookup = (name: string): protobuf.Type => {
     let type = types.get(name);
     if (type === undefined) {
@@ -50,21 +55,24 @@ export function createProtos(root: protobuf.Root = createRoot()): Protos {
     }
     return type;
   };
+  // Bytes in memory that others use, too: valid until they are written into what holds them.
+  const encode = (type: protobuf.Type, message: object): Uint8Array => type.encode(prepare(type, message)).finish();
+  const prepare = createPreparer((url, message) => encode(lookup(typeOfUrl(url)), message));
   const plain = (type: protobuf.Type, message: protobuf.Message): object =>
     type.toObject(message, { longs: String, enums: String });
 
   const protos: Protos = {
     encode(name, message) {
-      const type = lookup(name);
-      const pooled = type.encode(prepare(type, message)).finish();
+      const pooled = encode(lookup(name), message);
       const own = Buffer.allocUnsafeSlow(pooled.length);
       own.set(pooled);
       return own;
     },
-    any: (name, message) => ({ typeUrl: typeUrl(name), value: protos.encode(name, message) }),
     // The generated interface of a name describes what its descriptor decodes to.
     decode: <Name extends string>(name: Name, bytes: Uint8Array) =>
       plain(lookup(name), lookup(name).decode(bytes)) as MessageOf<Name>,
+    unpack: (name, { value = new Uint8Array() }) =>
+      value instanceof Uint8Array ? protos.decode(name, value) : (value as MessageOf<typeof name>),
     toJson: (name, bytes) => protojson.toJson(lookup(name), lookup(name).decode(bytes)) as Json,
     fromJson: <Name extends string>(name: Name, json: Json) =>
       plain(lookup(name), protojson.fromJson(lookup(name), json)) as MessageOf<Name>,

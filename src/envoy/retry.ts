@@ -1,7 +1,7 @@
 import type { RetrySetting } from '../model/mesh-config.ts';
 import { duration } from './duration.ts';
 import type { RetryPolicy } from './gen/types.gen.ts';
-import { typeUrl, type Protos } from './proto.ts';
+import { any, typeUrl } from './proto.ts';
 import { types } from './proto-types.ts';
 
 /** Prefers endpoints that the request has not been tried on. The message has no fields. */
@@ -22,11 +22,7 @@ const hashed: RetryPolicy = {
 const standard: RetryPolicy = { ...hashed, retryHostPredicate };
 
 /** Istio's default, with what the setting changes. Undefined: requests are not retried. */
-export function retryPolicy(
-  setting: RetrySetting | undefined,
-  consistentHash: boolean,
-  protos: Protos,
-): RetryPolicy | undefined {
+export function retryPolicy(setting: RetrySetting | undefined, consistentHash: boolean): RetryPolicy | undefined {
   const base = consistentHash ? hashed : standard;
   if (setting === undefined) return base;
   if (setting.attempts <= 0) return undefined;
@@ -41,7 +37,7 @@ export function retryPolicy(
     retryPriority: setting.retryRemoteLocalities
       ? {
           name: 'envoy.retry_priorities.previous_priorities',
-          typedConfig: protos.any(types.previousPriorities, { updateFrequency: 2 }),
+          typedConfig: any(types.previousPriorities, { updateFrequency: 2 }),
         }
       : undefined,
     retryBackOff: setting.backoff === undefined ? undefined : { baseInterval: duration(setting.backoff) },

@@ -81,7 +81,7 @@ export function forward(route: HttpRoute, forwarding: ForwardAction, context: Ro
         ...(only.headers?.authority ? { hostRewriteLiteral: only.headers.authority } : {}),
         ...shared,
         ...(hash === undefined ? {} : { hashPolicy: [hashPolicy(hash)] }),
-        retryPolicy: retryPolicy(retries, hash !== undefined, context.protos),
+        retryPolicy: retryPolicy(retries, hash !== undefined),
       },
       headers: only.headers === undefined ? {} : headersOf(route.headers, only.headers),
       operation: operationOf(target.cluster),
@@ -107,7 +107,7 @@ export function forward(route: HttpRoute, forwarding: ForwardAction, context: Ro
       hashPolicy: weighted.flatMap(({ target }) =>
         target.kind === 'cluster' && target.hash !== undefined ? [hashPolicy(target.hash)] : [],
       ),
-      retryPolicy: retryPolicy(retries, false, context.protos),
+      retryPolicy: retryPolicy(retries, false),
     },
     headers: {},
   };

@@ -4,10 +4,8 @@ import type { DestinationLookup } from '../model/client.ts';
 import type { RouteSettings } from '../model/mesh-config.ts';
 import type { RouteScope } from '../model/virtual-service-selection.ts';
 import type { VirtualServiceModel } from '../model/virtual-service.ts';
-import type { Protos } from './proto.ts';
 
 export interface RouteContext extends RouteScope {
-  readonly protos: Protos;
   /** Whose routes they are: the root, where delegates are involved. */
   readonly model: VirtualServiceModel;
   readonly lookup: DestinationLookup;

@@ -2,24 +2,18 @@ import type { Traits } from '../model/traits.ts';
 import type { Cors, Fault, HttpRoute } from '../model/virtual-service.ts';
 import { duration } from './duration.ts';
 import type { Any, FractionalPercent, HTTPFault } from './gen/types.gen.ts';
-import type { MessageOf, Protos } from './proto.ts';
+import { any, type MessageOf } from './proto.ts';
 import { types } from './proto-types.ts';
 import { stringMatcher } from './regex.ts';
 import { wrapped } from './values.ts';
 
 /** What a route changes in the HTTP filters `fault` and `cors`. */
-export function filterConfigs(
-  route: HttpRoute,
-  protos: Protos,
-  traits: Traits,
-): { readonly [filter: string]: Any } | undefined {
+export function filterConfigs(route: HttpRoute, traits: Traits): { readonly [filter: string]: Any } | undefined {
   const { fault, cors } = route;
   if (fault === undefined && cors === undefined) return undefined;
   return {
-    ...(cors === undefined
-      ? {}
-      : { 'envoy.filters.http.cors': protos.any(types.corsPolicy, corsPolicy(cors, traits)) }),
-    ...(fault === undefined ? {} : { 'envoy.filters.http.fault': protos.any(types.fault, httpFault(fault)) }),
+    ...(cors === undefined ? {} : { 'envoy.filters.http.cors': any(types.corsPolicy, corsPolicy(cors, traits)) }),
+    ...(fault === undefined ? {} : { 'envoy.filters.http.fault': any(types.fault, httpFault(fault)) }),
   };
 }
 

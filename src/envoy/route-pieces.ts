@@ -2,8 +2,7 @@ import { distinctRefs, type ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { HttpRoute } from '../model/virtual-service.ts';
 import { bytesOfEach } from '../model/virtual-service-parts.ts';
-import type { Route } from './gen/types.gen.ts';
-import { types } from './proto-types.ts';
+import type { Encoder } from './encoder.ts';
 import type { RouteContext } from './route-context.ts';
 import { isCatchAll } from './route-match.ts';
 import { translateHttpRoutes } from './route.ts';
@@ -46,20 +45,14 @@ export function cutRoutes(http: readonly HttpRoute[]): readonly (readonly HttpRo
   return pieces;
 }
 
-const NO_ROUTES = new Uint8Array();
-
-export function buildRoutePiece(http: readonly HttpRoute[], context: RouteContext): RoutePiece {
-  const { routes, clusters, problems, origins } = translateHttpRoutes(http, context);
+export function buildRoutePiece(http: readonly HttpRoute[], context: RouteContext, encoder: Encoder): RoutePiece {
+  const { routes, ...references } = translateHttpRoutes(http, context);
   const last = routes.at(-1);
   const ends = last !== undefined && isCatchAll(last.match ?? {});
-  const encode = (some: readonly Route[]) =>
-    some.length === 0 ? NO_ROUTES : context.protos.encode(types.virtualHost, { routes: some });
   return {
-    routes: encode(ends ? routes.slice(0, -1) : routes),
-    catchAll: encode(ends ? [last] : []),
-    clusters,
-    problems,
-    origins,
+    routes: encoder.routes(ends ? routes.slice(0, -1) : routes),
+    catchAll: encoder.routes(ends ? [last] : []),
+    ...references,
   };
 }
 

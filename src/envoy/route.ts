@@ -66,7 +66,7 @@ function routeBuilder(
   const { action } = route;
   const own = {
     ...headersOf(route.headers),
-    typedPerFilterConfig: filterConfigs(route, context.protos, context.client.traits),
+    typedPerFilterConfig: filterConfigs(route, context.client.traits),
     metadata,
   };
   const forwarded = action.kind === 'forward' ? forward(route, action, context, found) : undefined;

@@ -11,7 +11,7 @@ import type {
   TransportSocket,
   UpstreamHttpProtocolOptions,
 } from './gen/types.gen.ts';
-import type { Protos } from './proto.ts';
+import { any } from './proto.ts';
 import { types } from './proto-types.ts';
 import {
   certificateFiles,
@@ -54,38 +54,38 @@ export interface UpstreamTls {
 }
 
 /** The transport sockets of a cluster: a setting of the rule, else mutual TLS where the mesh has it. */
-export function upstreamTls(protos: Protos, input: UpstreamTlsInput): UpstreamTls {
+export function upstreamTls(input: UpstreamTlsInput): UpstreamTls {
   const { tls } = input;
-  if (tls === undefined) return input.autoMtls && input.traits.agent ? autoMtls(protos, input) : {};
+  if (tls === undefined) return input.autoMtls && input.traits.agent ? autoMtls(input) : {};
   switch (tls.mode) {
     case 'DISABLE':
       return {};
     case 'SIMPLE':
-      return originate(protos, input, tls, false);
+      return originate(input, tls, false);
     case 'MUTUAL':
-      return originate(protos, input, withMountedFiles(tls, input.traits), true);
+      return originate(input, withMountedFiles(tls, input.traits), true);
     case 'ISTIO_MUTUAL': {
       if (!input.traits.agent) return {};
       if (input.traits.clientCertificate !== undefined)
-        return originate(protos, input, withMountedFiles(tls, input.traits), true);
+        return originate(input, withMountedFiles(tls, input.traits), true);
       const names = tls.subjectAltNames.length > 0 ? tls.subjectAltNames : input.peerNames;
-      return { transportSocket: meshSocket(protos, input, names, tls.sni === '' ? input.meshSni : tls.sni) };
+      return { transportSocket: meshSocket(input, names, tls.sni === '' ? input.meshSni : tls.sni) };
     }
   }
 }
 
-function autoMtls(protos: Protos, input: UpstreamTlsInput): UpstreamTls {
+function autoMtls(input: UpstreamTlsInput): UpstreamTls {
   const { traits, peerNames, meshSni } = input;
   if (traits.clientCertificate !== undefined) {
     const tls = { ...withMountedFiles(noTls, traits), subjectAltNames: peerNames, sni: meshSni };
-    return originate(protos, input, tls, true);
+    return originate(input, tls, true);
   }
-  const transportSocket = meshSocket(protos, input, peerNames, meshSni);
+  const transportSocket = meshSocket(input, peerNames, meshSni);
   if (input.originalDestination) return { transportSocket };
   return {
     transportSocketMatches: [
       { name: 'tlsMode-istio', match: struct({ tlsMode: 'istio' }), transportSocket },
-      { name: 'tlsMode-disabled', match: {}, transportSocket: plainSocket(protos) },
+      { name: 'tlsMode-disabled', match: {}, transportSocket: plainSocket() },
     ],
   };
 }
@@ -104,33 +104,33 @@ export function peerNames(
   return [...names].sort(compareText);
 }
 
-function plainSocket(protos: Protos): TransportSocket {
+function plainSocket(): TransportSocket {
   return {
     name: 'envoy.transport_sockets.raw_buffer',
-    typedConfig: protos.any(types.rawBuffer, {}),
+    typedConfig: any(types.rawBuffer, {}),
   };
 }
 
 /** Prepends the PROXY header to whatever the sockets speak. */
-export function withProxyProtocol(protos: Protos, tls: UpstreamTls, version: 'V1' | 'V2'): UpstreamTls {
+export function withProxyProtocol(tls: UpstreamTls, version: 'V1' | 'V2'): UpstreamTls {
   const wrap = (transportSocket: TransportSocket): TransportSocket => ({
     name: 'envoy.transport_sockets.upstream_proxy_protocol',
-    typedConfig: protos.any(types.upstreamProxyProtocol, { config: { version }, transportSocket }),
+    typedConfig: any(types.upstreamProxyProtocol, { config: { version }, transportSocket }),
   });
   if (tls.transportSocketMatches === undefined)
-    return { ...tls, transportSocket: wrap(tls.transportSocket ?? plainSocket(protos)) };
+    return { ...tls, transportSocket: wrap(tls.transportSocket ?? plainSocket()) };
   return {
     ...tls,
     transportSocketMatches: tls.transportSocketMatches.map((match) => ({
       ...match,
-      transportSocket: wrap(match.transportSocket ?? plainSocket(protos)),
+      transportSocket: wrap(match.transportSocket ?? plainSocket()),
     })),
   };
 }
 
 /** TLS with the certificate that Istio's agent got for the workload, to peers of the mesh. */
-function meshSocket(protos: Protos, input: UpstreamTlsInput, names: readonly string[], sni: string): TransportSocket {
-  return tlsSocket(protos, sni, {
+function meshSocket(input: UpstreamTlsInput, names: readonly string[], sni: string): TransportSocket {
+  return tlsSocket(sni, {
     tlsParams: clientTlsParameters(),
     alpnProtocols: input.protocol === 'http2' ? ['istio', 'h2'] : ['istio'],
     tlsCertificateSdsSecretConfigs: [workloadSecret(workloadCertificate)],
@@ -142,7 +142,7 @@ function meshSocket(protos: Protos, input: UpstreamTlsInput, names: readonly str
 }
 
 /** TLS to a server outside the mesh, or with certificates of the owner's own. */
-function originate(protos: Protos, input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): UpstreamTls {
+function originate(input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): UpstreamTls {
   const { traits, settings, entryNames } = input;
   // A Secret that most workloads may not read would keep their clusters from starting.
   const sharedCredential =
@@ -161,7 +161,7 @@ function originate(protos: Protos, input: UpstreamTlsInput, tls: ClientTls, mutu
         : fileContext(tls, names, mutual)),
   };
   return {
-    transportSocket: tlsSocket(protos, tls.sni, context),
+    transportSocket: tlsSocket(tls.sni, context),
     ...(autoSni ? { upstreamHttp: { autoSni, ...(autoSanValidation ? { autoSanValidation } : {}) } } : {}),
   };
 }
@@ -235,8 +235,8 @@ function exactNames(names: readonly string[]): CertificateValidationContext {
   return names.length === 0 ? {} : { matchSubjectAltNames: names.map((exact) => ({ exact })) };
 }
 
-function tlsSocket(protos: Protos, sni: string, commonTlsContext: CommonTlsContext): TransportSocket {
-  return { name: 'envoy.transport_sockets.tls', typedConfig: protos.any(types.upstreamTls, { commonTlsContext, sni }) };
+function tlsSocket(sni: string, commonTlsContext: CommonTlsContext): TransportSocket {
+  return { name: 'envoy.transport_sockets.tls', typedConfig: any(types.upstreamTls, { commonTlsContext, sni }) };
 }
 
 /** The certificate files that a proxy names in its metadata count instead of those of a rule, and of the mesh. */

@@ -4,14 +4,15 @@ import type { MeshService } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import type { VirtualServiceModel } from '../model/virtual-service.ts';
 import { reconcileVirtualService } from '../reconcilers/virtual-service.ts';
+import { Encoder } from './encoder.ts';
 import { createProtos } from './proto.ts';
 import { types } from './proto-types.ts';
 import { emptyRouteConfiguration, routeConfigurationHeader } from './route-configuration.ts';
-import { virtualHostPart } from './route-parts.ts';
 import { buildRoutePiece, cutRoutes } from './route-pieces.ts';
 import { buildVirtualHost, catchAllVirtualHost, type VirtualHostInput } from './virtual-host.ts';
 
 const protos = createProtos();
+const encoder = new Encoder(protos);
 const service = {
   host: 'a.shop.svc.cluster.local',
   aliases: [],
@@ -44,20 +45,20 @@ interface Given extends Partial<VirtualHostInput> {
 
 /** With its encoded routes read back. */
 function build({ virtualService: model, listenerPort = 80, ...input }: Given) {
-  const context = { protos, client, gateway: 'mesh', listenerPort, lookup, settings: {} };
+  const context = { client, gateway: 'mesh', listenerPort, lookup, settings: {} };
   const built = buildVirtualHost({
-    protos,
     host: service.host,
     port: 80,
     settings: {},
     domains: ['a.shop', 'a'],
-    ...(model && { routes: cutRoutes(model.http).map((http) => buildRoutePiece(http, { ...context, model })) }),
+    ...(model && {
+      routes: cutRoutes(model.http).map((http) => buildRoutePiece(http, { ...context, model }, encoder)),
+    }),
     ...input,
   });
-  const { virtualHost, clusters, origins, routes } = built;
-  if (virtualHost === undefined || routes.length === 0) return { ...built, virtualHost };
-  const { bytes } = virtualHostPart(protos, virtualHost, clusters, origins, routes);
-  return { ...built, virtualHost: protos.decode(types.route, bytes).virtualHosts![0]! };
+  const { virtualHost, ...content } = built;
+  if (virtualHost === undefined || content.routes.length === 0) return { ...built, virtualHost };
+  return { ...built, virtualHost: encoder.virtualHostsOf(encoder.virtualHost(virtualHost, content))[0]! };
 }
 
 const toB = { route: [{ destination: { host: 'b.com' } }] };

@@ -5,7 +5,6 @@ import { outboundCluster, type MeshService } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import { blackHoleCluster, passthroughCluster } from './fixed-clusters.ts';
 import type { Route, VirtualHost } from './gen/types.gen.ts';
-import type { Protos } from './proto.ts';
 import { retryPolicy } from './retry.ts';
 import { hashPolicy, timeouts } from './route-action.ts';
 import { anyRequest } from './route-match.ts';
@@ -13,7 +12,6 @@ import { type RoutePiece, joinPieces, reachedPieces } from './route-pieces.ts';
 import { bracketed } from './virtual-host-domains.ts';
 
 export interface VirtualHostInput {
-  readonly protos: Protos;
   /** The service of the host; absent for a host that only a VirtualService names. */
   readonly service?: MeshService;
   readonly host: string;
@@ -82,10 +80,7 @@ function routesOf(input: VirtualHostInput): FoundRoutes | undefined {
   return input.service === undefined ? undefined : defaultRoute(input.service, input);
 }
 
-function defaultRoute(
-  service: MeshService,
-  { port, rule, served = true, settings, protos }: VirtualHostInput,
-): FoundRoutes {
+function defaultRoute(service: MeshService, { port, rule, served = true, settings }: VirtualHostInput): FoundRoutes {
   const cluster = served ? outboundCluster(port, '', service.host) : blackHoleCluster;
   const hash = hashKeyOf(rule, '', port);
   const own: Route = {
@@ -95,7 +90,7 @@ function defaultRoute(
       cluster,
       ...timeouts(undefined),
       // Unlike in a VirtualService's routes, a hash does not keep retries from other endpoints.
-      retryPolicy: retryPolicy(settings.defaultHttpRetryPolicy, false, protos),
+      retryPolicy: retryPolicy(settings.defaultHttpRetryPolicy, false),
       ...(hash === undefined ? {} : { hashPolicy: [hashPolicy(hash)] }),
     },
     decorator: { operation: `${service.host}:${port}/*` },

@@ -13,10 +13,10 @@ import { type BuiltListener, CONNECT_TIMEOUT, type OutboundListenerInput, contex
  */
 export function virtualOutbound(input: OutboundListenerInput): BuiltListener | undefined {
   const context = contextOf(input);
-  const { traits, settings, filters } = context;
+  const { traits, settings } = context;
   const port = settings.proxyListenPort;
   if (traits.interception === 'NONE' || port <= 0) return undefined;
-  const logs = listenerAccessLogs(settings, filters.protos);
+  const logs = listenerAccessLogs(settings);
   const listener: Listener = {
     name: 'virtualOutbound',
     address: listenerAddress(wildcardAddress(traits), port),
@@ -29,7 +29,7 @@ export function virtualOutbound(input: OutboundListenerInput): BuiltListener | u
       {
         name: 'virtualOutbound-blackhole',
         filterChainMatch: { destinationPort: { value: port } },
-        filters: [blackHoleFilter(context)],
+        filters: [blackHoleFilter],
       },
       { name: 'virtualOutbound-catchall-tcp', filters: unknownTrafficFilters(context) },
     ],
@@ -41,7 +41,7 @@ export function virtualOutbound(input: OutboundListenerInput): BuiltListener | u
 /** The listener that clients use as their HTTP proxy, when the proxy or the mesh names a port for it. */
 export function httpProxyListener(input: OutboundListenerInput): BuiltListener | undefined {
   const context = contextOf(input);
-  const { traits, settings, filters } = context;
+  const { traits, settings } = context;
   const port = traits.httpProxyPort || settings.proxyHttpPort;
   if (port === 0 || settings.proxyListenPort <= 0) return undefined;
   const address = loopbackAddress(traits);
@@ -50,7 +50,6 @@ export function httpProxyListener(input: OutboundListenerInput): BuiltListener |
     direction: 'outbound',
     traits,
     settings,
-    filters,
     statPrefix: `outbound_${name}`,
     routes: 'http_proxy',
     absoluteUrls: true,

@@ -2,9 +2,6 @@ import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { dnsVantageNeeds } from '../envoy/cluster-dns.ts';
 import { buildClusters } from '../envoy/clusters.ts';
 import type { VantageNeeds } from '../envoy/locality.ts';
-import { types } from '../envoy/proto-types.ts';
-import { typeUrl } from '../envoy/proto.ts';
-import { leaf, resource } from '../envoy/resource.ts';
 import { isDns } from '../model/service.ts';
 import { clusterTraitsKey } from '../model/traits.ts';
 import { declareAssignments } from './assignments.ts';
@@ -85,7 +82,6 @@ function clusterSet(
   return {
     resources: placesOf(read, vantages, needs).flatMap((place) =>
       buildClusters({
-        protos: parts.protos,
         service,
         port,
         ...(rule && { rule }),
@@ -93,10 +89,7 @@ function clusterSet(
         settings,
         summary,
         vantage: place.vantage,
-      }).flatMap((built) => {
-        const part = leaf(parts.protos.encode(types.cluster, built.cluster), [], built.origins);
-        return at(place, resource(typeUrl(types.cluster), built.name, part));
-      }),
+      }).flatMap((built) => at(place, parts.encoder.cluster(built.cluster, built.origins))),
     ),
   };
 }

@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
-import { testProtos } from '../../test/harness/mesh.ts';
+import { testEncoder } from '../../test/harness/mesh.ts';
 import { Graph } from '../cache/graph.ts';
-import { virtualHostPart } from '../envoy/route-parts.ts';
-import { types } from '../envoy/proto-types.ts';
 import { declareDoubledDomains, withoutDomains } from './doubled-domains.ts';
 import type { ScopeViews } from './scopes.ts';
 import { type VirtualHostEntry, localKey } from './virtual-hosts.ts';
@@ -17,7 +15,7 @@ interface Has {
 
 function entry({ of, domains, view = `${of.slice(0, of.indexOf('/'))}@1`, table = '80' }: Has): VirtualHostEntry {
   const [namespace = '', host = ''] = of.split('/');
-  const part = virtualHostPart(testProtos(), { name: `${host}:80`, domains }, [], []);
+  const part = testEncoder().virtualHost({ name: `${host}:80`, domains });
   return { list: `${view}/0`, view, table, declares: true, host, namespace, domains, part };
 }
 
@@ -80,16 +78,16 @@ test.each<[string, Has, ScopeViews]>([
 test('what is left of a virtual host has its other domains; without any it goes, and beside one of its name too', () => {
   const { part } = entry(a);
   const lost = { piece: '', loser: '', winner: '', domain: 'a.shop', sameHost: false };
-  const left = withoutDomains(part, [lost], testProtos());
-  expect(testProtos().decode(types.route, left!.bytes).virtualHosts).toEqual([
+  const left = withoutDomains(part, [lost], testEncoder());
+  expect(testEncoder().virtualHostsOf(left!)).toEqual([
     { name: 'a.shop.svc.cluster.local:80', domains: ['a.shop.svc.cluster.local'] },
   ]);
   expect(
     withoutDomains(
       part,
       a.domains.map((domain) => ({ ...lost, domain })),
-      testProtos(),
+      testEncoder(),
     ),
   ).toBeUndefined();
-  expect(withoutDomains(part, [{ ...lost, sameHost: true }], testProtos())).toBeUndefined();
+  expect(withoutDomains(part, [{ ...lost, sameHost: true }], testEncoder())).toBeUndefined();
 });

@@ -1,8 +1,6 @@
 import type { LeafPart } from '../ads/resource.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
-import { types } from '../envoy/proto-types.ts';
-import type { Protos } from '../envoy/proto.ts';
-import { virtualHostPart } from '../envoy/route-parts.ts';
+import type { Encoder } from '../envoy/encoder.ts';
 import { stemOf } from '../envoy/virtual-host-domains.ts';
 import type { ScopeViews } from './scopes.ts';
 import { type VirtualHostEntry, isOwnTable, isLocalKey, viewOfKey } from './virtual-hosts.ts';
@@ -74,9 +72,12 @@ function canMeet(a: VirtualHostEntry, b: VirtualHostEntry, read: Reader, scopesB
 }
 
 /** The virtual host without domains that it lost; undefined when nothing is left of it. */
-export function withoutDomains(part: LeafPart, lost: readonly DoubledDomain[], protos: Protos): LeafPart | undefined {
-  const [virtualHost] = protos.decode(types.route, part.bytes).virtualHosts ?? [];
+export function withoutDomains(part: LeafPart, lost: readonly DoubledDomain[], encoder: Encoder): LeafPart | undefined {
+  const [virtualHost] = encoder.virtualHostsOf(part);
   const domains = (virtualHost?.domains ?? []).filter((domain) => !lost.some((other) => other.domain === domain));
   if (virtualHost === undefined || domains.length === 0 || lost.some(({ sameHost }) => sameHost)) return undefined;
-  return virtualHostPart(protos, { ...virtualHost, domains }, part.clusters, part.origins);
+  return encoder.virtualHost(
+    { ...virtualHost, domains },
+    { routes: [], clusters: part.clusters, origins: part.origins },
+  );
 }

@@ -2,10 +2,7 @@ import type { EncodedResource, LeafPart, Part } from '../ads/resource.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph } from '../cache/graph.ts';
 import { blackHoleVirtualHost, buildGatewayVirtualHost } from '../envoy/gateway-virtual-host.ts';
-import { types } from '../envoy/proto-types.ts';
-import { typeUrl } from '../envoy/proto.ts';
-import { node, resource, samePart, sameResource } from '../envoy/resource.ts';
-import { routeHeaderPart, virtualHostPart } from '../envoy/route-parts.ts';
+import { node, samePart, sameResource } from '../envoy/resource.ts';
 import { type Aged, compareAge } from '../model/age.ts';
 import { type GatewayServer, type MergedListener, hostsFor, intersectHosts, isSecure } from '../model/gateway.ts';
 import { contentHash, spreadHash } from '../model/hash.ts';
@@ -150,7 +147,7 @@ export function declareGatewayRoutes(
         routes: sources.map((source) => pieces.of(read, useOf(router, source))),
         httpsRedirect,
       });
-      emit(key, { table, part: virtualHostPart(parts.protos, virtualHost, clusters, origins, routes), problems });
+      emit(key, { table, part: parts.encoder.virtualHost(virtualHost, { routes, clusters, origins }), problems });
     },
     (a, b) => samePart(a.part, b.part) && a.problems.length === 0 && b.problems.length === 0,
   );
@@ -254,7 +251,7 @@ function* claimsOf(
 /** Tables put together from virtual hosts, of which nothing is copied. */
 function declareTables(
   graph: Graph,
-  { protos }: GatewayParts,
+  { encoder }: GatewayParts,
   routers: Routers,
   tables: Collection<Table>,
   virtualHosts: Collection<VirtualHostEntry>,
@@ -274,11 +271,8 @@ function declareTables(
     tables,
     (key, { router, name, port }, read, emit: Emit<{ router: string; resource: EncodedResource }>) => {
       const filled = read.group(byTable, key).map((member) => member.value.part);
-      const content = filled.length > 0 ? filled : [virtualHostPart(protos, blackHoleVirtualHost(port), [], [])];
-      emit(key, {
-        router,
-        resource: resource(typeUrl(types.route), name, node([routeHeaderPart(protos, name), ...content])),
-      });
+      const content = filled.length > 0 ? filled : [encoder.virtualHost(blackHoleVirtualHost(port))];
+      emit(key, { router, resource: encoder.routeTable(name, content) });
     },
     (a, b) => sameResource(a.resource, b.resource),
   );

@@ -3,9 +3,7 @@ import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { buildGatewayListener } from '../envoy/gateway-listener.ts';
 import type { EncodedResource } from '../ads/resource.ts';
 import { fileSecretsOf } from '../envoy/file-secrets.ts';
-import { types } from '../envoy/proto-types.ts';
-import { typeUrl } from '../envoy/proto.ts';
-import { leaf, resource, sameResource } from '../envoy/resource.ts';
+import { sameResource } from '../envoy/resource.ts';
 import { compareAge } from '../model/age.ts';
 import type { GatewayModel, MergedListener } from '../model/gateway.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
@@ -72,7 +70,6 @@ interface BuiltListener extends HasProblems {
 }
 
 function declareListeners(graph: Graph, parts: GatewayParts, routers: Routers, sets: Collection<GatewaySet>) {
-  const { protos } = parts;
   // Apart from the routes that these have anyway, so that those of HTTP do not touch listeners.
   const forwarding = graph.index(
     'forwarding routes by gateway',
@@ -98,19 +95,12 @@ function declareListeners(graph: Graph, parts: GatewayParts, routers: Routers, s
         listener,
         traits: router.traits,
         settings: { ...settings, gatewayTopology: { ...settings.gatewayTopology, ...router.topology } },
-        protos,
         virtualServices: (gateway) => virtualServicesOf(read, forwarding, gateway, router.namespace),
         lookup,
       });
       emit(key, {
         routers: router.key,
-        resource:
-          found.listener &&
-          resource(
-            typeUrl(types.listener),
-            listener.name,
-            leaf(protos.encode(types.listener, found.listener), found.clusters, found.origins),
-          ),
+        resource: found.listener && parts.encoder.listener(found.listener, found.clusters, found.origins),
         problems: found.problems,
       });
     },
@@ -130,7 +120,7 @@ function declareListeners(graph: Graph, parts: GatewayParts, routers: Routers, s
 /** The files that a router has to read for its servers, each once. */
 function declareSecrets(
   graph: Graph,
-  { protos }: GatewayParts,
+  { encoder }: GatewayParts,
   routers: Routers,
   sets: Collection<GatewaySet>,
 ): Members {
@@ -144,10 +134,8 @@ function declareSecrets(
         .flatMap(({ server: { serves } }) =>
           serves.kind === 'https' || serves.kind === 'tls' ? fileSecretsOf(serves.tls) : [],
         );
-      for (const [name, secret] of new Map(secrets.map((each) => [each.name ?? '', each]))) {
-        const body = leaf(protos.encode(types.secret, secret), [], []);
-        emitToRouters(emit, read, routers, router.key, resource(typeUrl(types.secret), name, body));
-      }
+      for (const secret of new Map(secrets.map((each) => [each.name, each])).values())
+        emitToRouters(emit, read, routers, router.key, encoder.secret(secret));
     },
     sameMember,
   );

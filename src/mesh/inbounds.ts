@@ -1,8 +1,7 @@
 import type { Emit, Graph } from '../cache/graph.ts';
+import type { Encoder } from '../envoy/encoder.ts';
 import { buildInboundClusters } from '../envoy/inbound-clusters.ts';
 import { buildInbound } from '../envoy/inbound-listeners.ts';
-import type { Protos } from '../envoy/proto.ts';
-import { clusterResource, listenerResource } from '../envoy/resources.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import type { Inbound, Proxies } from './proxies.ts';
 import { type Settings, settingOf } from './settings.ts';
@@ -10,7 +9,7 @@ import { type Settings, settingOf } from './settings.ts';
 export interface InboundParts {
   readonly settings: Settings;
   readonly proxies: Proxies;
-  readonly protos: Protos;
+  readonly encoder: Encoder;
 }
 
 /** What a workload serves itself. */
@@ -28,12 +27,12 @@ export function declareInbounds(graph: Graph, parts: InboundParts): readonly Mem
         const { traits, targets, addresses } = inbound;
         const listenerSettings = settingOf(read, parts.settings.listeners);
         const clusterSettings = settingOf(read, parts.settings.clusters);
-        const { protos } = parts;
-        const shared = { targets, traits, addresses, protos };
+        const { encoder } = parts;
+        const shared = { targets, traits, addresses };
         for (const built of buildInboundClusters({ ...shared, settings: clusterSettings }))
-          emitMember(emit, list, clusterResource(protos, built.cluster, built.origins));
+          emitMember(emit, list, encoder.cluster(built.cluster, built.origins));
         for (const built of buildInbound({ ...shared, settings: listenerSettings }))
-          emitMember(emit, list, listenerResource(protos, built.listener, built.clusters, built.origins));
+          emitMember(emit, list, encoder.listener(built.listener, built.clusters, built.origins));
       },
       sameMember,
     ),

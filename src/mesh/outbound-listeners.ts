@@ -3,7 +3,6 @@ import { fixedClusters } from '../envoy/fixed-clusters.ts';
 import { claimsOf, isOfProxy } from '../envoy/outbound-claims.ts';
 import { type OutboundListenerInput, buildOutboundListener } from '../envoy/outbound-listener.ts';
 import { httpProxyListener, virtualOutbound } from '../envoy/virtual-outbound.ts';
-import { clusterResource, listenerResource } from '../envoy/resources.ts';
 import { type AgedClaim, listenerName, sortClaims, summariseClaims } from '../model/listener.ts';
 import { exportRank } from '../model/service.ts';
 import { traitsKey, wildcardAddress } from '../model/traits.ts';
@@ -113,7 +112,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
       for (const { value: policy } of read.group(policiesOfView, value.view.key)) {
         const built = buildOutboundListener({ claims: value.claims, ...outboundInput(policy.scope, read, parts) });
         if (built !== undefined)
-          emitMember(emit, policy.list, listenerResource(parts.protos, built.listener, built.clusters, built.origins));
+          emitMember(emit, policy.list, parts.encoder.listener(built.listener, built.clusters, built.origins));
       }
     },
     sameMember,
@@ -154,7 +153,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
     (_, { scope, list, claims }, read, emit: Emit<Member>) => {
       const built = buildOutboundListener({ claims, ...outboundInput(scope, read, parts) });
       if (built !== undefined)
-        emitMember(emit, list, listenerResource(parts.protos, built.listener, built.clusters, built.origins));
+        emitMember(emit, list, parts.encoder.listener(built.listener, built.clusters, built.origins));
     },
     sameMember,
   );
@@ -163,13 +162,12 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
     parts.scopes,
     (key, { scope }, read, emit: Emit<Member>) => {
       const settings = settingOf(read, parts.settings.clusters);
-      for (const cluster of fixedClusters({ traits: scope.traits, settings, protos: parts.protos }))
-        emitMember(emit, key, clusterResource(parts.protos, cluster, []));
+      for (const cluster of fixedClusters({ traits: scope.traits, settings }))
+        emitMember(emit, key, parts.encoder.cluster(cluster, []));
       if (scope.traits.proxyType === 'router') return;
       const options = outboundInput(scope, read, parts);
       for (const built of [virtualOutbound(options), httpProxyListener(options)])
-        if (built !== undefined)
-          emitMember(emit, key, listenerResource(parts.protos, built.listener, built.clusters, []));
+        if (built !== undefined) emitMember(emit, key, parts.encoder.listener(built.listener, built.clusters, []));
     },
     sameMember,
   );
@@ -188,7 +186,6 @@ function outboundInput(scope: Scope, read: Reader, parts: ListenerParts): Outbou
     outboundPolicy: policy,
     egressProxy,
     settings: settingOf(read, parts.settings.listeners),
-    protos: parts.protos,
   };
 }
 

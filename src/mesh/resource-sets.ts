@@ -1,6 +1,6 @@
 import type { EncodedResource } from '../ads/resource.ts';
 import type { Collection, Reader } from '../cache/graph.ts';
-import type { Protos } from '../envoy/proto.ts';
+import type { Encoder } from '../envoy/encoder.ts';
 import { sameResource } from '../envoy/resource.ts';
 import type { MeshService, ServicePort } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
@@ -25,7 +25,7 @@ export interface ClusterParts {
   readonly proxies: Proxies;
   readonly views: Views;
   readonly destinationViews: Collection<ServiceView>;
-  readonly protos: Protos;
+  readonly encoder: Encoder;
 }
 
 export function sameSet(a: ResourceSet, b: ResourceSet): boolean {

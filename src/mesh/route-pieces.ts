@@ -1,5 +1,5 @@
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
-import type { Protos } from '../envoy/proto.ts';
+import type { Encoder } from '../envoy/encoder.ts';
 import type { RouteContext } from '../envoy/route-context.ts';
 import { type RoutePiece, buildRoutePiece } from '../envoy/route-pieces.ts';
 import { toldTo } from '../reconcilers/delegate.ts';
@@ -24,9 +24,9 @@ export interface RoutePieces {
 export function declareRoutePieces<Use extends RouteUse>(
   graph: Graph,
   name: string,
-  parts: { readonly virtualServices: VirtualServices; readonly protos: Protos },
+  parts: { readonly virtualServices: VirtualServices; readonly encoder: Encoder },
   uses: readonly Collection<Use>[],
-  contextOf: (use: Use, read: Reader) => Omit<RouteContext, 'protos' | 'model'> | undefined,
+  contextOf: (use: Use, read: Reader) => Omit<RouteContext, 'model'> | undefined,
 ): RoutePieces {
   const { cut, routes: models } = parts.virtualServices;
   const used = graph.derive(
@@ -43,7 +43,7 @@ export function declareRoutePieces<Use extends RouteUse>(
     const model = read.get(models, use.virtualService);
     const context = contextOf(use, read);
     if (http === undefined || model === undefined || context === undefined) return;
-    const piece = buildRoutePiece(http, { ...context, protos: parts.protos, model });
+    const piece = buildRoutePiece(http, { ...context, model }, parts.encoder);
     emit(key, { ...piece, problems: piece.problems.map((problem) => toldTo(model, problem)) });
   });
   return {

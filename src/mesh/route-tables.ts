@@ -1,9 +1,9 @@
 import type { LeafPart, Part } from '../ads/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { types } from '../envoy/proto-types.ts';
-import { type Protos, typeUrl } from '../envoy/proto.ts';
+import type { Encoder } from '../envoy/encoder.ts';
+import { typeUrl } from '../envoy/proto.ts';
 import { node, resource, samePart } from '../envoy/resource.ts';
-import { routeHeaderPart, virtualHostPart } from '../envoy/route-parts.ts';
 import { catchAllVirtualHost } from '../envoy/virtual-host.ts';
 import { protocolClass } from '../model/service.ts';
 import type { EgressListener } from '../model/sidecar.ts';
@@ -47,7 +47,7 @@ export function declareRouteTables(graph: Graph, parts: TableParts): readonly Me
     byTable,
     (key, members, read, emit: Emit<TablePiece>) => {
       const lost = read.group(doubled, key).map((member) => member.value);
-      const pieces = lost.length === 0 ? members.map((member) => member.value) : left(members, lost, parts.protos);
+      const pieces = lost.length === 0 ? members.map((member) => member.value) : left(members, lost, parts.encoder);
       emitPiece(key, pieces, emit);
     },
     samePiece,
@@ -74,7 +74,7 @@ export function declareRouteTables(graph: Graph, parts: TableParts): readonly Me
     virtualHosts.ofServices,
     (_, { list, table, part }, __, emit: Emit<Member>) => {
       if (!isOwnTable(table)) return;
-      emitMember(emit, list, resource(typeUrl(types.route), table, node([routeHeaderPart(parts.protos, table), part])));
+      emitMember(emit, list, parts.encoder.routeTable(table, [part]));
     },
     sameMember,
   );
@@ -93,11 +93,11 @@ function emitPiece(key: string, pieces: readonly TablePiece[], emit: Emit<TableP
 function left(
   members: readonly { readonly key: string; readonly value: VirtualHostEntry }[],
   lost: readonly DoubledDomain[],
-  protos: Protos,
+  encoder: Encoder,
 ): TablePiece[] {
   return members.flatMap(({ key, value }) => {
     const own = lost.filter(({ loser }) => loser === key);
-    const part = own.length === 0 ? value.part : withoutDomains(value.part, own, protos);
+    const part = own.length === 0 ? value.part : withoutDomains(value.part, own, encoder);
     return part === undefined ? [] : [{ ...value, part }];
   });
 }
@@ -135,7 +135,7 @@ function declareTables(
           if (taken.has(name)) continue;
           taken.add(name);
           const pieces = views.map((view) => `${view.key === local ? localKey(view.key) : view.key}|${source}`);
-          emit(`${list}|${name}`, { list, name, header: routeHeaderPart(parts.protos, name), pieces, catchAll });
+          emit(`${list}|${name}`, { list, name, header: parts.encoder.routeTableHeader(name), pieces, catchAll });
         }
       }
     },
@@ -177,5 +177,5 @@ function tablesOfOutlet(
 function catchAllPart(scope: Scope, read: Reader, parts: RouteParts): LeafPart {
   const { policy, egressProxy } = unknownTraffic(scope, read, parts);
   const { virtualHost, clusters } = catchAllVirtualHost(policy, egressProxy);
-  return virtualHostPart(parts.protos, virtualHost, clusters, []);
+  return parts.encoder.virtualHost(virtualHost, { routes: [], clusters, origins: [] });
 }

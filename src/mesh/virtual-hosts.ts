@@ -1,8 +1,7 @@
 import type { LeafPart } from '../ads/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
-import type { Protos } from '../envoy/proto.ts';
+import type { Encoder } from '../envoy/encoder.ts';
 import { samePart } from '../envoy/resource.ts';
-import { virtualHostPart } from '../envoy/route-parts.ts';
 import { type BuiltVirtualHost, buildVirtualHost } from '../envoy/virtual-host.ts';
 import type { Client } from '../model/client.ts';
 import { type MeshService, type ServicePort, isRouted, protocolClass } from '../model/service.ts';
@@ -49,7 +48,7 @@ export interface RouteParts {
   readonly sidecars: Sidecars;
   readonly views: Views;
   readonly endpoints: ServiceEndpoints;
-  readonly protos: Protos;
+  readonly encoder: Encoder;
 }
 
 export interface VirtualHosts {
@@ -180,7 +179,6 @@ function* serviceVirtualHosts(
     const subject = { client, host: service.host, service, port, listenerPort };
     const use = useOf(view.view, choice);
     const built = buildVirtualHost({
-      protos: parts.protos,
       service,
       host: service.host,
       port,
@@ -230,7 +228,7 @@ function entryOf(
 ): VirtualHostEntry | undefined {
   const { virtualHost, clusters, origins, routes } = built;
   if (virtualHost === undefined) return undefined;
-  const part = virtualHostPart(parts.protos, virtualHost, clusters, origins, routes);
+  const part = parts.encoder.virtualHost(virtualHost, { routes, clusters, origins });
   return { list, view, table, declares, host, namespace, domains: virtualHost.domains ?? [], part };
 }
 
@@ -313,7 +311,7 @@ function* hostVirtualHosts(
     const domains = freeDomains(subject, view, read, parts);
     const use = useOf(view, choice);
     const routes = use === undefined ? [] : pieces.of(read, use);
-    const built = buildVirtualHost({ protos: parts.protos, host: host.host, port, routes, settings, domains });
+    const built = buildVirtualHost({ host: host.host, port, routes, settings, domains });
     const entry = entryOf(built, host, place, table, false, parts);
     if (entry !== undefined) yield [`${host.host}:${port}`, entry];
   }

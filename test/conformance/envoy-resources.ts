@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { types } from '../../src/envoy/proto-types.ts';
-import { createProtos, typeUrl } from '../../src/envoy/proto.ts';
+import { any, createProtos, typeUrl } from '../../src/envoy/proto.ts';
 
 const protos = createProtos();
 
@@ -65,14 +65,12 @@ export function rangeListener(
   const manager = httpManager(name, {
     routeConfig: { name: 'inline', virtualHosts: [{ name: 'all', domains: ['*'], routes }] },
   });
-  const proxy = protos.any(types.tcpProxy, { statPrefix: name, cluster: ranged });
+  const proxy = any(types.tcpProxy, { statPrefix: name, cluster: ranged });
   const [addressPrefix = '', length] = range.split('/');
   const content = protos.encode(types.listener, {
     name,
     address: { socketAddress: { address: '127.0.0.1', portValue: port } },
-    listenerFilters: [
-      { name: 'envoy.filters.listener.http_inspector', typedConfig: protos.any(types.httpInspector, {}) },
-    ],
+    listenerFilters: [{ name: 'envoy.filters.listener.http_inspector', typedConfig: any(types.httpInspector, {}) }],
     filterChains: [
       {
         name: 'ranged',
@@ -99,7 +97,7 @@ export function misplacedListener(name: string): Uint8Array {
 }
 
 function httpManager(name: string, routing: object) {
-  return protos.any(types.httpConnectionManager, {
+  return any(types.httpConnectionManager, {
     statPrefix: name,
     ...routing,
     httpFilters: [

@@ -8,7 +8,7 @@ import {
 } from '@grpc/grpc-js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { types } from '../../src/envoy/proto-types.ts';
-import { createProtos, typeUrl } from '../../src/envoy/proto.ts';
+import { any, createProtos, typeUrl } from '../../src/envoy/proto.ts';
 import { CDS, EDS, LDS, RDS, ServedMesh } from './served-mesh.ts';
 
 /** An xDS client that shares no code and no habits with Envoy: gRPC's own, state of the world, names only. */
@@ -43,7 +43,7 @@ async function startBackEnd(name: string): Promise<{ port: number; stop: () => v
 const listener = protos.encode(types.listener, {
   name: 'echo',
   apiListener: {
-    apiListener: protos.any(types.httpConnectionManager, {
+    apiListener: any(types.httpConnectionManager, {
       rds: { routeConfigName: 'echo-routes', configSource: { ads: {}, resourceApiVersion: 'V3' } },
       httpFilters: [
         {

@@ -14,7 +14,7 @@ import { readConfig } from '../../src/config.ts';
 import { buildMesh } from '../../src/mesh.ts';
 import { snapshotOf } from '../../src/snapshot.ts';
 import { type Node, XdsClient } from '../conformance/xds-client.ts';
-import { testProtos } from '../harness/mesh.ts';
+import { testEncoder, testProtos } from '../harness/mesh.ts';
 import { CDS, EDS, LDS, Proxy, RDS } from './proxy.ts';
 import { SkippingClock } from './skipping-clock.ts';
 import { PATIENCE, Waiters } from './waiters.ts';
@@ -167,7 +167,7 @@ export class Program {
     } while (committer.stats.pending > 0 || owed().length > 0);
     expect([...mesh.graph.failures.values()].map(({ error }) => error)).toEqual([]);
     expect(ads.counts()).toMatchObject({ failures: 0, timeouts: 0 });
-    assertFromScratch(mesh.graph, (graph) => void buildMesh(graph, testProtos()));
+    assertFromScratch(mesh.graph, (graph) => void buildMesh(graph, testEncoder()));
     // Clusters that are not needed any more go a moment later.
     for (const proxy of this.#proxies) await proxy.until(() => this.#compare(proxy));
   }

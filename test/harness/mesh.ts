@@ -7,6 +7,7 @@ import { kindOf } from '../../src/api/kinds.ts';
 import { type KubernetesObject, objectKey } from '../../src/api/object.ts';
 import { Graph, type Write } from '../../src/cache/graph.ts';
 import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
+import { Encoder } from '../../src/envoy/encoder.ts';
 import { type Protos, createProtos } from '../../src/envoy/proto.ts';
 import { type Mesh, buildMesh } from '../../src/mesh.ts';
 import { type MeshOptions, ONE, defaultMeshOptions } from '../../src/mesh/inputs.ts';
@@ -19,6 +20,10 @@ export function testProtos(): Protos {
   return (shared ??= createProtos());
 }
 
+export function testEncoder(): Encoder {
+  return new Encoder(testProtos());
+}
+
 /** The whole of Fairlead between objects and resources, without a network. */
 export class TestMesh {
   readonly graph = new Graph();
@@ -29,7 +34,7 @@ export class TestMesh {
 
   constructor(options: { readonly oracle?: boolean; readonly mesh?: Partial<MeshOptions> } = {}) {
     this.oracle = options.oracle ?? true;
-    this.mesh = buildMesh(this.graph, testProtos());
+    this.mesh = buildMesh(this.graph, testEncoder());
     this.graph.observe((draft) => this.store.apply(this.mesh.publicationOf(draft)));
     this.commit([this.mesh.inputs.options.write(ONE, { ...defaultMeshOptions, ...options.mesh })]);
   }
@@ -37,7 +42,7 @@ export class TestMesh {
   commit(writes: readonly Write[]): void {
     this.graph.commit(writes);
     for (const failure of this.graph.failures.values()) throw failure.error;
-    if (this.oracle) assertFromScratch(this.graph, (graph) => void buildMesh(graph, testProtos()));
+    if (this.oracle) assertFromScratch(this.graph, (graph) => void buildMesh(graph, testEncoder()));
   }
 
   apply(objects: readonly KubernetesObject[]): void {

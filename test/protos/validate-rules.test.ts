@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createProtos } from '../../src/envoy/proto.ts';
+import { any, createProtos } from '../../src/envoy/proto.ts';
 import { types } from '../../src/envoy/proto-types.ts';
 import { createRules } from './validate-rules.ts';
 
@@ -8,11 +8,9 @@ const check = createRules();
 
 const listenerWith = (manager: object) => ({
   name: 'x',
-  filterChains: [
-    { filters: [{ name: 'hcm', typedConfig: protos.any(types.httpConnectionManager as string, manager) }] },
-  ],
+  filterChains: [{ filters: [{ name: 'hcm', typedConfig: any(types.httpConnectionManager as string, manager) }] }],
 });
-const router = { name: 'router', typedConfig: protos.any(types.router, {}) };
+const router = { name: 'router', typedConfig: any(types.router, {}) };
 const routeWith = (route: object) => ({ virtualHosts: [{ name: 'x', domains: ['*'], routes: [route] }] });
 const route = 'virtualHosts[0].routes[0]';
 const chain = 'filterChains[0].filters[0].typedConfig';

@@ -216,7 +216,16 @@ function qualified(type: Named): string {
   return (said < 0 ? words : words.slice(0, said)).join('') + type.name;
 }
 
+const ANY = `/** google.protobuf.Any */
+export interface Any {
+  readonly typeUrl?: string | undefined;
+  /** Bytes, or a message of the type: it is encoded when the message is that it is in. */
+  readonly value?: object | undefined;
+}
+`;
+
 function interfaceOf(type: protobuf.Type, names: ReadonlyMap<Named, string>): string {
+  if (type.fullName === '.google.protobuf.Any') return ANY;
   const fields = type.fieldsArray.toSorted((a, b) => a.id - b.id);
   const members = fields.map((field) => `  readonly ${field.name}?: ${memberType(field, names)} | undefined;\n`);
   const body = members.length === 0 ? ' readonly [none: string]: never ' : `\n${members.join('')}`;

@@ -6802,7 +6802,8 @@ export type Type_WellKnownType = 'WELL_KNOWN_TYPE_UNSPECIFIED' | 'ANY' | 'TIMEST
 /** google.protobuf.Any */
 export interface Any {
   readonly typeUrl?: string | undefined;
-  readonly value?: Uint8Array | undefined;
+  /** Bytes, or a message of the type: it is encoded when the message is that it is in. */
+  readonly value?: object | undefined;
 }
 
 /** google.protobuf.BoolValue */

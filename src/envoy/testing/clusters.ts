@@ -72,7 +72,6 @@ export interface ClustersCase {
 export function clustersOf(given: ClustersCase): ReadonlyMap<string, Members> {
   const service = given.service ?? serviceOf('a', [port(80, 'HTTP')]);
   const shared = {
-    protos,
     service,
     rule: given.rule && ruleOf(given.rule),
     traits: traitsOf(given.traits),

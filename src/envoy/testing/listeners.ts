@@ -6,10 +6,12 @@ import { type Traits, anyTraits } from '../../model/traits.ts';
 import { reconcileMeshConfig } from '../../reconcilers/mesh-config.ts';
 import { type ClaimInput, claimsOf } from '../outbound-claims.ts';
 import type { Listener } from '../gen/types.gen.ts';
+import { Encoder } from '../encoder.ts';
 import { type Protos, createProtos } from '../proto.ts';
 import { types } from '../proto-types.ts';
 
 export const protos: Protos = createProtos();
+export const encoder = new Encoder(protos);
 
 export const defaultSettings = reconcileMeshConfig(undefined).config.listeners;
 

@@ -52,7 +52,6 @@ export function translateModel(
 ): TranslatedRoutes {
   const settings = {};
   return translateHttpRoutes(model.http, {
-    protos,
     client: clientOf(agent),
     gateway,
     listenerPort,
