@@ -184,7 +184,8 @@ export class Source {
       return;
     }
     this.#finish();
-    if (!this.#paused && !this.#ended && this.#deframer.expected > LARGE && this.#room === undefined) this.#waitForRoom();
+    if (!this.#paused && !this.#ended && this.#deframer.expected > LARGE && this.#room === undefined)
+      this.#waitForRoom();
   }
 
   #waitForRoom(): void {
