@@ -176,10 +176,10 @@ function checkSizes(spec: Field, sizes: Readonly<Record<List, number>>): void {
   void (
     check(most.clusters, 'hosts', 'ports') &&
     check(most.listeners, 'addresses', 'ports') &&
-    check(most.chainsOfListener, 'hosts', 'addresses') &&
-    check(most.chains, 'hosts', 'addresses', 'ports') &&
     check(most.endpointsOfHost, 'ports', 'endpoints', 'addresses') &&
-    check(most.endpoints, 'hosts', 'ports', 'endpoints', 'addresses')
+    check(most.endpoints, 'hosts', 'ports', 'endpoints', 'addresses') &&
+    check(most.chainsOfListener, 'hosts', 'addresses') &&
+    check(most.chains, 'hosts', 'addresses', 'ports')
   );
 }
 
