@@ -66,6 +66,17 @@ export function refOf(source: string, object: KubernetesObject): ObjectRef {
   };
 }
 
+/** Whether refs name one object. They may be different values, of different generations. */
+export function sameObject(a: ObjectRef, b: ObjectRef): boolean {
+  return (
+    a.name === b.name &&
+    a.namespace === b.namespace &&
+    a.kind === b.kind &&
+    a.group === b.group &&
+    a.source === b.source
+  );
+}
+
 /** Each object once: values that were made of one object at different times may have a ref each. */
 export function distinctRefs(refs: Iterable<ObjectRef>): readonly ObjectRef[] {
   const found = new Set(refs);

@@ -116,7 +116,7 @@ function l4Claim(
 ): ListenerClaim {
   const { service, client } = input;
   const onWildcard = bind.addresses[0] === wildcardAddress(client.traits);
-  const shared = service.addresses.every(isRange) || (onWildcard && !hasAddress(input));
+  const shared = subnets.length > 0 || service.addresses.every(isRange) || (onWildcard && !hasAddress(input));
   return {
     kind,
     bind,
@@ -126,7 +126,7 @@ function l4Claim(
     namespace: service.namespace,
     origins: service.origins,
     routes: kind === 'tcp' ? '' : routesOf(service, port.number, bind.addresses[0], onWildcard),
-    chains: l4Chains({ ...input, port, subnets, shared: subnets.length > 0 || shared }),
+    chains: l4Chains({ ...input, port, subnets, shared }),
   };
 }
 
