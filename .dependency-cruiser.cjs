@@ -35,14 +35,14 @@ module.exports = {
       'ads/resource\\.ts$',
       'ads/types\\.ts$',
     ]),
-    only('ops', 'ops/', ['ops/', 'api/', '(config|settings|listen-error)\\.ts$']),
+    only('ops', 'ops/', ['ops/', 'api/', '(config|settings|listen-error|served-types)\\.ts$']),
     only('cli', 'cli/', [
       'cli/',
       'api/object\\.ts$',
       'yaml/document\\.ts$',
       'reconcilers/node\\.ts$',
       'ads/types\\.ts$',
-      '(app|config|settings|version)\\.ts$',
+      '(app|config|settings|served-types|version)\\.ts$',
     ]),
     {
       name: 'one-composition-root',

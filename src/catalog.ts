@@ -1,39 +1,36 @@
 import type { ResourceTypes } from './ads/types.ts';
 import { emptyAssignment } from './envoy/assignment.ts';
-import { types } from './envoy/proto-types.ts';
-import { type Protos, typeUrl } from './envoy/proto.ts';
+import type { Encoder } from './envoy/encoder.ts';
+import { typeUrl } from './envoy/proto.ts';
 import { leaf, resource } from './envoy/resource.ts';
-import { emptyRouteConfiguration } from './envoy/route-configuration.ts';
+import { type ServedType, servedTypes } from './served-types.ts';
 
 /** The resource types that are served, in the order in which a push sends them. */
-export function catalog(protos: Protos): ResourceTypes {
+export function catalog(encoder: Encoder): ResourceTypes {
+  const named = (shortName: ServedType) => ({ typeUrl: typeUrl(servedTypes[shortName]), shortName });
   return [
-    { typeUrl: typeUrl(types.cluster), shortName: 'cds', wildcard: true, fullState: true },
+    { ...named('cds'), wildcard: true, fullState: true },
     {
-      typeUrl: typeUrl(types.endpoint),
-      shortName: 'eds',
+      ...named('eds'),
       wildcard: false,
       fullState: false,
-      behind: typeUrl(types.cluster),
-      whenAbsent: (name) => resource(typeUrl(types.endpoint), name, leaf(emptyAssignment(name), [], [])),
+      behind: typeUrl(servedTypes.cds),
+      whenAbsent: (name) => resource(typeUrl(servedTypes.eds), name, leaf(emptyAssignment(name), [], [])),
     },
     {
-      typeUrl: typeUrl(types.listener),
-      shortName: 'lds',
+      ...named('lds'),
       wildcard: true,
       fullState: true,
-      refersTo: typeUrl(types.cluster),
+      refersTo: typeUrl(servedTypes.cds),
       drains: true,
     },
     {
-      typeUrl: typeUrl(types.route),
-      shortName: 'rds',
+      ...named('rds'),
       wildcard: false,
       fullState: false,
-      refersTo: typeUrl(types.cluster),
-      whenAbsent: (name) =>
-        resource(typeUrl(types.route), name, leaf(protos.encode(types.route, emptyRouteConfiguration(name)), [], [])),
+      refersTo: typeUrl(servedTypes.cds),
+      whenAbsent: (name) => encoder.emptyRouteTable(name),
     },
-    { typeUrl: typeUrl(types.secret), shortName: 'sds', wildcard: false, fullState: false },
+    { ...named('sds'), wildcard: false, fullState: false },
   ];
 }

@@ -60,7 +60,8 @@ export interface Engine {
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { clock = systemClock } = options;
   const graph = new Graph();
-  const mesh = buildMesh(graph, new Encoder(options.protos));
+  const encoder = new Encoder(options.protos);
+  const mesh = buildMesh(graph, encoder);
   const committer = new Committer(graph, {
     ...options.batch,
     slice: 10,
@@ -105,7 +106,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ...options.grpc,
     ...options.adsTimes,
     ...(options.limits && { limits: options.limits }),
-    types: catalog(options.protos),
+    types: catalog(encoder),
     events: {
       admit: (proxy, peer) => admission.admit(proxy, peer),
       connected: (proxy) => newKinds.connected(proxy, budgets.admitted(proxy.stream)?.demand.traits),

@@ -75,14 +75,25 @@ test('a commit without the new kind, which was on its way, lets no other in', ()
   expect(lab.entered).toEqual(['1']);
 });
 
-test('one that goes before its turn, or while it is made, holds nobody up', () => {
+test('one that goes before its turn, or while it is made, holds nobody up for longer than a commit', () => {
   const lab = new Lab();
   for (const [i, traits] of ['a', 'b', 'c'].entries()) lab.connect(`${i}`, traits);
   lab.disconnect('1');
   lab.disconnect('0');
+  lab.commit();
   expect(lab.entered).toEqual(['0', '2']);
   lab.commit('2');
   expect(lab.entered).toEqual(['0', '2']);
+});
+
+test('the first of a kind goes while others of it stay: it is made all the same, before the next kind', () => {
+  const lab = new Lab();
+  for (const traits of ['a', 'b', 'c'])
+    for (const each of ['first', 'second']) lab.connect(`${each} ${traits}`, traits);
+  for (const traits of ['a', 'b', 'c']) lab.disconnect(`first ${traits}`);
+  expect(lab.entered).toEqual(['first a', 'second a']);
+  lab.commit('second a');
+  expect(lab.entered.slice(2)).toEqual(['second b']);
 });
 
 test('one for which nothing can be computed holds nobody up', () => {

@@ -17,7 +17,7 @@ export interface NewKindsOptions {
  */
 export class NewKinds {
   readonly #options: NewKindsOptions;
-  #making: { readonly stream: string; readonly traits: string } | undefined;
+  #making: { readonly traits: string; readonly streams: Set<string> } | undefined;
   /** The next commit makes none. */
   #resting = false;
   /** By stream, in the order in which they came. */
@@ -35,16 +35,16 @@ export class NewKinds {
 
   disconnected(stream: string): void {
     this.#waiting.delete(stream);
-    if (this.#making?.stream !== stream) return;
-    this.#making = undefined;
-    this.#next();
+    // Who entered goes with a commit, as he came: until then no other kind enters.
+    this.#making?.streams.delete(stream);
   }
 
   /** Call after every commit. */
   committed(): void {
     const { proxies } = this.#options;
-    const made = this.#making !== undefined && proxies.get(this.#making.stream) !== undefined;
-    if (made) this.#making = undefined;
+    const streams = [...(this.#making?.streams ?? [])];
+    const made = streams.some((stream) => proxies.get(stream) !== undefined);
+    if (made || streams.length === 0) this.#making = undefined;
     this.#resting = made && this.#options.isBusy();
     this.#next();
   }
@@ -58,9 +58,10 @@ export class NewKinds {
   }
 
   #mayEnter(stream: string, traits: string): boolean {
-    if (this.#options.isMade(traits) || this.#making?.traits === traits) return true;
-    if (this.#making !== undefined || this.#resting) return false;
-    this.#making = { stream, traits };
+    if (this.#options.isMade(traits)) return true;
+    if (this.#making === undefined && !this.#resting) this.#making = { traits, streams: new Set() };
+    if (this.#making?.traits !== traits) return false;
+    this.#making.streams.add(stream);
     return true;
   }
 }

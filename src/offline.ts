@@ -5,15 +5,7 @@ import { printRef } from './api/object.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import { Graph, type Write } from './cache/graph.ts';
-import type {
-  CheckRequest,
-  CheckResult,
-  Finding,
-  ResourceJson,
-  ResourceTypeName,
-  TranslateRequest,
-  Translation,
-} from './cli/program.ts';
+import type { CheckRequest, CheckResult, Finding, TranslateRequest, Translation } from './cli/program.ts';
 import type { MeshSettings } from './config.ts';
 import { type LoadedDirectory, loadDirectory } from './directory/load.ts';
 import { Encoder } from './envoy/encoder.ts';
@@ -23,6 +15,7 @@ import { ONE } from './mesh/inputs.ts';
 import type { ProxyView } from './mesh/proxies.ts';
 import { printSelector, selects } from './model/labels.ts';
 import { ObjectWriter } from './object-writer.ts';
+import { servedTypeNames } from './served-types.ts';
 import { jsonOf, snapshotOf } from './snapshot.ts';
 
 /** The mesh of the objects in files, computed once. */
@@ -74,9 +67,9 @@ export async function translateFiles(request: TranslateRequest): Promise<Transla
     inputs.proxies.write(stream, { stream, ...request.proxy }),
   ]);
   const snapshot = snapshotOf(store, mesh.worldOf(stream), protos);
-  const print = (kind: ResourceTypeName) => snapshot[kind].map((resource) => jsonOf(protos, resource) as ResourceJson);
+  const printed = servedTypeNames.map((type) => [type, snapshot[type].map((each) => jsonOf(protos, each))]);
   return {
-    resources: { cds: print('cds'), eds: print('eds'), lds: print('lds'), rds: print('rds'), sds: print('sds') },
+    resources: Object.fromEntries(printed) as Translation['resources'],
     findings: findingsOf(loaded, mesh, false),
     ...remarkOnNode(mesh.proxies.get(stream), loaded),
   };

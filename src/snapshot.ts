@@ -10,15 +10,11 @@ import type {
   Listener,
 } from './envoy/gen/types.gen.ts';
 import { types } from './envoy/proto-types.ts';
+import type { ServedType } from './served-types.ts';
 import { type Json, type Protos, typeOfUrl, typeUrl } from './envoy/proto.ts';
 
 /** What a proxy would hold once it has asked for everything: all clusters and listeners, and what these name. */
-export interface Snapshot {
-  readonly cds: readonly EncodedResource[];
-  readonly eds: readonly EncodedResource[];
-  readonly lds: readonly EncodedResource[];
-  readonly rds: readonly EncodedResource[];
-  readonly sds: readonly EncodedResource[];
+export interface Snapshot extends Readonly<Record<ServedType, readonly EncodedResource[]>> {
   /** Names that clusters and listeners refer to and that do not exist. */
   readonly missing: readonly string[];
 }

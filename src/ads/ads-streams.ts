@@ -44,6 +44,8 @@ const MAX_FIRST_REQUEST_BYTES = 4 * 1024 * 1024;
  * thousand services send, and as much of longer ones.
  */
 const RECEIVING_BYTES = 32 * 1024 * 1024;
+/** Who kept room for too long is served behind all others for so long at most. */
+const FORGIVE_MS = 60_000;
 /** Unsupported type URLs to warn of, each once; further ones are ignored. */
 const MAX_UNKNOWN_TYPES = 64;
 
@@ -82,6 +84,7 @@ export class AdsStreams {
   #sent = 0;
   /** When requests of this round of the event loop have to wait for turns; undefined before the first one. */
   #roundEnds: number | undefined;
+  #forgaveAt = 0;
   /** Something was sent, or somebody came, since the last tick. */
   #active = false;
   #lastId = 0;
@@ -135,6 +138,10 @@ export class AdsStreams {
   tick(): void {
     const now = this.#options.now();
     this.#arrivals.tick(now);
+    if (now - this.#forgaveAt >= FORGIVE_MS) {
+      this.#forgaveAt = now;
+      for (const room of Object.values(this.#receiving.budget)) room.forgive();
+    }
     for (const stream of this.#streams.values()) stream.tick(now);
     for (let cut = this.#endings.tick(now); cut > 0; cut--) this.#limits.add('end_time');
     if (!this.#active) {

@@ -177,6 +177,14 @@ export class Barrier {
     }
   }
 
+  /** Guarded resources that changed: those that are there again depart anew when they go, however soon that is. */
+  present(differences: ReadonlyMap<string, { readonly now: Served | undefined }>): void {
+    if (this.#departures.length === 0) return;
+    const names = new Set<string>();
+    for (const [name, { now }] of differences) if (now !== undefined) names.add(name);
+    if (names.size > 0) this.#departures = notEmpty(this.#departures.map((departure) => split(departure, names)[1]));
+  }
+
   /** What must not be sent yet; undefined while nothing is held back. */
   blocks({ guarded, view }: Parties, now: number): ((item: Served) => boolean) | undefined {
     const unsent = new Set<string>();

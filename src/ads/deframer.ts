@@ -63,6 +63,11 @@ export class Deframer {
     return this.#pieces === undefined ? 0 : this.#length;
   }
 
+  /** How much of it has arrived. */
+  get received(): number {
+    return this.#pieces === undefined ? 0 : this.#received;
+  }
+
   /** The next message that is complete: in the buffer that it was received into, if that was given. */
   next(): Buffer | undefined {
     if (this.#pieces !== undefined) return this.#goOn(this.#pieces);

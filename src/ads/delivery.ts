@@ -242,16 +242,22 @@ export class Delivery implements Watcher {
   catchUp(): void {
     if (this.#unseen.length > 0) {
       const update = this.#context.update(this.#former ?? this.#view, this.#unseen);
-      for (const subscription of this.#subscriptions) subscription?.changed(update);
+      this.#mark(update);
       this.#unseen = [];
     }
     if (this.#former === undefined) return;
     const move = this.#context.move(this.#former, this.#view);
-    for (const subscription of this.#subscriptions) subscription?.changed(move);
+    this.#mark(move);
     this.#former.release();
     this.#former = undefined;
     this.#view.watchers.add(this);
     this.#parties = this.#partiesNow();
+  }
+
+  #mark(differences: Differences): void {
+    for (const subscription of this.#subscriptions) subscription?.changed(differences);
+    const { guarded } = this.#parties;
+    if (guarded !== undefined) this.#barrier?.present(differences.of(guarded.type.typeUrl));
   }
 
   /** Streams in which no cluster comes or goes have no barrier. */

@@ -50,6 +50,24 @@ test('one address has half of the room at most, and others go in past what it wa
   expect(budget).toMatchObject({ taken: 40, waiting: 0 });
 });
 
+test('an address that was put behind is let in when nobody else can be, until it is forgiven', () => {
+  const { budget, entered, ask } = lab(10);
+  const first = ask('b0', 10, 'b');
+  ask('a1', 5, 'a');
+  ask('a2', 5, 'a');
+  budget.putBehind('a');
+  const large = ask('b1', 10, 'b');
+  ask('a3', 5, 'a');
+  first.leave();
+  expect(entered).toEqual(['b0', 'b1']);
+  const later = ask('b2', 10, 'b');
+  budget.forgive();
+  large.leave();
+  expect(entered.slice(2)).toEqual(['b2']);
+  later.leave();
+  expect(entered.slice(3)).toEqual(['a1']);
+});
+
 test('addresses take turns, whoever was there first', () => {
   const { entered, ask } = lab(10);
   const rooms = [ask('a0', 10, 'a')];

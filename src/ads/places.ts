@@ -1,14 +1,18 @@
 /**
  * Places for a bounded number at a time, or for so many bytes, and a queue of those who find none: it delays, it never
  * refuses. Clients of one address are let in in order, and have half of the room at most: others find some at once.
- * Addresses take turns, so that none waits behind all that another one asks for.
+ * Addresses take turns, so that none waits behind all that another one asks for. Those that kept room for too long while
+ * others waited come behind all others for a while.
  */
 export class Places {
   readonly #total: number;
   #taken = 0;
   readonly #ofAddress = new Map<string, number>();
   /** By address, the next one first. */
-  readonly #queues = new Map<string, Set<Request>>();
+  readonly #queues: Queues = new Map();
+  readonly #queuesBehind: Queues = new Map();
+  /** No more than had room since they were last forgiven. */
+  readonly #behind = new Set<string>();
   #waiting = 0;
   #serving = false;
 
@@ -28,14 +32,16 @@ export class Places {
   /** Calls `enter` when there is room, at once if nobody waits and there is some now. Returns how to give up waiting. */
   wait(address: string, size: number, enter: () => void): () => void {
     const request = { size, enter };
-    const queue = this.#queues.get(address) ?? new Set();
-    this.#queues.set(address, queue.add(request));
+    const queues = this.#queuesOf(address);
+    const queue = queues.get(address) ?? new Set();
+    queues.set(address, queue.add(request));
     this.#waiting++;
     this.#serve();
     return () => {
       if (!queue.delete(request)) return;
       this.#waiting--;
-      if (queue.size === 0 && this.#queues.get(address) === queue) this.#queues.delete(address);
+      const present = this.#queuesOf(address);
+      if (queue.size === 0 && present.get(address) === queue) present.delete(address);
       this.#serve();
     };
   }
@@ -47,6 +53,26 @@ export class Places {
     if (left > 0) this.#ofAddress.set(address, left);
     else this.#ofAddress.delete(address);
     this.#serve();
+  }
+
+  /** An address comes behind all others from now on. */
+  putBehind(address: string): void {
+    const queue = this.#queuesOf(address).get(address);
+    this.#queues.delete(address);
+    this.#behind.add(address);
+    if (queue !== undefined) this.#queuesBehind.set(address, queue);
+  }
+
+  /** All addresses are equal again. */
+  forgive(): void {
+    for (const [address, queue] of this.#queuesBehind) this.#queues.set(address, queue);
+    this.#queuesBehind.clear();
+    this.#behind.clear();
+    this.#serve();
+  }
+
+  #queuesOf(address: string): Queues {
+    return this.#behind.has(address) ? this.#queuesBehind : this.#queues;
   }
 
   /** Whoever is let in may leave at once: what that makes room for is served by the same loop. */
@@ -67,17 +93,22 @@ export class Places {
 
   /** Whoever is next waits until there is room for all of it, and small ones behind do not overtake it. */
   #next(): Request | undefined {
-    for (const [address, queue] of this.#queues) {
+    const next = this.#nextOf(this.#queues) ?? this.#nextOf(this.#queuesBehind);
+    return next === 'full' ? undefined : next;
+  }
+
+  #nextOf(queues: Queues): Request | 'full' | undefined {
+    for (const [address, queue] of queues) {
       const [next] = queue;
       if (next === undefined) return undefined;
       const ofAddress = this.#ofAddress.get(address) ?? 0;
       // What is larger than everything is let in alone. No more than two addresses can have their half.
       if (ofAddress > 0 && ofAddress + next.size > this.#total / 2) continue;
-      if (this.#taken > 0 && this.#taken + next.size > this.#total) return undefined;
+      if (this.#taken > 0 && this.#taken + next.size > this.#total) return 'full';
       queue.delete(next);
       this.#waiting--;
-      this.#queues.delete(address);
-      if (queue.size > 0) this.#queues.set(address, queue);
+      queues.delete(address);
+      if (queue.size > 0) queues.set(address, queue);
       this.#taken += next.size;
       this.#ofAddress.set(address, ofAddress + next.size);
       return next;
@@ -85,6 +116,8 @@ export class Places {
     return undefined;
   }
 }
+
+type Queues = Map<string, Set<Request>>;
 
 interface Request {
   readonly size: number;
@@ -109,6 +142,16 @@ export class Place {
 
   get waiting(): boolean {
     return this.#giveUp !== undefined;
+  }
+
+  /** Others wait for such places. */
+  get wanted(): boolean {
+    return this.#places.waiting > 0;
+  }
+
+  /** Its address comes behind all others. */
+  putBehind(): void {
+    this.#places.putBehind(this.#address);
   }
 
   /**

@@ -3,8 +3,11 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { framed, identity, PATH, serveBytes, ways } from '../../test/harness/byte-streams.ts';
 import { BufferPool } from './buffer-pool.ts';
 import { Places } from './places.ts';
-import { HUGE, type Receiving, Source } from './source.ts';
+import { HUGE, LARGE, type Receiving, Source } from './source.ts';
 import type { Call } from './sink.ts';
+
+/** More of a message than may come without room for it. */
+const BEGUN = LARGE + 1_000;
 
 const receiving = (large = 1_000_000, huge = 10_000_000): Receiving => ({
   maxFirstLength: 500_000,
@@ -115,14 +118,14 @@ test('a large message waits until there is room for it', async () => {
   const { all, client, open } = await slowly(shared);
   const slow = open();
   const bytes = framed(Buffer.alloc(200_000));
-  slow.write(bytes.subarray(0, 1000));
+  slow.write(bytes.subarray(0, BEGUN));
   await expect.poll(() => shared.budget.large.taken).toBe(200_000);
   const call = client.makeBidiStreamRequest(PATH, identity, identity);
   call.on('error', () => {});
   call.write(Buffer.alloc(100_000));
   await expect.poll(() => shared.budget.large.waiting).toBe(1);
   expect(all[1]!.source!.waitsForRoom).toBe(true);
-  slow.write(bytes.subarray(1000));
+  slow.write(bytes.subarray(BEGUN));
   await expect.poll(() => all[0]!.lengths).toEqual([200_000]);
   await expect.poll(() => all[1]!.lengths).toEqual([100_000]);
   expect(shared.budget.large).toMatchObject({ taken: 0, waiting: 0 });
@@ -131,7 +134,7 @@ test('a large message waits until there is room for it', async () => {
 test('a small message does not wait for room', async () => {
   const shared = receiving(250_000);
   const { all, open } = await slowly(shared);
-  open().write(framed(Buffer.alloc(250_000)).subarray(0, 1000));
+  open().write(framed(Buffer.alloc(250_000)).subarray(0, BEGUN));
   await expect.poll(() => shared.budget.large.taken).toBe(250_000);
   const small = open();
   const bytes = framed(Buffer.alloc(10_000));
@@ -143,24 +146,56 @@ test('a message that does not end is late, and gives its room back', async () =>
   const shared = receiving();
   const { all, open } = await slowly(shared);
   const stream = open();
-  stream.write(framed(Buffer.alloc(200_000)).subarray(0, 1000));
+  stream.write(framed(Buffer.alloc(200_000)).subarray(0, BEGUN));
   await expect.poll(() => shared.budget.large.taken).toBe(200_000);
-  tick(all[0]!, 0, 1_000, 2_399);
+  tick(all[0]!, 0, 1_000, 9_999);
   expect(all[0]!.late).toBe('');
-  tick(all[0]!, 2_400);
+  tick(all[0]!, 10_000);
   expect(all[0]!.late).toBe('message');
   expect(shared.budget.large.taken).toBe(0);
 });
 
-test('a message has time for its length', async () => {
-  const { all, open } = await slowly(receiving());
+test('a message that goes on has time for its length', async () => {
+  const shared = receiving();
+  const { all, open } = await slowly(shared);
   const stream = open();
-  stream.write(Buffer.concat([framed(Buffer.alloc(1)), framed(Buffer.alloc(10_000_000)).subarray(0, 1000)]));
-  await expect.poll(() => all[0]?.lengths).toEqual([1]);
-  tick(all[0]!, 0, 10_000, 21_999);
-  expect(all[0]!.late).toBe('');
-  tick(all[0]!, 22_000);
+  stream.write(Buffer.concat([framed(Buffer.alloc(1)), framed(Buffer.alloc(5_000_000)).subarray(0, BEGUN)]));
+  await expect.poll(() => shared.budget.huge.taken).toBe(5_000_000);
+  // The last piece comes once it is looked at no more.
+  const { source } = all[0]!;
+  for (let now = 0; now < 40_000; now += 1_000) {
+    stream.write(Buffer.alloc(100));
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    source!.tick(now);
+    expect(all[0]!.late).toBe('');
+  }
+  tick(all[0]!, 40_000);
   expect(all[0]!.late).toBe('message');
+});
+
+test('whoever has room that others wait for has to be quick, and comes behind them', async () => {
+  const shared = receiving(250_000);
+  const { all, open } = await slowly(shared);
+  const bytes = framed(Buffer.alloc(200_000)).subarray(0, BEGUN);
+  open().write(bytes);
+  await expect.poll(() => shared.budget.large.taken).toBe(200_000);
+  open().write(bytes);
+  await expect.poll(() => shared.budget.large.waiting).toBe(1);
+  tick(all[0]!, 0, 1_000, 1_999);
+  expect(all[0]!.late).toBe('');
+  tick(all[0]!, 2_000);
+  expect(all[0]!.late).toBe('message');
+  expect(shared.budget.large).toMatchObject({ taken: 200_000, waiting: 0 });
+});
+
+test('to announce a message takes no room', async () => {
+  const shared = receiving();
+  const { all, open } = await slowly(shared);
+  open().write(framed(Buffer.alloc(200_000)).subarray(0, LARGE));
+  const other = open();
+  other.write(framed(Buffer.alloc(1)));
+  await expect.poll(() => all[1]?.lengths).toEqual([1]);
+  expect(shared.budget.large.taken).toBe(0);
 });
 
 test('messages that are longer than any of a sidecar take no room from those of sidecars', async () => {
@@ -168,7 +203,7 @@ test('messages that are longer than any of a sidecar take no room from those of 
   const { all, open } = await slowly(shared);
   for (let i = 0; i < 3; i++) {
     const huge = open();
-    huge.write(Buffer.concat([framed(Buffer.alloc(1)), framed(Buffer.alloc(HUGE + 1)).subarray(0, 1000)]));
+    huge.write(Buffer.concat([framed(Buffer.alloc(1)), framed(Buffer.alloc(HUGE + 1)).subarray(0, BEGUN)]));
   }
   // One address has half of it.
   await expect.poll(() => shared.budget.huge.waiting).toBe(2);
@@ -180,10 +215,10 @@ test('a message that goes on after a standstill of the server is not late', asyn
   const { all, open } = await slowly(receiving());
   const stream = open();
   const bytes = framed(Buffer.alloc(200_000));
-  stream.write(bytes.subarray(0, 1000));
+  stream.write(bytes.subarray(0, BEGUN));
   await expect.poll(() => all.length).toBe(1);
   tick(all[0]!, 0, 60_000);
-  stream.write(bytes.subarray(1000));
+  stream.write(bytes.subarray(BEGUN));
   await expect.poll(() => all[0]!.lengths).toEqual([200_000]);
   tick(all[0]!, 61_000, 62_000, 120_000);
   expect(all[0]!.late).toBe('');
@@ -192,7 +227,7 @@ test('a message that goes on after a standstill of the server is not late', asyn
 test('whoever waits for room for too long is told so', async () => {
   const shared = receiving(200_000);
   const { all, open } = await slowly(shared);
-  const bytes = framed(Buffer.alloc(200_000)).subarray(0, 1000);
+  const bytes = framed(Buffer.alloc(200_000)).subarray(0, BEGUN);
   open().write(bytes);
   await expect.poll(() => shared.budget.large.taken).toBe(200_000);
   open().write(bytes);

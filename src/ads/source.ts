@@ -39,10 +39,19 @@ export interface SourceEvents {
  * every stream anyway.
  */
 export const LARGE = 65_536;
-/** Longer than what a sidecar sends that comes back to a mesh of ten thousand services. */
-export const HUGE = 2_097_152;
-/** The rest of a message must come within two seconds and as long as its length takes at 4 Mbit/s. */
-const MESSAGE_MS = 2_000;
+/** Longer than what a sidecar sends that comes back to a mesh of ten thousand services with two ports each. */
+export const HUGE = 4_194_304;
+
+/** How long a message may take from its first bytes to its last, and how long nothing of it may come. Milliseconds. */
+interface Patience {
+  readonly whole: number;
+  readonly standstill: number;
+}
+
+const PATIENT: Patience = { whole: 30_000, standstill: 10_000 };
+/** With room that others wait for. */
+const PRESSED: Patience = { whole: 2_000, standstill: 2_000 };
+/** And for each so many bytes a millisecond more. A window of HTTP/2 for each round trip of 130 ms is as fast. */
 const BYTES_PER_MS = 500;
 /** Who is not received for so long is better served by another replica. */
 const ROOM_MS = 60_000;
@@ -69,8 +78,12 @@ export class Source {
   #buffer: Buffer | undefined;
   /** What the source waits for, and for how long. */
   readonly #waits = new Lasting();
+  /** The same for a standstill. */
+  readonly #stands = new Lasting();
   /** Messages that came. */
   #count = 0;
+  /** Pieces of messages that came. */
+  #chunks = 0;
   #paused = false;
   #ended = false;
   /** Said by the client before the last messages were taken. */
@@ -142,12 +155,17 @@ export class Source {
     }
     const { expected } = this.#deframer;
     const unfinished = !this.#paused && !this.#ended && expected > 0;
-    if (this.#waits.of(unfinished ? this.#count : undefined, now) >= MESSAGE_MS + expected / BYTES_PER_MS)
-      this.#events.late('message');
+    const { whole, standstill } = this.#room?.wanted === true ? PRESSED : PATIENT;
+    const lasts = this.#waits.of(unfinished ? this.#count : undefined, now);
+    const stands = this.#stands.of(unfinished ? this.#chunks : undefined, now);
+    if (lasts < whole + expected / BYTES_PER_MS && stands < standstill) return;
+    this.#room?.putBehind();
+    this.#events.late('message');
   }
 
   #received(chunk: Buffer): void {
     if (this.#ended) return;
+    this.#chunks++;
     this.#deframer.add(chunk);
     if (!this.#paused) this.#take();
   }
@@ -184,8 +202,13 @@ export class Source {
       return;
     }
     this.#finish();
-    if (!this.#paused && !this.#ended && this.#deframer.expected > LARGE && this.#room === undefined)
-      this.#waitForRoom();
+    if (!this.#paused && !this.#ended && this.#needsRoom && this.#room === undefined) this.#waitForRoom();
+  }
+
+  /** Not before as much of it has come as streams may have anyway: to announce a message takes nothing. */
+  get #needsRoom(): boolean {
+    const { expected, received } = this.#deframer;
+    return expected > LARGE && received >= LARGE;
   }
 
   #waitForRoom(): void {

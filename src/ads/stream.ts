@@ -47,8 +47,9 @@ export interface ProxyIdentity {
   readonly drainMs: number | undefined;
 }
 
-/** A connection that takes nothing for so long makes room for others; its bytes stay where they are. */
+/** A connection that is slower to take what it is sent makes room for others; its bytes stay where they are. */
 const STALLED_MS = 2_000;
+const BYTES_PER_MS = 8_000;
 /** One that takes nothing for so long is ended, although it answers pings: its response stays in memory. */
 const STUCK_MS = 120_000;
 /** A client that sends no request for this long is disconnected. */
@@ -78,6 +79,8 @@ export class AdsStream {
   #writing = false;
   /** Since its last turn. */
   #timePassed = false;
+  #writingSince = 0;
+  #writingBytes = 0;
   #progressAt = 0;
   readonly #stuck = new Lasting();
   readonly #silent = new Lasting();
@@ -161,7 +164,8 @@ export class AdsStream {
   }
 
   tick(now: number): void {
-    if (this.#writing && now - this.#progressAt >= STALLED_MS) this.#complete.leave();
+    if (this.#writing && now - this.#writingSince >= STALLED_MS + this.#writingBytes / BYTES_PER_MS)
+      this.#complete.leave();
     const silent = this.proxy === undefined && !this.#source.waitsForRoom;
     if (this.#silent.of(silent || undefined, now) >= SILENT_MS) {
       this.#limit('first_request_time', Status.DEADLINE_EXCEEDED, 'no discovery request within 60 s');
@@ -246,7 +250,8 @@ export class AdsStream {
     }
     const now = this.#host.now();
     const frames: Frame[] = [];
-    for (let bytes = 0; bytes < SLICE_BYTES;) {
+    let bytes = 0;
+    while (bytes < SLICE_BYTES) {
       const frame = delivery.next(now);
       if (frame === undefined) break;
       frames.push(frame);
@@ -257,7 +262,8 @@ export class AdsStream {
       return;
     }
     this.#writing = true;
-    this.#progressAt = now;
+    this.#writingSince = this.#progressAt = now;
+    this.#writingBytes = bytes;
     this.#sink.write(
       frames,
       (taken) => this.#written(taken),

@@ -119,7 +119,7 @@ export class Subscription {
     const gone = request.removed.strings();
     interest.remove(gone);
     // Under a wildcard the client keeps seeing the name, and has to be told its state once more.
-    if (interest.wildcard) this.#wantAgain(gone, view);
+    if (interest.wildcard || request.names.star) this.#wantAgain(gone, view);
     else for (const name of gone) this.ledger.forget(name);
     if (request.removed.star) {
       interest.wildcard = false;

@@ -78,6 +78,15 @@ test('delta: what left the world while `*` was given up is told to be gone if it
   expect(lab.next()!.removed).toEqual(['a']);
 });
 
+test('delta: of a name that `*` takes the place of in the same request the client is told that it is gone', () => {
+  const lab = new Lab(true);
+  lab.publish([CDS, 'a', '1'], [CDS, 'b', '1']);
+  lab.take({ typeUrl: CDS, names: ['a'] });
+  lab.publish([CDS, 'a', undefined]);
+  lab.ask({ typeUrl: CDS, names: ['*'], unsubscribe: ['a'] });
+  expect(lab.pass(70).filter((line) => line.endsWith(`${CDS} -a`))).toHaveLength(1);
+});
+
 describe.each([
   ['delta', true],
   ['state of the world', false],

@@ -52,6 +52,11 @@ export function parseObjectKey(key: string): { source: string; namespace: string
   return { source, namespace, name };
 }
 
+/** The source of the object whose key this is. */
+export function sourceOfKey(key: string): string {
+  return key.slice(0, key.indexOf('/'));
+}
+
 export function refOf(source: string, object: KubernetesObject): ObjectRef {
   const { name, namespace = '', uid, generation } = object.metadata;
   const slash = object.apiVersion.indexOf('/');
@@ -64,6 +69,17 @@ export function refOf(source: string, object: KubernetesObject): ObjectRef {
     ...(uid === undefined ? {} : { uid }),
     ...(generation === undefined ? {} : { generation }),
   };
+}
+
+/** Whether refs name one object. They may be different values, of different generations. */
+export function sameObject(a: ObjectRef, b: ObjectRef): boolean {
+  return (
+    a.name === b.name &&
+    a.namespace === b.namespace &&
+    a.kind === b.kind &&
+    a.group === b.group &&
+    a.source === b.source
+  );
 }
 
 /** Each object once: values that were made of one object at different times may have a ref each. */

@@ -1,6 +1,7 @@
 import type { Kind } from './kinds.ts';
 import type { Finding } from './schema-compile.ts';
 import { isObject } from './json.ts';
+import { quote } from './quote.ts';
 
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
@@ -100,8 +101,4 @@ function checkTexts(raw: unknown, field: string, check?: (value: string) => stri
 function checkLabelValue(value: string): string | undefined {
   if (value === '' || (value.length <= 63 && qualifiedName.test(value))) return undefined;
   return `${quote(value)} is not a valid label value: letters, digits, dashes, dots, at most 63`;
-}
-
-function quote(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }

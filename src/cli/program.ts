@@ -1,5 +1,6 @@
 import type { ConnectedProxy } from '../ads/types.ts';
 import type { Config, MeshSettings } from '../config.ts';
+import type { ServedType } from '../served-types.ts';
 
 /**
  * What the commands do, as the composition root provides it. A mistake that the person at the command line can mend is
@@ -51,9 +52,6 @@ export interface Finding {
 /** A proxy as its node describes it. */
 export type ProxyNode = Omit<ConnectedProxy, 'stream'>;
 
-export const resourceTypeNames = ['cds', 'eds', 'lds', 'rds', 'sds'] as const;
-export type ResourceTypeName = (typeof resourceTypeNames)[number];
-
 export interface TranslateRequest {
   readonly paths: readonly string[];
   readonly proxy: ProxyNode;
@@ -62,7 +60,7 @@ export interface TranslateRequest {
 
 export interface Translation {
   /** Protobuf JSON with `@type`, in the order in which a server would send them. EDS, RDS and SDS: all that CDS and LDS name. */
-  readonly resources: Readonly<Record<ResourceTypeName, readonly ResourceJson[]>>;
+  readonly resources: Readonly<Record<ServedType, readonly ResourceJson[]>>;
   /** What is wrong with what stands in the files. What has errors is left out, as a server would. */
   readonly findings: readonly Finding[];
   /** Why the proxy is given nothing: a server would refuse it. */

@@ -4,7 +4,8 @@ import { readMeshSettings } from '../config.ts';
 import { meshSettingNames, proxySettingNames } from '../settings.ts';
 import { nodeOfId, readNodeFile, withLabels } from './node-file.ts';
 import { printable, printFinding } from './printable.ts';
-import { type ResourceJson, resourceTypeNames, type ResourceTypeName, type Translation } from './program.ts';
+import { type ServedType, servedTypeNames } from '../served-types.ts';
+import type { ResourceJson, Translation } from './program.ts';
 import { UsageError } from './usage-error.ts';
 import { addSettings, type CommandFile, originsOf } from './world.ts';
 
@@ -13,7 +14,7 @@ interface Options {
   readonly node?: string;
   readonly labels?: string;
   readonly strict?: true;
-  readonly type?: ResourceTypeName;
+  readonly type?: ServedType;
   readonly name?: string;
   readonly output: 'yaml' | 'json';
 }
@@ -30,13 +31,13 @@ export const translateCommand: CommandFile = (world, done) => {
     .option('--node <file>', "the proxy's Envoy node, in JSON or YAML")
     .option('--labels <k=v,...>', 'labels of the proxy; Gateways, Sidecars and routes select by them')
     .option('--strict', 'exit with 1 when something in the files has errors')
-    .addOption(new Option('--type <type>', 'only resources of this type').choices(resourceTypeNames))
+    .addOption(new Option('--type <type>', 'only resources of this type').choices(servedTypeNames))
     .option('--name <name>', 'only resources of this name')
     .addOption(new Option('-o, --output <format>', 'how to print').choices(['yaml', 'json']).default('yaml'));
   addSettings(command, [...meshSettingNames, ...proxySettingNames]);
   command.addHelpText(
     'after',
-    '\nPrints one document {cds, eds, lds, rds, sds}: what a server would give to the proxy, without what has errors. These are' +
+    `\nPrints one document {${servedTypeNames.join(', ')}}: what a server would give to the proxy, without what has errors. These are` +
       '\non standard error. Exit code 1 when the proxy would be refused, and when there is no resource of the --name.',
   );
   return command.action(async (paths: string[], flags: Record<string, unknown>) => {
@@ -62,7 +63,7 @@ export const translateCommand: CommandFile = (world, done) => {
 };
 
 function select(resources: Translation['resources'], { type, name }: Options): Record<string, readonly ResourceJson[]> {
-  const types = type === undefined ? resourceTypeNames : [type];
+  const types = type === undefined ? servedTypeNames : [type];
   const wanted = (resource: ResourceJson): boolean => name === undefined || nameOf(resource) === name;
   return Object.fromEntries(types.map((each) => [each, resources[each].filter(wanted)]));
 }

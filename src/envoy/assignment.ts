@@ -7,7 +7,7 @@ import type { Vantage } from '../model/vantage.ts';
 import { type EncodedEndpoint, isDraining } from './assignment-endpoint.ts';
 import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from './locality-groups.ts';
 import { localityPlan } from './locality.ts';
-import { BackwardWriter, Pieces } from './wire.ts';
+import { BackwardWriter } from './wire.ts';
 
 export { type EncodedEndpoint, encodeEndpoints } from './assignment-endpoint.ts';
 export { vantageNeeds } from './locality.ts';
@@ -41,11 +41,18 @@ export function buildAssignment(input: AssignmentInput): Uint8Array {
   const plan = localityPlan(policy, service, settings, ignoresLabels);
   const groups = placeGroups(groupByLocality(endpoints), plan, vantage);
   // ClusterLoadAssignment: cluster_name 1, endpoints 2.
-  const assignment = new Pieces();
-  assignment.add(emptyAssignment(clusterName));
-  for (const group of groups) assignment.addPieces(2, groupPieces(group, mtls));
-  return assignment.concat();
+  const writer = new BackwardWriter(bytesOfEndpoint * endpoints.length);
+  for (const group of groups.toReversed()) {
+    const end = writer.mark();
+    writeGroup(writer, group, mtls);
+    writer.wrap(2, end);
+  }
+  writer.text(1, clusterName);
+  return writer.since(0);
 }
+
+/** More than most have, with their part of what a group has: buffers that do not grow are not copied. */
+const bytesOfEndpoint = 200;
 
 /** The answer for a cluster that has no endpoints, or does not exist. */
 export function emptyAssignment(clusterName: string): Uint8Array {
@@ -81,21 +88,16 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
 }
 
 /** LocalityLbEndpoints: locality 1, lb_endpoints 2, load_balancing_weight 3, priority 5. */
-function groupPieces(group: LocalityGroup<EncodedEndpoint>, mtls: boolean): Pieces {
-  const [region, zone, subzone] = partsOf(group.locality);
-  const writer = new BackwardWriter();
-  writer.text(3, subzone);
-  writer.text(2, zone);
-  writer.text(1, region);
-  writer.wrap(1, 0);
-  const pieces = new Pieces();
-  pieces.add(writer.since(0));
-  for (const endpoint of group.endpoints) pieces.add(mtls ? endpoint.mtls : endpoint.plain);
-  writer.reset();
+function writeGroup(writer: BackwardWriter, group: LocalityGroup<EncodedEndpoint>, mtls: boolean): void {
   writer.unsigned(5, group.priority);
   const weight = writer.mark();
   writer.unsigned(1, group.weight);
   writer.wrap(3, weight);
-  pieces.add(writer.since(0));
-  return pieces;
+  for (const endpoint of group.endpoints.toReversed()) writer.bytes(mtls ? endpoint.mtls : endpoint.plain);
+  const locality = writer.mark();
+  const [region, zone, subzone] = partsOf(group.locality);
+  writer.text(3, subzone);
+  writer.text(2, zone);
+  writer.text(1, region);
+  writer.wrap(1, locality);
 }

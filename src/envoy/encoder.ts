@@ -4,7 +4,7 @@ import type { Cluster, Listener, Route, Secret, VirtualHost } from './gen/types.
 import { types } from './proto-types.ts';
 import { type MessageOf, type Protos, typeUrl } from './proto.ts';
 import { leaf, node, resource } from './resource.ts';
-import { routeConfigurationHeader } from './route-configuration.ts';
+import { emptyRouteConfiguration, routeConfigurationHeader } from './route-configuration.ts';
 import { BackwardWriter } from './wire.ts';
 
 /** What a virtual host has beside its message. */
@@ -61,6 +61,11 @@ export class Encoder {
   /** What of a RouteConfiguration is not virtual hosts. */
   routeTableHeader(name: string): LeafPart {
     return leaf(this.#encode(types.route, routeConfigurationHeader(name)), [], []);
+  }
+
+  /** The answer for a table that does not exist. */
+  emptyRouteTable(name: string): EncodedResource {
+    return resource(typeUrl(types.route), name, leaf(this.#encode(types.route, emptyRouteConfiguration(name)), [], []));
   }
 
   /** A piece of a RouteConfiguration, encoded once for all tables that hold it. */

@@ -1,5 +1,5 @@
 import type { Any, Filter, HttpFilter, ListenerFilter } from './gen/types.gen.ts';
-import { any } from './proto.ts';
+import { constantAny } from './proto.ts';
 import { types } from './proto-types.ts';
 
 /** The mark of connections that the proxy makes with the client's address, which the rules of iptables know. */
@@ -14,20 +14,23 @@ const http = (name: string, typedConfig: Any): HttpFilter => ({ name: `envoy.fil
 
 /** HTTP filters whose configuration is always the same. */
 export const httpFilters = {
-  grpcWeb: http('grpc_web', any('envoy.extensions.filters.http.grpc_web.v3.GrpcWeb', {})),
-  grpcStats: http('grpc_stats', any(types.grpcStats, { emitFilterState: true, statsForAllMethods: { value: false } })),
-  fault: http('fault', any(types.fault, {})),
-  cors: http('cors', any(types.cors, {})),
-  router: http('router', any(types.router, {})),
+  grpcWeb: http('grpc_web', constantAny('envoy.extensions.filters.http.grpc_web.v3.GrpcWeb', {})),
+  grpcStats: http(
+    'grpc_stats',
+    constantAny(types.grpcStats, { emitFilterState: true, statsForAllMethods: { value: false } }),
+  ),
+  fault: http('fault', constantAny(types.fault, {})),
+  cors: http('cors', constantAny(types.cors, {})),
+  router: http('router', constantAny(types.router, {})),
 } as const;
 
 /** The same for filters of listeners. */
 export const listenerFilters = {
-  tlsInspector: listener('tls_inspector', any(types.tlsInspector, { initialReadBufferSize: { value: 512 } })),
-  httpInspector: listener('http_inspector', any(types.httpInspector, {})),
-  originalDst: listener('original_dst', any(types.originalDst, {})),
-  originalSrc: listener('original_src', any(types.originalSrc, { mark: ORIGINAL_SRC_MARK })),
-  proxyProtocol: listener('proxy_protocol', any(types.proxyProtocol, {})),
+  tlsInspector: listener('tls_inspector', constantAny(types.tlsInspector, { initialReadBufferSize: { value: 512 } })),
+  httpInspector: listener('http_inspector', constantAny(types.httpInspector, {})),
+  originalDst: listener('original_dst', constantAny(types.originalDst, {})),
+  originalSrc: listener('original_src', constantAny(types.originalSrc, { mark: ORIGINAL_SRC_MARK })),
+  proxyProtocol: listener('proxy_protocol', constantAny(types.proxyProtocol, {})),
 } as const;
 
 export function networkFilter(name: string, typedConfig: Any): Filter {

@@ -10,7 +10,7 @@ import type {
   HttpFilter,
   RouteConfiguration,
 } from './gen/types.gen.ts';
-import { any } from './proto.ts';
+import { any, constantAny } from './proto.ts';
 import { types } from './proto-types.ts';
 
 /** What one connection manager serves. Everything else follows from the direction, the proxy and the mesh config. */
@@ -75,7 +75,7 @@ export function httpConnectionManager(options: ConnectionManagerOptions): Filter
   return networkFilter('http_connection_manager', any(types.httpConnectionManager, message));
 }
 
-const requestId = any(types.uuidRequestId, { useRequestIdForTraceSampling: { value: true } });
+const requestId = constantAny(types.uuidRequestId, { useRequestIdForTraceSampling: { value: true } });
 
 function filtersOf({ grpcWeb = false, filters }: ConnectionManagerOptions): HttpFilter[] {
   const always: ConnectionManagerOptions['filters'] = {

@@ -7,7 +7,7 @@ import type { ListenerSettings } from '../model/mesh-config.ts';
 import { type MeshService, type ServicePort, isHeadless, protocolClass } from '../model/service.ts';
 import type { EgressListener } from '../model/sidecar.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
-import { type Traits, loopbackAddress, wildcardAddress } from '../model/traits.ts';
+import { type Traits, loopbackAddress, loopbackAddresses, wildcardAddress } from '../model/traits.ts';
 import type { Candidate } from '../model/virtual-service-selection.ts';
 import { l4Chains } from './outbound-chains.ts';
 
@@ -81,9 +81,16 @@ function isReserved(address: string, port: number, { settings, client: { traits 
   return port === settings.proxyListenPort || port === settings.proxyInboundListenPort;
 }
 
-/** Whether the agent of a proxy, or Envoy itself, listens where this would. */
-export function isOfProxy({ bind, port }: ListenerClaim, traits: Traits): boolean {
-  return traits.reservedPorts.includes(port) && bind.addresses[0] === wildcardAddress(traits);
+/** Where clients find their HTTP proxy. 0: nowhere. */
+export function httpProxyPort(traits: Traits, { proxyHttpPort, proxyListenPort }: ListenerSettings): number {
+  return proxyListenPort > 0 ? traits.httpProxyPort || proxyHttpPort : 0;
+}
+
+/** Whether the agent of a proxy, Envoy itself, or the listener for clients of an HTTP proxy listens where this would. */
+export function isOfProxy({ bind, port }: ListenerClaim, traits: Traits, settings: ListenerSettings): boolean {
+  if (traits.reservedPorts.includes(port) && bind.addresses[0] === wildcardAddress(traits)) return true;
+  if (port === 0 || port !== httpProxyPort(traits, settings)) return false;
+  return bind.addresses.some((address) => loopbackAddresses(traits).includes(address));
 }
 
 function httpClaim({ service, egress }: ClaimInput, port: ServicePort, bind: Bind): ListenerClaim {
@@ -109,7 +116,7 @@ function l4Claim(
 ): ListenerClaim {
   const { service, client } = input;
   const onWildcard = bind.addresses[0] === wildcardAddress(client.traits);
-  const shared = service.addresses.every(isRange) || (onWildcard && !hasAddress(input));
+  const shared = subnets.length > 0 || service.addresses.every(isRange) || (onWildcard && !hasAddress(input));
   return {
     kind,
     bind,
@@ -119,7 +126,7 @@ function l4Claim(
     namespace: service.namespace,
     origins: service.origins,
     routes: kind === 'tcp' ? '' : routesOf(service, port.number, bind.addresses[0], onWildcard),
-    chains: l4Chains({ ...input, port, subnets, shared: subnets.length > 0 || shared }),
+    chains: l4Chains({ ...input, port, subnets, shared }),
   };
 }
 

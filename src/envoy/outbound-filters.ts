@@ -7,7 +7,7 @@ import { duration } from './duration.ts';
 import { dnsCacheName, networkFilter } from './filters.ts';
 import { blackHoleCluster, passthroughCluster } from './fixed-clusters.ts';
 import type { Cluster_DnsLookupFamily, Filter, HttpFilter, TcpProxy } from './gen/types.gen.ts';
-import { any } from './proto.ts';
+import { any, constantAny } from './proto.ts';
 import { types } from './proto-types.ts';
 
 /** What every outbound listener of a proxy depends on. */
@@ -82,7 +82,7 @@ export function tcpProxy(
 /** Closes connections that were made to the listener's own port, which would come back for ever. Nothing is logged. */
 export const blackHoleFilter: Filter = networkFilter(
   'tcp_proxy',
-  any(types.tcpProxy, { cluster: blackHoleCluster, statPrefix: blackHoleCluster }),
+  constantAny(types.tcpProxy, { cluster: blackHoleCluster, statPrefix: blackHoleCluster }),
 );
 
 export function unknownTrafficCluster({ outboundPolicy, egressProxy }: OutboundContext): string {

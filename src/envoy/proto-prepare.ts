@@ -25,15 +25,27 @@ type Plan = ReadonlyMap<string, FieldPlan>;
 export function createPreparer(encode: (typeUrl: string, message: object) => Uint8Array): Prepare {
   const plans = new Map<protobuf.Type, Plan>();
 
+  /** Of those that never change. */
+  const constants = new WeakMap<HeldMessage, Members>();
+  const packed = (held: HeldMessage): Members => {
+    const known = constants.get(held);
+    if (known !== undefined) return known;
+    const bytes = encode(held.typeUrl, held.value);
+    if (!Object.isFrozen(held)) return { typeUrl: held.typeUrl, value: bytes };
+    const members = { typeUrl: held.typeUrl, value: new Uint8Array(bytes) };
+    constants.set(held, members);
+    return members;
+  };
+
   const prepare: Prepare = (type, message) => {
+    if (isHeld(type, message)) return packed(message);
     let plan = plans.get(type);
     if (plan === undefined) {
       plan = planOf(type, prepare);
       plans.set(type, plan);
     }
-    return convertMembers(type, plan, isHeld(type, message) ? packed(message) : (message as Members));
+    return convertMembers(type, plan, message as Members);
   };
-  const packed = ({ typeUrl, value }: HeldMessage): Members => ({ typeUrl, value: encode(typeUrl, value) });
   return prepare;
 }
 

@@ -44,6 +44,11 @@ export function any<Name extends string>(type: Name, message: MessageOf<Name>): 
   return { typeUrl: typeUrl(type), value: message };
 }
 
+/** The same of a message that never changes: it is encoded once. */
+export function constantAny<Name extends string>(type: Name, message: MessageOf<Name>): Any {
+  return Object.freeze(any(type, message));
+}
+
 /** Takes about 100 ms: made once, by the composition root. */
 export function createProtos(root: protobuf.Root = createRoot()): Protos {
   const types = new Map<string, protobuf.Type>();

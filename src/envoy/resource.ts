@@ -1,5 +1,5 @@
 import type { EncodedResource, LeafPart, NodePart, Part } from '../ads/resource.ts';
-import type { ObjectRef } from '../api/object.ts';
+import { type ObjectRef, sameObject } from '../api/object.ts';
 import { contentHash } from '../model/hash.ts';
 
 /** Bytes that were just encoded, as the leaf of a resource. */
@@ -41,14 +41,5 @@ function sameOrigins(a: readonly ObjectRef[], b: readonly ObjectRef[]): boolean 
 }
 
 function sameRef(a: ObjectRef, b: ObjectRef): boolean {
-  return (
-    a === b ||
-    (a.name === b.name &&
-      a.namespace === b.namespace &&
-      a.kind === b.kind &&
-      a.group === b.group &&
-      a.source === b.source &&
-      a.uid === b.uid &&
-      a.generation === b.generation)
-  );
+  return a === b || (sameObject(a, b) && a.uid === b.uid && a.generation === b.generation);
 }

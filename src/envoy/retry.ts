@@ -1,14 +1,14 @@
 import type { RetrySetting } from '../model/mesh-config.ts';
 import { duration } from './duration.ts';
 import type { RetryPolicy } from './gen/types.gen.ts';
-import { any, typeUrl } from './proto.ts';
+import { any, constantAny } from './proto.ts';
 import { types } from './proto-types.ts';
 
 /** Prefers endpoints that the request has not been tried on. The message has no fields. */
 const retryHostPredicate = [
   {
     name: 'envoy.retry_host_predicates.previous_hosts',
-    typedConfig: { typeUrl: typeUrl(types.previousHosts), value: new Uint8Array() },
+    typedConfig: constantAny(types.previousHosts, {}),
   },
 ];
 

@@ -1,3 +1,4 @@
+import { quote } from '../api/quote.ts';
 import type { DestinationTarget } from '../model/client.ts';
 import type { HashKey } from '../model/traffic-policy.ts';
 import type { Destination, ForwardAction, HttpRoute, Mirror } from '../model/virtual-service.ts';
@@ -182,8 +183,4 @@ export function explainMissing(
 
 function portOf(cluster: string): string {
   return cluster.split('|')[1] ?? '';
-}
-
-function quote(text: string): string {
-  return JSON.stringify(text);
 }

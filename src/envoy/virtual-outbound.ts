@@ -1,9 +1,10 @@
-import { loopbackAddress, wildcardAddress } from '../model/traits.ts';
+import { loopbackAddresses, wildcardAddress } from '../model/traits.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { blackHoleCluster } from './fixed-clusters.ts';
 import type { Listener } from './gen/types.gen.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
 import { listenerAddress, realListener } from './listener.ts';
+import { httpProxyPort } from './outbound-claims.ts';
 import { blackHoleFilter, unknownTrafficCluster, unknownTrafficFilters } from './outbound-filters.ts';
 import { type BuiltListener, CONNECT_TIMEOUT, type OutboundListenerInput, contextOf } from './outbound-listener.ts';
 
@@ -42,9 +43,9 @@ export function virtualOutbound(input: OutboundListenerInput): BuiltListener | u
 export function httpProxyListener(input: OutboundListenerInput): BuiltListener | undefined {
   const context = contextOf(input);
   const { traits, settings } = context;
-  const port = traits.httpProxyPort || settings.proxyHttpPort;
-  if (port === 0 || settings.proxyListenPort <= 0) return undefined;
-  const address = loopbackAddress(traits);
+  const port = httpProxyPort(traits, settings);
+  if (port === 0) return undefined;
+  const [address, ...more] = loopbackAddresses(traits);
   const name = `${address}_${port}`;
   const manager = httpConnectionManager({
     direction: 'outbound',
@@ -57,7 +58,9 @@ export function httpProxyListener(input: OutboundListenerInput): BuiltListener |
   const listener: Listener = {
     name,
     address: listenerAddress(address, port),
-    ...(traits.ipFamily === 'dual' ? { additionalAddresses: [{ address: listenerAddress('::1', port) }] } : {}),
+    ...(more.length === 0
+      ? {}
+      : { additionalAddresses: more.map((another) => ({ address: listenerAddress(another, port) })) }),
     trafficDirection: 'OUTBOUND',
     continueOnListenerFiltersTimeout: true,
     ...(traits.outboundExactBalance ? { connectionBalanceConfig: { exactBalance: {} } } : {}),

@@ -94,38 +94,6 @@ export class BackwardWriter {
   }
 }
 
-/** Collects pieces of a message in their order. Copied once, at the end. */
-export class Pieces {
-  private readonly pieces: Uint8Array[] = [];
-  length = 0;
-
-  add(piece: Uint8Array): void {
-    this.pieces.push(piece);
-    this.length += piece.length;
-  }
-
-  /** A nested message. */
-  addPieces(field: number, message: Pieces): void {
-    const head = new Uint8Array(1 + varintLength(message.length));
-    head[0] = (field << 3) | 2;
-    writeVarint(head, 1, message.length);
-    this.add(head);
-    for (const piece of message.pieces) this.pieces.push(piece);
-    this.length += message.length;
-  }
-
-  /** Memory of its own. */
-  concat(): Uint8Array {
-    const bytes = Buffer.allocUnsafeSlow(this.length);
-    let at = 0;
-    for (const piece of this.pieces) {
-      bytes.set(piece, at);
-      at += piece.length;
-    }
-    return bytes;
-  }
-}
-
 function varintLength(value: number): number {
   return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;
 }

@@ -1,9 +1,20 @@
+import { isIPv4 } from 'node:net';
 import type { Collection, Emit, Graph, Index, Order, Reader } from '../cache/graph.ts';
-import { type Cidr, blockOf, overlap, parseCidr } from '../model/cidr.ts';
+import { type Cidr, blockOf, leadingBits, parseCidr } from '../model/cidr.ts';
 
 export interface AddressBlocks<V> {
-  /** All with the port and an address in the range, and some with one near it; possibly twice. In one block in the stated order. */
-  within(read: Reader, port: number, range: Cidr): Iterable<V>;
+  /**
+   * All of other namespaces with the port and an address in the range, and some with one near it; possibly twice. In one
+   * block in the stated order.
+   */
+  ofOthers(read: Reader, namespace: string, port: number, range: Cidr): Iterable<V>;
+}
+
+interface Block {
+  /** Of its addresses: see {@link leadingBits}. */
+  readonly bits: string;
+  /** Two of those that have entries in it, if there are two: enough to know whether anybody has another one. */
+  readonly namespaces: readonly string[];
 }
 
 /** Blocks of 256 addresses, and what they are in, up to all addresses of the family. */
@@ -12,9 +23,10 @@ const LARGER_BITS = [16, 24, 128];
 
 /**
  * Entries by port and address, to be found by range. A tree of blocks: what comes or goes changes its own block of 256 addresses,
- * and those above only where there was nothing else in it. Groups of all that is in a range would be as large as the mesh.
+ * and those above only where there was nothing else in it, or nothing of its namespace. Groups of all that is in a range would be
+ * as large as the mesh.
  */
-export function declareAddressBlocks<V>(
+export function declareAddressBlocks<V extends { readonly namespace: string }>(
   graph: Graph,
   name: string,
   source: Collection<V>,
@@ -31,27 +43,62 @@ export function declareAddressBlocks<V>(
     },
     order,
   );
-  const levels: Index<string>[] = [];
+  const levels: { readonly bits: number; readonly blocks: Index<Block> }[] = [];
   for (const bits of LARGER_BITS) {
-    const below: Collection<unknown> = levels[0] ?? leaves;
-    const blocks = graph.derive(`${name}, 2^${bits}`, below, (key, _, __, emit: Emit<string>) => emit(key, key));
-    levels.unshift(
-      graph.index(`${name} by 2^${bits}`, blocks, (_, key) => {
-        const { port, block } = partsOfKey(key);
-        return [keyOf(port, blockOf(block, bits)!)];
-      }),
-    );
+    const title = `${name}, 2^${bits}`;
+    const derive = <S>(below: Index<S>, namespacesOf: (value: S) => readonly string[]): Collection<Block> =>
+      graph.derive(title, below, (key, members, _, emit: Emit<Block>) => {
+        const leading = leadingBits(parseCidr(partsOfKey(key).block)!);
+        emit(key, { bits: leading, namespaces: firstTwo(members, namespacesOf) });
+      });
+    const below = levels[0];
+    const blocks =
+      below === undefined
+        ? derive(leaves, (value) => [value.namespace])
+        : derive(below.blocks, ({ namespaces }) => namespaces);
+    const index = graph.index(`${name} by 2^${bits}`, blocks, (key) => {
+      const { port, block } = partsOfKey(key);
+      return [keyOf(port, blockOf(block, bits)!)];
+    });
+    levels.unshift({ bits, blocks: index });
   }
-  function* descend(read: Reader, range: Cidr, key: string, depth: number): Generator<V> {
+  function* descend(read: Reader, namespace: string, bits: string, key: string, depth: number): Generator<V> {
     const level = levels[depth];
-    if (level === undefined) for (const { value } of read.group(leaves, key)) yield value;
-    else
-      for (const { value: child } of read.group(level, key))
-        if (overlap(range, parseCidr(partsOfKey(child).block)!)) yield* descend(read, range, child, depth + 1);
+    if (level === undefined) {
+      for (const { value } of read.group(leaves, key)) if (value.namespace !== namespace) yield value;
+      return;
+    }
+    for (const { key: child, value } of read.group(level.blocks, key))
+      if (value.namespaces.some((other) => other !== namespace) && overlap(bits, value.bits))
+        yield* descend(read, namespace, bits, child, depth + 1);
   }
   return {
-    within: (read, port, range) => descend(read, range, keyOf(port, blockOf(range.address, LARGER_BITS.at(-1)!)!), 0),
+    ofOthers: (read, namespace, port, range) => {
+      const bits = leadingBits(range);
+      const hostBits = (isIPv4(range.address) ? 32 : 128) - range.length;
+      // From the smallest block that holds the whole range.
+      const depth = hostBits <= SMALLEST_BITS ? levels.length : levels.findLastIndex((level) => level.bits >= hostBits);
+      const start = blockOf(range.address, levels[depth]?.bits ?? SMALLEST_BITS)!;
+      return descend(read, namespace, bits, keyOf(port, start), depth);
+    },
   };
+}
+
+function overlap(a: string, b: string): boolean {
+  return a.startsWith(b) || b.startsWith(a);
+}
+
+function firstTwo<S>(
+  members: Iterable<{ readonly value: S }>,
+  namespacesOf: (value: S) => readonly string[],
+): readonly string[] {
+  const found = new Set<string>();
+  for (const { value } of members)
+    for (const namespace of namespacesOf(value)) {
+      found.add(namespace);
+      if (found.size === 2) return [...found];
+    }
+  return [...found];
 }
 
 const keyOf = (port: number | string, block: string): string => `${port}|${block}`;

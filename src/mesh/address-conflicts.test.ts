@@ -127,6 +127,16 @@ describe('a range of a ServiceEntry that covers the address of a Service', () =>
     expect(problemsOf(mesh)).toEqual([]);
   });
 
+  test('is looked for once, however many hosts name it in however many spellings', () => {
+    const ranges = Array.from({ length: 20 }, (_, i) => `10.${i}.0.0/8`).join(', ');
+    const hosts = Array.from({ length: 10 }, (_, i) => `e${i}.example.com`).join(', ');
+    const mesh = meshWith(service + entry(ranges).replace('e.example.com', hosts));
+    const places = mesh.graph.collections.find(({ name }) => name === 'places of ranges');
+    expect([...places!.entries()].map(([place]) => place)).toEqual(['other|80|10.0.0.0/8']);
+    expect(rangesOf(mesh)).toEqual([]);
+    expect(problemsOf(mesh)).toHaveLength(20);
+  });
+
   test('has no place either when another entry of its host names the port', () => {
     const older = entry('10.97.0.1').replace('name: e,', 'name: d,');
     const mesh = meshWith(service + older + entry('10.96.0.0/16', 'other', 'TCP', 443));

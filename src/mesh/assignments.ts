@@ -19,6 +19,7 @@ import type { VisibilitySettings } from '../model/mesh-config.ts';
 import { failoverLabels, resolvePolicy } from '../model/policy-resolution.ts';
 import { type MeshService, isDns, outboundCluster } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
+import { type AssignmentStep, type PlacedAssignment, stepsOf } from './assignment-steps.ts';
 import type { EndpointGroup } from './endpoints.ts';
 import { type Place, type Places, type Vantages, declarePlaces, needsKey, nowhere } from './places.ts';
 import type { HasProblems } from './problems.ts';
@@ -26,9 +27,11 @@ import { type ClusterParts, type ResourceSet, at, portOfKey, portsOf, ruledPortO
 import { settingOf } from './settings.ts';
 import type { ServiceView } from './views.ts';
 
-/** The first resources of a set; the others stand in `more` further ones. */
-interface AssignmentSet extends ResourceSet, HasProblems {
-  readonly more: number;
+interface MadeAssignments extends ResourceSet, HasProblems {}
+
+/** Without resources where these are made in steps. */
+interface AssignmentSet extends MadeAssignments {
+  readonly steps: readonly AssignmentStep[];
 }
 
 /** ClusterLoadAssignments of services, for each place where they differ. */
@@ -56,53 +59,57 @@ export function declareAssignments(
     'assignmentSets',
     byAssignmentSet,
     (key, members, read, emit: Emit<AssignmentSet>) => {
-      const built = buildAssignments(members[0]!.value, portOfKey(key), 0, read, parts, places);
-      if (built !== undefined) emit(key, built);
+      const found = foundFor(members[0]!.value, key, read, parts);
+      if (found !== undefined) emit(key, assignmentSet(found, read, places));
     },
-    sameAssignments,
+    (a, b) => sameAssignments(a, b) && isDeepStrictEqual(a.steps, b.steps),
   );
-  const steps = graph.index('more assignments', assignmentSets, (set, { more }) =>
-    Array.from({ length: more }, (_, i) => stepKey(set, i + 1)),
-  );
+  const steps = graph.derive('assignment steps', assignmentSets, (set, { steps }, _, emit: Emit<AssignmentStep>) => {
+    for (const step of steps) emit(stepKey(set, step), step);
+  });
   const moreAssignmentSets = graph.derive(
     'more assignmentSets',
     steps,
-    (key, _, read, emit: Emit<AssignmentSet>) => {
-      const { set, step } = stepOfKey(key);
+    (key, { placed }, read, emit: Emit<MadeAssignments>) => {
+      const set = setOfKey(key);
       const [member] = read.group(byAssignmentSet, set);
-      const built = member && buildAssignments(member.value, portOfKey(set), step, read, parts, places);
-      if (built !== undefined) emit(key, built);
+      const found = member && foundFor(member.value, set, read, parts);
+      if (found !== undefined) emit(key, makeAssignments(found, placed));
     },
     sameAssignments,
   );
   const assignmentsFor = (view: ServiceView, port: string, read: Reader): readonly ResourceSet[] => {
     const key = assignmentSetKey(view, port);
-    const first = read.get(assignmentSets, key);
-    if (first === undefined) return [];
-    const rest = Array.from({ length: first.more }, (_, i) => read.get(moreAssignmentSets, stepKey(key, i + 1)));
-    return [first, ...rest.filter((set) => set !== undefined)];
+    const set = read.get(assignmentSets, key);
+    if (set === undefined) return [];
+    return [set, ...set.steps.flatMap((step) => read.get(moreAssignmentSets, stepKey(key, step)) ?? [])];
   };
   return { of: assignmentsFor, problems: [assignmentSets, moreAssignmentSets] };
 }
 
-function sameAssignments(a: AssignmentSet, b: AssignmentSet): boolean {
-  return a.more === b.more && isDeepStrictEqual(a.problems, b.problems) && sameSet(a, b);
+function sameAssignments(a: MadeAssignments, b: MadeAssignments): boolean {
+  return isDeepStrictEqual(a.problems, b.problems) && sameSet(a, b);
 }
 
-const stepKey = (set: string, step: number): string => `${set}#${step}`;
+const stepKey = (set: string, { id }: AssignmentStep): string => `${set}#${id}`;
 
-function stepOfKey(key: string): { readonly set: string; readonly step: number } {
-  const at = key.lastIndexOf('#');
-  return { set: key.slice(0, at), step: Number(key.slice(at + 1)) };
-}
+const setOfKey = (key: string): string => key.slice(0, key.lastIndexOf('#'));
 
 const assignmentSetKey = (view: ServiceView, port: string): string =>
   [view.service, view.rule, Number(view.view.traits.agent), port].join('|');
+
+function foundFor(view: ServiceView, set: string, read: Reader, parts: ClusterParts): Assignments | undefined {
+  const group = read.get(parts.endpoints.groups, view.service);
+  return assignmentsOf(view, portOfKey(set), group, read, parts);
+}
 
 interface Assignments {
   readonly service: MeshService;
   readonly rule: DestinationRuleModel | undefined;
   readonly endpoints: readonly EncodedEndpoint[];
+  readonly localities: number;
+  /** See {@link sizeOf}. */
+  readonly size: number;
   readonly origins: readonly ObjectRef[];
   readonly assignments: readonly Assignment[];
 }
@@ -128,10 +135,13 @@ function assignmentsOf(
   const { clusterLocalHosts } = settingOf(read, parts.settings.visibility);
   const clusterLocal = isClusterLocal(service.host, clusterLocalHosts);
   const endpoints = group?.byPort.get(port.name) ?? [];
+  const localities = new Set(endpoints.map(({ locality }) => locality)).size;
   return {
     service,
     rule,
     endpoints,
+    localities,
+    size: sizeOf(endpoints.length, localities),
     origins: [...service.origins, ...(rule?.origins ?? []), ...(group?.origins ?? [])],
     assignments: [undefined, ...(rule?.subsets ?? [])].map((subset) => {
       const policy = resolvePolicy(rule, port.number, subset, settings);
@@ -159,57 +169,58 @@ function assignmentsOf(
  * assignment of the host itself that looks the same from everywhere has all.
  */
 const mostPlacedEndpoints = 500_000;
+/** What a locality costs beside its endpoints. */
+const endpointsOfLocality = 3;
 /** For proxies that differ in a label, however many see the same: in one step for each port. */
 const mostPlacedAssignments = 50_000;
-/** In one step, 1 µs each. */
-const endpointsOfStep = 20_000;
 
-function buildAssignments(
-  view: ServiceView,
-  number: string,
-  step: number,
-  read: Reader,
-  parts: ClusterParts,
-  places: Places,
-): AssignmentSet | undefined {
-  const group = read.get(parts.endpoints.groups, view.service);
-  const found = assignmentsOf(view, number, group, read, parts);
-  if (found === undefined) return undefined;
-  const { service, rule, endpoints, origins, assignments } = found;
-  const size = Math.max(1, endpoints.length);
-  const mostEndpoints = Math.floor(mostPlacedEndpoints / (assignments.length * service.ports.length));
-  const mostPlaces = Math.max(1, Math.floor(mostEndpoints / size));
+/** In endpoints, of which the bounds speak: a single locality is no more than they are. */
+const sizeOf = (endpoints: number, localities: number): number =>
+  Math.max(1, endpoints + Math.max(0, localities - 1) * endpointsOfLocality);
+
+/** Size of one assignment. */
+const mostOfEach = ({ service, assignments }: Assignments): number =>
+  Math.floor(mostPlacedEndpoints / (assignments.length * service.ports.length));
+
+function assignmentSet(found: Assignments, read: Reader, places: Places): AssignmentSet {
+  const { service, size, assignments } = found;
+  const mostPlaces = Math.max(1, Math.floor(mostOfEach(found) / size));
   const labelled = assignments.filter(({ needs }) => needs.labels.length > 0).length;
   const mostProxies = Math.floor(mostPlacedAssignments / Math.max(1, labelled));
   const problems: Problem[] = [];
-  const placed = assignments.flatMap(({ input, isSubset, needs }) => {
+  const placed = assignments.flatMap(({ input, needs }, index) => {
+    const from = (all: readonly Place[], ignoresLabels = false) =>
+      all.map((place): PlacedAssignment => ({ index, ignoresLabels, place }));
     const all = places.of(read, needs);
     if (needs.labels.length === 0) {
       const near = nearby(all, needs, mostPlaces);
-      if (near !== all && problems.length === 0)
-        problems.push(...tooManyLocalities(service, rule, all.length, endpoints.length));
-      return near.map((place) => ({ input, isSubset, place }));
+      if (near !== all && problems.length === 0) problems.push(...tooManyLocalities(found, all.length));
+      return from(near);
     }
-    if (all.length <= mostPlaces && countQualifiers(all) <= mostProxies)
-      return all.map((place) => ({ input, isSubset, place }));
-    if (problems.length === 0) problems.push(...tooManyPlaces(service, rule, all, endpoints.length));
+    if (all.length <= mostPlaces && countQualifiers(all) <= mostProxies) return from(all);
+    if (problems.length === 0) problems.push(...tooManyPlaces(found, all));
     const { policy, settings, clusterLocal } = input;
     const alike = vantageNeeds(policy, service, settings, clusterLocal, true);
-    return nearby(places.of(read, alike), alike, mostPlaces).map((place) => ({
-      input: { ...input, ignoresLabels: true },
-      isSubset,
-      place,
-    }));
+    return from(nearby(places.of(read, alike), alike, mostPlaces), true);
   });
-  const length = Math.max(1, Math.floor(endpointsOfStep / size));
-  const built = placed.slice(step * length, (step + 1) * length).flatMap(({ input, isSubset, place }) => {
-    const fitting = !isSubset || size <= mostEndpoints ? input : firstEndpoints(input, mostEndpoints);
-    if (fitting.endpoints.length < input.endpoints.length && fitting.endpoints.length === mostEndpoints)
-      problems.push(...tooManyEndpoints(service, rule, mostEndpoints));
-    const bytes = buildAssignment({ ...fitting, vantage: place.vantage });
+  const steps = stepsOf(placed, size);
+  if (steps.length > 1) return { resources: [], problems, steps };
+  const made = makeAssignments(found, placed);
+  return { resources: made.resources, problems: [...problems, ...made.problems], steps: [] };
+}
+
+function makeAssignments(found: Assignments, placed: readonly PlacedAssignment[]): MadeAssignments {
+  const { size, origins, assignments } = found;
+  const most = mostOfEach(found);
+  const problems: Problem[] = [];
+  const resources = placed.flatMap(({ index, ignoresLabels, place }) => {
+    const { input, isSubset } = assignments[index]!;
+    const fitting = isSubset && size > most ? firstEndpoints(input, most) : input;
+    if (fitting !== input && problems.length === 0) problems.push(...tooManyEndpoints(found, most));
+    const bytes = buildAssignment({ ...fitting, ignoresLabels, vantage: place.vantage });
     return at(place, resource(typeUrl(types.endpoint), input.clusterName, leaf(bytes, [], origins)));
   });
-  return { resources: built, more: Math.ceil(placed.length / length) - 1, problems };
+  return { resources, problems };
 }
 
 /** From too many localities all endpoints are equally far. */
@@ -218,56 +229,52 @@ function nearby(places: readonly Place[], needs: VantageNeeds, most: number): re
   return byLocality && places.length > most ? [nowhere] : places;
 }
 
-/** Of a subset, those that it selects. */
+/** Of a subset, those that it selects: the input as it is when all fit. */
 function firstEndpoints(input: AssignmentInput, most: number): AssignmentInput {
-  const { endpoints, subsetLabels } = input;
   const selected: EncodedEndpoint[] = [];
-  for (const endpoint of endpoints) {
-    if (selected.length === most) break;
-    if (selects(subsetLabels, endpoint.labels)) selected.push(endpoint);
+  const localities = new Set<string>();
+  for (const endpoint of input.endpoints) {
+    if (!selects(input.subsetLabels, endpoint.labels)) continue;
+    localities.add(endpoint.locality);
+    if (sizeOf(selected.length + 1, localities.size) > most) return { ...input, endpoints: selected };
+    selected.push(endpoint);
   }
-  return { ...input, endpoints: selected };
+  return input;
 }
 
-function tooManyEndpoints(service: MeshService, rule: DestinationRuleModel | undefined, most: number): Problem[] {
-  const message = `${service.host} has ${service.ports.length} ports and ${rule?.subsets.length ?? 0} subsets, and ${mostPlacedEndpoints} endpoints are possible for all of them: only the first ${most} count for each. Remove subsets that no route names.`;
+function tooManyEndpoints({ service, rule, localities }: Assignments, most: number): Problem[] {
+  const message = `${service.host} has ${service.ports.length} ports and ${rule?.subsets.length ?? 0} subsets, and ${mostPlacedEndpoints} endpoints are possible for all of them: only the first ${most} count for each${printLocalities(localities)}. Remove subsets that no route names.`;
   return (rule?.origins ?? []).map((object) => ({ object, field: 'spec.subsets', reason: 'Ineffective', message }));
 }
 
-function tooManyLocalities(
-  service: MeshService,
-  rule: DestinationRuleModel | undefined,
-  localities: number,
-  endpoints: number,
-): Problem[] {
+function tooManyLocalities(found: Assignments, localities: number): Problem[] {
+  const { service, rule } = found;
   const ruled = rule?.policy.loadBalancer?.localityLb !== undefined;
   const field = ruled ? 'spec.trafficPolicy.loadBalancer.localityLbSetting' : 'spec';
-  const message = `${printAssignments(service, rule, endpoints)}, and its clients are in ${localities} localities; ${mostPlacedEndpoints} endpoints are possible for all of them, so near endpoints are not preferred. Remove subsets that no route names, or turn locality load balancing off.`;
+  const message = `${printAssignments(found)}, and its clients are in ${localities} localities; ${mostPlacedEndpoints} endpoints are possible for all of them, so near endpoints are not preferred. Remove subsets that no route names, or turn locality load balancing off.`;
   return (ruled ? rule : service).origins.map((object) => ({ object, field, reason: 'Ineffective', message }));
 }
 
-function printAssignments(
-  { host, ports }: MeshService,
-  rule: DestinationRuleModel | undefined,
-  endpoints: number,
-): string {
+function printAssignments({ service, rule, endpoints, localities }: Assignments): string {
+  const { host, ports } = service;
   const subsets = rule?.subsets.length ?? 0;
-  return `${host} has ${ports.length} ports × ${1 + subsets} assignments (of the host and its subsets) × ${endpoints} endpoints`;
+  return `${host} has ${ports.length} ports × ${1 + subsets} assignments (of the host and its subsets) × ${endpoints.length} endpoints${printLocalities(localities)}`;
 }
 
-function tooManyPlaces(
-  service: MeshService,
-  rule: DestinationRuleModel | undefined,
-  places: readonly Place[],
-  endpoints: number,
-): Problem[] {
+const printLocalities = (localities: number): string =>
+  localities > 1
+    ? ` (each of their ${localities} localities after the first counts as ${endpointsOfLocality} more)`
+    : '';
+
+function tooManyPlaces(found: Assignments, places: readonly Place[]): Problem[] {
+  const { service, rule } = found;
   const ruled = rule !== undefined && failoverLabels(rule).length > 0;
   const field = !ruled
     ? 'spec'
     : rule.policy.loadBalancer?.localityLb === undefined
       ? 'spec.subsets'
       : 'spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority';
-  const message = `${printAssignments(service, rule, endpoints)}, and its clients have ${places.length} combinations of the labels that are compared (${countQualifiers(places)} of all labels that any rule compares); ${mostPlacedEndpoints} endpoints and ${mostPlacedAssignments} assignments are possible, so labels are not compared. Name labels in which fewer Pods differ.`;
+  const message = `${printAssignments(found)}, and its clients have ${places.length} combinations of the labels that are compared (${countQualifiers(places)} of all labels that any rule compares); ${mostPlacedEndpoints} endpoints and ${mostPlacedAssignments} assignments are possible, so labels are not compared. Name labels in which fewer Pods differ.`;
   return (ruled ? rule : service).origins.map((object) => ({ object, field, reason: 'Ineffective', message }));
 }
 

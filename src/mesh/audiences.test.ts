@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
-import { MeshLab, proxy, route, rule, service } from './testing/lab.ts';
+import { MeshLab, objectOf, proxy, route, rule, service } from './testing/lab.ts';
 
 const services = [service('shop/a'), service('shop/b'), service('other/c')];
 const shop = 'x.shop';
@@ -113,4 +113,23 @@ test('a rule with subsets in a client namespace is known to routes of any host t
   expect(lab.routes(client)).toMatchObject({ 'c.other:80': ['BlackHoleCluster'] });
   expect(affected(lab, rule('client/r', to))).toEqual([client]);
   expect(lab.routes(client)).toMatchObject({ 'c.other:80': ['b.shop:80 v1'] });
+});
+
+test('who has a host of its own loses nothing for others by being connected', () => {
+  const entry = (path: string, hostname: string, port?: number): KubernetesObject =>
+    objectOf('ServiceEntry', path, {
+      spec: {
+        hosts: [hostname],
+        resolution: 'NONE',
+        ...(port && { ports: [{ number: port, name: 'http', protocol: 'HTTP' }] }),
+      },
+    });
+  const lab = new MeshLab(
+    [entry('shop/e', 'a.shop.svc.cluster.local', 8080), entry('abc/e', 'a.shop'), entry('third/e', 'a.shop', 8080)],
+    [proxy(stranger)],
+  );
+  const alone = lab.domains(stranger, '8080');
+  lab.join([proxy('x.third')]);
+  expect(lab.domains(stranger, '8080')).toEqual(alone);
+  expect([...lab.graph.failures.keys()]).toEqual([]);
 });

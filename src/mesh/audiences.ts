@@ -82,7 +82,7 @@ export function declareAudiences(
       for (const client of clients)
         emit(`${key}|${service.namespace}|${client}`, { client, target: service.namespace });
       const names = [service.host, ...service.addresses, ...service.autoAddresses];
-      for (const client of named)
+      for (const client of clients)
         for (const target of losersOf(names, { client, domainSuffix }, read, services))
           if (target !== service.namespace) emit(`${key}|${target}|${client}`, { client, target });
     },

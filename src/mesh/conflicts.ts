@@ -10,9 +10,10 @@ import { joiningOf, joins, mostListeners } from '../reconcilers/host-claims.ts';
 import { printResolution } from '../reconcilers/service-entry.ts';
 import { mostPorts } from '../reconcilers/service.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
+import { lostRangesOf } from './lost-ranges.ts';
 import type { HasProblems } from './problems.ts';
 import { type NamedHost, isBareName, keepersOf } from './service-names.ts';
-import { type Services, lostRangesOf, ownerOf } from './services.ts';
+import { type Services, ownerOf } from './services.ts';
 import type { Sidecars } from './sidecars.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
@@ -53,14 +54,12 @@ export function declareConflicts(
         message: `${address} belongs to ${printRef(owner.origins[0]!)}, which keeps it; name another address.${rest}`,
       }));
       const fieldOf = new Map(claimed.map(({ address, field }) => [address, field]));
-      const ranges = lostRangesOf(first, read, services.httpServices).map(
-        ({ range, port, owner, address }): Problem => ({
-          object: first.origins[0]!,
-          field: fieldOf.get(range) ?? 'spec.addresses',
-          reason: 'Conflicted',
-          message: `${range} covers ${address} of ${printRef(owner)}, which keeps its HTTP port ${port}: no connection to this port in the range is for the ServiceEntry. Name ranges without addresses of Services, or another port.`,
-        }),
-      );
+      const ranges = lostRangesOf(first, read, services.lostRanges).map(({ range, port, owner, address }): Problem => ({
+        object: first.origins[0]!,
+        field: fieldOf.get(range) ?? 'spec.addresses',
+        reason: 'Conflicted',
+        message: `${range} covers ${address} of ${printRef(owner)}, which keeps its HTTP port ${port}: no connection to this port in the range is for the ServiceEntry. Name ranges without addresses of Services, or another port.`,
+      }));
       if (problems.length + ranges.length > 0) emit(key, { problems: [...problems, ...ranges] });
     },
   );

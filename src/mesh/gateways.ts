@@ -1,3 +1,4 @@
+import { sourceOfKey } from '../api/object.ts';
 import type { Gateway } from '../api/gen/gateway.gen.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { buildGatewayListener } from '../envoy/gateway-listener.ts';
@@ -32,7 +33,7 @@ export function declareGateways(
 ): { readonly members: readonly Members[]; readonly problems: readonly Collection<HasProblems>[] } {
   const { inputs } = parts;
   const parsed = graph.derive('gateways', inputs.objects.Gateway, (key, object, _, emit: Emit<ReconciledGateway>) =>
-    emit(key, reconcileGateway(object as Gateway, { source: key.slice(0, key.indexOf('/')) })),
+    emit(key, reconcileGateway(object as Gateway, { source: sourceOfKey(key) })),
   );
   const models = graph.derive('gatewayModels', parsed, (key, value, _, emit: Emit<GatewayModel>) => {
     for (const model of value.models) emit(key, model);

@@ -2,7 +2,7 @@ import type { Problem } from '../api/problem.ts';
 import type { ConnectedProxy } from '../ads/types.ts';
 import type { ConfigMap } from '../api/core.ts';
 import { type KindName, kinds } from '../api/kinds.ts';
-import { type KubernetesObject, objectKey } from '../api/object.ts';
+import { type KubernetesObject, objectKey, sourceOfKey } from '../api/object.ts';
 import type { Graph, Input, Reader } from '../cache/graph.ts';
 
 /** What is decided when the program starts and every transform may read. Plain JSON like every input. */
@@ -67,5 +67,5 @@ export function optionsOf(read: Reader, inputs: Inputs): MeshOptions {
 
 /** An object of the source that `key` belongs to. */
 export function siblingKey(key: string, namespace: string, name: string): string {
-  return objectKey(key.slice(0, key.indexOf('/')), namespace, name);
+  return objectKey(sourceOfKey(key), namespace, name);
 }

@@ -63,6 +63,21 @@ test('hosts of one ServiceEntry have the same endpoints anyway', () => {
   );
 });
 
+test('a ServiceEntry is not told about itself, whichever of its hosts changes', () => {
+  // An annotation is changed without a new generation.
+  const hosts = { hosts: ['a.example.com', 'b.example.com'], addresses: ['10.5.0.0/16'], resolution: 'NONE' };
+  const annotated = entry('shop/db', 2020, hosts);
+  const annotations = { 'networking.istio.io/traffic-distribution': 'PreferClose' };
+  const lab = new MeshLab([entry('shop/db', 2020, hosts)]);
+  lab.apply([{ ...annotated, metadata: { ...annotated.metadata, annotations } }]);
+  lab.apply([
+    objectOf('DestinationRule', 'shop/r', {
+      spec: { host: 'b.example.com', trafficPolicy: { connectionPool: { tcp: { idleTimeout: '33s' } } } },
+    }),
+  ]);
+  expect([...lab.mesh.problems.byObject.entries()]).toEqual([]);
+});
+
 test('who names the address of a pod of a headless Service is told who keeps it', () => {
   const ports = [{ name: 'tcp-db', port: 3306 }];
   const headless = objectOf('Service', 'shop/db', { spec: { clusterIP: 'None', ports } });

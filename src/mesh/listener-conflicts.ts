@@ -1,4 +1,4 @@
-import { objectKey, printRef } from '../api/object.ts';
+import { objectKey, printRef, sameObject } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { resolveClaims } from '../envoy/outbound-conflicts.ts';
@@ -77,9 +77,11 @@ export function declareListenerConflicts(graph: Graph, parts: RouteParts): Colle
     (listener, members, read, emit: Emit<HasProblems>) => {
       const all = members.map((member) => member.value);
       const resolved = resolveClaims(all, wildcardAddress(anyTraits));
+      const oldest = new Map<string, OwnedClaim>();
+      for (const claim of all) if (!oldest.has(claim.claim.host)) oldest.set(claim.claim.host, claim);
       const problems = (resolved?.conflicts ?? []).flatMap(({ loser, winner }) => {
-        const owner = all.find(({ claim }) => claim.host === winner);
-        const age = all.find(({ claim }) => claim.host === loser.host)?.age;
+        const owner = oldest.get(winner);
+        const age = oldest.get(loser.host)?.age;
         return owner === undefined || age === undefined ? [] : problemsOf(loser, age, owner);
       });
       const [address] = all[0]!.claim.bind.addresses;
@@ -123,7 +125,7 @@ function lostToPods(
 function problemsOf(loser: L4Claim, age: Aged, { claim, age: winnersAge, exportTo }: OwnedClaim): Problem[] {
   const [winner] = claim.origins;
   // Hosts of one ServiceEntry share its endpoints.
-  if (winner === undefined || loser.origins.includes(winner)) return [];
+  if (winner === undefined || loser.origins.some((origin) => sameObject(origin, winner))) return [];
   if (!isVisibleTo({ exportTo }, loser.namespace)) return [];
   const [address] = loser.bind.addresses;
   const message = `Connections to ${address}:${loser.port} go to ${claim.host} of ${printWinner(printRef(winner), winnersAge, age)}, those to ${loser.host} too: nothing distinguishes them. Give one of them an address of its own in spec.addresses, or another port.`;

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
 import { MeshLab, objectOf, proxy, service, sidecar } from './testing/lab.ts';
 
@@ -92,4 +92,29 @@ test('where an agent or Envoy itself listens, that proxy has no listener of a se
   expect(lab.faults('status.shop')).toEqual([]);
   expect(names('status.shop')).toEqual([]);
   expect(lab.clusters('status.shop')).toEqual(['a.shop:15021', 'a.shop:9100']);
+});
+
+describe('the listener for clients of an HTTP proxy', () => {
+  const own = proxy('none.shop', {}, { INTERCEPTION_MODE: 'NONE', HTTP_PROXY_PORT: '8080' });
+  const tablesAt = (lab: MeshLab, address: string): string[] =>
+    (lab.json(own.stream).lds as { readonly name: string }[])
+      .filter(({ name }) => name === address)
+      .map((listener) => /"routeConfigName":"([^"]+)"/.exec(JSON.stringify(listener))?.[1] ?? '');
+
+  test('comes before Services at its address, whoever came first', () => {
+    const onItsPort = service('shop/a', { ports: [{ name: 'http', port: 8080 }] });
+    const lab = new MeshLab([onItsPort], [own]);
+    expect(tablesAt(lab, '127.0.0.1_8080')).toEqual(['http_proxy']);
+    lab.delete([onItsPort]);
+    expect(tablesAt(lab, '127.0.0.1_8080')).toEqual(['http_proxy']);
+    lab.apply([onItsPort]);
+    expect(tablesAt(lab, '127.0.0.1_8080')).toEqual(['http_proxy']);
+  });
+
+  test('has its table where a Sidecar imports nothing for it', () => {
+    const spec = { egress: [{ port: { number: 9000, name: 'http', protocol: 'HTTP' }, hosts: ['./*'] }] };
+    const lab = new MeshLab([service('shop/a'), objectOf('Sidecar', 'shop/default', { spec })], [own]);
+    expect(lab.faults(own.stream)).toEqual([]);
+    expect((lab.json(own.stream).rds as { readonly name: string }[]).map(({ name }) => name)).toContain('http_proxy');
+  });
 });

@@ -128,13 +128,15 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
       emit: Emit<{ scope: Scope; list: string; name: string; claims: readonly AgedClaim[] }>,
     ) => {
       if (scope.traits.proxyType === 'router') return;
+      const settings = settingOf(read, parts.settings.listeners);
       const byName = new Map<string, AgedClaim[]>();
       const locked = new Set<string>();
       for (const outlet of outlets) {
         const own = new Set<string>();
         for (const view of outlet.views)
           for (const { value } of read.group(ofView, view.key)) {
-            if (locked.has(value.name) || value.claims.some(({ claim }) => isOfProxy(claim, scope.traits))) continue;
+            if (locked.has(value.name) || value.claims.some(({ claim }) => isOfProxy(claim, scope.traits, settings)))
+              continue;
             own.add(value.name);
             const list = byName.get(value.name);
             if (list === undefined) byName.set(value.name, [...value.claims]);

@@ -1,12 +1,13 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { type VantageNeeds, narrowVantage } from '../envoy/locality.ts';
+import { spreadHash } from '../model/hash.ts';
 import type { Vantage } from '../model/vantage.ts';
 import { qualifiers } from './members.ts';
 import type { Proxies } from './proxies.ts';
 
 export interface Vantages {
   /** Group `all`: every locality that a connected proxy has. */
-  readonly localities: Index<string>;
+  readonly localities: Index<Place>;
   readonly full: Index<{ readonly key: string; readonly vantage: Vantage }>;
 }
 
@@ -23,7 +24,10 @@ export function declareVantages(graph: Graph, proxies: Proxies): Vantages {
   const localities = graph.derive(
     'localities',
     graph.index('vantages by locality', full, (_, { vantage }) => [vantage.locality]),
-    (locality, _, __, emit: Emit<string>) => emit(locality, locality),
+    (locality, _, __, emit: Emit<Place>) => {
+      const vantage = { ...nowhere.vantage, locality };
+      emit(locality, { vantage, qualifiers: [qualifiers.locality(locality)], hash: spreadHash(locality) });
+    },
   );
   return {
     localities: graph.index('all localities', localities, () => ['all']),
@@ -35,6 +39,8 @@ export interface Place {
   readonly vantage: Vantage;
   /** Of the proxies there; a single empty one where something looks the same from everywhere. */
   readonly qualifiers: readonly string[];
+  /** Of the vantage. */
+  readonly hash: number;
 }
 
 export interface Places {
@@ -60,25 +66,23 @@ export const needsKey = ({ locality, nodeName, cluster, labels }: VantageNeeds):
 /** The places from which something looks different, each once, however many proxies are there. */
 export function placesOf(read: Reader, vantages: Vantages, needs: VantageNeeds): readonly Place[] {
   if (needs.nodeName || needs.cluster || needs.labels.length > 0) {
-    const places = new Map<string, { vantage: Vantage; qualifiers: string[] }>();
+    const places = new Map<string, Place & { readonly qualifiers: string[] }>();
     for (const { value } of read.group(vantages.full, 'all')) {
       const vantage = narrowVantage(value.vantage, needs);
       const id = JSON.stringify(vantage);
-      const place = places.get(id) ?? { vantage, qualifiers: [] };
+      const place = places.get(id) ?? { vantage, qualifiers: [], hash: spreadHash(id) };
       places.set(id, place);
       place.qualifiers.push(qualifiers.vantage(value.key));
     }
     return [...places.values()];
   }
   if (!needs.locality) return [nowhere];
-  return read.group(vantages.localities, 'all').map(({ value }) => ({
-    vantage: { ...nowhere.vantage, locality: value },
-    qualifiers: [qualifiers.locality(value)],
-  }));
+  return read.group(vantages.localities, 'all').map(({ value }) => value);
 }
 
 /** For all proxies alike. */
 export const nowhere: Place = {
   vantage: { locality: '', network: '', cluster: '', nodeName: '', labels: {} },
   qualifiers: [''],
+  hash: 0,
 };

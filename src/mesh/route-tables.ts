@@ -1,5 +1,6 @@
 import type { LeafPart, Part } from '../ads/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
+import { httpProxyPort } from '../envoy/outbound-claims.ts';
 import { types } from '../envoy/proto-types.ts';
 import type { Encoder } from '../envoy/encoder.ts';
 import { typeUrl } from '../envoy/proto.ts';
@@ -129,15 +130,21 @@ function declareTables(
       if (scope.traits.proxyType === 'router') return;
       const catchAll = catchAllPart(scope, read, parts);
       const taken = new Set<string>();
+      const emitTable = (name: string, pieces: readonly string[]): void => {
+        if (taken.has(name)) return;
+        taken.add(name);
+        emit(`${list}|${name}`, { list, name, header: parts.encoder.routeTableHeader(name), pieces, catchAll });
+      };
       for (const { listener, views } of outlets) {
         const found = new Set(views.flatMap((view) => read.get(tablesOfView, view.key) ?? []));
-        for (const { name, source } of tablesOfOutlet(listener, found, scope, read, parts)) {
-          if (taken.has(name)) continue;
-          taken.add(name);
-          const pieces = views.map((view) => `${view.key === local ? localKey(view.key) : view.key}|${source}`);
-          emit(`${list}|${name}`, { list, name, header: parts.encoder.routeTableHeader(name), pieces, catchAll });
-        }
+        for (const { name, source } of tablesOfOutlet(listener, found, scope, read, parts))
+          emitTable(
+            name,
+            views.map((view) => `${view.key === local ? localKey(view.key) : view.key}|${source}`),
+          );
       }
+      // A Sidecar may import nothing for it; its listener has a table all the same.
+      if (hasHttpProxy(scope, read, parts)) emitTable(PROXY_TABLE, []);
     },
   );
   // One run for each scope when one virtual host changes: no key and no part is made anew that was there before.
@@ -163,15 +170,17 @@ function tablesOfOutlet(
   const { port } = listener;
   if (port === undefined) {
     const all = [...tables].filter((table) => table !== PROXY_TABLE).map((table) => ({ name: table, source: table }));
-    const { proxyHttpPort } = settingOf(read, parts.settings.listeners);
-    const proxied = proxyHttpPort > 0 || scope.traits.httpProxyPort > 0;
-    return proxied ? [...all, { name: PROXY_TABLE, source: PROXY_TABLE }] : all;
+    return hasHttpProxy(scope, read, parts) ? [...all, { name: PROXY_TABLE, source: PROXY_TABLE }] : all;
   }
   if (port.number === 0) return [{ name: listener.bind, source: PROXY_TABLE }];
   if (port.protocol === 'HTTP_PROXY') return [{ name: String(port.number), source: PROXY_TABLE }];
   const own = String(port.number);
   const routed = protocolClass(port.protocol) === 'http' || tables.has(own);
   return routed ? [{ name: own, source: own }] : [];
+}
+
+function hasHttpProxy(scope: Scope, read: Reader, parts: RouteParts): boolean {
+  return httpProxyPort(scope.traits, settingOf(read, parts.settings.listeners)) > 0;
 }
 
 function catchAllPart(scope: Scope, read: Reader, parts: RouteParts): LeafPart {

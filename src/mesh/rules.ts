@@ -1,3 +1,4 @@
+import { sourceOfKey } from '../api/object.ts';
 import type { DestinationRule } from '../api/gen/destination-rule.gen.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
@@ -35,7 +36,7 @@ export function declareRules(graph: Graph, inputs: Inputs, settings: Settings): 
       emit(
         key,
         reconcileDestinationRule(object as DestinationRule, {
-          source: key.slice(0, key.indexOf('/')),
+          source: sourceOfKey(key),
           domainSuffix,
           defaultExportTo: settingOf(read, settings.visibility).defaultDestinationRuleExportTo,
         }),

@@ -1,24 +1,16 @@
+import { sourceOfKey } from '../api/object.ts';
 import type { Namespace, Service } from '../api/core.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
 import { spreadHash } from '../model/hash.ts';
 import { isWildcard } from '../model/host.ts';
-import { covers, parseCidr } from '../model/cidr.ts';
-import {
-  type Alias,
-  type LostRange,
-  type MeshService,
-  type ServicePort,
-  exportsOf,
-  protocolClass,
-  serviceKey,
-} from '../model/service.ts';
+import { type Alias, type MeshService, exportsOf, serviceKey } from '../model/service.ts';
 import { mergeClaims } from '../reconcilers/host-claims.ts';
 import { type ReconciledServiceEntry, reconcileServiceEntry } from '../reconcilers/service-entry.ts';
 import { reconcileService } from '../reconcilers/service.ts';
-import { type AddressBlocks, declareAddressBlocks } from './address-blocks.ts';
 import { type Inputs, optionsOf, siblingKey } from './inputs.ts';
 import { selectorKey } from './label-keys.ts';
+import { type LostRanges, declareLostRanges, lostRangesOf } from './lost-ranges.ts';
 import { type Settings, settingOf } from './settings.ts';
 
 /** Services of a namespace are spread over this many shards, the unit in which proxies share what they see. */
@@ -41,8 +33,7 @@ export interface Services {
   readonly addressOwners: Index<MeshService>;
   /** Kubernetes Services by name, in whatever namespace. Oldest first. */
   readonly byName: Index<MeshService>;
-  /** Kubernetes Services with HTTP ports. */
-  readonly httpServices: AddressBlocks<MeshService>;
+  readonly lostRanges: LostRanges;
   /** By the first label of the selector: `namespace|label=value`. */
   readonly bySelector: Index<MeshService>;
   /** By the addresses of inline endpoints: `namespace/address`. */
@@ -57,7 +48,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       const { namespace = '' } = object.metadata;
       const { trustDomain, defaultServiceExportTo } = settingOf(read, settings.visibility);
       const service = reconcileService(object as Service, {
-        source: key.slice(0, key.indexOf('/')),
+        source: sourceOfKey(key),
         domainSuffix: optionsOf(read, inputs).domainSuffix,
         trustDomain,
         defaultExportTo: defaultServiceExportTo,
@@ -74,7 +65,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       emit(
         key,
         reconcileServiceEntry(object, {
-          source: key.slice(0, key.indexOf('/')),
+          source: sourceOfKey(key),
           trustDomain,
           defaultExportTo: defaultServiceExportTo,
           rootNamespace: optionsOf(read, inputs).rootNamespace,
@@ -100,21 +91,12 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       if (addresses.length > 0) emit(`ServiceEntry/${key}/${service.host}`, { ...service, addresses, autoAddresses });
     }
   });
-  const httpServices = declareAddressBlocks<MeshService>(
-    graph,
-    'HTTP services by address block',
-    serviceClaims,
-    ({ addresses, ports }) => ({
-      ports: [...new Set(ports.filter(isHttp).map(({ number }) => number))],
-      addresses: addresses.filter((address) => address !== '0.0.0.0'),
-    }),
-    (a, b) => compareAge(a.value, b.value),
-  );
   const both = [serviceClaims, entryClaims];
   const byAge = (a: { value: MeshService }, b: { value: MeshService }) =>
     Number(a.value.registry !== 'Kubernetes') - Number(b.value.registry !== 'Kubernetes') ||
     compareAge(a.value, b.value);
   const claims = graph.index('claims', both, (_, service) => [serviceKey(service)], byAge);
+  const lostRanges = declareLostRanges(graph, serviceClaims, entryClaims, claims);
   const aliases = graph.index('aliases', both, (_, service) =>
     service.resolution === 'Alias' ? [service.externalName!] : [],
   );
@@ -122,11 +104,11 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
     const joined = mergeClaims(members.map((member) => member.value));
     const merged = { ...joined, exportTo: exportsOf(joined, optionsOf(read, inputs).rootNamespace) };
     const found = merged.resolution === 'Alias' ? [] : aliasesOf(merged.host, (host) => read.group(aliases, host));
-    const lostRanges = lostRangesOf(merged, read, httpServices);
+    const lost = lostRangesOf(merged, read, lostRanges);
     emit(key, {
       ...merged,
       ...(found.length > 0 && { aliases: found }),
-      ...(lostRanges.length > 0 && { lostRanges }),
+      ...(lost.length > 0 && { lostRanges: lost }),
     });
   });
   return {
@@ -147,7 +129,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       (_, { name }) => [name],
       (a, b) => compareAge(a.value, b.value),
     ),
-    httpServices,
+    lostRanges,
     byAddress: graph.index(
       'services by address',
       services,
@@ -174,31 +156,6 @@ export function ownerOf(
   address: string,
 ): MeshService | undefined {
   return read.group(addressOwners, address).find(({ value }) => value.namespace !== entry.namespace)?.value;
-}
-
-const isHttp = ({ protocol }: ServicePort): boolean => protocolClass(protocol) === 'http';
-
-/** The ranges of an entry that HTTP Services of other namespaces are in, for each of its ports that such a Service has too. */
-export function lostRangesOf(
-  entry: MeshService,
-  read: Reader,
-  httpServices: AddressBlocks<MeshService>,
-): readonly LostRange[] {
-  if (entry.registry !== 'External') return [];
-  const numbers = entry.ports.filter((port) => ['tcp', 'sniffed'].includes(protocolClass(port.protocol)));
-  if (numbers.length === 0) return [];
-  return entry.addresses.flatMap((range): LostRange[] => {
-    const cidr = range.includes('/') ? parseCidr(range) : undefined;
-    if (cidr === undefined) return [];
-    return [...new Set(numbers.map(({ number }) => number))].flatMap((port): LostRange[] => {
-      for (const service of httpServices.within(read, port, cidr)) {
-        if (service.namespace === entry.namespace) continue;
-        const address = service.addresses.find((own) => covers(cidr, own));
-        if (address !== undefined) return [{ range, port, owner: service.origins[0]!, address }];
-      }
-      return [];
-    });
-  });
 }
 
 /** Namespaces that have services with these hosts; `*` when a wildcard may stand for services of any. */

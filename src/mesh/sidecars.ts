@@ -1,3 +1,4 @@
+import { sourceOfKey } from '../api/object.ts';
 import type { Sidecar } from '../api/gen/sidecar.gen.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { compareAge } from '../model/age.ts';
@@ -28,7 +29,7 @@ export function declareSidecars(graph: Graph, inputs: Inputs): Sidecars {
     emit(
       key,
       reconcileSidecar(object as Sidecar, {
-        source: key.slice(0, key.indexOf('/')),
+        source: sourceOfKey(key),
         domainSuffix: optionsOf(read, inputs).domainSuffix,
       }),
     ),

@@ -1,5 +1,5 @@
 import type { VirtualService } from '../api/gen/virtual-service.gen.ts';
-import { objectKey } from '../api/object.ts';
+import { objectKey, sourceOfKey } from '../api/object.ts';
 import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
 import { cutRoutes } from '../envoy/route-pieces.ts';
 import { compareAge } from '../model/age.ts';
@@ -36,7 +36,7 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
       emit(
         key,
         reconcileVirtualService(object as VirtualService, {
-          source: key.slice(0, key.indexOf('/')),
+          source: sourceOfKey(key),
           domainSuffix: optionsOf(read, inputs).domainSuffix,
           rootNamespace,
           defaultExportTo: defaultVirtualServiceExportTo,
@@ -52,7 +52,7 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
   const delegated = graph.derive('delegated', parsed, (key, { models }, read, emit: Emit<DelegatedVirtualService>) => {
     const [root] = models;
     if (root === undefined || root.hosts.length === 0) return;
-    const source = key.slice(0, key.indexOf('/'));
+    const source = sourceOfKey(key);
     emit(
       key,
       applyDelegates(root, (namespace, name) => read.get(parsed, objectKey(source, namespace, name))?.models[0]),

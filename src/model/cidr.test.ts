@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { blockOf, canonicalCidr, covers, overlap, parseCidr } from './cidr.ts';
+import { blockOf, canonicalCidr, covers, leadingBits, parseCidr } from './cidr.ts';
 
 test.each([
   ['10.0.0.1', { address: '10.0.0.1', length: 32 }],
@@ -61,10 +61,11 @@ test.each([
 });
 
 test.each([
-  ['10.0.0.0/8', '10.9.0.0/16', true],
-  ['10.9.0.0/16', '10.0.0.0/8', true],
-  ['10.0.0.0/9', '10.128.0.0/9', false],
-  ['::/0', '0.0.0.0/0', false],
-])('%s and %s overlap: %j', (a, b, expected) => {
-  expect(overlap(parseCidr(a)!, parseCidr(b)!)).toBe(expected);
+  ['10.9.0.0/8', '00001010'],
+  ['10.128.0.0/9', '000010101'],
+  ['0.0.0.0/0', ''],
+  ['1.2.3.4', '00000001000000100000001100000100'],
+  ['2001:db8::/17', '00100000000000010'],
+])('addresses of %s begin with %j', (text, bits) => {
+  expect(leadingBits(parseCidr(text)!)).toBe(bits);
 });

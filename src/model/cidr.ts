@@ -32,9 +32,10 @@ export function blockOf(text: string, bits: number): string | undefined {
   return printBlock(bytes, Math.max(0, bytes.length * 8 - bits));
 }
 
-/** Whether two ranges have an address in common: one of them covers the other then. */
-export function overlap(a: Cidr, b: Cidr): boolean {
-  return covers(a, b.address) || covers(b, a.address);
+/** The bits that all addresses of a range begin with. Of one family, a range covers those whose bits begin with its own. */
+export function leadingBits({ address, length }: Cidr): string {
+  const bits = bytesOf(address).map((byte) => byte.toString(2).padStart(8, '0'));
+  return bits.join('').slice(0, length);
 }
 
 /** Whether an address is one of a range. */

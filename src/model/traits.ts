@@ -124,6 +124,10 @@ export const wildcardAddress = (traits: Pick<Traits, 'ipFamily'>): string =>
 export const loopbackAddress = (traits: Pick<Traits, 'ipFamily'>): string =>
   traits.ipFamily === 'v6' ? '::1' : '127.0.0.1';
 
+/** Where the listener for clients of an HTTP proxy is. */
+export const loopbackAddresses = (traits: Pick<Traits, 'ipFamily'>): readonly [string, ...string[]] =>
+  traits.ipFamily === 'dual' ? ['127.0.0.1', '::1'] : [loopbackAddress(traits)];
+
 /** The traits that clusters depend on: proxies that agree in them share clusters. */
 export type ClusterTraits = Pick<
   Traits,

@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { servedTypeNames } from '../served-types.ts';
 import type { Route } from './http-server.ts';
 
 /**
@@ -164,7 +165,7 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   counters('fairlead_xds_bytes_total', 'How many bytes of responses were sent?', ['type'], () => byType(ads().bytes));
   counters('pilot_total_xds_rejects', 'How many responses did proxies refuse?', ['type'], () => byType(ads().refusals));
   // No label names the proxy, as Istio's does: a client says itself what it is called.
-  for (const shortName of ['cds', 'eds', 'lds', 'rds', 'sds']) {
+  for (const shortName of servedTypeNames) {
     gauge(
       `pilot_xds_${shortName}_reject`,
       `How many proxies refuse ${shortName.toUpperCase()} resources now? /debug/syncz names them.`,

@@ -4,7 +4,7 @@ import type { DelegateAction, HttpAction, HttpRoute, VirtualServiceModel } from 
 import { bytesOfEach } from '../model/virtual-service-parts.ts';
 import { isVisible } from '../model/virtual-service-selection.ts';
 import { joinNames, mergeMatches } from './delegate-match.ts';
-import { quote } from './field.ts';
+import { quote } from '../api/quote.ts';
 
 type Find = (namespace: string, name: string) => VirtualServiceModel | undefined;
 

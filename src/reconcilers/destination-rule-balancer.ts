@@ -3,7 +3,7 @@ import type { ConsistentHash, HashKey, LoadBalancer } from '../model/traffic-pol
 import type { Field } from './field.ts';
 import { positiveDuration, share } from './destination-rule-values.ts';
 import { isPrime } from '../model/ring-sizes.ts';
-import { quote } from './field.ts';
+import { quote } from '../api/quote.ts';
 import { problemOfHeaderText } from './virtual-service-headers.ts';
 
 /**

@@ -3,7 +3,8 @@ import type { ClientTls, TrafficPolicy, Tunnel } from '../model/traffic-policy.t
 import { readLoadBalancer } from './destination-rule-balancer.ts';
 import { readConnectionPool, readOutlierDetection, readRetryBudget } from './destination-rule-pool.ts';
 import { present } from './destination-rule-values.ts';
-import { type Field, quote } from './field.ts';
+import { quote } from '../api/quote.ts';
+import type { Field } from './field.ts';
 
 /** A policy and what it says for single ports. */
 export interface PortedPolicy {

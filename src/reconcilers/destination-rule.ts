@@ -6,7 +6,8 @@ import { type Labels, printSelector } from '../model/labels.ts';
 import type { DestinationRuleModel, Subset } from '../model/traffic-policy.ts';
 import { readTrafficPolicy } from './destination-rule-policy.ts';
 import { checkExports, settleExportTo } from './export-to.ts';
-import { Field, Findings, quote } from './field.ts';
+import { quote } from '../api/quote.ts';
+import { Field, Findings } from './field.ts';
 import { findUnsupported } from './unsupported-fields.ts';
 
 export interface DestinationRuleContext {

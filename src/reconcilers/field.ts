@@ -1,3 +1,4 @@
+import { quote } from '../api/quote.ts';
 import { isObject } from '../api/json.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem, ProblemReason } from '../api/problem.ts';
@@ -187,9 +188,4 @@ export class Field {
   stringMap(): Readonly<Record<string, string>> {
     return Object.fromEntries(this.entries().map(([key, field]) => [key, field.string()]));
   }
-}
-
-/** A value within a message: quoted, and shortened when it is long. */
-export function quote(text: string): string {
-  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}...` : text);
 }

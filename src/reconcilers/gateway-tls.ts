@@ -1,6 +1,7 @@
 import type { ServerCertificates, ServerKind, ServerTls, TlsVersion } from '../model/gateway.ts';
 import { type Protocol, isTls, protocolClass } from '../model/service.ts';
-import { type Field, quote } from './field.ts';
+import { quote } from '../api/quote.ts';
+import type { Field } from './field.ts';
 import { cipherListProblem, cipherProblem } from './gateway-ciphers.ts';
 
 /** `spec.servers[].tls`, as far as the port's protocol allows it. */

@@ -4,7 +4,8 @@ import type { GatewayModel, GatewayServer, ServerHost, ServerPort } from '../mod
 import { canonicalAddress, isAddress } from '../model/address.ts';
 import { canonicalHost, isHostName } from '../model/host.ts';
 import { protocolClass } from '../model/service.ts';
-import { Field, Findings, quote } from './field.ts';
+import { quote } from '../api/quote.ts';
+import { Field, Findings } from './field.ts';
 import { readServerTls } from './gateway-tls.ts';
 import { parseProtocol } from './protocol.ts';
 import { findUnsupported } from './unsupported-fields.ts';

@@ -1,4 +1,4 @@
-import { quote } from './field.ts';
+import { quote } from '../api/quote.ts';
 
 export interface FormatProblem {
   /** `Ineffective`: only some versions of Envoy know the command. */

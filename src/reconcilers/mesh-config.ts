@@ -15,7 +15,8 @@ import type {
 import type { TrafficPolicy } from '../model/traffic-policy.ts';
 import { readConnectionPool, readOutlierDetection } from './destination-rule-pool.ts';
 import { present } from './destination-rule-values.ts';
-import { Field, Findings, quote } from './field.ts';
+import { quote } from '../api/quote.ts';
+import { Field, Findings } from './field.ts';
 import { readGatewayTopology } from './gateway-topology.ts';
 import { cipherListProblem, cipherProblem, curveProblem } from './gateway-ciphers.ts';
 import { type FormatProblem, problemOfFormat } from './header-format.ts';

@@ -6,7 +6,8 @@ import type { Labels } from '../model/labels.ts';
 import type { GatewayTopology } from '../model/mesh-config.ts';
 import type { CertificateFiles, Traits } from '../model/traits.ts';
 import { parseDuration } from './durations.ts';
-import { Field, Findings, quote } from './field.ts';
+import { quote } from '../api/quote.ts';
+import { Field, Findings } from './field.ts';
 import { readGatewayTopology } from './gateway-topology.ts';
 
 /** What a proxy's node says about it. Source: Istio's node metadata. */

@@ -13,7 +13,8 @@ import {
 } from '../model/service.ts';
 import { mostEndpoints } from './endpoint-slice.ts';
 import { checkExports, settleExportTo } from './export-to.ts';
-import { Field, Findings, quote } from './field.ts';
+import { quote } from '../api/quote.ts';
+import { Field, Findings } from './field.ts';
 import { mostListeners } from './host-claims.ts';
 import { readAddresses, readEndpoints, readHosts, readPorts, readSelector } from './service-entry-fields.ts';
 import { readServiceLabels } from './service-labels.ts';
@@ -58,6 +59,10 @@ const most = {
   /** Each port of each host is a cluster. */
   clusters: 10_000,
   listeners: mostListeners,
+  /** Ranges of one port are filter chains of one listener, of each host its own. */
+  chainsOfListener: 2_500,
+  /** Listeners, and filter chains of ranges, of all hosts. */
+  chains: 10_000,
   /** A cluster has each endpoint once for each address. */
   endpointsOfHost: mostEndpoints,
   endpoints: 200_000,
@@ -173,7 +178,9 @@ function checkSizes(spec: Field, sizes: Readonly<Record<List, number>>): void {
     check(most.clusters, 'hosts', 'ports') &&
     check(most.listeners, 'addresses', 'ports') &&
     check(most.endpointsOfHost, 'ports', 'endpoints', 'addresses') &&
-    check(most.endpoints, 'hosts', 'ports', 'endpoints', 'addresses')
+    check(most.endpoints, 'hosts', 'ports', 'endpoints', 'addresses') &&
+    check(most.chainsOfListener, 'hosts', 'addresses') &&
+    check(most.chains, 'hosts', 'addresses', 'ports')
   );
 }
 

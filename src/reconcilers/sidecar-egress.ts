@@ -1,7 +1,8 @@
 import { canonicalAddress, isAddress } from '../model/address.ts';
 import { canonicalHost, isHostName } from '../model/host.ts';
 import type { EgressHost, EgressListener } from '../model/sidecar.ts';
-import { type Field, quote } from './field.ts';
+import { quote } from '../api/quote.ts';
+import type { Field } from './field.ts';
 import { parseProtocol } from './protocol.ts';
 
 /** `spec.egress` */

@@ -1,7 +1,8 @@
 import type { IngressEndpoint } from '../model/inbound.ts';
 import type { IngressListener } from '../model/sidecar.ts';
 import { readConnectionPool } from './destination-rule-pool.ts';
-import { type Field, quote } from './field.ts';
+import { quote } from '../api/quote.ts';
+import type { Field } from './field.ts';
 import { parseProtocol } from './protocol.ts';
 import { canonicalAddress, isAddress } from '../model/address.ts';
 

@@ -1,7 +1,7 @@
 import type { KindName } from '../api/kinds.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import { quote } from './field.ts';
+import { quote } from '../api/quote.ts';
 
 /** A field of Istio's API that is accepted, but has no effect. */
 export interface UnsupportedField {

@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer';
 import { compareText } from '../model/age.ts';
 import type { HeaderOperations, HeaderValue } from '../model/virtual-service.ts';
-import { quote, type Field } from './field.ts';
+import { quote } from '../api/quote.ts';
+import type { Field } from './field.ts';
 import { problemOfFormat } from './header-format.ts';
 
 /** Envoy's limit for a name and for a value, in bytes. */

@@ -9,7 +9,8 @@ import type {
   RedirectAction,
   Rewrite,
 } from '../model/virtual-service.ts';
-import { quote, type Field } from './field.ts';
+import { quote } from '../api/quote.ts';
+import type { Field } from './field.ts';
 import { problemOfRewrite, tooManyRegexes, workOf } from './regex.ts';
 import { readHeaderOperations, readHeaderText } from './virtual-service-headers.ts';
 import { readHttpMatch } from './virtual-service-match.ts';

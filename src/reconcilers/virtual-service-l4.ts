@@ -1,7 +1,8 @@
 import { parseCidr } from '../model/cidr.ts';
 import { canonicalHost } from '../model/host.ts';
 import type { L4Destination, L4Match, L4Route, TlsMatch, TlsRoute } from '../model/virtual-service.ts';
-import { quote, type Field } from './field.ts';
+import { quote } from '../api/quote.ts';
+import type { Field } from './field.ts';
 import { checkWeights } from './virtual-service-http.ts';
 import { readMatchPort, readSource } from './virtual-service-match.ts';
 import { isHost, readDestination, type NameContext } from './virtual-service-names.ts';

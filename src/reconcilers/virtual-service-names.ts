@@ -1,7 +1,8 @@
 import { isAddress } from '../model/address.ts';
 import { isHostName, resolveShortName } from '../model/host.ts';
 import { meshGateway, type Destination } from '../model/virtual-service.ts';
-import { quote, type Field } from './field.ts';
+import { quote } from '../api/quote.ts';
+import type { Field } from './field.ts';
 
 /** What names in a VirtualService are relative to. */
 export interface NameContext {

@@ -1,6 +1,7 @@
 import type { RetrySetting } from '../model/mesh-config.ts';
 import type { Cors, Fault, StringMatch } from '../model/virtual-service.ts';
-import { quote, type Field } from './field.ts';
+import { quote } from '../api/quote.ts';
+import type { Field } from './field.ts';
 import { isHeaderName } from './virtual-service-headers.ts';
 import { readStringMatch } from './virtual-service-match.ts';
 

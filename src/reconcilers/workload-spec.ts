@@ -2,7 +2,8 @@ import { Buffer } from 'node:buffer';
 import { isAddress } from '../model/address.ts';
 import type { Labels } from '../model/labels.ts';
 import { isHostName, isWildcard } from '../model/host.ts';
-import { type Field, quote } from './field.ts';
+import { quote } from '../api/quote.ts';
+import type { Field } from './field.ts';
 
 /** What a WorkloadEntry and an endpoint of a ServiceEntry say alike. */
 export interface WorkloadSpec {

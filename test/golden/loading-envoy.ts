@@ -8,6 +8,7 @@ import type { EncodedResource } from '../../src/ads/resource.ts';
 import { type AdsServer, startAdsServer } from '../../src/ads/server.ts';
 import type { Refusal, ResourceTypes } from '../../src/ads/types.ts';
 import { catalog } from '../../src/catalog.ts';
+import { Encoder } from '../../src/envoy/encoder.ts';
 import { types } from '../../src/envoy/proto-types.ts';
 import { type Protos, typeUrl } from '../../src/envoy/proto.ts';
 import { leaf, resource } from '../../src/envoy/resource.ts';
@@ -133,7 +134,7 @@ async function startAround(protos: Protos): Promise<Parts> {
     host: '127.0.0.1',
     port: 0,
     types: [
-      ...catalog(protos).filter((type) => type.typeUrl !== typeUrl(types.secret)),
+      ...catalog(new Encoder(protos)).filter((type) => type.typeUrl !== typeUrl(types.secret)),
       secrets(protos, pair, authority.certificate),
     ],
     now: () => performance.now(),

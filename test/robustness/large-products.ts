@@ -21,6 +21,14 @@ const addressed = (addresses: number, ports: number) =>
     resolution: 'NONE',
     addresses: many(addresses, (i) => `10.1.${i >> 8}.${i & 255}`),
   });
+/** An entry whose hosts have all of the ranges. */
+export const rangesOf = (hosts: number, ranges: number, ports: number, protocol: string) =>
+  custom('ServiceEntry', {
+    hosts: many(hosts, (i) => `h${i}.example.com`),
+    ports: portsOf(ports, protocol),
+    resolution: 'NONE',
+    addresses: many(ranges, (i) => `10.${i >> 8}.${i & 255}.0/24`),
+  });
 const routesOf = (hosts: number, routes: number) =>
   custom('VirtualService', {
     hosts: many(hosts, (i) => `h${i}.example.com`),
@@ -53,6 +61,8 @@ export function objectsWithProducts(): [title: string, object: KubernetesObject]
     ['a ServiceEntry with 1 host, 1,000 ports and 40 endpoints', entry(1, 1000, 40)],
     ['a ServiceEntry with 1,000 hosts, 10 ports and 10 endpoints', entry(1000, 10, 10)],
     ['a ServiceEntry with 2,000 addresses and 5 TCP ports', addressed(2000, 5)],
+    ['a ServiceEntry with 50 hosts, 50 ranges and 4 TLS ports', rangesOf(50, 50, 4, 'TLS')],
+    ['a ServiceEntry with 50 hosts, 50 ranges and 4 TCP ports', rangesOf(50, 50, 4, 'TCP')],
     ['a DestinationRule with 1,000 subsets', custom('DestinationRule', { host: 'a', subsets: subsetsOf(1000) })],
     [
       'a DestinationRule with 500 subsets, each with 20 ports',
@@ -113,6 +123,8 @@ export function objectsBeyondLimits(): [title: string, object: KubernetesObject,
   return [
     ['a ServiceEntry with 1,001 hosts and 10 ports', entry(1001, 10, 1), 'spec.hosts'],
     ['a ServiceEntry with 2,001 addresses and 5 ports', addressed(2001, 5), 'spec.addresses'],
+    ['a ServiceEntry with 51 hosts and 50 ranges', rangesOf(51, 50, 1, 'TLS'), 'spec.hosts'],
+    ['a ServiceEntry with 40 hosts, 51 ranges and 5 ports', rangesOf(40, 51, 5, 'TCP'), 'spec.addresses'],
     ['a ServiceEntry with 21 ports and 2,000 endpoints', entry(1, 21, 2000), 'spec.endpoints'],
     ['a ServiceEntry with 100 hosts, 20 ports and 101 endpoints', entry(100, 20, 101), 'spec.endpoints'],
     [

@@ -1,9 +1,9 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { Derived } from '../../src/cache/derived.ts';
 import { types } from '../../src/envoy/proto-types.ts';
 import { testProtos } from '../harness/mesh.ts';
-import { objectsWithProducts, objectsBeyondLimits } from './large-products.ts';
+import { objectsWithProducts, objectsBeyondLimits, rangesOf } from './large-products.ts';
 import { servedBeside } from './large-objects.ts';
 
 const many = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
@@ -106,6 +106,35 @@ test('what hosts of a VirtualService look at grows with their number, not with i
         ),
       ).reads,
   );
+  expect(twice! / few!).toBeLessThan(2.5);
+});
+
+/** How many elements are looked at to find something out about lists. */
+function visitsOf(object: KubernetesObject): number {
+  let visits = 0;
+  const counted = (name: 'find' | 'every') => {
+    const original = Array.prototype[name] as (this: unknown[], test: (...args: unknown[]) => unknown) => unknown;
+    return vi.spyOn(Array.prototype, name).mockImplementation(function (this: unknown[], test) {
+      return original.call(this, (...args) => {
+        visits++;
+        return test(...(args as Parameters<typeof test>));
+      }) as never;
+    });
+  };
+  const spies = [counted('find'), counted('every')];
+  try {
+    servedBeside(object);
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+  return visits;
+}
+
+test.each<[string, (size: number) => KubernetesObject]>([
+  ['hosts that share ranges', (size) => rangesOf(size, 25, 1, 'TCP')],
+  ['ranges of a host', (size) => rangesOf(1, 10 * size, 1, 'TCP')],
+])('what is looked at for %s grows with their number, not with its square', (_, objectOf) => {
+  const [few, twice] = [40, 80].map((size) => visitsOf(objectOf(size)));
   expect(twice! / few!).toBeLessThan(2.5);
 });
 

@@ -1,0 +1,14 @@
+import { types } from './envoy/proto-types.ts';
+
+/** The resource types that are served, by the names that operators know, in the order in which a push sends them. */
+export const servedTypes = {
+  cds: types.cluster,
+  eds: types.endpoint,
+  lds: types.listener,
+  rds: types.route,
+  sds: types.secret,
+} as const;
+
+export type ServedType = keyof typeof servedTypes;
+
+export const servedTypeNames = Object.keys(servedTypes) as readonly ServedType[];
