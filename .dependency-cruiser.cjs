@@ -40,7 +40,7 @@ module.exports = {
       'cli/',
       'api/object\\.ts$',
       'yaml/document\\.ts$',
-      'reconcilers/node\\.ts$',
+      'reconcilers/proxy-node\\.ts$',
       'ads/types\\.ts$',
       '(app|config|settings|served-types|version)\\.ts$',
     ]),

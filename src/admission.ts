@@ -55,11 +55,11 @@ export class Admission {
 /** Nothing for a node that cannot be read: it is refused without being computed for. */
 function demandOf(view: ProxyView): Demand {
   if ('error' in view) return { traits: undefined, scopes: undefined, routers: undefined, places: undefined };
-  const { scope, router, vantage } = view;
+  const { scope, router, topology } = view;
   return {
     traits: traitsKey(scope.traits),
     scopes: scope.key,
     routers: router?.key,
-    places: vantage.locality === '' ? undefined : vantage.locality,
+    places: topology.locality === '' ? undefined : topology.locality,
   };
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Endpoint } from '../model/endpoint.ts';
 import type { MeshService } from '../model/service.ts';
 import type { TrafficPolicy } from '../model/traffic-policy.ts';
-import type { Vantage } from '../model/vantage.ts';
+import type { Topology } from '../model/topology.ts';
 import { type AssignmentInput, buildAssignment, emptyAssignment, encodeEndpoints } from './assignment.ts';
 import { workloadOf } from './assignment-endpoint.ts';
 import type { ClusterLoadAssignment, LbEndpoint } from './gen/types.gen.ts';
@@ -16,11 +16,11 @@ interface Given {
   readonly endpoints: readonly Endpoint[];
   readonly policy?: TrafficPolicy;
   readonly service?: Partial<MeshService>;
-  readonly vantage?: Partial<Vantage>;
+  readonly topology?: Partial<Topology>;
   readonly more?: Partial<AssignmentInput>;
 }
 
-function bytesOf({ endpoints, policy = {}, service = {}, vantage = {}, more = {} }: Given): Uint8Array {
+function bytesOf({ endpoints, policy = {}, service = {}, topology = {}, more = {} }: Given): Uint8Array {
   return buildAssignment({
     clusterName: 'c',
     endpoints: encodeEndpoints(endpoints),
@@ -29,7 +29,7 @@ function bytesOf({ endpoints, policy = {}, service = {}, vantage = {}, more = {}
     service: serviceOf('a', [port(80, 'HTTP')], service),
     settings: { localityLb: { distribute: [], failover: [], failoverPriority: [] } },
     mtls: true,
-    vantage: { locality: '', network: '', cluster: 'Kubernetes', nodeName: '', labels: {}, ...vantage },
+    topology: { locality: '', network: '', cluster: 'Kubernetes', nodeName: '', labels: {}, ...topology },
     ...more,
   });
 }
@@ -192,7 +192,7 @@ describe('places', () => {
   });
 
   test('count the same without outlier detection', () => {
-    expect(places({ endpoints, vantage: here }).map((place) => place.split('@')[1]?.[0])).toEqual([
+    expect(places({ endpoints, topology: here }).map((place) => place.split('@')[1]?.[0])).toEqual([
       '0',
       '0',
       '0',
@@ -202,7 +202,7 @@ describe('places', () => {
   });
 
   test('are used from near to far with it', () => {
-    expect(places({ endpoints, vantage: here, policy: { outlierDetection } })).toEqual([
+    expect(places({ endpoints, topology: here, policy: { outlierDetection } })).toEqual([
       'r1/z1/s1*1@0: 10.0.0.1',
       'r1/z1/s2*1@1: 10.0.0.2',
       'r1/z2*1@2: 10.0.0.3',
@@ -212,7 +212,7 @@ describe('places', () => {
   });
 
   test('have priorities without gaps', () => {
-    expect(places({ endpoints: endpoints.slice(2), vantage: here, policy: { outlierDetection } })).toEqual([
+    expect(places({ endpoints: endpoints.slice(2), topology: here, policy: { outlierDetection } })).toEqual([
       'r1/z2*1@0: 10.0.0.3',
       'r2/z3*1@1: 10.0.0.4',
       'r3/z4*1@1: 10.0.0.5',
@@ -222,18 +222,18 @@ describe('places', () => {
   test('do not count where the rule or the mesh switches them off', () => {
     const off = by({ enabled: false });
     for (const given of [{ policy: off }, { policy: { outlierDetection }, more: { settings: {} } }] as const)
-      expect(places({ endpoints, vantage: here, ...given }).every((place) => place.includes('@0'))).toBe(true);
+      expect(places({ endpoints, topology: here, ...given }).every((place) => place.includes('@0'))).toBe(true);
   });
 
   test('the region that failover names is used before others', () => {
-    expect(places({ endpoints, vantage: here, policy: by({ failover: [{ from: 'r1', to: 'r3' }] }) }).slice(3)).toEqual(
+    expect(places({ endpoints, topology: here, policy: by({ failover: [{ from: 'r1', to: 'r3' }] }) }).slice(3)).toEqual(
       ['r3/z4*1@3: 10.0.0.5', 'r2/z3*1@4: 10.0.0.4'],
     );
   });
 
   test('labels decide before localities: the longer the run of equal ones, the sooner', () => {
     const policy = by({ failoverPriority: ['v', 't=gold'] });
-    expect(places({ endpoints, vantage: { ...here, labels: { v: '1' } }, policy })).toEqual([
+    expect(places({ endpoints, topology: { ...here, labels: { v: '1' } }, policy })).toEqual([
       'r1/z1/s1*1@0: 10.0.0.1',
       'r1/z2*1@0: 10.0.0.3',
       'r3/z4*1@1: 10.0.0.5',
@@ -244,7 +244,7 @@ describe('places', () => {
 
   test('labels and failover count together, labels first', () => {
     const policy = by({ failoverPriority: ['v'], failover: [{ from: 'r1', to: 'r3' }] });
-    expect(places({ endpoints, vantage: { ...here, labels: { v: '1' } }, policy })).toEqual([
+    expect(places({ endpoints, topology: { ...here, labels: { v: '1' } }, policy })).toEqual([
       'r1/z1/s1*1@0: 10.0.0.1',
       'r1/z2*1@1: 10.0.0.3',
       'r3/z4*1@2: 10.0.0.5',
@@ -268,7 +268,7 @@ describe('places', () => {
       endpointOf(`10.0.0.${index}`, { labels: { [network]: name, v: index % 2 === 0 ? '1' : '2' } }),
     );
     const policy = by({ failoverPriority: [network, 'v'] });
-    expect(places({ endpoints: networked, vantage: { labels: { [network]: 'n1', v: '1' } }, policy })).toEqual([
+    expect(places({ endpoints: networked, topology: { labels: { [network]: 'n1', v: '1' } }, policy })).toEqual([
       '*1@0: 10.0.0.0',
       '*1@1: 10.0.0.1',
       '*1@2: 10.0.0.2',
@@ -286,14 +286,14 @@ describe('places', () => {
       },
       false,
     );
-    expect(places({ endpoints, vantage: here, policy })).toEqual([
+    expect(places({ endpoints, topology: here, policy })).toEqual([
       'r1/z1/s1*35@0: 10.0.0.1',
       'r1/z1/s2*35@0: 10.0.0.2',
       'r1/z2*20@0: 10.0.0.3',
       'r2/z3*10@0: 10.0.0.4',
       'r3/z4*1@0: ',
     ]);
-    expect(places({ endpoints, vantage: { locality: 'r4' }, policy })).toHaveLength(5);
+    expect(places({ endpoints, topology: { locality: 'r4' }, policy })).toHaveLength(5);
   });
 
   test('a Service that prefers its zone fails over without a rule', () => {
@@ -302,7 +302,7 @@ describe('places', () => {
       endpointOf(`10.0.0.${index}`, { locality: `r/${name}/`, labels: zone(name) }),
     );
     const service = { trafficDistribution: 'same-zone' } as const;
-    expect(places({ endpoints: zoned, service, vantage: { labels: zone('z2') } })).toEqual([
+    expect(places({ endpoints: zoned, service, topology: { labels: zone('z2') } })).toEqual([
       'r/z2*1@0: 10.0.0.1',
       'r/z1*1@1: 10.0.0.0',
     ]);

@@ -3,14 +3,14 @@ import { selects } from '../model/labels.ts';
 import type { ClusterSettings } from '../model/mesh-config.ts';
 import type { MeshService } from '../model/service.ts';
 import type { TrafficPolicy } from '../model/traffic-policy.ts';
-import type { Vantage } from '../model/vantage.ts';
+import type { Topology } from '../model/topology.ts';
 import { type EncodedEndpoint, isDraining } from './assignment-endpoint.ts';
 import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from './locality-groups.ts';
 import { localityPlan } from './locality.ts';
 import { BackwardWriter } from './wire.ts';
 
 export { type EncodedEndpoint, encodeEndpoints } from './assignment-endpoint.ts';
-export { vantageNeeds } from './locality.ts';
+export { topologyNeeds } from './locality.ts';
 export { mtlsUsable } from '../model/policy-resolution.ts';
 
 export interface AssignmentInput {
@@ -29,17 +29,17 @@ export interface AssignmentInput {
   readonly clusterLocal?: boolean;
   /** Proxies of too many different labels ask: see {@link localityPlan}. */
   readonly ignoresLabels?: boolean;
-  /** Needed where {@link vantageNeeds} says so. */
-  readonly vantage?: Vantage | undefined;
+  /** Needed where {@link topologyNeeds} says so. */
+  readonly topology?: Topology | undefined;
 }
 
 /** The bytes of a ClusterLoadAssignment. Without endpoints it has only its name. */
 export function buildAssignment(input: AssignmentInput): Uint8Array {
-  const { clusterName, policy, service, settings, vantage, mtls, ignoresLabels } = input;
+  const { clusterName, policy, service, settings, topology, mtls, ignoresLabels } = input;
   const endpoints = selectEndpoints(input);
   if (endpoints.length === 0) return emptyAssignment(clusterName);
   const plan = localityPlan(policy, service, settings, ignoresLabels);
-  const groups = placeGroups(groupByLocality(endpoints), plan, vantage);
+  const groups = placeGroups(groupByLocality(endpoints), plan, topology);
   // ClusterLoadAssignment: cluster_name 1, endpoints 2.
   const writer = new BackwardWriter(bytesOfEndpoint * endpoints.length);
   for (const group of groups.toReversed()) {
@@ -70,7 +70,7 @@ export function sendsUnhealthy(policy: TrafficPolicy, service: Pick<MeshService,
 }
 
 function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
-  const { endpoints, subsetLabels, policy, service, vantage } = input;
+  const { endpoints, subsetLabels, policy, service, topology } = input;
   const wanted = Object.keys(subsetLabels).length > 0;
   const unhealthy = sendsUnhealthy(policy, service);
   const draining = service.persistentSession;
@@ -82,8 +82,8 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
       (unhealthy || endpoint.health !== 'UnHealthy') &&
       (draining || !isDraining(endpoint)) &&
       (!wanted || selects(subsetLabels, endpoint.labels)) &&
-      (!sameCluster || vantage === undefined || endpoint.cluster === vantage.cluster) &&
-      (!service.nodeLocal || vantage === undefined || endpoint.nodeName === vantage.nodeName),
+      (!sameCluster || topology === undefined || endpoint.cluster === topology.cluster) &&
+      (!service.nodeLocal || topology === undefined || endpoint.nodeName === topology.nodeName),
   );
 }
 

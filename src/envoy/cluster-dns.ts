@@ -6,12 +6,12 @@ import { resolvePolicy } from '../model/policy-resolution.ts';
 import { isDns, type MeshService, type ServicePort } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import type { Traits } from '../model/traits.ts';
-import type { Vantage } from '../model/vantage.ts';
+import type { Topology } from '../model/topology.ts';
 import { isDraining, workloadOf } from './assignment-endpoint.ts';
 import { duration } from './duration.ts';
 import type { Cluster, ClusterLoadAssignment, LbEndpoint } from './gen/types.gen.ts';
 import { groupByLocality, partsOf, placeGroups } from './locality-groups.ts';
-import { type LocalityPlan, localityPlan, type VantageNeeds } from './locality.ts';
+import { type LocalityPlan, localityPlan, type TopologyNeeds } from './locality.ts';
 import { any } from './proto.ts';
 import { connectAddress, struct, wrapped } from './values.ts';
 
@@ -44,12 +44,12 @@ export function dnsFields(
 }
 
 /** What the clusters of a port of a DNS service have to know of the proxy: nothing, or its locality. */
-export function dnsVantageNeeds(
+export function dnsTopologyNeeds(
   service: MeshService,
   port: ServicePort,
   rule: DestinationRuleModel | undefined,
   settings: Pick<ClusterSettings, 'localityLb' | 'defaultTrafficPolicy'>,
-): VantageNeeds {
+): TopologyNeeds {
   const locality = [undefined, ...(rule?.subsets ?? [])].some((subset) => {
     const policy = resolvePolicy(rule, port.number, subset, settings);
     const plan = withoutLabels(localityPlan(policy, service, settings));
@@ -71,7 +71,7 @@ export interface DnsEndpointsInput {
   readonly subsetLabels: Labels;
   readonly plan: LocalityPlan | undefined;
   readonly mtls: boolean;
-  readonly vantage: Vantage | undefined;
+  readonly topology: Topology | undefined;
 }
 
 /** The endpoints that stand in the cluster itself; undefined when there are none, as Envoy then refuses the cluster. */
@@ -86,7 +86,7 @@ export function dnsAssignment(input: DnsEndpointsInput): ClusterLoadAssignment |
       message: lbEndpoint(endpoint, mtls),
     }));
   if (endpoints.length === 0) return undefined;
-  const groups = placeGroups(groupByLocality(endpoints), withoutLabels(plan), input.vantage);
+  const groups = placeGroups(groupByLocality(endpoints), withoutLabels(plan), input.topology);
   return {
     clusterName,
     endpoints: groups.map((group) => {

@@ -61,7 +61,7 @@ describe('a cluster is what Istio serves', () => {
         ),
       },
       rule: { host: 'ext.example.com', trafficPolicy: { outlierDetection: {} } },
-      vantage: { locality: 'r1/z1/s1', network: '', cluster: 'Kubernetes', nodeName: '', labels: {} },
+      topology: { locality: 'r1/z1/s1', network: '', cluster: 'Kubernetes', nodeName: '', labels: {} },
     },
     {
       name: 'mesh/tcp-keepalive',

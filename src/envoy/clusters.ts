@@ -6,7 +6,7 @@ import { isDns, isTls, type MeshService, outboundCluster, protocolClass, type Se
 import { sniCluster } from '../model/service.ts';
 import type { DestinationRuleModel, Subset, TrafficPolicy } from '../model/traffic-policy.ts';
 import type { ClusterTraits } from '../model/traits.ts';
-import type { Vantage } from '../model/vantage.ts';
+import type { Topology } from '../model/topology.ts';
 import { balancerFields, commonLbFields, outlierFields } from './cluster-balancer.ts';
 import { dnsAssignment, dnsFields, lookupFamily } from './cluster-dns.ts';
 import { poolFields } from './cluster-pool.ts';
@@ -30,7 +30,7 @@ export interface ClustersInput {
   readonly settings: ClusterSettings;
   readonly summary: EndpointSummary;
   /** Needed for DNS services where the policy looks at locality: their endpoints stand in the cluster. */
-  readonly vantage?: Vantage | undefined;
+  readonly topology?: Topology | undefined;
 }
 
 export interface BuiltCluster {
@@ -171,7 +171,7 @@ function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig
       subsetLabels: parts.subset?.labels ?? {},
       plan: localityPlan(parts.policy, service, settings),
       mtls: traits.agent && mtlsUsable(parts.rule, port.number, parts.subset),
-      vantage: parts.vantage,
+      topology: parts.topology,
     });
     if (loadAssignment === undefined) return undefined;
     if (!passthrough) return { ...dnsFields(service, settings, traits), loadAssignment };

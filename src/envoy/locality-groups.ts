@@ -1,9 +1,9 @@
 import { compareText } from '../model/age.ts';
 import type { Labels } from '../model/labels.ts';
 import type { LocalityLbSetting } from '../model/mesh-config.ts';
-import type { Vantage } from '../model/vantage.ts';
+import type { Topology } from '../model/topology.ts';
 import { type LocalityPlan, networkLabel } from './locality.ts';
-import { own } from '../model/own.ts';
+import { ownValue } from '../model/own-value.ts';
 
 export interface Placed {
   /** `region/zone/subzone`; empty when unknown. */
@@ -36,19 +36,19 @@ export function groupByLocality<Item extends Placed>(endpoints: readonly Item[])
     .sort((a, b) => compareText(a.locality, b.locality));
 }
 
-/** Groups with the weights or priorities that they have from a vantage. */
+/** Groups with the weights or priorities that they have from a topology. */
 export function placeGroups<Item extends Placed>(
   groups: readonly LocalityGroup<Item>[],
   plan: LocalityPlan | undefined,
-  vantage: Vantage | undefined,
+  topology: Topology | undefined,
 ): readonly LocalityGroup<Item>[] {
   if (plan === undefined) return groups;
   const { distribute, failover, failoverPriority } = plan.setting;
-  const here = vantage?.locality ?? '';
+  const here = topology?.locality ?? '';
   if (distribute.length > 0) return distributeWeights(groups, distribute, here);
   if (!plan.failover) return groups;
   if (failoverPriority.length === 0) return compact(preferNear(groups, failover, here));
-  const split = preferAlike(groups, failoverPriority, vantage?.labels ?? {});
+  const split = preferAlike(groups, failoverPriority, topology?.labels ?? {});
   return compact(failover.length === 0 ? split : preferNear(split, failover, here));
 }
 
@@ -104,7 +104,7 @@ function preferAlike<Item extends Placed>(
 ): LocalityGroup<Item>[] {
   const wanted = failoverPriority.map((entry): readonly [string, string | undefined] => {
     const [name = '', value, ...rest] = entry.split('=');
-    return [name, value === undefined || rest.length > 0 ? own(labels, name) : value];
+    return [name, value === undefined || rest.length > 0 ? ownValue(labels, name) : value];
   });
   return groups.flatMap((group) => {
     const byPriority = new Map<number, Item[]>();
@@ -127,7 +127,7 @@ function preferAlike<Item extends Placed>(
 function unlikeness(labels: Labels, wanted: readonly (readonly [string, string | undefined])[]): number {
   let penalty = 0;
   for (const [index, [name, value]] of wanted.entries()) {
-    if ((own(labels, name) ?? '') === (value ?? '')) continue;
+    if ((ownValue(labels, name) ?? '') === (value ?? '')) continue;
     if (index > 0 || name !== networkLabel) return penalty + wanted.length - index;
     penalty = wanted.length;
   }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { MeshService } from '../model/service.ts';
 import type { LoadBalancer, TrafficPolicy } from '../model/traffic-policy.ts';
-import { dnsVantageNeeds } from './cluster-dns.ts';
-import { narrowVantage, vantageNeeds } from './locality.ts';
+import { dnsTopologyNeeds } from './cluster-dns.ts';
+import { narrowTopology, topologyNeeds } from './locality.ts';
 import { ruleOf } from './testing/clusters.ts';
 import { entryOf, port } from './testing/listeners.ts';
 
@@ -28,16 +28,16 @@ describe('an assignment', () => {
     ['depends on it where a Service prefers its zone', {}, { ...plain, trafficDistribution: 'same-zone' }, true],
     ['depends on the node where a Service is for its node', {}, { nodeLocal: true }, true],
   ])('%s', (_, policy, service, expected) => {
-    const { locality, nodeName, cluster, labels } = vantageNeeds(policy, service, settings);
+    const { locality, nodeName, cluster, labels } = topologyNeeds(policy, service, settings);
     expect(locality || nodeName || cluster || labels.length > 0).toBe(expected);
   });
 
   test('by labels looks at nothing else of the proxy, and not at labels with a value', () => {
     const policy = { outlierDetection, loadBalancer: balancer({ failoverPriority: ['v', 't=gold'] }) };
-    const needs = vantageNeeds(policy, plain, settings);
+    const needs = topologyNeeds(policy, plain, settings);
     expect(needs).toEqual({ locality: false, nodeName: false, cluster: false, labels: ['v'] });
-    const vantage = { locality: 'r/z/s', network: 'n', cluster: 'c', nodeName: 'x', labels: { v: '1', w: '2' } };
-    expect(narrowVantage(vantage, needs)).toEqual({
+    const topology = { locality: 'r/z/s', network: 'n', cluster: 'c', nodeName: 'x', labels: { v: '1', w: '2' } };
+    expect(narrowTopology(topology, needs)).toEqual({
       locality: '',
       network: '',
       cluster: '',
@@ -47,15 +47,15 @@ describe('an assignment', () => {
   });
 
   test('of a service that is local to its cluster looks at the cluster', () => {
-    expect(vantageNeeds({}, plain, settings, true)).toMatchObject({ cluster: true });
+    expect(topologyNeeds({}, plain, settings, true)).toMatchObject({ cluster: true });
   });
 });
 
 test('a DNS service looks at locality where any of its policies does', () => {
   const service = entryOf('x.example.com', [port(80, 'HTTP')], { resolution: 'DNSLB' });
   const needs = (trafficPolicy: object) =>
-    dnsVantageNeeds(service, service.ports[0]!, ruleOf({ host: 'x.example.com', trafficPolicy }), settings).locality;
-  expect(dnsVantageNeeds(service, service.ports[0]!, undefined, settings).locality).toBe(false);
+    dnsTopologyNeeds(service, service.ports[0]!, ruleOf({ host: 'x.example.com', trafficPolicy }), settings).locality;
+  expect(dnsTopologyNeeds(service, service.ports[0]!, undefined, settings).locality).toBe(false);
   expect(needs({ loadBalancer: { simple: 'RANDOM' } })).toBe(false);
   expect(needs({ outlierDetection: {} })).toBe(true);
   expect(needs({ portLevelSettings: [{ port: { number: 80 }, outlierDetection: {} }] })).toBe(true);

@@ -1,8 +1,8 @@
 import type { ClusterSettings, LocalityLbSetting } from '../model/mesh-config.ts';
 import type { MeshService } from '../model/service.ts';
 import type { TrafficPolicy } from '../model/traffic-policy.ts';
-import type { Vantage } from '../model/vantage.ts';
-import { own } from '../model/own.ts';
+import type { Topology } from '../model/topology.ts';
+import { ownValue } from '../model/own-value.ts';
 import { labelsOf } from '../model/policy-resolution.ts';
 
 /** How endpoints of different localities are used. */
@@ -63,7 +63,7 @@ export function weighsLocalities(plan: LocalityPlan | undefined): boolean {
 }
 
 /** What an assignment has to know of the proxy that asks. Assignments that need nothing are the same for all proxies. */
-export interface VantageNeeds {
+export interface TopologyNeeds {
   readonly locality: boolean;
   readonly nodeName: boolean;
   readonly cluster: boolean;
@@ -71,13 +71,13 @@ export interface VantageNeeds {
   readonly labels: readonly string[];
 }
 
-export function vantageNeeds(
+export function topologyNeeds(
   policy: TrafficPolicy,
   service: Pick<MeshService, 'trafficDistribution' | 'nodeLocal'>,
   settings: Pick<ClusterSettings, 'localityLb'>,
   clusterLocal = false,
   ignoresLabels = false,
-): VantageNeeds {
+): TopologyNeeds {
   const plan = localityPlan(policy, service, settings, ignoresLabels);
   const { distribute = [], failover = [], failoverPriority = [] } = plan?.setting ?? {};
   const distributes = distribute.length > 0;
@@ -90,17 +90,17 @@ export function vantageNeeds(
   };
 }
 
-/** A vantage reduced to what is needed: proxies that differ in nothing else share it. */
-export function narrowVantage(vantage: Vantage, needs: VantageNeeds): Vantage {
+/** A topology reduced to what is needed: proxies that differ in nothing else share it. */
+export function narrowTopology(topology: Topology, needs: TopologyNeeds): Topology {
   const named = needs.labels.flatMap((name): [string, string][] => {
-    const value = own(vantage.labels, name);
+    const value = ownValue(topology.labels, name);
     return value === undefined ? [] : [[name, value]];
   });
   return {
-    locality: needs.locality ? vantage.locality : '',
+    locality: needs.locality ? topology.locality : '',
     network: '',
-    cluster: needs.cluster ? vantage.cluster : '',
-    nodeName: needs.nodeName ? vantage.nodeName : '',
+    cluster: needs.cluster ? topology.cluster : '',
+    nodeName: needs.nodeName ? topology.nodeName : '',
     labels: Object.fromEntries(named),
   };
 }

@@ -7,9 +7,9 @@ import {
   type EncodedEndpoint,
   buildAssignment,
   mtlsUsable,
-  vantageNeeds,
+  topologyNeeds,
 } from '../envoy/assignment.ts';
-import type { VantageNeeds } from '../envoy/locality.ts';
+import type { TopologyNeeds } from '../envoy/locality.ts';
 import { types } from '../envoy/proto-types.ts';
 import { typeUrl } from '../envoy/proto.ts';
 import { leaf, resource } from '../envoy/resource.ts';
@@ -21,7 +21,7 @@ import { type MeshService, isDns, outboundCluster } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import { type AssignmentStep, type PlacedAssignment, stepsOf } from './assignment-steps.ts';
 import type { EndpointGroup } from './endpoints.ts';
-import { type Place, type Places, type Vantages, declarePlaces, needsKey, nowhere } from './places.ts';
+import { type Place, type Places, type Topologies, declarePlaces, needsKey, nowhere } from './places.ts';
 import type { HasProblems } from './problems.ts';
 import { type ClusterParts, type ResourceSet, at, portOfKey, portsOf, ruledPortOf, sameSet } from './resource-sets.ts';
 import { settingOf } from './settings.ts';
@@ -44,17 +44,17 @@ export function declareAssignments(
   graph: Graph,
   parts: ClusterParts,
   sources: readonly Collection<ServiceView>[],
-  vantages: Vantages,
+  topologies: Topologies,
 ): AssignmentSets {
   const byAssignmentSet = graph.index('views by assignment set', sources, (_, view) =>
     portsOf(view).map((port) => assignmentSetKey(view, port)),
   );
-  const needs = graph.derive('assignment needs', byAssignmentSet, (key, members, read, emit: Emit<VantageNeeds>) => {
+  const needs = graph.derive('assignment needs', byAssignmentSet, (key, members, read, emit: Emit<TopologyNeeds>) => {
     const found = assignmentsOf(members[0]!.value, portOfKey(key), undefined, read, parts)?.assignments ?? [];
     const compared = found.map(({ needs }) => needs).filter(({ labels }) => labels.length > 0);
     for (const [id, needs] of new Map(compared.map((needs) => [needsKey(needs), needs]))) emit(`${key}|${id}`, needs);
   });
-  const places = declarePlaces(graph, vantages, needs);
+  const places = declarePlaces(graph, topologies, needs);
   const assignmentSets = graph.derive(
     'assignmentSets',
     byAssignmentSet,
@@ -118,7 +118,7 @@ interface Assignments {
 interface Assignment {
   readonly input: AssignmentInput;
   readonly isSubset: boolean;
-  readonly needs: VantageNeeds;
+  readonly needs: TopologyNeeds;
 }
 
 function assignmentsOf(
@@ -158,7 +158,7 @@ function assignmentsOf(
       return {
         input,
         isSubset: subset !== undefined,
-        needs: vantageNeeds(policy, service, settings, clusterLocal),
+        needs: topologyNeeds(policy, service, settings, clusterLocal),
       };
     }),
   };
@@ -200,7 +200,7 @@ function assignmentSet(found: Assignments, read: Reader, places: Places): Assign
     if (all.length <= mostPlaces && countQualifiers(all) <= mostProxies) return from(all);
     if (problems.length === 0) problems.push(...tooManyPlaces(found, all));
     const { policy, settings, clusterLocal } = input;
-    const alike = vantageNeeds(policy, service, settings, clusterLocal, true);
+    const alike = topologyNeeds(policy, service, settings, clusterLocal, true);
     return from(nearby(places.of(read, alike), alike, mostPlaces), true);
   });
   const steps = stepsOf(placed, size);
@@ -217,14 +217,14 @@ function makeAssignments(found: Assignments, placed: readonly PlacedAssignment[]
     const { input, isSubset } = assignments[index]!;
     const fitting = isSubset && size > most ? firstEndpoints(input, most) : input;
     if (fitting !== input && problems.length === 0) problems.push(...tooManyEndpoints(found, most));
-    const bytes = buildAssignment({ ...fitting, ignoresLabels, vantage: place.vantage });
+    const bytes = buildAssignment({ ...fitting, ignoresLabels, topology: place.topology });
     return at(place, resource(typeUrl(types.endpoint), input.clusterName, leaf(bytes, [], origins)));
   });
   return { resources, problems };
 }
 
 /** From too many localities all endpoints are equally far. */
-function nearby(places: readonly Place[], needs: VantageNeeds, most: number): readonly Place[] {
+function nearby(places: readonly Place[], needs: TopologyNeeds, most: number): readonly Place[] {
   const byLocality = needs.locality && !needs.nodeName && !needs.cluster;
   return byLocality && places.length > most ? [nowhere] : places;
 }

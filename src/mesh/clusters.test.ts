@@ -32,7 +32,7 @@ test('an assignment is made once for all places that it looks the same from', ()
     [...['shop/a', 'shop/b'].map((path) => service(path)), near('shop/a', 'tier'), near('shop/b', 'rack')],
     [proxy('x.shop', { tier: 'gold', rack: '1' }), proxy('y.shop', { tier: 'gold', rack: '2' })],
   );
-  expect(lab.size('vantages')).toBe(2);
+  expect(lab.size('topologies')).toBe(2);
   const assignment = (stream: string, host: string) =>
     lab
       .resources(stream)

@@ -1,13 +1,13 @@
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
-import { dnsVantageNeeds } from '../envoy/cluster-dns.ts';
+import { dnsTopologyNeeds } from '../envoy/cluster-dns.ts';
 import { buildClusters } from '../envoy/clusters.ts';
-import type { VantageNeeds } from '../envoy/locality.ts';
+import type { TopologyNeeds } from '../envoy/locality.ts';
 import { isDns } from '../model/service.ts';
 import { clusterTraitsKey } from '../model/traits.ts';
 import { declareAssignments } from './assignments.ts';
 import { NO_ENDPOINTS } from './endpoints.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
-import { type Vantages, declareVantages, placesOf } from './places.ts';
+import { type Topologies, declareTopologies, placesOf } from './places.ts';
 import type { HasProblems } from './problems.ts';
 import { type ClusterParts, type ResourceSet, at, portOfKey, portsOf, ruledPortOf, sameSet } from './resource-sets.ts';
 import { settingOf } from './settings.ts';
@@ -18,19 +18,19 @@ export function declareClusters(
   graph: Graph,
   parts: ClusterParts,
 ): { readonly members: readonly Members[]; readonly problems: readonly Collection<HasProblems>[] } {
-  const vantages = declareVantages(graph, parts.proxies);
+  const topologies = declareTopologies(graph, parts.proxies);
   const sources = [parts.views.serviceViews, parts.destinationViews];
   const clusterSets = graph.derive(
     'clusterSets',
     graph.index('views by cluster set', sources, (_, view) => portsOf(view).map((port) => clusterSetKey(view, port))),
     (key, members, read, emit: Emit<ResourceSet>) => {
       const { value } = members[0]!;
-      const set = clusterSet(value, portOfKey(key), read, parts, vantages);
+      const set = clusterSet(value, portOfKey(key), read, parts, topologies);
       if (set !== undefined) emit(key, set);
     },
     sameSet,
   );
-  const assignments = declareAssignments(graph, parts, sources, vantages);
+  const assignments = declareAssignments(graph, parts, sources, topologies);
   const clustersFor = (view: ServiceView, port: string, read: Reader): readonly ResourceSet[] => {
     const set = read.get(clusterSets, clusterSetKey(view, port));
     return set === undefined ? [] : [set];
@@ -63,14 +63,14 @@ export function declareClusters(
 const clusterSetKey = (view: ServiceView, port: string): string =>
   [view.service, view.rule, clusterTraitsKey(view.view.traits), port].join('|');
 
-const noNeeds: VantageNeeds = { locality: false, nodeName: false, cluster: false, labels: [] };
+const noNeeds: TopologyNeeds = { locality: false, nodeName: false, cluster: false, labels: [] };
 
 function clusterSet(
   view: ServiceView,
   number: string,
   read: Reader,
   parts: ClusterParts,
-  vantages: Vantages,
+  topologies: Topologies,
 ): ResourceSet | undefined {
   const found = ruledPortOf(view, number, read, parts);
   if (found === undefined) return undefined;
@@ -78,9 +78,9 @@ function clusterSet(
   const settings = settingOf(read, parts.settings.clusters);
   const summary = read.get(parts.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
   // The endpoints of a DNS service stand in the cluster itself.
-  const needs = isDns(service) ? dnsVantageNeeds(service, port, rule, settings) : noNeeds;
+  const needs = isDns(service) ? dnsTopologyNeeds(service, port, rule, settings) : noNeeds;
   return {
-    resources: placesOf(read, vantages, needs).flatMap((place) =>
+    resources: placesOf(read, topologies, needs).flatMap((place) =>
       buildClusters({
         service,
         port,
@@ -88,7 +88,7 @@ function clusterSet(
         traits: view.view.traits,
         settings,
         summary,
-        vantage: place.vantage,
+        topology: place.topology,
       }).flatMap((built) => at(place, parts.encoder.cluster(built.cluster, built.origins))),
     ),
   };

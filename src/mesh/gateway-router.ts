@@ -32,7 +32,7 @@ export interface RouterClass {
   /** Where a Service in front of the router leads a port of a server to; other ports are themselves. */
   readonly targetPorts: Readonly<Record<number, number>>;
   /** What its node says of it, in place of the mesh config. */
-  readonly topology: Partial<GatewayTopology> | undefined;
+  readonly gatewayTopology: Partial<GatewayTopology> | undefined;
 }
 
 export interface Routers {
@@ -61,7 +61,7 @@ export function declareRouters(graph: Graph, parts: GatewayParts, models: Collec
       matched: matchedSelectors(view, view.router, read, mentions),
       gateways: gateways.map((gateway) => gateway.key),
       targetPorts: targetPortsOf(gateways, view.router),
-      topology: view.router.topology,
+      gatewayTopology: view.router.gatewayTopology,
     };
     emit(key, { key: contentHash(JSON.stringify({ ...content, traits: traitsKey(content.traits) })), ...content });
   });

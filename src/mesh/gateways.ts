@@ -95,7 +95,7 @@ function declareListeners(graph: Graph, parts: GatewayParts, routers: Routers, s
       const found = buildGatewayListener({
         listener,
         traits: router.traits,
-        settings: { ...settings, gatewayTopology: { ...settings.gatewayTopology, ...router.topology } },
+        settings: { ...settings, gatewayTopology: { ...settings.gatewayTopology, ...router.gatewayTopology } },
         virtualServices: (gateway) => virtualServicesOf(read, forwarding, gateway, router.namespace),
         lookup,
       });

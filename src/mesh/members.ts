@@ -23,5 +23,5 @@ export function emitMember(emit: Emit<Member>, list: string, resource: EncodedRe
 /** Qualifiers of proxies: from where they look at endpoints. */
 export const qualifiers = {
   locality: (locality: string): string => `locality ${locality}`,
-  vantage: (key: string): string => `vantage ${key}`,
+  topology: (key: string): string => `topology ${key}`,
 };

@@ -12,9 +12,9 @@ test('proxies look from different places where a priority compares their labels,
     [service('shop/a'), preferring('tier=gold')],
     [proxy('x.c', { tier: 'gold' }), proxy('y.c', { tier: 'tin' }), proxy('z.c', { tier: 'tin', other: 'z' })],
   );
-  expect(lab.size('vantages')).toBe(1);
+  expect(lab.size('topologies')).toBe(1);
   lab.apply([preferring('tier')]);
-  expect(lab.size('vantages')).toBe(2);
+  expect(lab.size('topologies')).toBe(2);
 });
 
 const many = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));

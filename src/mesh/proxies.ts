@@ -11,9 +11,9 @@ import type { GatewayTopology } from '../model/mesh-config.ts';
 import { type MeshService, isHeadless, protocolClass } from '../model/service.ts';
 import { type SidecarModel, egressImports } from '../model/sidecar.ts';
 import { type Traits, gatewayTraits, inboundTraits, outboundTraits, traitsKey } from '../model/traits.ts';
-import type { Vantage } from '../model/vantage.ts';
+import type { Topology } from '../model/topology.ts';
 import { inboundTargets } from '../reconcilers/inbound.ts';
-import { type NodeFacts, readNode } from '../reconcilers/node.ts';
+import { type NodeFacts, readNode } from '../reconcilers/proxy-node.ts';
 import { selectSidecar } from '../reconcilers/sidecar.ts';
 import { augmentLabels, localityOfLabels } from '../reconcilers/workload.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
@@ -24,7 +24,7 @@ import { type Settings, settingOf } from './settings.ts';
 import type { Workloads } from './workloads.ts';
 import type { Selectors } from './selectors.ts';
 import type { Sidecars } from './sidecars.ts';
-import { own } from '../model/own.ts';
+import { ownValue } from '../model/own-value.ts';
 
 /** What a connected proxy is, taken apart into what it shares with others. */
 export type ProxyView = AcceptedProxy | { readonly error: string };
@@ -33,8 +33,8 @@ export interface AcceptedProxy {
   /** The outbound world: same scope, same clusters, listeners and routes. */
   readonly scope: Scope;
   /** From where it looks at endpoints. */
-  readonly vantage: Vantage;
-  readonly vantageKey: string;
+  readonly topology: Topology;
+  readonly topologyKey: string;
   /** What it serves itself; undefined for routers. */
   readonly inbound: Inbound | undefined;
   /** Routers: their labels, by which Gateways select them, and the ports of Services that lead to them. */
@@ -69,7 +69,7 @@ export interface RouterFacts {
   /** Where the Services that select it lead their ports, the oldest first. 0: a name that no container has. */
   readonly targetPorts: readonly Readonly<Record<number, number>>[];
   /** What its node says of it. */
-  readonly topology: Partial<GatewayTopology> | undefined;
+  readonly gatewayTopology: Partial<GatewayTopology> | undefined;
 }
 
 export interface Proxies {
@@ -81,8 +81,8 @@ export interface Proxies {
   readonly byTraits: Index<ProxyView>;
   readonly byInbound: Index<ProxyView>;
   readonly byRouter: Index<ProxyView>;
-  /** By vantage key. */
-  readonly byVantage: Index<ProxyView>;
+  /** By topology key. */
+  readonly byTopology: Index<ProxyView>;
 }
 
 export interface ProxyParts {
@@ -121,7 +121,7 @@ export function declareProxies(graph: Graph, parts: ProxyParts): Proxies {
     byTraits: keyed('proxies by traits', (view) => traitsKey(view.scope.traits)),
     byInbound: keyed('proxies by inbound', (view) => view.inbound?.key),
     byRouter: keyed('proxies by router', (view) => view.router?.key),
-    byVantage: keyed('proxies by vantage', (view) => view.vantageKey),
+    byTopology: keyed('proxies by topology', (view) => view.topologyKey),
   };
 }
 
@@ -153,7 +153,7 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
     sidecar: sidecar?.key ?? '',
   };
   const nodeName = node.nodeName || (workload?.nodeName ?? '');
-  const vantage: Vantage = {
+  const topology: Topology = {
     locality,
     network: workload?.network || node.network,
     cluster: node.cluster,
@@ -166,8 +166,8 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
   const selecting = servicesAt(read, parts.services, namespace, labels, node.addresses);
   return {
     scope: { ...scope, key: scopeKey(scope) },
-    vantage,
-    vantageKey: JSON.stringify(vantage),
+    topology,
+    topologyKey: JSON.stringify(topology),
     inbound:
       traits.proxyType === 'sidecar' ? inboundOf(node, workload, labels, sidecar, selecting, read, parts) : undefined,
     router: traits.proxyType === 'router' ? routerOf(node, workload?.ports, labels, selecting) : undefined,
@@ -183,7 +183,7 @@ function scopeKey(scope: Omit<Scope, 'key'>): string {
 function placeLabels(labels: Labels, names: readonly string[]): Labels {
   return Object.fromEntries(
     names.flatMap((name): [string, string][] => {
-      const value = own(labels, name);
+      const value = ownValue(labels, name);
       return value === undefined ? [] : [[name, value]];
     }),
   );
@@ -285,11 +285,11 @@ function routerOf(
       Object.fromEntries(
         service.ports.map((port) => {
           const target = port.targetPort ?? port.number;
-          return [port.number, typeof target === 'number' ? target : (own(ports, target) ?? 0)];
+          return [port.number, typeof target === 'number' ? target : (ownValue(ports, target) ?? 0)];
         }),
       ),
     );
-  const { namespace, topology } = node;
-  const facts = { traits: gatewayTraits(node.traits), namespace, labels, targetPorts, topology };
+  const { namespace, gatewayTopology } = node;
+  const facts = { traits: gatewayTraits(node.traits), namespace, labels, targetPorts, gatewayTopology };
   return { key: contentHash(JSON.stringify(facts)), ...facts };
 }

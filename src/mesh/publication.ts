@@ -34,7 +34,7 @@ export function worldOf(proxy: ProxyView | undefined): World {
   if (proxy.router !== undefined) roots.push(gatewayList(proxy.router.key));
   return {
     roots,
-    qualifiers: [qualifiers.locality(proxy.vantage.locality), qualifiers.vantage(proxy.vantageKey)],
+    qualifiers: [qualifiers.locality(proxy.topology.locality), qualifiers.topology(proxy.topologyKey)],
     ...(proxy.excluded.length > 0 && { excluded: proxy.excluded }),
   };
 }

@@ -71,7 +71,7 @@ function tlsModeOf(
   return (level.portPolicies[port]?.tls ?? level.policy.tls)?.mode;
 }
 
-/** Names of the workload labels by which the rule prefers endpoints: what a proxy's vantage must have of its labels. */
+/** Names of the workload labels by which the rule prefers endpoints: what a proxy's topology must have of its labels. */
 export function failoverLabels(rule: Levels): string[] {
   return labelsOf(policiesOf(rule).flatMap((policy) => policy.loadBalancer?.localityLb?.failoverPriority ?? []));
 }

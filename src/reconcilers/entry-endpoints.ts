@@ -1,7 +1,7 @@
 import type { Endpoint, InlineEndpoint, Workload } from '../model/endpoint.ts';
 import { selects } from '../model/labels.ts';
 import { type MeshService, type ServicePort, isDns } from '../model/service.ts';
-import { own } from '../model/own.ts';
+import { ownValue } from '../model/own-value.ts';
 import { augmentLabels } from './workload.ts';
 
 /**
@@ -40,7 +40,7 @@ export function selectedEntries(
       .filter((w) => w.kind === 'WorkloadEntry' && w.ready && selects(selector, w.labels) && isAddress(w))
       .map((workload) => {
         const target = port.targetPort ?? port.number;
-        const named = own(workload.ports, typeof target === 'string' ? target : port.name);
+        const named = ownValue(workload.ports, typeof target === 'string' ? target : port.name);
         return fromWorkload(workload, named ?? (typeof target === 'number' ? target : port.number), port.name, cluster);
       }),
   );
@@ -64,7 +64,7 @@ function inline(endpoint: InlineEndpoint, port: ServicePort, namespace: string, 
   return {
     ...NO_WORKLOAD,
     addresses: [path ?? endpoint.address],
-    port: path === undefined ? (own(endpoint.ports, port.name) ?? targetOf(port)) : 0,
+    port: path === undefined ? (ownValue(endpoint.ports, port.name) ?? targetOf(port)) : 0,
     portName: port.name,
     servicePort: port.number,
     labels: endpoint.isHost ? {} : augmentLabels(endpoint.labels, { locality, network, cluster, nodeName: '' }),
@@ -87,7 +87,7 @@ function selected(
   return workloads
     .filter((w) => w.ready && selects(service.selector!, w.labels) && (isDns(service) || isAddress(w)))
     .map((workload) => {
-      const number = workload.kind === 'WorkloadEntry' ? own(workload.ports, port.name) : undefined;
+      const number = workload.kind === 'WorkloadEntry' ? ownValue(workload.ports, port.name) : undefined;
       const endpoint = fromWorkload(workload, number ?? targetOf(port), port.name, cluster);
       return { ...endpoint, servicePort: port.number };
     });

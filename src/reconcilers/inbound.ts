@@ -4,7 +4,7 @@ import type { MeshService, ServicePort } from '../model/service.ts';
 import type { IngressListener, SidecarModel } from '../model/sidecar.ts';
 import type { ConnectionPool, DestinationRuleModel } from '../model/traffic-policy.ts';
 import type { Traits } from '../model/traits.ts';
-import { own } from '../model/own.ts';
+import { ownValue } from '../model/own-value.ts';
 
 export interface InboundInput {
   /** Services that select the workload, or have an endpoint at its address, oldest first. */
@@ -124,8 +124,8 @@ function portsOf(service: MeshService, { addresses = [], ports, isEntry }: Inbou
 /** A WorkloadEntry and an endpoint of a ServiceEntry name ports of the service, and their numbers win over its own. */
 function numberIn(named: Readonly<Record<string, number>> = {}, port: ServicePort): number {
   const target = port.targetPort ?? port.number;
-  if (typeof target === 'number') return own(named, port.name) ?? target;
-  return own(named, target) ?? port.number;
+  if (typeof target === 'number') return ownValue(named, port.name) ?? target;
+  return ownValue(named, target) ?? port.number;
 }
 
 /** Undefined when a Pod has no port of that name; 0 when it is not known at all. */
@@ -133,5 +133,5 @@ function targetPort(port: ServicePort, named: Readonly<Record<string, number>> |
   const target = port.targetPort ?? port.number;
   if (typeof target === 'number') return target;
   if (named === undefined) return 0;
-  return own(named, target);
+  return ownValue(named, target);
 }

@@ -3,7 +3,7 @@ import type { ClusterSettings } from '../../model/mesh-config.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import type { Traits } from '../../model/traits.ts';
-import type { Vantage } from '../../model/vantage.ts';
+import type { Topology } from '../../model/topology.ts';
 import { reconcileDestinationRule } from '../../reconcilers/destination-rule.ts';
 import { mergeRules } from '../../reconcilers/destination-rule-merge.ts';
 import { reconcileMeshConfig } from '../../reconcilers/mesh-config.ts';
@@ -65,7 +65,7 @@ export interface ClustersCase {
   readonly traits?: Partial<Traits>;
   readonly summary?: Partial<EndpointSummary>;
   readonly mesh?: string;
-  readonly vantage?: Vantage;
+  readonly topology?: Topology;
 }
 
 /** The clusters by name, as protobuf JSON. */
@@ -77,7 +77,7 @@ export function clustersOf(given: ClustersCase): ReadonlyMap<string, Members> {
     traits: traitsOf(given.traits),
     settings: settingsOf(given.mesh),
     summary: summaryOf(given.summary),
-    vantage: given.vantage,
+    topology: given.topology,
   };
   const built = service.ports.flatMap((own) => buildClusters({ ...shared, port: own }));
   return new Map(built.map(({ name, cluster }) => [name, jsonOf(cluster)]));

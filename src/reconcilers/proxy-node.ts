@@ -29,7 +29,7 @@ export interface NodeFacts {
   readonly locality: string;
   readonly network: string;
   /** Of a router: the members of metadata PROXY_CONFIG gatewayTopology that are set. */
-  readonly topology: Partial<GatewayTopology> | undefined;
+  readonly gatewayTopology: Partial<GatewayTopology> | undefined;
   readonly cluster: string;
   /** Name of the Kubernetes node; empty when the proxy does not say. */
   readonly nodeName: string;
@@ -99,7 +99,7 @@ function factsOf(proxy: NodeInput, defaults: NodeDefaults): NodeFacts {
     podPorts: metadata.podPorts(),
     locality: region === '' && zone === '' && subZone === '' ? '' : `${region}/${zone}/${subZone}`,
     network: metadata.text('NETWORK'),
-    topology: id.type === 'router' ? metadata.topology() : undefined,
+    gatewayTopology: id.type === 'router' ? metadata.gatewayTopology() : undefined,
     cluster: metadata.text('CLUSTER_ID') || 'Kubernetes',
     nodeName: metadata.text('NODE_NAME'),
   };
@@ -282,7 +282,7 @@ class Metadata {
   }
 
   /** Undefined when nothing is set. */
-  topology(): Partial<GatewayTopology> | undefined {
+  gatewayTopology(): Partial<GatewayTopology> | undefined {
     const findings = new Findings(refOf('', { apiVersion: '', kind: '', metadata: { name: '' } }));
     const topology = readGatewayTopology(
       new Field(this.get('PROXY_CONFIG'), 'PROXY_CONFIG', findings).get('gatewayTopology').expectObject(),

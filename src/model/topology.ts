@@ -1,7 +1,7 @@
 import type { Labels } from './labels.ts';
 
 /** From where a proxy looks at endpoints. Only assignments that prefer near endpoints, or hide far ones, depend on it. */
-export interface Vantage {
+export interface Topology {
   /** `region/zone/subzone`; empty when unknown. */
   readonly locality: string;
   readonly network: string;

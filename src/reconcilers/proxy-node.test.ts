@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { gatewayTraits, outboundTraits, traitsKey } from '../model/traits.ts';
-import { type NodeFacts, type NodeInput, readNode } from './node.ts';
+import { type NodeFacts, type NodeInput, readNode } from './proxy-node.ts';
 
 const locality = { region: '', zone: '', subZone: '' };
 const defaults = { namespace: 'default', domainSuffix: 'cluster.local' };
@@ -205,7 +205,7 @@ test.each([outboundTraits, gatewayTraits])('routers of all domains share: $name'
 
 test('a router says in its PROXY_CONFIG what is in front of it, field by field', () => {
   const topologyOf = (gatewayTopology: unknown, id = 'router~10.1.0.1~gw.shop~shop.svc.cluster.local') =>
-    read(id, { PROXY_CONFIG: { concurrency: 2, gatewayTopology } }).topology;
+    read(id, { PROXY_CONFIG: { concurrency: 2, gatewayTopology } }).gatewayTopology;
   expect(topologyOf(undefined)).toBeUndefined();
   expect(topologyOf({ numTrustedProxies: 2 })).toEqual({ numTrustedProxies: 2 });
   expect(topologyOf({ forwardClientCertDetails: 'UNDEFINED', proxyProtocol: {} })).toEqual({ proxyProtocol: true });
