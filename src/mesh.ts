@@ -80,14 +80,14 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const destinationViews = declareDestinationViews(graph, { ...objects, scopes, views });
 
   // What they are sent.
-  const parts = { ...objects, proxies, scopes, views, destinationViews, encoder };
-  const gateways = declareGateways(graph, parts);
-  const clusters = declareClusters(graph, parts);
+  const deps = { ...objects, proxies, scopes, views, destinationViews, encoder };
+  const gateways = declareGateways(graph, deps);
+  const clusters = declareClusters(graph, deps);
   const members: readonly Members[] = [
     ...clusters.members,
-    ...declareOutboundListeners(graph, parts),
-    ...declareInbounds(graph, parts),
-    ...declareRouteTables(graph, parts),
+    ...declareOutboundListeners(graph, deps),
+    ...declareInbounds(graph, deps),
+    ...declareRouteTables(graph, deps),
     ...gateways.members,
   ];
   const problems = declareProblems(graph, [
@@ -102,10 +102,10 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     virtualServices.shadowed,
     virtualServices.delegated,
     sidecars.parsed,
-    ...declareReferences(graph, parts),
-    ...declareSizeLimits(graph, parts),
+    ...declareReferences(graph, deps),
+    ...declareSizeLimits(graph, deps),
     ...declareConflicts(graph, inputs, services, virtualServices, sidecars),
-    declareListenerConflicts(graph, parts),
+    declareListenerConflicts(graph, deps),
     ...clusters.problems,
     ...gateways.problems,
   ]);

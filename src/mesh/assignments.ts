@@ -23,7 +23,7 @@ import { type AssignmentStep, type PlacedAssignment, stepsOf } from './assignmen
 import type { EndpointGroup } from './endpoints.ts';
 import { type Place, type Places, type Topologies, declarePlaces, needsKey, nowhere } from './places.ts';
 import type { HasProblems } from './problems.ts';
-import { type ClusterParts, type ResourceSet, at, portOfKey, portsOf, ruledPortOf, sameSet } from './resource-sets.ts';
+import { type ClusterDeps, type ResourceSet, at, portOfKey, portsOf, ruledPortOf, sameSet } from './resource-sets.ts';
 import { settingOf } from './settings.ts';
 import type { ServiceView } from './views.ts';
 
@@ -42,7 +42,7 @@ export interface AssignmentSets {
 
 export function declareAssignments(
   graph: Graph,
-  parts: ClusterParts,
+  deps: ClusterDeps,
   sources: readonly Collection<ServiceView>[],
   topologies: Topologies,
 ): AssignmentSets {
@@ -50,7 +50,7 @@ export function declareAssignments(
     portsOf(view).map((port) => assignmentSetKey(view, port)),
   );
   const needs = graph.derive('assignment needs', byAssignmentSet, (key, members, read, emit: Emit<TopologyNeeds>) => {
-    const found = assignmentsOf(members[0]!.value, portOfKey(key), undefined, read, parts)?.assignments ?? [];
+    const found = assignmentsOf(members[0]!.value, portOfKey(key), undefined, read, deps)?.assignments ?? [];
     const compared = found.map(({ needs }) => needs).filter(({ labels }) => labels.length > 0);
     for (const [id, needs] of new Map(compared.map((needs) => [needsKey(needs), needs]))) emit(`${key}|${id}`, needs);
   });
@@ -59,7 +59,7 @@ export function declareAssignments(
     'assignmentSets',
     byAssignmentSet,
     (key, members, read, emit: Emit<AssignmentSet>) => {
-      const found = foundFor(members[0]!.value, key, read, parts);
+      const found = foundFor(members[0]!.value, key, read, deps);
       if (found !== undefined) emit(key, assignmentSet(found, read, places));
     },
     (a, b) => sameAssignments(a, b) && isDeepStrictEqual(a.steps, b.steps),
@@ -73,7 +73,7 @@ export function declareAssignments(
     (key, { placed }, read, emit: Emit<MadeAssignments>) => {
       const set = setOfKey(key);
       const [member] = read.group(byAssignmentSet, set);
-      const found = member && foundFor(member.value, set, read, parts);
+      const found = member && foundFor(member.value, set, read, deps);
       if (found !== undefined) emit(key, makeAssignments(found, placed));
     },
     sameAssignments,
@@ -98,9 +98,9 @@ const setOfKey = (key: string): string => key.slice(0, key.lastIndexOf('#'));
 const assignmentSetKey = (view: ServiceView, port: string): string =>
   [view.service, view.rule, Number(view.view.traits.agent), port].join('|');
 
-function foundFor(view: ServiceView, set: string, read: Reader, parts: ClusterParts): Assignments | undefined {
-  const group = read.get(parts.endpoints.groups, view.service);
-  return assignmentsOf(view, portOfKey(set), group, read, parts);
+function foundFor(view: ServiceView, set: string, read: Reader, deps: ClusterDeps): Assignments | undefined {
+  const group = read.get(deps.endpoints.groups, view.service);
+  return assignmentsOf(view, portOfKey(set), group, read, deps);
 }
 
 interface Assignments {
@@ -126,13 +126,13 @@ function assignmentsOf(
   number: string,
   group: EndpointGroup | undefined,
   read: Reader,
-  parts: ClusterParts,
+  deps: ClusterDeps,
 ): Assignments | undefined {
-  const found = ruledPortOf(view, number, read, parts);
+  const found = ruledPortOf(view, number, read, deps);
   if (found === undefined || isDns(found.service)) return undefined;
   const { service, port, rule } = found;
-  const settings = settingOf(read, parts.settings.clusters);
-  const { clusterLocalHosts } = settingOf(read, parts.settings.visibility);
+  const settings = settingOf(read, deps.settings.clusters);
+  const { clusterLocalHosts } = settingOf(read, deps.settings.visibility);
   const clusterLocal = isClusterLocal(service.host, clusterLocalHosts);
   const endpoints = group?.byPort.get(port.name) ?? [];
   const localities = new Set(endpoints.map(({ locality }) => locality)).size;

@@ -85,11 +85,11 @@ function compareForRouter(client: string): (a: MeshService, b: MeshService) => n
 /** As {@link serviceFor}, behind Services of type ExternalName. */
 export function concreteService(
   read: Reader,
-  parts: ServiceLookup,
+  deps: ServiceLookup,
   view: Pick<ClientView, 'client' | 'traits' | 'egress'>,
   host: string,
 ): MeshService | undefined {
-  const find = (name: string) => serviceFor(read, parts, view, name);
+  const find = (name: string) => serviceFor(read, deps, view, name);
   return followAliases(find(host), find);
 }
 
@@ -99,11 +99,11 @@ export function concreteService(
  */
 export function candidatesFor(
   read: Reader,
-  parts: { readonly virtualServices: VirtualServices; readonly sidecars: Sidecars },
+  deps: { readonly virtualServices: VirtualServices; readonly sidecars: Sidecars },
   view: View,
   host: string,
 ): readonly Candidate[] {
-  const { byHost, byWildcard } = parts.virtualServices;
+  const { byHost, byWildcard } = deps.virtualServices;
   const exact = read.group(byHost, host).map(({ value }) => ({ matched: host, model: value }));
   const wild: Candidate[] = [];
   for (const wildcard of wildcardsOf(host))
@@ -112,7 +112,7 @@ export function candidatesFor(
         if (isWildcard(matched) && wildcardKey(matched) === wildcard && hostsMatch(matched, host))
           wild.push({ matched, model: value });
   wild.sort((a, b) => compareSpecificity(a.matched, b.matched));
-  const listener = egressOf(read, parts.sidecars, view);
+  const listener = egressOf(read, deps.sidecars, view);
   return [...exact, ...wild].filter(
     ({ model }) =>
       isVisible(model, view.client) &&

@@ -9,28 +9,28 @@ import { NO_ENDPOINTS } from './endpoints.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import { type Topologies, declareTopologies, placesOf } from './places.ts';
 import type { HasProblems } from './problems.ts';
-import { type ClusterParts, type ResourceSet, at, portOfKey, portsOf, ruledPortOf, sameSet } from './resource-sets.ts';
+import { type ClusterDeps, type ResourceSet, at, portOfKey, portsOf, ruledPortOf, sameSet } from './resource-sets.ts';
 import { settingOf } from './settings.ts';
 import type { ServiceView } from './views.ts';
 
 /** Outbound clusters and their assignments. Rules have subsets by the hundred, for every port: each is a step of its own. */
 export function declareClusters(
   graph: Graph,
-  parts: ClusterParts,
+  deps: ClusterDeps,
 ): { readonly members: readonly Members[]; readonly problems: readonly Collection<HasProblems>[] } {
-  const topologies = declareTopologies(graph, parts.proxies);
-  const sources = [parts.views.serviceViews, parts.destinationViews];
+  const topologies = declareTopologies(graph, deps.proxies);
+  const sources = [deps.views.serviceViews, deps.destinationViews];
   const clusterSets = graph.derive(
     'clusterSets',
     graph.index('views by cluster set', sources, (_, view) => portsOf(view).map((port) => clusterSetKey(view, port))),
     (key, members, read, emit: Emit<ResourceSet>) => {
       const { value } = members[0]!;
-      const set = clusterSet(value, portOfKey(key), read, parts, topologies);
+      const set = clusterSet(value, portOfKey(key), read, deps, topologies);
       if (set !== undefined) emit(key, set);
     },
     sameSet,
   );
-  const assignments = declareAssignments(graph, parts, sources, topologies);
+  const assignments = declareAssignments(graph, deps, sources, topologies);
   const clustersFor = (view: ServiceView, port: string, read: Reader): readonly ResourceSet[] => {
     const set = read.get(clusterSets, clusterSetKey(view, port));
     return set === undefined ? [] : [set];
@@ -69,14 +69,14 @@ function clusterSet(
   view: ServiceView,
   number: string,
   read: Reader,
-  parts: ClusterParts,
+  deps: ClusterDeps,
   topologies: Topologies,
 ): ResourceSet | undefined {
-  const found = ruledPortOf(view, number, read, parts);
+  const found = ruledPortOf(view, number, read, deps);
   if (found === undefined) return undefined;
   const { service, port, rule } = found;
-  const settings = settingOf(read, parts.settings.clusters);
-  const summary = read.get(parts.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
+  const settings = settingOf(read, deps.settings.clusters);
+  const summary = read.get(deps.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
   // The endpoints of a DNS service stand in the cluster itself.
   const needs = isDns(service) ? dnsTopologyNeeds(service, port, rule, settings) : noNeeds;
   return {
@@ -89,7 +89,7 @@ function clusterSet(
         settings,
         summary,
         topology: place.topology,
-      }).flatMap((built) => at(place, parts.encoder.cluster(built.cluster, built.origins))),
+      }).flatMap((built) => at(place, deps.encoder.cluster(built.cluster, built.origins))),
     ),
   };
 }

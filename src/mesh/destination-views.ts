@@ -8,11 +8,11 @@ import { ruleFor } from './rules.ts';
 import type { ScopeViews } from './scopes.ts';
 import { settingOf } from './settings.ts';
 import { egressOf } from './sidecars.ts';
-import { type UnknownTrafficParts, egressProxyOf } from './unknown-traffic.ts';
+import { type UnknownTrafficDeps, egressProxyOf } from './unknown-traffic.ts';
 import type { RouteHostView, ServiceView, Views } from './views.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
-export interface DestinationViewParts extends UnknownTrafficParts {
+export interface DestinationViewDeps extends UnknownTrafficDeps {
   readonly virtualServices: VirtualServices;
   readonly scopes: Collection<ScopeViews>;
   readonly views: Views;
@@ -30,8 +30,8 @@ interface ForeignDestination {
  * Services, or ports of them, that a Sidecar does not import and that imported routes or its egress proxy lead to. They have
  * clusters, and no routes or listeners of their own.
  */
-export function declareDestinationViews(graph: Graph, parts: DestinationViewParts): Collection<ServiceView> {
-  const { serviceViews, routeHostViews } = parts.views;
+export function declareDestinationViews(graph: Graph, deps: DestinationViewDeps): Collection<ServiceView> {
+  const { serviceViews, routeHostViews } = deps.views;
   const foreign = [serviceViews, routeHostViews].map((source) =>
     graph.derive(
       `foreignDestinations of ${source.name}`,
@@ -40,10 +40,10 @@ export function declareDestinationViews(graph: Graph, parts: DestinationViewPart
       ),
       (key, [first], read, emit: Emit<ForeignDestination>) => {
         const { view, routes } = first!.value;
-        if (source === routeHostViews && !hasHosts(egressOf(read, parts.sidecars, view))) return;
+        if (source === routeHostViews && !hasHosts(egressOf(read, deps.sidecars, view))) return;
         const found = new Map<string, ForeignDestination>();
-        for (const { host, port } of routes.flatMap((route) => destinations(route.key, read, parts))) {
-          const service = concreteService(read, parts, view, host);
+        for (const { host, port } of routes.flatMap((route) => destinations(route.key, read, deps))) {
+          const service = concreteService(read, deps, view, host);
           // A view of all that is visible holds the services of its namespace.
           if (service !== undefined && (view.egress !== undefined || service.namespace !== view.namespace))
             found.set(`${service.host}|${port ?? ''}`, { view: view.key, host: service.host, port });
@@ -53,9 +53,9 @@ export function declareDestinationViews(graph: Graph, parts: DestinationViewPart
     ),
   );
   const byView = graph.index('foreign destinations by view', foreign, (_, { view }) => [view]);
-  return graph.derive('destinationViews', parts.scopes, (list, { scope, outlets }, read, emit: Emit<ServiceView>) => {
+  return graph.derive('destinationViews', deps.scopes, (list, { scope, outlets }, read, emit: Emit<ServiceView>) => {
     if (scope.sidecar === '') return;
-    const { rootNamespace } = settingOf(read, parts.settings.visibility);
+    const { rootNamespace } = settingOf(read, deps.settings.visibility);
     const client = clientViewOf(scope);
     const wanted = new Map<MeshService, Set<number>>();
     const want = (service: MeshService, port: number | undefined): void => {
@@ -65,17 +65,17 @@ export function declareDestinationViews(graph: Graph, parts: DestinationViewPart
     };
     for (const { key } of outlets.flatMap((outlet) => outlet.views))
       for (const { value } of read.group(byView, key)) {
-        const service = serviceFor(read, parts, client, value.host);
+        const service = serviceFor(read, deps, client, value.host);
         if (service !== undefined) want(service, value.port);
       }
-    const proxy = egressProxyOf(scope, read, parts);
+    const proxy = egressProxyOf(scope, read, deps);
     if (proxy !== undefined) want(proxy.service, proxy.port);
     for (const [service, ports] of wanted) {
       const imported = new Set(outlets.flatMap(({ listener }) => importedPorts(listener, scope.namespace, service)));
       const clusterPorts = [...ports].filter((port) => !imported.has(port)).sort((x, y) => x - y);
       if (clusterPorts.length === 0) continue;
       const key = serviceKey(service);
-      const rule = ruleFor(read, parts.rules, service, rootNamespace, ruleClientOf(client))?.id ?? '';
+      const rule = ruleFor(read, deps.rules, service, rootNamespace, ruleClientOf(client))?.id ?? '';
       const { traits, matched } = client;
       const view = { key: list, namespace: service.namespace, client: client.client, traits, matched };
       emit(`${list}|${key}`, { list, view, service: key, rule, routes: [], ports: [], clusterPorts });
@@ -94,7 +94,7 @@ function hasHosts(listener: EgressListener | undefined): boolean {
   );
 }
 
-function destinations(key: string, read: Reader, { virtualServices }: DestinationViewParts): readonly Destination[] {
+function destinations(key: string, read: Reader, { virtualServices }: DestinationViewDeps): readonly Destination[] {
   const model = read.get(virtualServices.routes, key);
   return model === undefined ? [] : destinationsOf(model).map(({ destination }) => destination);
 }

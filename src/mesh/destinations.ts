@@ -12,7 +12,7 @@ import type { Services } from './services.ts';
 import { type Settings, settingOf } from './settings.ts';
 import type { Sidecars } from './sidecars.ts';
 
-export interface DestinationParts {
+export interface DestinationDeps {
   readonly inputs: Inputs;
   readonly settings: Settings;
   readonly services: Services;
@@ -22,18 +22,18 @@ export interface DestinationParts {
 }
 
 /** Destinations as the clients of a view see them. Routes by the thousand lead to few: each is resolved once. */
-export function lookupFor(view: ClientView, read: Reader, parts: DestinationParts): DestinationLookup {
-  const client = clientOf(view, optionsOf(read, parts.inputs).domainSuffix);
-  const { rootNamespace } = settingOf(read, parts.settings.visibility);
+export function lookupFor(view: ClientView, read: Reader, deps: DestinationDeps): DestinationLookup {
+  const client = clientOf(view, optionsOf(read, deps.inputs).domainSuffix);
+  const { rootNamespace } = settingOf(read, deps.settings.visibility);
   const resolved = new Map<string, DestinationTarget>();
   return (destination, listenerPort) => {
     const name = `${listenerPort} ${nameOf(destination)}`;
     let target = resolved.get(name);
     if (target === undefined) {
       target = resolveDestination(destination, listenerPort, client, {
-        service: (host) => serviceFor(read, parts, view, host),
-        rule: (service) => ruleFor(read, parts.rules, service, rootNamespace, ruleClientOf(view)),
-        isServed: (service, port, labels) => isServedNow(service, port, labels, read, parts),
+        service: (host) => serviceFor(read, deps, view, host),
+        rule: (service) => ruleFor(read, deps.rules, service, rootNamespace, ruleClientOf(view)),
+        isServed: (service, port, labels) => isServedNow(service, port, labels, read, deps),
       });
       resolved.set(name, target);
     }
@@ -52,9 +52,9 @@ export function isServedNow(
   port: number,
   labels: Labels,
   read: Reader,
-  parts: Pick<DestinationParts, 'endpoints'>,
+  deps: Pick<DestinationDeps, 'endpoints'>,
 ): boolean {
   if (!isDns(service)) return true;
-  const summary = read.get(parts.endpoints.summaries, serviceKey(service)) ?? NO_ENDPOINTS;
+  const summary = read.get(deps.endpoints.summaries, serviceKey(service)) ?? NO_ENDPOINTS;
   return isServed(service, port, labels, summary);
 }

@@ -5,7 +5,7 @@ import { type MeshService, exportRank, isVisibleTo, serviceKey } from '../model/
 import { egressImportsRoutes } from '../model/sidecar.ts';
 import { type ClientView, serviceFor } from './clients.ts';
 import type { RouteHost } from './route-hosts.ts';
-import { type PortParts, activePorts, isProxied, portsFor } from './served-ports.ts';
+import { type PortDeps, activePorts, isProxied, portsFor } from './served-ports.ts';
 import { isBareName, keepersOf } from './service-names.ts';
 import { egressOf } from './sidecars.ts';
 
@@ -24,21 +24,21 @@ export function freeDomains(
   subject: DomainsInput,
   view: ClientView,
   read: Reader,
-  parts: PortParts,
+  deps: PortDeps,
 ): readonly string[] {
   const { host, service } = subject;
   const isTaken = (name: string): boolean =>
     read
-      .group(parts.routeHosts.owners, name)
+      .group(deps.routeHosts.owners, name)
       .some(
-        ({ value: rival }) => isThere(rival, subject, view, read, parts) && !isKept(rival, subject, view, read, parts),
+        ({ value: rival }) => isThere(rival, subject, view, read, deps) && !isKept(rival, subject, view, read, deps),
       );
   const isFree = ({ name, of, kind, absolute }: DomainClaim): boolean => {
     // The absolute form stays, so that a service has a virtual host, and its port a table.
-    if (name === host) return absolute || !isKept(service, subject, view, read, parts);
+    if (name === host) return absolute || !isKept(service, subject, view, read, deps);
     if (isTaken(name) || (of !== host && isTaken(of))) return false;
     if (kind === 'pods') return !isTaken(`*.${of}`);
-    return kind !== 'address' || firstAt(name, subject, view, read, parts) === service?.host;
+    return kind !== 'address' || firstAt(name, subject, view, read, deps) === service?.host;
   };
   return domainClaims(subject)
     .filter(isFree)
@@ -51,11 +51,11 @@ function isKept(
   { client }: DomainsInput,
   view: ClientView,
   read: Reader,
-  parts: PortParts,
+  deps: PortDeps,
 ): boolean {
   if (entry === undefined || !('registry' in entry) || entry.registry !== 'External') return false;
   const bare = isBareName(entry.host);
-  return keepersOf(entry, client.domainSuffix, read, parts.services).some(
+  return keepersOf(entry, client.domainSuffix, read, deps.services).some(
     (keeper) =>
       isVisibleTo(keeper, view.client) &&
       (isAddress(entry.host) || client.traits.shortNames) &&
@@ -69,24 +69,24 @@ function isThere(
   { port, listenerPort = port }: DomainsInput,
   view: ClientView,
   read: Reader,
-  parts: PortParts,
+  deps: PortDeps,
 ): boolean {
   if (!isVisibleTo(rival, view.client)) return false;
-  if ('resolution' in rival) return isServedOn(rival, port, view, read, parts);
-  const listener = egressOf(read, parts.sidecars, view);
+  if ('resolution' in rival) return isServedOn(rival, port, view, read, deps);
+  const listener = egressOf(read, deps.sidecars, view);
   if (listener !== undefined) {
-    const model = read.get(parts.virtualServices.routes, rival.virtualService);
+    const model = read.get(deps.virtualServices.routes, rival.virtualService);
     if (model === undefined || !egressImportsRoutes(listener.hosts, view.client, model)) return false;
   }
-  if (listenerPort === 0 && !isProxied(rival, view, read, parts)) return false;
-  return activePorts(rival.virtualService, view, read, parts).has(port);
+  if (listenerPort === 0 && !isProxied(rival, view, read, deps)) return false;
+  return activePorts(rival.virtualService, view, read, deps).has(port);
 }
 
 /** Of the services of one host a client has one. */
-function isServedOn(service: MeshService, port: number, view: ClientView, read: Reader, parts: PortParts): boolean {
-  const winner = serviceFor(read, parts, view, service.host);
+function isServedOn(service: MeshService, port: number, view: ClientView, read: Reader, deps: PortDeps): boolean {
+  const winner = serviceFor(read, deps, view, service.host);
   if (winner === undefined || serviceKey(winner) !== serviceKey(service)) return false;
-  return portsFor(service.host, view, read, parts, 'routed').includes(port);
+  return portsFor(service.host, view, read, deps, 'routed').includes(port);
 }
 
 /** The host of the service that has an address. */
@@ -95,13 +95,13 @@ function firstAt(
   { port, client }: DomainsInput,
   view: ClientView,
   read: Reader,
-  parts: PortParts,
+  deps: PortDeps,
 ): string | undefined {
   const [first] = read
-    .group(parts.services.byAddress, address)
+    .group(deps.services.byAddress, address)
     .map(({ value }) => value)
     .filter((rival) => isVisibleTo(rival, view.client) && addressesFor(rival, client.traits).includes(address))
-    .filter((rival) => isServedOn(rival, port, view, read, parts))
+    .filter((rival) => isServedOn(rival, port, view, read, deps))
     .sort((a, b) => exportRank(a, view.client) - exportRank(b, view.client));
   return first?.host;
 }

@@ -13,10 +13,10 @@ import { type Member, emitMember } from './members.ts';
 import type { AcceptedProxy, Proxies, RouterFacts } from './proxies.ts';
 import { labelKeys, selectorKey } from './label-keys.ts';
 import { lookupFor } from './destinations.ts';
-import type { RouteParts } from './virtual-hosts.ts';
+import type { RouteDeps } from './virtual-hosts.ts';
 import { clientOf } from './clients.ts';
 
-export interface GatewayParts extends RouteParts {
+export interface GatewayDeps extends RouteDeps {
   readonly proxies: Proxies;
 }
 
@@ -45,15 +45,15 @@ export interface Routers {
 /** The list of the resources that a router has from Gateways. */
 export const gatewayList = (router: string): string => `gateway|${router}`;
 
-export function declareRouters(graph: Graph, parts: GatewayParts, models: Collection<GatewayModel>): Routers {
+export function declareRouters(graph: Graph, deps: GatewayDeps, models: Collection<GatewayModel>): Routers {
   const bySelector = graph.index('gateways by selector', models, (_, { selector }) => [
     selectorKey('', selector) ?? ANY_ROUTER,
   ]);
-  const mentions = declareMentions(graph, parts);
-  const routers = graph.derive('routers', parts.proxies.byRouter, (key, [first], read, emit: Emit<RouterClass>) => {
+  const mentions = declareMentions(graph, deps);
+  const routers = graph.derive('routers', deps.proxies.byRouter, (key, [first], read, emit: Emit<RouterClass>) => {
     const view = first?.value;
     if (view === undefined || 'error' in view || view.router === undefined) return;
-    const { gatewayScope } = optionsOf(read, parts.inputs);
+    const { gatewayScope } = optionsOf(read, deps.inputs);
     const gateways = gatewaysOf(read, bySelector, view.router, gatewayScope);
     const content = {
       traits: view.router.traits,
@@ -90,8 +90,8 @@ function gatewaysOf(
 }
 
 /** Selectors of clients in the routes of Gateways, whose hosts need not be services of the mesh. */
-function declareMentions(graph: Graph, parts: GatewayParts): Index<Labels> {
-  const each = graph.derive('gateway mentions', parts.virtualServices.routes, (key, model, _, emit: Emit<Labels>) => {
+function declareMentions(graph: Graph, deps: GatewayDeps): Index<Labels> {
+  const each = graph.derive('gateway mentions', deps.virtualServices.routes, (key, model, _, emit: Emit<Labels>) => {
     for (const [text, selector] of sourceSelectors(model)) emit(`${key}|${text}`, selector);
   });
   const distinct = graph.derive(
@@ -139,12 +139,12 @@ function targetPortsOf(gateways: readonly GatewayModel[], router: RouterFacts): 
 export function routerClient(
   { namespace: client, traits, matched }: RouterClass,
   read: Reader,
-  parts: GatewayParts,
+  deps: GatewayDeps,
 ): { readonly client: Client; readonly lookup: DestinationLookup } {
   const view = { client, traits, matched };
   return {
-    client: clientOf(view, optionsOf(read, parts.inputs).domainSuffix),
-    lookup: lookupFor(view, read, parts),
+    client: clientOf(view, optionsOf(read, deps.inputs).domainSuffix),
+    lookup: lookupFor(view, read, deps),
   };
 }
 

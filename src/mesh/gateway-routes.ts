@@ -9,7 +9,7 @@ import { contentHash, spreadHash } from '../model/hash.ts';
 import { compareSpecificity } from '../model/host.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { canHold, gatewayPrecedence, isVisible } from '../model/virtual-service-selection.ts';
-import { type GatewayParts, type RouterClass, type Routers, emitToRouters, routerClient } from './gateway-router.ts';
+import { type GatewayDeps, type RouterClass, type Routers, emitToRouters, routerClient } from './gateway-router.ts';
 import { type Member, type Members, sameMember } from './members.ts';
 import type { HasProblems } from './problems.ts';
 import { type RouteUse, declareRoutePieces } from './route-pieces.ts';
@@ -98,7 +98,7 @@ interface VirtualHostEntry extends HasProblems {
 /** Virtual hosts of Gateways, and the tables that are made of them. */
 export function declareGatewayRoutes(
   graph: Graph,
-  parts: GatewayParts,
+  deps: GatewayDeps,
   routers: Routers,
   sets: Collection<GatewaySet>,
 ): { readonly members: Members; readonly virtualHosts: Collection<HasProblems> } {
@@ -117,7 +117,7 @@ export function declareGatewayRoutes(
       }
   });
 
-  const hosts = declareHosts(graph, parts, routers.classes, tableServers);
+  const hosts = declareHosts(graph, deps, routers.classes, tableServers);
   const byRoutes = graph.index(
     'gateway hosts by routes',
     hosts,
@@ -128,12 +128,12 @@ export function declareGatewayRoutes(
     const { router, sources } = members[0]!.value;
     for (const [i, source] of sources.entries()) emit(`${key}|${i}`, useOf(router, source));
   });
-  const pieces = declareRoutePieces(graph, 'gatewayRoutePieces', parts, [uses], (use, read) => {
+  const pieces = declareRoutePieces(graph, 'gatewayRoutePieces', deps, [uses], (use, read) => {
     const router = read.get(routers.classes, use.router);
     if (router === undefined) return undefined;
     const { gateway, port: listenerPort, secure: tls } = use;
-    const settings = settingOf(read, parts.settings.routes);
-    return { ...routerClient(router, read, parts), settings, gateway, listenerPort, tls };
+    const settings = settingOf(read, deps.settings.routes);
+    return { ...routerClient(router, read, deps), settings, gateway, listenerPort, tls };
   });
   const virtualHosts = graph.derive(
     'gatewayVirtualHosts',
@@ -147,11 +147,11 @@ export function declareGatewayRoutes(
         routes: sources.map((source) => pieces.of(read, useOf(router, source))),
         httpsRedirect,
       });
-      emit(key, { table, part: parts.encoder.virtualHost(virtualHost, { routes, clusters, origins }), problems });
+      emit(key, { table, part: deps.encoder.virtualHost(virtualHost, { routes, clusters, origins }), problems });
     },
     (a, b) => samePart(a.part, b.part) && a.problems.length === 0 && b.problems.length === 0,
   );
-  return { members: declareTables(graph, parts, routers, tables, virtualHosts), virtualHosts };
+  return { members: declareTables(graph, deps, routers, tables, virtualHosts), virtualHosts };
 }
 
 function serversByTable({ listeners }: GatewaySet): ReadonlyMap<string, GatewaySet['listeners'][number]['servers']> {
@@ -162,14 +162,14 @@ function serversByTable({ listeners }: GatewaySet): ReadonlyMap<string, GatewayS
 /** Hosts of tables: where servers and the VirtualServices of their Gateway meet, and where servers redirect. */
 function declareHosts(
   graph: Graph,
-  parts: GatewayParts,
+  deps: GatewayDeps,
   routers: Collection<RouterClass>,
   tableServers: Collection<TableServers>,
 ): Collection<TableHost> {
   const ofGateway = graph.index('table servers by gateway', tableServers, (_, { gateway }) => [gateway]);
   const routeClaims = graph.derive(
     'gatewayRouteClaims',
-    parts.virtualServices.routes,
+    deps.virtualServices.routes,
     (key, model, read, emit: Emit<HostClaim>) => {
       if (model.http.length === 0) return;
       for (const gateway of new Set(model.gateways)) {
@@ -177,7 +177,7 @@ function declareHosts(
         for (const { key: serversKey, value: servers } of read.group(ofGateway, gateway)) {
           const router = read.get(routers, servers.router);
           if (router === undefined || !isVisible(model, router.namespace)) continue;
-          const { client } = routerClient(router, read, parts);
+          const { client } = routerClient(router, read, deps);
           const holdsOn = (listenerPort: number): boolean =>
             model.http.some((route) => canHold(route, { client, gateway, listenerPort }));
           for (const claim of claimsOf(key, model, servers, router, holdsOn))
@@ -251,7 +251,7 @@ function* claimsOf(
 /** Tables put together from virtual hosts, of which nothing is copied. */
 function declareTables(
   graph: Graph,
-  { encoder }: GatewayParts,
+  { encoder }: GatewayDeps,
   routers: Routers,
   tables: Collection<Table>,
   virtualHosts: Collection<VirtualHostEntry>,

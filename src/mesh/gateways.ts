@@ -12,7 +12,7 @@ import { gatewayPrecedence, isVisible } from '../model/virtual-service-selection
 import { type ReconciledGateway, reconcileGateway } from '../reconcilers/gateway.ts';
 import { mergeServers } from '../reconcilers/gateway-merge.ts';
 import {
-  type GatewayParts,
+  type GatewayDeps,
   type RouterClass,
   type Routers,
   declareRouters,
@@ -29,16 +29,16 @@ import { settingOf } from './settings.ts';
 /** From Gateways and the VirtualServices that name them to the listeners and route tables of routers. */
 export function declareGateways(
   graph: Graph,
-  parts: GatewayParts,
+  deps: GatewayDeps,
 ): { readonly members: readonly Members[]; readonly problems: readonly Collection<HasProblems>[] } {
-  const { inputs } = parts;
+  const { inputs } = deps;
   const parsed = graph.derive('gateways', inputs.objects.Gateway, (key, object, _, emit: Emit<ReconciledGateway>) =>
     emit(key, reconcileGateway(object as Gateway, { source: sourceOfKey(key) })),
   );
   const models = graph.derive('gatewayModels', parsed, (key, value, _, emit: Emit<GatewayModel>) => {
     for (const model of value.models) emit(key, model);
   });
-  const routers = declareRouters(graph, parts, models);
+  const routers = declareRouters(graph, deps, models);
   const sets = graph.derive('gatewaySets', routers.classes, (key, router, read, emit: Emit<GatewaySet>) => {
     const merged = mergeServers({
       gateways: router.gateways.flatMap((gateway) => read.get(models, gateway) ?? []),
@@ -51,11 +51,11 @@ export function declareGateways(
     emit(key, { router, ...merged });
   });
 
-  const listeners = declareListeners(graph, parts, routers, sets);
-  const routes = declareGatewayRoutes(graph, parts, routers, sets);
+  const listeners = declareListeners(graph, deps, routers, sets);
+  const routes = declareGatewayRoutes(graph, deps, routers, sets);
   return {
-    members: [listeners.members, routes.members, declareSecrets(graph, parts, routers, sets)],
-    problems: [parsed, declareRouterFindings(graph, parts, routers, [sets, listeners.built, routes.virtualHosts])],
+    members: [listeners.members, routes.members, declareSecrets(graph, deps, routers, sets)],
+    problems: [parsed, declareRouterFindings(graph, deps, routers, [sets, listeners.built, routes.virtualHosts])],
   };
 }
 
@@ -70,11 +70,11 @@ interface BuiltListener extends HasProblems {
   readonly resource: EncodedResource | undefined;
 }
 
-function declareListeners(graph: Graph, parts: GatewayParts, routers: Routers, sets: Collection<GatewaySet>) {
+function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, sets: Collection<GatewaySet>) {
   // Apart from the routes that these have anyway, so that those of HTTP do not touch listeners.
   const forwarding = graph.index(
     'forwarding routes by gateway',
-    parts.virtualServices.routes,
+    deps.virtualServices.routes,
     (_, { tcp, tls, gateways }) =>
       tcp.length + tls.length === 0 ? [] : gateways.filter((gateway) => gateway !== meshGateway),
     (a, b) => compareAge(a.value, b.value),
@@ -90,8 +90,8 @@ function declareListeners(graph: Graph, parts: GatewayParts, routers: Routers, s
     'gatewayListeners.built',
     listeners,
     (key, { router, listener }, read, emit: Emit<BuiltListener>) => {
-      const { lookup } = routerClient(router, read, parts);
-      const settings = settingOf(read, parts.settings.listeners);
+      const { lookup } = routerClient(router, read, deps);
+      const settings = settingOf(read, deps.settings.listeners);
       const found = buildGatewayListener({
         listener,
         traits: router.traits,
@@ -101,7 +101,7 @@ function declareListeners(graph: Graph, parts: GatewayParts, routers: Routers, s
       });
       emit(key, {
         routers: router.key,
-        resource: found.listener && parts.encoder.listener(found.listener, found.clusters, found.origins),
+        resource: found.listener && deps.encoder.listener(found.listener, found.clusters, found.origins),
         problems: found.problems,
       });
     },
@@ -121,7 +121,7 @@ function declareListeners(graph: Graph, parts: GatewayParts, routers: Routers, s
 /** The files that a router has to read for its servers, each once. */
 function declareSecrets(
   graph: Graph,
-  { encoder }: GatewayParts,
+  { encoder }: GatewayDeps,
   routers: Routers,
   sets: Collection<GatewaySet>,
 ): Members {

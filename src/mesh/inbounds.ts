@@ -6,15 +6,15 @@ import { type Member, type Members, emitMember, sameMember } from './members.ts'
 import type { Inbound, Proxies } from './proxies.ts';
 import { type Settings, settingOf } from './settings.ts';
 
-export interface InboundParts {
+export interface InboundDeps {
   readonly settings: Settings;
   readonly proxies: Proxies;
   readonly encoder: Encoder;
 }
 
 /** What a workload serves itself. */
-export function declareInbounds(graph: Graph, parts: InboundParts): readonly Members[] {
-  const inbounds = graph.derive('inbounds', parts.proxies.byInbound, (key, [first], _, emit: Emit<Inbound>) => {
+export function declareInbounds(graph: Graph, deps: InboundDeps): readonly Members[] {
+  const inbounds = graph.derive('inbounds', deps.proxies.byInbound, (key, [first], _, emit: Emit<Inbound>) => {
     if (first !== undefined && 'inbound' in first.value && first.value.inbound !== undefined)
       emit(key, first.value.inbound);
   });
@@ -25,9 +25,9 @@ export function declareInbounds(graph: Graph, parts: InboundParts): readonly Mem
       (key, inbound, read, emit: Emit<Member>) => {
         const list = inboundList(key);
         const { traits, targets, addresses } = inbound;
-        const listenerSettings = settingOf(read, parts.settings.listeners);
-        const clusterSettings = settingOf(read, parts.settings.clusters);
-        const { encoder } = parts;
+        const listenerSettings = settingOf(read, deps.settings.listeners);
+        const clusterSettings = settingOf(read, deps.settings.clusters);
+        const { encoder } = deps;
         const shared = { targets, traits, addresses };
         for (const built of buildInboundClusters({ ...shared, settings: clusterSettings }))
           emitMember(emit, list, encoder.cluster(built.cluster, built.origins));

@@ -13,7 +13,7 @@ import { ruleFor } from './rules.ts';
 import type { View } from './scopes.ts';
 import { settingOf } from './settings.ts';
 import { routeKeys } from './views.ts';
-import type { RouteParts } from './virtual-hosts.ts';
+import type { RouteDeps } from './virtual-hosts.ts';
 
 interface OwnedClaim {
   readonly listener: string;
@@ -27,10 +27,10 @@ interface OwnedClaim {
  * ServiceEntries whose connections an older one has: without addresses, or with the same, nothing tells TCP services of a
  * port apart. As clients in their own namespace see it, whether a proxy is there or not.
  */
-export function declareListenerConflicts(graph: Graph, parts: RouteParts): Collection<HasProblems> {
+export function declareListenerConflicts(graph: Graph, deps: RouteDeps): Collection<HasProblems> {
   const claims = graph.derive(
     'listener claims of entries',
-    graph.index('TCP services of entries', parts.services.services, (key, { registry, ports }) =>
+    graph.index('TCP services of entries', deps.services.services, (key, { registry, ports }) =>
       registry === 'External' && ports.some(({ protocol }) => isTcp(protocol)) ? [key] : [],
     ),
     (key, [first], read, emit: Emit<OwnedClaim>) => {
@@ -42,19 +42,19 @@ export function declareListenerConflicts(graph: Graph, parts: RouteParts): Colle
         client: service.namespace,
         matched: [],
       };
-      const { rootNamespace } = settingOf(read, parts.settings.visibility);
-      const rule = ruleFor(read, parts.rules, service, rootNamespace, ruleClientOf(view));
+      const { rootNamespace } = settingOf(read, deps.settings.visibility);
+      const rule = ruleFor(read, deps.rules, service, rootNamespace, ruleClientOf(view));
       const ports = service.ports.filter(({ protocol }) => isTcp(protocol)).map((port) => port.number);
       const own = {
         list: '',
         view,
         service: key,
         rule: rule?.id ?? '',
-        routes: routeKeys(candidatesFor(read, parts, view, service.host)),
+        routes: routeKeys(candidatesFor(read, deps, view, service.host)),
         ports,
         clusterPorts: ports,
       };
-      for (const [listener, found] of claimsOfService(own, read, parts))
+      for (const [listener, found] of claimsOfService(own, read, deps))
         for (const [index, { rank, age, claim }] of found.entries())
           // Server names, of which there may be thousands at one port, tell services apart.
           if (claim.kind !== 'http' && claim.chains.some(({ serverNames }) => serverNames.length === 0))
@@ -63,7 +63,7 @@ export function declareListenerConflicts(graph: Graph, parts: RouteParts): Colle
   );
   const pods = graph.index(
     'headless services by pod address',
-    parts.endpoints.summaries,
+    deps.endpoints.summaries,
     (_, { addresses }) => addresses,
   );
   return graph.derive(
@@ -87,9 +87,9 @@ export function declareListenerConflicts(graph: Graph, parts: RouteParts): Colle
       const [address] = all[0]!.claim.bind.addresses;
       const headless = read
         .group(pods, address)
-        .flatMap(({ key }) => read.get(parts.services.services, key) ?? [])
+        .flatMap(({ key }) => read.get(deps.services.services, key) ?? [])
         .filter((service) => service.registry === 'Kubernetes' && listensAt(service, all[0]!.claim.port));
-      const lost = all.flatMap((entry) => lostToPods(entry, headless, read, parts));
+      const lost = all.flatMap((entry) => lostToPods(entry, headless, read, deps));
       if (problems.length + lost.length > 0) emit(listener, { problems: [...problems, ...lost] });
     },
   );
@@ -109,14 +109,14 @@ function lostToPods(
   { claim, rank }: OwnedClaim,
   headless: readonly MeshService[],
   read: Reader,
-  parts: RouteParts,
+  deps: RouteDeps,
 ): Problem[] {
   const winner = rank === rankOfPublicAddress && headless.find((service) => isVisibleTo(service, claim.namespace));
   if (!winner) return [];
   const [address] = claim.bind.addresses;
   const message = `${address} is the address of a Pod of ${printRef(winner.origins[0]!)}, which keeps its port ${claim.port}; name another address.`;
   return claim.origins.map((object) => {
-    const entry = read.get(parts.services.parsedEntries, objectKey(object.source, object.namespace, object.name));
+    const entry = read.get(deps.services.parsedEntries, objectKey(object.source, object.namespace, object.name));
     const field = entry?.addresses.find((written) => written.address === address)?.field ?? 'spec.addresses';
     return { object, field, reason: 'Conflicted', message };
   });

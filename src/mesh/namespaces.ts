@@ -7,7 +7,7 @@ import { routeTargets } from './route-targets.ts';
 import { type Services, shardOf } from './services.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
-export interface NamespaceParts {
+export interface NamespaceDeps {
   readonly services: Services;
   readonly virtualServices: VirtualServices;
   readonly selectors: Selectors;
@@ -39,12 +39,12 @@ export interface Namespaces {
 }
 
 /** The namespaces that have services or hosts of routes. */
-export function declareNamespaces(graph: Graph, parts: NamespaceParts): Namespaces {
+export function declareNamespaces(graph: Graph, deps: NamespaceDeps): Namespaces {
   const shards = graph.derive(
     'shards',
     graph.index<{ readonly namespace: string; readonly host: string }>(
       'hosts by shard',
-      [parts.services.services, parts.routeHosts.hosts],
+      [deps.services.services, deps.routeHosts.hosts],
       (_, value) => [shardOf(value)],
     ),
     (shard, _, __, emit: Emit<string>) => emit(shard, shard.slice(0, shard.lastIndexOf('/'))),
@@ -59,16 +59,16 @@ export function declareNamespaces(graph: Graph, parts: NamespaceParts): Namespac
         members.map((member) => member.key),
       ),
   );
-  const foreignRoutes = declareForeignRoutes(graph, parts);
-  const contested = declareContested(graph, parts);
+  const foreignRoutes = declareForeignRoutes(graph, deps);
+  const contested = declareContested(graph, deps);
   // Apart from the shards: these come and go with services, and scopes look at this.
   const clients = graph.derive('namespaces', shardsOf, (namespace, _, read, emit: Emit<NamespaceClients>) => {
     const about = <T>(index: Index<T>) =>
       [...read.group(index, namespace), ...read.group(index, '*')].map((member) => member.value);
     emit(namespace, {
       namespace,
-      audiences: [...new Set(about(parts.audiences.byTarget).map((claim) => claim.client))].sort(),
-      selectors: [...new Set(about(parts.selectors.byTarget).map((mention) => printSelector(mention.selector)))].sort(),
+      audiences: [...new Set(about(deps.audiences.byTarget).map((claim) => claim.client))].sort(),
+      selectors: [...new Set(about(deps.selectors.byTarget).map((mention) => printSelector(mention.selector)))].sort(),
       routedFrom: about(foreignRoutes.byTarget).filter((from) => from !== namespace),
       routedTo: read.group(foreignRoutes.bySource, namespace).map((member) => member.value),
       contested: read.get(contested, namespace) === true,
@@ -80,7 +80,7 @@ export function declareNamespaces(graph: Graph, parts: NamespaceParts): Namespac
 /** Namespaces of VirtualServices by the namespaces whose hosts they have routes for (`*`: any), and the other way round. */
 function declareForeignRoutes(
   graph: Graph,
-  { services, virtualServices }: NamespaceParts,
+  { services, virtualServices }: NamespaceDeps,
 ): { readonly byTarget: Index<string>; readonly bySource: Index<string> } {
   interface ForeignRoute {
     readonly target: string;
@@ -111,7 +111,7 @@ function declareForeignRoutes(
 }
 
 /** Namespaces that share a host with another. */
-function declareContested(graph: Graph, { services }: NamespaceParts): Collection<true> {
+function declareContested(graph: Graph, { services }: NamespaceDeps): Collection<true> {
   const each = graph.derive('contested.each', services.byHost, (host, members, _, emit: Emit<string>) => {
     const namespaces = new Set(members.map(({ value }) => value.namespace));
     if (namespaces.size > 1) for (const namespace of namespaces) emit(`${host}|${namespace}`, namespace);

@@ -17,10 +17,10 @@ import { settingOf } from './settings.ts';
 import { egressOf } from './sidecars.ts';
 import { type ScopeViews, type View, listenerList } from './scopes.ts';
 import { unknownTraffic } from './unknown-traffic.ts';
-import type { RouteParts } from './virtual-hosts.ts';
+import type { RouteDeps } from './virtual-hosts.ts';
 import type { ServiceView } from './views.ts';
 
-export interface ListenerParts extends RouteParts {
+export interface ListenerDeps extends RouteDeps {
   readonly scopes: Collection<ScopeViews>;
 }
 
@@ -50,11 +50,11 @@ function isAddressed({ view, claims }: Claims): boolean {
  * all scopes of the view. Those of a port on all addresses, and of an address that several namespaces ask for, gather what
  * all views of a scope ask for.
  */
-export function declareOutboundListeners(graph: Graph, parts: ListenerParts): readonly Members[] {
-  const { views } = parts;
+export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): readonly Members[] {
+  const { views } = deps;
   const claims = graph.derive('listenerClaims', views.serviceViews, (key, view, read, emit: Emit<Claims>) => {
     if (view.view.traits.proxyType === 'router') return;
-    for (const [name, claims] of claimsOfService(view, read, parts))
+    for (const [name, claims] of claimsOfService(view, read, deps))
       emit(`${key}|${name}`, { view: view.view, list: view.list, name, claims });
   });
   const merge = (name: string, source: Collection<Claims>, keyOf: (claims: Claims) => string) =>
@@ -92,7 +92,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
   const ofView: Index<Claims> = graph.index('claims of view', gathered, (_, value) => [value.view.key]);
   const policies = graph.derive(
     'listenerPolicies',
-    graph.index('scopes by policy of view', parts.scopes, (_, { outlets, policy, scope }) =>
+    graph.index('scopes by policy of view', deps.scopes, (_, { outlets, policy, scope }) =>
       scope.traits.proxyType === 'router'
         ? []
         : [...new Set(outlets.flatMap((outlet) => outlet.views.map((view) => listenerList(view.key, policy))))],
@@ -110,9 +110,9 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
     (_, value, read, emit: Emit<Member>) => {
       if (!isShared(value, read)) return;
       for (const { value: policy } of read.group(policiesOfView, value.view.key)) {
-        const built = buildOutboundListener({ claims: value.claims, ...outboundInput(policy.scope, read, parts) });
+        const built = buildOutboundListener({ claims: value.claims, ...outboundInput(policy.scope, read, deps) });
         if (built !== undefined)
-          emitMember(emit, policy.list, parts.encoder.listener(built.listener, built.clusters, built.origins));
+          emitMember(emit, policy.list, deps.encoder.listener(built.listener, built.clusters, built.origins));
       }
     },
     sameMember,
@@ -120,7 +120,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
 
   const scopeClaims = graph.derive(
     'scopeClaims',
-    parts.scopes,
+    deps.scopes,
     (
       key,
       { scope, outlets },
@@ -128,7 +128,7 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
       emit: Emit<{ scope: Scope; list: string; name: string; claims: readonly AgedClaim[] }>,
     ) => {
       if (scope.traits.proxyType === 'router') return;
-      const settings = settingOf(read, parts.settings.listeners);
+      const settings = settingOf(read, deps.settings.listeners);
       const byName = new Map<string, AgedClaim[]>();
       const locked = new Set<string>();
       for (const outlet of outlets) {
@@ -153,23 +153,23 @@ export function declareOutboundListeners(graph: Graph, parts: ListenerParts): re
     'outboundListeners',
     scopeClaims,
     (_, { scope, list, claims }, read, emit: Emit<Member>) => {
-      const built = buildOutboundListener({ claims, ...outboundInput(scope, read, parts) });
+      const built = buildOutboundListener({ claims, ...outboundInput(scope, read, deps) });
       if (built !== undefined)
-        emitMember(emit, list, parts.encoder.listener(built.listener, built.clusters, built.origins));
+        emitMember(emit, list, deps.encoder.listener(built.listener, built.clusters, built.origins));
     },
     sameMember,
   );
   const fixed = graph.derive(
     'scopeResources',
-    parts.scopes,
+    deps.scopes,
     (key, { scope }, read, emit: Emit<Member>) => {
-      const settings = settingOf(read, parts.settings.clusters);
+      const settings = settingOf(read, deps.settings.clusters);
       for (const cluster of fixedClusters({ traits: scope.traits, settings }))
-        emitMember(emit, key, parts.encoder.cluster(cluster, []));
+        emitMember(emit, key, deps.encoder.cluster(cluster, []));
       if (scope.traits.proxyType === 'router') return;
-      const options = outboundInput(scope, read, parts);
+      const options = outboundInput(scope, read, deps);
       for (const built of [virtualOutbound(options), httpProxyListener(options)])
-        if (built !== undefined) emitMember(emit, key, parts.encoder.listener(built.listener, built.clusters, []));
+        if (built !== undefined) emitMember(emit, key, deps.encoder.listener(built.listener, built.clusters, []));
     },
     sameMember,
   );
@@ -181,13 +181,13 @@ function addressKey({ view, name }: Claims): string {
   return `${traitsKey(view.traits)}|${name}`;
 }
 
-function outboundInput(scope: Scope, read: Reader, parts: ListenerParts): OutboundListenerInput {
-  const { policy, egressProxy } = unknownTraffic(scope, read, parts);
+function outboundInput(scope: Scope, read: Reader, deps: ListenerDeps): OutboundListenerInput {
+  const { policy, egressProxy } = unknownTraffic(scope, read, deps);
   return {
-    client: clientOf(clientViewOf(scope), optionsOf(read, parts.inputs).domainSuffix),
+    client: clientOf(clientViewOf(scope), optionsOf(read, deps.inputs).domainSuffix),
     outboundPolicy: policy,
     egressProxy,
-    settings: settingOf(read, parts.settings.listeners),
+    settings: settingOf(read, deps.settings.listeners),
   };
 }
 
@@ -195,20 +195,20 @@ function outboundInput(scope: Scope, read: Reader, parts: ListenerParts): Outbou
 export const rankOfPublicAddress = 3;
 
 /** By the name of the listener. */
-export function claimsOfService(view: ServiceView, read: Reader, parts: RouteParts): Map<string, AgedClaim[]> {
+export function claimsOfService(view: ServiceView, read: Reader, deps: RouteDeps): Map<string, AgedClaim[]> {
   const byName = new Map<string, AgedClaim[]>();
-  const service = read.get(parts.services.services, view.service);
+  const service = read.get(deps.services.services, view.service);
   if (service === undefined) return byName;
-  const client = clientOf(view.view, optionsOf(read, parts.inputs).domainSuffix);
-  const rule = ruleOf(read, parts.rules, view.rule, service);
-  const summary = read.get(parts.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
-  const settings = settingOf(read, parts.settings.listeners);
+  const client = clientOf(view.view, optionsOf(read, deps.inputs).domainSuffix);
+  const rule = ruleOf(read, deps.rules, view.rule, service);
+  const summary = read.get(deps.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
+  const settings = settingOf(read, deps.settings.listeners);
   const virtualServices = view.routes.flatMap(({ matched, key }) => {
-    const model = read.get(parts.virtualServices.routes, key);
+    const model = read.get(deps.virtualServices.routes, key);
     return model === undefined || (model.tcp.length === 0 && model.tls.length === 0) ? [] : [{ matched, model }];
   });
-  const egress = egressOf(read, parts.sidecars, view.view);
-  const lookup = lookupFor(view.view, read, parts);
+  const egress = egressOf(read, deps.sidecars, view.view);
+  const lookup = lookupFor(view.view, read, deps);
   const exported = exportRank(service, view.view.client);
   const atAddress = exported === 2 && service.registry === 'External' ? rankOfPublicAddress : exported;
   const age = { createdAt: service.createdAt, name: service.name, namespace: service.namespace };

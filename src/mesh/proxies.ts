@@ -85,7 +85,7 @@ export interface Proxies {
   readonly byTopology: Index<ProxyView>;
 }
 
-export interface ProxyParts {
+export interface ProxyDeps {
   readonly inputs: Inputs;
   readonly settings: Settings;
   readonly workloads: Workloads;
@@ -96,17 +96,17 @@ export interface ProxyParts {
   readonly priorityLabels: Index<string>;
 }
 
-export function declareProxies(graph: Graph, parts: ProxyParts): Proxies {
+export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
   const view = (proxy: ConnectedProxy, read: Reader): ProxyView => {
-    const options = optionsOf(read, parts.inputs);
+    const options = optionsOf(read, deps.inputs);
     const result = readNode(proxy, {
       namespace: options.defaultProxyNamespace,
       proxyType: options.defaultProxyType,
       domainSuffix: options.domainSuffix,
     });
-    return 'error' in result ? result : viewOf(result.node, read, parts);
+    return 'error' in result ? result : viewOf(result.node, read, deps);
   };
-  const views = graph.derive('proxyViews', parts.inputs.proxies, (key, proxy, read, emit: Emit<ProxyView>) => {
+  const views = graph.derive('proxyViews', deps.inputs.proxies, (key, proxy, read, emit: Emit<ProxyView>) => {
     emit(key, view(proxy, read));
   });
   const keyed = (name: string, keyOf: (view: AcceptedProxy) => string | undefined) =>
@@ -125,23 +125,23 @@ export function declareProxies(graph: Graph, parts: ProxyParts): Proxies {
   };
 }
 
-function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy {
-  const { source, rootNamespace } = optionsOf(read, parts.inputs);
+function viewOf(node: NodeFacts, read: Reader, deps: ProxyDeps): AcceptedProxy {
+  const { source, rootNamespace } = optionsOf(read, deps.inputs);
   const { traits, namespace } = node;
   const podKey = objectKey(source, namespace, node.workloadName);
-  const pod = node.workloadName === '' ? undefined : read.get(parts.workloads.pods, podKey);
-  const workload = pod ?? entryOf(node, read, parts);
+  const pod = node.workloadName === '' ? undefined : read.get(deps.workloads.pods, podKey);
+  const workload = pod ?? entryOf(node, read, deps);
   const labels: Labels = { ...(workload?.labels ?? node.labels), ...node.staticLabels };
   const locality = workload?.locality || localityOfLabels(labels) || node.locality;
   // Several namespaces may mention one selector.
-  const matching = mentioned(read, parts.selectors, namespace).filter((selector) => selects(selector, labels));
+  const matching = mentioned(read, deps.selectors, namespace).filter((selector) => selects(selector, labels));
   const matched = [...new Set(matching.map(printSelector))].sort();
   const sidecar =
     traits.proxyType === 'sidecar'
       ? selectSidecar(
           {
-            own: read.group(parts.sidecars.byNamespace, namespace).map((member) => member.value),
-            root: read.group(parts.sidecars.byNamespace, rootNamespace).map((member) => member.value),
+            own: read.group(deps.sidecars.byNamespace, namespace).map((member) => member.value),
+            root: read.group(deps.sidecars.byNamespace, rootNamespace).map((member) => member.value),
           },
           labels,
         )
@@ -160,16 +160,16 @@ function viewOf(node: NodeFacts, read: Reader, parts: ProxyParts): AcceptedProxy
     nodeName,
     labels: placeLabels(
       augmentLabels(labels, { locality, network: node.network, cluster: node.cluster, nodeName }),
-      read.group(parts.priorityLabels, 'all').map((member) => member.value),
+      read.group(deps.priorityLabels, 'all').map((member) => member.value),
     ),
   };
-  const selecting = servicesAt(read, parts.services, namespace, labels, node.addresses);
+  const selecting = servicesAt(read, deps.services, namespace, labels, node.addresses);
   return {
     scope: { ...scope, key: scopeKey(scope) },
     topology,
     topologyKey: JSON.stringify(topology),
     inbound:
-      traits.proxyType === 'sidecar' ? inboundOf(node, workload, labels, sidecar, selecting, read, parts) : undefined,
+      traits.proxyType === 'sidecar' ? inboundOf(node, workload, labels, sidecar, selecting, read, deps) : undefined,
     router: traits.proxyType === 'router' ? routerOf(node, workload?.ports, labels, selecting) : undefined,
     excluded: ownListeners(selecting, node.addresses),
   };
@@ -196,10 +196,10 @@ function placeLabels(labels: Labels, names: readonly string[]): Labels {
 function entryOf(
   { namespace, workloadName, addresses }: NodeFacts,
   read: Reader,
-  parts: ProxyParts,
+  deps: ProxyDeps,
 ): Workload | undefined {
   const entries = addresses.flatMap((address) =>
-    read.group(parts.workloads.entriesByAddress, `${namespace}/${address}`).map((member) => member.value),
+    read.group(deps.workloads.entriesByAddress, `${namespace}/${address}`).map((member) => member.value),
   );
   return entries.find(({ name }) => name === workloadName) ?? entries[0];
 }
@@ -247,9 +247,9 @@ function inboundOf(
   sidecar: SidecarModel | undefined,
   services: readonly MeshService[],
   read: Reader,
-  parts: ProxyParts,
+  deps: ProxyDeps,
 ): Inbound {
-  const { rootNamespace } = settingOf(read, parts.settings.visibility);
+  const { rootNamespace } = settingOf(read, deps.settings.visibility);
   const targets = inboundTargets({
     services,
     addresses: node.addresses,
@@ -261,7 +261,7 @@ function inboundOf(
       // A workload whose Sidecar does not import its own service knows none of the rules for it.
       sidecar?.egress.some(({ hosts }) => egressImports(hosts, node.namespace, service)) === false
         ? undefined
-        : ruleFor(read, parts.rules, service, rootNamespace, {
+        : ruleFor(read, deps.rules, service, rootNamespace, {
             namespace: node.namespace,
             matches: (selector) => selects(selector, labels),
           }),

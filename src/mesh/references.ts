@@ -11,28 +11,28 @@ import { destinationsOf } from '../model/virtual-service-parts.ts';
 import { parseObjectKey, objectKey } from '../api/object.ts';
 import { toldTo } from '../reconcilers/delegate.ts';
 import type { HasProblems } from './problems.ts';
-import { type DestinationParts, lookupFor, nameOf } from './destinations.ts';
+import { type DestinationDeps, lookupFor, nameOf } from './destinations.ts';
 import { serviceFor } from './clients.ts';
 import type { Sidecars } from './sidecars.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
-export interface ReferenceParts extends DestinationParts {
+export interface ReferenceDeps extends DestinationDeps {
   readonly virtualServices: VirtualServices;
   readonly sidecars: Sidecars;
 }
 
 /** Names in objects that lead nowhere, as clients in the object's own namespace see it, whether a proxy is there or not. */
-export function declareReferences(graph: Graph, parts: ReferenceParts): readonly Collection<HasProblems>[] {
+export function declareReferences(graph: Graph, deps: ReferenceDeps): readonly Collection<HasProblems>[] {
   const routes = graph.derive(
     'references of routes',
-    parts.virtualServices.routes,
+    deps.virtualServices.routes,
     (key, model, read, emit: Emit<HasProblems>) => {
-      const problems = [...missingDestinations(model, read, parts), ...missingGateways(key, model, read, parts)];
+      const problems = [...missingDestinations(model, read, deps), ...missingGateways(key, model, read, deps)];
       if (problems.length > 0) emit(key, { problems });
     },
   );
-  const rules = graph.derive('references of rules', parts.rules.single, (key, rule, read, emit: Emit<HasProblems>) => {
-    if (isWildcard(rule.host) || read.group(parts.services.byHost, rule.host).length > 0) return;
+  const rules = graph.derive('references of rules', deps.rules.single, (key, rule, read, emit: Emit<HasProblems>) => {
+    if (isWildcard(rule.host) || read.group(deps.services.byHost, rule.host).length > 0) return;
     const message = `No Service or ServiceEntry has the host ${JSON.stringify(rule.host)}; create it, or correct the name. Until then the rule has no effect.`;
     emit(key, {
       problems: rule.origins.map((object) => ({ object, field: 'spec.host', reason: 'RefNotFound' as const, message })),
@@ -40,21 +40,21 @@ export function declareReferences(graph: Graph, parts: ReferenceParts): readonly
   });
   const sidecars = graph.derive(
     'references of sidecars',
-    parts.sidecars.models,
+    deps.sidecars.models,
     (key, model, read, emit: Emit<HasProblems>) => {
-      const problems = missingEgressProxy(model, read, parts);
+      const problems = missingEgressProxy(model, read, deps);
       if (problems.length > 0) emit(key, { problems });
     },
   );
   return [routes, rules, sidecars];
 }
 
-function missingEgressProxy(model: SidecarModel, read: Reader, parts: ReferenceParts): Problem[] {
+function missingEgressProxy(model: SidecarModel, read: Reader, deps: ReferenceDeps): Problem[] {
   const proxy = model.outboundTrafficPolicy?.egressProxy;
   if (proxy === undefined) return [];
   const egress = { sidecar: model.key, listener: 0 };
   const view = { client: model.namespace, traits: anyTraits, matched: [], egress };
-  return problemOf(model.ref, proxy, lookupFor(view, read, parts)(proxy, proxy.port ?? 0));
+  return problemOf(model.ref, proxy, lookupFor(view, read, deps)(proxy, proxy.port ?? 0));
 }
 
 /** A service without endpoints exists. */
@@ -69,15 +69,15 @@ function problemOf(object: ObjectRef, destination: Destination, target: Destinat
   return [{ object, field: `${destination.field}.${target.what}`, reason: 'RefNotFound', message }];
 }
 
-function missingDestinations(model: VirtualServiceModel, read: Reader, parts: ReferenceParts): Problem[] {
+function missingDestinations(model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Problem[] {
   const view = { client: model.namespace, traits: anyTraits, matched: [] };
-  const lookup = lookupFor(view, read, parts);
+  const lookup = lookupFor(view, read, deps);
   const ports = model.hosts.flatMap((host) =>
-    (serviceFor(read, parts, view, host)?.ports ?? []).map((port) => port.number),
+    (serviceFor(read, deps, view, host)?.ports ?? []).map((port) => port.number),
   );
   return [...Map.groupBy(destinationsOf(model), ({ destination }) => nameOf(destination)).values()].flatMap((same) => {
     const { destination } = same[0]!;
-    const own = serviceFor(read, parts, view, destination.host)?.ports.map((port) => port.number) ?? [];
+    const own = serviceFor(read, deps, view, destination.host)?.ports.map((port) => port.number) ?? [];
     // Without a port the one counts to which the request came: any that the destination has is enough.
     const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
     const targets = candidates.map((port) => lookup(destination, port));
@@ -89,12 +89,12 @@ function missingDestinations(model: VirtualServiceModel, read: Reader, parts: Re
   });
 }
 
-function missingGateways(key: string, model: VirtualServiceModel, read: Reader, parts: ReferenceParts): Problem[] {
+function missingGateways(key: string, model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Problem[] {
   const { source } = parseObjectKey(key);
   return model.gateways.flatMap((gateway, i) => {
     if (gateway === meshGateway) return [];
     const [namespace = '', name = ''] = gateway.split('/');
-    if (read.get(parts.inputs.objects.Gateway, objectKey(source, namespace, name)) !== undefined) return [];
+    if (read.get(deps.inputs.objects.Gateway, objectKey(source, namespace, name)) !== undefined) return [];
     const message = `There is no Gateway ${JSON.stringify(name)} in namespace ${JSON.stringify(namespace)}; create it, or correct the name. Until then the routes are not served there.`;
     return [{ object: model.ref, field: `spec.gateways[${i}]`, reason: 'RefNotFound' as const, message }];
   });

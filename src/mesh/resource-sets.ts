@@ -17,7 +17,7 @@ export interface ResourceSet {
   readonly resources: readonly { readonly qualifier: string; readonly resource: EncodedResource }[];
 }
 
-export interface ClusterParts {
+export interface ClusterDeps {
   readonly settings: Settings;
   readonly services: Services;
   readonly endpoints: ServiceEndpoints;
@@ -59,10 +59,10 @@ export function ruledPortOf(
   view: ServiceView,
   number: string,
   read: Reader,
-  parts: ClusterParts,
+  deps: ClusterDeps,
 ): RuledPort | undefined {
-  const service = read.get(parts.services.services, view.service);
+  const service = read.get(deps.services.services, view.service);
   const port = service?.ports.find((own) => String(own.number) === number && own.protocol !== 'UDP');
   if (service === undefined || port === undefined) return undefined;
-  return { service, port, rule: ruleOf(read, parts.rules, view.rule, service) };
+  return { service, port, rule: ruleOf(read, deps.rules, view.rule, service) };
 }

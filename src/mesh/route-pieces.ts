@@ -24,11 +24,11 @@ export interface RoutePieces {
 export function declareRoutePieces<Use extends RouteUse>(
   graph: Graph,
   name: string,
-  parts: { readonly virtualServices: VirtualServices; readonly encoder: Encoder },
+  deps: { readonly virtualServices: VirtualServices; readonly encoder: Encoder },
   uses: readonly Collection<Use>[],
   contextOf: (use: Use, read: Reader) => Omit<RouteContext, 'model'> | undefined,
 ): RoutePieces {
-  const { cut, routes: models } = parts.virtualServices;
+  const { cut, routes: models } = deps.virtualServices;
   const used = graph.derive(
     `${name}.used`,
     graph.index(`${name} by routes`, uses, (_, { routes }) => [routes]),
@@ -43,7 +43,7 @@ export function declareRoutePieces<Use extends RouteUse>(
     const model = read.get(models, use.virtualService);
     const context = contextOf(use, read);
     if (http === undefined || model === undefined || context === undefined) return;
-    const piece = buildRoutePiece(http, { ...context, model }, parts.encoder);
+    const piece = buildRoutePiece(http, { ...context, model }, deps.encoder);
     emit(key, { ...piece, problems: piece.problems.map((problem) => toldTo(model, problem)) });
   });
   return {

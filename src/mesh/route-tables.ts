@@ -16,14 +16,14 @@ import { settingOf } from './settings.ts';
 import { unknownTraffic } from './unknown-traffic.ts';
 import {
   PROXY_TABLE,
-  type RouteParts,
+  type RouteDeps,
   type VirtualHostEntry,
   declareVirtualHosts,
   isOwnTable,
   localKey,
 } from './virtual-hosts.ts';
 
-export interface TableParts extends RouteParts {
+export interface TableDeps extends RouteDeps {
   readonly scopes: Collection<ScopeViews>;
 }
 
@@ -36,19 +36,19 @@ interface TablePiece {
 }
 
 /** The tables of scopes, put together from virtual hosts, of which nothing is copied. */
-export function declareRouteTables(graph: Graph, parts: TableParts): readonly Members[] {
-  const virtualHosts = declareVirtualHosts(graph, parts);
+export function declareRouteTables(graph: Graph, deps: TableDeps): readonly Members[] {
+  const virtualHosts = declareVirtualHosts(graph, deps);
   const all = [virtualHosts.ofServices, virtualHosts.ofHosts];
   const byTable = graph.index('virtual hosts by table', all, (_, { list, table }) =>
     isOwnTable(table) ? [] : [`${list}|${table}`],
   );
-  const doubled = declareDoubledDomains(graph, all, parts.views.scopesByView);
+  const doubled = declareDoubledDomains(graph, all, deps.views.scopesByView);
   const routeShards = graph.derive(
     'routeShards',
     byTable,
     (key, members, read, emit: Emit<TablePiece>) => {
       const lost = read.group(doubled, key).map((member) => member.value);
-      const pieces = lost.length === 0 ? members.map((member) => member.value) : left(members, lost, parts.encoder);
+      const pieces = lost.length === 0 ? members.map((member) => member.value) : left(members, lost, deps.encoder);
       emitPiece(key, pieces, emit);
     },
     samePiece,
@@ -69,13 +69,13 @@ export function declareRouteTables(graph: Graph, parts: TableParts): readonly Me
     graph.index('tables by view', routeNamespaces, (_, { view, declares }) => (declares ? [view] : [])),
     (view, members, _, emit: Emit<readonly string[]>) => emit(view, members.map((member) => member.value.table).sort()),
   );
-  const routeTables = declareTables(graph, parts, routeNamespaces, tablesOfView);
+  const routeTables = declareTables(graph, deps, routeNamespaces, tablesOfView);
   const ownTables = graph.derive(
     'routeTables.sniffed',
     virtualHosts.ofServices,
     (_, { list, table, part }, __, emit: Emit<Member>) => {
       if (!isOwnTable(table)) return;
-      emitMember(emit, list, parts.encoder.routeTable(table, [part]));
+      emitMember(emit, list, deps.encoder.routeTable(table, [part]));
     },
     sameMember,
   );
@@ -119,32 +119,32 @@ interface ScopeTable {
 /** Which table each scope has under which name, and from which views. */
 function declareTables(
   graph: Graph,
-  parts: TableParts,
+  deps: TableDeps,
   routeNamespaces: Collection<TablePiece>,
   tablesOfView: Collection<readonly string[]>,
 ): Members {
   const tables = graph.derive(
     'scopeTables',
-    parts.scopes,
+    deps.scopes,
     (list, { scope, outlets, local }, read, emit: Emit<ScopeTable>) => {
       if (scope.traits.proxyType === 'router') return;
-      const catchAll = catchAllPart(scope, read, parts);
+      const catchAll = catchAllPart(scope, read, deps);
       const taken = new Set<string>();
       const emitTable = (name: string, pieces: readonly string[]): void => {
         if (taken.has(name)) return;
         taken.add(name);
-        emit(`${list}|${name}`, { list, name, header: parts.encoder.routeTableHeader(name), pieces, catchAll });
+        emit(`${list}|${name}`, { list, name, header: deps.encoder.routeTableHeader(name), pieces, catchAll });
       };
       for (const { listener, views } of outlets) {
         const found = new Set(views.flatMap((view) => read.get(tablesOfView, view.key) ?? []));
-        for (const { name, source } of tablesOfOutlet(listener, found, scope, read, parts))
+        for (const { name, source } of tablesOfOutlet(listener, found, scope, read, deps))
           emitTable(
             name,
             views.map((view) => `${view.key === local ? localKey(view.key) : view.key}|${source}`),
           );
       }
       // A Sidecar may import nothing for it; its listener has a table all the same.
-      if (hasHttpProxy(scope, read, parts)) emitTable(PROXY_TABLE, []);
+      if (hasHttpProxy(scope, read, deps)) emitTable(PROXY_TABLE, []);
     },
   );
   // One run for each scope when one virtual host changes: no key and no part is made anew that was there before.
@@ -165,12 +165,12 @@ function tablesOfOutlet(
   tables: ReadonlySet<string>,
   scope: Scope,
   read: Reader,
-  parts: RouteParts,
+  deps: RouteDeps,
 ): { name: string; source: string }[] {
   const { port } = listener;
   if (port === undefined) {
     const all = [...tables].filter((table) => table !== PROXY_TABLE).map((table) => ({ name: table, source: table }));
-    return hasHttpProxy(scope, read, parts) ? [...all, { name: PROXY_TABLE, source: PROXY_TABLE }] : all;
+    return hasHttpProxy(scope, read, deps) ? [...all, { name: PROXY_TABLE, source: PROXY_TABLE }] : all;
   }
   if (port.number === 0) return [{ name: listener.bind, source: PROXY_TABLE }];
   if (port.protocol === 'HTTP_PROXY') return [{ name: String(port.number), source: PROXY_TABLE }];
@@ -179,12 +179,12 @@ function tablesOfOutlet(
   return routed ? [{ name: own, source: own }] : [];
 }
 
-function hasHttpProxy(scope: Scope, read: Reader, parts: RouteParts): boolean {
-  return httpProxyPort(scope.traits, settingOf(read, parts.settings.listeners)) > 0;
+function hasHttpProxy(scope: Scope, read: Reader, deps: RouteDeps): boolean {
+  return httpProxyPort(scope.traits, settingOf(read, deps.settings.listeners)) > 0;
 }
 
-function catchAllPart(scope: Scope, read: Reader, parts: RouteParts): LeafPart {
-  const { policy, egressProxy } = unknownTraffic(scope, read, parts);
+function catchAllPart(scope: Scope, read: Reader, deps: RouteDeps): LeafPart {
+  const { policy, egressProxy } = unknownTraffic(scope, read, deps);
   const { virtualHost, clusters } = catchAllVirtualHost(policy, egressProxy);
-  return parts.encoder.virtualHost(virtualHost, { routes: [], clusters, origins: [] });
+  return deps.encoder.virtualHost(virtualHost, { routes: [], clusters, origins: [] });
 }

@@ -40,16 +40,16 @@ export interface ScopeViews {
   readonly policy: string;
 }
 
-export interface ScopeParts {
+export interface ScopeDeps {
   readonly proxies: Proxies;
   readonly sidecars: Sidecars;
   readonly namespaces: Namespaces;
 }
 
 /** What each scope is made of; by scope key. */
-export function declareScopes(graph: Graph, parts: ScopeParts): Collection<ScopeViews> {
-  return graph.derive('scopes', parts.proxies.byScope, (key, [first], read, emit: Emit<ScopeViews>) => {
-    if (first !== undefined && 'scope' in first.value) emit(key, scopeViews(first.value.scope, read, parts));
+export function declareScopes(graph: Graph, deps: ScopeDeps): Collection<ScopeViews> {
+  return graph.derive('scopes', deps.proxies.byScope, (key, [first], read, emit: Emit<ScopeViews>) => {
+    if (first !== undefined && 'scope' in first.value) emit(key, scopeViews(first.value.scope, read, deps));
   });
 }
 
@@ -62,7 +62,7 @@ export function listsOf({ outlets, policy }: ScopeViews): readonly string[] {
 /** List of the listeners of a view that are the same for all its scopes of one policy. */
 export const listenerList = (view: string, policy: string): string => `${view}!${policy}`;
 
-function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeParts): ScopeViews {
+function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeDeps): ScopeViews {
   const sidecar = scope.sidecar === '' ? undefined : read.get(sidecars.models, scope.sidecar);
   const listeners = sidecar?.egress ?? everything;
   const all = read.group(namespaces.all, 'all').map((member) => member.value);

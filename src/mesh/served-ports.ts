@@ -7,7 +7,7 @@ import type { RouteHost, RouteHosts } from './route-hosts.ts';
 import { egressOf } from './sidecars.ts';
 import { type VirtualServices, wildcardKey } from './virtual-services.ts';
 
-export interface PortParts extends ServiceLookup {
+export interface PortDeps extends ServiceLookup {
   readonly routeHosts: RouteHosts;
   readonly virtualServices: VirtualServices;
 }
@@ -17,9 +17,9 @@ export function isProxied(
   { virtualService }: Pick<RouteHost, 'virtualService'>,
   view: ClientView,
   read: Reader,
-  parts: PortParts,
+  deps: PortDeps,
 ): boolean {
-  return namedPorts(virtualService, view, read, parts).has(80);
+  return namedPorts(virtualService, view, read, deps).has(80);
 }
 
 /** Ports on which hosts of a VirtualService are served that have no service there: 80, and those of its services. */
@@ -27,21 +27,21 @@ export function activePorts(
   virtualService: string,
   view: ClientView,
   read: Reader,
-  parts: PortParts,
+  deps: PortDeps,
 ): ReadonlySet<number> {
-  return new Set([80, ...namedPorts(virtualService, view, read, parts)]);
+  return new Set([80, ...namedPorts(virtualService, view, read, deps)]);
 }
 
 /** Of the services that hosts of the VirtualService name. */
-function namedPorts(virtualService: string, view: ClientView, read: Reader, parts: PortParts): ReadonlySet<number> {
-  const { hosts, ports, others } = read.get(parts.routeHosts.named, virtualService) ?? {
+function namedPorts(virtualService: string, view: ClientView, read: Reader, deps: PortDeps): ReadonlySet<number> {
+  const { hosts, ports, others } = read.get(deps.routeHosts.named, virtualService) ?? {
     hosts: [],
     ports: [],
     others: [],
   };
-  const isWhole = egressOf(read, parts.sidecars, view) === undefined;
+  const isWhole = egressOf(read, deps.sidecars, view) === undefined;
   const single = isWhole ? others : [...hosts, ...others];
-  return new Set([...(isWhole ? ports : []), ...single.flatMap((host) => portsFor(host, view, read, parts, 'routed'))]);
+  return new Set([...(isWhole ? ports : []), ...single.flatMap((host) => portsFor(host, view, read, deps, 'routed'))]);
 }
 
 /** Ports of a service of that name, or of services under that wildcard: all, or those that are served with HTTP. */
@@ -49,14 +49,14 @@ export function portsFor(
   host: string,
   view: ClientView,
   read: Reader,
-  parts: PortParts,
+  deps: PortDeps,
   which: 'ports' | 'routed',
 ): readonly number[] {
   if (isWildcard(host))
-    return read.group(parts.routeHosts.portsUnder, wildcardKey(host)).flatMap((member) => member.value[which]);
-  const service = serviceFor(read, parts, view, host);
+    return read.group(deps.routeHosts.portsUnder, wildcardKey(host)).flatMap((member) => member.value[which]);
+  const service = serviceFor(read, deps, view, host);
   if (service === undefined) return [];
-  const listener = egressOf(read, parts.sidecars, view);
+  const listener = egressOf(read, deps.sidecars, view);
   const imported = listener && importedPorts(listener, view.client, service);
   return service.ports
     .filter((port) => which === 'ports' || isRouted(port.protocol))

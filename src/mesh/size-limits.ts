@@ -12,15 +12,15 @@ import { isWildcard } from '../model/host.ts';
 import { type Rules, fitRule, mostSubsetClusters, ruleFor } from './rules.ts';
 import { type Settings, settingOf } from './settings.ts';
 
-export interface SizeLimitParts extends ServiceLookup {
+export interface SizeLimitDeps extends ServiceLookup {
   readonly inputs: Inputs;
   readonly rules: Rules;
   readonly settings: Settings;
 }
 
 /** Objects that count in part, since they would make too much: as clients in their own namespace see it. */
-export function declareSizeLimits(graph: Graph, parts: SizeLimitParts): readonly Collection<HasProblems>[] {
-  const large = graph.index('Services with too many ports', parts.inputs.objects.Service, (key, object) =>
+export function declareSizeLimits(graph: Graph, deps: SizeLimitDeps): readonly Collection<HasProblems>[] {
+  const large = graph.index('Services with too many ports', deps.inputs.objects.Service, (key, object) =>
     portsOf(object as Service) > mostPorts ? [key] : [],
   );
   const ports = graph.derive('ports of Services', large, (key, [member], _, emit: Emit<HasProblems>) => {
@@ -29,10 +29,10 @@ export function declareSizeLimits(graph: Graph, parts: SizeLimitParts): readonly
     const object = refOf(parseObjectKey(key).source, service);
     emit(key, { problems: [{ object, field: 'spec.ports', reason: 'Ineffective', message }] });
   });
-  const subsets = graph.derive('subsets of rules', parts.rules.rules, (key, rule, read, emit: Emit<HasProblems>) => {
+  const subsets = graph.derive('subsets of rules', deps.rules.rules, (key, rule, read, emit: Emit<HasProblems>) => {
     const view = { client: rule.namespace, traits: anyTraits };
     // Those of a wildcard count for every service.
-    const service = serviceFor(read, parts, view, rule.host);
+    const service = serviceFor(read, deps, view, rule.host);
     if (service === undefined) return;
     const fitting = fitRule(rule, service);
     const count = fitting.subsets.length;
@@ -54,15 +54,15 @@ export function declareSizeLimits(graph: Graph, parts: SizeLimitParts): readonly
   });
   const rings = graph.derive(
     'rings of wildcard rules',
-    graph.index('services of many hosts', parts.services.services, (key, { hostsOfEntry }) =>
+    graph.index('services of many hosts', deps.services.services, (key, { hostsOfEntry }) =>
       hostsOfEntry === undefined ? [] : [key],
     ),
     (key, [first], read, emit: Emit<HasProblems>) => {
       const service = first!.value;
-      const { rootNamespace } = settingOf(read, parts.settings.visibility);
+      const { rootNamespace } = settingOf(read, deps.settings.visibility);
       const client = { namespace: service.namespace, matches: () => false };
-      const rule = ruleFor(read, parts.rules, service, rootNamespace, client);
-      const whole = rule && read.get(parts.rules.rules, rule.id);
+      const rule = ruleFor(read, deps.rules, service, rootNamespace, client);
+      const whole = rule && read.get(deps.rules.rules, rule.id);
       if (whole === undefined || !isWildcard(whole.host) || fitRings(whole, service) === whole) return;
       const message = `${whole.host} covers a ServiceEntry with ${service.hostsOfEntry!} hosts, whose rings and tables have more than ${mostPlaces} places together: they are made smaller. Lower minimumRingSize or tableSize.`;
       const problems = whole.origins.map((object) => ({

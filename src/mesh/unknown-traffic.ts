@@ -3,11 +3,11 @@ import { blackHoleCluster } from '../envoy/fixed-clusters.ts';
 import type { DestinationTarget } from '../model/client.ts';
 import type { OutboundPolicy } from '../model/mesh-config.ts';
 import { clientViewOf } from './clients.ts';
-import { type DestinationParts, lookupFor } from './destinations.ts';
+import { type DestinationDeps, lookupFor } from './destinations.ts';
 import type { Scope } from './proxies.ts';
 import { settingOf } from './settings.ts';
 
-export type UnknownTrafficParts = DestinationParts;
+export type UnknownTrafficDeps = DestinationDeps;
 
 export interface UnknownTraffic {
   readonly policy: OutboundPolicy;
@@ -16,11 +16,11 @@ export interface UnknownTraffic {
 }
 
 /** What the proxies of a scope do with traffic to unknown hosts. */
-export function unknownTraffic(scope: Scope, read: Reader, parts: UnknownTrafficParts): UnknownTraffic {
-  const { outboundTrafficPolicy } = settingOf(read, parts.settings.listeners);
-  const own = sidecarPolicy(scope, read, parts);
+export function unknownTraffic(scope: Scope, read: Reader, deps: UnknownTrafficDeps): UnknownTraffic {
+  const { outboundTrafficPolicy } = settingOf(read, deps.settings.listeners);
+  const own = sidecarPolicy(scope, read, deps);
   // What was to be looked at by the proxy must not go past it.
-  const egressProxy = own?.egressProxy && (egressProxyOf(scope, read, parts)?.cluster ?? blackHoleCluster);
+  const egressProxy = own?.egressProxy && (egressProxyOf(scope, read, deps)?.cluster ?? blackHoleCluster);
   return { policy: own?.mode ?? outboundTrafficPolicy, egressProxy };
 }
 
@@ -28,14 +28,14 @@ export function unknownTraffic(scope: Scope, read: Reader, parts: UnknownTraffic
 export function egressProxyOf(
   scope: Scope,
   read: Reader,
-  parts: UnknownTrafficParts,
+  deps: UnknownTrafficDeps,
 ): Extract<DestinationTarget, { kind: 'cluster' }> | undefined {
-  const proxy = sidecarPolicy(scope, read, parts)?.egressProxy;
+  const proxy = sidecarPolicy(scope, read, deps)?.egressProxy;
   if (proxy === undefined) return undefined;
-  const target = lookupFor(clientViewOf(scope), read, parts)(proxy, proxy.port ?? 0);
+  const target = lookupFor(clientViewOf(scope), read, deps)(proxy, proxy.port ?? 0);
   return target.kind === 'cluster' ? target : undefined;
 }
 
-function sidecarPolicy({ sidecar }: Scope, read: Reader, { sidecars }: UnknownTrafficParts) {
+function sidecarPolicy({ sidecar }: Scope, read: Reader, { sidecars }: UnknownTrafficDeps) {
   return sidecar === '' ? undefined : read.get(sidecars.models, sidecar)?.outboundTrafficPolicy;
 }

@@ -56,7 +56,7 @@ export interface Views {
   readonly localViews: Collection<true>;
 }
 
-export interface ViewParts {
+export interface ViewDeps {
   readonly settings: Settings;
   readonly services: Services;
   readonly rules: Rules;
@@ -68,8 +68,8 @@ export interface ViewParts {
 }
 
 /** Services as clients see them, in views that scopes share. */
-export function declareViews(graph: Graph, parts: ViewParts): Views {
-  const { scopes, namespaces } = parts;
+export function declareViews(graph: Graph, deps: ViewDeps): Views {
+  const { scopes, namespaces } = deps;
   const scopesByView = graph.index('scopes by view', scopes, (_, value) => [
     ...new Set(value.outlets.flatMap((outlet) => outlet.views.map((view) => view.key))),
   ]);
@@ -85,25 +85,25 @@ export function declareViews(graph: Graph, parts: ViewParts): Views {
     'serviceViews.members',
     shardViews,
     (list, { view, shard }, read, emit: Emit<Omit<ServiceView, 'rule' | 'routes'>>) => {
-      for (const { key, value: service } of read.group(parts.services.byShard, shard)) {
-        if (service.resolution === 'Alias' || !isServedTo(read, parts, view, service)) continue;
-        const ports = portsOf(read, parts, view, service);
+      for (const { key, value: service } of read.group(deps.services.byShard, shard)) {
+        if (service.resolution === 'Alias' || !isServedTo(read, deps, view, service)) continue;
+        const ports = portsOf(read, deps, view, service);
         if (ports !== undefined) emit(`${list}|${key}`, { list, view, service: key, ...ports });
       }
     },
   );
   const serviceViews = graph.derive('serviceViews', members, (key, member, read, emit: Emit<ServiceView>) => {
-    const service = read.get(parts.services.services, member.service);
+    const service = read.get(deps.services.services, member.service);
     if (service === undefined) return;
-    const { rootNamespace } = settingOf(read, parts.settings.visibility);
-    const rule = ruleFor(read, parts.rules, service, rootNamespace, ruleClientOf(member.view));
+    const { rootNamespace } = settingOf(read, deps.settings.visibility);
+    const rule = ruleFor(read, deps.rules, service, rootNamespace, ruleClientOf(member.view));
     emit(key, {
       ...member,
       rule: rule?.id ?? '',
-      routes: routeKeys(candidatesFor(read, parts, member.view, service.host)),
+      routes: routeKeys(candidatesFor(read, deps, member.view, service.host)),
     });
   });
-  const routeHostViews = declareRouteHostViews(graph, parts, shardViews);
+  const routeHostViews = declareRouteHostViews(graph, deps, shardViews);
   const viewLists = graph.derive(
     'viewLists',
     graph.index('shards of view', shardViews, (_, value) => [value.view.key]),
@@ -123,7 +123,7 @@ export function declareViews(graph: Graph, parts: ViewParts): Views {
 
 function declareRouteHostViews(
   graph: Graph,
-  parts: ViewParts,
+  deps: ViewDeps,
   shardViews: Collection<ShardView>,
 ): Collection<RouteHostView> {
   const members = graph.derive(
@@ -131,12 +131,12 @@ function declareRouteHostViews(
     shardViews,
     (list, { view, shard }, read, emit: Emit<Omit<RouteHostView, 'routes'>>) => {
       if (view.traits.proxyType === 'router') return;
-      for (const { key, value: host } of read.group(parts.routeHosts.byShard, shard))
+      for (const { key, value: host } of read.group(deps.routeHosts.byShard, shard))
         if (isVisibleTo(host, view.client)) emit(`${list}|${key}`, { list, view, host });
     },
   );
   return graph.derive('routeHostViews', members, (key, member, read, emit: Emit<RouteHostView>) =>
-    emit(key, { ...member, routes: routeKeys(candidatesFor(read, parts, member.view, member.host.host)) }),
+    emit(key, { ...member, routes: routeKeys(candidatesFor(read, deps, member.view, member.host.host)) }),
   );
 }
 
@@ -145,15 +145,15 @@ export function routeKeys(candidates: readonly Candidate[]): RouteKeys {
 }
 
 /** Of the services of one host in several namespaces a client has one. */
-function isServedTo(read: Reader, parts: ViewParts, view: View, service: MeshService): boolean {
-  const winner = serviceFor(read, parts, view, service.host);
+function isServedTo(read: Reader, deps: ViewDeps, view: View, service: MeshService): boolean {
+  const winner = serviceFor(read, deps, view, service.host);
   return winner !== undefined && serviceKey(winner) === serviceKey(service);
 }
 
 /** The ports of a service that the view has; undefined when its egress listener takes none. */
 function portsOf(
   read: Reader,
-  parts: ViewParts,
+  deps: ViewDeps,
   view: View,
   service: MeshService,
 ): Pick<ServiceView, 'ports' | 'clusterPorts'> | undefined {
@@ -161,7 +161,7 @@ function portsOf(
     const ports = service.ports.map((port) => port.number);
     return { ports, clusterPorts: ports };
   }
-  const listeners = read.get(parts.sidecars.models, view.egress.sidecar)?.egress ?? everything;
+  const listeners = read.get(deps.sidecars.models, view.egress.sidecar)?.egress ?? everything;
   const [ports = [], ...earlier] = listeners
     .slice(0, view.egress.listener + 1)
     .map((listener) => importedPorts(listener, view.client, service))

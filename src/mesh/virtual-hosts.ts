@@ -38,7 +38,7 @@ export interface VirtualHostEntry {
   readonly part: LeafPart;
 }
 
-export interface RouteParts {
+export interface RouteDeps {
   readonly inputs: Inputs;
   readonly settings: Settings;
   readonly services: Services;
@@ -58,8 +58,8 @@ export interface VirtualHosts {
 }
 
 /** Virtual hosts, each for every table that it is in. */
-export function declareVirtualHosts(graph: Graph, parts: RouteParts): VirtualHosts {
-  const { serviceViews, routeHostViews } = parts.views;
+export function declareVirtualHosts(graph: Graph, deps: RouteDeps): VirtualHosts {
+  const { serviceViews, routeHostViews } = deps.views;
   // A port is a step: services may have any number of them.
   const portsOf = (key: string, { view, ports }: ServiceView): string[] =>
     view.traits.proxyType === 'router' ? [] : [...new Set(ports)].map((port) => `${key}|${port}`);
@@ -70,17 +70,17 @@ export function declareVirtualHosts(graph: Graph, parts: RouteParts): VirtualHos
       view.routes.length === 0 ? [] : portsOf(key, view),
     ),
     (key, [first], read, emit: Emit<ViewRouteUse>) =>
-      emitUses(key, first!.value.view, choicesOfService(first!.value, portOfKey(key), read, parts), emit),
+      emitUses(key, first!.value.view, choicesOfService(first!.value, portOfKey(key), read, deps), emit),
   );
   const usesOfHosts = graph.derive(
     'routes in use by hosts',
     routeHostViews,
-    (key, host, read, emit: Emit<ViewRouteUse>) => emitUses(key, host.view, choicesOfHost(host, read, parts), emit),
+    (key, host, read, emit: Emit<ViewRouteUse>) => emitUses(key, host.view, choicesOfHost(host, read, deps), emit),
   );
-  const pieces = declareRoutePieces(graph, 'routePieces', parts, [usesOfServices, usesOfHosts], (use, read) => ({
-    client: clientOf(use.local ? { ...use.view, client: use.view.namespace } : use.view, domainSuffixOf(read, parts)),
-    lookup: lookupFor(use.view, read, parts),
-    settings: settingOf(read, parts.settings.routes),
+  const pieces = declareRoutePieces(graph, 'routePieces', deps, [usesOfServices, usesOfHosts], (use, read) => ({
+    client: clientOf(use.local ? { ...use.view, client: use.view.namespace } : use.view, domainSuffixOf(read, deps)),
+    lookup: lookupFor(use.view, read, deps),
+    settings: settingOf(read, deps.settings.routes),
     gateway: meshGateway,
     listenerPort: use.listenerPort,
   }));
@@ -89,7 +89,7 @@ export function declareVirtualHosts(graph: Graph, parts: RouteParts): VirtualHos
     servicePorts,
     (key, [first], read, emit: Emit<VirtualHostEntry>) => {
       const view = first!.value;
-      for (const [name, entry] of serviceVirtualHosts(view, portOfKey(key), read, parts, pieces))
+      for (const [name, entry] of serviceVirtualHosts(view, portOfKey(key), read, deps, pieces))
         if (!isOwnTable(entry.table) || entry.list === view.list) emit(`${entry.list}|${entry.table}|${name}`, entry);
     },
     sameEntry,
@@ -98,7 +98,7 @@ export function declareVirtualHosts(graph: Graph, parts: RouteParts): VirtualHos
     'virtualHosts.routeHosts',
     routeHostViews,
     (_, view, read, emit: Emit<VirtualHostEntry>) => {
-      for (const [name, entry] of hostVirtualHosts(view, read, parts, pieces))
+      for (const [name, entry] of hostVirtualHosts(view, read, deps, pieces))
         emit(`${entry.list}|${entry.table}|${name}`, entry);
     },
     sameEntry,
@@ -108,7 +108,7 @@ export function declareVirtualHosts(graph: Graph, parts: RouteParts): VirtualHos
 
 const portOfKey = (key: string): number => Number(key.slice(key.lastIndexOf('|') + 1));
 
-const domainSuffixOf = (read: Reader, parts: RouteParts): string => optionsOf(read, parts.inputs).domainSuffix;
+const domainSuffixOf = (read: Reader, deps: RouteDeps): string => optionsOf(read, deps.inputs).domainSuffix;
 
 /** The routes of a VirtualService for the clients of a view. */
 interface ViewRouteUse extends RouteUse {
@@ -150,14 +150,14 @@ function sameEntry(a: VirtualHostEntry, b: VirtualHostEntry): boolean {
   return samePart(a.part, b.part);
 }
 
-function* choicesOfService(view: ServiceView, number: number, read: Reader, parts: RouteParts): Generator<Choice> {
-  const service = read.get(parts.services.services, view.service);
+function* choicesOfService(view: ServiceView, number: number, read: Reader, deps: RouteDeps): Generator<Choice> {
+  const service = read.get(deps.services.services, view.service);
   const port = service?.ports.find((own) => own.number === number && isRouted(own.protocol));
   if (service === undefined || port === undefined) return;
-  const candidates = candidatesOf(view.routes, read, parts);
-  for (const place of placesOf(view.list, view.view, read, parts)) {
+  const candidates = candidatesOf(view.routes, read, deps);
+  for (const place of placesOf(view.list, view.view, read, deps)) {
     const virtualService = virtualServiceFor(candidates, { client: place.client, listenerPort: number });
-    for (const table of tablesOf(service, port, view.view, read, parts))
+    for (const table of tablesOf(service, port, view.view, read, deps))
       yield { place, port: number, listenerPort: table === PROXY_TABLE ? 0 : number, table, virtualService };
   }
 }
@@ -166,14 +166,14 @@ function* serviceVirtualHosts(
   view: ServiceView,
   number: number,
   read: Reader,
-  parts: RouteParts,
+  deps: RouteDeps,
   pieces: RoutePieces,
 ): Generator<[name: string, entry: VirtualHostEntry]> {
-  const service = read.get(parts.services.services, view.service);
+  const service = read.get(deps.services.services, view.service);
   if (service === undefined) return;
-  const rule = ruleOf(read, parts.rules, view.rule, service);
-  const settings = settingOf(read, parts.settings.routes);
-  for (const choice of choicesOfService(view, number, read, parts)) {
+  const rule = ruleOf(read, deps.rules, view.rule, service);
+  const settings = settingOf(read, deps.settings.routes);
+  for (const choice of choicesOfService(view, number, read, deps)) {
     const { place, port, listenerPort, table } = choice;
     const { client } = place;
     const subject = { client, host: service.host, service, port, listenerPort };
@@ -184,19 +184,19 @@ function* serviceVirtualHosts(
       port,
       ...(use && { routes: pieces.of(read, use) }),
       ...(rule && { rule }),
-      served: isServedNow(service, port, {}, read, parts),
+      served: isServedNow(service, port, {}, read, deps),
       settings,
-      domains: freeDomains(subject, view.view, read, parts),
+      domains: freeDomains(subject, view.view, read, deps),
       sniffed: isOwnTable(table),
     });
-    const entry = entryOf(built, service, place, table, true, parts);
+    const entry = entryOf(built, service, place, table, true, deps);
     if (entry !== undefined) yield [`${service.host}:${port}`, entry];
   }
 }
 
-function candidatesOf(routes: RouteKeys, read: Reader, parts: RouteParts): Candidate[] {
+function candidatesOf(routes: RouteKeys, read: Reader, deps: RouteDeps): Candidate[] {
   return routes.flatMap(({ matched, key }): Candidate[] => {
-    const model = read.get(parts.virtualServices.routes, key);
+    const model = read.get(deps.virtualServices.routes, key);
     return model === undefined ? [] : [{ matched, model }];
   });
 }
@@ -208,10 +208,10 @@ interface Place {
 }
 
 /** Where the virtual hosts of a view go, and for which client each is made. */
-function placesOf(list: string, view: View, read: Reader, parts: RouteParts): Place[] {
-  const domainSuffix = domainSuffixOf(read, parts);
+function placesOf(list: string, view: View, read: Reader, deps: RouteDeps): Place[] {
+  const domainSuffix = domainSuffixOf(read, deps);
   const places: Place[] = [{ list, view: view.key, client: clientOf(view, domainSuffix) }];
-  if (read.get(parts.views.localViews, view.key) === true) {
+  if (read.get(deps.views.localViews, view.key) === true) {
     const client = clientOf({ ...view, client: view.namespace }, domainSuffix);
     places.push({ list: localKey(list), view: localKey(view.key), client });
   }
@@ -224,11 +224,11 @@ function entryOf(
   { list, view }: Place,
   table: string,
   declares: boolean,
-  parts: RouteParts,
+  deps: RouteDeps,
 ): VirtualHostEntry | undefined {
   const { virtualHost, clusters, origins, routes } = built;
   if (virtualHost === undefined) return undefined;
-  const part = parts.encoder.virtualHost(virtualHost, { routes, clusters, origins });
+  const part = deps.encoder.virtualHost(virtualHost, { routes, clusters, origins });
   return { list, view, table, declares, host, namespace, domains: virtualHost.domains ?? [], part };
 }
 
@@ -246,10 +246,10 @@ function tablesOf(
   { number, protocol }: ServicePort,
   view: View,
   read: Reader,
-  parts: RouteParts,
+  deps: RouteDeps,
 ): string[] {
-  const tables = [String(number), ...proxyTables(view, read, parts)];
-  const listener = egressOf(read, parts.sidecars, view);
+  const tables = [String(number), ...proxyTables(view, read, deps)];
+  const listener = egressOf(read, deps.sidecars, view);
   const heard = listener?.port?.protocol ?? protocol;
   if (protocolClass(heard) === 'sniffed') tables.push(`${service.host}:${number}`);
   return tables;
@@ -262,36 +262,36 @@ export const PROXY_TABLE = 'http_proxy';
 export const isOwnTable = (table: string): boolean => table.includes(':');
 
 /** Only where somebody listens for all ports at once. */
-function proxyTables(view: View, read: Reader, parts: RouteParts): string[] {
-  const { proxyHttpPort } = settingOf(read, parts.settings.listeners);
+function proxyTables(view: View, read: Reader, deps: RouteDeps): string[] {
+  const { proxyHttpPort } = settingOf(read, deps.settings.listeners);
   return proxyHttpPort > 0 || view.traits.httpProxyPort > 0 || view.egress !== undefined ? [PROXY_TABLE] : [];
 }
 
 function* choicesOfHost(
   { list, view, host, routes }: RouteHostView,
   read: Reader,
-  parts: RouteParts,
+  deps: RouteDeps,
 ): Generator<Choice & { readonly alias: MeshService | undefined }> {
   if (!host.routed) return;
-  const service = serviceFor(read, parts, view, host.host);
+  const service = serviceFor(read, deps, view, host.host);
   // An Alias has virtual hosts as a service has, but only through its VirtualServices.
   const alias = service?.resolution === 'Alias' ? service : undefined;
-  const served = alias === undefined ? portsFor(host.host, view, read, parts, 'ports') : [];
-  const ports = activePorts(host.virtualService, view, read, parts);
-  const all = candidatesOf(routes, read, parts);
+  const served = alias === undefined ? portsFor(host.host, view, read, deps, 'ports') : [];
+  const ports = activePorts(host.virtualService, view, read, deps);
+  const all = candidatesOf(routes, read, deps);
   // On other ports than 80 a VirtualService counts where one of its hosts is served.
   const activeOn = (port: number, rivals: readonly Candidate[]) =>
     port === 80 || rivals.length === 1
       ? rivals
-      : rivals.filter(({ model }) => activePorts(model.key, view, read, parts).has(port));
-  for (const place of placesOf(list, view, read, parts))
+      : rivals.filter(({ model }) => activePorts(model.key, view, read, deps).has(port));
+  for (const place of placesOf(list, view, read, deps))
     for (const port of [...ports].filter((candidate) => !served.includes(candidate))) {
       const candidates = activeOn(port, all);
       const virtualService = virtualServiceFor(candidates, { client: place.client, listenerPort: port });
       // Of VirtualServices of one host, in whatever namespaces, one has it: Envoy takes a domain once.
       if (virtualService?.key !== host.virtualService) continue;
       const named = alias?.ports.some((own) => own.number === port) ? alias : undefined;
-      const inProxyTables = isProxied(host, view, read, parts) ? proxyTables(view, read, parts) : [];
+      const inProxyTables = isProxied(host, view, read, deps) ? proxyTables(view, read, deps) : [];
       for (const table of [String(port), ...inProxyTables])
         yield { place, port, listenerPort: table === PROXY_TABLE ? 0 : port, table, virtualService, alias: named };
     }
@@ -300,19 +300,19 @@ function* choicesOfHost(
 function* hostVirtualHosts(
   hostView: RouteHostView,
   read: Reader,
-  parts: RouteParts,
+  deps: RouteDeps,
   pieces: RoutePieces,
 ): Generator<[name: string, entry: VirtualHostEntry]> {
   const { view, host } = hostView;
-  const settings = settingOf(read, parts.settings.routes);
-  for (const choice of choicesOfHost(hostView, read, parts)) {
+  const settings = settingOf(read, deps.settings.routes);
+  for (const choice of choicesOfHost(hostView, read, deps)) {
     const { place, port, listenerPort, table, alias } = choice;
     const subject = { client: place.client, host: host.host, port, listenerPort, ...(alias && { service: alias }) };
-    const domains = freeDomains(subject, view, read, parts);
+    const domains = freeDomains(subject, view, read, deps);
     const use = useOf(view, choice);
     const routes = use === undefined ? [] : pieces.of(read, use);
     const built = buildVirtualHost({ host: host.host, port, routes, settings, domains });
-    const entry = entryOf(built, host, place, table, false, parts);
+    const entry = entryOf(built, host, place, table, false, deps);
     if (entry !== undefined) yield [`${host.host}:${port}`, entry];
   }
 }
