@@ -15,7 +15,7 @@ import { NameSets } from './name-set.ts';
 import { Places } from './places.ts';
 import type { Publication, WorldChange } from './publication.ts';
 import type { AdsServerOptions } from './server.ts';
-import { type Call, Sink } from './sink.ts';
+import { type Call, FrameWriter } from './frame-writer.ts';
 import { type AdsCounts, AdsStats, type StreamState, stateOf } from './stats.ts';
 import { References } from './served.ts';
 import { Store } from './store.ts';
@@ -211,9 +211,9 @@ export class AdsStreams {
   }
 
   #refuse(call: Call, code: number, details: string): void {
-    const sink = new Sink(call);
-    sink.end(code, details);
-    this.#endings.add(sink);
+    const writer = new FrameWriter(call);
+    writer.end(code, details);
+    this.#endings.add(writer);
   }
 
   #host(delta: boolean): StreamHost {

@@ -4,10 +4,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { framed, PATH, serveBytes, ways } from '../../test/harness/byte-streams.ts';
 import { CDS, TYPES } from '../../test/conformance/served-mesh.ts';
 import { AdsStreams } from './ads-streams.ts';
-import { type Call, http2StreamOf } from './sink.ts';
+import { type Call, http2StreamOf } from './frame-writer.ts';
 
 /**
- * What Sink and Source rely on that grpc-js does not promise (docs/decisions/0021-below-grpc-js.md). When one of these
+ * What FrameWriter and RequestReader rely on that grpc-js does not promise (docs/decisions/0021-below-grpc-js.md). When one of these
  * fails after an upgrade, streams would go the public way, or lose bytes: read the new version before anything else.
  */
 

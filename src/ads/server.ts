@@ -13,7 +13,7 @@ import type { BarrierTimes } from './barrier.ts';
 import { ADS_LIMITS, type AdsLimits } from './limits.ts';
 import { listen } from './listener.ts';
 import type { Publication } from './publication.ts';
-import type { Call } from './sink.ts';
+import type { Call } from './frame-writer.ts';
 import type { AdsCounts, StreamState } from './stats.ts';
 import type { AdsEvents, ResourceTypes } from './types.ts';
 

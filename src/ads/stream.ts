@@ -10,8 +10,8 @@ import type { Limit } from './limits.ts';
 import { readNode, UnfitNode } from './node.ts';
 import { addressOfPeer } from './address.ts';
 import { Place, type Places } from './places.ts';
-import { type Call, Sink } from './sink.ts';
-import { type Receiving, Source } from './source.ts';
+import { type Call, FrameWriter } from './frame-writer.ts';
+import { type Receiving, RequestReader } from './request-reader.ts';
 import type { ConnectedProxy } from './types.ts';
 import type { DiscoveryRequest } from './wire-read.ts';
 import type { WorldView } from './world.ts';
@@ -69,8 +69,8 @@ export class AdsStream {
   /** Is in the queue of streams to be served. */
   queued = false;
   readonly #host: StreamHost;
-  readonly #sink: Sink;
-  readonly #source: Source;
+  readonly #writer: FrameWriter;
+  readonly #reader: RequestReader;
   readonly #announcing: Place;
   #announced = false;
   readonly #complete: Place;
@@ -94,14 +94,14 @@ export class AdsStream {
     this.#announcing = new Place(host.announcing, this.address);
     this.#complete = new Place(host.complete, this.address);
     this.#endsAt = host.now() + host.maxAge();
-    this.#sink = new Sink(call);
-    if (!this.#sink.direct) host.indirect();
-    this.#source = new Source(call, this.address, host.receiving, {
+    this.#writer = new FrameWriter(call);
+    if (!this.#writer.direct) host.indirect();
+    this.#reader = new RequestReader(call, this.address, host.receiving, {
       message: (bytes) => this.#received(bytes),
       end: () => {
         call.end();
         this.#close();
-        host.endings.add(this.#sink);
+        host.endings.add(this.#writer);
       },
       unreadable: (error) => {
         if (error.reason === 'too long') this.#limit('message_size', Status.RESOURCE_EXHAUSTED, error.message);
@@ -166,7 +166,7 @@ export class AdsStream {
   tick(now: number): void {
     if (this.#writing && now - this.#writingSince >= STALLED_MS + this.#writingBytes / BYTES_PER_MS)
       this.#complete.leave();
-    const silent = this.proxy === undefined && !this.#source.waitsForRoom;
+    const silent = this.proxy === undefined && !this.#reader.waitsForRoom;
     if (this.#silent.of(silent || undefined, now) >= SILENT_MS) {
       this.#limit('first_request_time', Status.DEADLINE_EXCEEDED, 'no discovery request within 60 s');
     } else if (this.#worldless.of((this.#announced && this.delivery === undefined) || undefined, now) >= WORLD_MS) {
@@ -177,7 +177,7 @@ export class AdsStream {
       this.#host.limited('age');
       this.retire('the stream has reached its maximum age');
     } else {
-      this.#source.tick(now);
+      this.#reader.tick(now);
       this.#timePassed = true;
       if (this.delivery !== undefined) this.#host.wake(this);
     }
@@ -186,15 +186,15 @@ export class AdsStream {
   /** Ends it, and has its client reconnect instead of opening a stream on the same connection. */
   retire(details: string): void {
     if (this.#closed) return;
-    this.#sink.leaveConnection();
+    this.#writer.leaveConnection();
     this.end(Status.UNAVAILABLE, details);
   }
 
   end(code: number, details: string): void {
     if (this.#closed) return;
-    this.#sink.end(code, details);
+    this.#writer.end(code, details);
     this.#close();
-    this.#host.endings.add(this.#sink);
+    this.#host.endings.add(this.#writer);
   }
 
   #limit(limit: Limit, code: number, details: string): void {
@@ -223,7 +223,7 @@ export class AdsStream {
    * a few bytes may ask for a lot. The first one waits for what the proxy may see.
    */
   #wait(bytes: Uint8Array): DiscoveryRequest {
-    this.#request = this.#host.read(this.#source.hold(bytes));
+    this.#request = this.#host.read(this.#reader.hold(bytes));
     if (this.delivery !== undefined) this.#host.wake(this);
     return this.#request;
   }
@@ -233,7 +233,7 @@ export class AdsStream {
     this.#request = undefined;
     this.#handle(request);
     this.#host.wake(this);
-    this.#source.resume();
+    this.#reader.resume();
   }
 
   #serve(delivery: Delivery): void {
@@ -264,7 +264,7 @@ export class AdsStream {
     this.#writing = true;
     this.#writingSince = this.#progressAt = now;
     this.#writingBytes = bytes;
-    this.#sink.write(
+    this.#writer.write(
       frames,
       (taken) => this.#written(taken),
       () => {
@@ -300,7 +300,7 @@ export class AdsStream {
     this.#closed = true;
     this.#announcing.leave();
     this.#complete.leave();
-    this.#source.close();
+    this.#reader.close();
     this.#request = undefined;
     this.#host.closed(this);
   }

@@ -3,8 +3,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { framed, identity, PATH, serveBytes, ways } from '../../test/harness/byte-streams.ts';
 import { BufferPool } from './buffer-pool.ts';
 import { Places } from './places.ts';
-import { HUGE, LARGE, type Receiving, Source } from './source.ts';
-import type { Call } from './sink.ts';
+import { HUGE, LARGE, type Receiving, RequestReader } from './request-reader.ts';
+import type { Call } from './frame-writer.ts';
 
 /** More of a message than may come without room for it. */
 const BEGUN = LARGE + 1_000;
@@ -16,9 +16,9 @@ const receiving = (large = 1_000_000, huge = 10_000_000): Receiving => ({
   buffers: new BufferPool(1_000_000),
 });
 
-const sourceOf = (call: Call, shared: Receiving, events: Events): Source => new Source(call, 'a', shared, events);
+const readerOf = (call: Call, shared: Receiving, events: Events): RequestReader => new RequestReader(call, 'a', shared, events);
 
-type Events = ConstructorParameters<typeof Source>[3];
+type Events = ConstructorParameters<typeof RequestReader>[3];
 
 /** What a server hears of a client. */
 class Heard {
@@ -26,7 +26,7 @@ class Heard {
   ended = false;
   unreadable = '';
   late = '';
-  source: Source | undefined;
+  reader: RequestReader | undefined;
 
   events(onMessage: (heard: Heard, bytes: Uint8Array) => void = () => {}): Events {
     return {
@@ -38,7 +38,7 @@ class Heard {
       unreadable: (error) => (this.unreadable = error.reason),
       late: (what) => {
         this.late = what;
-        this.source!.close();
+        this.reader!.close();
       },
     };
   }
@@ -48,7 +48,7 @@ describe.each(ways)('%s', (_, interceptors) => {
   test('messages come whole and in order, and the end behind them', async () => {
     const heard = new Heard();
     const { client } = await serveBytes(interceptors, (call) => {
-      heard.source = sourceOf(call, receiving(), heard.events());
+      heard.reader = readerOf(call, receiving(), heard.events());
     });
     const call = client.makeBidiStreamRequest(PATH, identity, identity);
     call.on('error', () => {});
@@ -63,7 +63,7 @@ describe.each(ways)('%s', (_, interceptors) => {
     const { client } = await serveBytes(interceptors, (call) => {
       const heard = new Heard();
       all.push(heard);
-      heard.source = sourceOf(call, receiving(), heard.events());
+      heard.reader = readerOf(call, receiving(), heard.events());
     });
     for (const lengths of [[500_000, 700_000], [500_001]]) {
       const call = client.makeBidiStreamRequest(PATH, identity, identity);
@@ -77,10 +77,10 @@ describe.each(ways)('%s', (_, interceptors) => {
   test('while it is paused no message comes, and none is lost', async () => {
     const heard = new Heard();
     const { client } = await serveBytes(interceptors, (call) => {
-      heard.source = sourceOf(
+      heard.reader = readerOf(
         call,
         receiving(),
-        heard.events(({ source }, bytes) => source!.hold(bytes)),
+        heard.events(({ reader }, bytes) => reader!.hold(bytes)),
       );
     });
     const call = client.makeBidiStreamRequest(PATH, identity, identity);
@@ -90,7 +90,7 @@ describe.each(ways)('%s', (_, interceptors) => {
     for (const count of [1, 2, 3]) {
       await expect.poll(() => heard.lengths).toHaveLength(count);
       expect(heard.ended).toBe(false);
-      heard.source!.resume();
+      heard.reader!.resume();
     }
     await expect.poll(() => heard.ended).toBe(true);
     expect(heard.lengths).toEqual([1, 2, 100_000]);
@@ -103,7 +103,7 @@ async function slowly(shared: Receiving) {
   const { client, port } = await serveBytes([], (call) => {
     const heard = new Heard();
     all.push(heard);
-    heard.source = sourceOf(call, shared, heard.events());
+    heard.reader = readerOf(call, shared, heard.events());
   });
   const session = connect(`http://127.0.0.1:${port}`);
   onTestFinished(() => session.destroy());
@@ -111,7 +111,7 @@ async function slowly(shared: Receiving) {
   return { all, client, open };
 }
 
-const tick = ({ source }: Heard, ...times: readonly number[]): void => times.forEach((now) => source!.tick(now));
+const tick = ({ reader }: Heard, ...times: readonly number[]): void => times.forEach((now) => reader!.tick(now));
 
 test('a large message waits until there is room for it', async () => {
   const shared = receiving(250_000);
@@ -124,7 +124,7 @@ test('a large message waits until there is room for it', async () => {
   call.on('error', () => {});
   call.write(Buffer.alloc(100_000));
   await expect.poll(() => shared.budget.large.waiting).toBe(1);
-  expect(all[1]!.source!.waitsForRoom).toBe(true);
+  expect(all[1]!.reader!.waitsForRoom).toBe(true);
   slow.write(bytes.subarray(BEGUN));
   await expect.poll(() => all[0]!.lengths).toEqual([200_000]);
   await expect.poll(() => all[1]!.lengths).toEqual([100_000]);
@@ -162,11 +162,11 @@ test('a message that goes on has time for its length', async () => {
   stream.write(Buffer.concat([framed(Buffer.alloc(1)), framed(Buffer.alloc(5_000_000)).subarray(0, BEGUN)]));
   await expect.poll(() => shared.budget.huge.taken).toBe(5_000_000);
   // The last piece comes once it is looked at no more.
-  const { source } = all[0]!;
+  const { reader } = all[0]!;
   for (let now = 0; now < 40_000; now += 1_000) {
     stream.write(Buffer.alloc(100));
     await new Promise((resolve) => setTimeout(resolve, 2));
-    source!.tick(now);
+    reader!.tick(now);
     expect(all[0]!.late).toBe('');
   }
   tick(all[0]!, 40_000);
@@ -238,15 +238,15 @@ test('whoever waits for room for too long is told so', async () => {
   expect([all[1]!.late, shared.budget.large.waiting]).toEqual(['room', 0]);
 });
 
-test('what came while the source is paused keeps its room and its bytes until it is resumed', async () => {
+test('what came while the reader is paused keeps its room and its bytes until it is resumed', async () => {
   const shared = receiving();
   const held: Uint8Array[] = [];
   const heard = new Heard();
   const { client } = await serveBytes([], (call) => {
-    heard.source = sourceOf(
+    heard.reader = readerOf(
       call,
       shared,
-      heard.events(({ source }, bytes) => held.push(source!.hold(bytes))),
+      heard.events(({ reader }, bytes) => held.push(reader!.hold(bytes))),
     );
   });
   const call = client.makeBidiStreamRequest(PATH, identity, identity);
@@ -256,7 +256,7 @@ test('what came while the source is paused keeps its room and its bytes until it
   expect(shared.budget.large.taken).toBe(100_000);
   expect(shared.buffers.take(100_000).buffer).not.toBe(held[0]!.buffer);
   expect(Buffer.alloc(100_000, 'first').equals(held[0]!)).toBe(true);
-  heard.source!.resume();
+  heard.reader!.resume();
   expect(shared.budget.large.taken).toBe(0);
   expect(shared.buffers.take(100_000).buffer).toBe(held[0]!.buffer);
 });
@@ -267,7 +267,7 @@ test.each([
 ])('a message that is %s ends the stream', async (reason, bytes) => {
   const heard = new Heard();
   const { port } = await serveBytes([], (call) => {
-    heard.source = sourceOf(call, receiving(), heard.events());
+    heard.reader = readerOf(call, receiving(), heard.events());
   });
   const session = connect(`http://127.0.0.1:${port}`);
   onTestFinished(() => session.destroy());

@@ -17,7 +17,7 @@ export type Call = ServerDuplexStream<Uint8Array, Uint8Array>;
  * A large frame is written in pieces, each after the former one was taken. With TLS these are slices: a connection keeps
  * a buffer of the size of its largest write.
  */
-export class Sink {
+export class FrameWriter {
   readonly #call: Call;
   readonly #http2: Http2Stream | undefined;
   readonly #atOnce: number;

@@ -3,9 +3,9 @@ import type { BufferPool } from './buffer-pool.ts';
 import { Deframer, UnreadableStream } from './deframer.ts';
 import { Lasting } from './lasting.ts';
 import { Place, type Places } from './places.ts';
-import { type Call, http2StreamOf } from './sink.ts';
+import { type Call, http2StreamOf } from './frame-writer.ts';
 
-/** What all sources of a server share. */
+/** What all readers of a server share. */
 export interface Receiving {
   /** The first message of a stream may not be longer: who sends it has not said who it is. */
   readonly maxFirstLength: number;
@@ -24,8 +24,8 @@ export interface ReceivingBudget {
   readonly huge: Places;
 }
 
-export interface SourceEvents {
-  /** The bytes are valid during the call only; see {@link Source.hold}. */
+export interface RequestReaderEvents {
+  /** The bytes are valid during the call only; see {@link RequestReader.hold}. */
   message(bytes: Uint8Array): void;
   /** The client has no more to say. */
   end(): void;
@@ -57,15 +57,15 @@ const BYTES_PER_MS = 500;
 const ROOM_MS = 60_000;
 
 /**
- * Where the requests of one stream come from: the HTTP/2 stream below the call, for the reasons of {@link Sink} (grpc-js
+ * Where the requests of one stream come from: the HTTP/2 stream below the call, for the reasons of {@link FrameWriter} (grpc-js
  * takes several rounds of the event loop and copies for each message), else the call.
  *
  * The requests of clients that come back are hundreds of kilobytes each. Only so many bytes of them are received at a
  * time; the others are held up by flow control.
  */
-export class Source {
+export class RequestReader {
   readonly #call: Call;
-  readonly #events: SourceEvents;
+  readonly #events: RequestReaderEvents;
   readonly #deframer: Deframer;
   readonly #http2: ReturnType<typeof http2StreamOf>;
   readonly #maxLength: number;
@@ -76,7 +76,7 @@ export class Source {
   #room: Place | undefined;
   /** What a large message is received into, until it has been handled. */
   #buffer: Buffer | undefined;
-  /** What the source waits for, and for how long. */
+  /** What the reader waits for, and for how long. */
   readonly #waits = new Lasting();
   /** The same for a standstill. */
   readonly #stands = new Lasting();
@@ -94,7 +94,7 @@ export class Source {
     call: Call,
     address: string,
     { maxFirstLength, maxLength, budget, buffers }: Receiving,
-    events: SourceEvents,
+    events: RequestReaderEvents,
   ) {
     this.#call = call;
     this.#events = events;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { identity, PATH, serveBytes, ways } from '../../test/harness/byte-streams.ts';
 import type { Frame } from './frames.ts';
-import { Sink } from './sink.ts';
+import { FrameWriter } from './frame-writer.ts';
 
 function frame(...parts: readonly Uint8Array[]): Frame {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
@@ -17,9 +17,9 @@ describe.each(ways)('%s', (_, interceptors) => {
     let progress = 0;
     const taken: boolean[] = [];
     const { client } = await serveBytes(interceptors, (call) => {
-      const sink = new Sink(call);
+      const writer = new FrameWriter(call);
       const write = (frames: Frame[], then: () => void): void =>
-        sink.write(
+        writer.write(
           frames,
           (ok) => {
             taken.push(ok);
@@ -46,9 +46,9 @@ describe.each(ways)('%s', (_, interceptors) => {
   test('a write to a client that is gone says so', async () => {
     let wrote: Promise<boolean> | undefined;
     const { client } = await serveBytes(interceptors, (call) => {
-      const sink = new Sink(call);
+      const writer = new FrameWriter(call);
       wrote = new Promise((resolve) => {
-        call.on('cancelled', () => sink.write([frame(Buffer.from('late'))], resolve, () => {}));
+        call.on('cancelled', () => writer.write([frame(Buffer.from('late'))], resolve, () => {}));
       });
     });
     const call = client.makeBidiStreamRequest(PATH, identity, identity);
