@@ -1,6 +1,7 @@
 import type { AdsLimits } from './ads/limits.ts';
 import { Admission, type AdmissionRefusal } from './admission.ts';
-import { type AdsLog, type AdsServer, type AdsServerOptions, startAdsServer } from './ads/server.ts';
+import { type AdsServer, startAdsServer } from './ads/server.ts';
+import type { AdsServerOptions, AdsLog } from './ads/server-options.ts';
 import type { Refusal } from './ads/types.ts';
 import { Graph } from './cache/graph.ts';
 import { catalog } from './catalog.ts';

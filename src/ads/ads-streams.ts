@@ -14,7 +14,7 @@ import { ADS_LIMITS, type Limit, LimitCounts } from './limits.ts';
 import { NameSets } from './name-set.ts';
 import { Places } from './places.ts';
 import type { Publication, WorldChange } from './publication.ts';
-import type { AdsServerOptions } from './server.ts';
+import type { AdsServerOptions } from './server-options.ts';
 import { type Call, FrameWriter } from './frame-writer.ts';
 import { type AdsCounts, AdsStats, type StreamState, stateOf } from './stats.ts';
 import { References } from './served.ts';

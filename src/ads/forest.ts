@@ -1,4 +1,3 @@
-import type { FormerRoot } from './former-world.ts';
 import type { Served } from './served.ts';
 
 /** Several variants of a name, by qualifier; a single one without a qualifier is kept as itself. */
@@ -31,6 +30,11 @@ interface RootWorld extends Watcher {
   readonly watched: boolean;
 }
 
+/** Remembers what lists had. */
+export interface Former {
+  note(list: List, changes: Changes): void;
+}
+
 /** A named list: members and child lists. Lists without any are kept while a parent or a world names them. */
 export class List {
   readonly key: string;
@@ -43,7 +47,7 @@ export class List {
   /** The roots that it is reachable from. */
   readonly roots = new Set<Root>();
   /** Roots that it was reachable from, which must be told what it had when it changes. */
-  formers: Set<FormerRoot> | undefined;
+  formers: Set<Former> | undefined;
 
   constructor(key: string) {
     this.key = key;

@@ -1,4 +1,4 @@
-import { type Changes, type List, type News, type Root, wasIn } from './forest.ts';
+import { type Changes, type Former, type List, type News, type Root, wasIn } from './forest.ts';
 import type { Served } from './served.ts';
 import { findIn, type HoldersByName, type Sight } from './world.ts';
 
@@ -13,7 +13,7 @@ interface Noted {
  * What a root reached at one time. Lists go on changing; what they had of a name is noted when that changes, so that
  * this costs pointers to the lists, and what changed since.
  */
-export class FormerRoot {
+export class FormerRoot implements Former {
   readonly root: Root;
   readonly lists: ReadonlySet<List>;
   /** How many former worlds have it. */
@@ -23,7 +23,7 @@ export class FormerRoot {
   constructor(root: Root) {
     this.root = root;
     this.lists = new Set(root.lists.keys());
-    for (const list of this.lists) (list.formers ??= new Set<FormerRoot>()).add(this);
+    for (const list of this.lists) (list.formers ??= new Set<Former>()).add(this);
   }
 
   /** A list of it changed. Of several changes the first one's `was` counts. */

@@ -16,7 +16,8 @@ const receiving = (large = 1_000_000, huge = 10_000_000): Receiving => ({
   buffers: new BufferPool(1_000_000),
 });
 
-const readerOf = (call: Call, shared: Receiving, events: Events): RequestReader => new RequestReader(call, 'a', shared, events);
+const readerOf = (call: Call, shared: Receiving, events: Events): RequestReader =>
+  new RequestReader(call, 'a', shared, events);
 
 type Events = ConstructorParameters<typeof RequestReader>[3];
 

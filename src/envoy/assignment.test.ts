@@ -226,9 +226,9 @@ describe('places', () => {
   });
 
   test('the region that failover names is used before others', () => {
-    expect(places({ endpoints, topology: here, policy: by({ failover: [{ from: 'r1', to: 'r3' }] }) }).slice(3)).toEqual(
-      ['r3/z4*1@3: 10.0.0.5', 'r2/z3*1@4: 10.0.0.4'],
-    );
+    expect(
+      places({ endpoints, topology: here, policy: by({ failover: [{ from: 'r1', to: 'r3' }] }) }).slice(3),
+    ).toEqual(['r3/z4*1@3: 10.0.0.5', 'r2/z3*1@4: 10.0.0.4']);
   });
 
   test('labels decide before localities: the longer the run of equal ones, the sooner', () => {

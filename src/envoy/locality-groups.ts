@@ -1,6 +1,6 @@
 import { compareText } from '../model/age.ts';
 import type { Labels } from '../model/labels.ts';
-import type { LocalityLbSetting } from '../model/mesh-config.ts';
+import type { LocalityLbSetting } from '../model/traffic-policy.ts';
 import type { Topology } from '../model/topology.ts';
 import { type LocalityPlan, networkLabel } from './locality.ts';
 import { ownValue } from '../model/own-value.ts';

@@ -1,6 +1,6 @@
-import type { ClusterSettings, LocalityLbSetting } from '../model/mesh-config.ts';
+import type { ClusterSettings } from '../model/mesh-config.ts';
 import type { MeshService } from '../model/service.ts';
-import type { TrafficPolicy } from '../model/traffic-policy.ts';
+import type { TrafficPolicy, LocalityLbSetting } from '../model/traffic-policy.ts';
 import type { Topology } from '../model/topology.ts';
 import { ownValue } from '../model/own-value.ts';
 import { labelsOf } from '../model/policy-resolution.ts';

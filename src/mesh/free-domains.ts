@@ -20,12 +20,7 @@ import { egressOf } from './sidecars.ts';
  *
  * The winner may have no virtual host after all, because its routes do not apply to the client: then the domain is unused.
  */
-export function freeDomains(
-  subject: DomainsInput,
-  view: ClientView,
-  read: Reader,
-  deps: PortDeps,
-): readonly string[] {
+export function freeDomains(subject: DomainsInput, view: ClientView, read: Reader, deps: PortDeps): readonly string[] {
   const { host, service } = subject;
   const isTaken = (name: string): boolean =>
     read

@@ -55,12 +55,7 @@ export interface RuledPort {
 }
 
 /** The port of a number, as the clients of a view see it. */
-export function ruledPortOf(
-  view: ServiceView,
-  number: string,
-  read: Reader,
-  deps: ClusterDeps,
-): RuledPort | undefined {
+export function ruledPortOf(view: ServiceView, number: string, read: Reader, deps: ClusterDeps): RuledPort | undefined {
   const service = read.get(deps.services.services, view.service);
   const port = service?.ports.find((own) => String(own.number) === number && own.protocol !== 'UDP');
   if (service === undefined || port === undefined) return undefined;

@@ -4,7 +4,7 @@ import { type EgressListener, type SidecarModel, everything } from '../model/sid
 import { type Traits, listenerTraitsKey, traitsKey, viewTraits } from '../model/traits.ts';
 import type { NamespaceClients, Namespaces } from './namespaces.ts';
 import type { Proxies, Scope } from './proxies.ts';
-import type { Sidecars } from './sidecars.ts';
+import type { EgressRef, Sidecars } from './sidecars.ts';
 
 /**
  * How the services of one namespace look to some clients: the unit that scopes share. Most clients of a namespace are of
@@ -21,7 +21,7 @@ export interface View {
   /** Selectors that these clients match, of those that matter for this namespace. */
   readonly matched: readonly string[];
   /** Absent: all that is visible. Else only what this egress listener of the Sidecar imports. */
-  readonly egress?: { readonly sidecar: string; readonly listener: number };
+  readonly egress?: EgressRef;
 }
 
 export interface ScopeViews {

@@ -5,7 +5,12 @@ import { compareAge } from '../model/age.ts';
 import { type EgressListener, type SidecarModel, everything } from '../model/sidecar.ts';
 import { type ReconciledSidecar, reconcileSidecar } from '../reconcilers/sidecar.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
-import type { View } from './scopes.ts';
+
+/** An egress listener of a Sidecar. */
+export interface EgressRef {
+  readonly sidecar: string;
+  readonly listener: number;
+}
 
 export interface Sidecars {
   readonly parsed: Collection<ReconciledSidecar>;
@@ -19,7 +24,7 @@ export interface Sidecars {
 export function egressOf(
   read: Reader,
   { models }: Pick<Sidecars, 'models'>,
-  { egress }: Pick<View, 'egress'>,
+  { egress }: { readonly egress?: EgressRef },
 ): EgressListener | undefined {
   return egress && (read.get(models, egress.sidecar)?.egress ?? everything)[egress.listener];
 }

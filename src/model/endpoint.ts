@@ -1,5 +1,4 @@
 import type { Labels } from './labels.ts';
-import type { ServicePort } from './service.ts';
 
 /** `Terminating` endpoints are never sent. */
 export type Health = 'Healthy' | 'UnHealthy' | 'Draining' | 'Terminating';
@@ -30,24 +29,6 @@ export interface Endpoint {
   readonly workload: string;
   readonly namespace: string;
   readonly nodeName: string;
-}
-
-/** An endpoint of a ServiceEntry itself, before its ports are known. */
-export interface InlineEndpoint {
-  readonly address: string;
-  /** The ports of its ServiceEntry, which may be some of those of the service when several claim the host. */
-  readonly servicePorts: readonly ServicePort[];
-  /** Numbers of its own, by name of the service port. */
-  readonly ports: Readonly<Record<string, number>>;
-  readonly labels: Labels;
-  readonly locality: string;
-  readonly network: string;
-  readonly weight?: number;
-  /** SPIFFE id or empty. */
-  readonly identity: string;
-  readonly tlsMode: 'istio' | 'disabled';
-  /** It is the host itself, which is looked up where no endpoint is written. */
-  readonly isHost?: true;
 }
 
 /** What runs behind an address: a Pod or a WorkloadEntry. */

@@ -1,4 +1,4 @@
-import type { TrafficPolicy } from './traffic-policy.ts';
+import type { LocalityLbSetting, TrafficPolicy } from './traffic-policy.ts';
 
 /**
  * The settled mesh config, in sections by who reads them, so that a change of one section marks only its readers.
@@ -44,12 +44,6 @@ export interface ClusterSettings {
   readonly localityLb?: LocalityLbSetting;
   readonly outboundClusterStatName: string;
   readonly inboundClusterStatName: string;
-}
-
-export interface LocalityLbSetting {
-  readonly distribute: readonly { readonly from: string; readonly to: Readonly<Record<string, number>> }[];
-  readonly failover: readonly { readonly from: string; readonly to: string }[];
-  readonly failoverPriority: readonly string[];
 }
 
 export interface RouteSettings {

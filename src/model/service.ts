@@ -2,7 +2,6 @@ import { isOwnProxy } from './address.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
-import type { InlineEndpoint } from './endpoint.ts';
 
 /** Istio's protocols. `Unsupported` is a port that names none: its protocol is found by sniffing. */
 export type Protocol =
@@ -65,6 +64,24 @@ export interface ServicePort {
   readonly protocol: Protocol;
   /** A Service: number or the name of a container port. A ServiceEntry: number. Absent: the number of the port. */
   readonly targetPort?: number | string;
+}
+
+/** An endpoint of a ServiceEntry itself, before its ports are known. */
+export interface InlineEndpoint {
+  readonly address: string;
+  /** The ports of its ServiceEntry, which may be some of those of the service when several claim the host. */
+  readonly servicePorts: readonly ServicePort[];
+  /** Numbers of its own, by name of the service port. */
+  readonly ports: Readonly<Record<string, number>>;
+  readonly labels: Labels;
+  readonly locality: string;
+  readonly network: string;
+  readonly weight?: number;
+  /** SPIFFE id or empty. */
+  readonly identity: string;
+  readonly tlsMode: 'istio' | 'disabled';
+  /** It is the host itself, which is looked up where no endpoint is written. */
+  readonly isHost?: true;
 }
 
 /** One host of the mesh. A Service has one, a ServiceEntry one for each of its hosts. */

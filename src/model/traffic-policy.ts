@@ -1,7 +1,6 @@
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
-import type { LocalityLbSetting } from './mesh-config.ts';
 
 /**
  * Who looks a rule up: clients of its own namespace, those of others, and proxies of the root namespace when it is theirs,
@@ -76,6 +75,12 @@ export interface ConnectionPool {
     readonly maxConcurrentStreams?: number;
     readonly http2KeepAlive?: { readonly interval?: number; readonly timeout?: number };
   };
+}
+
+export interface LocalityLbSetting {
+  readonly distribute: readonly { readonly from: string; readonly to: Readonly<Record<string, number>> }[];
+  readonly failover: readonly { readonly from: string; readonly to: string }[];
+  readonly failoverPriority: readonly string[];
 }
 
 export interface LoadBalancer {

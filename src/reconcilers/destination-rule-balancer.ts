@@ -1,5 +1,4 @@
-import type { LocalityLbSetting } from '../model/mesh-config.ts';
-import type { ConsistentHash, HashKey, LoadBalancer } from '../model/traffic-policy.ts';
+import type { ConsistentHash, HashKey, LoadBalancer, LocalityLbSetting } from '../model/traffic-policy.ts';
 import type { Field } from './field.ts';
 import { positiveDuration, share } from './destination-rule-values.ts';
 import { isPrime } from '../model/ring-sizes.ts';

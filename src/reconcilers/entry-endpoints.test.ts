@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { port, serviceOf } from '../envoy/testing/listeners.ts';
-import type { Endpoint, InlineEndpoint, Workload } from '../model/endpoint.ts';
-import type { MeshService } from '../model/service.ts';
+import type { Endpoint, Workload } from '../model/endpoint.ts';
+import type { MeshService, InlineEndpoint } from '../model/service.ts';
 import { entryEndpoints, selectedEntries } from './entry-endpoints.ts';
 
 const http = { ...port(80, 'HTTP', 'http'), targetPort: 8080 };

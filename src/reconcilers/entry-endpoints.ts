@@ -1,6 +1,6 @@
-import type { Endpoint, InlineEndpoint, Workload } from '../model/endpoint.ts';
+import type { Endpoint, Workload } from '../model/endpoint.ts';
 import { selects } from '../model/labels.ts';
-import { type MeshService, type ServicePort, isDns } from '../model/service.ts';
+import { type MeshService, type ServicePort, isDns, type InlineEndpoint } from '../model/service.ts';
 import { ownValue } from '../model/own-value.ts';
 import { augmentLabels } from './workload.ts';
 

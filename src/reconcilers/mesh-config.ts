@@ -5,14 +5,13 @@ import { canonicalHost, compareSpecificity, isHostName } from '../model/host.ts'
 import type {
   ClusterSettings,
   ListenerSettings,
-  LocalityLbSetting,
   MeshConfig,
   RetrySetting,
   RouteSettings,
   TlsDefaults,
   VisibilitySettings,
 } from '../model/mesh-config.ts';
-import type { TrafficPolicy } from '../model/traffic-policy.ts';
+import type { TrafficPolicy, LocalityLbSetting } from '../model/traffic-policy.ts';
 import { readConnectionPool, readOutlierDetection } from './destination-rule-pool.ts';
 import { present } from './destination-rule-values.ts';
 import { quote } from '../api/quote.ts';

@@ -1,7 +1,6 @@
 import type { KubernetesObject } from '../api/object.ts';
 import { refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import type { InlineEndpoint } from '../model/endpoint.ts';
 import {
   type MeshService,
   type Protocol,
@@ -10,6 +9,7 @@ import {
   exportsOf,
   isDns,
   isOwn,
+  type InlineEndpoint,
 } from '../model/service.ts';
 import { mostEndpoints } from './endpoint-slice.ts';
 import { checkExports, settleExportTo } from './export-to.ts';

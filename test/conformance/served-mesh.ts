@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { MemberChange, World } from '../../src/ads/publication.ts';
 import type { EncodedResource, Part } from '../../src/ads/resource.ts';
-import { type AdsServer, type AdsServerOptions, startAdsServer } from '../../src/ads/server.ts';
+import { type AdsServer, startAdsServer } from '../../src/ads/server.ts';
+import type { AdsServerOptions } from '../../src/ads/server-options.ts';
 import type { ConnectedProxy, Refusal, ResourceTypes } from '../../src/ads/types.ts';
 import { types } from '../../src/envoy/proto-types.ts';
 import { typeUrl } from '../../src/envoy/proto.ts';
