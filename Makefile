@@ -6,12 +6,13 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 INSTALLED := node_modules/.installed
+FAST := src/ads/ src/api/ src/cache/ src/cli/ src/envoy/ src/model/ src/reconcilers/ src/status/ src/yaml/ test/golden/golden
 
-.PHONY: help run test properties check golden gen bench soak peers image
+.PHONY: help run test test-fast properties check golden gen bench soak peers image
 .PHONY: check-types check-lint check-format check-imports check-unused check-generated check-chart
 
 help: ## show the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 run: $(INSTALLED) ## the bookshop on this machine, without a cluster; ONCE=1 looks and ends, PORTS=29000 moves it
 	@node test/peers/build.ts envoy
@@ -23,6 +24,9 @@ test: $(INSTALLED) peers ## all tests; what cannot run here is named as skipped
 	vitest run --reporter=default --reporter=json --outputFile.json=.cache/tests.json || status=1; \
 	node tools/test-summary.ts .cache/tests.json || status=1; \
 	exit $$status
+
+test-fast: $(INSTALLED) ## half a minute of tests in one process: the model, the protocol, the golden answers
+	@PROPERTY_RUNS=100 vitest run --project='in process' $(FAST)
 
 properties: $(INSTALLED) ## the property tests over other histories than make test, and more of them; FAIRLEAD_SEED, PROPERTY_RUNS
 	@export FAIRLEAD_SEED=$${FAIRLEAD_SEED:-$$RANDOM} PROPERTY_RUNS=$${PROPERTY_RUNS:-5000}; \
