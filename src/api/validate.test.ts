@@ -82,7 +82,7 @@ describe('metadata', () => {
     [{ name: 1 }, 'metadata.name', 'must be a string; put it in quotes'],
     [{ name: 'Upper' }, 'metadata.name', /^"Upper" is not a valid name for a VirtualService; use lower-case/],
     [{ name: 'a..b' }, 'metadata.name', /is not a valid name/],
-    [{ name: 'a'.repeat(254) }, 'metadata.name', /^"a{80}…" is not a valid name/],
+    [{ name: 'a'.repeat(254) }, 'metadata.name', /^"a{100}\.\.\." is not a valid name/],
     [{ name: 'a', namespace: 'a.b' }, 'metadata.namespace', '"a.b" is not a valid name for a namespace'],
     [{ name: 'a', namespace: 'a'.repeat(64) }, 'metadata.namespace', /is not a valid name for a namespace/],
     [{ name: 'a', labels: [] }, 'metadata.labels', 'must be a map of strings'],
