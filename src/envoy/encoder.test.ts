@@ -80,3 +80,16 @@ test('HTTP filters stand in the order of their phases, whoever adds them', () =>
     'envoy.filters.http.router',
   ]);
 });
+
+test('virtual hosts and the routes that they share can be changed, each by itself', () => {
+  const named: Amend = (type, message) =>
+    type === types.virtualHost || type === types.routeEntry ? { ...message, name: 'changed' } : message;
+  const encoder = new Encoder(protos, named);
+  const shared = [encoder.routes([{ name: 'r' }])];
+  const [alone] = encoder.virtualHostsOf(encoder.virtualHost({ name: 'v', domains: ['a'] }));
+  const [sharing] = encoder.virtualHostsOf(
+    encoder.virtualHost({ name: 'v', domains: ['a'] }, { routes: shared, clusters: [], origins: [] }),
+  );
+  expect(alone).toEqual({ name: 'changed', domains: ['a'] });
+  expect(sharing).toEqual({ name: 'changed', domains: ['a'], routes: [{ name: 'changed' }] });
+});

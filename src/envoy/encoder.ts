@@ -73,9 +73,12 @@ export class Encoder {
     virtualHost: VirtualHost,
     { routes, clusters, origins }: VirtualHostContent = { routes: [], clusters: [], origins: [] },
   ): LeafPart {
-    const { name = '', domains = [], ...others } = virtualHost;
+    const finished = this.#amend(types.virtualHost, virtualHost);
+    if (routes.length === 0)
+      return leaf(this.#protos.encode(types.route, { virtualHosts: [finished] }), clusters, origins);
+    const { name = '', domains = [], ...others } = finished;
     const writer = new BackwardWriter(routes.reduce((sum, { length }) => sum + length, 1024));
-    writer.bytes(this.#encode(types.virtualHost, others));
+    writer.bytes(this.#protos.encode(types.virtualHost, others));
     for (let i = routes.length - 1; i >= 0; i--) writer.bytes(routes[i]!);
     for (let i = domains.length - 1; i >= 0; i--) writer.text(DOMAINS, domains[i]!);
     writer.text(NAME, name);
@@ -85,7 +88,9 @@ export class Encoder {
 
   /** Fields of a VirtualHost, for all virtual hosts that have these routes. */
   routes(routes: readonly Route[]): Uint8Array {
-    return routes.length === 0 ? NOTHING : this.#encode(types.virtualHost, { routes });
+    if (routes.length === 0) return NOTHING;
+    const finished = routes.map((route) => this.#amend(types.routeEntry, route));
+    return this.#protos.encode(types.virtualHost, { routes: finished });
   }
 
   /** The virtual hosts of a piece of a RouteConfiguration. */

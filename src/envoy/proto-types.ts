@@ -7,6 +7,7 @@ export const types = {
   listener: 'envoy.config.listener.v3.Listener',
   route: 'envoy.config.route.v3.RouteConfiguration',
   virtualHost: 'envoy.config.route.v3.VirtualHost',
+  routeEntry: 'envoy.config.route.v3.Route',
   secret: 'envoy.extensions.transport_sockets.tls.v3.Secret',
 
   discoveryRequest: 'envoy.service.discovery.v3.DiscoveryRequest',
