@@ -25,7 +25,7 @@ test: $(INSTALLED) peers ## all tests; what cannot run here is named as skipped
 	node tools/test-summary.ts .cache/tests.json || status=1; \
 	exit $$status
 
-test-fast: $(INSTALLED) ## half a minute of tests in one process: translation and protocol, without the golden answers
+test-fast: $(INSTALLED) ## the quick part of the tests: translation and protocol, without the golden answers
 	@PROPERTY_RUNS=30 vitest run --project='in process' $(FAST)
 
 properties: $(INSTALLED) ## the property tests over other histories than make test, and more of them; FAIRLEAD_SEED, PROPERTY_RUNS

@@ -57,8 +57,8 @@ const BYTES_PER_MS = 500;
 const ROOM_MS = 60_000;
 
 /**
- * Where the requests of one stream come from: the HTTP/2 stream below the call, for the reasons of {@link FrameWriter} (grpc-js
- * takes several rounds of the event loop and copies for each message), else the call.
+ * Where the requests of one stream come from: the HTTP/2 stream below the call, for the reasons of {@link FrameWriter}
+ * (grpc-js takes several rounds of the event loop and copies for each message), else the call.
  *
  * The requests of clients that come back are hundreds of kilobytes each. Only so many bytes of them are received at a
  * time; the others are held up by flow control.
