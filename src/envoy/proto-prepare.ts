@@ -21,8 +21,14 @@ interface FieldPlan {
 
 type Plan = ReadonlyMap<string, FieldPlan>;
 
-/** @param encode what a place for any message holds. */
-export function createPreparer(encode: (typeUrl: string, message: object) => Uint8Array): Prepare {
+/**
+ * @param anyType the type that holds any message.
+ * @param encode what it holds.
+ */
+export function createPreparer(
+  anyType: protobuf.Type,
+  encode: (typeUrl: string, message: object) => Uint8Array,
+): Prepare {
   const plans = new Map<protobuf.Type, Plan>();
 
   /** Of those that never change. */
@@ -38,7 +44,7 @@ export function createPreparer(encode: (typeUrl: string, message: object) => Uin
   };
 
   const prepare: Prepare = (type, message) => {
-    if (isHeld(type, message)) return packed(message);
+    if (type === anyType && isHeld(message)) return packed(message);
     let plan = plans.get(type);
     if (plan === undefined) {
       plan = planOf(type, prepare);
@@ -57,8 +63,7 @@ interface HeldMessage {
   readonly value: object;
 }
 
-function isHeld(type: protobuf.Type, message: object): message is HeldMessage {
-  if (type.fullName !== '.google.protobuf.Any') return false;
+function isHeld(message: object): message is HeldMessage {
   const { value } = message as { value?: unknown };
   return typeof value === 'object' && value !== null && !(value instanceof Uint8Array);
 }

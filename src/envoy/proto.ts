@@ -62,7 +62,9 @@ export function createProtos(root: protobuf.Root = createRoot()): Protos {
   };
   // Bytes in memory that others use, too: valid until they are written into what holds them.
   const encode = (type: protobuf.Type, message: object): Uint8Array => type.encode(prepare(type, message)).finish();
-  const prepare = createPreparer((url, message) => encode(lookup(typeOfUrl(url)), message));
+  const prepare = createPreparer(lookup('google.protobuf.Any'), (url, message) =>
+    encode(lookup(typeOfUrl(url)), message),
+  );
   const plain = (type: protobuf.Type, message: protobuf.Message): object =>
     type.toObject(message, { longs: String, enums: String });
 
