@@ -20,11 +20,10 @@ import { type AdsCounts, AdsStats, type StreamState, stateOf } from './stats.ts'
 import { References } from './served.ts';
 import { Store } from './store.ts';
 import { AdsStream, type StreamHost } from './stream.ts';
+import { Turns } from './turns.ts';
 import { readDeltaRequest, readRequest } from './wire-read.ts';
 import type { WorldView } from './world.ts';
 
-const STREAMS_PER_TURN = 64;
-const TURN_MS = 8;
 /** What a turn hands to connections, which copy and send it right behind the turn: about as long as that again. */
 const TURN_BYTES = 8 * 1024 * 1024;
 /** How long requests of one round of the event loop are handled at once. */
@@ -52,7 +51,7 @@ const MAX_UNKNOWN_TYPES = 64;
 /** What the deliveries of all streams of one kind have in common. */
 type CommonContext = Omit<DeliveryContext, 'address'>;
 
-/** All streams, the store that they see, and the queue of those that something is owed to. */
+/** All streams, and the store that they see. */
 export class AdsStreams {
   readonly #options: AdsServerOptions;
   readonly #hasher = new ContentHasher([randomInt(2 ** 32), randomInt(2 ** 32)]);
@@ -78,8 +77,19 @@ export class AdsStreams {
   readonly #delta: StreamHost;
   readonly #stateOfTheWorld: StreamHost;
   readonly #convergence: Convergence<AdsStream>;
-  #queue: AdsStream[] = [];
-  #scheduled = false;
+  readonly #turns = new Turns<AdsStream>({
+    now: () => this.#options.now(),
+    begin: () => {
+      // What a turn handles is followed by what its client sent behind it.
+      this.#hasTime();
+      this.#sent = 0;
+    },
+    serve: (stream) => {
+      stream.serve();
+      if (stream.delivery?.owes !== true) this.#convergence.caughtUp(stream, this.#options.now());
+    },
+    isFull: () => this.#sent > TURN_BYTES,
+  });
   /** Bytes that were sent in the present turn. */
   #sent = 0;
   /** When requests of this round of the event loop have to wait for turns; undefined before the first one. */
@@ -317,14 +327,10 @@ export class AdsStreams {
   }
 
   #wake(stream: AdsStream): void {
+    const acknowledges = stream.delivery?.acknowledged === true;
     // What a client gets when it connects does not count as a change.
-    if (stream.delivery?.acknowledged === true) this.#convergence.marked(stream);
-    if (stream.queued) return;
-    stream.queued = true;
-    this.#queue.push(stream);
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    setImmediate(() => this.#turn());
+    if (acknowledges) this.#convergence.marked(stream);
+    this.#turns.add(stream, acknowledges);
   }
 
   /** False: what comes in this round of the event loop has taken long enough. */
@@ -335,26 +341,6 @@ export class AdsStreams {
       setImmediate(() => (this.#roundEnds = undefined));
     }
     return now < this.#roundEnds;
-  }
-
-  /** Serves some of the waiting streams, and then lets the event loop do the rest of its work. */
-  #turn(): void {
-    const until = this.#options.now() + TURN_MS;
-    // What a turn handles is followed by what its client sent behind it.
-    this.#hasTime();
-    this.#sent = 0;
-    let served = 0;
-    for (const stream of this.#queue) {
-      const takesLong = this.#sent > TURN_BYTES || this.#options.now() > until;
-      if (served === STREAMS_PER_TURN || (served > 0 && takesLong)) break;
-      served++;
-      stream.queued = false;
-      stream.serve();
-      if (stream.delivery?.owes !== true) this.#convergence.caughtUp(stream, this.#options.now());
-    }
-    this.#queue = this.#queue.slice(served);
-    this.#scheduled = this.#queue.length > 0;
-    if (this.#scheduled) setImmediate(() => this.#turn());
   }
 
   #warnOfType(typeUrl: string): void {

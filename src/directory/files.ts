@@ -49,13 +49,11 @@ class Lister implements Listing {
   readonly unreadable = new Map<string, string>();
   readonly #seen = new Set<string>();
 
-  async add(path: string, how: 'given' | 'listed' | 'linked'): Promise<void> {
-    let stats: BigIntStats;
-    try {
-      stats = await stat(path, { bigint: true });
-    } catch (error) {
+  async add(path: string, how: 'given' | 'listed' | 'linked', asked = statsOf(path)): Promise<void> {
+    const stats = await asked;
+    if (stats instanceof Error) {
       // A name that is gone again, or a link that leads nowhere, is not a file. A path that was given must exist.
-      if (how === 'given' || !isMissing(error)) this.unreadable.set(path, reasonOf(error));
+      if (how === 'given' || !isMissing(stats)) this.unreadable.set(path, reasonOf(stats));
       return;
     }
     if (stats.isDirectory()) return this.#addDirectory(path, stats);
@@ -83,10 +81,13 @@ class Lister implements Listing {
       this.unreadable.set(path, reasonOf(error));
       return;
     }
-    entries.sort((a, b) => (a.name < b.name ? -1 : 1));
-    for (const entry of entries)
-      if (!entry.name.startsWith('.'))
-        await this.add(join(path, entry.name), entry.isSymbolicLink() ? 'linked' : 'listed');
+    // All are asked for at once: in a busy process each answer comes a round of the event loop later.
+    const asked = entries
+      .filter(({ name }) => !name.startsWith('.'))
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+      .map((entry) => ({ entry, file: join(path, entry.name), stats: statsOf(join(path, entry.name)) }));
+    for (const { entry, file, stats: known } of asked)
+      await this.add(file, entry.isSymbolicLink() ? 'linked' : 'listed', known);
   }
 
   /** A link's target changes where it is, not where the link is. */
@@ -100,6 +101,10 @@ class Lister implements Listing {
     for (const directory of directories)
       if (!this.directories.has(directory)) this.directories.set(directory, await identityOf(directory));
   }
+}
+
+async function statsOf(path: string): Promise<BigIntStats | Error> {
+  return stat(path, { bigint: true }).catch((error: unknown) => error as Error);
 }
 
 async function identityOf(directory: string): Promise<string> {

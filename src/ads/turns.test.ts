@@ -1,0 +1,76 @@
+import { beforeEach, expect, test, vi } from 'vitest';
+import { Turns, type Waiting } from './turns.ts';
+
+interface Named extends Waiting {
+  readonly name: string;
+}
+
+let now: number;
+/** What was served; `|` where a turn begins. */
+let served: string;
+let full: boolean;
+/** Milliseconds that each one takes. */
+let takes: number;
+let again: (stream: Named) => void;
+let turns: Turns<Named>;
+
+beforeEach(() => {
+  [now, served, full, takes] = [0, '', false, 3];
+  again = () => {};
+  turns = new Turns({
+    now: () => now,
+    begin: () => (served += '|'),
+    serve(stream) {
+      served += stream.name;
+      now += takes;
+      again(stream);
+    },
+    isFull: () => full,
+  });
+});
+
+const wait = (names: string, acknowledges: boolean): void => {
+  for (const name of names) turns.add({ name, queued: false }, acknowledges);
+};
+
+const over = (): Promise<void> => vi.waitFor(() => expect(served.replaceAll('|', '')).toHaveLength(6));
+
+test('those that acknowledge come first, and one of the others in each turn', async () => {
+  wait('xyz', false);
+  wait('abc', true);
+  await over();
+  expect(served).toBe('|abcx|yz');
+});
+
+test('those that never have enough leave a part of each turn to others', async () => {
+  again = (stream) => {
+    if (stream.name === 'a' && served.length < 14) turns.add(stream, true);
+  };
+  wait('a', true);
+  wait('xyz', false);
+  await vi.waitFor(() => expect(served).toBe('|aaax|aaay|aaaz'));
+});
+
+test('without any that acknowledge, a turn is for the others', async () => {
+  takes = 1;
+  wait('uvwxyz', false);
+  await over();
+  expect(served).toBe('|uvwxyz');
+});
+
+test('a turn ends when it has handed enough to connections, with one of each kind at least', async () => {
+  full = true;
+  wait('xy', false);
+  wait('abcd', true);
+  await over();
+  expect(served).toBe('|ax|by|c|d');
+});
+
+test('who waits already does not wait twice', async () => {
+  const twice = { name: 't', queued: false };
+  turns.add(twice, false);
+  turns.add(twice, true);
+  wait('uvxyz', false);
+  await over();
+  expect(served.replaceAll('|', '')).toBe('tuvxyz');
+});
