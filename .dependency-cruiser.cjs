@@ -25,7 +25,15 @@ module.exports = {
     only('yaml', 'yaml/', ['yaml/', 'api/(json|schema-path)\\.ts$']),
     only('model-may-use-api', 'model/', ['model/', 'api/']),
     only('reconcilers', 'reconcilers/', ['reconcilers/', 'api/', 'model/', 'cache/', 'yaml/document\\.ts$']),
+    only('settle', 'settle/', ['settle/', 'model/', 'api/']),
     only('envoy', 'envoy/', ['envoy/', 'model/', 'api/', 'ads/resource\\.ts$']),
+    {
+      // A route is spelled alike whatever kind of object it is from.
+      name: 'envoy-knows-no-kind-of-route',
+      severity: 'error',
+      from: { path: '^src/envoy/' },
+      to: { path: '^src/model/(virtual-service|sidecar)' },
+    },
     only('status', 'status/', ['status/', 'api/', 'model/']),
     only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$']),
     only('kube', 'kube/', ['kube/', 'api/', 'cache/']),
@@ -34,6 +42,7 @@ module.exports = {
       'mesh',
       'cache/',
       'reconcilers/',
+      'settle/',
       'envoy/',
       'status/',
       'model/',
@@ -60,7 +69,7 @@ module.exports = {
     {
       name: 'pure-layers-do-no-io',
       severity: 'error',
-      from: { path: '^src/(cache|mesh|model|reconcilers|envoy|status|yaml)/' },
+      from: { path: '^src/(cache|mesh|model|reconcilers|settle|envoy|status|yaml)/' },
       to: {
         dependencyTypes: ['core'],
         path: '^(fs|https?|http2|child_process|dgram|dns|os|process|timers|tls|worker_threads)(/|$)',

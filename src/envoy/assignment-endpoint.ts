@@ -65,13 +65,6 @@ function factsOf(endpoint: Endpoint, plain: Uint8Array, mtls: Uint8Array): Encod
   };
 }
 
-/** Endpoints that are leaving by this label get no new requests. */
-const drainingLabel = 'istio.io/draining';
-
-export function isDraining(endpoint: Pick<EncodedEndpoint, 'health' | 'labels'>): boolean {
-  return endpoint.health === 'Draining' || (endpoint.labels[drainingLabel] ?? '') !== '';
-}
-
 /**
  * What Istio tells telemetry of an endpoint: workload, namespace, canonical name and revision, cluster. The default
  * revision stays empty.

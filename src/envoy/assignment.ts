@@ -4,13 +4,14 @@ import type { ClusterSettings } from '../model/mesh-config.ts';
 import type { MeshService } from '../model/service.ts';
 import type { TrafficPolicy } from '../model/traffic-policy.ts';
 import type { Topology } from '../model/topology.ts';
-import { type EncodedEndpoint, isDraining } from './assignment-endpoint.ts';
-import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from './locality-groups.ts';
-import { localityPlan } from './locality.ts';
+import { isDraining } from '../model/endpoint.ts';
+import type { EncodedEndpoint } from './assignment-endpoint.ts';
+import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from '../model/locality-groups.ts';
+import { localityPlan } from '../model/locality.ts';
 import { BackwardWriter } from './wire.ts';
 
 export { type EncodedEndpoint, encodeEndpoints } from './assignment-endpoint.ts';
-export { topologyNeeds } from './locality.ts';
+export { topologyNeeds } from '../model/locality.ts';
 export { mtlsUsable } from '../model/policy-resolution.ts';
 
 export interface AssignmentInput {

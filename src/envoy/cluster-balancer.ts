@@ -3,7 +3,7 @@ import type { LoadBalancer, OutlierDetection, TrafficPolicy } from '../model/tra
 import { sendsUnhealthy } from './assignment.ts';
 import { duration } from './duration.ts';
 import type { Cluster, Cluster_CommonLbConfig, Cluster_SlowStartConfig } from './gen/types.gen.ts';
-import { type LocalityPlan, weighsLocalities } from './locality.ts';
+import { type LocalityPlan, weighsLocalities } from '../model/locality.ts';
 import { wrapped, wrappedIfSet } from './values.ts';
 
 type BalancerFields = Pick<

@@ -1,5 +1,5 @@
-import type { Endpoint, EndpointSummary } from '../model/endpoint.ts';
-import { selects } from '../model/labels.ts';
+import { dnsEndpointsOf } from '../model/dns-endpoints.ts';
+import type { Endpoint } from '../model/endpoint.ts';
 import type { Labels } from '../model/labels.ts';
 import type { ClusterSettings } from '../model/mesh-config.ts';
 import { resolvePolicy } from '../model/policy-resolution.ts';
@@ -7,11 +7,11 @@ import { isDns, type MeshService, type ServicePort } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import type { Traits } from '../model/traits.ts';
 import type { Topology } from '../model/topology.ts';
-import { isDraining, workloadOf } from './assignment-endpoint.ts';
+import { workloadOf } from './assignment-endpoint.ts';
 import { duration } from './duration.ts';
 import type { Cluster, ClusterLoadAssignment, LbEndpoint } from './gen/types.gen.ts';
-import { groupByLocality, partsOf, placeGroups } from './locality-groups.ts';
-import { type LocalityPlan, localityPlan, type TopologyNeeds } from './locality.ts';
+import { groupByLocality, partsOf, placeGroups } from '../model/locality-groups.ts';
+import { type LocalityPlan, localityPlan, type TopologyNeeds } from '../model/locality.ts';
 import { any } from './proto.ts';
 import { connectAddress, struct, wrapped } from './values.ts';
 
@@ -77,7 +77,7 @@ export interface DnsEndpointsInput {
 /** The endpoints that stand in the cluster itself; undefined when there are none, as Envoy then refuses the cluster. */
 export function dnsAssignment(input: DnsEndpointsInput): ClusterLoadAssignment | undefined {
   const { clusterName, service, port, subsetLabels, plan, mtls } = input;
-  const endpoints = endpointsOf(input.endpoints, port, subsetLabels)
+  const endpoints = dnsEndpointsOf(input.endpoints, port, subsetLabels)
     .slice(0, isDns(service) && resolvesOneAddress(service) ? 1 : undefined)
     .map((endpoint) => ({
       locality: endpoint.locality,
@@ -101,27 +101,6 @@ export function dnsAssignment(input: DnsEndpointsInput): ClusterLoadAssignment |
   };
 }
 
-/** Unlike in EDS, where the name of the port decides, Istio goes by its number here. */
-function endpointsOf(
-  endpoints: readonly Endpoint[],
-  { name, number }: Pick<ServicePort, 'name' | 'number'>,
-  subsetLabels: Labels,
-): readonly Endpoint[] {
-  return endpoints.filter(
-    (e) =>
-      (e.servicePort === undefined ? e.portName === name : e.servicePort === number) &&
-      selects(subsetLabels, e.labels) &&
-      !isDraining(labelsOf(e)),
-  );
-}
-
-/** Whether a port of a service has a cluster: one that Envoy would look nothing up for is left out. */
-export function isServed(service: MeshService, port: number, subsetLabels: Labels, summary: EndpointSummary): boolean {
-  if (!isDns(service)) return true;
-  const { name = '' } = service.ports.find(({ number }) => number === port) ?? {};
-  return endpointsOf(summary.dnsEndpoints, { name, number: port }, subsetLabels).length > 0;
-}
-
 /** Envoy refuses a logical host with more than one name. */
 function resolvesOneAddress(service: MeshService): boolean {
   return service.resolution === 'DNSRoundRobinLB' || service.raceConnect;
@@ -132,10 +111,6 @@ function withoutLabels(plan: LocalityPlan | undefined): LocalityPlan | undefined
   if (plan === undefined || plan.setting.failoverPriority.length === 0) return plan;
   const failover = plan.failover && plan.setting.failover.length > 0;
   return { setting: { ...plan.setting, failoverPriority: [] }, failover };
-}
-
-function labelsOf(endpoint: Endpoint): { readonly health: Endpoint['health'] | undefined; readonly labels: Labels } {
-  return { health: endpoint.health, labels: endpoint.labels };
 }
 
 /** Health is DNS's business here. */

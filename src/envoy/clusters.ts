@@ -14,9 +14,9 @@ import { portProtocol, protocolOptions, upstreamProtocol } from './cluster-proto
 import { dnsCacheName } from './filters.ts';
 import type { Cluster, Cluster_EdsClusterConfig } from './gen/types.gen.ts';
 import { configPath, istioMetadata } from './istio-metadata.ts';
-import { localityPlan } from './locality.ts';
+import { localityPlan } from '../model/locality.ts';
 import { any } from './proto.ts';
-import { altStatName } from './stat-name.ts';
+import { altStatName } from '../model/stat-name.ts';
 import { peerNames, type UpstreamTls, upstreamTls, withProxyProtocol } from './tls-upstream.ts';
 import { wrapped } from './values.ts';
 
@@ -202,7 +202,7 @@ function metadataOf(parts: Parts, services: readonly MeshService[] | undefined):
   const originates = policy.tls?.mode === 'SIMPLE' || policy.tls?.mode === 'MUTUAL';
   return istioMetadata({
     ...(services && { services: services.map(({ host, name, namespace }) => ({ host, name, namespace })) }),
-    config: rule && configPath('destination-rule', rule.namespace, rule.name),
+    config: rule && configPath({ ...rule, kind: 'DestinationRule' }),
     subset: subset?.name,
     external: service.meshExternal ? true : undefined,
     alpn_override: originates ? 'false' : undefined,

@@ -29,13 +29,9 @@ export interface DownstreamTlsInput {
   readonly settings: Pick<ListenerSettings, 'tlsDefaults'>;
 }
 
-/**
- * The transport socket of a server that ends TLS. Undefined where the router lacks what the mode needs: certificates of
- * the mesh come from Istio's agent.
- */
-export function downstreamTls(input: DownstreamTlsInput): TransportSocket | undefined {
-  const { tls, traits } = input;
-  if (tls.mode === 'ISTIO_MUTUAL' && !traits.agent) return undefined;
+/** The transport socket of a server that ends TLS. */
+export function downstreamTls(input: DownstreamTlsInput): TransportSocket {
+  const { tls } = input;
   const tlsParams = tls.mode === 'ISTIO_MUTUAL' ? undefined : parameters(input);
   return {
     name: 'envoy.transport_sockets.tls',

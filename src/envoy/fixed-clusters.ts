@@ -1,4 +1,5 @@
 import type { ClusterSettings } from '../model/mesh-config.ts';
+import { blackHoleCluster, inboundPassthroughCluster, passthroughCluster } from '../model/cluster-names.ts';
 import type { Traits } from '../model/traits.ts';
 import { poolFields } from './cluster-pool.ts';
 import { duration } from './duration.ts';
@@ -6,13 +7,6 @@ import type { BindConfig, Cluster } from './gen/types.gen.ts';
 import { any } from './proto.ts';
 import { types } from './proto-types.ts';
 import { socketAddress } from './values.ts';
-
-/** Stands for what does not exist: it has no endpoints, so requests are answered with 503. */
-export const blackHoleCluster = 'BlackHoleCluster';
-/** Leads where the connection was going by itself. */
-export const passthroughCluster = 'PassthroughCluster';
-/** Where connections go to ports that no service names. */
-export const inboundPassthroughCluster = 'InboundPassthroughCluster';
 
 export interface FixedClustersInput {
   readonly traits: Traits;

@@ -1,14 +1,18 @@
 import { expect, test } from 'vitest';
 import { createRules } from '../../test/protos/validate-rules.ts';
+import type { ObjectRef } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
 import type { DestinationLookup } from '../model/client.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import type { ServerTls } from '../model/gateway.ts';
 import type { Traits } from '../model/traits.ts';
 import { reconcileGateway } from '../reconcilers/gateway.ts';
-import { mergeServers } from '../reconcilers/gateway-merge.ts';
+import { mergeServers } from '../settle/gateway-merge.ts';
 import { reconcileVirtualService } from '../reconcilers/virtual-service.ts';
 import { downstreamTls } from './downstream-tls.ts';
-import { type BuiltGatewayListener, buildGatewayListener } from './gateway-listener.ts';
+import { settleGatewayListener } from '../settle/gateway-chains.ts';
+import { buildGatewayListener } from './gateway-listener.ts';
+import type { Listener } from './gen/types.gen.ts';
 import { types } from './proto-types.ts';
 import { defaultSettings, lookupAll, protos, traitsOf } from './testing/listeners.ts';
 
@@ -21,13 +25,20 @@ const lookup: DestinationLookup = (destination, listenerPort) =>
     ? { kind: 'missing', what: 'host', cluster: `outbound|${listenerPort}||${destination.host}` }
     : lookupAll(destination, listenerPort);
 
+interface Built {
+  readonly listener: Listener | undefined;
+  readonly clusters: readonly string[];
+  readonly problems: readonly Problem[];
+  readonly origins: readonly ObjectRef[];
+}
+
 interface Options {
   readonly traits?: Partial<Traits>;
   readonly settings?: Partial<ListenerSettings>;
 }
 
 /** The listener of a Gateway `g` with these servers, and of VirtualServices `v0`, `v1`, ... */
-function build(servers: readonly object[], specs: readonly object[] = [], options: Options = {}): BuiltGatewayListener {
+function build(servers: readonly object[], specs: readonly object[] = [], options: Options = {}): Built {
   const traits = traitsOf({ proxyType: 'router', ...options.traits });
   const gateways = reconcileGateway(
     { apiVersion, kind: 'Gateway', metadata: metadata('g'), spec: { servers } },
@@ -55,28 +66,29 @@ function build(servers: readonly object[], specs: readonly object[] = [], option
     rootNamespace: 'istio-system',
     servesSecrets: false,
   });
-  const built = buildGatewayListener({
-    listener: listeners[0]!,
+  const settings = { ...defaultSettings, ...options.settings };
+  const { listener, problems } = settleGatewayListener(listeners[0]!, {
     traits,
-    settings: { ...defaultSettings, ...options.settings },
+    settings,
     virtualServices: (gateway) => (gateway === 'edge/g' ? virtualServices : []),
     lookup,
   });
-  if (built.listener !== undefined)
-    expect(checkRules(types.listener, protos.encode(types.listener, built.listener))).toEqual([]);
-  return built;
+  if (listener.chains.length === 0) return { listener: undefined, clusters: [], origins: [], problems };
+  const built = buildGatewayListener({ listener, traits, settings });
+  expect(checkRules(types.listener, protos.encode(types.listener, built.listener))).toEqual([]);
+  return { ...built, problems };
 }
 
 interface Json {
   readonly [name: string]: Json;
 }
 
-function jsonOf({ listener }: BuiltGatewayListener): Json {
+function jsonOf({ listener }: Built): Json {
   return protos.toJson(types.listener, protos.encode(types.listener, listener!)) as unknown as Json;
 }
 
 /** Server names and what is behind them, for each chain. */
-function chains(built: BuiltGatewayListener): unknown[] {
+function chains(built: Built): unknown[] {
   return (jsonOf(built)['filterChains'] as unknown as Json[]).map((chain) => {
     const filter = (chain['filters'] as unknown as Json[])[0]!['typedConfig']!;
     return [
@@ -86,7 +98,7 @@ function chains(built: BuiltGatewayListener): unknown[] {
   });
 }
 
-const contextOf = (built: BuiltGatewayListener): Json =>
+const contextOf = (built: Built): Json =>
   (jsonOf(built)['filterChains'] as unknown as Json[])[0]!['transportSocket']!['typedConfig']!;
 
 const server = (protocol: string, tls?: object, hosts = ['*'], name = 'p') => ({

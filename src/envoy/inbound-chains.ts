@@ -2,7 +2,7 @@ import type { InboundService, InboundTarget } from '../model/inbound.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import { type Protocol, inboundCluster, isHttp2 } from '../model/service.ts';
 import { networkFilter } from './filters.ts';
-import { inboundPassthroughCluster } from './fixed-clusters.ts';
+import { inboundPassthroughCluster } from '../model/cluster-names.ts';
 import type { Filter, FilterChain, RouteConfiguration, TransportSocket } from './gen/types.gen.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
 import { type InboundMatch, type MtlsMode, inboundMatches } from './inbound-match.ts';
@@ -10,7 +10,7 @@ import { configPath, istioMetadata } from './istio-metadata.ts';
 import { type FilterContext, tcpProxy } from './outbound-filters.ts';
 import { any } from './proto.ts';
 import { types } from './proto-types.ts';
-import { statName } from './stat-name.ts';
+import { statName } from '../model/stat-name.ts';
 import {
   certificateFiles,
   fileSecret,
@@ -59,7 +59,7 @@ export function buildInboundChains(target: InboundTarget, bind: string, context:
       ...(target.ingress === undefined || service === undefined
         ? {}
         : {
-            metadata: { metadata: istioMetadata({ config: configPath('sidecar', service.namespace, service.name) }) },
+            metadata: { metadata: istioMetadata({ config: configPath({ ...service, kind: 'Sidecar' }) }) },
           }),
     },
     context.mtls.ports[target.port] ?? context.mtls.mode,

@@ -8,7 +8,7 @@ import { poolFields } from './cluster-pool.ts';
 import { portProtocol, protocolOptions } from './cluster-protocol.ts';
 import type { Address, Cluster } from './gen/types.gen.ts';
 import { istioMetadata } from './istio-metadata.ts';
-import { altStatName } from './stat-name.ts';
+import { altStatName } from '../model/stat-name.ts';
 import { connectAddress } from './values.ts';
 
 export interface InboundClustersInput {

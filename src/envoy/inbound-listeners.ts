@@ -7,7 +7,7 @@ import { type Traits, wildcardAddress } from '../model/traits.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { duration } from './duration.ts';
 import { listenerFilters } from './filters.ts';
-import { blackHoleCluster, inboundPassthroughCluster } from './fixed-clusters.ts';
+import { blackHoleCluster, inboundPassthroughCluster } from '../model/cluster-names.ts';
 import type { FilterChain, Listener, ListenerFilter } from './gen/types.gen.ts';
 import { type InboundContext, buildInboundChains, passthroughChains } from './inbound-chains.ts';
 import { inboundInspectors } from './inbound-inspectors.ts';

@@ -1,3 +1,4 @@
+import type { ObjectRef } from '../api/object.ts';
 import type { Metadata } from './gen/types.gen.ts';
 import type { Json } from './proto.ts';
 import { struct } from './values.ts';
@@ -25,10 +26,7 @@ export function istioMetadata(members: IstioMetadata): Metadata {
 }
 
 /** How Istio names an object in metadata: `/apis/networking.istio.io/v1/namespaces/ns/destination-rule/name`. */
-export function configPath(
-  kind: 'destination-rule' | 'virtual-service' | 'sidecar' | 'gateway',
-  namespace: string,
-  name: string,
-): string {
-  return `/apis/networking.istio.io/v1/namespaces/${namespace}/${kind}/${name}`;
+export function configPath({ kind, namespace, name }: Pick<ObjectRef, 'kind' | 'namespace' | 'name'>): string {
+  const inPath = kind.replace(/\B[A-Z]/g, '-$&').toLowerCase();
+  return `/apis/networking.istio.io/v1/namespaces/${namespace}/${inPath}/${name}`;
 }

@@ -5,7 +5,7 @@ import type { Traits } from '../model/traits.ts';
 import { accessLogs } from './access-log.ts';
 import { duration } from './duration.ts';
 import { dnsCacheName, networkFilter } from './filters.ts';
-import { blackHoleCluster, passthroughCluster } from './fixed-clusters.ts';
+import { blackHoleCluster, passthroughCluster } from '../model/cluster-names.ts';
 import type { Cluster_DnsLookupFamily, Filter, HttpFilter, TcpProxy } from './gen/types.gen.ts';
 import { any, constantAny } from './proto.ts';
 import { types } from './proto-types.ts';

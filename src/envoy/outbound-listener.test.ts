@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import { createRules } from '../../test/protos/validate-rules.ts';
 import { type Tree, normalise, recorded } from '../../test/truth/normalise.ts';
 import type { MeshService } from '../model/service.ts';
-import type { Traits } from '../model/traits.ts';
+import { type Traits, wildcardAddress } from '../model/traits.ts';
+import { resolveClaims } from '../settle/outbound-conflicts.ts';
 import { type OutboundListenerInput, buildOutboundListener } from './outbound-listener.ts';
 import { types } from './proto-types.ts';
 import {
@@ -26,11 +27,10 @@ function inputOf(traits: Partial<Traits> = {}, input: Partial<OutboundListenerIn
 
 function build(services: readonly MeshService[], input: OutboundListenerInput = inputOf()) {
   const client = clientOf(input.client.traits);
-  const built = buildOutboundListener({
-    ...input,
-    claims: agedClaimsOf(services, { client, settings: input.settings }),
-  });
-  if (built === undefined) throw new Error('no listener');
+  const claims = agedClaimsOf(services, { client, settings: input.settings });
+  const resolved = resolveClaims(claims, wildcardAddress(client.traits));
+  if (resolved === undefined) throw new Error('no listener');
+  const built = buildOutboundListener(resolved, input);
   expect(violations(types.listener, protos.encode(types.listener, built.listener))).toEqual([]);
   return built;
 }
@@ -102,10 +102,6 @@ test('a listener says which clusters it names', () => {
   const shared = build([oneHttp, entryOf('two.example.com', [port(9000, 'TLS')], { createdAt: '2' })]);
   expect(shared.clusters).toEqual(['PassthroughCluster', 'outbound|9000||two.example.com']);
   expect(build([oneTcp]).clusters).toEqual(['outbound|9000||one.example.com']);
-});
-
-test('no claims, and no port for outbound traffic: no listener', () => {
-  expect(buildOutboundListener({ ...inputOf(), claims: [] })).toBeUndefined();
 });
 
 const unknown = (input: OutboundListenerInput): string => {

@@ -1,8 +1,7 @@
 import { distinctRefs, type ObjectRef } from '../api/object.ts';
 import type { Client } from '../model/client.ts';
-import { type AgedClaim, listenerName } from '../model/listener.ts';
+import { type OutboundChain, type ResolvedListener, listenerName } from '../model/listener.ts';
 import type { ListenerSettings, OutboundPolicy } from '../model/mesh-config.ts';
-import { wildcardAddress } from '../model/traits.ts';
 import { parseCidr } from '../model/cidr.ts';
 import { duration } from './duration.ts';
 import { listenerFilters } from './filters.ts';
@@ -18,7 +17,6 @@ import {
   unknownTrafficCluster,
   unknownTrafficFilters,
 } from './outbound-filters.ts';
-import { type OutboundChain, resolveClaims } from './outbound-conflicts.ts';
 
 export interface OutboundListenerInput {
   readonly client: Pick<Client, 'traits'>;
@@ -37,14 +35,10 @@ export interface BuiltListener {
   readonly origins: readonly ObjectRef[];
 }
 
-/** The listener of one address and port. The claims are oldest first; there is none when nothing is left of them. */
-export function buildOutboundListener(
-  input: OutboundListenerInput & { readonly claims: readonly AgedClaim[] },
-): BuiltListener | undefined {
+/** The listener of one address and port. There is at least one chain. */
+export function buildOutboundListener(resolved: ResolvedListener, input: OutboundListenerInput): BuiltListener {
   const context = contextOf(input);
   const { traits } = context;
-  const resolved = resolveClaims(input.claims, wildcardAddress(traits));
-  if (resolved === undefined || resolved.chains.length === 0) return undefined;
   const name = listenerName(resolved);
   const built = resolved.chains.map((chain) => ({ chain, message: buildChain(chain, name, context) }));
   const fallback = built.find(({ chain }) => isMatchAll(chain));
@@ -87,7 +81,7 @@ function buildChain(chain: OutboundChain, listener: string, context: OutboundCon
         ? {}
         : {
             metadata: istioMetadata({
-              config: configPath('virtual-service', route.ref.namespace, route.ref.name),
+              config: configPath(route.ref),
             }),
           }),
     };

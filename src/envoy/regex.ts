@@ -1,6 +1,6 @@
 import type { Traits } from '../model/traits.ts';
 import type { RegexMatcher, StringMatcher } from './gen/types.gen.ts';
-import type { StringMatch } from '../model/virtual-service.ts';
+import type { StringMatch } from '../model/route.ts';
 
 /** What Istio's bootstrap allows. */
 const roomy = { maxProgramSize: { value: 32_768 } };

@@ -1,9 +1,8 @@
-import { quote } from '../api/quote.ts';
-import type { DestinationTarget } from '../model/client.ts';
+import type { BackendMirror, BackendTarget, ForwardToBackends, HeaderOperations } from '../model/route.ts';
 import type { HashKey } from '../model/traffic-policy.ts';
-import type { Destination, ForwardAction, HttpRoute, Mirror } from '../model/virtual-service.ts';
+import type { Traits } from '../model/traits.ts';
 import { duration } from './duration.ts';
-import { blackHoleCluster } from './fixed-clusters.ts';
+import { blackHoleCluster } from '../model/cluster-names.ts';
 import type {
   RouteAction,
   RouteAction_HashPolicy as HashPolicy,
@@ -11,7 +10,6 @@ import type {
 } from './gen/types.gen.ts';
 import { regexMatcher } from './regex.ts';
 import { retryPolicy } from './retry.ts';
-import type { Found, RouteContext } from './route-context.ts';
 import { fractionalPercent } from './route-filters.ts';
 import { headersOf, type HeaderLists } from './route-headers.ts';
 import { wrapped } from './values.ts';
@@ -25,7 +23,62 @@ export function timeouts(ms: number | undefined): Pick<RouteAction, 'timeout' | 
   return { timeout, maxGrpcTimeout: timeout };
 }
 
-export function hashPolicy(hash: HashKey): HashPolicy {
+/** What does not exist is a cluster without endpoints, which answers for it. */
+export function clusterOf(target: BackendTarget): string {
+  return target.kind === 'cluster' ? target.cluster : blackHoleCluster;
+}
+
+/** @param headers of the rule. */
+export function routeAction(
+  { backends, mirrors, rewrite, timeout, retries, retriesStay }: ForwardToBackends,
+  headers: HeaderOperations | undefined,
+  traits: Traits,
+): RouteAction {
+  const authority = rewrite?.authority || headers?.authority;
+  const shared: RouteAction = {
+    ...timeouts(timeout),
+    ...(rewrite?.uri === undefined ? {} : { prefixRewrite: rewrite.uri }),
+    ...(rewrite?.regex === undefined
+      ? {}
+      : {
+          regexRewrite: {
+            pattern: regexMatcher(rewrite.regex.match, traits),
+            substitution: rewrite.regex.rewrite,
+          },
+        }),
+    ...(authority ? { hostRewriteLiteral: authority } : {}),
+    requestMirrorPolicies: mirrors.map(mirrorPolicy),
+    hashPolicy: backends.flatMap(({ hash }) => (hash === undefined ? [] : [hashPolicy(hash)])),
+    retryPolicy: retryPolicy(retries, retriesStay),
+  };
+  const [only] = backends;
+  if (only !== undefined && only.weight === undefined) {
+    return {
+      cluster: clusterOf(only.target),
+      ...(only.headers?.authority ? { hostRewriteLiteral: only.headers.authority } : {}),
+      ...shared,
+    };
+  }
+  return {
+    ...shared,
+    weightedClusters: {
+      clusters: backends.map((backend) => ({
+        name: clusterOf(backend.target),
+        weight: wrapped(backend.weight ?? 0),
+        ...headersOf(backend.headers),
+        ...(backend.headers?.authority ? { hostRewriteLiteral: backend.headers.authority } : {}),
+      })),
+    },
+  };
+}
+
+/** Lists that replace those of the rule: of its operations and, behind them, those of its only backend. */
+export function backendHeaders({ backends }: ForwardToBackends, headers: HeaderOperations | undefined): HeaderLists {
+  const [only] = backends;
+  return only?.weight === undefined && only?.headers !== undefined ? headersOf(headers, only.headers) : {};
+}
+
+function hashPolicy(hash: HashKey): HashPolicy {
   switch (hash.kind) {
     case 'header':
       return { header: { headerName: hash.name } };
@@ -45,85 +98,9 @@ export function hashPolicy(hash: HashKey): HashPolicy {
   }
 }
 
-export interface Forwarded {
-  readonly action: RouteAction;
-  /** Replaces the route's own lists when its only destination has operations too. */
-  readonly headers: HeaderLists;
-  /** `host:port` of the only destination. */
-  readonly operation?: string;
-}
-
-export function forward(route: HttpRoute, forwarding: ForwardAction, context: RouteContext, found: Found): Forwarded {
-  const { rewrite, destinations } = forwarding;
-  const authority = rewrite?.authority || route.headers?.authority;
-  const retries = forwarding.retries ?? context.settings.defaultHttpRetryPolicy;
-  const shared: RouteAction = {
-    ...timeouts(forwarding.timeout),
-    ...(rewrite?.uri === undefined ? {} : { prefixRewrite: rewrite.uri }),
-    ...(rewrite?.regex === undefined
-      ? {}
-      : {
-          regexRewrite: {
-            pattern: regexMatcher(rewrite.regex.match, context.client.traits),
-            substitution: rewrite.regex.rewrite,
-          },
-        }),
-    ...(authority ? { hostRewriteLiteral: authority } : {}),
-    requestMirrorPolicies: forwarding.mirrors?.map((mirror) => mirrorPolicy(mirror, route, context, found)),
-  };
-
-  const [only] = destinations;
-  if (only !== undefined && destinations.length === 1) {
-    const { target, cluster } = resolve(only, route, context, found);
-    const hash = target.kind === 'cluster' ? target.hash : undefined;
-    return {
-      action: {
-        cluster,
-        ...(only.headers?.authority ? { hostRewriteLiteral: only.headers.authority } : {}),
-        ...shared,
-        ...(hash === undefined ? {} : { hashPolicy: [hashPolicy(hash)] }),
-        retryPolicy: retryPolicy(retries, hash !== undefined),
-      },
-      headers: only.headers === undefined ? {} : headersOf(route.headers, only.headers),
-      operation: operationOf(target.cluster),
-    };
-  }
-
-  const resolved = destinations.map((destination) => ({
-    destination,
-    ...resolve(destination, route, context, found, destination.weight > 0),
-  }));
-  const weighted = resolved.filter(({ destination }) => destination.weight > 0);
+function mirrorPolicy({ target, percentage }: BackendMirror): RequestMirrorPolicy {
   return {
-    action: {
-      ...shared,
-      weightedClusters: {
-        clusters: weighted.map(({ destination: { weight, headers }, cluster }) => ({
-          name: cluster,
-          weight: wrapped(weight),
-          ...headersOf(headers),
-          ...(headers?.authority ? { hostRewriteLiteral: headers.authority } : {}),
-        })),
-      },
-      hashPolicy: weighted.flatMap(({ target }) =>
-        target.kind === 'cluster' && target.hash !== undefined ? [hashPolicy(target.hash)] : [],
-      ),
-      retryPolicy: retryPolicy(retries, false),
-    },
-    headers: {},
-  };
-}
-
-/** `outbound|80|v1|host` -> `host:80` */
-function operationOf(cluster: string): string {
-  const [, port = '', , host = ''] = cluster.split('|');
-  return `${host}:${port}`;
-}
-
-function mirrorPolicy(mirror: Mirror, route: HttpRoute, context: RouteContext, found: Found): RequestMirrorPolicy {
-  const { percentage } = mirror;
-  return {
-    cluster: resolve(mirror.destination, route, context, found).cluster,
+    cluster: clusterOf(target),
     runtimeFraction: {
       defaultValue:
         percentage === undefined
@@ -135,52 +112,4 @@ function mirrorPolicy(mirror: Mirror, route: HttpRoute, context: RouteContext, f
     traceSampled: wrapped(false),
     disableShadowHostSuffixAppend: true,
   };
-}
-
-/** What is missing is reported, and replaced by a cluster that answers for it. */
-function resolve(
-  destination: Destination,
-  route: HttpRoute,
-  { lookup, listenerPort }: RouteContext,
-  found: Found,
-  used = true,
-): { target: DestinationTarget; cluster: string } {
-  const target = lookup(destination, listenerPort);
-  const cluster = target.kind === 'cluster' ? target.cluster : blackHoleCluster;
-  if (used) found.cluster(cluster);
-  if (target.kind === 'cluster') {
-    if (target.hash !== undefined) for (const origin of target.rule?.origins ?? []) found.origins.add(origin);
-    return { target, cluster };
-  }
-  if (target.what !== 'endpoints')
-    found.problems.push({
-      object: route.object,
-      field: `${destination.field}.${target.what}`,
-      reason: 'RefNotFound',
-      message: explainMissing(target.what, target.cluster, destination),
-    });
-  return { target, cluster };
-}
-
-/** What the owner of a destination that leads nowhere is told. */
-export function explainMissing(
-  what: 'host' | 'port' | 'subset',
-  cluster: string,
-  { host, subset, port }: Destination,
-): string {
-  const until = 'Until then its requests are answered with 503.';
-  switch (what) {
-    case 'host':
-      return `${quote(host)} does not exist or is not exported to the client; create or export it, or correct the name. ${until}`;
-    case 'port':
-      return port === undefined
-        ? `${quote(host)} has no port ${portOf(cluster)}, the port the request arrived on; name a port that it has. ${until}`
-        : `${quote(host)} has no port ${port}; name a port that it has. ${until}`;
-    case 'subset':
-      return `${quote(subset)} is not a subset of ${quote(host)}; define it in a DestinationRule for that host that the client sees. ${until}`;
-  }
-}
-
-function portOf(cluster: string): string {
-  return cluster.split('|')[1] ?? '';
 }

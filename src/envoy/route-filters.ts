@@ -1,5 +1,5 @@
 import type { Traits } from '../model/traits.ts';
-import type { Cors, Fault, HttpRoute } from '../model/virtual-service.ts';
+import type { Cors, Fault, RouteRule } from '../model/route.ts';
 import { duration } from './duration.ts';
 import type { Any, FractionalPercent, HTTPFault } from './gen/types.gen.ts';
 import { any, type MessageOf } from './proto.ts';
@@ -8,7 +8,10 @@ import { stringMatcher } from './regex.ts';
 import { wrapped } from './values.ts';
 
 /** What a route changes in the HTTP filters `fault` and `cors`. */
-export function filterConfigs(route: HttpRoute, traits: Traits): { readonly [filter: string]: Any } | undefined {
+export function filterConfigs(
+  route: Pick<RouteRule, 'fault' | 'cors'>,
+  traits: Traits,
+): { readonly [filter: string]: Any } | undefined {
   const { fault, cors } = route;
   if (fault === undefined && cors === undefined) return undefined;
   return {

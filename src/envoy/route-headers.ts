@@ -1,4 +1,4 @@
-import type { HeaderOperations } from '../model/virtual-service.ts';
+import type { HeaderOperations } from '../model/route.ts';
 import type { HeaderValueOption, Route } from './gen/types.gen.ts';
 
 /** The four lists that a route and a weighted cluster have alike. */

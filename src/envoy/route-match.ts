@@ -1,5 +1,5 @@
 import type { Traits } from '../model/traits.ts';
-import type { ClaimMatch, HttpMatch, StringMatch } from '../model/virtual-service.ts';
+import type { ClaimMatch, RequestMatch, StringMatch } from '../model/route.ts';
 import type { HeaderMatcher, MetadataMatcher, RouteMatch, ValueMatcher } from './gen/types.gen.ts';
 import { regexMatcher, stringMatcher } from './regex.ts';
 import { wrapped } from './values.ts';
@@ -7,7 +7,7 @@ import { wrapped } from './values.ts';
 /** Matches every request. */
 export const anyRequest: RouteMatch = { prefix: '/' };
 
-export function routeMatch(match: HttpMatch, traits: Traits): RouteMatch {
+export function routeMatch(match: RequestMatch, traits: Traits): RouteMatch {
   const headers = match.headers.map(({ name, match: value, invert }): HeaderMatcher => {
     const matcher = headerMatcher(name, value, traits);
     if (!invert) return matcher;
@@ -25,16 +25,6 @@ export function routeMatch(match: HttpMatch, traits: Traits): RouteMatch {
     ),
     dynamicMetadata: match.claims.map((claim) => claimMatcher(claim, traits)),
   };
-}
-
-/** Whether routes behind this one are never reached. */
-export function isCatchAll(match: RouteMatch): boolean {
-  return (
-    (match.prefix === '/' || match.safeRegex?.regex === '.*') &&
-    !match.headers?.length &&
-    !match.queryParameters?.length &&
-    !match.dynamicMetadata?.length
-  );
 }
 
 /** The path as the names of operations show it. */

@@ -1,108 +1,67 @@
-import { distinctRefs, type ObjectRef } from '../api/object.ts';
-import type { Problem } from '../api/problem.ts';
-import {
-  type DirectResponseAction,
-  type HttpMatch,
-  type HttpRoute,
-  type RedirectAction,
-} from '../model/virtual-service.ts';
-import { matchCanHold } from '../model/virtual-service-selection.ts';
-import type { Metadata, Route } from './gen/types.gen.ts';
+import type { DirectResponse, Redirect, RequestMatch, RouteRule } from '../model/route.ts';
+import type { Traits } from '../model/traits.ts';
+import type { Route } from './gen/types.gen.ts';
 import { configPath, istioMetadata } from './istio-metadata.ts';
-import { forward } from './route-action.ts';
-import { Found, type RouteContext } from './route-context.ts';
+import { backendHeaders, clusterOf, routeAction } from './route-action.ts';
 import { filterConfigs } from './route-filters.ts';
 import { headersOf } from './route-headers.ts';
-import { anyRequest, isCatchAll, printPath, routeMatch } from './route-match.ts';
+import { anyRequest, printPath, routeMatch } from './route-match.ts';
 
-export interface TranslatedRoutes {
-  /** In order. Empty when none can hold for this client and port. */
-  readonly routes: readonly Route[];
-  /** Names of the clusters that the routes name. Sorted, distinct. */
-  readonly clusters: readonly string[];
-  /** References that lead nowhere. */
-  readonly problems: readonly Problem[];
-  /** The objects that shaped the routes: the VirtualService, its delegates, DestinationRules with a hash. */
-  readonly origins: readonly ObjectRef[];
+/** Envoy's routes for some rules: one for each match. */
+export function buildRoutes(rules: readonly RouteRule[], traits: Traits): readonly Route[] {
+  return rules.flatMap((rule) => {
+    const shared = allButTheMatch(rule, traits);
+    const matches = rule.matches.length === 0 ? [undefined] : rule.matches;
+    return matches.map((match) => withMatch(rule, match, shared, traits));
+  });
 }
 
-/**
- * Envoy's routes for the `http` routes of a VirtualService: one for each match that can hold, up to the first that takes
- * every request.
- */
-export function translateHttpRoutes(http: readonly HttpRoute[], context: RouteContext): TranslatedRoutes {
-  const { model } = context;
-  const found = new Found(model.ref);
-  const metadata = istioMetadata({ config: configPath('virtual-service', model.namespace, model.name) });
-  const routes: Route[] = [];
-  for (const route of http) {
-    if (route.action.kind === 'delegate') continue;
-    const matches = route.matches.filter((match) => matchCanHold(match, context));
-    if (route.matches.length > 0 && matches.length === 0) continue;
-    const build = routeBuilder(route, metadata, context, found);
-    if (route.matches.length === 0) {
-      routes.push(build(undefined));
-      break;
-    }
-    let last: Route | undefined;
-    for (const match of matches) {
-      last = build(match);
-      routes.push(last);
-      if (isCatchAll(last.match ?? {})) break;
-    }
-    if (isCatchAll(last?.match ?? {})) break;
+/** Names of the clusters that rules name, mirrors included. Sorted, distinct. */
+export function clustersOf(rules: readonly RouteRule[]): readonly string[] {
+  const clusters = new Set<string>();
+  for (const { action } of rules) {
+    if (action.kind !== 'forward') continue;
+    for (const { target } of [...action.backends, ...action.mirrors]) clusters.add(clusterOf(target));
   }
-  return { routes, clusters: found.sortedClusters(), problems: found.problems, origins: distinctRefs(found.origins) };
+  return [...clusters].sort();
 }
 
-/** Everything but the match is the same for all matches of a route. */
-function routeBuilder(
-  route: HttpRoute,
-  metadata: Metadata,
-  context: RouteContext,
-  found: Found,
-): (match: HttpMatch | undefined) => Route {
-  found.origins.add(route.object);
-  const { action } = route;
-  const own = {
-    ...headersOf(route.headers),
-    typedPerFilterConfig: filterConfigs(route, context.client.traits),
-    metadata,
-  };
-  const forwarded = action.kind === 'forward' ? forward(route, action, context, found) : undefined;
-  const shared: Route =
-    forwarded !== undefined
-      ? { ...own, ...forwarded.headers, route: forwarded.action }
-      : action.kind === 'redirect'
-        ? { ...own, redirect: redirect(action, context) }
-        : action.kind === 'directResponse'
-          ? { ...own, directResponse: directResponse(action) }
-          : own;
-  const operation = forwarded?.operation ?? `${context.model.name}:${context.listenerPort}`;
-  return (written) => {
-    const match = written === undefined ? anyRequest : routeMatch(written, context.client.traits);
-    const name = written === undefined || written.name === '' ? route.name : `${route.name}.${written.name}`;
-    return {
-      ...(name === '' ? {} : { name }),
-      match,
-      ...shared,
-      decorator: { operation: operation + printPath(match) },
-      ...(written === undefined || written.statPrefix === '' ? {} : { statPrefix: written.statPrefix }),
-    };
-  };
-}
-
-function redirect(action: RedirectAction, { listenerPort, tls = false }: RouteContext): Route['redirect'] {
-  const scheme = action.scheme === '' ? (tls ? 'https' : 'http') : action.scheme;
-  const port =
-    action.port === 'FROM_REQUEST_PORT' ? listenerPort : typeof action.port === 'number' ? action.port : undefined;
-  const usual = scheme === 'http' ? 80 : 443;
+function withMatch(rule: RouteRule, written: RequestMatch | undefined, shared: Route, traits: Traits): Route {
+  const match = written === undefined ? anyRequest : routeMatch(written, traits);
+  const name = written === undefined || written.name === '' ? rule.name : `${rule.name}.${written.name}`;
   return {
-    ...(action.authority === '' ? {} : { hostRedirect: action.authority }),
-    ...(action.prefixRewrite === undefined ? { pathRedirect: action.uri } : { prefixRewrite: action.prefixRewrite }),
-    ...(action.scheme === '' ? {} : { schemeRedirect: action.scheme }),
-    ...(port === undefined || port === usual ? {} : { portRedirect: port }),
-    responseCode: redirectCodes[action.code],
+    ...(name === '' ? {} : { name }),
+    match,
+    ...shared,
+    decorator: { operation: rule.operation + printPath(match) },
+    ...(written === undefined || written.statPrefix === '' ? {} : { statPrefix: written.statPrefix }),
+  };
+}
+
+function allButTheMatch(rule: RouteRule, traits: Traits): Route {
+  const { action, headers, source } = rule;
+  const own: Route = {
+    ...headersOf(headers),
+    typedPerFilterConfig: filterConfigs(rule, traits),
+    ...(source.object && { metadata: istioMetadata({ config: configPath(source.object) }) }),
+  };
+  switch (action.kind) {
+    case 'forward':
+      return { ...own, ...backendHeaders(action, headers), route: routeAction(action, headers, traits) };
+    case 'redirect':
+      return { ...own, redirect: redirect(action) };
+    case 'directResponse':
+      return { ...own, directResponse: directResponse(action) };
+  }
+}
+
+function redirect({ authority, uri, prefixRewrite, scheme, port, code }: Redirect): Route['redirect'] {
+  return {
+    ...(authority === '' ? {} : { hostRedirect: authority }),
+    ...(prefixRewrite === undefined ? { pathRedirect: uri } : { prefixRewrite }),
+    ...(scheme === '' ? {} : { schemeRedirect: scheme }),
+    ...(port === undefined ? {} : { portRedirect: port }),
+    responseCode: redirectCodes[code],
   };
 }
 
@@ -114,7 +73,7 @@ const redirectCodes = {
   308: 'PERMANENT_REDIRECT',
 } as const;
 
-function directResponse({ status, body }: DirectResponseAction): Route['directResponse'] {
+function directResponse({ status, body }: DirectResponse): Route['directResponse'] {
   if (body === undefined) return { status };
   return { status, body: typeof body === 'string' ? { inlineString: body } : { inlineBytes: body } };
 }

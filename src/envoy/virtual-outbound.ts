@@ -1,10 +1,10 @@
+import { httpProxyPort } from '../model/listener.ts';
 import { loopbackAddresses, wildcardAddress } from '../model/traits.ts';
 import { listenerAccessLogs } from './access-log.ts';
-import { blackHoleCluster } from './fixed-clusters.ts';
+import { blackHoleCluster } from '../model/cluster-names.ts';
 import type { Listener } from './gen/types.gen.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
 import { listenerAddress, realListener } from './listener.ts';
-import { httpProxyPort } from './outbound-claims.ts';
 import { blackHoleFilter, unknownTrafficCluster, unknownTrafficFilters } from './outbound-filters.ts';
 import { type BuiltListener, CONNECT_TIMEOUT, type OutboundListenerInput, contextOf } from './outbound-listener.ts';
 

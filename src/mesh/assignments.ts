@@ -9,7 +9,7 @@ import {
   mtlsUsable,
   topologyNeeds,
 } from '../envoy/assignment.ts';
-import type { TopologyNeeds } from '../envoy/locality.ts';
+import type { TopologyNeeds } from '../model/locality.ts';
 import { types } from '../envoy/proto-types.ts';
 import { typeUrl } from '../envoy/proto.ts';
 import { leaf, resource } from '../envoy/resource.ts';

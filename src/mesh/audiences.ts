@@ -1,6 +1,6 @@
 import type { Emit, Graph, Index, Reader } from '../cache/graph.ts';
-import { hostShortened } from '../envoy/virtual-host-domains.ts';
-import { longestAliasChain } from '../model/destination-target.ts';
+import { hostShortened } from '../settle/domains.ts';
+import { longestAliasChain } from '../settle/destination.ts';
 import { hostsMatch } from '../model/host.ts';
 import { hashesRequests } from '../model/policy-resolution.ts';
 import { isVisibleTo } from '../model/service.ts';

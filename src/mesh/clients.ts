@@ -1,11 +1,11 @@
 import type { Reader } from '../cache/graph.ts';
 import type { Client } from '../model/client.ts';
-import { followAliases } from '../model/destination-target.ts';
+import { followAliases } from '../settle/destination.ts';
 import { compareSpecificity, hostsMatch, isWildcard, wildcardsOf } from '../model/host.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
 import { type MeshService, exportRank, isVisibleTo } from '../model/service.ts';
 import { egressImports, egressImportsRoutes } from '../model/sidecar.ts';
-import { type Candidate, isVisible } from '../model/virtual-service-selection.ts';
+import { type Candidate, isVisible } from '../settle/virtual-service-selection.ts';
 import type { Scope } from './proxies.ts';
 import type { View } from './scopes.ts';
 import type { Services } from './services.ts';

@@ -1,7 +1,7 @@
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { dnsTopologyNeeds } from '../envoy/cluster-dns.ts';
 import { buildClusters } from '../envoy/clusters.ts';
-import type { TopologyNeeds } from '../envoy/locality.ts';
+import type { TopologyNeeds } from '../model/locality.ts';
 import { isDns } from '../model/service.ts';
 import { clusterTraitsKey } from '../model/traits.ts';
 import { declareAssignments } from './assignments.ts';

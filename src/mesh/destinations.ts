@@ -1,7 +1,7 @@
 import type { Reader } from '../cache/graph.ts';
-import { isServed } from '../envoy/cluster-dns.ts';
+import { isServed } from '../model/dns-endpoints.ts';
 import type { DestinationLookup, DestinationName, DestinationTarget } from '../model/client.ts';
-import { resolveDestination } from '../model/destination-target.ts';
+import { resolveDestination } from '../settle/destination.ts';
 import type { Labels } from '../model/labels.ts';
 import { type MeshService, isDns, serviceKey } from '../model/service.ts';
 import { type ClientView, clientOf, ruleClientOf, serviceFor } from './clients.ts';

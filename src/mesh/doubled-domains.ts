@@ -1,7 +1,7 @@
 import type { LeafPart } from '../ads/resource.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import type { Encoder } from '../envoy/encoder.ts';
-import { stemOf } from '../envoy/virtual-host-domains.ts';
+import { stemOf } from '../settle/domains.ts';
 import type { ScopeViews } from './scopes.ts';
 import { type VirtualHostEntry, isOwnTable, isLocalKey, viewOfKey } from './virtual-hosts.ts';
 

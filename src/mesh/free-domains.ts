@@ -1,5 +1,5 @@
 import type { Reader } from '../cache/graph.ts';
-import { type DomainClaim, type DomainsInput, addressesFor, domainClaims } from '../envoy/virtual-host-domains.ts';
+import { type DomainClaim, type DomainsInput, addressesFor, domainClaims } from '../settle/domains.ts';
 import { isAddress } from '../model/address.ts';
 import { type MeshService, exportRank, isVisibleTo, serviceKey } from '../model/service.ts';
 import { egressImportsRoutes } from '../model/sidecar.ts';

@@ -1,14 +1,15 @@
 import type { EncodedResource, LeafPart, Part } from '../ads/resource.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph } from '../cache/graph.ts';
-import { blackHoleVirtualHost, buildGatewayVirtualHost } from '../envoy/gateway-virtual-host.ts';
+import { blackHoleVirtualHost, buildVirtualHost } from '../envoy/virtual-host.ts';
 import { node, samePart, sameResource } from '../envoy/resource.ts';
 import { type Aged, compareAge } from '../model/age.ts';
 import { type GatewayServer, type MergedListener, hostsFor, intersectHosts, isSecure } from '../model/gateway.ts';
 import { contentHash, spreadHash } from '../model/hash.ts';
-import { compareSpecificity } from '../model/host.ts';
+import { bracketed, compareSpecificity } from '../model/host.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
-import { canHold, gatewayPrecedence, isVisible } from '../model/virtual-service-selection.ts';
+import { canHold, gatewayPrecedence, isVisible } from '../settle/virtual-service-selection.ts';
+import { joinRoutes, reachedOf } from './encoded-routes.ts';
 import { type GatewayDeps, type RouterClass, type Routers, emitToRouters, routerClient } from './gateway-router.ts';
 import { type Member, type Members, sameMember } from './members.ts';
 import type { HasProblems } from './problems.ts';
@@ -141,13 +142,13 @@ export function declareGatewayRoutes(
     (key, members, read, emit: Emit<VirtualHostEntry>) => {
       const { table, router, port, httpsRedirect, sources } = members[0]!.value;
       if (read.get(routers.classes, router) === undefined) return;
-      const { virtualHost, routes, clusters, origins, problems } = buildGatewayVirtualHost({
-        port,
-        hosts: members.map((member) => member.value.host),
-        routes: sources.map((source) => pieces.of(read, useOf(router, source))),
-        httpsRedirect,
-      });
-      emit(key, { table, part: deps.encoder.virtualHost(virtualHost, { routes, clusters, origins }), problems });
+      const hosts = members.map((member) => member.value.host);
+      const [host = ''] = hosts;
+      const { problems, ...content } = joinRoutes(
+        sources.flatMap((source) => reachedOf(pieces.of(read, useOf(router, source)))),
+      );
+      const virtualHost = buildVirtualHost({ host, port, domains: hosts.map(bracketed), httpsRedirect });
+      emit(key, { table, part: deps.encoder.virtualHost(virtualHost, content), problems });
     },
     (a, b) => samePart(a.part, b.part) && a.problems.length === 0 && b.problems.length === 0,
   );

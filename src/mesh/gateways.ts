@@ -2,15 +2,16 @@ import { sourceOfKey } from '../api/object.ts';
 import type { Gateway } from '../api/gen/gateway.gen.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { buildGatewayListener } from '../envoy/gateway-listener.ts';
+import { settleGatewayListener } from '../settle/gateway-chains.ts';
 import type { EncodedResource } from '../ads/resource.ts';
 import { fileSecretsOf } from '../envoy/file-secrets.ts';
 import { sameResource } from '../envoy/resource.ts';
 import { compareAge } from '../model/age.ts';
 import type { GatewayModel, MergedListener } from '../model/gateway.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
-import { gatewayPrecedence, isVisible } from '../model/virtual-service-selection.ts';
+import { gatewayPrecedence, isVisible } from '../settle/virtual-service-selection.ts';
 import { type ReconciledGateway, reconcileGateway } from '../reconcilers/gateway.ts';
-import { mergeServers } from '../reconcilers/gateway-merge.ts';
+import { mergeServers } from '../settle/gateway-merge.ts';
 import {
   type GatewayDeps,
   type RouterClass,
@@ -92,17 +93,20 @@ function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, set
     (key, { router, listener }, read, emit: Emit<BuiltListener>) => {
       const { lookup } = routerClient(router, read, deps);
       const settings = settingOf(read, deps.settings.listeners);
-      const found = buildGatewayListener({
-        listener,
-        traits: router.traits,
-        settings: { ...settings, gatewayTopology: { ...settings.gatewayTopology, ...router.gatewayTopology } },
+      const { traits } = router;
+      const settled = settleGatewayListener(listener, {
+        traits,
+        settings,
         virtualServices: (gateway) => virtualServicesOf(read, forwarding, gateway, router.namespace),
         lookup,
       });
+      const gatewayTopology = { ...settings.gatewayTopology, ...router.gatewayTopology };
+      const input = { listener: settled.listener, traits, settings: { ...settings, gatewayTopology } };
+      const built = settled.listener.chains.length === 0 ? undefined : buildGatewayListener(input);
       emit(key, {
         routers: router.key,
-        resource: found.listener && deps.encoder.listener(found.listener, found.clusters, found.origins),
-        problems: found.problems,
+        resource: built && deps.encoder.listener(built.listener, built.clusters, built.origins),
+        problems: settled.problems,
       });
     },
     sameListener,

@@ -1,7 +1,7 @@
 import { objectKey, printRef, sameObject } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
-import { resolveClaims } from '../envoy/outbound-conflicts.ts';
+import { resolveClaims } from '../settle/outbound-conflicts.ts';
 import { type Aged, compareAge, printWinner } from '../model/age.ts';
 import type { L4Claim } from '../model/listener.ts';
 import { type MeshService, isVisibleTo, protocolClass } from '../model/service.ts';

@@ -1,11 +1,12 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { fixedClusters } from '../envoy/fixed-clusters.ts';
-import { claimsOf, isOfProxy } from '../envoy/outbound-claims.ts';
 import { type OutboundListenerInput, buildOutboundListener } from '../envoy/outbound-listener.ts';
 import { httpProxyListener, virtualOutbound } from '../envoy/virtual-outbound.ts';
 import { type AgedClaim, listenerName, sortClaims, summariseClaims } from '../model/listener.ts';
 import { exportRank } from '../model/service.ts';
 import { traitsKey, wildcardAddress } from '../model/traits.ts';
+import { claimsOf, isOfProxy } from '../settle/outbound-claims.ts';
+import { resolveClaims } from '../settle/outbound-conflicts.ts';
 import { clientOf, clientViewOf } from './clients.ts';
 import { lookupFor } from './destinations.ts';
 import { NO_ENDPOINTS } from './endpoints.ts';
@@ -109,11 +110,8 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
     byView,
     (_, value, read, emit: Emit<Member>) => {
       if (!isShared(value, read)) return;
-      for (const { value: policy } of read.group(policiesOfView, value.view.key)) {
-        const built = buildOutboundListener({ claims: value.claims, ...outboundInput(policy.scope, read, deps) });
-        if (built !== undefined)
-          emitMember(emit, policy.list, deps.encoder.listener(built.listener, built.clusters, built.origins));
-      }
+      for (const { value: policy } of read.group(policiesOfView, value.view.key))
+        emitListener(emit, policy.list, value.claims, policy.scope, read, deps);
     },
     sameMember,
   );
@@ -153,9 +151,7 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
     'outboundListeners',
     scopeClaims,
     (_, { scope, list, claims }, read, emit: Emit<Member>) => {
-      const built = buildOutboundListener({ claims, ...outboundInput(scope, read, deps) });
-      if (built !== undefined)
-        emitMember(emit, list, deps.encoder.listener(built.listener, built.clusters, built.origins));
+      emitListener(emit, list, claims, scope, read, deps);
     },
     sameMember,
   );
@@ -179,6 +175,21 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
 /** Views of the same traits meet in a proxy, those of one namespace never. */
 function addressKey({ view, name }: Claims): string {
   return `${traitsKey(view.traits)}|${name}`;
+}
+
+/** The listener of one address and port, if anything is left of its claims, which are oldest first. */
+function emitListener(
+  emit: Emit<Member>,
+  list: string,
+  claims: readonly AgedClaim[],
+  scope: Scope,
+  read: Reader,
+  deps: ListenerDeps,
+): void {
+  const resolved = resolveClaims(claims, wildcardAddress(scope.traits));
+  if (resolved === undefined || resolved.chains.length === 0) return;
+  const { listener, clusters, origins } = buildOutboundListener(resolved, outboundInput(scope, read, deps));
+  emitMember(emit, list, deps.encoder.listener(listener, clusters, origins));
 }
 
 function outboundInput(scope: Scope, read: Reader, deps: ListenerDeps): OutboundListenerInput {

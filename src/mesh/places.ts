@@ -1,5 +1,5 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
-import { type TopologyNeeds, narrowTopology } from '../envoy/locality.ts';
+import { type TopologyNeeds, narrowTopology } from '../model/locality.ts';
 import { spreadHash } from '../model/hash.ts';
 import type { Topology } from '../model/topology.ts';
 import { qualifiers } from './members.ts';

@@ -1,5 +1,5 @@
 import type { Emit, Graph, Index } from '../cache/graph.ts';
-import { nearestFirst } from '../envoy/locality.ts';
+import { nearestFirst } from '../model/locality.ts';
 import { failoverLabels, labelsOf } from '../model/policy-resolution.ts';
 import type { Rules } from './rules.ts';
 import type { Services } from './services.ts';

@@ -1,15 +1,14 @@
-import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
-import { explainMissing } from '../envoy/route-action.ts';
 import type { DestinationTarget } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
 import type { SidecarModel } from '../model/sidecar.ts';
 import { anyTraits } from '../model/traits.ts';
-import { type Destination, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
+import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { destinationsOf } from '../model/virtual-service-parts.ts';
 import { parseObjectKey, objectKey } from '../api/object.ts';
-import { toldTo } from '../reconcilers/delegate.ts';
+import { toldTo } from '../settle/delegate.ts';
+import { missingDestination } from '../settle/missing-destination.ts';
 import type { HasProblems } from './problems.ts';
 import { type DestinationDeps, lookupFor, nameOf } from './destinations.ts';
 import { serviceFor } from './clients.ts';
@@ -54,19 +53,12 @@ function missingEgressProxy(model: SidecarModel, read: Reader, deps: ReferenceDe
   if (proxy === undefined) return [];
   const egress = { sidecar: model.key, listener: 0 };
   const view = { client: model.namespace, traits: anyTraits, matched: [], egress };
-  return problemOf(model.ref, proxy, lookupFor(view, read, deps)(proxy, proxy.port ?? 0));
+  return missingDestination(model.ref, proxy, lookupFor(view, read, deps)(proxy, proxy.port ?? 0));
 }
 
 /** A service without endpoints exists. */
 function isMissing(target: DestinationTarget): boolean {
   return target.kind === 'missing' && target.what !== 'endpoints';
-}
-
-/** Of a destination that leads nowhere. */
-function problemOf(object: ObjectRef, destination: Destination, target: DestinationTarget): Problem[] {
-  if (target.kind !== 'missing' || target.what === 'endpoints') return [];
-  const message = explainMissing(target.what, target.cluster, destination);
-  return [{ object, field: `${destination.field}.${target.what}`, reason: 'RefNotFound', message }];
 }
 
 function missingDestinations(model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Problem[] {
@@ -83,7 +75,7 @@ function missingDestinations(model: VirtualServiceModel, read: Reader, deps: Ref
     const targets = candidates.map((port) => lookup(destination, port));
     return targets.every(isMissing)
       ? same.flatMap((each) =>
-          problemOf(each.object, each.destination, targets[0]!).map((problem) => toldTo(model, problem)),
+          missingDestination(each.object, each.destination, targets[0]!).map((problem) => toldTo(model, problem)),
         )
       : [];
   });

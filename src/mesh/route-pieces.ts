@@ -1,8 +1,8 @@
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import type { Encoder } from '../envoy/encoder.ts';
-import type { RouteContext } from '../envoy/route-context.ts';
-import { type RoutePiece, buildRoutePiece } from '../envoy/route-pieces.ts';
-import { toldTo } from '../reconcilers/delegate.ts';
+import { toldTo } from '../settle/delegate.ts';
+import { type HttpRouteContext, settleHttpRoutes } from '../settle/http-routes.ts';
+import { type EncodedRoutes, encodeRoutes } from './encoded-routes.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
 /** Some virtual host has the routes of a VirtualService. */
@@ -14,7 +14,7 @@ export interface RouteUse {
 
 export interface RoutePieces {
   /** What a use is of, in order. */
-  of(read: Reader, use: RouteUse): readonly RoutePiece[];
+  of(read: Reader, use: RouteUse): readonly EncodedRoutes[];
 }
 
 /**
@@ -26,7 +26,7 @@ export function declareRoutePieces<Use extends RouteUse>(
   name: string,
   deps: { readonly virtualServices: VirtualServices; readonly encoder: Encoder },
   uses: readonly Collection<Use>[],
-  contextOf: (use: Use, read: Reader) => Omit<RouteContext, 'model'> | undefined,
+  contextOf: (use: Use, read: Reader) => Omit<HttpRouteContext, 'model'> | undefined,
 ): RoutePieces {
   const { cut, routes: models } = deps.virtualServices;
   const used = graph.derive(
@@ -38,13 +38,14 @@ export function declareRoutePieces<Use extends RouteUse>(
       for (let i = 0; i < length; i++) emit(pieceKey(key, i), use);
     },
   );
-  const pieces = graph.derive(name, used, (key, use, read, emit: Emit<RoutePiece>) => {
+  const pieces = graph.derive(name, used, (key, use, read, emit: Emit<EncodedRoutes>) => {
     const http = read.get(cut, use.virtualService)?.[indexOf(key)];
     const model = read.get(models, use.virtualService);
     const context = contextOf(use, read);
     if (http === undefined || model === undefined || context === undefined) return;
-    const piece = buildRoutePiece(http, { ...context, model }, deps.encoder);
-    emit(key, { ...piece, problems: piece.problems.map((problem) => toldTo(model, problem)) });
+    const settled = settleHttpRoutes(http, { ...context, model });
+    const problems = settled.problems.map((problem) => toldTo(model, problem));
+    emit(key, encodeRoutes({ ...settled, problems }, context.client.traits, deps.encoder));
   });
   return {
     of: (read, { routes, virtualService }) =>

@@ -1,6 +1,6 @@
 import type { LeafPart, Part } from '../ads/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
-import { httpProxyPort } from '../envoy/outbound-claims.ts';
+import { httpProxyPort } from '../model/listener.ts';
 import { types } from '../envoy/proto-types.ts';
 import type { Encoder } from '../envoy/encoder.ts';
 import { typeUrl } from '../envoy/proto.ts';

@@ -1,5 +1,5 @@
 import type { Reader } from '../cache/graph.ts';
-import { hostShortened } from '../envoy/virtual-host-domains.ts';
+import { hostShortened } from '../settle/domains.ts';
 import { isAddress } from '../model/address.ts';
 import { isWildcard } from '../model/host.ts';
 import type { MeshService } from '../model/service.ts';

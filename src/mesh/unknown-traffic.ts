@@ -1,5 +1,5 @@
 import type { Reader } from '../cache/graph.ts';
-import { blackHoleCluster } from '../envoy/fixed-clusters.ts';
+import { blackHoleCluster } from '../model/cluster-names.ts';
 import type { DestinationTarget } from '../model/client.ts';
 import type { OutboundPolicy } from '../model/mesh-config.ts';
 import { clientViewOf } from './clients.ts';

@@ -1,7 +1,7 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { type MeshService, isVisibleTo, serviceKey } from '../model/service.ts';
 import { everything, importedPorts } from '../model/sidecar.ts';
-import type { Candidate } from '../model/virtual-service-selection.ts';
+import type { Candidate } from '../settle/virtual-service-selection.ts';
 import { candidatesFor, ruleClientOf, serviceFor } from './clients.ts';
 import type { Namespaces } from './namespaces.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';

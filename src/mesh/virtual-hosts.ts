@@ -1,14 +1,16 @@
 import type { LeafPart } from '../ads/resource.ts';
+import type { ObjectRef } from '../api/object.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import type { Encoder } from '../envoy/encoder.ts';
 import { samePart } from '../envoy/resource.ts';
-import { type BuiltVirtualHost, buildVirtualHost } from '../envoy/virtual-host.ts';
+import { buildVirtualHost } from '../envoy/virtual-host.ts';
 import type { Client } from '../model/client.ts';
 import { type MeshService, type ServicePort, isRouted, protocolClass } from '../model/service.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
-import { type Candidate, dependsOnSourceNamespace, virtualServiceFor } from '../model/virtual-service-selection.ts';
+import { type Candidate, dependsOnSourceNamespace, virtualServiceFor } from '../settle/virtual-service-selection.ts';
 import { clientOf, serviceFor } from './clients.ts';
 import { isServedNow, lookupFor } from './destinations.ts';
+import { type Content, defaultContent, namedBy, routedContent } from './virtual-host-content.ts';
 import type { ServiceEndpoints } from './endpoints.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
 import { freeDomains } from './free-domains.ts';
@@ -178,18 +180,14 @@ function* serviceVirtualHosts(
     const { client } = place;
     const subject = { client, host: service.host, service, port, listenerPort };
     const use = useOf(view.view, choice);
-    const built = buildVirtualHost({
-      service,
-      host: service.host,
-      port,
-      ...(use && { routes: pieces.of(read, use) }),
-      ...(rule && { rule }),
-      served: isServedNow(service, port, {}, read, deps),
-      settings,
-      domains: freeDomains(subject, view.view, read, deps),
-      sniffed: isOwnTable(table),
-    });
-    const entry = entryOf(built, service, place, table, true, deps);
+    const served = isServedNow(service, port, {}, read, deps);
+    const content =
+      routedContent(use === undefined ? [] : pieces.of(read, use)) ??
+      defaultContent({ service, port, rule, served, settings }, client.traits);
+    const free = freeDomains(subject, view.view, read, deps);
+    // A table of one service alone needs no names.
+    const domains = isOwnTable(table) ? ['*'] : free;
+    const entry = entryOf(namedBy(namersOf(service), content), service, { ...choice, domains }, true, deps);
     if (entry !== undefined) yield [`${service.host}:${port}`, entry];
   }
 }
@@ -218,18 +216,23 @@ function placesOf(list: string, view: View, read: Reader, deps: RouteDeps): Plac
   return places;
 }
 
+/** The objects that give a service its names. */
+function namersOf(service: MeshService): readonly ObjectRef[] {
+  return [service, ...service.aliases].flatMap(({ origins }) => origins);
+}
+
+/** Undefined where no domain is left. */
 function entryOf(
-  built: BuiltVirtualHost,
+  { own, encoded }: Content,
   { host, namespace }: MeshService | RouteHost,
-  { list, view }: Place,
-  table: string,
+  { place, port, table, domains }: Choice & { readonly domains: readonly string[] },
   declares: boolean,
-  deps: RouteDeps,
+  { encoder }: RouteDeps,
 ): VirtualHostEntry | undefined {
-  const { virtualHost, clusters, origins, routes } = built;
-  if (virtualHost === undefined) return undefined;
-  const part = deps.encoder.virtualHost(virtualHost, { routes, clusters, origins });
-  return { list, view, table, declares, host, namespace, domains: virtualHost.domains ?? [], part };
+  if (domains.length === 0) return undefined;
+  const virtualHost = buildVirtualHost({ host, port, domains, ...(own && { routes: own }) });
+  const { list, view } = place;
+  return { list, view, table, declares, host, namespace, domains, part: encoder.virtualHost(virtualHost, encoded) };
 }
 
 /** The virtual hosts of a view for clients of its own namespace are kept beside those for all others. */
@@ -304,15 +307,14 @@ function* hostVirtualHosts(
   pieces: RoutePieces,
 ): Generator<[name: string, entry: VirtualHostEntry]> {
   const { view, host } = hostView;
-  const settings = settingOf(read, deps.settings.routes);
   for (const choice of choicesOfHost(hostView, read, deps)) {
-    const { place, port, listenerPort, table, alias } = choice;
+    const { place, port, listenerPort, alias } = choice;
     const subject = { client: place.client, host: host.host, port, listenerPort, ...(alias && { service: alias }) };
     const domains = freeDomains(subject, view, read, deps);
     const use = useOf(view, choice);
-    const routes = use === undefined ? [] : pieces.of(read, use);
-    const built = buildVirtualHost({ host: host.host, port, routes, settings, domains });
-    const entry = entryOf(built, host, place, table, false, deps);
+    const content = routedContent(use === undefined ? [] : pieces.of(read, use));
+    if (content === undefined) continue;
+    const entry = entryOf(content, host, { ...choice, domains }, false, deps);
     if (entry !== undefined) yield [`${host.host}:${port}`, entry];
   }
 }

@@ -1,11 +1,11 @@
 import type { VirtualService } from '../api/gen/virtual-service.gen.ts';
 import { objectKey, sourceOfKey } from '../api/object.ts';
 import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
-import { cutRoutes } from '../envoy/route-pieces.ts';
+import { cutRoutes } from '../settle/cut-routes.ts';
 import { compareAge } from '../model/age.ts';
 import { isWildcard } from '../model/host.ts';
 import { type HttpRoute, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
-import { type DelegatedVirtualService, applyDelegates } from '../reconcilers/delegate.ts';
+import { type DelegatedVirtualService, applyDelegates } from '../settle/delegate.ts';
 import { shadowedRoutes } from '../reconcilers/shadowed-routes.ts';
 import { type ReconciledVirtualService, reconcileVirtualService } from '../reconcilers/virtual-service.ts';
 import { type Inputs, optionsOf } from './inputs.ts';

@@ -28,3 +28,8 @@ function isLoopback(address: string): boolean {
   if (isIP(address) === 4) return /^(127|0)\./.test(address);
   return /^::(1|ffff:(7f[\da-f]{2}|0):[\da-f]+)?$/.test(canonicalAddress(address));
 }
+
+/** `unix:///var/run/x.sock` */
+export function isSocket(address: string): boolean {
+  return address.startsWith('unix://');
+}

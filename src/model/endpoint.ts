@@ -65,3 +65,16 @@ export interface EndpointSummary {
   /** DNS services only: the endpoints, which stand in the cluster itself. */
   readonly dnsEndpoints: readonly Endpoint[];
 }
+
+/** Endpoints that are leaving by this label get no new requests. */
+const drainingLabel = 'istio.io/draining';
+
+export function isDraining({
+  health,
+  labels,
+}: {
+  readonly health?: Health | undefined;
+  readonly labels: Labels;
+}): boolean {
+  return health === 'Draining' || (labels[drainingLabel] ?? '') !== '';
+}

@@ -2,6 +2,7 @@ import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import { coverOf, isSubsetOf, isWildcard } from './host.ts';
 import type { Labels } from './labels.ts';
+import type { L4Target } from './listener.ts';
 import type { Protocol } from './service.ts';
 
 /** A Gateway as parsed: every value checked. */
@@ -131,4 +132,30 @@ export function intersectHosts(a: readonly string[], b: readonly string[]): read
 /** Whether requests reach the server within TLS, or are sent back until they do. */
 export function isSecure({ serves, httpsRedirect }: GatewayServer): boolean {
   return serves.kind === 'https' || httpsRedirect;
+}
+
+/** A listener of a router with all that is decided about it. */
+export interface SettledGatewayListener extends Pick<MergedListener, 'name' | 'address' | 'port'> {
+  /** Empty when no server has anything to serve: a TCP server without a route, for instance. */
+  readonly chains: readonly GatewayChain[];
+}
+
+/** The connections for some server names, or for any. */
+export interface GatewayChain {
+  /** Empty or with `*`: any. */
+  readonly serverNames: readonly string[];
+  /** The router ends TLS. */
+  readonly tls?: ServerTls;
+  readonly serves:
+    | {
+        readonly kind: 'http';
+        /** Name of the route table. */
+        readonly routes: string;
+        /** Of the server, for statistics. Empty: several servers share the chain. */
+        readonly statName: string;
+        readonly grpcWeb: boolean;
+      }
+    | { readonly kind: 'l4'; readonly target: L4Target };
+  /** The Gateway, and what decided where its connections go. */
+  readonly origins: readonly ObjectRef[];
 }

@@ -10,6 +10,11 @@ export function canonicalHost(host: string): string {
   return lower.length > 1 && lower.endsWith('.') ? lower.slice(0, -1) : lower;
 }
 
+/** IPv6 addresses stand in brackets where a port may follow. */
+export function bracketed(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
+
 export function isWildcard(host: string): boolean {
   return host.startsWith('*');
 }

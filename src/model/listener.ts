@@ -1,6 +1,8 @@
 import type { ObjectRef } from '../api/object.ts';
 import { type Aged, compareAge } from './age.ts';
+import type { ListenerSettings } from './mesh-config.ts';
 import type { Protocol } from './service.ts';
+import type { Traits } from './traits.ts';
 
 /**
  * What one port of one service asks of the listener at an address and port. Claims are plain data: two services that ask
@@ -82,6 +84,32 @@ export interface AgedClaim {
   readonly claim: ListenerClaim;
 }
 
+/** What the claims of one address and port come to. */
+export interface ResolvedListener {
+  readonly bind: Bind;
+  readonly port: number;
+  readonly chains: readonly OutboundChain[];
+  readonly conflicts: readonly ListenerConflict[];
+}
+
+export interface OutboundChain {
+  /** Empty, or with `*`: any. */
+  readonly serverNames: readonly string[];
+  readonly subnets: readonly string[];
+  /** Only connections that begin like plaintext HTTP. */
+  readonly plaintextHttp: boolean;
+  readonly serves:
+    | { readonly kind: 'http'; readonly claim: Pick<HttpClaim, 'routes' | 'grpcWeb' | 'dynamicHost'> }
+    | { readonly kind: 'l4'; readonly chain: L4Chain };
+}
+
+/** A claim that an older one leaves no place, wholly or in part. */
+export interface ListenerConflict {
+  readonly loser: L4Claim;
+  /** Host of the service that has the place; empty for HTTP services, which share theirs. */
+  readonly winner: string;
+}
+
 /** `0.0.0.0_80`: the name of a listener, and the key under which claims meet. */
 export function listenerName({
   bind,
@@ -111,4 +139,12 @@ export function summariseClaims(claims: readonly AgedClaim[]): readonly AgedClai
     seen = true;
     return needed;
   });
+}
+
+/** Where clients find their HTTP proxy. 0: nowhere. */
+export function httpProxyPort(
+  traits: Pick<Traits, 'httpProxyPort'>,
+  { proxyHttpPort, proxyListenPort }: Pick<ListenerSettings, 'proxyHttpPort' | 'proxyListenPort'>,
+): number {
+  return proxyListenPort > 0 ? traits.httpProxyPort || proxyHttpPort : 0;
 }

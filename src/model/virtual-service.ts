@@ -2,6 +2,7 @@ import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
 import type { RetrySetting } from './mesh-config.ts';
+import type { Cors, DirectResponse, Fault, HeaderOperations, MirrorShare, RequestMatch, Rewrite } from './route.ts';
 
 /** The gateway that stands for all sidecars. */
 export const meshGateway = 'mesh';
@@ -22,12 +23,6 @@ export interface VirtualServiceModel extends Aged {
   readonly tls: readonly TlsRoute[];
 }
 
-/** A regex is one that RE2 compiles. */
-export type StringMatch =
-  | { readonly kind: 'exact' | 'prefix' | 'regex'; readonly value: string }
-  /** An empty match object, or the regex `*`: the header or parameter is there. */
-  | { readonly kind: 'present' };
-
 export interface HttpRoute {
   readonly name: string;
   /** The object that the route stands in: a delegate's route keeps its own. */
@@ -42,22 +37,8 @@ export interface HttpRoute {
   readonly cors?: Cors;
 }
 
-/** All conditions must hold. */
-export interface HttpMatch {
-  readonly name: string;
-  readonly statPrefix: string;
-  /** Never `present`, which always holds. */
-  readonly uri?: StringMatch;
-  readonly ignoreUriCase: boolean;
-  readonly scheme?: StringMatch;
-  readonly method?: StringMatch;
-  readonly authority?: StringMatch;
-  /** Sorted by name. `withoutHeaders` are the inverted ones. */
-  readonly headers: readonly HeaderMatch[];
-  /** Sorted by path. Written as headers named `@request.auth.claims...`. */
-  readonly claims: readonly ClaimMatch[];
-  /** Sorted by name. */
-  readonly queryParams: readonly { readonly name: string; readonly match: StringMatch }[];
+/** All conditions must hold. Those of its own decide for whom there is a route at all. */
+export interface HttpMatch extends RequestMatch {
   /** Port of the listener; 0: any. */
   readonly port: number;
   readonly sourceLabels: Labels;
@@ -66,20 +47,7 @@ export interface HttpMatch {
   readonly gateways: readonly string[];
 }
 
-export interface HeaderMatch {
-  readonly name: string;
-  readonly match: StringMatch;
-  readonly invert: boolean;
-}
-
-/** A claim of the token that authenticated the request. */
-export interface ClaimMatch {
-  readonly path: readonly string[];
-  readonly match: StringMatch;
-  readonly invert: boolean;
-}
-
-export type HttpAction = ForwardAction | RedirectAction | DirectResponseAction | DelegateAction;
+export type HttpAction = ForwardAction | RedirectAction | DirectResponse | DelegateAction;
 
 export interface RedirectAction {
   readonly kind: 'redirect';
@@ -91,18 +59,12 @@ export interface RedirectAction {
   readonly code: 301 | 302 | 303 | 307 | 308;
 }
 
-export interface DirectResponseAction {
-  readonly kind: 'directResponse';
-  readonly status: number;
-  readonly body?: string | Uint8Array;
-}
-
 /** Replaced by the routes of another VirtualService; those inherit what they do not set themselves. */
 export interface DelegateAction extends ForwardOptions {
   readonly kind: 'delegate';
   readonly namespace: string;
   readonly name: string;
-  readonly directResponse?: DirectResponseAction;
+  readonly directResponse?: DirectResponse;
 }
 
 export interface ForwardAction extends ForwardOptions {
@@ -120,16 +82,9 @@ export interface ForwardOptions {
   readonly mirrors?: readonly Mirror[];
 }
 
-export interface Rewrite {
-  readonly uri?: string;
-  readonly authority: string;
-  readonly regex?: { readonly match: string; readonly rewrite: string };
-}
-
 export interface Mirror {
   readonly destination: Destination;
-  /** Absent: all requests. Written as a fraction, or in the deprecated field as a whole number. */
-  readonly percentage?: { readonly value: number; readonly whole: boolean };
+  readonly percentage?: MirrorShare;
 }
 
 export interface HttpDestination extends Destination {
@@ -145,49 +100,6 @@ export interface Destination {
   readonly port?: number;
   /** `spec.http[0].route[1].destination` */
   readonly field: string;
-}
-
-/** Pairs are sorted by name; lists of names keep their order. Pseudo headers and `host` are never among them. */
-export interface HeaderOperations {
-  readonly requestSet: readonly HeaderValue[];
-  readonly requestAdd: readonly HeaderValue[];
-  readonly requestRemove: readonly string[];
-  readonly responseSet: readonly HeaderValue[];
-  readonly responseAdd: readonly HeaderValue[];
-  readonly responseRemove: readonly string[];
-  /** From `host` or `:authority` among the request headers. Empty: not changed. */
-  readonly authority: string;
-}
-
-export interface HeaderValue {
-  readonly name: string;
-  readonly value: string;
-}
-
-export interface Fault {
-  readonly delay?: {
-    /** Milliseconds. */
-    readonly fixedDelay: number;
-    readonly percentage?: number;
-    /** Deprecated `percent`, a whole number; used without `percentage`. Nothing set: no request is delayed. */
-    readonly percent: number;
-  };
-  readonly abort?: {
-    readonly status: { readonly kind: 'http' | 'grpc'; readonly code: number };
-    /** Absent: no request, as in Istio. */
-    readonly percentage?: number;
-  };
-}
-
-export interface Cors {
-  readonly allowOrigins: readonly StringMatch[];
-  readonly allowMethods: readonly string[];
-  readonly allowHeaders: readonly string[];
-  readonly exposeHeaders: readonly string[];
-  /** Milliseconds. */
-  readonly maxAge?: number;
-  readonly allowCredentials?: boolean;
-  readonly unmatchedPreflights: 'UNSPECIFIED' | 'FORWARD' | 'IGNORE';
 }
 
 export type L4Destination = Destination & { readonly weight: number };

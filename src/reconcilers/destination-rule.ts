@@ -1,8 +1,9 @@
 import type { DestinationRule } from '../api/gen/destination-rule.gen.ts';
 import { refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import { isHostName, isWildcard, resolveShortName } from '../model/host.ts';
-import { type Labels, printSelector } from '../model/labels.ts';
+import { mostSubsets, ruleId } from '../model/destination-rule.ts';
+import { isHostName, resolveShortName } from '../model/host.ts';
+import type { Labels } from '../model/labels.ts';
 import type { DestinationRuleModel, Subset } from '../model/traffic-policy.ts';
 import { readTrafficPolicy } from './destination-rule-policy.ts';
 import { checkExports, settleExportTo } from './export-to.ts';
@@ -48,14 +49,6 @@ export function reconcileDestinationRule(object: DestinationRule, context: Desti
     rules: host === undefined ? [] : [{ ...rule, host, id: ruleId({ ...rule, host }) }],
     problems: [...findings.problems, ...findUnsupported(ref, object.spec)],
   };
-}
-
-/** Unique among merged rules: rules that are alike in all of this are merged. */
-export function ruleId(
-  rule: Pick<DestinationRuleModel, 'namespace' | 'host' | 'exportTo' | 'workloadSelector'>,
-): string {
-  const selector = rule.workloadSelector === undefined ? '' : `{${printSelector(rule.workloadSelector)}}`;
-  return `${rule.namespace}/${rule.host}@${rule.exportTo.join(',')}${selector}`;
 }
 
 function readHost(field: Field, namespace: string, domainSuffix: string): string | undefined {
@@ -104,14 +97,6 @@ function readExportTo(
     return [namespace];
   }
   return settleExportTo(given.length > 0 && valid.length === 0 ? ['.'] : valid, namespace, context.defaultExportTo);
-}
-
-/**
- * Each is a cluster for each port of a service, and those of a port are made in one step, 50 µs each. Of a wildcard they
- * are clusters of each host below it, of which there may be 10,000.
- */
-export function mostSubsets(host: string): number {
-  return isWildcard(host) ? 10 : 1000;
 }
 
 function readSubsets(field: Field, host: string | undefined, namespace: string): readonly Subset[] {

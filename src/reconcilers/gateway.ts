@@ -1,7 +1,7 @@
 import { type KubernetesObject, objectKey, refOf } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { GatewayModel, GatewayServer, ServerHost, ServerPort } from '../model/gateway.ts';
-import { canonicalAddress, isAddress } from '../model/address.ts';
+import { canonicalAddress, isAddress, isSocket } from '../model/address.ts';
 import { canonicalHost, isHostName } from '../model/host.ts';
 import { protocolClass } from '../model/service.ts';
 import { quote } from '../api/quote.ts';
@@ -9,7 +9,7 @@ import { Field, Findings } from './field.ts';
 import { readServerTls } from './gateway-tls.ts';
 import { parseProtocol } from './protocol.ts';
 import { findUnsupported } from './unsupported-fields.ts';
-import { isSocket, isSocketPath } from './workload-spec.ts';
+import { isSocketPath } from './workload-spec.ts';
 
 export interface ReconciledGateway {
   /** The model, or none when the object is not valid. */

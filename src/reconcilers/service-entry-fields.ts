@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import { canonicalAddress, isAddress } from '../model/address.ts';
+import { canonicalAddress, isAddress, isSocket } from '../model/address.ts';
 import { canonicalHost, isHostName, isWildcard } from '../model/host.ts';
 import type { Labels } from '../model/labels.ts';
 import type { Resolution, ServicePort } from '../model/service.ts';
@@ -7,7 +7,7 @@ import { quote } from '../api/quote.ts';
 import type { Field } from './field.ts';
 import { parseProtocol } from './protocol.ts';
 import { mostPorts } from './service.ts';
-import { type WorkloadSpec, isSocket, readWorkloadSpec } from './workload-spec.ts';
+import { type WorkloadSpec, readWorkloadSpec } from './workload-spec.ts';
 
 /** Protocols that tell hosts of one port apart. */
 const NAMING: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'GRPCWeb', 'HTTPS', 'TLS', 'HTTP_PROXY']);

@@ -1,6 +1,7 @@
 import type { Problem } from '../api/problem.ts';
 import { compareText } from '../model/age.ts';
-import type { HttpMatch, L4Match, StringMatch, VirtualServiceModel } from '../model/virtual-service.ts';
+import type { StringMatch } from '../model/route.ts';
+import type { HttpMatch, L4Match, VirtualServiceModel } from '../model/virtual-service.ts';
 
 /** Of one object so many are named: one route before all others shadows all others. */
 const MOST_REMARKS = 20;

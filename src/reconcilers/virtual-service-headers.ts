@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { compareText } from '../model/age.ts';
-import type { HeaderOperations, HeaderValue } from '../model/virtual-service.ts';
+import type { HeaderOperations, HeaderValue } from '../model/route.ts';
 import { quote } from '../api/quote.ts';
 import type { Field } from './field.ts';
 import { problemOfFormat } from './header-format.ts';

@@ -1,13 +1,12 @@
 import { Buffer } from 'node:buffer';
+import type { DirectResponse, Rewrite } from '../model/route.ts';
 import type {
-  DirectResponseAction,
   ForwardOptions,
   HttpAction,
   HttpDestination,
   HttpRoute,
   Mirror,
   RedirectAction,
-  Rewrite,
 } from '../model/virtual-service.ts';
 import { quote } from '../api/quote.ts';
 import type { Field } from './field.ts';
@@ -215,7 +214,7 @@ function readRedirectCode(field: Field): RedirectAction['code'] {
   }
 }
 
-function readDirectResponse(field: Field): DirectResponseAction {
+function readDirectResponse(field: Field): DirectResponse {
   const status = field.expectObject().get('status').integer(200, 599);
   if (status === undefined) field.get('status').invalid('must be an HTTP status from 200 to 599.');
   const bodyField = field.get('body').expectObject();

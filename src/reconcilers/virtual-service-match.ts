@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer';
 import { compareText } from '../model/age.ts';
 import type { Labels } from '../model/labels.ts';
-import type { ClaimMatch, HeaderMatch, HttpMatch, StringMatch } from '../model/virtual-service.ts';
+import type { ClaimMatch, HeaderMatch, StringMatch } from '../model/route.ts';
+import type { HttpMatch } from '../model/virtual-service.ts';
 import { quote } from '../api/quote.ts';
 import type { Field } from './field.ts';
 import { problemOfRegex, tooManyRegexes, workOf } from './regex.ts';

@@ -1,5 +1,5 @@
 import type { RetrySetting } from '../model/mesh-config.ts';
-import type { Cors, Fault, StringMatch } from '../model/virtual-service.ts';
+import type { Cors, Fault, StringMatch } from '../model/route.ts';
 import { quote } from '../api/quote.ts';
 import type { Field } from './field.ts';
 import { isHeaderName } from './virtual-service-headers.ts';

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer';
-import { isAddress } from '../model/address.ts';
+import { isAddress, isSocket } from '../model/address.ts';
 import type { Labels } from '../model/labels.ts';
 import { isHostName, isWildcard } from '../model/host.ts';
 import { quote } from '../api/quote.ts';
@@ -51,8 +51,4 @@ function checkAddress(field: Field, { address, network }: Pick<WorkloadSpec, 'ad
 /** What Linux takes: Envoy rejects any others, along with the resource that contains them. */
 export function isSocketPath(address: string): boolean {
   return /^unix:\/\/[/@][^\0]+$/.test(address) && Buffer.byteLength(address) <= 'unix://'.length + 107;
-}
-
-export function isSocket(address: string): boolean {
-  return address.startsWith('unix://');
 }

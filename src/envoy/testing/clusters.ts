@@ -5,7 +5,7 @@ import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import type { Traits } from '../../model/traits.ts';
 import type { Topology } from '../../model/topology.ts';
 import { reconcileDestinationRule } from '../../reconcilers/destination-rule.ts';
-import { mergeRules } from '../../reconcilers/destination-rule-merge.ts';
+import { mergeRules } from '../../settle/destination-rule-merge.ts';
 import { reconcileMeshConfig } from '../../reconcilers/mesh-config.ts';
 import { buildClusters } from '../clusters.ts';
 import type { Cluster } from '../gen/types.gen.ts';

@@ -4,7 +4,7 @@ import { type AgedClaim, type ListenerClaim, sortClaims } from '../../model/list
 import type { MeshService, ServicePort } from '../../model/service.ts';
 import { type Traits, anyTraits } from '../../model/traits.ts';
 import { reconcileMeshConfig } from '../../reconcilers/mesh-config.ts';
-import { type ClaimInput, claimsOf } from '../outbound-claims.ts';
+import { type ClaimInput, claimsOf } from '../../settle/outbound-claims.ts';
 import type { Listener } from '../gen/types.gen.ts';
 import { Encoder } from '../encoder.ts';
 import { type Protos, createProtos } from '../proto.ts';

@@ -1,11 +1,15 @@
+import type { ObjectRef } from '../../api/object.ts';
+import type { Problem } from '../../api/problem.ts';
 import type { Client, DestinationLookup } from '../../model/client.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { DestinationRuleModel, HashKey } from '../../model/traffic-policy.ts';
 import type { VirtualServiceModel } from '../../model/virtual-service.ts';
 import { reconcileVirtualService } from '../../reconcilers/virtual-service.ts';
+import { settleHttpRoutes } from '../../settle/http-routes.ts';
+import type { Route } from '../gen/types.gen.ts';
 import { createProtos, type Json } from '../proto.ts';
 import { types } from '../proto-types.ts';
-import { translateHttpRoutes, type TranslatedRoutes } from '../route.ts';
+import { buildRoutes, clustersOf } from '../route.ts';
 
 export const protos = createProtos();
 const rule = { origins: [{ kind: 'DestinationRule', name: 'hashed' }] } as unknown as DestinationRuleModel;
@@ -30,6 +34,13 @@ const hashes: ReadonlyMap<string, HashKey> = new Map<string, HashKey>([
 const clientOf = (agent: boolean) =>
   ({ namespace: 'shop', traits: { agent }, matches: () => false }) as unknown as Client;
 
+interface TranslatedRoutes {
+  readonly routes: readonly Route[];
+  readonly clusters: readonly string[];
+  readonly problems: readonly Problem[];
+  readonly origins: readonly ObjectRef[];
+}
+
 /** Routes of a VirtualService `v` with these http routes. */
 export function translate(http: readonly object[], options?: Parameters<typeof translateModel>[1]): TranslatedRoutes {
   const { models, problems } = reconcileVirtualService(
@@ -50,16 +61,17 @@ export function translateModel(
   model: VirtualServiceModel,
   { gateway = 'mesh', listenerPort = 80, tls = false, agent = true } = {},
 ): TranslatedRoutes {
-  const settings = {};
-  return translateHttpRoutes(model.http, {
-    client: clientOf(agent),
+  const client = clientOf(agent);
+  const { rules, ...found } = settleHttpRoutes(model.http, {
+    client,
     gateway,
     listenerPort,
     tls,
     model,
     lookup,
-    settings,
+    settings: {},
   });
+  return { routes: buildRoutes(rules, client.traits), clusters: clustersOf(rules), ...found };
 }
 
 const config = '/apis/networking.istio.io/v1/namespaces/shop/virtual-service/v';

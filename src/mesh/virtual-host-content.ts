@@ -1,0 +1,34 @@
+import { distinctRefs, type ObjectRef } from '../api/object.ts';
+import type { VirtualHostContent } from '../envoy/encoder.ts';
+import type { Route } from '../envoy/gen/types.gen.ts';
+import { buildRoutes, clustersOf } from '../envoy/route.ts';
+import type { Traits } from '../model/traits.ts';
+import { type DefaultRouteInput, settleDefaultRoute } from '../settle/default-route.ts';
+import { type EncodedRoutes, joinRoutes, reachedOf } from './encoded-routes.ts';
+
+/** What a virtual host of a sidecar serves. */
+export interface Content {
+  /** Routes of its own. */
+  readonly own?: readonly Route[];
+  readonly encoded: VirtualHostContent;
+}
+
+/** The routes of a VirtualService. Undefined when none of them holds for these clients. */
+export function routedContent(pieces: readonly EncodedRoutes[]): Content | undefined {
+  const encoded = joinRoutes(reachedOf(pieces));
+  return encoded.routes.length > 0 ? { encoded } : undefined;
+}
+
+/** The service itself. */
+export function defaultContent(input: DefaultRouteInput, traits: Traits): Content {
+  const { rule, origins } = settleDefaultRoute(input);
+  return {
+    own: buildRoutes([rule], traits),
+    encoded: { routes: [], clusters: clustersOf([rule]), origins },
+  };
+}
+
+/** The same, with the objects that give a host its names in front. */
+export function namedBy(origins: readonly ObjectRef[], { own, encoded }: Content): Content {
+  return { ...(own && { own }), encoded: { ...encoded, origins: distinctRefs([...origins, ...encoded.origins]) } };
+}

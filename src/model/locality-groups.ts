@@ -1,0 +1,163 @@
+import { compareText } from './age.ts';
+import type { Labels } from './labels.ts';
+import type { LocalityLbSetting } from './traffic-policy.ts';
+import type { Topology } from './topology.ts';
+import { type LocalityPlan, networkLabel } from './locality.ts';
+import { ownValue } from './own-value.ts';
+
+export interface Placed {
+  /** `region/zone/subzone`; empty when unknown. */
+  readonly locality: string;
+  readonly weight: number;
+  readonly labels: Labels;
+}
+
+/** Endpoints of one locality and priority. */
+export interface LocalityGroup<Item extends Placed> {
+  readonly locality: string;
+  readonly endpoints: readonly Item[];
+  readonly weight: number;
+  /** 0 is used first. */
+  readonly priority: number;
+}
+
+const maxWeight = 2 ** 32 - 1;
+
+/** One group for each locality, in the order of their names; endpoints keep their order. */
+export function groupByLocality<Item extends Placed>(endpoints: readonly Item[]): LocalityGroup<Item>[] {
+  const groups = new Map<string, Item[]>();
+  for (const endpoint of endpoints) {
+    const group = groups.get(endpoint.locality);
+    if (group === undefined) groups.set(endpoint.locality, [endpoint]);
+    else group.push(endpoint);
+  }
+  return [...groups]
+    .map(([locality, members]) => ({ locality, endpoints: members, weight: weightOf(members), priority: 0 }))
+    .sort((a, b) => compareText(a.locality, b.locality));
+}
+
+/** Groups with the weights or priorities that they have from a topology. */
+export function placeGroups<Item extends Placed>(
+  groups: readonly LocalityGroup<Item>[],
+  plan: LocalityPlan | undefined,
+  topology: Topology | undefined,
+): readonly LocalityGroup<Item>[] {
+  if (plan === undefined) return groups;
+  const { distribute, failover, failoverPriority } = plan.setting;
+  const here = topology?.locality ?? '';
+  if (distribute.length > 0) return distributeWeights(groups, distribute, here);
+  if (!plan.failover) return groups;
+  if (failoverPriority.length === 0) return compact(preferNear(groups, failover, here));
+  const split = preferAlike(groups, failoverPriority, topology?.labels ?? {});
+  return compact(failover.length === 0 ? split : preferNear(split, failover, here));
+}
+
+/** The first entry from here decides. A group that it does not name keeps its place, but has no endpoints. */
+function distributeWeights<Item extends Placed>(
+  groups: readonly LocalityGroup<Item>[],
+  distribute: LocalityLbSetting['distribute'],
+  here: string,
+): readonly LocalityGroup<Item>[] {
+  const entry = distribute.find(({ from }) => covers(from, here));
+  if (entry === undefined) return groups;
+  const weights = new Map<LocalityGroup<Item>, number>();
+  for (const [pattern, percent] of Object.entries(entry.to)) {
+    const covered = groups.filter((group) => !weights.has(group) && covers(pattern, group.locality));
+    const total = covered.reduce((sum, group) => sum + group.weight, 0);
+    for (const group of covered) weights.set(group, Math.ceil((group.weight * percent) / total));
+  }
+  return groups.map((group) => {
+    const weight = weights.get(group);
+    return weight === undefined ? { ...group, endpoints: [] } : { ...group, weight };
+  });
+}
+
+/** Lower priorities for what is farther: the own subzone, zone, region, and the rest. */
+function preferNear<Item extends Placed>(
+  groups: readonly LocalityGroup<Item>[],
+  failover: LocalityLbSetting['failover'],
+  here: string,
+): LocalityGroup<Item>[] {
+  const [region, zone, subzone] = partsOf(here);
+  const target = failover.find(({ from }) => from === region)?.to;
+  return groups.map((group) => {
+    const other = partsOf(group.locality);
+    const distance =
+      other[0] !== region
+        ? target === undefined || other[0] === target
+          ? 3
+          : 4
+        : other[1] !== zone
+          ? 2
+          : other[2] !== subzone
+            ? 1
+            : 0;
+    return { ...group, priority: group.priority * 5 + distance };
+  });
+}
+
+/** Splits groups by how many of the labels, in their order, an endpoint shares with the proxy. */
+function preferAlike<Item extends Placed>(
+  groups: readonly LocalityGroup<Item>[],
+  failoverPriority: readonly string[],
+  labels: Labels,
+): LocalityGroup<Item>[] {
+  const wanted = failoverPriority.map((entry): readonly [string, string | undefined] => {
+    const [name = '', value, ...rest] = entry.split('=');
+    return [name, value === undefined || rest.length > 0 ? ownValue(labels, name) : value];
+  });
+  return groups.flatMap((group) => {
+    const byPriority = new Map<number, Item[]>();
+    for (const endpoint of group.endpoints) {
+      const priority = unlikeness(endpoint.labels, wanted);
+      const members = byPriority.get(priority);
+      if (members === undefined) byPriority.set(priority, [endpoint]);
+      else members.push(endpoint);
+    }
+    return [...byPriority]
+      .sort(([a], [b]) => a - b)
+      .map(([priority, endpoints]) => ({ ...group, endpoints, weight: weightOf(endpoints), priority }));
+  });
+}
+
+/**
+ * 0 when all labels match, else more the earlier the first mismatch is. A mismatch of the network, when it comes first,
+ * is worse than all others together, which are compared nevertheless.
+ */
+function unlikeness(labels: Labels, wanted: readonly (readonly [string, string | undefined])[]): number {
+  let penalty = 0;
+  for (const [index, [name, value]] of wanted.entries()) {
+    if ((ownValue(labels, name) ?? '') === (value ?? '')) continue;
+    if (index > 0 || name !== networkLabel) return penalty + wanted.length - index;
+    penalty = wanted.length;
+  }
+  return penalty;
+}
+
+/** Envoy wants priorities from 0 without gaps. */
+function compact<Item extends Placed>(groups: readonly LocalityGroup<Item>[]): LocalityGroup<Item>[] {
+  const used = [...new Set(groups.map((group) => group.priority))].sort((a, b) => a - b);
+  return groups.map((group) => ({ ...group, priority: used.indexOf(group.priority) }));
+}
+
+/** Whether a pattern (`region/*`, `region/zone`, `*`) covers a locality; parts that it leaves out match anything. */
+function covers(pattern: string, locality: string): boolean {
+  const [region, zone, subzone] = partsOf(pattern);
+  const [r, z, s] = partsOf(locality);
+  return (
+    (region === '*' || region === r) &&
+    (zone === '*' || zone === '' || zone === z) &&
+    (subzone === '*' || subzone === '' || subzone === s)
+  );
+}
+
+export function partsOf(locality: string): readonly [string, string, string] {
+  const [region = '', zone = '', ...rest] = locality.split('/');
+  return [region, zone, rest.join('/')];
+}
+
+function weightOf(endpoints: readonly Placed[]): number {
+  let sum = 0;
+  for (const { weight } of endpoints) sum += weight;
+  return Math.min(sum, maxWeight);
+}

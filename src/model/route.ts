@@ -1,0 +1,194 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+import type { RetrySetting } from './mesh-config.ts';
+import type { HashKey } from './traffic-policy.ts';
+
+/**
+ * What happens to some requests, whatever kind of object says so, for the clients of one view. Nothing is left to look up:
+ * hosts are clusters, and what cannot hold for these clients is gone.
+ */
+export interface RouteRule {
+  /** Empty: none. */
+  readonly name: string;
+  readonly source: RouteSource;
+  /** Any of them; empty: every request. */
+  readonly matches: readonly RequestMatch[];
+  /** Of the rules of a virtual host the lower ones come first, and equal ones in the order in which they are given. */
+  readonly precedence: number;
+  readonly action: RouteAction;
+  readonly headers?: HeaderOperations;
+  readonly fault?: Fault;
+  readonly cors?: Cors;
+  /** What traces call its requests, before their path: `reviews.default.svc.cluster.local:80`. */
+  readonly operation: string;
+}
+
+/** Rules of one object, for the clients of one view. */
+export interface SettledRoutes {
+  /** In order. Empty when none can hold for these clients. */
+  readonly rules: readonly RouteRule[];
+  /** One of them takes every request: others of the same object are never reached. */
+  readonly isComplete: boolean;
+  /** References that lead nowhere. */
+  readonly problems: readonly Problem[];
+  /** The objects that shaped the rules: for a VirtualService also its delegates, and DestinationRules with a hash. */
+  readonly origins: readonly ObjectRef[];
+}
+
+export interface RouteSource {
+  /** The object that tools are told of; undefined for what no object asked for. */
+  readonly object: ObjectRef | undefined;
+  /** Where the rule is written: another object than {@link object} when that one delegates. */
+  readonly writtenIn: ObjectRef | undefined;
+  /** `spec.http[2]` */
+  readonly field: string;
+}
+
+/** All conditions must hold. */
+export interface RequestMatch {
+  readonly name: string;
+  readonly statPrefix: string;
+  /** Never `present`, which always holds. */
+  readonly uri?: StringMatch;
+  readonly ignoreUriCase: boolean;
+  readonly scheme?: StringMatch;
+  readonly method?: StringMatch;
+  readonly authority?: StringMatch;
+  /** Sorted by name. `withoutHeaders` are the inverted ones. */
+  readonly headers: readonly HeaderMatch[];
+  /** Sorted by path. Written as headers named `@request.auth.claims...`. */
+  readonly claims: readonly ClaimMatch[];
+  /** Sorted by name. */
+  readonly queryParams: readonly { readonly name: string; readonly match: StringMatch }[];
+}
+
+/** A regex is one that RE2 compiles. */
+export type StringMatch =
+  | { readonly kind: 'exact' | 'prefix' | 'regex'; readonly value: string }
+  /** An empty match object, or the regex `*`: the header or parameter is there. */
+  | { readonly kind: 'present' };
+
+export interface HeaderMatch {
+  readonly name: string;
+  readonly match: StringMatch;
+  readonly invert: boolean;
+}
+
+/** A claim of the token that authenticated the request. */
+export interface ClaimMatch {
+  readonly path: readonly string[];
+  readonly match: StringMatch;
+  readonly invert: boolean;
+}
+
+export type RouteAction = ForwardToBackends | Redirect | DirectResponse;
+
+export interface ForwardToBackends {
+  readonly kind: 'forward';
+  /** One without a weight, or several that have one. */
+  readonly backends: readonly Backend[];
+  readonly mirrors: readonly BackendMirror[];
+  readonly rewrite?: Rewrite;
+  /** Milliseconds; absent: no timeout. */
+  readonly timeout?: number;
+  /** Absent: Istio's default. */
+  readonly retries?: RetrySetting;
+  /** Retries may go to the endpoint that failed: a consistent hash leads there again. */
+  readonly retriesStay: boolean;
+}
+
+export interface Backend {
+  readonly target: BackendTarget;
+  /** Absent: of all requests. */
+  readonly weight?: number;
+  /** What decides which endpoint of the cluster a request goes to. */
+  readonly hash?: HashKey;
+  readonly headers?: HeaderOperations;
+}
+
+export type BackendTarget =
+  | { readonly kind: 'cluster'; readonly cluster: string }
+  /** There is no such cluster: requests are answered with 503. */
+  | { readonly kind: 'invalid'; readonly reason: MissingPart };
+
+/** What of a destination does not exist, or not for the client. */
+export type MissingPart = 'host' | 'port' | 'subset' | 'endpoints';
+
+export interface BackendMirror {
+  readonly target: BackendTarget;
+  readonly percentage?: MirrorShare;
+}
+
+/** Absent where it is used: all requests. Written as a fraction, or in the deprecated field as a whole number. */
+export interface MirrorShare {
+  readonly value: number;
+  readonly whole: boolean;
+}
+
+export interface Redirect {
+  readonly kind: 'redirect';
+  /** Empty: that of the request. */
+  readonly authority: string;
+  readonly uri: string;
+  readonly prefixRewrite?: string;
+  /** Empty: that of the request. */
+  readonly scheme: string;
+  /** Absent: the usual one of the scheme. */
+  readonly port?: number;
+  readonly code: 301 | 302 | 303 | 307 | 308;
+}
+
+export interface DirectResponse {
+  readonly kind: 'directResponse';
+  readonly status: number;
+  readonly body?: string | Uint8Array;
+}
+
+export interface Rewrite {
+  readonly uri?: string;
+  readonly authority: string;
+  readonly regex?: { readonly match: string; readonly rewrite: string };
+}
+
+/** Pairs are sorted by name; lists of names keep their order. Pseudo headers and `host` are never among them. */
+export interface HeaderOperations {
+  readonly requestSet: readonly HeaderValue[];
+  readonly requestAdd: readonly HeaderValue[];
+  readonly requestRemove: readonly string[];
+  readonly responseSet: readonly HeaderValue[];
+  readonly responseAdd: readonly HeaderValue[];
+  readonly responseRemove: readonly string[];
+  /** From `host` or `:authority` among the request headers. Empty: not changed. */
+  readonly authority: string;
+}
+
+export interface HeaderValue {
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface Fault {
+  readonly delay?: {
+    /** Milliseconds. */
+    readonly fixedDelay: number;
+    readonly percentage?: number;
+    /** Deprecated `percent`, a whole number; used without `percentage`. Nothing set: no request is delayed. */
+    readonly percent: number;
+  };
+  readonly abort?: {
+    readonly status: { readonly kind: 'http' | 'grpc'; readonly code: number };
+    /** Absent: no request, as in Istio. */
+    readonly percentage?: number;
+  };
+}
+
+export interface Cors {
+  readonly allowOrigins: readonly StringMatch[];
+  readonly allowMethods: readonly string[];
+  readonly allowHeaders: readonly string[];
+  readonly exposeHeaders: readonly string[];
+  /** Milliseconds. */
+  readonly maxAge?: number;
+  readonly allowCredentials?: boolean;
+  readonly unmatchedPreflights: 'UNSPECIFIED' | 'FORWARD' | 'IGNORE';
+}

@@ -1,0 +1,67 @@
+import type { Client, DestinationName, DestinationTarget } from '../model/client.ts';
+import { hashKeyOf, subsetOf } from '../model/policy-resolution.ts';
+import { outboundCluster, type MeshService } from '../model/service.ts';
+import type { DestinationRuleModel } from '../model/traffic-policy.ts';
+import type { Labels } from '../model/labels.ts';
+
+/** How a client finds what a destination names. */
+export interface DestinationFinder {
+  /** The service of that host which the client sees, an Alias included. */
+  service(host: string): MeshService | undefined;
+  /** The rule that the client uses for the service. */
+  rule(service: MeshService): DestinationRuleModel | undefined;
+  /** Whether there is a cluster for a port and the endpoints with these labels. */
+  isServed(service: MeshService, port: number, labels: Labels): boolean;
+}
+
+/** A chain of aliases that is longer is a loop. */
+export const longestAliasChain = 8;
+
+/** The cluster of a destination, or what is missing for it. Port 0 is a listener for all ports. */
+export function resolveDestination(
+  { host, subset, port: written }: DestinationName,
+  listenerPort: number,
+  client: Client,
+  find: DestinationFinder,
+): DestinationTarget {
+  const named = find.service(host);
+  // Sidecars look services up by the port of the listener, so a service's only port counts where that is not known.
+  const onlyPort =
+    named?.ports.length === 1 && (listenerPort === 0 || client.traits.proxyType === 'router')
+      ? named.ports[0]?.number
+      : undefined;
+  const port = written ?? onlyPort ?? listenerPort;
+  const service = followAliases(named, (next) => find.service(next));
+  const cluster = outboundCluster(port, subset, service?.host ?? named?.externalName ?? host);
+  if (service === undefined) return { kind: 'missing', what: 'host', cluster };
+  if (!service.ports.some(({ number, protocol }) => number === port && protocol !== 'UDP')) {
+    return { kind: 'missing', what: 'port', cluster };
+  }
+  const rule = find.rule(service);
+  if (subset !== '' && (service.resolution === 'DynamicDNS' || subsetOf(rule, subset) === undefined)) {
+    return { kind: 'missing', what: 'subset', cluster };
+  }
+  if (!find.isServed(service, port, subsetOf(rule, subset)?.labels ?? {}))
+    return { kind: 'missing', what: 'endpoints', cluster };
+  const hash = hashKeyOf(rule, subset, written);
+  return {
+    kind: 'cluster',
+    cluster,
+    service,
+    port,
+    ...(rule === undefined ? {} : { rule }),
+    ...(hash === undefined ? {} : { hash }),
+  };
+}
+
+/** The service that has clusters, behind Services of type ExternalName; undefined when they lead nowhere. */
+export function followAliases(
+  service: MeshService | undefined,
+  find: (host: string) => MeshService | undefined,
+): MeshService | undefined {
+  let found = service;
+  for (let i = 0; i < longestAliasChain && found?.resolution === 'Alias'; i++) {
+    found = found.externalName === undefined ? undefined : find(found.externalName);
+  }
+  return found?.resolution === 'Alias' ? undefined : found;
+}

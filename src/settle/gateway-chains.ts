@@ -1,0 +1,136 @@
+import type { Problem } from '../api/problem.ts';
+import { quote } from '../api/quote.ts';
+import type { DestinationLookup } from '../model/client.ts';
+import type { BoundServer, GatewayChain, MergedListener, ServerTls, SettledGatewayListener } from '../model/gateway.ts';
+import type { ListenerSettings } from '../model/mesh-config.ts';
+import type { Traits } from '../model/traits.ts';
+import type { VirtualServiceModel } from '../model/virtual-service.ts';
+import { type GatewayForward, passthroughRoutes, tcpRoute } from './gateway-forward.ts';
+
+export interface GatewayListenerContext {
+  readonly traits: Pick<Traits, 'agent'>;
+  readonly settings: ListenerSettings;
+  /** The VirtualServices of a Gateway (`namespace/name`) that the router sees, in order of precedence. */
+  readonly virtualServices: (gateway: string) => readonly VirtualServiceModel[];
+  readonly lookup: DestinationLookup;
+}
+
+/** What the servers of one listener of a router come to: which connections it takes, and where they go. */
+export function settleGatewayListener(
+  { name, address, port, servers }: MergedListener,
+  context: GatewayListenerContext,
+): { readonly listener: SettledGatewayListener; readonly problems: readonly Problem[] } {
+  const chains = new Chains(context);
+  for (const bound of servers) chains.addServer(bound);
+  return { listener: { name, address, port, chains: chains.found }, problems: chains.problems };
+}
+
+type Content = Pick<GatewayChain, 'serves' | 'origins'>;
+
+class Chains {
+  readonly found: GatewayChain[] = [];
+  readonly problems: Problem[] = [];
+  readonly #context: GatewayListenerContext;
+  /** Envoy refuses a listener with two chains for one server name. */
+  readonly #taken = new Set<string>();
+
+  constructor(context: GatewayListenerContext) {
+    this.#context = context;
+  }
+
+  addServer(bound: BoundServer): void {
+    const { serves } = bound.server;
+    switch (serves.kind) {
+      case 'http':
+        // One connection manager serves all of them.
+        if (this.found.length === 0) this.#add(bound, [], httpContent(bound, ''));
+        return;
+      case 'https':
+        this.#addTerminating(bound, serves.tls, () => httpContent(bound, bound.server.name));
+        return;
+      case 'tcp': {
+        const content = this.#tcp(bound);
+        if (content !== undefined) this.#add(bound, [], content);
+        return;
+      }
+      case 'tls':
+        this.#addTerminating(bound, serves.tls, () => this.#tcp(bound));
+        return;
+      case 'passthrough':
+        this.#addPassthrough(bound);
+        return;
+      case 'autoPassthrough':
+        return;
+    }
+  }
+
+  #addTerminating(bound: BoundServer, tls: ServerTls, content: () => Content | undefined): void {
+    // Certificates of the mesh come from Istio's agent.
+    if (tls.mode === 'ISTIO_MUTUAL' && !this.#context.traits.agent) {
+      this.problems.push({
+        object: bound.ref,
+        field: `${bound.server.field}.tls.mode`,
+        reason: 'Ineffective',
+        message: `${tls.mode} needs the certificates that Istio's agent gets; a router without the agent leaves this server out. Use MUTUAL with certificates of its own.`,
+      });
+      return;
+    }
+    const found = content();
+    if (found !== undefined) this.#add(bound, serverNamesOf(bound), found, tls);
+  }
+
+  #addPassthrough(bound: BoundServer): void {
+    const { routes, problems } = passthroughRoutes(bound, this.#forwarding(bound));
+    this.problems.push(...problems);
+    for (const { model, field, serverNames, target } of routes) {
+      const clash = this.#add(bound, serverNames, l4Content({ model, target }));
+      if (clash !== undefined)
+        this.problems.push({
+          object: model.ref,
+          field,
+          reason: 'Conflicted',
+          message: `Server name ${quote(clash)} has a route on port ${bound.server.port.number} of Gateway ${bound.gateway} already, so this match is left out; remove the name from one of them.`,
+        });
+    }
+  }
+
+  /** Unless one of the names is taken: that is the result. */
+  #add(
+    bound: BoundServer,
+    serverNames: readonly string[],
+    { serves, origins }: Content,
+    tls?: ServerTls,
+  ): string | undefined {
+    const names = serverNames.length === 0 || serverNames.includes('*') ? ['*'] : serverNames;
+    const clash = names.find((name) => this.#taken.has(name.toLowerCase()));
+    if (clash !== undefined) return clash;
+    for (const name of names) this.#taken.add(name.toLowerCase());
+    this.found.push({ serverNames, ...(tls && { tls }), serves, origins: [bound.ref, ...origins] });
+    return undefined;
+  }
+
+  #tcp(bound: BoundServer): Content | undefined {
+    const { route, problems } = tcpRoute(bound, this.#forwarding(bound));
+    this.problems.push(...problems);
+    return route && l4Content(route);
+  }
+
+  #forwarding(bound: BoundServer): Parameters<typeof tcpRoute>[1] {
+    const { virtualServices, lookup, settings } = this.#context;
+    return { virtualServices: virtualServices(bound.gateway), lookup, settings };
+  }
+}
+
+function httpContent({ server, routes }: BoundServer, statName: string): Content {
+  const grpcWeb = server.port.protocol === 'GRPCWeb';
+  return { serves: { kind: 'http', routes, statName, grpcWeb }, origins: [] };
+}
+
+function l4Content({ model, target }: GatewayForward): Content {
+  return { serves: { kind: 'l4', target }, origins: [model.ref, ...target.origins] };
+}
+
+/** Clients' server names are compared in lower case. */
+function serverNamesOf({ server }: BoundServer): readonly string[] {
+  return [...new Set(server.hosts.map(({ host }) => host.toLowerCase()))];
+}

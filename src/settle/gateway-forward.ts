@@ -1,0 +1,96 @@
+import type { Problem } from '../api/problem.ts';
+import type { DestinationLookup } from '../model/client.ts';
+import { type BoundServer, hostsFor } from '../model/gateway.ts';
+import { hostsMatch } from '../model/host.ts';
+import type { L4Target } from '../model/listener.ts';
+import type { ListenerSettings } from '../model/mesh-config.ts';
+import type { L4Destination, L4Match, VirtualServiceModel } from '../model/virtual-service.ts';
+import { routeTarget } from './outbound-chains.ts';
+import { missingDestination } from './missing-destination.ts';
+
+export interface ForwardInput {
+  /** Of the server's Gateway, in order of precedence. */
+  readonly virtualServices: readonly VirtualServiceModel[];
+  readonly lookup: DestinationLookup;
+  readonly settings: ListenerSettings;
+}
+
+/** Where the connections of a server go. */
+export interface GatewayForward {
+  readonly model: VirtualServiceModel;
+  readonly target: L4Target;
+}
+
+/** By server name, as a match of a `tls` route says. */
+export interface PassthroughForward extends GatewayForward {
+  /** Path of the names. */
+  readonly field: string;
+  readonly serverNames: readonly string[];
+}
+
+/** The first `tcp` route that holds for the server decides about all its connections. */
+export function tcpRoute(
+  bound: BoundServer,
+  input: ForwardInput,
+): { readonly route: GatewayForward | undefined; readonly problems: readonly Problem[] } {
+  for (const model of usersOf(bound, input))
+    for (const { matches, destinations } of model.tcp)
+      if (matches.length === 0 || matches.some((match) => holds(match, bound)))
+        return {
+          route: { model, target: targetOf(bound, destinations, model, input) },
+          problems: missingDestinations(bound, destinations, model, input),
+        };
+  return { route: undefined, problems: [] };
+}
+
+/** Every match of a `tls` route that holds for the server. */
+export function passthroughRoutes(
+  bound: BoundServer,
+  input: ForwardInput,
+): { readonly routes: readonly PassthroughForward[]; readonly problems: readonly Problem[] } {
+  const routes: PassthroughForward[] = [];
+  const problems: Problem[] = [];
+  for (const model of usersOf(bound, input))
+    for (const { field, matches, destinations } of model.tls) {
+      const holding = matches.flatMap((match, i) => (holds(match, bound) ? [{ match, i }] : []));
+      if (holding.length === 0) continue;
+      problems.push(...missingDestinations(bound, destinations, model, input));
+      const target = targetOf(bound, destinations, model, input);
+      for (const { match, i } of holding)
+        routes.push({ model, target, field: `${field}.match[${i}].sniHosts`, serverNames: match.sniHosts });
+    }
+  return { routes, problems };
+}
+
+/** VirtualServices with a host that the server accepts from their namespace. */
+function usersOf({ server }: BoundServer, { virtualServices }: ForwardInput): readonly VirtualServiceModel[] {
+  return virtualServices.filter(({ namespace, hosts }) => {
+    const accepted = hostsFor(server, namespace);
+    return hosts.some((host) => accepted.some((pattern) => hostsMatch(pattern, host)));
+  });
+}
+
+/** The source of a connection is not looked at: it comes from outside the mesh. */
+function holds({ port, gateways }: L4Match, { server, gateway }: BoundServer): boolean {
+  return (port === 0 || port === server.port.number) && (gateways.length === 0 || gateways.includes(gateway));
+}
+
+function targetOf(
+  { server }: BoundServer,
+  destinations: readonly L4Destination[],
+  model: VirtualServiceModel,
+  { lookup, settings }: ForwardInput,
+): L4Target {
+  return routeTarget(destinations, model, { port: server.port, lookup, settings });
+}
+
+function missingDestinations(
+  { server }: BoundServer,
+  destinations: readonly L4Destination[],
+  model: VirtualServiceModel,
+  { lookup }: ForwardInput,
+): Problem[] {
+  return destinations.flatMap((destination) =>
+    missingDestination(model.ref, destination, lookup(destination, server.port.number)),
+  );
+}

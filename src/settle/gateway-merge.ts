@@ -1,0 +1,187 @@
+import { printRef } from '../api/object.ts';
+import type { Problem, ProblemReason } from '../api/problem.ts';
+import { printWinner } from '../model/age.ts';
+import { isSocket } from '../model/address.ts';
+import type { BoundServer, GatewayModel, GatewayServer, MergedListener } from '../model/gateway.ts';
+import { type Traits, wildcardAddress } from '../model/traits.ts';
+
+export interface MergeInput {
+  /** Those that select the router, oldest first. */
+  readonly gateways: readonly GatewayModel[];
+  /** The port that the router opens for a port of a server: what a Service in front of it makes of it. */
+  readonly targetPort: (port: number) => number;
+  readonly traits: Pick<Traits, 'ipFamily' | 'unprivileged' | 'reservedPorts'>;
+  /** Of the router. */
+  readonly namespace: string;
+  readonly rootNamespace: string;
+  /** Without, a server that names one is left out: it could only break off handshakes, and its port would open late. */
+  readonly servesSecrets: boolean;
+}
+
+export interface MergedGateways {
+  readonly listeners: readonly MergedListener[];
+  /** For the owners of servers that have no place. */
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * The listeners of a router. HTTP servers share a port, TLS servers too as long as each has server names of its own; any
+ * other two servers at one address and port conflict, and the one that came first stays.
+ */
+export function mergeServers(input: MergeInput): MergedGateways {
+  const { gateways, targetPort, traits, servesSecrets } = input;
+  const listeners = new Map<string, OpenListener>();
+  const problems: Problem[] = [];
+  for (const gateway of gateways)
+    for (const server of gateway.servers) {
+      if (!servesSecrets && needsSecret(server)) continue;
+      const report = (field: string, reason: ProblemReason, message: string): void => {
+        problems.push({ object: gateway.ref, field: `${server.field}.${field}`, reason, message });
+      };
+      const port = targetPort(server.port.number);
+      const unusable = unusablePort(port, traits);
+      if (unusable !== undefined) {
+        report('port.number', 'Ineffective', unusable);
+        continue;
+      }
+      const foreign = foreignSocket(gateway, server, input);
+      if (foreign !== undefined) {
+        report('bind', 'Ineffective', foreign);
+        continue;
+      }
+      const everywhere = wildcardAddress(traits);
+      const address = server.bind === '' ? everywhere : server.bind;
+      const name = `${address}_${port}`;
+      const around = isWildcardAddress(address) ? undefined : listeners.get(`${everywhere}_${port}`);
+      if (around !== undefined && port > 0 && around.refuses(gateway, server, report)) continue;
+      const listener = listeners.get(name) ?? new OpenListener(name, address, port, kindOf(server));
+      listeners.set(name, listener);
+      listener.add(gateway, server, report);
+    }
+  return { listeners: [...listeners.values()].map((listener) => listener.merged()), problems };
+}
+
+/** Envoy deletes what is at the path, as the socket of the router's certificates. */
+function foreignSocket(
+  { namespace }: GatewayModel,
+  { bind }: GatewayServer,
+  router: Pick<MergeInput, 'namespace' | 'rootNamespace'>,
+): string | undefined {
+  if (!isSocket(bind) || namespace === router.namespace || namespace === router.rootNamespace) return undefined;
+  return `A router in namespace ${router.namespace} does not open a unix socket, which may replace a file, for a Gateway of another namespace; leave bind out, or move the Gateway to ${router.namespace}.`;
+}
+
+const isWildcardAddress = (address: string): boolean => address === '0.0.0.0' || address === '::';
+
+function unusablePort(port: number, { unprivileged, reservedPorts }: MergeInput['traits']): string | undefined {
+  if (unprivileged && port > 0 && port < 1024)
+    return `A router that may not open ports below 1024 leaves out port ${port}; give its Service a targetPort from 1024 on.`;
+  return reservedPorts.includes(port)
+    ? `A router needs port ${port} for itself and leaves it out; use another port, or another targetPort of its Service.`
+    : undefined;
+}
+
+function needsSecret({ serves }: GatewayServer): boolean {
+  return (serves.kind === 'https' || serves.kind === 'tls') && serves.tls.certificates.kind === 'credentials';
+}
+
+function kindOf({ serves }: GatewayServer): MergedListener['kind'] {
+  if (serves.kind === 'http' || serves.kind === 'tcp') return serves.kind;
+  return 'tls';
+}
+
+type Report = (field: string, reason: ProblemReason, message: string) => void;
+
+/** An address and port while servers are added to it. */
+class OpenListener {
+  private readonly name: string;
+  private readonly address: string;
+  private readonly port: number;
+  private readonly kind: MergedListener['kind'];
+  private readonly servers: BoundServer[] = [];
+  /** Who has a host. */
+  private readonly hosts = new Map<string, BoundServer>();
+
+  constructor(name: string, address: string, port: number, kind: MergedListener['kind']) {
+    this.name = name;
+    this.address = address;
+    this.port = port;
+    this.kind = kind;
+  }
+
+  merged(): MergedListener {
+    return { name: this.name, address: this.address, port: this.port, kind: this.kind, servers: this.servers };
+  }
+
+  /** An address of its own would take connections away from this one at all addresses, which another namespace has opened. */
+  refuses(gateway: GatewayModel, server: GatewayServer, report: Report): boolean {
+    const other = this.servers.find(({ age }) => age.namespace !== gateway.namespace);
+    if (other === undefined) return false;
+    const message = `${portOf(this.port, server)} is open at all addresses for ${owner(other, gateway)}, which ${server.bind} would take connections away from; use another port, or leave bind out.`;
+    report('bind', 'Conflicted', message);
+    return true;
+  }
+
+  /** The first server always has a place. */
+  add(gateway: GatewayModel, server: GatewayServer, report: Report): void {
+    const [first] = this.servers;
+    if (first !== undefined && (this.kind === 'tcp' || this.kind !== kindOf(server))) {
+      report(
+        'port',
+        'Conflicted',
+        `${portOf(this.port, server)} is used by ${owner(first, gateway)}, with which ${server.port.protocol} cannot share it; use another port or bind.`,
+      );
+      return;
+    }
+    const bound: BoundServer = {
+      gateway: `${gateway.namespace}/${gateway.name}`,
+      age: { createdAt: gateway.createdAt, name: gateway.name, namespace: gateway.namespace },
+      ref: gateway.ref,
+      server,
+      routes: this.kind === 'http' && first !== undefined ? first.routes : this.routesOf(gateway, server),
+    };
+    if (this.claimHosts(bound, gateway, report)) this.servers.push(bound);
+  }
+
+  /** A server name leads to one server, so a server that names one which is taken has no place at all. */
+  private claimHosts(bound: BoundServer, gateway: GatewayModel, report: Report): boolean {
+    const { server } = bound;
+    const unique = this.kind === 'tls' || server.httpsRedirect;
+    if (!unique) return true;
+    const hosts = new Set(
+      server.hosts.map(({ namespace, host }) =>
+        (this.kind === 'tls' || namespace === '*' ? host : `${namespace}/${host}`).toLowerCase(),
+      ),
+    );
+    const taken = [...hosts].find((host) => this.hosts.has(host));
+    if (taken !== undefined) {
+      report(
+        'hosts',
+        'Conflicted',
+        `Host ${JSON.stringify(taken)} on ${portOf(this.port, server)} belongs to ${owner(this.hosts.get(taken)!, gateway)}, so this server is left out; remove the host from one of them.`,
+      );
+      return false;
+    }
+    for (const host of hosts) this.hosts.set(host, bound);
+    return true;
+  }
+
+  /** `http.8080`, `https.443.port.gateway.namespace`; the address at the end where the server names one. */
+  private routesOf({ name, namespace }: GatewayModel, { serves, port, bind }: GatewayServer): string {
+    const suffix = bind === '' ? '' : `.${bind}`;
+    if (serves.kind === 'http') return `http.${this.port}${suffix}`;
+    if (serves.kind === 'https') return `https.${port.number}.${port.name}.${name}.${namespace}${suffix}`;
+    return '';
+  }
+}
+
+function owner(winner: BoundServer, gateway: GatewayModel): string {
+  return winner.gateway === `${gateway.namespace}/${gateway.name}`
+    ? `${winner.server.field} of this Gateway`
+    : printWinner(printRef(winner.ref), winner.age, gateway);
+}
+
+function portOf(port: number, server: GatewayServer): string {
+  if (port === 0) return server.bind;
+  return port === server.port.number ? `port ${port}` : `port ${port} (the target of port ${server.port.number})`;
+}

@@ -1,0 +1,172 @@
+import { distinctRefs, type ObjectRef } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+import type { DestinationLookup, DestinationTarget } from '../model/client.ts';
+import type { RouteSettings } from '../model/mesh-config.ts';
+import type {
+  Backend,
+  BackendTarget,
+  ForwardToBackends,
+  Redirect,
+  RequestMatch,
+  RouteRule,
+  SettledRoutes,
+} from '../model/route.ts';
+import type {
+  Destination,
+  ForwardAction,
+  HttpDestination,
+  HttpRoute,
+  RedirectAction,
+  VirtualServiceModel,
+} from '../model/virtual-service.ts';
+import { missingDestination } from './missing-destination.ts';
+import { type RouteScope, matchCanHold } from './virtual-service-selection.ts';
+
+export interface HttpRouteContext extends RouteScope {
+  /** Whose routes they are: the root, where delegates are involved. */
+  readonly model: VirtualServiceModel;
+  readonly lookup: DestinationLookup;
+  readonly settings: RouteSettings;
+  /** The listener terminates TLS: a redirect that names no scheme stays on https. */
+  readonly tls?: boolean;
+}
+
+/** The precedence of rules of VirtualServices: those for every request come behind those of others that share the host. */
+const [IN_ORDER, FOR_EVERY_REQUEST] = [0, 1];
+
+/** What the `http` routes of a VirtualService come to, up to the first match that takes every request. */
+export function settleHttpRoutes(http: readonly HttpRoute[], context: HttpRouteContext): SettledRoutes {
+  const settling = new Settling(context);
+  const rules: RouteRule[] = [];
+  let isComplete = false;
+  for (const route of http) {
+    const matches = route.matches.filter((match) => matchCanHold(match, context));
+    if (route.matches.length > 0 && matches.length === 0) continue;
+    const rule = settling.ruleOf(route);
+    if (rule === undefined) continue;
+    const end = matches.findIndex(takesEveryRequest);
+    const before = end < 0 ? matches : matches.slice(0, end);
+    if (before.length > 0) rules.push({ ...rule, matches: before });
+    if (end < 0 && matches.length > 0) continue;
+    rules.push({ ...rule, matches: matches.slice(end, end + 1), precedence: FOR_EVERY_REQUEST });
+    isComplete = true;
+    break;
+  }
+  return { rules, isComplete, problems: settling.problems, origins: distinctRefs(settling.origins) };
+}
+
+function takesEveryRequest(match: RequestMatch): boolean {
+  const { uri, scheme, method, authority, headers, queryParams, claims } = match;
+  const isAnyPath =
+    uri === undefined || (uri.kind === 'prefix' && uri.value === '/') || (uri.kind === 'regex' && uri.value === '.*');
+  return (
+    isAnyPath &&
+    [scheme, method, authority].every((condition) => condition === undefined) &&
+    [headers, queryParams, claims].every(({ length }) => length === 0)
+  );
+}
+
+class Settling {
+  readonly problems: Problem[] = [];
+  readonly origins: Set<ObjectRef>;
+  readonly #context: HttpRouteContext;
+
+  constructor(context: HttpRouteContext) {
+    this.#context = context;
+    this.origins = new Set([context.model.ref]);
+  }
+
+  /** Without its matches. Undefined for a route that delegates: those of the delegate are in its place. */
+  ruleOf(route: HttpRoute): RouteRule | undefined {
+    const { action, headers, fault, cors } = route;
+    if (action.kind === 'delegate') return undefined;
+    const { model, listenerPort } = this.#context;
+    this.origins.add(route.object);
+    const rule = {
+      name: route.name,
+      source: { object: model.ref, writtenIn: route.object, field: route.field },
+      matches: [],
+      precedence: IN_ORDER,
+      operation: `${model.name}:${listenerPort}`,
+      ...(headers && { headers }),
+      ...(fault && { fault }),
+      ...(cors && { cors }),
+    };
+    if (action.kind === 'directResponse') return { ...rule, action };
+    if (action.kind === 'redirect') return { ...rule, action: redirectOf(action, this.#context) };
+    return { ...rule, ...this.#forward(route, action) };
+  }
+
+  #forward(
+    route: HttpRoute,
+    action: ForwardAction,
+  ): { readonly action: ForwardToBackends; readonly operation?: string } {
+    const { rewrite, timeout, destinations } = action;
+    const retries = action.retries ?? this.#context.settings.defaultHttpRetryPolicy;
+    const mirrors = (action.mirrors ?? []).map(({ destination, percentage }) => ({
+      target: backendTarget(this.#lookUp(destination, route)),
+      ...(percentage && { percentage }),
+    }));
+    const shared = {
+      kind: 'forward' as const,
+      mirrors,
+      ...(rewrite && { rewrite }),
+      ...(timeout !== undefined && { timeout }),
+      ...(retries && { retries }),
+    };
+    const found = destinations.map((destination) => ({ destination, target: this.#lookUp(destination, route) }));
+    const [only] = found;
+    if (only === undefined || found.length > 1) {
+      const backends = found
+        .filter(({ destination }) => destination.weight > 0)
+        .map(({ destination, target }) => ({ ...backendOf(destination, target), weight: destination.weight }));
+      return { action: { ...shared, backends, retriesStay: false } };
+    }
+    const backend = backendOf(only.destination, only.target);
+    return {
+      action: { ...shared, backends: [backend], retriesStay: backend.hash !== undefined },
+      operation: operationOf(only.target.cluster),
+    };
+  }
+
+  #lookUp(destination: Destination, route: HttpRoute): DestinationTarget {
+    const target = this.#context.lookup(destination, this.#context.listenerPort);
+    if (target.kind === 'cluster' && target.hash !== undefined)
+      for (const origin of target.rule?.origins ?? []) this.origins.add(origin);
+    this.problems.push(...missingDestination(route.object, destination, target));
+    return target;
+  }
+}
+
+function backendOf({ headers }: HttpDestination, target: DestinationTarget): Backend {
+  const hash = target.kind === 'cluster' ? target.hash : undefined;
+  return { target: backendTarget(target), ...(hash && { hash }), ...(headers && { headers }) };
+}
+
+function backendTarget(target: DestinationTarget): BackendTarget {
+  return target.kind === 'missing'
+    ? { kind: 'invalid', reason: target.what }
+    : { kind: 'cluster', cluster: target.cluster };
+}
+
+/** `outbound|80|v1|host` -> `host:80` */
+function operationOf(cluster: string): string {
+  const [, port = '', , host = ''] = cluster.split('|');
+  return `${host}:${port}`;
+}
+
+function redirectOf(action: RedirectAction, { listenerPort, tls = false }: HttpRouteContext): Redirect {
+  const { authority, uri, prefixRewrite, scheme, code } = action;
+  const usual = (scheme === '' ? tls : scheme !== 'http') ? 443 : 80;
+  const port =
+    action.port === 'FROM_REQUEST_PORT' ? listenerPort : typeof action.port === 'number' ? action.port : usual;
+  return {
+    kind: 'redirect',
+    authority,
+    uri,
+    scheme,
+    code,
+    ...(prefixRewrite !== undefined && { prefixRewrite }),
+    ...(port !== usual && { port }),
+  };
+}

@@ -1,0 +1,29 @@
+import type { ObjectRef } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+import { quote } from '../api/quote.ts';
+import type { DestinationTarget } from '../model/client.ts';
+import type { Destination } from '../model/virtual-service.ts';
+
+/** What the owner of a destination that leads nowhere is told. A service without endpoints is no mistake. */
+export function missingDestination(object: ObjectRef, destination: Destination, target: DestinationTarget): Problem[] {
+  if (target.kind === 'cluster' || target.what === 'endpoints') return [];
+  const message = `${explain(target.what, target.cluster, destination)} Until then its requests are answered with 503.`;
+  return [{ object, field: `${destination.field}.${target.what}`, reason: 'RefNotFound', message }];
+}
+
+function explain(what: 'host' | 'port' | 'subset', cluster: string, { host, subset, port }: Destination): string {
+  switch (what) {
+    case 'host':
+      return `${quote(host)} does not exist or is not exported to the client; create or export it, or correct the name.`;
+    case 'port':
+      return port === undefined
+        ? `${quote(host)} has no port ${portOf(cluster)}, the port the request arrived on; name a port that it has.`
+        : `${quote(host)} has no port ${port}; name a port that it has.`;
+    case 'subset':
+      return `${quote(subset)} is not a subset of ${quote(host)}; define it in a DestinationRule for that host that the client sees.`;
+  }
+}
+
+function portOf(cluster: string): string {
+  return cluster.split('|')[1] ?? '';
+}

@@ -1,0 +1,220 @@
+import { isIPv6 } from 'node:net';
+import { compareAge } from '../model/age.ts';
+import { canonicalCidr } from '../model/cidr.ts';
+import type { Client, DestinationLookup, DestinationTarget } from '../model/client.ts';
+import type { EndpointSummary } from '../model/endpoint.ts';
+import { isServed } from '../model/dns-endpoints.ts';
+import { isWildcard } from '../model/host.ts';
+import type { L4Chain, L4Target } from '../model/listener.ts';
+import type { ListenerSettings } from '../model/mesh-config.ts';
+import { type MeshService, type ServicePort, isTls, outboundCluster } from '../model/service.ts';
+import type { DestinationRuleModel, TrafficPolicy } from '../model/traffic-policy.ts';
+import { type L4Destination, type L4Match, type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
+import { type Candidate, inOrderOfPrecedence } from './virtual-service-selection.ts';
+import { blackHoleCluster } from '../model/cluster-names.ts';
+import { statName } from '../model/stat-name.ts';
+import { domainsOf } from './domains.ts';
+
+export interface ChainInput {
+  readonly service: MeshService;
+  /** Of the listener. */
+  readonly port: ServicePort;
+  readonly client: Client;
+  readonly summary: EndpointSummary;
+  readonly virtualServices: readonly Candidate[];
+  readonly lookup: DestinationLookup;
+  readonly rule?: DestinationRuleModel | undefined;
+  readonly settings: ListenerSettings;
+  /** Ranges of the service, where the listener's address does not tell it from others. */
+  readonly subnets: readonly string[];
+  /** Other services may be at this address and port: only server names and ranges distinguish them. */
+  readonly shared: boolean;
+}
+
+/** Where the connections to a service go: by the `tls` or `tcp` routes of VirtualServices, then to the service itself. */
+export function l4Chains(input: ChainInput): readonly L4Chain[] {
+  const oldestFirst = [...input.virtualServices].sort((a, b) => compareAge(a.model, b.model));
+  const models = inOrderOfPrecedence(oldestFirst, input.client.namespace).map(({ model }) => model);
+  return isTls(input.port.protocol) ? tlsChains(input, models) : tcpChains(input, models);
+}
+
+function tlsChains(input: ChainInput, models: readonly VirtualServiceModel[]): L4Chain[] {
+  const found = new Map<string, L4Chain>();
+  let { subnets } = input;
+  for (const model of models)
+    for (const route of model.tls)
+      for (const match of route.matches) {
+        if (!holds(match, input)) continue;
+        // Istio lets the ranges of one match count for those behind it that name none. Meshes were tuned to that.
+        if (match.destinationSubnets.length > 0 && input.port.number > 0) subnets = match.destinationSubnets;
+        const key = `${match.sniHosts.join(',')}|${match.destinationSubnets.join(',')}`;
+        if (found.has(key)) continue;
+        const target = routeTarget(route.destinations, model, input);
+        found.set(key, { serverNames: match.sniHosts, subnets, target, route: { ref: model.ref } });
+      }
+  return found.size > 0 ? [...found.values()] : [ownChain(input, serverNames(input))];
+}
+
+/** By the name that the client asks for, where nothing else tells services apart. */
+function serverNames({ service, client, port, shared }: ChainInput): readonly string[] {
+  if (!shared && !isDynamic(service)) return [];
+  const aliases = service.aliases.flatMap(({ host }) =>
+    domainsOf({ client, host, service: { ...service, host, aliases: [], addresses: [] }, port: port.number }).filter(
+      (domain) => !domain.endsWith('.') && !isWildcard(domain),
+    ),
+  );
+  return [service.host, ...aliases];
+}
+
+function tcpChains(input: ChainInput, models: readonly VirtualServiceModel[]): L4Chain[] {
+  const found: L4Chain[] = [];
+  for (const model of models)
+    for (const route of model.tcp) {
+      const holding = route.matches.filter((match) => holds(match, input));
+      if (route.matches.length > 0 && holding.length === 0) continue;
+      const target = routeTarget(route.destinations, model, input);
+      const chain = { serverNames: [], target, route: { ref: model.ref } };
+      // What names no destination takes all that is left. A unix socket has no destinations.
+      const terminal =
+        holding.length === 0 ||
+        input.port.number === 0 ||
+        holding.some(({ destinationSubnets }) => destinationSubnets.length === 0);
+      if (terminal) return [...found, { ...chain, subnets: input.subnets }];
+      found.push({ ...chain, subnets: holding.flatMap(({ destinationSubnets }) => destinationSubnets) });
+    }
+  const covered = found.some(({ subnets }) => input.subnets.length > 0 && sameRanges(subnets, input.subnets));
+  return covered ? found : [...found, ownChain(input, [])];
+}
+
+function sameRanges(a: readonly string[], b: readonly string[]): boolean {
+  const text = (ranges: readonly string[]): string => ranges.map(canonicalCidr).sort().join();
+  return text(a) === text(b);
+}
+
+/** What can be known of a match before there is a connection. */
+function holds(match: L4Match, { client, port }: ChainInput): boolean {
+  return (
+    (match.gateways.length === 0 || match.gateways.includes(meshGateway)) &&
+    (match.port === 0 || match.port === port.number) &&
+    (match.sourceNamespace === '' || match.sourceNamespace === client.namespace) &&
+    client.matches(match.sourceLabels)
+  );
+}
+
+/** To the service itself. */
+function ownChain(input: ChainInput, names: readonly string[]): L4Chain {
+  const { service, port, rule, settings } = input;
+  const [only] = service.ports;
+  // A unix socket says no port: clear only for a service that has just one.
+  const number = port.number === 0 && service.ports.length === 1 && only !== undefined ? only.number : port.number;
+  const exists = service.ports.some((known) => known.number === number);
+  const cluster =
+    exists && isServed(service, number, {}, input.summary)
+      ? outboundCluster(number, '', service.host)
+      : blackHoleCluster;
+  const pattern = settings.outboundClusterStatName;
+  return {
+    serverNames: names,
+    subnets: input.subnets,
+    target: {
+      clusters: [{ name: cluster, weight: 0 }],
+      weighted: false,
+      statPrefix:
+        pattern === '' || cluster === blackHoleCluster
+          ? cluster
+          : statName(pattern, { service, port: { number, name: '' } }),
+      protocol: port.protocol,
+      ...policyOf(rule, ''),
+      ...(isDynamic(service) ? { dynamicHost: service.host, dynamicPort: port.number } : {}),
+      origins: [...service.origins, ...(rule?.origins ?? [])],
+    },
+  };
+}
+
+function isDynamic(service: MeshService): boolean {
+  return service.resolution === 'DynamicDNS' && isWildcard(service.host);
+}
+
+/** Where the destinations of a `tcp` or `tls` route lead. What does not exist keeps its weight, and goes nowhere. */
+export function routeTarget(
+  destinations: readonly L4Destination[],
+  model: VirtualServiceModel,
+  input: Pick<ChainInput, 'port' | 'lookup' | 'settings'>,
+): L4Target {
+  const { port, settings } = input;
+  const targets = destinations.map((destination) => ({ destination, target: lookUp(destination, input) }));
+  const [first] = targets;
+  if (first === undefined) return blackHole(port);
+  const rule = first.target.kind === 'cluster' ? first.target.rule : undefined;
+  const origins = [...(rule?.origins ?? [])];
+  if (targets.length > 1) {
+    const clusters = targets
+      .filter(({ destination }) => destination.weight > 0)
+      .map(({ destination, target }) => ({ name: clusterOf(target), weight: destination.weight }));
+    if (clusters.length === 0) return blackHole(port);
+    const statPrefix = `${model.name}.${model.namespace}`;
+    return { clusters, weighted: true, statPrefix, protocol: port.protocol, ...policyOf(rule, ''), origins };
+  }
+  const { destination, target } = first;
+  const cluster = clusterOf(target);
+  const pattern = settings.outboundClusterStatName;
+  const statPrefix =
+    pattern === '' || target.kind === 'missing'
+      ? cluster
+      : statName(pattern, { service: target.service, port, subset: destination.subset });
+  return {
+    clusters: [{ name: cluster, weight: 0 }],
+    weighted: false,
+    statPrefix,
+    protocol: port.protocol,
+    ...policyOf(rule, destination.subset),
+    origins,
+  };
+}
+
+/** Unlike for requests, the only port of a service counts also where the listener has another one. */
+function lookUp(destination: L4Destination, { port, lookup }: Pick<ChainInput, 'port' | 'lookup'>): DestinationTarget {
+  if (destination.port !== undefined) return lookup(destination, port.number);
+  const target = lookup(destination, 0);
+  return target.kind === 'missing' && target.what === 'port' ? lookup(destination, port.number) : target;
+}
+
+function clusterOf(target: DestinationTarget): string {
+  return target.kind === 'cluster' ? target.cluster : blackHoleCluster;
+}
+
+function blackHole(port: ServicePort): L4Target {
+  return {
+    clusters: [{ name: blackHoleCluster, weight: 0 }],
+    weighted: false,
+    statPrefix: blackHoleCluster,
+    protocol: port.protocol,
+    hashSourceIp: false,
+    origins: [],
+  };
+}
+
+/** What a rule changes about the connections of the client. Settings of single ports are not for these. */
+function policyOf(
+  rule: DestinationRuleModel | undefined,
+  subsetName: string,
+): Pick<L4Target, 'idleTimeout' | 'maxConnectionDuration' | 'hashSourceIp' | 'tunnel'> {
+  const top: TrafficPolicy = rule?.policy ?? {};
+  const subset = subsetName === '' ? undefined : rule?.subsets.find(({ name }) => name === subsetName)?.policy;
+  const { idleTimeout, maxConnectionDuration } = top.connectionPool?.tcp ?? {};
+  const tunnel = subsetName === '' ? top.tunnel : subset?.tunnel;
+  const balancer = subset?.loadBalancer ?? top.loadBalancer;
+  return {
+    ...(idleTimeout === undefined ? {} : { idleTimeout }),
+    ...(maxConnectionDuration === undefined ? {} : { maxConnectionDuration }),
+    hashSourceIp: balancer?.consistentHash?.key?.kind === 'sourceIp',
+    ...(tunnel === undefined
+      ? {}
+      : {
+          tunnel: {
+            hostname: `${isIPv6(tunnel.targetHost) ? `[${tunnel.targetHost}]` : tunnel.targetHost}:${tunnel.targetPort}`,
+            usePost: tunnel.protocol === 'POST',
+          },
+        }),
+  };
+}

@@ -1,0 +1,193 @@
+import { isIP } from 'node:net';
+import type { Client, DestinationLookup } from '../model/client.ts';
+import type { EndpointSummary } from '../model/endpoint.ts';
+import { isWildcard } from '../model/host.ts';
+import { type Bind, type ListenerClaim, httpProxyPort } from '../model/listener.ts';
+import type { ListenerSettings } from '../model/mesh-config.ts';
+import { type MeshService, type ServicePort, isHeadless, protocolClass } from '../model/service.ts';
+import type { EgressListener } from '../model/sidecar.ts';
+import type { DestinationRuleModel } from '../model/traffic-policy.ts';
+import { type Traits, loopbackAddress, loopbackAddresses, wildcardAddress } from '../model/traits.ts';
+import type { Candidate } from './virtual-service-selection.ts';
+import { l4Chains } from './outbound-chains.ts';
+
+export interface ClaimInput {
+  readonly service: MeshService;
+  readonly port: ServicePort;
+  readonly client: Client;
+  readonly summary: EndpointSummary;
+  /** Those that this client sees for the host. */
+  readonly virtualServices: readonly Candidate[];
+  readonly lookup: DestinationLookup;
+  readonly rule?: DestinationRuleModel | undefined;
+  readonly settings: ListenerSettings;
+  /** The listener of a Sidecar that imports the service. */
+  readonly egress?: EgressListener | undefined;
+}
+
+/** What one port of a service asks of listeners: none, one, or one for each of its addresses. */
+export function claimsOf(input: ClaimInput): readonly ListenerClaim[] {
+  const port = listenPort(input);
+  const kind = protocolClass(port.protocol);
+  if (kind === 'udp' || protocolClass(input.port.protocol) === 'udp' || input.service.resolution === 'Alias') return [];
+  const { traits } = input.client;
+  const toPort = traits.interception === 'NONE' || input.egress?.bindToPort === true;
+  if (toPort && traits.unprivileged && port.number < 1024) return [];
+  const given = givenAddresses(input, toPort);
+  if (kind === 'http') {
+    const addresses = given ?? wildcards(traits);
+    return isReserved(addresses[0], port.number, input) ? [] : [httpClaim(input, port, { addresses, toPort })];
+  }
+  const lost = (input.service.lostRanges ?? []).filter((place) => place.port === port.number);
+  return spotsOf(input, given).flatMap((spot) => {
+    const [address] = spot.addresses;
+    if (spot.subnets.some((subnet) => lost.some(({ range }) => range === subnet))) return [];
+    if (isReserved(address, port.number, input)) return [];
+    return [l4Claim(input, port, kind, { addresses: spot.addresses, toPort }, spot.subnets)];
+  });
+}
+
+/**
+ * An egress listener of a Sidecar with a port says number and protocol itself. One that leaves the protocol to be found out
+ * hears what speaks TCP as it is: that has no routes.
+ */
+function listenPort({ port, egress }: ClaimInput): ServicePort {
+  const listener = egress?.port;
+  if (listener === undefined) return port;
+  return protocolClass(listener.protocol) === 'sniffed' && protocolClass(port.protocol) === 'tcp'
+    ? { ...port, number: listener.number }
+    : listener;
+}
+
+type Addresses = readonly [string, ...string[]];
+
+/** Where all services of a port listen alike: the address of a Sidecar, or loopback where nothing is redirected. */
+function givenAddresses({ egress, client: { traits } }: ClaimInput, toPort: boolean): Addresses | undefined {
+  if (egress !== undefined && egress.bind !== '') return [egress.bind];
+  if (!toPort) return undefined;
+  return traits.ipFamily === 'dual' ? ['127.0.0.1', '::1'] : [loopbackAddress(traits)];
+}
+
+function wildcards(traits: Traits): Addresses {
+  return traits.ipFamily === 'dual' ? ['0.0.0.0', '::'] : [wildcardAddress(traits)];
+}
+
+/**
+ * Envoy refuses two listeners at one address, even where one of them does not bind it: those that all proxies have come
+ * first. See {@link isOfProxy} for those of one.
+ */
+function isReserved(address: string, port: number, { settings, client: { traits } }: ClaimInput): boolean {
+  if (address !== wildcardAddress(traits)) return false;
+  return port === settings.proxyListenPort || port === settings.proxyInboundListenPort;
+}
+
+/** Whether the agent of a proxy, Envoy itself, or the listener for clients of an HTTP proxy listens where this would. */
+export function isOfProxy({ bind, port }: ListenerClaim, traits: Traits, settings: ListenerSettings): boolean {
+  if (traits.reservedPorts.includes(port) && bind.addresses[0] === wildcardAddress(traits)) return true;
+  if (port === 0 || port !== httpProxyPort(traits, settings)) return false;
+  return bind.addresses.some((address) => loopbackAddresses(traits).includes(address));
+}
+
+function httpClaim({ service, egress }: ClaimInput, port: ServicePort, bind: Bind): ListenerClaim {
+  const dynamic = service.resolution === 'DynamicDNS' && isWildcard(service.host);
+  return {
+    kind: 'http',
+    bind,
+    port: port.number,
+    routes: port.number === 0 ? bind.addresses[0] : String(port.number),
+    grpcWeb: port.protocol === 'GRPCWeb',
+    // It takes the whole listener, which only who listens there may decide.
+    proxy: egress?.port?.protocol === 'HTTP_PROXY',
+    ...(dynamic ? { dynamicHost: service.host } : {}),
+  };
+}
+
+function l4Claim(
+  input: ClaimInput,
+  port: ServicePort,
+  kind: 'tcp' | 'sniffed',
+  bind: Bind,
+  subnets: readonly string[],
+): ListenerClaim {
+  const { service, client } = input;
+  const onWildcard = bind.addresses[0] === wildcardAddress(client.traits);
+  const shared = subnets.length > 0 || service.addresses.every(isRange) || (onWildcard && !hasAddress(input));
+  return {
+    kind,
+    bind,
+    port: port.number,
+    protocol: port.protocol,
+    host: service.host,
+    namespace: service.namespace,
+    origins: service.origins,
+    routes: kind === 'tcp' ? '' : routesOf(service, port.number, bind.addresses[0], onWildcard),
+    chains: l4Chains({ ...input, port, subnets, shared }),
+  };
+}
+
+/** A sniffed service with an address of its own has a route table of its own. */
+function routesOf(service: MeshService, port: number, address: string, onWildcard: boolean): string {
+  if (port === 0) return address;
+  return onWildcard ? String(port) : `${service.host}:${port}`;
+}
+
+/** An address at which a service listens. */
+interface Spot {
+  readonly addresses: Addresses;
+  /** Ranges of destinations, where the address is shared. */
+  readonly subnets: readonly string[];
+}
+
+function spotsOf(input: ClaimInput, given: Addresses | undefined): readonly Spot[] {
+  const { service, client, summary } = input;
+  if (given !== undefined) return [{ addresses: given, subnets: [] }];
+  const { traits } = client;
+  const assigned = addressesFor(service, traits);
+  // A listener that a Sidecar names a port for is one, whatever pods there are.
+  if (isHeadless(service) && assigned.every(isUnspecified) && input.egress?.port === undefined) {
+    const pods = summary.addresses.filter((address) => isIP(address) !== 0);
+    const plain = service.registry === 'External' && service.selector === undefined && pods.length === 0;
+    if (!plain) return pods.map((address) => ({ addresses: [address], subnets: [] }));
+  }
+  // A Service has one listener for all its addresses, a ServiceEntry one for each of them.
+  if (service.registry === 'Kubernetes' || assigned.length === 0 || assigned.every(isUnspecified))
+    return [spotOf(assigned, traits)];
+  const shared = service.addresses.every(isUnspecified);
+  return shared ? [spotOf(assigned, traits)] : assigned.map((address) => spotOf([address], traits));
+}
+
+function spotOf(assigned: readonly string[], traits: Traits): Spot {
+  const [first, ...more] = assigned;
+  if (first === undefined || isUnspecified(first)) return { addresses: wildcards(traits), subnets: [] };
+  if (isRange(first)) return { addresses: wildcards(traits), subnets: assigned };
+  return { addresses: [first, ...more], subnets: [] };
+}
+
+function hasAddress({ service, client: { traits } }: ClaimInput): boolean {
+  return !addressesFor(service, traits).every(isUnspecified);
+}
+
+function isRange(address: string): boolean {
+  return address.includes('/');
+}
+
+function isUnspecified(address: string): boolean {
+  return address === '0.0.0.0' || address === '::';
+}
+
+/**
+ * The addresses of a service as a proxy takes them. A Service of both families counts as of one, the proxy's or its first;
+ * the addresses of a ServiceEntry count for all, since they need not be reachable.
+ */
+function addressesFor(service: MeshService, traits: Traits): readonly string[] {
+  const ofFamily = (list: readonly string[]): string[] =>
+    list.filter((address) => traits.ipFamily === 'dual' || isIP(address) === (traits.ipFamily === 'v4' ? 4 : 6));
+  if (service.addresses.every(isUnspecified) && traits.dnsCapture) {
+    // The IPv4 address first, whichever way they stand in the status.
+    const allocated = ofFamily(service.autoAddresses).sort((a, b) => isIP(a) - isIP(b));
+    if (allocated.length > 0) return allocated;
+  }
+  if (service.registry === 'External') return service.addresses;
+  const [own = service.addresses[0] ?? '0.0.0.0'] = ofFamily(service.addresses);
+  return [own];
+}

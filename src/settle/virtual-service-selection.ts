@@ -1,0 +1,91 @@
+import type { Client } from '../model/client.ts';
+import { isWildcard } from '../model/host.ts';
+import { meshGateway, type HttpMatch, type HttpRoute, type VirtualServiceModel } from '../model/virtual-service.ts';
+
+/** Who gets routes, and where: matches that can never hold there are left out. */
+export interface RouteScope {
+  readonly client: Client;
+  /** `mesh`, or the gateway whose routes these are. */
+  readonly gateway: string;
+  /** Port of the listener (of a gateway: of the server). 0: a listener for all ports. */
+  readonly listenerPort: number;
+}
+
+/** A VirtualService with the host by which it was found. */
+export interface Candidate {
+  readonly matched: string;
+  readonly model: VirtualServiceModel;
+}
+
+export function isVisible(model: VirtualServiceModel, namespace: string): boolean {
+  return model.exportTo.includes('*') || model.exportTo.includes(namespace);
+}
+
+/** Which of two VirtualServices of a Gateway a router's namespace has first: private ones, those for it by name, public ones. */
+export function gatewayPrecedence(model: VirtualServiceModel, namespace: string): number {
+  if (model.exportTo.includes('*')) return 2;
+  return model.namespace === namespace ? 0 : 1;
+}
+
+/**
+ * The VirtualServices that sidecars of the namespace see, in order of precedence: private ones, then those exported to
+ * the namespace by name, then public ones; within each of these as given (oldest first).
+ */
+export function inOrderOfPrecedence<Entry extends Candidate>(entries: readonly Entry[], namespace: string): Entry[] {
+  const ranks: [Entry[], Entry[], Entry[]] = [[], [], []];
+  for (const entry of entries) {
+    const { model } = entry;
+    if (!model.gateways.includes(meshGateway)) continue;
+    if (model.exportTo.includes('*')) ranks[2].push(entry);
+    else if (model.exportTo.includes(namespace)) ranks[model.namespace === namespace ? 0 : 1].push(entry);
+  }
+  return ranks.flat();
+}
+
+/**
+ * The VirtualService whose http routes a host has on a sidecar's listener. Candidates are all that name the host or a
+ * wildcard over it, the most specific host first, then the oldest. Of those that name it exactly the first that has
+ * routes for this client wins. Without any such, the first one with the most specific wildcard does, or nobody.
+ */
+export function virtualServiceFor(
+  candidates: readonly Candidate[],
+  scope: Omit<RouteScope, 'gateway'>,
+): VirtualServiceModel | undefined {
+  if (candidates.length === 0) return undefined;
+  const visible = inOrderOfPrecedence(candidates, scope.client.namespace);
+  const sidecar = { ...scope, gateway: meshGateway };
+  const best = candidates.find(({ model }) => visible.some((entry) => entry.model === model))?.matched;
+  if (best === undefined) return undefined;
+  const named = visible.filter(({ matched }) => matched === best);
+  const contenders = isWildcard(best) ? named.slice(0, 1) : named;
+  return contenders.find(({ model }) => model.http.some((route) => canHold(route, sidecar)))?.model;
+}
+
+/** Whether any request of the scope can take the route. */
+export function canHold(route: HttpRoute, scope: RouteScope): boolean {
+  if (route.action.kind === 'delegate') return false;
+  return route.matches.length === 0 || route.matches.some((match) => matchCanHold(match, scope));
+}
+
+/** Whether clients that differ in their namespace only have different routes of it. */
+export function dependsOnSourceNamespace({ http }: VirtualServiceModel): boolean {
+  return http.some(({ matches }) => matches.some(({ sourceNamespace }) => sourceNamespace !== ''));
+}
+
+/** The conditions of an HTTP match that are decided before any request: port, gateway and source. */
+export function matchCanHold(match: HttpMatch, scope: RouteScope): boolean {
+  if (match.port !== 0 && match.port !== scope.listenerPort) return false;
+  // A match that names gateways says nothing else about its source.
+  if (match.gateways.length > 0) return match.gateways.includes(scope.gateway);
+  return sourceMatches(match, scope.client);
+}
+
+function sourceMatches({ sourceLabels, sourceNamespace }: HttpMatch, client: Client): boolean {
+  if (sourceNamespace !== '' && sourceNamespace !== client.namespace) return false;
+  return isEmpty(sourceLabels) || client.matches(sourceLabels);
+}
+
+function isEmpty(labels: object): boolean {
+  for (const _ in labels) return false;
+  return true;
+}
