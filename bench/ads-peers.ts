@@ -19,7 +19,7 @@ export function leaf(content: string, size: number, clusters: readonly string[] 
   const bytes = Buffer.allocUnsafeSlow(size);
   bytes.fill(content);
   const hash = createHash('sha1').update(bytes).digest('base64url').slice(0, 22);
-  return { bytes, length: size, hash, clusters, origins: [] };
+  return { bytes, length: size, hash, clusters };
 }
 
 export function resource(typeUrl: string, name: string, body: Part): EncodedResource {

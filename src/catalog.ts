@@ -15,7 +15,7 @@ export function catalog(encoder: Encoder): ResourceTypes {
       wildcard: false,
       fullState: false,
       behind: typeUrl(servedTypes.cds),
-      whenAbsent: (name) => resource(typeUrl(servedTypes.eds), name, leaf(emptyAssignment(name), [], [])),
+      whenAbsent: (name) => resource(typeUrl(servedTypes.eds), name, leaf(emptyAssignment(name), [])),
     },
     {
       ...named('lds'),

@@ -5,17 +5,20 @@ import { printRef } from './api/object.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import { Graph, type Write } from './cache/graph.ts';
-import type { CheckRequest, CheckResult, Finding, TranslateRequest, Translation } from './cli/program.ts';
+import type { EncodedResource } from './ads/resource.ts';
+import type { CheckRequest, CheckResult, Finding, ResourceJson, TranslateRequest, Translation } from './cli/program.ts';
 import type { MeshSettings } from './config.ts';
 import { type LoadedDirectory, loadDirectory } from './directory/load.ts';
 import { Encoder } from './envoy/encoder.ts';
 import { type Protos, createProtos } from './envoy/proto.ts';
+import { Trace } from './envoy/trace.ts';
+import { explain } from './explain.ts';
 import { type Mesh, buildMesh } from './mesh.ts';
 import { ONE } from './mesh/inputs.ts';
 import type { ProxyView } from './mesh/proxies.ts';
 import { printSelector, selects } from './model/labels.ts';
 import { ObjectWriter } from './object-writer.ts';
-import { servedTypeNames } from './served-types.ts';
+import { type ServedType, servedTypeNames } from './served-types.ts';
 import { jsonOf, snapshotOf } from './snapshot.ts';
 
 /** The mesh of the objects in files, computed once. */
@@ -30,11 +33,12 @@ async function build(
   paths: readonly string[],
   settings: MeshSettings,
   more: (mesh: Mesh) => Write[],
+  trace?: Trace,
 ): Promise<OfflineMesh> {
   const loaded = await loadDirectory(paths, createValidator());
   const graph = new Graph();
   const protos = createProtos();
-  const mesh = buildMesh(graph, new Encoder(protos));
+  const mesh = buildMesh(graph, new Encoder(protos, { trace }));
   const store = new Store(new ContentHasher([0, 0]));
   graph.observe((draft) => store.apply(mesh.publicationOf(draft)));
   const writes: Write[] = [mesh.inputs.options.write(ONE, { ...settings, source: settings.clusterId }), ...more(mesh)];
@@ -63,13 +67,16 @@ function unusable({ reports, locate }: LoadedDirectory): ReadonlySet<string> {
 /** `fairlead translate`: all that one proxy would hold. */
 export async function translateFiles(request: TranslateRequest): Promise<Translation> {
   const stream = 'translate';
-  const { loaded, mesh, store, protos } = await build(request.paths, request.mesh, ({ inputs }) => [
-    inputs.proxies.write(stream, { stream, ...request.proxy }),
-  ]);
+  const connected = ({ inputs }: Mesh): Write[] => [inputs.proxies.write(stream, { stream, ...request.proxy })];
+  const trace = request.explain === true ? new Trace() : undefined;
+  const { loaded, mesh, store, protos } = await build(request.paths, request.mesh, connected, trace);
   const snapshot = snapshotOf(store, mesh.worldOf(stream), protos);
-  const printed = servedTypeNames.map((type) => [type, snapshot[type].map((each) => jsonOf(protos, each))]);
+  const each = <T>(print: (resource: EncodedResource) => T) =>
+    Object.fromEntries(servedTypeNames.map((type) => [type, snapshot[type].map(print)])) as Record<ServedType, T[]>;
+  const { locate } = loaded;
   return {
-    resources: Object.fromEntries(printed) as Translation['resources'],
+    resources: each((resource) => jsonOf(protos, resource) as ResourceJson),
+    ...(trace && { explained: each((resource) => explain(resource, { trace, protos, locate })) }),
     findings: findingsOf(loaded, mesh, false),
     ...remarkOnNode(mesh.proxies.get(stream), loaded),
   };

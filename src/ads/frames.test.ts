@@ -11,7 +11,7 @@ const hasher = new ContentHasher([1, 2]);
 let ids = 0;
 
 function leaf(size: number, fill: number): Part {
-  return { bytes: new Uint8Array(size).fill(fill), length: size, hash: `${size}-${fill}`, clusters: [], origins: [] };
+  return { bytes: new Uint8Array(size).fill(fill), length: size, hash: `${size}-${fill}`, clusters: [] };
 }
 
 function join(...children: readonly Part[]): Part {

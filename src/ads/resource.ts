@@ -1,5 +1,3 @@
-import type { ObjectRef } from '../api/object.ts';
-
 /**
  * Bytes of a message as a tree of shared pieces. A leaf was encoded once; a node stands for the concatenation of its
  * children, which for protobuf is the concatenation of their fields. Nothing is copied until it is written to a socket.
@@ -18,8 +16,6 @@ export interface LeafPart extends PartFacts {
   readonly bytes: Uint8Array;
   /** Names of the clusters that these bytes refer to. */
   readonly clusters: readonly string[];
-  /** The objects that these bytes were made from. */
-  readonly origins: readonly ObjectRef[];
 }
 
 export interface NodePart extends PartFacts {

@@ -56,17 +56,41 @@ export interface TranslateRequest {
   readonly paths: readonly string[];
   readonly proxy: ProxyNode;
   readonly mesh: MeshSettings;
+  /** Say what everything was made from. */
+  readonly explain?: boolean;
 }
 
 export interface Translation {
   /** Protobuf JSON with `@type`, in the order in which a server would send them. EDS, RDS and SDS: all that CDS and LDS name. */
   readonly resources: Readonly<Record<ServedType, readonly ResourceJson[]>>;
+  /** What these were made from, when that was asked for. */
+  readonly explained?: Readonly<Record<ServedType, readonly ExplainedResource[]>>;
   /** What is wrong with what stands in the files. What has errors is left out, as a server would. */
   readonly findings: readonly Finding[];
   /** Why the proxy is given nothing: a server would refuse it. */
   readonly refusal?: string;
   /** Why it is given nothing, although a server would serve it. */
   readonly remark?: string;
+}
+
+/** Places as `FILE:LINE: KIND NAMESPACE/NAME: FIELD`. Empty: no object asked for it. */
+export interface ExplainedResource {
+  readonly name: string;
+  readonly from?: readonly string[];
+  /** Of a route table. */
+  readonly virtualHosts?: readonly ExplainedVirtualHost[];
+}
+
+export interface ExplainedVirtualHost {
+  readonly name: string;
+  /** What gave it its names. */
+  readonly from: readonly string[];
+  readonly routes: readonly {
+    readonly name?: string;
+    /** As protobuf JSON. */
+    readonly match: object;
+    readonly from: readonly string[];
+  }[];
 }
 
 export type ResourceJson = Readonly<Record<string, unknown>> & { readonly '@type': string };

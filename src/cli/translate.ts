@@ -5,7 +5,7 @@ import { meshSettingNames, proxySettingNames } from '../settings.ts';
 import { nodeOfId, readNodeFile, withLabels } from './node-file.ts';
 import { printable, printFinding } from './printable.ts';
 import { type ServedType, servedTypeNames } from '../served-types.ts';
-import type { ResourceJson, Translation } from './program.ts';
+import type { ExplainedResource, ResourceJson } from './program.ts';
 import { UsageError } from './usage-error.ts';
 import { addSettings, type CommandFile, originsOf } from './world.ts';
 
@@ -14,6 +14,7 @@ interface Options {
   readonly node?: string;
   readonly labels?: string;
   readonly strict?: true;
+  readonly explain?: true;
   readonly type?: ServedType;
   readonly name?: string;
   readonly output: 'yaml' | 'json';
@@ -33,6 +34,7 @@ export const translateCommand: CommandFile = (world, done) => {
     .option('--strict', 'exit with 1 when something in the files has errors')
     .addOption(new Option('--type <type>', 'only resources of this type').choices(servedTypeNames))
     .option('--name <name>', 'only resources of this name')
+    .option('--explain', 'print which lines of which objects made each resource, virtual host and route')
     .addOption(new Option('-o, --output <format>', 'how to print').choices(['yaml', 'json']).default('yaml'));
   addSettings(command, [...meshSettingNames, ...proxySettingNames]);
   command.addHelpText(
@@ -48,8 +50,14 @@ export const translateCommand: CommandFile = (world, done) => {
     const proxy = options.labels === undefined ? node : withLabels(node, options.labels);
     const mesh = readMeshSettings(originsOf(flags, world));
     const program = await world.program();
-    const { resources, findings, refusal, remark } = await program.translate({ paths, proxy, mesh });
-    const document = select(resources, options);
+    const explain = options.explain === true;
+    const { resources, explained, findings, refusal, remark } = await program.translate({
+      paths,
+      proxy,
+      mesh,
+      explain,
+    });
+    const document = select(explained ?? resources, options);
     if (options.output === 'json') world.out(`${JSON.stringify(document, undefined, 2)}\n`);
     else world.out(stringify(document, { lineWidth: 0, aliasDuplicateObjects: false }));
     for (const finding of findings) world.err(`${printFinding(finding)}\n`);
@@ -62,13 +70,19 @@ export const translateCommand: CommandFile = (world, done) => {
   });
 };
 
-function select(resources: Translation['resources'], { type, name }: Options): Record<string, readonly ResourceJson[]> {
+/** A resource, or what it was made from. */
+type Named = ResourceJson | ExplainedResource;
+
+function select(
+  resources: Readonly<Record<ServedType, readonly Named[]>>,
+  { type, name }: Options,
+): Record<string, readonly Named[]> {
   const types = type === undefined ? servedTypeNames : [type];
-  const wanted = (resource: ResourceJson): boolean => name === undefined || nameOf(resource) === name;
+  const wanted = (resource: Named): boolean => name === undefined || nameOf(resource) === name;
   return Object.fromEntries(types.map((each) => [each, resources[each].filter(wanted)]));
 }
 
 /** A ClusterLoadAssignment is called by its cluster. */
-function nameOf(resource: ResourceJson): unknown {
-  return resource['name'] ?? resource['clusterName'] ?? resource['cluster_name'];
+function nameOf(resource: Named): unknown {
+  return 'name' in resource ? resource.name : (resource as ResourceJson)['clusterName'];
 }

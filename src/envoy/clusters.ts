@@ -1,4 +1,3 @@
-import type { ObjectRef } from '../api/object.ts';
 import type { EndpointSummary } from '../model/endpoint.ts';
 import type { ClusterSettings } from '../model/mesh-config.ts';
 import { mtlsUsable, resolvePolicy } from '../model/policy-resolution.ts';
@@ -33,14 +32,8 @@ export interface ClustersInput {
   readonly topology?: Topology | undefined;
 }
 
-export interface BuiltCluster {
-  readonly name: string;
-  readonly cluster: Cluster;
-  readonly origins: readonly ObjectRef[];
-}
-
 /** The clusters of a port of a service: its own, and one for each subset. */
-export function buildClusters(input: ClustersInput): readonly BuiltCluster[] {
+export function buildClusters(input: ClustersInput): readonly Cluster[] {
   const { service, port, rule } = input;
   if (service.resolution === 'Alias' || protocolClass(port.protocol) === 'udp') return [];
   const subsets = service.resolution === 'DynamicDNS' ? [] : (rule?.subsets ?? []);
@@ -55,16 +48,13 @@ interface Parts extends ClustersInput {
   readonly passthrough: boolean;
 }
 
-function buildCluster(input: ClustersInput, subset: Subset | undefined): BuiltCluster | undefined {
+function buildCluster(input: ClustersInput, subset: Subset | undefined): Cluster | undefined {
   const { service, port, rule, settings } = input;
   const subsetName = subset?.name ?? '';
   const name = outboundCluster(port.number, subsetName, service.host);
   const policy = resolvePolicy(rule, port.number, subset, settings);
   const parts: Parts = { ...input, name, subset, policy, passthrough: isPassthrough(input, policy) };
-  const cluster = service.resolution === 'DynamicDNS' ? dynamicCluster(parts) : resolvedCluster(parts);
-  if (cluster === undefined) return undefined;
-  const origins = [...service.origins, ...(rule?.origins ?? [])];
-  return { name, cluster, origins };
+  return service.resolution === 'DynamicDNS' ? dynamicCluster(parts) : resolvedCluster(parts);
 }
 
 function resolvedCluster(parts: Parts): Cluster | undefined {

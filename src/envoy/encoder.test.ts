@@ -60,10 +60,10 @@ test('a finished listener can be changed down to its filters before it is encode
     };
     return changed as typeof message;
   };
-  const bodyOf = (encoder: Encoder) => bytesOf(encoder.listener(listenerOf(manager()), [], []).body);
+  const bodyOf = (encoder: Encoder) => bytesOf(encoder.listener(listenerOf(manager()), []).body);
   const before = filtersIn(bodyOf(new Encoder(protos)));
   expect(before).toContain('envoy.filters.http.fault');
-  expect(filtersIn(bodyOf(new Encoder(protos, withoutFaults)))).toEqual(
+  expect(filtersIn(bodyOf(new Encoder(protos, { amend: withoutFaults })))).toEqual(
     before.filter((name) => name !== 'envoy.filters.http.fault'),
   );
 });
@@ -84,12 +84,22 @@ test('HTTP filters stand in the order of their phases, whoever adds them', () =>
 test('virtual hosts and the routes that they share can be changed, each by itself', () => {
   const named: Amend = (type, message) =>
     type === types.virtualHost || type === types.routeEntry ? { ...message, name: 'changed' } : message;
-  const encoder = new Encoder(protos, named);
+  const encoder = new Encoder(protos, { amend: named });
   const shared = [encoder.routes([{ name: 'r' }])];
   const [alone] = encoder.virtualHostsOf(encoder.virtualHost({ name: 'v', domains: ['a'] }));
   const [sharing] = encoder.virtualHostsOf(
-    encoder.virtualHost({ name: 'v', domains: ['a'] }, { routes: shared, clusters: [], origins: [] }),
+    encoder.virtualHost({ name: 'v', domains: ['a'] }, { routes: shared, clusters: [] }),
   );
   expect(alone).toEqual({ name: 'changed', domains: ['a'] });
   expect(sharing).toEqual({ name: 'changed', domains: ['a'], routes: [{ name: 'changed' }] });
+});
+
+test('domains are taken from a finished virtual host, which is not changed again', () => {
+  const longer: Amend = (type, message) =>
+    type === types.virtualHost ? { ...message, name: `${(message as { name: string }).name}!` } : message;
+  const encoder = new Encoder(protos, { amend: longer });
+  const part = encoder.virtualHost({ name: 'v', domains: ['a', 'b'] });
+  const left = encoder.withDomains(part, (domain) => domain !== 'a');
+  expect(encoder.virtualHostsOf(left!)).toEqual([{ name: 'v!', domains: ['b'] }]);
+  expect(encoder.withDomains(part, () => false)).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createRules } from '../../test/protos/validate-rules.ts';
-import type { ObjectRef } from '../api/object.ts';
+import { type ObjectRef, distinctRefs } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { DestinationLookup } from '../model/client.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
@@ -76,7 +76,7 @@ function build(servers: readonly object[], specs: readonly object[] = [], option
   if (listener.chains.length === 0) return { listener: undefined, clusters: [], origins: [], problems };
   const built = buildGatewayListener({ listener, traits, settings });
   expect(checkRules(types.listener, protos.encode(types.listener, built.listener))).toEqual([]);
-  return { ...built, problems };
+  return { ...built, origins: distinctRefs(listener.chains.flatMap((chain) => chain.origins)), problems };
 }
 
 interface Json {

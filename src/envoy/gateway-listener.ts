@@ -1,4 +1,3 @@
-import { distinctRefs } from '../api/object.ts';
 import type { GatewayChain, SettledGatewayListener } from '../model/gateway.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import type { Traits } from '../model/traits.ts';
@@ -44,7 +43,6 @@ export function buildGatewayListener(input: GatewayListenerInput): BuiltListener
       ...(logs.length === 0 ? {} : { accessLog: logs }),
     },
     clusters: [...new Set(clusters)].sort(),
-    origins: distinctRefs(chains.flatMap(({ origins }) => origins)),
   };
 }
 

@@ -24,7 +24,7 @@ function build(target: Partial<InboundTarget> = {}, mesh = '', traits: Partial<T
     traits: traitsOf(traits),
     addresses,
     settings: settingsOf(mesh),
-  }).map(({ cluster }) => jsonOf(cluster));
+  }).map(jsonOf);
 }
 
 const toEndpoint = (endpoint: IngressEndpoint) => ({ ingress: { bind: '', bindToPort: false, endpoint } });

@@ -1,4 +1,3 @@
-import type { ObjectRef } from '../api/object.ts';
 import type { IngressEndpoint, InboundTarget } from '../model/inbound.ts';
 import type { ClusterSettings } from '../model/mesh-config.ts';
 import { inboundCluster, protocolClass } from '../model/service.ts';
@@ -20,23 +19,13 @@ export interface InboundClustersInput {
   readonly settings: ClusterSettings;
 }
 
-export interface BuiltInboundCluster {
-  readonly name: string;
-  readonly port: number;
-  readonly cluster: Cluster;
-  readonly origins: readonly ObjectRef[];
-}
-
 /** The clusters through which a sidecar reaches its own workload. */
-export function buildInboundClusters(input: InboundClustersInput): readonly BuiltInboundCluster[] {
+export function buildInboundClusters(input: InboundClustersInput): readonly Cluster[] {
   // Without interception nothing arrives on ports that no ingress listener binds.
   const targets = input.traits.interception === 'NONE' ? input.targets.filter((t) => t.ingress) : input.targets;
   return targets
     .filter((target) => protocolClass(target.protocol) !== 'udp')
-    .map((target) => {
-      const name = inboundCluster(target.port);
-      return { name, port: target.port, cluster: buildCluster(input, target, name), origins: target.origins };
-    });
+    .map((target) => buildCluster(input, target, inboundCluster(target.port)));
 }
 
 /** An idle original destination is kept for ever: its address cannot change. */

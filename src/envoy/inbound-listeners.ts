@@ -1,5 +1,4 @@
 import { isIP } from 'node:net';
-import { distinctRefs } from '../api/object.ts';
 import type { InboundTarget } from '../model/inbound.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import { inboundCluster } from '../model/service.ts';
@@ -106,7 +105,6 @@ function virtualInbound(
   return {
     listener,
     clusters: [blackHoleCluster, inboundPassthroughCluster, ...served.map((target) => inboundCluster(target.port))],
-    origins: distinctRefs(served.flatMap((target) => target.origins)),
   };
 }
 
@@ -119,7 +117,6 @@ function boundListener(
   return {
     listener: common(`${bind}_${target.port}`, bind, target.port, chains, [], context),
     clusters: [inboundCluster(target.port)],
-    origins: target.origins,
   };
 }
 

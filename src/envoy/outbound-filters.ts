@@ -1,5 +1,4 @@
-import type { ObjectRef } from '../api/object.ts';
-import type { L4Chain, L4Target } from '../model/listener.ts';
+import type { L4Target } from '../model/listener.ts';
 import type { ListenerSettings, OutboundPolicy } from '../model/mesh-config.ts';
 import type { Traits } from '../model/traits.ts';
 import { accessLogs } from './access-log.ts';
@@ -106,8 +105,4 @@ export function dynamicHostFilter(host: string, { traits }: FilterContext): Http
 
 function dnsCache(host: string, traits: Traits): { name: string; dnsLookupFamily: Cluster_DnsLookupFamily } {
   return { name: dnsCacheName(host), dnsLookupFamily: traits.ipFamily === 'v6' ? 'V6_ONLY' : 'V4_ONLY' };
-}
-
-export function targetOrigins({ target, route }: L4Chain): readonly ObjectRef[] {
-  return route === undefined ? target.origins : [route.ref, ...target.origins];
 }

@@ -1,4 +1,3 @@
-import { distinctRefs, type ObjectRef } from '../api/object.ts';
 import type { Client } from '../model/client.ts';
 import { type OutboundChain, type ResolvedListener, listenerName } from '../model/listener.ts';
 import type { ListenerSettings, OutboundPolicy } from '../model/mesh-config.ts';
@@ -13,7 +12,6 @@ import {
   type OutboundContext,
   dynamicHostFilter,
   l4Filters,
-  targetOrigins,
   unknownTrafficCluster,
   unknownTrafficFilters,
 } from './outbound-filters.ts';
@@ -31,8 +29,6 @@ export interface BuiltListener {
   readonly listener: Listener;
   /** Names of the clusters that the listener itself refers to. */
   readonly clusters: readonly string[];
-  /** The objects that it was made from, the services apart. */
-  readonly origins: readonly ObjectRef[];
 }
 
 /** The listener of one address and port. There is at least one chain. */
@@ -59,7 +55,7 @@ export function buildOutboundListener(resolved: ResolvedListener, input: Outboun
     filterChains: alone ? [fallback.message] : specific,
     ...(alone ? {} : { defaultFilterChain: fallback?.message ?? unknownTraffic(context) }),
   };
-  return { listener, ...references(resolved.chains, fallback === undefined, context) };
+  return { listener, clusters: clustersOf(resolved.chains, fallback === undefined, context) };
 }
 
 export function contextOf({ client, outboundPolicy, egressProxy, settings }: OutboundListenerInput): OutboundContext {
@@ -140,17 +136,13 @@ function inspectors(
   };
 }
 
-function references(
+function clustersOf(
   chains: readonly OutboundChain[],
   hasUnknownTraffic: boolean,
   context: OutboundContext,
-): Pick<BuiltListener, 'clusters' | 'origins'> {
+): readonly string[] {
   const clusters = new Set<string>(hasUnknownTraffic ? [unknownTrafficCluster(context)] : []);
-  const origins = new Set<ObjectRef>();
-  for (const { serves } of chains) {
-    if (serves.kind === 'http') continue;
-    for (const { name } of serves.chain.target.clusters) clusters.add(name);
-    for (const origin of targetOrigins(serves.chain)) origins.add(origin);
-  }
-  return { clusters: [...clusters], origins: distinctRefs(origins) };
+  for (const { serves } of chains)
+    if (serves.kind === 'l4') for (const { name } of serves.chain.target.clusters) clusters.add(name);
+  return [...clusters];
 }

@@ -39,11 +39,11 @@ function withMatch(rule: RouteRule, written: RequestMatch | undefined, shared: R
 }
 
 function allButTheMatch(rule: RouteRule, traits: Traits): Route {
-  const { action, headers, source } = rule;
+  const { action, headers, owner } = rule;
   const own: Route = {
     ...headersOf(headers),
     typedPerFilterConfig: filterConfigs(rule, traits),
-    ...(source.object && { metadata: istioMetadata({ config: configPath(source.object) }) }),
+    ...(owner && { metadata: istioMetadata({ config: configPath(owner) }) }),
   };
   switch (action.kind) {
     case 'forward':

@@ -36,7 +36,7 @@ export function virtualOutbound(input: OutboundListenerInput): BuiltListener | u
     ],
   };
   const clusters = [...new Set([blackHoleCluster, unknownTrafficCluster(context)])];
-  return { listener, clusters, origins: [] };
+  return { listener, clusters };
 }
 
 /** The listener that clients use as their HTTP proxy, when the proxy or the mesh names a port for it. */
@@ -68,5 +68,5 @@ export function httpProxyListener(input: OutboundListenerInput): BuiltListener |
     listenerFiltersTimeout: { seconds: 0 },
     filterChains: [{ filters: [manager], transportSocketConnectTimeout: CONNECT_TIMEOUT }],
   };
-  return { listener, clusters: [], origins: [] };
+  return { listener, clusters: [] };
 }

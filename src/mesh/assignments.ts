@@ -10,13 +10,11 @@ import {
   topologyNeeds,
 } from '../envoy/assignment.ts';
 import type { TopologyNeeds } from '../model/locality.ts';
-import { types } from '../envoy/proto-types.ts';
-import { typeUrl } from '../envoy/proto.ts';
-import { leaf, resource } from '../envoy/resource.ts';
 import { hostsMatch } from '../model/host.ts';
 import { selects } from '../model/labels.ts';
 import type { VisibilitySettings } from '../model/mesh-config.ts';
 import { failoverLabels, resolvePolicy } from '../model/policy-resolution.ts';
+import { wholeObjects } from '../model/provenance.ts';
 import { type MeshService, isDns, outboundCluster } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import { type AssignmentStep, type PlacedAssignment, stepsOf } from './assignment-steps.ts';
@@ -60,7 +58,7 @@ export function declareAssignments(
     byAssignmentSet,
     (key, members, read, emit: Emit<AssignmentSet>) => {
       const found = foundFor(members[0]!.value, key, read, deps);
-      if (found !== undefined) emit(key, assignmentSet(found, read, places));
+      if (found !== undefined) emit(key, assignmentSet(found, read, places, deps));
     },
     (a, b) => sameAssignments(a, b) && isDeepStrictEqual(a.steps, b.steps),
   );
@@ -74,7 +72,7 @@ export function declareAssignments(
       const set = setOfKey(key);
       const [member] = read.group(byAssignmentSet, set);
       const found = member && foundFor(member.value, set, read, deps);
-      if (found !== undefined) emit(key, makeAssignments(found, placed));
+      if (found !== undefined) emit(key, makeAssignments(found, placed, deps));
     },
     sameAssignments,
   );
@@ -182,7 +180,7 @@ const sizeOf = (endpoints: number, localities: number): number =>
 const mostOfEach = ({ service, assignments }: Assignments): number =>
   Math.floor(mostPlacedEndpoints / (assignments.length * service.ports.length));
 
-function assignmentSet(found: Assignments, read: Reader, places: Places): AssignmentSet {
+function assignmentSet(found: Assignments, read: Reader, places: Places, deps: ClusterDeps): AssignmentSet {
   const { service, size, assignments } = found;
   const mostPlaces = Math.max(1, Math.floor(mostOfEach(found) / size));
   const labelled = assignments.filter(({ needs }) => needs.labels.length > 0).length;
@@ -205,11 +203,15 @@ function assignmentSet(found: Assignments, read: Reader, places: Places): Assign
   });
   const steps = stepsOf(placed, size);
   if (steps.length > 1) return { resources: [], problems, steps };
-  const made = makeAssignments(found, placed);
+  const made = makeAssignments(found, placed, deps);
   return { resources: made.resources, problems: [...problems, ...made.problems], steps: [] };
 }
 
-function makeAssignments(found: Assignments, placed: readonly PlacedAssignment[]): MadeAssignments {
+function makeAssignments(
+  found: Assignments,
+  placed: readonly PlacedAssignment[],
+  { encoder }: ClusterDeps,
+): MadeAssignments {
   const { size, origins, assignments } = found;
   const most = mostOfEach(found);
   const problems: Problem[] = [];
@@ -218,7 +220,8 @@ function makeAssignments(found: Assignments, placed: readonly PlacedAssignment[]
     const fitting = isSubset && size > most ? firstEndpoints(input, most) : input;
     if (fitting !== input && problems.length === 0) problems.push(...tooManyEndpoints(found, most));
     const bytes = buildAssignment({ ...fitting, ignoresLabels, topology: place.topology });
-    return at(place, resource(typeUrl(types.endpoint), input.clusterName, leaf(bytes, [], origins)));
+    const made = encoder.assignment(input.clusterName, bytes, () => wholeObjects(origins));
+    return at(place, made);
   });
   return { resources, problems };
 }

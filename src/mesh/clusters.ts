@@ -2,6 +2,7 @@ import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import { dnsTopologyNeeds } from '../envoy/cluster-dns.ts';
 import { buildClusters } from '../envoy/clusters.ts';
 import type { TopologyNeeds } from '../model/locality.ts';
+import { type Source, wholeObjects } from '../model/provenance.ts';
 import { isDns } from '../model/service.ts';
 import { clusterTraitsKey } from '../model/traits.ts';
 import { declareAssignments } from './assignments.ts';
@@ -78,6 +79,7 @@ function clusterSet(
   const settings = settingOf(read, deps.settings.clusters);
   const summary = read.get(deps.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
   // The endpoints of a DNS service stand in the cluster itself.
+  const from = (): readonly Source[] => wholeObjects([...service.origins, ...(rule?.origins ?? [])]);
   const needs = isDns(service) ? dnsTopologyNeeds(service, port, rule, settings) : noNeeds;
   return {
     resources: placesOf(read, topologies, needs).flatMap((place) =>
@@ -89,7 +91,7 @@ function clusterSet(
         settings,
         summary,
         topology: place.topology,
-      }).flatMap((built) => at(place, deps.encoder.cluster(built.cluster, built.origins))),
+      }).flatMap((cluster) => at(place, deps.encoder.cluster(cluster, from))),
     ),
   };
 }

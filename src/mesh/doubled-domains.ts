@@ -73,11 +73,6 @@ function canMeet(a: VirtualHostEntry, b: VirtualHostEntry, read: Reader, scopesB
 
 /** The virtual host without domains that it lost; undefined when nothing is left of it. */
 export function withoutDomains(part: LeafPart, lost: readonly DoubledDomain[], encoder: Encoder): LeafPart | undefined {
-  const [virtualHost] = encoder.virtualHostsOf(part);
-  const domains = (virtualHost?.domains ?? []).filter((domain) => !lost.some((other) => other.domain === domain));
-  if (virtualHost === undefined || domains.length === 0 || lost.some(({ sameHost }) => sameHost)) return undefined;
-  return encoder.virtualHost(
-    { ...virtualHost, domains },
-    { routes: [], clusters: part.clusters, origins: part.origins },
-  );
+  if (lost.some(({ sameHost }) => sameHost)) return undefined;
+  return encoder.withDomains(part, (domain) => !lost.some((other) => other.domain === domain));
 }

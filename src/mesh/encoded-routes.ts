@@ -1,8 +1,8 @@
-import { distinctRefs, type ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Encoder, VirtualHostContent } from '../envoy/encoder.ts';
 import { buildRoutes, clustersOf } from '../envoy/route.ts';
-import type { SettledRoutes } from '../model/route.ts';
+import type { Source } from '../model/provenance.ts';
+import type { RouteRule, SettledRoutes } from '../model/route.ts';
 import type { Traits } from '../model/traits.ts';
 
 /** Some of the rules of an object, as clients have them: encoded once for all virtual hosts that they stand in. */
@@ -15,13 +15,15 @@ export interface EncodedRoutes {
   readonly clusters: readonly string[];
   /** References that lead nowhere. */
   readonly problems: readonly Problem[];
-  readonly origins: readonly ObjectRef[];
 }
 
 export function encodeRoutes({ rules, ...found }: SettledRoutes, traits: Traits, encoder: Encoder): EncodedRoutes {
   const routes = [...Map.groupBy(rules, ({ precedence }) => precedence)]
     .sort(([a], [b]) => a - b)
-    .map(([precedence, same]) => ({ precedence, bytes: encoder.routes(buildRoutes(same, traits)) }));
+    .map(([precedence, same]) => ({
+      precedence,
+      bytes: encoder.routes(buildRoutes(same, traits), () => same.flatMap(sourcesOfEach)),
+    }));
   return { routes, clusters: clustersOf(rules), ...found };
 }
 
@@ -40,6 +42,10 @@ export function joinRoutes(
     routes: all.map(({ bytes }) => bytes),
     clusters: [...new Set(pieces.flatMap(({ clusters }) => clusters))].sort(),
     problems: pieces.flatMap(({ problems }) => problems),
-    origins: distinctRefs(pieces.flatMap(({ origins }) => origins)),
   };
+}
+
+/** A rule is a route for each of its matches. */
+function sourcesOfEach({ matches, sources }: RouteRule): readonly (readonly Source[])[] {
+  return Array.from({ length: Math.max(1, matches.length) }, () => sources);
 }

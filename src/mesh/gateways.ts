@@ -1,4 +1,4 @@
-import { sourceOfKey } from '../api/object.ts';
+import { distinctRefs, sourceOfKey } from '../api/object.ts';
 import type { Gateway } from '../api/gen/gateway.gen.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { buildGatewayListener } from '../envoy/gateway-listener.ts';
@@ -8,6 +8,7 @@ import { fileSecretsOf } from '../envoy/file-secrets.ts';
 import { sameResource } from '../envoy/resource.ts';
 import { compareAge } from '../model/age.ts';
 import type { GatewayModel, MergedListener } from '../model/gateway.ts';
+import { type Source, wholeObjects } from '../model/provenance.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { gatewayPrecedence, isVisible } from '../settle/virtual-service-selection.ts';
 import { type ReconciledGateway, reconcileGateway } from '../reconcilers/gateway.ts';
@@ -103,9 +104,11 @@ function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, set
       const gatewayTopology = { ...settings.gatewayTopology, ...router.gatewayTopology };
       const input = { listener: settled.listener, traits, settings: { ...settings, gatewayTopology } };
       const built = settled.listener.chains.length === 0 ? undefined : buildGatewayListener(input);
+      const from = (): readonly Source[] =>
+        wholeObjects(distinctRefs(settled.listener.chains.flatMap(({ origins }) => origins)));
       emit(key, {
         routers: router.key,
-        resource: built && deps.encoder.listener(built.listener, built.clusters, built.origins),
+        resource: built && deps.encoder.listener(built.listener, built.clusters, from),
         problems: settled.problems,
       });
     },

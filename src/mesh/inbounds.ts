@@ -1,7 +1,10 @@
+import { distinctRefs } from '../api/object.ts';
 import type { Emit, Graph } from '../cache/graph.ts';
 import type { Encoder } from '../envoy/encoder.ts';
 import { buildInboundClusters } from '../envoy/inbound-clusters.ts';
 import { buildInbound } from '../envoy/inbound-listeners.ts';
+import { type Source, wholeObjects } from '../model/provenance.ts';
+import { inboundCluster } from '../model/service.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import type { Inbound, Proxies } from './proxies.ts';
 import { type Settings, settingOf } from './settings.ts';
@@ -29,10 +32,22 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): readonly Membe
         const clusterSettings = settingOf(read, deps.settings.clusters);
         const { encoder } = deps;
         const shared = { targets, traits, addresses };
-        for (const built of buildInboundClusters({ ...shared, settings: clusterSettings }))
-          emitMember(emit, list, encoder.cluster(built.cluster, built.origins));
-        for (const built of buildInbound({ ...shared, settings: listenerSettings }))
-          emitMember(emit, list, encoder.listener(built.listener, built.clusters, built.origins));
+        const from = (clusters: readonly string[]): readonly Source[] => {
+          const served = targets.filter(({ port }) => clusters.includes(inboundCluster(port)));
+          return wholeObjects(distinctRefs(served.flatMap(({ origins }) => origins)));
+        };
+        for (const cluster of buildInboundClusters({ ...shared, settings: clusterSettings }))
+          emitMember(
+            emit,
+            list,
+            encoder.cluster(cluster, () => from([cluster.name ?? ''])),
+          );
+        for (const { listener, clusters } of buildInbound({ ...shared, settings: listenerSettings }))
+          emitMember(
+            emit,
+            list,
+            encoder.listener(listener, clusters, () => from(clusters)),
+          );
       },
       sameMember,
     ),

@@ -1,8 +1,10 @@
+import { type ObjectRef, distinctRefs } from '../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { fixedClusters } from '../envoy/fixed-clusters.ts';
 import { type OutboundListenerInput, buildOutboundListener } from '../envoy/outbound-listener.ts';
 import { httpProxyListener, virtualOutbound } from '../envoy/virtual-outbound.ts';
-import { type AgedClaim, listenerName, sortClaims, summariseClaims } from '../model/listener.ts';
+import { type AgedClaim, type OutboundChain, listenerName, sortClaims, summariseClaims } from '../model/listener.ts';
+import { type Source, wholeObjects } from '../model/provenance.ts';
 import { exportRank } from '../model/service.ts';
 import { traitsKey, wildcardAddress } from '../model/traits.ts';
 import { claimsOf, isOfProxy } from '../settle/outbound-claims.ts';
@@ -161,11 +163,11 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
     (key, { scope }, read, emit: Emit<Member>) => {
       const settings = settingOf(read, deps.settings.clusters);
       for (const cluster of fixedClusters({ traits: scope.traits, settings }))
-        emitMember(emit, key, deps.encoder.cluster(cluster, []));
+        emitMember(emit, key, deps.encoder.cluster(cluster));
       if (scope.traits.proxyType === 'router') return;
       const options = outboundInput(scope, read, deps);
       for (const built of [virtualOutbound(options), httpProxyListener(options)])
-        if (built !== undefined) emitMember(emit, key, deps.encoder.listener(built.listener, built.clusters, []));
+        if (built !== undefined) emitMember(emit, key, deps.encoder.listener(built.listener, built.clusters));
     },
     sameMember,
   );
@@ -188,8 +190,16 @@ function emitListener(
 ): void {
   const resolved = resolveClaims(claims, wildcardAddress(scope.traits));
   if (resolved === undefined || resolved.chains.length === 0) return;
-  const { listener, clusters, origins } = buildOutboundListener(resolved, outboundInput(scope, read, deps));
-  emitMember(emit, list, deps.encoder.listener(listener, clusters, origins));
+  const { listener, clusters } = buildOutboundListener(resolved, outboundInput(scope, read, deps));
+  const from = (): readonly Source[] => wholeObjects(distinctRefs(resolved.chains.flatMap(originsOf)));
+  emitMember(emit, list, deps.encoder.listener(listener, clusters, from));
+}
+
+/** What decided where connections go, the services of HTTP apart: they all have one chain. */
+function originsOf({ serves }: OutboundChain): readonly ObjectRef[] {
+  if (serves.kind === 'http') return [];
+  const { route, target } = serves.chain;
+  return route === undefined ? target.origins : [route.ref, ...target.origins];
 }
 
 function outboundInput(scope: Scope, read: Reader, deps: ListenerDeps): OutboundListenerInput {

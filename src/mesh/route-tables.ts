@@ -186,5 +186,5 @@ function hasHttpProxy(scope: Scope, read: Reader, deps: RouteDeps): boolean {
 function catchAllPart(scope: Scope, read: Reader, deps: RouteDeps): LeafPart {
   const { policy, egressProxy } = unknownTraffic(scope, read, deps);
   const { virtualHost, clusters } = catchAllVirtualHost(policy, egressProxy);
-  return deps.encoder.virtualHost(virtualHost, { routes: [], clusters, origins: [] });
+  return deps.encoder.virtualHost(virtualHost, { routes: [], clusters });
 }

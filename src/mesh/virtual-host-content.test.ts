@@ -12,7 +12,7 @@ import { buildVirtualHost, catchAllVirtualHost } from '../envoy/virtual-host.ts'
 import type { DefaultRouteInput } from '../settle/default-route.ts';
 import { settleHttpRoutes } from '../settle/http-routes.ts';
 import { encodeRoutes } from './encoded-routes.ts';
-import { defaultContent, namedBy, routedContent } from './virtual-host-content.ts';
+import { defaultContent, routedContent } from './virtual-host-content.ts';
 
 const protos = createProtos();
 const encoder = new Encoder(protos);
@@ -58,7 +58,7 @@ function build({ virtualService: model, listenerPort = 80, service: served, ...i
   const byDefault = { service, port, served: true, settings: {}, ...input };
   const found = routedContent(pieces) ?? (served && defaultContent(byDefault, client.traits));
   if (found === undefined) return undefined;
-  const { own, encoded } = namedBy(served === undefined ? [] : service.origins, found);
+  const { own, encoded } = found;
   const virtualHost = buildVirtualHost({ host, port, domains: ['a.shop', 'a'], ...(own && { routes: own }) });
   const [whole] = encoder.virtualHostsOf(encoder.virtualHost(virtualHost, encoded));
   return { virtualHost: own === undefined ? whole! : virtualHost, ...encoded };
@@ -67,7 +67,7 @@ function build({ virtualService: model, listenerPort = 80, service: served, ...i
 const toB = { route: [{ destination: { host: 'b.com' } }] };
 
 test('a service without VirtualService has one route to its own cluster', () => {
-  const { virtualHost, clusters, origins } = build({ service })!;
+  const { virtualHost, clusters, own } = build({ service })!;
   expect(virtualHost).toMatchObject({
     name: 'a.shop.svc.cluster.local:80',
     domains: ['a.shop', 'a'],
@@ -85,21 +85,19 @@ test('a service without VirtualService has one route to its own cluster', () => 
       },
     ],
   });
-  expect({ clusters, origins }).toEqual({
-    clusters: ['outbound|80||a.shop.svc.cluster.local'],
-    origins: service.origins,
-  });
+  expect(clusters).toEqual(['outbound|80||a.shop.svc.cluster.local']);
+  expect(own?.()).toMatchObject([{ object: service.origins[0], field: '' }]);
 });
 
 test('the default route has the hash of the port, and keeps retries free', () => {
   const hash = (name: string) => ({ loadBalancer: { consistentHash: { key: { kind: 'header', name } } } });
   const rule = { policy: hash('top'), portPolicies: { 80: hash('port') }, subsets: [], origins: [{ name: 'rule' }] };
-  const { virtualHost, origins } = build({ service, rule: rule as unknown as DestinationRuleModel })!;
+  const { virtualHost, own } = build({ service, rule: rule as unknown as DestinationRuleModel })!;
   expect(virtualHost?.routes?.[0]?.route).toMatchObject({
     hashPolicy: [{ header: { headerName: 'port' } }],
     retryPolicy: { retryHostPredicate: [{}] },
   });
-  expect(origins).toMatchObject([{ name: 'a' }, { name: 'rule' }]);
+  expect(own?.()).toMatchObject([{ object: { name: 'a' } }, { object: { name: 'rule' } }]);
 });
 
 test('a VirtualService has the host, also without a service', () => {
@@ -107,7 +105,6 @@ test('a VirtualService has the host, also without a service', () => {
   expect(build({ service, virtualService: model })).toMatchObject({
     virtualHost: { routes: [{ route: { cluster: 'outbound|80||b.com' } }] },
     clusters: ['outbound|80||b.com'],
-    origins: [{ kind: 'Service' }, { kind: 'VirtualService' }],
   });
   expect(build({ host: '::1', virtualService: model })?.virtualHost).toMatchObject({
     name: '[::1]:80',
@@ -128,7 +125,9 @@ test('a listener for all ports decides about matches, the port of the service ab
   expect(build({ service, listenerPort: 0, virtualService: model })?.virtualHost.routes).toMatchObject([
     { redirect: {}, decorator: { operation: 'v:0/*' } },
   ]);
-  expect(build({ service, listenerPort: 0, port: 8000 })?.clusters).toEqual(['outbound|8000||a.shop.svc.cluster.local']);
+  expect(build({ service, listenerPort: 0, port: 8000 })?.clusters).toEqual([
+    'outbound|8000||a.shop.svc.cluster.local',
+  ]);
 });
 
 test('unknown hosts pass, or are refused', () => {

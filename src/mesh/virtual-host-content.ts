@@ -1,4 +1,3 @@
-import { distinctRefs, type ObjectRef } from '../api/object.ts';
 import type { VirtualHostContent } from '../envoy/encoder.ts';
 import type { Route } from '../envoy/gen/types.gen.ts';
 import { buildRoutes, clustersOf } from '../envoy/route.ts';
@@ -21,14 +20,7 @@ export function routedContent(pieces: readonly EncodedRoutes[]): Content | undef
 
 /** The service itself. */
 export function defaultContent(input: DefaultRouteInput, traits: Traits): Content {
-  const { rule, origins } = settleDefaultRoute(input);
-  return {
-    own: buildRoutes([rule], traits),
-    encoded: { routes: [], clusters: clustersOf([rule]), origins },
-  };
-}
-
-/** The same, with the objects that give a host its names in front. */
-export function namedBy(origins: readonly ObjectRef[], { own, encoded }: Content): Content {
-  return { ...(own && { own }), encoded: { ...encoded, origins: distinctRefs([...origins, ...encoded.origins]) } };
+  const rule = settleDefaultRoute(input);
+  const encoded = { routes: [], clusters: clustersOf([rule]), own: () => rule.sources };
+  return { own: buildRoutes([rule], traits), encoded };
 }

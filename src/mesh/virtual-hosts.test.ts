@@ -1,4 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { type KubernetesObject, objectKey } from '../api/object.ts';
+import { Derived } from '../cache/derived.ts';
+import { defaultMeshOptions } from './inputs.ts';
 import { MeshLab, objectOf, proxy, route, service } from './testing/lab.ts';
 
 const older = { creationTimestamp: '2026-01-01T00:00:00Z' };
@@ -212,4 +215,26 @@ test('a VirtualService without generations that names one host more counts once 
   // Each commit is compared with a build from scratch.
   lab.apply([route('other/v', '', to, { hosts: ['x.example.com', to] })]);
   expect(lab.routes('x.shop')).toMatchObject({ 'a.shop:80': ['a.shop:80'] });
+});
+
+test('a new generation that comes to the same routes stops at them', () => {
+  const generation = (number: number, timeout: string): KubernetesObject => {
+    const object = route('shop/v', 'a', 'a', { http: [{ timeout, route: [{ destination: { host: 'a' } }] }] });
+    return { ...object, metadata: { ...object.metadata, generation: number } };
+  };
+  const lab = new MeshLab([service('shop/a'), generation(1, '60s')], [proxy('x.shop')]);
+  const runs = vi.spyOn(Derived.prototype as unknown as { execute: (key: string) => unknown }, 'execute');
+  const ranFor = (object: KubernetesObject): string[] => {
+    runs.mockClear();
+    lab.graph.commit([
+      lab.mesh.inputs.objects.VirtualService.write(objectKey(defaultMeshOptions.source, 'shop', 'v'), object),
+    ]);
+    return runs.mock.contexts.map((collection) => (collection as unknown as { name: string }).name);
+  };
+  const same = ranFor(generation(2, '1m'));
+  expect(same).toContain('virtualHosts');
+  expect(same).not.toContain('routeShards');
+  expect(lab.last.members).toEqual([]);
+  expect(ranFor(generation(3, '61s'))).toContain('routeShards');
+  runs.mockRestore();
 });

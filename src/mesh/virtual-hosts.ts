@@ -1,16 +1,16 @@
 import type { LeafPart } from '../ads/resource.ts';
-import type { ObjectRef } from '../api/object.ts';
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import type { Encoder } from '../envoy/encoder.ts';
 import { samePart } from '../envoy/resource.ts';
 import { buildVirtualHost } from '../envoy/virtual-host.ts';
 import type { Client } from '../model/client.ts';
+import { type Source, wholeObjects } from '../model/provenance.ts';
 import { type MeshService, type ServicePort, isRouted, protocolClass } from '../model/service.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { type Candidate, dependsOnSourceNamespace, virtualServiceFor } from '../settle/virtual-service-selection.ts';
 import { clientOf, serviceFor } from './clients.ts';
 import { isServedNow, lookupFor } from './destinations.ts';
-import { type Content, defaultContent, namedBy, routedContent } from './virtual-host-content.ts';
+import { type Content, defaultContent, routedContent } from './virtual-host-content.ts';
 import type { ServiceEndpoints } from './endpoints.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
 import { freeDomains } from './free-domains.ts';
@@ -187,7 +187,7 @@ function* serviceVirtualHosts(
     const free = freeDomains(subject, view.view, read, deps);
     // A table of one service alone needs no names.
     const domains = isOwnTable(table) ? ['*'] : free;
-    const entry = entryOf(namedBy(namersOf(service), content), service, { ...choice, domains }, true, deps);
+    const entry = entryOf(content, service, { ...choice, domains }, true, deps);
     if (entry !== undefined) yield [`${service.host}:${port}`, entry];
   }
 }
@@ -216,23 +216,25 @@ function placesOf(list: string, view: View, read: Reader, deps: RouteDeps): Plac
   return places;
 }
 
-/** The objects that give a service its names. */
-function namersOf(service: MeshService): readonly ObjectRef[] {
-  return [service, ...service.aliases].flatMap(({ origins }) => origins);
-}
-
 /** Undefined where no domain is left. */
 function entryOf(
   { own, encoded }: Content,
-  { host, namespace }: MeshService | RouteHost,
+  named: MeshService | RouteHost,
   { place, port, table, domains }: Choice & { readonly domains: readonly string[] },
   declares: boolean,
   { encoder }: RouteDeps,
 ): VirtualHostEntry | undefined {
   if (domains.length === 0) return undefined;
+  const { host, namespace } = named;
   const virtualHost = buildVirtualHost({ host, port, domains, ...(own && { routes: own }) });
   const { list, view } = place;
-  return { list, view, table, declares, host, namespace, domains, part: encoder.virtualHost(virtualHost, encoded) };
+  const part = encoder.virtualHost(virtualHost, encoded, () => namersOf(named));
+  return { list, view, table, declares, host, namespace, domains, part };
+}
+
+/** The objects that give a host its names; a host of a VirtualService has them from its routes. */
+function namersOf(named: MeshService | RouteHost): readonly Source[] {
+  return 'aliases' in named ? wholeObjects([named, ...named.aliases].flatMap(({ origins }) => origins)) : [];
 }
 
 /** The virtual hosts of a view for clients of its own namespace are kept beside those for all others. */

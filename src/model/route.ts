@@ -1,6 +1,7 @@
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { RetrySetting } from './mesh-config.ts';
+import type { Source } from './provenance.ts';
 import type { HashKey } from './traffic-policy.ts';
 
 /**
@@ -10,7 +11,10 @@ import type { HashKey } from './traffic-policy.ts';
 export interface RouteRule {
   /** Empty: none. */
   readonly name: string;
-  readonly source: RouteSource;
+  /** The object that tools are told of: of a delegate's rule the root. Undefined for what no object asked for. */
+  readonly owner: ObjectRef | undefined;
+  /** Where it is written, and the objects that shaped it: who delegates, DestinationRules with a hash. */
+  readonly sources: readonly Source[];
   /** Any of them; empty: every request. */
   readonly matches: readonly RequestMatch[];
   /** Of the rules of a virtual host the lower ones come first, and equal ones in the order in which they are given. */
@@ -31,17 +35,6 @@ export interface SettledRoutes {
   readonly isComplete: boolean;
   /** References that lead nowhere. */
   readonly problems: readonly Problem[];
-  /** The objects that shaped the rules: for a VirtualService also its delegates, and DestinationRules with a hash. */
-  readonly origins: readonly ObjectRef[];
-}
-
-export interface RouteSource {
-  /** The object that tools are told of; undefined for what no object asked for. */
-  readonly object: ObjectRef | undefined;
-  /** Where the rule is written: another object than {@link object} when that one delegates. */
-  readonly writtenIn: ObjectRef | undefined;
-  /** `spec.http[2]` */
-  readonly field: string;
 }
 
 /** All conditions must hold. */

@@ -1,12 +1,12 @@
-import type { ObjectRef } from '../api/object.ts';
 import type { RouteSettings } from '../model/mesh-config.ts';
 import { hashKeyOf } from '../model/policy-resolution.ts';
+import { wholeObjects } from '../model/provenance.ts';
 import type { RouteRule } from '../model/route.ts';
 import { type MeshService, outboundCluster } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 
 export interface DefaultRouteInput {
-  readonly service: Pick<MeshService, 'host'>;
+  readonly service: Pick<MeshService, 'host' | 'origins'>;
   readonly port: number;
   /** The rule of the service. */
   readonly rule?: DestinationRuleModel | undefined;
@@ -16,35 +16,31 @@ export interface DefaultRouteInput {
 }
 
 /** Where requests for a service go that no VirtualService routes: to the service itself. */
-export function settleDefaultRoute({ service: { host }, port, rule, served, settings }: DefaultRouteInput): {
-  readonly rule: RouteRule;
-  readonly origins: readonly ObjectRef[];
-} {
+export function settleDefaultRoute({ service, port, rule, served, settings }: DefaultRouteInput): RouteRule {
+  const { host } = service;
   const hash = hashKeyOf(rule, '', port);
   const retries = settings.defaultHttpRetryPolicy;
   return {
-    rule: {
-      name: 'default',
-      source: { object: undefined, writtenIn: undefined, field: '' },
-      matches: [],
-      precedence: 0,
-      operation: `${host}:${port}`,
-      action: {
-        kind: 'forward',
-        backends: [
-          {
-            target: served
-              ? { kind: 'cluster', cluster: outboundCluster(port, '', host) }
-              : { kind: 'invalid', reason: 'endpoints' },
-            ...(hash && { hash }),
-          },
-        ],
-        mirrors: [],
-        ...(retries && { retries }),
-        // Unlike in a VirtualService's routes, a hash does not keep retries from other endpoints.
-        retriesStay: false,
-      },
+    name: 'default',
+    owner: undefined,
+    sources: wholeObjects([...service.origins, ...(hash === undefined ? [] : (rule?.origins ?? []))]),
+    matches: [],
+    precedence: 0,
+    operation: `${host}:${port}`,
+    action: {
+      kind: 'forward',
+      backends: [
+        {
+          target: served
+            ? { kind: 'cluster', cluster: outboundCluster(port, '', host) }
+            : { kind: 'invalid', reason: 'endpoints' },
+          ...(hash && { hash }),
+        },
+      ],
+      mirrors: [],
+      ...(retries && { retries }),
+      // Unlike in a VirtualService's routes, a hash does not keep retries from other endpoints.
+      retriesStay: false,
     },
-    origins: hash === undefined ? [] : (rule?.origins ?? []),
   };
 }

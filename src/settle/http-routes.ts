@@ -1,7 +1,8 @@
-import { distinctRefs, type ObjectRef } from '../api/object.ts';
+import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { DestinationLookup, DestinationTarget } from '../model/client.ts';
 import type { RouteSettings } from '../model/mesh-config.ts';
+import { wholeObjects } from '../model/provenance.ts';
 import type {
   Backend,
   BackendTarget,
@@ -52,7 +53,7 @@ export function settleHttpRoutes(http: readonly HttpRoute[], context: HttpRouteC
     isComplete = true;
     break;
   }
-  return { rules, isComplete, problems: settling.problems, origins: distinctRefs(settling.origins) };
+  return { rules, isComplete, problems: settling.problems };
 }
 
 function takesEveryRequest(match: RequestMatch): boolean {
@@ -68,12 +69,12 @@ function takesEveryRequest(match: RequestMatch): boolean {
 
 class Settling {
   readonly problems: Problem[] = [];
-  readonly origins: Set<ObjectRef>;
   readonly #context: HttpRouteContext;
+  /** DestinationRules that shape the present rule. */
+  #shapedBy = new Set<ObjectRef>();
 
   constructor(context: HttpRouteContext) {
     this.#context = context;
-    this.origins = new Set([context.model.ref]);
   }
 
   /** Without its matches. Undefined for a route that delegates: those of the delegate are in its place. */
@@ -81,10 +82,13 @@ class Settling {
     const { action, headers, fault, cors } = route;
     if (action.kind === 'delegate') return undefined;
     const { model, listenerPort } = this.#context;
-    this.origins.add(route.object);
     const rule = {
       name: route.name,
-      source: { object: model.ref, writtenIn: route.object, field: route.field },
+      owner: model.ref,
+      sources: [
+        ...(route.object === model.ref ? [] : wholeObjects([model.ref])),
+        { object: route.object, field: route.field },
+      ],
       matches: [],
       precedence: IN_ORDER,
       operation: `${model.name}:${listenerPort}`,
@@ -94,7 +98,9 @@ class Settling {
     };
     if (action.kind === 'directResponse') return { ...rule, action };
     if (action.kind === 'redirect') return { ...rule, action: redirectOf(action, this.#context) };
-    return { ...rule, ...this.#forward(route, action) };
+    this.#shapedBy = new Set();
+    const forward = this.#forward(route, action);
+    return { ...rule, ...forward, sources: [...rule.sources, ...wholeObjects([...this.#shapedBy])] };
   }
 
   #forward(
@@ -132,7 +138,7 @@ class Settling {
   #lookUp(destination: Destination, route: HttpRoute): DestinationTarget {
     const target = this.#context.lookup(destination, this.#context.listenerPort);
     if (target.kind === 'cluster' && target.hash !== undefined)
-      for (const origin of target.rule?.origins ?? []) this.origins.add(origin);
+      for (const object of target.rule?.origins ?? []) this.#shapedBy.add(object);
     this.problems.push(...missingDestination(route.object, destination, target));
     return target;
   }

@@ -42,7 +42,7 @@ export function resourceOf(
 ): EncodedResource {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
   const hash = createHash('sha1').update(bytes).digest('base64url').slice(0, 16);
-  const body: Part = { bytes, length: bytes.length, hash, clusters, origins: [] };
+  const body: Part = { bytes, length: bytes.length, hash, clusters };
   return { typeUrl, name, version: hash, body };
 }
 

@@ -1,24 +1,30 @@
 import { Document, visit } from 'yaml';
 import { bytesOf } from '../../src/ads/bytes-of.ts';
-import { type EncodedResource, leavesOf } from '../../src/ads/resource.ts';
+import { type EncodedResource, type LeafPart, leavesOf } from '../../src/ads/resource.ts';
 import { type ObjectRef, printRef } from '../../src/api/object.ts';
+import { Trace } from '../../src/envoy/trace.ts';
 import { types } from '../../src/envoy/proto-types.ts';
 import { type Json, typeOfUrl } from '../../src/envoy/proto.ts';
 import type { Snapshot } from '../../src/snapshot.ts';
 import { type EnvoyNode, TestMesh, connectedProxy, testProtos } from '../harness/mesh.ts';
 import type { GoldenCase } from './case.ts';
+import { meshOf } from './mesh-of.ts';
 
 const KINDS = { clusters: 'cds', endpoints: 'eds', listeners: 'lds', routes: 'rds', secrets: 'sds' } as const;
 
 /** The text of the expected file: what a mesh that holds the case serves, and says of its objects. */
-export function printExpected(mesh: TestMesh, { proxies, objects, refused }: GoldenCase): string {
+export function printExpected(mesh: TestMesh, golden: GoldenCase): string {
+  const { proxies, objects, refused } = golden;
+  const trace = new Trace();
+  // What something was made from is computed by whoever asks: it is not kept up to date.
+  const traced = meshOf(golden, { trace });
   const served = [...proxies].map(([proxy, node]) => {
     const snapshot = mesh.snapshot(proxy);
     // What every proxy of its kind has is shown once: by the cases without objects.
     const usual = objects.length === 0 ? new Map<string, string>() : emptyMesh(node);
     return [
       proxy,
-      { ...rejection(mesh, proxy), ...printSnapshot(snapshot, usual), origins: originsFor(mesh, proxy) },
+      { ...rejection(mesh, proxy), ...printSnapshot(snapshot, usual), origins: originsFor(traced, trace, proxy) },
     ] as const;
   });
   return print({
@@ -74,26 +80,30 @@ function jsonOf({ typeUrl, body }: EncodedResource): Json {
   return testProtos().toJson(typeOfUrl(typeUrl), bytesOf(body));
 }
 
-function originsFor(mesh: TestMesh, proxy: string): object {
-  const found = mesh.resources(proxy).flatMap(originsOf);
+function originsFor(mesh: TestMesh, trace: Trace, proxy: string): object {
+  const found = mesh.resources(proxy).flatMap((resource) => originsOf(resource, trace));
   return Object.fromEntries(found.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** Of tables by virtual host, of all else by resource. What comes from no object is left out. */
-function originsOf(resource: EncodedResource): [string, string[]][] {
+function originsOf(resource: EncodedResource, trace: Trace): [string, string[]][] {
   const { typeUrl, name, body } = resource;
   const type = typeOfUrl(typeUrl);
   const leaves = [...leavesOf(body)];
   const places: [string, readonly ObjectRef[]][] =
     type === types.route
-      ? leaves.map((leaf) => [`${name}/${virtualHostIn(leaf.bytes)}`, leaf.origins])
-      : [[name, leaves.flatMap((leaf) => leaf.origins)]];
+      ? leaves.map((leaf) => [`${name}/${virtualHostIn(leaf.bytes)}`, objectsOf(trace, leaf)])
+      : [[name, leaves.flatMap((leaf) => objectsOf(trace, leaf))]];
   return places
     .filter(([, origins]) => origins.length > 0)
     .map(([place, origins]) => [
       `${type.slice(type.lastIndexOf('.') + 1)} ${place}`,
       [...new Set(origins.map(printRef))],
     ]);
+}
+
+function objectsOf(trace: Trace, leaf: LeafPart): readonly ObjectRef[] {
+  return [...trace.of(leaf), ...trace.routesOf(leaf).flat()].map(({ object }) => object);
 }
 
 /** A leaf of a table is a table with one virtual host. */

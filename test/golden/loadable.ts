@@ -24,7 +24,7 @@ export function loadable(protos: Protos, item: EncodedResource, surroundings: Su
   const message = type === types.listener ? { ...(changed as object), bindToPort: false } : changed;
   // By the names of its own message, which the resource was made from.
   const bytes = protos.encode(type, protos.fromJson(type, message as Json));
-  return resource(item.typeUrl, item.name, leaf(bytes, [], []));
+  return resource(item.typeUrl, item.name, leaf(bytes, []));
 }
 
 type Members = Readonly<Record<string, Json>>;

@@ -164,7 +164,7 @@ function secrets(protos: Protos, { certificate, key }: KeyPair, authority: strin
     const secret = /ROOTCA|cacert|file-root/.test(name)
       ? { name, validationContext: { trustedCa: text(authority) } }
       : { name, tlsCertificate: { certificateChain: text(certificate), privateKey: text(key) } };
-    return resource(typeUrl(types.secret), name, leaf(protos.encode(types.secret, secret), [], []));
+    return resource(typeUrl(types.secret), name, leaf(protos.encode(types.secret, secret), []));
   };
   return { typeUrl: typeUrl(types.secret), shortName: 'sds', wildcard: false, fullState: false, whenAbsent: make };
 }

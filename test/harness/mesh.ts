@@ -8,6 +8,7 @@ import { type KubernetesObject, objectKey } from '../../src/api/object.ts';
 import { Graph, type Write } from '../../src/cache/graph.ts';
 import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
 import { Encoder } from '../../src/envoy/encoder.ts';
+import type { Trace } from '../../src/envoy/trace.ts';
 import { type Protos, createProtos } from '../../src/envoy/proto.ts';
 import { type Mesh, buildMesh } from '../../src/mesh.ts';
 import { type MeshOptions, ONE, defaultMeshOptions } from '../../src/mesh/inputs.ts';
@@ -24,6 +25,12 @@ export function testEncoder(): Encoder {
   return new Encoder(testProtos());
 }
 
+export interface TestMeshOptions {
+  readonly oracle?: boolean;
+  readonly mesh?: Partial<MeshOptions>;
+  readonly trace?: Trace;
+}
+
 /** The whole of Fairlead between objects and resources, without a network. */
 export class TestMesh {
   readonly graph = new Graph();
@@ -32,9 +39,9 @@ export class TestMesh {
   /** Compares every commit with a build from scratch. */
   readonly oracle: boolean;
 
-  constructor(options: { readonly oracle?: boolean; readonly mesh?: Partial<MeshOptions> } = {}) {
+  constructor(options: TestMeshOptions = {}) {
     this.oracle = options.oracle ?? true;
-    this.mesh = buildMesh(this.graph, testEncoder());
+    this.mesh = buildMesh(this.graph, new Encoder(testProtos(), { trace: options.trace }));
     this.graph.observe((draft) => this.store.apply(this.mesh.publicationOf(draft)));
     this.commit([this.mesh.inputs.options.write(ONE, { ...defaultMeshOptions, ...options.mesh })]);
   }
@@ -65,7 +72,7 @@ export class TestMesh {
     return snapshotOf(this.store, this.mesh.worldOf(stream), testProtos());
   }
 
-  /** The resources that the proxy can ask for, each with the objects that it was made from for this proxy. */
+  /** The resources that the proxy can ask for. */
   resources(stream: string): EncodedResource[] {
     const { roots, qualifiers } = this.mesh.worldOf(stream);
     const view = this.store.enter({ roots, qualifiers });

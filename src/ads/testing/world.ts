@@ -50,7 +50,7 @@ export function resource(
     typeUrl,
     name,
     version: content,
-    body: { bytes, length: bytes.length, hash: content, clusters, origins: [] },
+    body: { bytes, length: bytes.length, hash: content, clusters },
   };
 }
 

@@ -80,7 +80,7 @@ export function clustersOf(given: ClustersCase): ReadonlyMap<string, Members> {
     topology: given.topology,
   };
   const built = service.ports.flatMap((own) => buildClusters({ ...shared, port: own }));
-  return new Map(built.map(({ name, cluster }) => [name, jsonOf(cluster)]));
+  return new Map(built.map((cluster) => [cluster.name ?? '', jsonOf(cluster)]));
 }
 
 /** The cluster of the first port, or of its subset. */

@@ -1,4 +1,4 @@
-import type { ObjectRef } from '../../api/object.ts';
+import { type ObjectRef, distinctRefs } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { Client, DestinationLookup } from '../../model/client.ts';
 import type { MeshService } from '../../model/service.ts';
@@ -71,7 +71,9 @@ export function translateModel(
     lookup,
     settings: {},
   });
-  return { routes: buildRoutes(rules, client.traits), clusters: clustersOf(rules), ...found };
+  const sources = rules.flatMap((one) => one.sources);
+  const origins = distinctRefs(sources.map(({ object }) => object));
+  return { routes: buildRoutes(rules, client.traits), clusters: clustersOf(rules), origins, ...found };
 }
 
 const config = '/apis/networking.istio.io/v1/namespaces/shop/virtual-service/v';

@@ -1,0 +1,103 @@
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { leavesOf } from '../../src/ads/resource.ts';
+import { bytesOf } from '../../src/ads/bytes-of.ts';
+import { createValidator } from '../../src/api/validate.ts';
+import type { ExplainedResource, Translation } from '../../src/cli/program.ts';
+import { readMeshSettings } from '../../src/config.ts';
+import { types } from '../../src/envoy/proto-types.ts';
+import { Trace } from '../../src/envoy/trace.ts';
+import { translateFiles } from '../../src/offline.ts';
+import { goldenNames, readGoldenCase } from '../golden/case.ts';
+import { meshOf } from '../golden/mesh-of.ts';
+import { type EnvoyNode, connectedProxy, testProtos } from '../harness/mesh.ts';
+
+const bookshop = new URL('../../examples/bookshop', import.meta.url).pathname;
+const nodes = {
+  sidecar: { id: 'sidecar~127.0.0.2~storefront.bookshop~bookshop.svc.cluster.local' },
+  gateway: {
+    id: 'router~127.0.0.9~gateway.bookshop~bookshop.svc.cluster.local',
+    metadata: { LABELS: { istio: 'ingressgateway' } },
+  },
+};
+
+let directory: string;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'fairlead-explain-'));
+  await cp(bookshop, directory, { recursive: true });
+});
+
+afterEach(() => rm(directory, { recursive: true }));
+
+function translate(node: EnvoyNode): Promise<Translation> {
+  const mesh = readMeshSettings({ flags: {}, env: {} });
+  return translateFiles({ paths: [directory], proxy: connectedProxy('', node), mesh, explain: true });
+}
+
+interface ServedRoute {
+  readonly where: string;
+  readonly from: readonly string[];
+  readonly content: string;
+}
+
+/** The routes of all tables, each with what it was made from. */
+function routesOf({ explained, resources }: Translation): ServedRoute[] {
+  return (explained?.rds ?? []).flatMap((table: ExplainedResource, t) =>
+    (table.virtualHosts ?? []).flatMap((virtualHost, v) =>
+      virtualHost.routes.map(({ from }, r) => {
+        const served = resources.rds[t] as unknown as { virtualHosts: { routes: object[] }[] };
+        const content = JSON.stringify(served.virtualHosts[v]!.routes[r]);
+        return { where: `${table.name}/${virtualHost.name}/${r}`, from, content };
+      }),
+    ),
+  );
+}
+
+describe.each(Object.entries(nodes))('the bookshop, for a %s', (_, node) => {
+  test('every route names a line, and editing that line changes the routes that name it, and no others', async () => {
+    const before = routesOf(await translate(node));
+    const places = new Set(before.flatMap(({ from }) => from.filter((place) => place.includes(': spec.http['))));
+    expect(places.size).toBeGreaterThan(0);
+    for (const place of places) {
+      const [file = '', line = ''] = place.split(':');
+      const original = await readFile(file, 'utf8');
+      const lines = original.split('\n');
+      // Routes of the bookshop begin with their name.
+      expect(lines[Number(line) - 1]).toMatch(/^ {2}- name: /);
+      lines[Number(line) - 1] += '-edited';
+      await writeFile(file, lines.join('\n'));
+      const after = routesOf(await translate(node));
+      const changed = before.filter(({ content }, i) => after[i]!.content !== content).map(({ where }) => where);
+      const named = before.filter(({ from }) => from.includes(place)).map(({ where }) => where);
+      expect(changed).toEqual(named);
+      await writeFile(file, original);
+    }
+  });
+});
+
+test('every route of the golden cases, and every virtual host of a service, says what it was made from', () => {
+  const validate = createValidator();
+  let explained = 0;
+  for (const name of goldenNames()) {
+    const golden = readGoldenCase(name, validate);
+    const trace = new Trace();
+    const served = meshOf(golden, { trace });
+    for (const proxy of golden.proxies.keys())
+      for (const table of served.snapshot(proxy).rds)
+        for (const leaf of leavesOf(table.body)) {
+          const { virtualHosts = [] } = testProtos().decode(types.route, bytesOf(leaf));
+          for (const virtualHost of virtualHosts) {
+            // What no object asks for.
+            if (/^(allow_any|block_all|blackhole:)/.test(virtualHost.name ?? '')) continue;
+            const { routes = [] } = virtualHost;
+            const sources = trace.routesOf(leaf);
+            expect(sources.map(({ length }) => length > 0)).toEqual(routes.map(() => true));
+            explained += routes.length;
+          }
+        }
+  }
+  expect(explained).toBeGreaterThan(200);
+});
