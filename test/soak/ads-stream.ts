@@ -60,9 +60,10 @@ export interface Response {
   readonly typeUrl: string;
   readonly nonce: string;
   readonly version: string;
-  /** By name. The version of a resource is known over delta only. */
-  readonly resources: ReadonlyMap<string, { readonly bytes: Buffer; readonly version: string }>;
+  /** Names to versions, which are empty in state of the world. */
+  readonly resources: ReadonlyMap<string, string>;
   readonly removed: readonly string[];
+  readonly message: Buffer;
 }
 
 /** Where a stream goes. */
@@ -87,7 +88,8 @@ export class AdsStream {
   #wanted = PREFIX_BYTES;
   ended = false;
 
-  constructor({ port, from, delta = true }: Peer, onResponse: (response: Response) => void, onEnd = (): void => {}) {
+  /** @param onResponse Without it what comes is dropped. */
+  constructor({ port, from, delta = true }: Peer, onResponse?: (response: Response) => void, onEnd = (): void => {}) {
     this.delta = delta;
     this.session = connect(`http://127.0.0.1:${port}`, {
       settings: { initialWindowSize: 1 << 20 },
@@ -111,6 +113,10 @@ export class AdsStream {
       this.session.destroy();
       end();
     });
+    if (onResponse === undefined) {
+      this.stream.resume();
+      return;
+    }
     this.stream.on('data', (chunk: Buffer) => {
       this.#pieces.push(chunk);
       this.#length += chunk.length;
@@ -146,54 +152,83 @@ export class AdsStream {
   }
 }
 
-function read(bytes: Buffer, delta: boolean): Response {
+/**
+ * Reads as far as it matters. Many clients share one thread with the clock that measures them, and a message may have a
+ * thousand resources: it is read in one pass, and nothing of it is copied but names.
+ */
+function read(message: Buffer, delta: boolean): Response {
   let [typeUrl, nonce, version] = ['', '', ''];
-  const resources = new Map<string, { bytes: Buffer; version: string }>();
+  const resources = new Map<string, string>();
   const removed: string[] = [];
-  for (const [number, value] of fieldsOf(bytes)) {
-    if (number === 4) typeUrl = value.toString();
-    else if (number === 5) nonce = value.toString();
-    else if (number === 6) removed.push(value.toString());
-    else if (number === 1) version = value.toString();
-    else if (number === 2) {
-      const { name, ...resource } = delta ? ofResource(value) : { name: nameIn(value), version: '' };
-      resources.set(name, { bytes: value, ...resource });
-    }
+  const fields = new Fields(message, 0, message.length);
+  while (fields.next()) {
+    const { number, from, to } = fields;
+    if (number === 2) {
+      if (delta) readResource(message, from, to, resources);
+      else resources.set(nameIn(message, from, to), '');
+    } else if (number === 4) typeUrl = message.toString('latin1', from, to);
+    else if (number === 5) nonce = message.toString('latin1', from, to);
+    else if (number === 6) removed.push(message.toString('latin1', from, to));
+    else if (number === 1) version = message.toString('latin1', from, to);
   }
-  return { typeUrl, nonce, version, resources, removed };
+  return { typeUrl, nonce, version, resources, removed, message };
 }
 
-function ofResource(bytes: Buffer): { name: string; version: string } {
+function readResource(message: Buffer, from: number, to: number, resources: Map<string, string>): void {
   let [name, version] = ['', ''];
-  for (const [number, content] of fieldsOf(bytes)) {
-    if (number === 1) version = content.toString();
-    if (number === 3) name = content.toString();
+  const fields = new Fields(message, from, to);
+  while (fields.next()) {
+    if (fields.number === 1) version = message.toString('latin1', fields.from, fields.to);
+    else if (fields.number === 3) name = message.toString('latin1', fields.from, fields.to);
   }
-  return { name, version };
+  resources.set(name, version);
 }
 
-/** All that is served have their name in the first field of the message in an `Any`. */
-function nameIn(any: Buffer): string {
-  for (const [number, message] of fieldsOf(any)) {
-    if (number !== 2) continue;
-    for (const [inner, name] of fieldsOf(message)) if (inner === 1) return name.toString();
+/** All that are served have their name in the first field of the message in an `Any`. */
+function nameIn(message: Buffer, from: number, to: number): string {
+  const any = new Fields(message, from, to);
+  while (any.next()) {
+    if (any.number !== 2) continue;
+    const inner = new Fields(message, any.from, any.to);
+    return inner.next() && inner.number === 1 ? message.toString('latin1', inner.from, inner.to) : '';
   }
   return '';
 }
 
-function* fieldsOf(bytes: Buffer): Generator<[number, Buffer]> {
-  const reader = protobuf.Reader.create(bytes);
-  while (reader.pos < reader.len) {
-    const tag = reader.uint32();
-    // A view: messages are large, and most of them is looked at once.
-    if ((tag & 7) === LENGTH_DELIMITED) yield [tag >>> 3, bytes.subarray(...rangeOf(reader))];
-    else reader.skipType(tag & 7);
-  }
-}
+/** The fields of a message between two places that have a length. Others of these messages are short numbers. */
+class Fields {
+  number = 0;
+  from = 0;
+  to: number;
+  readonly #bytes: Buffer;
+  readonly #end: number;
 
-function rangeOf(reader: protobuf.Reader): [number, number] {
-  const length = reader.uint32();
-  const from = reader.pos;
-  reader.skip(length);
-  return [from, from + length];
+  constructor(bytes: Buffer, from: number, end: number) {
+    this.#bytes = bytes;
+    this.to = from;
+    this.#end = end;
+  }
+
+  next(): boolean {
+    while (this.to < this.#end) {
+      const tag = this.#varint();
+      const value = this.#varint();
+      if ((tag & 7) !== LENGTH_DELIMITED) continue;
+      this.number = tag >>> 3;
+      this.from = this.to;
+      this.to += value;
+      return true;
+    }
+    return false;
+  }
+
+  #varint(): number {
+    let [value, shift] = [0, 0];
+    for (;;) {
+      const byte = this.#bytes[this.to++]!;
+      value |= (byte & 127) << shift;
+      if (byte < 128) return value;
+      shift += 7;
+    }
+  }
 }

@@ -95,15 +95,12 @@ export class Honest {
     });
   }
 
-  #take(stream: AdsStream, { typeUrl, nonce, version, resources, removed }: Response): void {
+  #take(stream: AdsStream, { typeUrl, nonce, version, resources, removed, message }: Response): void {
     const held = this.#heldOf(typeUrl);
     const before = this.#clusters;
     if (!this.#delta && (typeUrl === CDS || typeUrl === LDS)) held.clear();
-    for (const [name, resource] of resources) {
-      held.set(name, resource.version);
-      if (this.#mark === '' || this.#hasMark) continue;
-      this.#hasMark = name.includes(this.#mark) || resource.bytes.includes(this.#mark);
-    }
+    for (const [name, known] of resources) held.set(name, known);
+    if (this.#mark !== '' && !this.#hasMark) this.#hasMark = message.includes(this.#mark);
     for (const name of removed) held.delete(name);
     if (typeUrl === CDS) this.#clusters = [...held.keys()].filter((name) => name.startsWith('outbound'));
     const isFirst = this.#answered.size === 0 && !this.#resumes;

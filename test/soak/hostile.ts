@@ -28,7 +28,7 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 /** A stream of either kind, from anywhere. */
-function open({ port, random }: Target, onResponse: (response: Response) => void = nothing): AdsStream {
+function open({ port, random }: Target, onResponse?: (response: Response) => void): AdsStream {
   return new AdsStream({ port, from: address(random), delta: random() < 0.7 }, onResponse);
 }
 
@@ -61,7 +61,7 @@ const unfinishedMessages: Attack = async (target) => {
   const first = (): Buffer => framed(encode({ typeUrl: EDS, node: nodeMessage(idOf(random)), names: ['a'] }));
   while (!signal.aborted) {
     const alone = Array.from({ length: 10 }, () => open(target));
-    const crowded = new AdsStream({ port, from: address(random) }, nothing);
+    const crowded = new AdsStream({ port, from: address(random) });
     const more = Array.from({ length: 99 }, () => openAdsStream(crowded.session, true));
     const streams = [...alone, crowded].map(({ stream }) => stream).concat(more);
     /** Of each stream, what is left to write before it stops short of the end. */
