@@ -61,6 +61,12 @@ module.exports = {
       '(app|config|settings|served-types|version)\\.ts$',
     ]),
     {
+      name: 'src-imports-nothing-from-test',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: { path: '^(test|bench|tools)/' },
+    },
+    {
       name: 'one-composition-root',
       severity: 'error',
       from: { path: '^src/', pathNot: '^src/cli/process\\.ts$' },

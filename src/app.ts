@@ -100,7 +100,8 @@ export async function startServing(
 /** Files have none, and neither have the kinds of Kubernetes itself. */
 function hasNoStatus({ source, statusWrites }: Config): (problem: Problem) => boolean {
   const writes = source.kind === 'kubernetes' && statusWrites;
-  return ({ object }) => !writes || kinds.find(({ kind }) => kind === object.kind)?.custom !== true;
+  return ({ object }) =>
+    !writes || kinds.find(({ group, kind }) => group === object.group && kind === object.kind)?.custom !== true;
 }
 
 /** Serves until the signal fires. */

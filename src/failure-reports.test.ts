@@ -33,7 +33,9 @@ it('tells the owner of an object of a bug that it was met with, and takes it bac
   const write = (name: string, label: string) =>
     mesh.inputs.objects.ServiceEntry.write(`Kubernetes/n/${name}`, service(name, label));
   const reasons = (name: string) =>
-    (mesh.problems.byObject.get(`ServiceEntry/Kubernetes/n/${name}`) ?? []).map((problem) => problem.reason);
+    (mesh.problems.byObject.get(`networking.istio.io/ServiceEntry/Kubernetes/n/${name}`) ?? []).map(
+      (problem) => problem.reason,
+    );
 
   commit(mesh.inputs.options.write(ONE, defaultMeshOptions), write('a', 'good'), write('b', 'bad'));
   expect(reasons('b')).toContain('InternalError');

@@ -48,5 +48,5 @@ function blamed(mesh: Mesh, draft: Draft, failure: Failure): Problem[] {
 }
 
 function kindOf(mesh: Mesh, input: Input<unknown>): KindName | undefined {
-  return kinds.find(({ kind }) => (mesh.inputs.objects[kind] as Input<unknown>) === input)?.kind;
+  return kinds.find(({ name }) => (mesh.inputs.objects[name] as Input<unknown>) === input)?.name;
 }

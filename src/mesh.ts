@@ -16,7 +16,9 @@ import type { Members } from './mesh/members.ts';
 import { declareRules } from './mesh/rules.ts';
 import { type Problems, declareProblems } from './mesh/problems.ts';
 import { type ProxyView, declareProxies } from './mesh/proxies.ts';
-import { publicationOf, worldOf } from './mesh/publication.ts';
+import { declareMentions, declareWorkloadClasses } from './mesh/workload-classes.ts';
+import { declareWorlds } from './mesh/worlds.ts';
+import { publicationOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/references.ts';
 import { declareScopes } from './mesh/scopes.ts';
 import { declareServices } from './mesh/services.ts';
@@ -73,14 +75,19 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const priorityLabels = declarePriorityLabels(graph, settings, services, rules);
   const routeHosts = declareRouteHosts(graph, services, virtualServices);
   const objects = { inputs, settings, workloads, services, endpoints, rules, virtualServices, sidecars, routeHosts };
-  const proxies = declareProxies(graph, { ...objects, selectors, priorityLabels });
+  const mentions = declareMentions(graph, services);
+  const proxies = declareProxies(graph, { ...objects, mentions, selectors, priorityLabels });
+  const workloadClasses = declareWorkloadClasses(graph, services, proxies.byWorkload, (proxy) =>
+    'error' in proxy ? undefined : proxy.workload,
+  );
+  const worlds = declareWorlds(graph, proxies, workloadClasses);
   const namespaces = declareNamespaces(graph, { ...objects, selectors, audiences });
   const scopes = declareScopes(graph, { proxies, sidecars, namespaces });
   const views = declareViews(graph, { ...objects, namespaces, scopes });
   const destinationViews = declareDestinationViews(graph, { ...objects, scopes, views });
 
   // What they are sent.
-  const deps = { ...objects, proxies, scopes, views, destinationViews, encoder };
+  const deps = { ...objects, proxies, workloadClasses, scopes, views, destinationViews, encoder };
   const gateways = declareGateways(graph, deps);
   const clusters = declareClusters(graph, deps);
   const members: readonly Members[] = [
@@ -111,7 +118,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   ]);
 
   const conditions = declareConditions(graph, inputs, problems);
-  for (const collection of [...members, ...conditions, scopes, views.viewLists, proxies.views, problems.byObject])
+  for (const collection of [...members, ...conditions, scopes, views.viewLists, worlds, problems.byObject])
     collection.track();
 
   return {
@@ -129,7 +136,10 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     isMade: (traits) => proxies.byTraits.get(traits) !== undefined,
     preview: proxies.preview,
     members,
-    worldOf: (stream) => worldOf(proxies.views.get(stream)),
-    publicationOf: (draft) => publicationOf(draft, { members, scopes, views, proxies }),
+    worldOf(stream) {
+      const world = worlds.get(stream);
+      return world === undefined || 'error' in world ? { roots: [], qualifiers: [] } : world;
+    },
+    publicationOf: (draft) => publicationOf(draft, { members, scopes, views, worlds }),
   };
 }

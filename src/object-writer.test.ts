@@ -14,7 +14,7 @@ function takes(kind: KindName, revision: string | undefined): boolean {
   return writes.some(({ input, value }) => input === inputs.objects[kind] && value !== undefined);
 }
 
-const of = (custom: boolean) => kinds.filter((kind) => kind.custom === custom).map(({ kind }) => kind);
+const of = (custom: boolean) => kinds.filter((kind) => kind.custom === custom).map(({ name }) => name);
 
 test.each(of(true))('a %s of another revision is left to that', (kind) => {
   expect([undefined, 'ours', 'other'].map((revision) => takes(kind, revision))).toEqual([true, true, false]);

@@ -55,7 +55,7 @@ export class ObjectWriter implements ObjectSink {
   private isForOthers(kind: KindName, object: KubernetesObject): boolean {
     const revision = revisionOf(object);
     if (this.revision === undefined || revision === '' || revision === this.revision) return false;
-    return kinds.some((known) => known.kind === kind && known.custom);
+    return kinds.some((known) => known.name === kind && known.custom);
   }
 
   private remove(kind: KindName, key: string): void {

@@ -1,6 +1,9 @@
 /** The kinds that Fairlead watches. One line names a watch; sources, RBAC and tests read this table. */
 export interface Kind {
-  readonly kind: KindName;
+  /** What keys everything that is kept by kind. Unlike `kind` it is unique: several groups may have a `Gateway`. */
+  readonly name: KindName;
+  /** As objects have it. */
+  readonly kind: string;
   readonly group: string;
   /** The version that is read; the API server converts the others to it. */
   readonly version: string;
@@ -19,8 +22,9 @@ export type CoreKindName = 'Namespace' | 'Node' | 'Pod' | 'Service' | 'Endpoints
 
 export type KindName = CoreKindName | CustomKindName;
 
-const core = (kind: KindName, plural: string, namespaced = true): Kind => ({
-  kind,
+const core = (name: KindName, plural: string, namespaced = true): Kind => ({
+  name,
+  kind: name,
   group: '',
   version: 'v1',
   versions: ['v1'],
@@ -29,8 +33,9 @@ const core = (kind: KindName, plural: string, namespaced = true): Kind => ({
   custom: false,
 });
 
-const networking = (kind: CustomKindName, plural: string): Kind => ({
-  kind,
+const networking = (name: CustomKindName, plural: string): Kind => ({
+  name,
+  kind: name,
   group: 'networking.istio.io',
   version: 'v1',
   versions: ['v1', 'v1beta1', 'v1alpha3'],
@@ -50,6 +55,7 @@ export const kinds: readonly Kind[] = [
   core('Pod', 'pods'),
   core('Service', 'services'),
   {
+    name: 'EndpointSlice',
     kind: 'EndpointSlice',
     group: 'discovery.k8s.io',
     version: 'v1',

@@ -64,12 +64,12 @@ function text(value: unknown): string {
 }
 
 function isName(kind: Kind, name: string): boolean {
-  if (kind.kind === 'Service' || kind.kind === 'Namespace') return name.length <= 63 && label.test(name);
+  if (kind.name === 'Service' || kind.name === 'Namespace') return name.length <= 63 && label.test(name);
   return name.length <= 253 && subdomain.test(name);
 }
 
 function nameRule(kind: Kind): string {
-  const of = kind.kind === 'Service' || kind.kind === 'Namespace' ? '' : ', dots';
+  const of = kind.name === 'Service' || kind.name === 'Namespace' ? '' : ', dots';
   return `a ${kind.kind}; use lower-case letters, digits${of} and dashes`;
 }
 

@@ -65,7 +65,7 @@ export function createValidator(): Validate {
     const kind = kindOf(apiVersion, kindName);
     if (kind === undefined) return [];
     const metadata = errors(validateMetadata(object['metadata'], kind));
-    if (!kind.custom) return [...metadata, ...errors(validateCore(object, kind.kind as CoreKindName))];
+    if (!kind.custom) return [...metadata, ...errors(validateCore(object, kind.name as CoreKindName))];
     const top = Object.keys(object).filter((key) => !TOP.includes(key));
     const unknown = top.slice(0, MAX_FINDINGS).map((key) => warning([key], TOP));
     return [...metadata, ...unknown, ...validateSpec(object, kind)];

@@ -9,7 +9,7 @@ import type { Group, Index } from './index-of.ts';
 export interface Reader {
   get<V>(collection: Collection<V>, key: string): V | undefined;
   /** The members of a group in the index's order; empty when there is none. */
-  group<V>(index: Index<V>, key: string): Group<V>;
+  group<V>(index: Index<V>, key: string): Group<V> | readonly [];
 }
 
 export type Emit<V> = (key: string, value: V) => void;

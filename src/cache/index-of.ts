@@ -7,8 +7,8 @@ export interface Member<V> {
   readonly value: V;
 }
 
-/** The entries of a collection that share a group key, in the order that the index states. Never empty. */
-export type Group<V> = readonly Member<V>[];
+/** The entries of a collection that share a group key, in the order that the index states. */
+export type Group<V> = readonly [Member<V>, ...Member<V>[]];
 
 export type Order<V> = (a: Member<V>, b: Member<V>) => number;
 
@@ -90,7 +90,7 @@ export class Index<V> extends Collection<Group<V>> {
     for (const [group, causes] of touched) {
       const cell = this.cell(group);
       const members = cell.value as Member<V>[];
-      const after = members.length === 0 ? undefined : members;
+      const after = members.length === 0 ? undefined : (members as readonly Member<V>[] as Group<V>);
       cell.value = after;
       const before = originals.get(group);
       if (before === undefined && after === undefined) this.graph.sweep(cell);

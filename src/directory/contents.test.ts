@@ -83,7 +83,9 @@ describe('what stands in several places', () => {
     expect(reports(first, second)).toEqual([
       'b.yaml:2: VirtualService/shop/b: is defined in a.yaml:14 already, and that one is used; remove one of them',
     ]);
-    expect(mergeContents([first, second], lines).objects.get('VirtualService/shop/b')?.document.file).toBe('a.yaml');
+    expect(
+      mergeContents([first, second], lines).objects.get('networking.istio.io/VirtualService/shop/b')?.document.file,
+    ).toBe('a.yaml');
   });
 });
 

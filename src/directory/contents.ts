@@ -85,7 +85,7 @@ function stays(file: string, { kind, namespace, name }: PlacedObject): FileRepor
   return {
     severity: 'warning',
     file,
-    object: { kind: kind.kind, namespace, name },
+    object: { group: kind.group, kind: kind.kind, namespace, name },
     field: '',
     message: 'is not in the file any more, but stays in force while the file has errors',
   };
@@ -109,7 +109,7 @@ function reportsOf(document: PlacedDocument, lines: Lines): FileReport[] {
       severity: error.severity,
       file,
       line: lineIn(document, [...path, ...error.path], lines),
-      object: { kind: kind.kind, namespace, name },
+      object: { group: kind.group, kind: kind.kind, namespace, name },
       field: printPath(error.path),
       message: error.message,
     })),
@@ -145,7 +145,7 @@ function duplicate(object: PlacedObject, first: PlacedObject, lines: Lines): Fil
     severity: 'error',
     file: document.file,
     line: lineIn(document, path, lines),
-    object: { kind: kind.kind, namespace, name },
+    object: { group: kind.group, kind: kind.kind, namespace, name },
     field: '',
     message: `is defined in ${winner} already, and that one is used; remove one of them`,
   };

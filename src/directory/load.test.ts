@@ -25,7 +25,12 @@ test('files and directories are read once, in the order of paths and names', asy
   expect(loaded.objects.get('Service')).toEqual([]);
   expect(loaded.ignored).toBe(1);
   expect(loaded.reports.map(printReport)).toEqual([expect.stringMatching(`^${path}/single:14: is not valid YAML: `)]);
-  expect(loaded.locate({ kind: 'VirtualService', namespace: 'shop', name: 'a' }, 'spec.hosts[0]')).toEqual({
+  expect(
+    loaded.locate(
+      { group: 'networking.istio.io', kind: 'VirtualService', namespace: 'shop', name: 'a' },
+      'spec.hosts[0]',
+    ),
+  ).toEqual({
     file: `${path}/mesh/a.yaml`,
     line: 8,
   });

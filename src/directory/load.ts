@@ -28,7 +28,7 @@ export interface LoadedDirectory {
 
 /** Where a field of an object stands, or the nearest thing around it that does. Undefined for an unknown object. */
 export type Locate = (
-  object: Pick<ObjectRef, 'kind' | 'namespace' | 'name'>,
+  object: Pick<ObjectRef, 'group' | 'kind' | 'namespace' | 'name'>,
   field: string,
 ) => { readonly file: string; readonly line: number } | undefined;
 
@@ -45,8 +45,8 @@ export async function loadDirectory(paths: readonly string[], validate: Validate
     else contents.push(unreadableContent(undefined, path, read.reason));
   }
   const { objects, reports } = mergeContents(contents, lines);
-  const byKind = new Map<KindName, KubernetesObject[]>(kinds.map(({ kind }) => [kind, []]));
-  for (const placed of objects.values()) byKind.get(placed.kind.kind)!.push(withIdentity(placed, 0, 1));
+  const byKind = new Map<KindName, KubernetesObject[]>(kinds.map(({ name }) => [name, []]));
+  for (const placed of objects.values()) byKind.get(placed.kind.name)!.push(withIdentity(placed, 0, 1));
   return {
     objects: byKind,
     reports,
@@ -57,7 +57,7 @@ export async function loadDirectory(paths: readonly string[], validate: Validate
 
 export function locateIn(objects: () => ReadonlyMap<string, PlacedObject>, lines: Lines): Locate {
   return (object, field) => {
-    const placed = objects().get(keyOf(object.kind, object.namespace, object.name));
+    const placed = objects().get(keyOf(object));
     if (placed === undefined) return undefined;
     const { document, path } = placed;
     return { file: document.file, line: lineIn(document, [...path, ...parsePath(field)], lines) };

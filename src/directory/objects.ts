@@ -1,6 +1,6 @@
 import { isObject, type Json } from '../api/json.ts';
 import { type Kind, kindOf } from '../api/kinds.ts';
-import type { KubernetesObject } from '../api/object.ts';
+import type { KubernetesObject, ObjectRef } from '../api/object.ts';
 import { remarkOn } from '../api/unread-kinds.ts';
 import type { Validate } from '../api/validate.ts';
 import { type Identity, identityOf } from '../api/validate-metadata.ts';
@@ -100,7 +100,7 @@ class Reading {
     const content = (kind.custom ? value : withoutNulls(value)) as Json;
     const { apiVersion: _, kind: __, metadata, ...rest } = content;
     const identity = identityOf(metadata, kind);
-    if (kind.kind === 'ConfigMap' && identity !== undefined && identity.name !== MESH_CONFIG) {
+    if (kind.name === 'ConfigMap' && identity !== undefined && identity.name !== MESH_CONFIG) {
       this.ignored++;
       return;
     }
@@ -118,7 +118,7 @@ class Reading {
       ...rest,
     } as unknown as KubernetesObject;
     const usable = !findings.some(({ severity }) => severity === 'error');
-    const key = keyOf(kind.kind, identity.namespace, identity.name);
+    const key = keyOf({ ...identity, group: kind.group, kind: kind.kind });
     this.objects.push({ key, kind, ...identity, path, errors: findings, ...(usable ? { object } : {}) });
   }
 
@@ -143,7 +143,9 @@ function hasName({ metadata }: Json): boolean {
   return isObject(metadata) && typeof metadata['name'] === 'string' && metadata['name'] !== '';
 }
 
+type Named = Pick<ObjectRef, 'group' | 'kind' | 'namespace' | 'name'>;
+
 /** Identifies an object within the directory. */
-export function keyOf(kind: string, namespace: string, name: string): string {
-  return `${kind}/${namespace}/${name}`;
+export function keyOf({ group, kind, namespace, name }: Named): string {
+  return `${group}/${kind}/${namespace}/${name}`;
 }

@@ -1,3 +1,5 @@
+import type { ObjectRef } from '../api/object.ts';
+
 /** What is wrong in a file, for the person who edits it. */
 export interface FileReport {
   readonly severity: 'error' | 'warning';
@@ -6,7 +8,7 @@ export interface FileReport {
   /** Counted from 1. */
   readonly line?: number;
   /** Absent when the report is about a document that is not an object, or about the file. */
-  readonly object?: { readonly kind: string; readonly namespace: string; readonly name: string };
+  readonly object?: Pick<ObjectRef, 'group' | 'kind' | 'namespace' | 'name'>;
   /** As kubectl prints it; empty for the object, document or file as a whole. */
   readonly field: string;
   readonly message: string;

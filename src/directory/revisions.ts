@@ -39,13 +39,13 @@ export class Revisions {
     this.#current = next;
     this.#deletions += deleted.length;
     if (this.#complete) {
-      for (const { placed } of deleted) this.#sink.delete(placed.kind.kind, placed.namespace, placed.name);
-      for (const { placed, object } of changed) this.#sink.upsert(placed.kind.kind, object);
+      for (const { placed } of deleted) this.#sink.delete(placed.kind.name, placed.namespace, placed.name);
+      for (const { placed, object } of changed) this.#sink.upsert(placed.kind.name, object);
       return;
     }
     this.#complete = true;
-    const byKind = new Map<KindName, KubernetesObject[]>(kinds.map(({ kind }) => [kind, []]));
-    for (const { placed, object } of changed) byKind.get(placed.kind.kind)!.push(object);
+    const byKind = new Map<KindName, KubernetesObject[]>(kinds.map(({ name }) => [name, []]));
+    for (const { placed, object } of changed) byKind.get(placed.kind.name)!.push(object);
     for (const [kind, all] of byKind) this.#sink.replace(kind, all);
   }
 }

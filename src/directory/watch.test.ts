@@ -125,8 +125,10 @@ describe('a directory that is followed', () => {
     await following.until(
       () =>
         'c' in following.routes &&
-        following.source.locate({ kind: 'VirtualService', namespace: 'shop', name: 'a' }, '')?.file ===
-          `${path}/a.yaml`,
+        following.source.locate(
+          { group: 'networking.istio.io', kind: 'VirtualService', namespace: 'shop', name: 'a' },
+          '',
+        )?.file === `${path}/a.yaml`,
     );
     expect(following.calls).toEqual(['upsert VirtualService/shop/c#1']);
     expect(following.appeared).toEqual([]);
@@ -232,7 +234,7 @@ describe('a directory that is followed', () => {
     );
     const { path } = await directory({ 'a.yaml': `${virtualService('a', 'a1')}---\n${labelled}` });
     const { source } = await Following.start(path);
-    const b = { kind: 'VirtualService', namespace: 'shop', name: 'b' };
+    const b = { group: 'networking.istio.io', kind: 'VirtualService', namespace: 'shop', name: 'b' };
     const at = (field: string): unknown => source.locate(b, field);
     expect(at('')).toEqual({ file: `${path}/a.yaml`, line: 14 });
     expect(at('spec.http[0].route[0].destination.host')).toMatchObject({ line: 27 });

@@ -120,7 +120,7 @@ export class EventRecorder {
 
   private eventOf(name: string, status: DesiredStatus, { reason, message }: DesiredCondition): object {
     const { clock, identity } = this.options;
-    const { group, version } = kinds.find(({ kind }) => kind === status.kind)!;
+    const { group, version, kind } = kinds.find(({ name }) => name === status.kind)!;
     return {
       apiVersion: 'events.k8s.io/v1',
       kind: 'Event',
@@ -132,7 +132,7 @@ export class EventRecorder {
       note: cut(message.toWellFormed()),
       regarding: {
         apiVersion: `${group}/${version}`,
-        kind: status.kind,
+        kind,
         namespace: status.namespace,
         name: status.name,
         uid: status.uid,

@@ -1,7 +1,3 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type { ResourceEvent, ResourceMeta } from '@dot-i/k8s-operator';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { kinds } from '../api/kinds.ts';
 import { KubeClient } from './client.ts';
@@ -13,16 +9,6 @@ import { FakeApiServer } from './testing/fake-api-server.ts';
 import { RecordingLog } from './testing/recording-log.ts';
 import { RecordingSink } from './testing/recording-sink.ts';
 
-/** The protected parts, as a subclass of the framework sees them. */
-class Probe extends FairleadOperator {
-  readonly watch = this.watchResource.bind(this);
-  readonly finalize = this.handleResourceFinalizer.bind(this);
-  readonly setStatus = this.setResourceStatus.bind(this);
-  readonly patchStatus = this.patchResourceStatus.bind(this);
-  readonly register = this.registerCustomResourceDefinition.bind(this);
-  readonly uri = this.getCustomResourceApiUri.bind(this);
-}
-
 const services = '/api/v1/services';
 const pods = '/api/v1/pods';
 const configMaps = '/api/v1/configmaps';
@@ -31,7 +17,7 @@ const gateways = '/apis/networking.istio.io/v1/gateways';
 let server: FakeApiServer;
 let sink: RecordingSink;
 let log: RecordingLog;
-let operator: Probe;
+let operator: FairleadOperator;
 let ending: AbortController;
 
 beforeEach(async () => {
@@ -48,9 +34,9 @@ afterEach(async () => {
   await server.stop();
 });
 
-function operatorOf(options: Partial<FairleadOperatorOptions> = {}): Probe {
+function operatorOf(options: Partial<FairleadOperatorOptions> = {}): FairleadOperator {
   const client = new KubeClient({ config: new PooledKubeConfig(() => server.kubeConfig()) });
-  return new Probe({
+  return new FairleadOperator({
     client,
     sink,
     log,
@@ -74,7 +60,7 @@ describe('as a source', () => {
     await operator.whenReady();
     expect(operator.ready()).toBe(true);
     for (const kind of kinds)
-      expect(sink.names(kind.kind)).toEqual(kind.kind === 'ConfigMap' ? [] : [kind.namespaced ? 'shop/x' : '/x']);
+      expect(sink.names(kind.name)).toEqual(kind.name === 'ConfigMap' ? [] : [kind.namespaced ? 'shop/x' : '/x']);
     expect(operator.stats()).toMatchObject({ relists: 0, oddObjects: 0, kinds: { Pod: { objects: 1, synced: true } } });
   });
 
@@ -199,139 +185,5 @@ describe('its life', () => {
       if (before === undefined) delete process.env['KUBECONFIG'];
       else process.env['KUBECONFIG'] = before;
     }
-  });
-});
-
-describe('the framework around it', () => {
-  const things = '/apis/example.com/v1/things';
-  let events: ResourceEvent[];
-  let waiting: { readonly holds: () => boolean; readonly resolve: () => void } | undefined;
-  let failures: number;
-
-  beforeEach(async () => {
-    server.cluster.install(things, 'Thing');
-    operator = operatorOf({ kinds: [] });
-    events = [];
-    failures = 0;
-  });
-
-  async function watched(): Promise<void> {
-    await operator.watch('example.com', 'v1', 'things', async (event) => {
-      if (failures-- > 0) throw new Error('not yet');
-      events.push(event);
-      if (waiting?.holds() === true) waiting.resolve();
-    });
-  }
-
-  async function until(count: number): Promise<string[]> {
-    const holds = (): boolean => events.length >= count;
-    if (!holds()) await new Promise<void>((resolve) => (waiting = { holds, resolve }));
-    return events.map(({ type, meta }) => `${type} ${meta.name}`);
-  }
-
-  test('events have its types, and deletes that happened while the watch was down are among them', async () => {
-    put(things, 'shop', 'a');
-    put(things, 'shop', 'b');
-    await watched();
-    expect(await until(2)).toEqual(['ADDED a', 'ADDED b']);
-    expect(events[0]?.meta).toMatchObject({ id: 'things.example.com/v1', namespace: 'shop', kind: 'Thing' });
-    await server.stop();
-    server.cluster.delete(things, 'shop', 'a');
-    put(things, 'shop', 'b', { spec: 1 });
-    server.cluster.compact();
-    await server.start();
-    expect((await until(4)).slice(2).sort()).toEqual(['DELETED a', 'MODIFIED b']);
-  });
-
-  test('an object that was created anew is deleted and added', async () => {
-    put(things, 'shop', 'a');
-    await watched();
-    await until(1);
-    server.cluster.apply(
-      things,
-      { apiVersion: 'v1', kind: 'Thing', metadata: { namespace: 'shop', name: 'a' } },
-      { anew: true },
-    );
-    expect(await until(3)).toEqual(['ADDED a', 'DELETED a', 'ADDED a']);
-    expect(events[1]?.object.metadata?.uid).not.toBe(events[2]?.object.metadata?.uid);
-  });
-
-  test('a handler that fails is called again', async () => {
-    failures = 1;
-    put(things, 'shop', 'a');
-    await watched();
-    expect(await until(1)).toEqual(['ADDED a']);
-  });
-
-  test('the finalizer flow adds, calls and removes, and a list that changed meanwhile is not overwritten', async () => {
-    put(things, 'shop', 'a');
-    await watched();
-    await until(1);
-    const deleted: string[] = [];
-    const handle = (event: ResourceEvent): Promise<boolean> =>
-      operator.finalize(event, 'fairlead.dev/x', async ({ meta }) => void deleted.push(meta.name));
-
-    const [added] = events;
-    expect(await handle(added!)).toBe(true);
-    expect(added?.object.metadata?.finalizers).toBeUndefined();
-    await until(2);
-    expect(events[1]?.object.metadata?.finalizers).toEqual(['fairlead.dev/x']);
-    expect(await handle(events[1]!)).toBe(false);
-    await expect(handle(added!)).rejects.toMatchObject({ code: 409 });
-
-    const metadata = { deletionTimestamp: '2030-01-01T00:00:00Z', finalizers: ['fairlead.dev/x', 'other'] };
-    put(things, 'shop', 'a', { metadata: { namespace: 'shop', name: 'a', ...metadata } });
-    await until(3);
-    expect(await handle(events[2]!)).toBe(true);
-    await until(4);
-    expect(deleted).toEqual(['a']);
-    expect(events[3]?.object.metadata?.finalizers).toEqual(['other']);
-  });
-
-  test('a status is replaced or patched, conflicts reject, and a gone object is null', async () => {
-    put(things, 'shop', 'a', { spec: { a: 1 } });
-    await watched();
-    await until(1);
-    const { meta } = events[0]!;
-    const after = (await operator.setStatus(meta, { one: 1 })) as ResourceMeta;
-    expect(after.resourceVersion).not.toBe(meta.resourceVersion);
-    await expect(operator.setStatus(meta, { one: 2 })).rejects.toMatchObject({ code: 409 });
-    await operator.patchStatus(after, { two: 2 });
-    await until(3);
-    expect(events[2]?.object).toMatchObject({ spec: { a: 1 }, status: { one: 1, two: 2 } });
-    server.cluster.delete(things, 'shop', 'a');
-    expect(await operator.setStatus(after, {})).toBeNull();
-  });
-
-  test('a CRD is registered, also when it is there already', async () => {
-    server.cluster.install('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', 'CustomResourceDefinition');
-    const directory = mkdtempSync(join(tmpdir(), 'fairlead-crd-'));
-    const file = join(directory, 'crd.yaml');
-    const names = { plural: 'things', kind: 'Thing' };
-    const spec = { group: 'example.com', names, scope: 'Namespaced', versions: [{ name: 'v1' }] };
-    writeFileSync(
-      file,
-      JSON.stringify({
-        apiVersion: 'apiextensions.k8s.io/v1',
-        kind: 'X',
-        metadata: { name: 'things.example.com' },
-        spec,
-      }),
-    );
-    for (let i = 0; i < 2; i++)
-      expect(await operator.register(file)).toEqual({
-        group: 'example.com',
-        plural: 'things',
-        versions: spec.versions,
-      });
-    writeFileSync(file, 'kind: ConfigMap');
-    await expect(operator.register(file)).rejects.toThrow('is not a CustomResourceDefinition');
-    rmSync(directory, { recursive: true });
-  });
-
-  test('the address of a resource', () => {
-    expect(operator.uri('example.com', 'v1', 'things', 'shop')).toBe(
-      `${server.url}/apis/example.com/v1/namespaces/shop/things`,
-    );
   });
 });

@@ -233,7 +233,7 @@ export class StatusWriter {
     const { fresh } = entry;
     const { kind, namespace, name, uid, generation, conditions } = entry.desired;
     const latest = this.options.latest(kind, namespace, name);
-    const type = kinds.find((k) => k.kind === kind);
+    const type = kinds.find((known) => known.name === kind);
     if (latest === undefined || type === undefined) return undefined;
     const term = this.terms.get(revisionOf(latest));
     if (term === undefined) return undefined;

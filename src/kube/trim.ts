@@ -25,7 +25,7 @@ const trims: Readonly<Record<KindName, Trim>> = {
 };
 
 export function shapeOf(kind: Kind, interner: Interner): Shape {
-  const trim = trims[kind.kind];
+  const trim = trims[kind.name];
   const apiVersion = kind.group === '' ? kind.version : `${kind.group}/${kind.version}`;
   return {
     // The informer has checked that there is a name.
@@ -33,15 +33,6 @@ export function shapeOf(kind: Kind, interner: Interner): Shape {
     same: kind.custom ? sameForModel : deepEqual,
   };
 }
-
-/** The object as it is, for watches that are not the model's. */
-export const wholeShape: Shape = {
-  trim: (raw) => {
-    const { managedFields: _, ...metadata } = object(raw['metadata']);
-    return { ...raw, metadata } as unknown as KubernetesObject;
-  },
-  same: (a, b) => a.metadata.resourceVersion === b.metadata.resourceVersion && deepEqual(a, b),
-};
 
 function trimCustom(raw: Json, interner: Interner): Json {
   const { metadata } = raw;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { TestMesh } from '../../test/harness/mesh.ts';
 import { Derived } from '../cache/derived.ts';
 import type { ResourceSet } from './resource-sets.ts';
-import { MeshLab, objectOf, proxy } from './testing/lab.ts';
+import { MeshLab, objectOf, proxy } from '../../test/harness/lab.ts';
 
 const many = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
 

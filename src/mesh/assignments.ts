@@ -48,7 +48,7 @@ export function declareAssignments(
     portsOf(view).map((port) => assignmentSetKey(view, port)),
   );
   const needs = graph.derive('assignment needs', byAssignmentSet, (key, members, read, emit: Emit<TopologyNeeds>) => {
-    const found = assignmentsOf(members[0]!.value, portOfKey(key), undefined, read, deps)?.assignments ?? [];
+    const found = assignmentsOf(members[0].value, portOfKey(key), undefined, read, deps)?.assignments ?? [];
     const compared = found.map(({ needs }) => needs).filter(({ labels }) => labels.length > 0);
     for (const [id, needs] of new Map(compared.map((needs) => [needsKey(needs), needs]))) emit(`${key}|${id}`, needs);
   });
@@ -57,7 +57,7 @@ export function declareAssignments(
     'assignmentSets',
     byAssignmentSet,
     (key, members, read, emit: Emit<AssignmentSet>) => {
-      const found = foundFor(members[0]!.value, key, read, deps);
+      const found = foundFor(members[0].value, key, read, deps);
       if (found !== undefined) emit(key, assignmentSet(found, read, places, deps));
     },
     (a, b) => sameAssignments(a, b) && isDeepStrictEqual(a.steps, b.steps),

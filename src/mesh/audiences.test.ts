@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
-import { MeshLab, objectOf, proxy, route, rule, service } from './testing/lab.ts';
+import { MeshLab, objectOf, proxy, route, rule, service } from '../../test/harness/lab.ts';
 
 const services = [service('shop/a'), service('shop/b'), service('other/c')];
 const shop = 'x.shop';

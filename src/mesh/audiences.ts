@@ -92,7 +92,7 @@ export function declareAudiences(
     graph.index('audience claims', [ruleClaims, routeClaims, serviceClaims], (_, claim) => [
       `${claim.target}|${claim.client}`,
     ]),
-    (key, members, _, emit: Emit<AudienceClaim>) => emit(key, members[0]!.value),
+    (key, members, _, emit: Emit<AudienceClaim>) => emit(key, members[0].value),
   );
   return { byTarget: graph.index('audiences by target', claims, (_, claim) => [claim.target]) };
 }

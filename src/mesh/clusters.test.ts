@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { connectedProxy } from '../../test/harness/mesh.ts';
-import { MeshLab, proxy, rule, service, slice } from './testing/lab.ts';
+import { MeshLab, proxy, rule, service, slice } from '../../test/harness/lab.ts';
 
 test('sidecars and routers share assignments, and clusters where nothing that clusters depend on tells proxies apart', () => {
   const lab = new MeshLab([service('shop/a'), slice('shop/a', '10.0.1.1')], [proxy('x.shop')]);

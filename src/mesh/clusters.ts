@@ -25,7 +25,7 @@ export function declareClusters(
     'clusterSets',
     graph.index('views by cluster set', sources, (_, view) => portsOf(view).map((port) => clusterSetKey(view, port))),
     (key, members, read, emit: Emit<ResourceSet>) => {
-      const { value } = members[0]!;
+      const { value } = members[0];
       const set = clusterSet(value, portOfKey(key), read, deps, topologies);
       if (set !== undefined) emit(key, set);
     },
@@ -48,7 +48,7 @@ export function declareClusters(
         `${name} of ${source.name}`,
         source,
         (key, [first], read, emit: Emit<Member>) => {
-          const view = first!.value;
+          const view = first.value;
           for (const { resources } of setsFor(view, portOfKey(key), read))
             for (const entry of resources) emitMember(emit, view.list, entry.resource, entry.qualifier);
         },

@@ -2,7 +2,7 @@ import { type CustomKindName, kinds } from '../api/kinds.ts';
 import type { Collection, Emit, Graph } from '../cache/graph.ts';
 import { type Condition, conditionsOf } from '../status/conditions.ts';
 import type { Inputs } from './inputs.ts';
-import type { Problems } from './problems.ts';
+import { type Problems, problemsKey } from './problems.ts';
 
 /** The conditions that the status of an object should have. */
 export interface Verdict {
@@ -18,19 +18,23 @@ export interface Verdict {
 export function declareConditions(graph: Graph, inputs: Inputs, problems: Problems): readonly Collection<Verdict>[] {
   return kinds
     .filter((kind) => kind.custom)
-    .map(({ kind }) =>
-      graph.derive(`conditions.${kind}`, inputs.objects[kind], (key, { metadata }, read, emit: Emit<Verdict>) => {
-        const { namespace = '', name, uid = '', generation = 0 } = metadata;
-        const found = read.get(problems.byObject, `${kind}/${key}`) ?? [];
-        // Only custom kinds are left here.
-        emit(key, {
-          kind: kind as CustomKindName,
-          namespace,
-          name,
-          uid,
-          generation,
-          conditions: conditionsOf(generation, found),
-        });
-      }),
+    .map((kind) =>
+      graph.derive(
+        `conditions.${kind.name}`,
+        inputs.objects[kind.name],
+        (key, { metadata }, read, emit: Emit<Verdict>) => {
+          const { namespace = '', name, uid = '', generation = 0 } = metadata;
+          const found = read.get(problems.byObject, problemsKey(kind, key)) ?? [];
+          // Only custom kinds are left here.
+          emit(key, {
+            kind: kind.name as CustomKindName,
+            namespace,
+            name,
+            uid,
+            generation,
+            conditions: conditionsOf(generation, found),
+          });
+        },
+      ),
     );
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
-import { MeshLab, objectOf, proxy, route, service, sidecar } from './testing/lab.ts';
+import { MeshLab, objectOf, proxy, route, service, sidecar } from '../../test/harness/lab.ts';
 
 const b = 'b.other.svc.cluster.local';
 const own = sidecar('c/s', './*');

@@ -39,7 +39,7 @@ export function declareDestinationViews(graph: Graph, deps: DestinationViewDeps)
         routes.length > 0 ? [key] : [],
       ),
       (key, [first], read, emit: Emit<ForeignDestination>) => {
-        const { view, routes } = first!.value;
+        const { view, routes } = first.value;
         if (source === routeHostViews && !hasHosts(egressOf(read, deps.sidecars, view))) return;
         const found = new Map<string, ForeignDestination>();
         for (const { host, port } of routes.flatMap((route) => destinations(route.key, read, deps))) {

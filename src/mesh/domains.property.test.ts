@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type EnvoyNode, TestMesh, connectedProxy } from '../../test/harness/mesh.ts';
 import { createCheckSound } from '../../test/harness/sound.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { objectOf } from './testing/lab.ts';
+import { objectOf } from '../../test/harness/lab.ts';
 
 // Few names, so that worlds are full of objects that want the same domains.
 const namespaces = ['shop', 'other'] as const;

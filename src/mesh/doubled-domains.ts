@@ -35,7 +35,7 @@ export function declareDoubledDomains(
   );
   const doubled = graph.derive('doubledDomains', byStem, (_, members, read, emit: Emit<DoubledDomain>) => {
     const ownerOf = ({ namespace, host }: VirtualHostEntry): string => `${namespace}/${host}`;
-    const first = ownerOf(members[0]!.value);
+    const first = ownerOf(members[0].value);
     // It is there once for each view of its namespace, and a table has one of these.
     if (members.every(({ value }) => ownerOf(value) === first)) return;
     const domains = members.flatMap((member) => member.value.domains.map((domain) => ({ ...member, domain })));

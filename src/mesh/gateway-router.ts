@@ -15,9 +15,13 @@ import { labelKeys, selectorKey } from './label-keys.ts';
 import { lookupFor } from './destinations.ts';
 import type { RouteDeps } from './virtual-hosts.ts';
 import { clientOf } from './clients.ts';
+import { type WorkloadClass, type WorkloadClasses, servicesOf } from './workload-classes.ts';
+import { ownValue } from '../model/own-value.ts';
+import { allOf, wholeOf } from './whole.ts';
 
 export interface GatewayDeps extends RouteDeps {
   readonly proxies: Proxies;
+  readonly workloadClasses: WorkloadClasses;
 }
 
 /** Routers to which Gateways mean the same, however their labels differ: they share listeners and tables. */
@@ -60,14 +64,14 @@ export function declareRouters(graph: Graph, deps: GatewayDeps, models: Collecti
       namespace: view.router.namespace,
       matched: matchedSelectors(view, view.router, read, mentions),
       gateways: gateways.map((gateway) => gateway.key),
-      targetPorts: targetPortsOf(gateways, view.router),
+      targetPorts: targetPortsOf(gateways, targetsOf(view.workload, read, deps)),
       gatewayTopology: view.router.gatewayTopology,
     };
     emit(key, { key: contentHash(JSON.stringify({ ...content, traits: traitsKey(content.traits) })), ...content });
   });
   const byClass = graph.index('routers by class', routers, (_, { key }) => [key]);
   const classes = graph.derive('routerClasses', byClass, (key, [first], _, emit: Emit<RouterClass>) =>
-    emit(key, first!.value),
+    emit(key, first.value),
   );
   return { classes, byClass };
 }
@@ -97,9 +101,9 @@ function declareMentions(graph: Graph, deps: GatewayDeps): Index<Labels> {
   const distinct = graph.derive(
     'gateway selectors',
     graph.index('gateway mentions by selector', each, (_, selector) => [printSelector(selector)]),
-    (key, [first], _, emit: Emit<Labels>) => emit(key, first!.value),
+    (key, [first], _, emit: Emit<Labels>) => emit(key, first.value),
   );
-  return graph.index('all gateway selectors', distinct, () => ['all']);
+  return wholeOf(graph, 'all gateway selectors', distinct);
 }
 
 /** A match that names gateways says nothing about labels. */
@@ -119,17 +123,38 @@ function matchedSelectors(
   read: Reader,
   mentions: Index<Labels>,
 ): readonly string[] {
-  const mentioned = read.group(mentions, 'all').map((member) => member.value);
+  const mentioned = allOf(read, mentions);
   const matching = mentioned.filter((selector) => selects(selector, labels)).map(printSelector);
   return [...new Set([...scope.matched, ...matching])].sort();
 }
 
-function targetPortsOf(gateways: readonly GatewayModel[], router: RouterFacts): Readonly<Record<number, number>> {
+/** Where the Services in front of a router lead their ports, the oldest first. 0: a name that no container has. */
+function targetsOf(
+  workload: WorkloadClass,
+  read: Reader,
+  deps: GatewayDeps,
+): readonly Readonly<Record<number, number>>[] {
+  const { ports = {} } = workload;
+  return servicesOf(workload, read, deps.workloadClasses, deps.services)
+    .filter((service) => service.translatesPorts)
+    .map((service) =>
+      Object.fromEntries(
+        service.ports.map((port) => {
+          const target = port.targetPort ?? port.number;
+          return [port.number, typeof target === 'number' ? target : (ownValue(ports, target) ?? 0)];
+        }),
+      ),
+    );
+}
+
+function targetPortsOf(
+  gateways: readonly GatewayModel[],
+  leading: readonly Readonly<Record<number, number>>[],
+): Readonly<Record<number, number>> {
   const found: Record<number, number> = {};
   for (const { servers } of gateways)
     for (const { port } of servers) {
-      const leading = router.targetPorts.find((targets) => (targets[port.number] ?? 0) > 0);
-      const target = leading?.[port.number] ?? port.number;
+      const target = leading.find((targets) => (targets[port.number] ?? 0) > 0)?.[port.number] ?? port.number;
       if (target !== port.number) found[port.number] = target;
     }
   return found;

@@ -126,7 +126,7 @@ export function declareGatewayRoutes(
     (a, b) => compareSpecificity(a.value.host, b.value.host),
   );
   const uses = graph.derive('gateway routes in use', byRoutes, (key, members, _, emit: Emit<GatewayRouteUse>) => {
-    const { router, sources } = members[0]!.value;
+    const { router, sources } = members[0].value;
     for (const [i, source] of sources.entries()) emit(`${key}|${i}`, useOf(router, source));
   });
   const pieces = declareRoutePieces(graph, 'gatewayRoutePieces', deps, [uses], (use, read) => {
@@ -140,7 +140,7 @@ export function declareGatewayRoutes(
     'gatewayVirtualHosts',
     byRoutes,
     (key, members, read, emit: Emit<VirtualHostEntry>) => {
-      const { table, router, port, httpsRedirect, sources } = members[0]!.value;
+      const { table, router, port, httpsRedirect, sources } = members[0].value;
       if (read.get(routers.classes, router) === undefined) return;
       const hosts = members.map((member) => member.value.host);
       const [host = ''] = hosts;
@@ -263,7 +263,7 @@ function declareTables(
       `${table}|${spreadHash(key) % TABLE_SHARDS}`,
     ]),
     (key, members, _, emit: Emit<{ table: string; part: Part }>) =>
-      emit(key, { table: members[0]!.value.table, part: node(members.map((member) => member.value.part)) }),
+      emit(key, { table: members[0].value.table, part: node(members.map((member) => member.value.part)) }),
     (a, b) => samePart(a.part, b.part),
   );
   const byTable = graph.index('gateway table shards by table', shards, (_, { table }) => [table]);

@@ -1,57 +1,86 @@
 import { distinctRefs } from '../api/object.ts';
-import type { Emit, Graph } from '../cache/graph.ts';
+import type { Emit, Graph, Reader } from '../cache/graph.ts';
 import type { Encoder } from '../envoy/encoder.ts';
 import { buildInboundClusters } from '../envoy/inbound-clusters.ts';
 import { buildInbound } from '../envoy/inbound-listeners.ts';
+import type { InboundTarget } from '../model/inbound.ts';
+import { type Labels, printSelector } from '../model/labels.ts';
 import { type Source, wholeObjects } from '../model/provenance.ts';
 import { inboundCluster } from '../model/service.ts';
+import { egressImports } from '../model/sidecar.ts';
+import { inboundTargets } from '../settle/inbound.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
-import type { Inbound, Proxies } from './proxies.ts';
+import { type Rules, ruleFor } from './rules.ts';
+import type { Services } from './services.ts';
 import { type Settings, settingOf } from './settings.ts';
+import type { Sidecars } from './sidecars.ts';
+import { type WorkloadClass, type WorkloadClasses, servicesOf } from './workload-classes.ts';
 
 export interface InboundDeps {
   readonly settings: Settings;
-  readonly proxies: Proxies;
+  readonly services: Services;
+  readonly rules: Rules;
+  readonly sidecars: Sidecars;
+  readonly workloadClasses: WorkloadClasses;
   readonly encoder: Encoder;
 }
 
-/** What a workload serves itself. */
+/** What workloads serve themselves, by class. */
 export function declareInbounds(graph: Graph, deps: InboundDeps): readonly Members[] {
-  const inbounds = graph.derive('inbounds', deps.proxies.byInbound, (key, [first], _, emit: Emit<Inbound>) => {
-    if (first !== undefined && 'inbound' in first.value && first.value.inbound !== undefined)
-      emit(key, first.value.inbound);
-  });
-  return [
-    graph.derive(
-      'inboundResources',
-      inbounds,
-      (key, inbound, read, emit: Emit<Member>) => {
-        const list = inboundList(key);
-        const { traits, targets, addresses } = inbound;
-        const listenerSettings = settingOf(read, deps.settings.listeners);
-        const clusterSettings = settingOf(read, deps.settings.clusters);
-        const { encoder } = deps;
-        const shared = { targets, traits, addresses };
-        const from = (clusters: readonly string[]): readonly Source[] => {
-          const served = targets.filter(({ port }) => clusters.includes(inboundCluster(port)));
-          return wholeObjects(distinctRefs(served.flatMap(({ origins }) => origins)));
-        };
-        for (const cluster of buildInboundClusters({ ...shared, settings: clusterSettings }))
-          emitMember(
-            emit,
-            list,
-            encoder.cluster(cluster, () => from([cluster.name ?? ''])),
-          );
-        for (const { listener, clusters } of buildInbound({ ...shared, settings: listenerSettings }))
-          emitMember(
-            emit,
-            list,
-            encoder.listener(listener, clusters, () => from(clusters)),
-          );
-      },
-      sameMember,
-    ),
-  ];
+  const { encoder } = deps;
+  const targets = graph.derive(
+    'inboundTargets',
+    deps.workloadClasses.classes,
+    (key, one, read, emit: Emit<readonly InboundTarget[]>) => {
+      if (one.traits.proxyType === 'sidecar') emit(key, targetsOf(one, read, deps));
+    },
+  );
+  const members = graph.derive(
+    'inboundResources',
+    targets,
+    (key, served, read, emit: Emit<Member>) => {
+      const one = read.get(deps.workloadClasses.classes, key);
+      if (one === undefined) return;
+      const list = inboundList(key);
+      const addresses = served.some((target) => target.ingress !== undefined) ? one.addresses : [];
+      const shared = { targets: served, traits: one.traits, addresses };
+      const from = (clusters: readonly string[]): readonly Source[] => {
+        const named = served.filter(({ port }) => clusters.includes(inboundCluster(port)));
+        return wholeObjects(distinctRefs(named.flatMap(({ origins }) => origins)));
+      };
+      for (const cluster of buildInboundClusters({ ...shared, settings: settingOf(read, deps.settings.clusters) })) {
+        const resource = encoder.cluster(cluster, () => from([cluster.name ?? '']));
+        emitMember(emit, list, resource);
+      }
+      for (const built of buildInbound({ ...shared, settings: settingOf(read, deps.settings.listeners) })) {
+        const resource = encoder.listener(built.listener, built.clusters, () => from(built.clusters));
+        emitMember(emit, list, resource);
+      }
+    },
+    sameMember,
+  );
+  return [members];
 }
 
+/** @param key of a workload class. */
 export const inboundList = (key: string): string => `inbound|${key}`;
+
+function targetsOf(one: WorkloadClass, read: Reader, deps: InboundDeps): readonly InboundTarget[] {
+  const { namespace, matched } = one;
+  const { rootNamespace } = settingOf(read, deps.settings.visibility);
+  const sidecar = one.sidecar === '' ? undefined : read.get(deps.sidecars.models, one.sidecar);
+  const client = { namespace, matches: (selector: Labels) => matched.includes(printSelector(selector)) };
+  return inboundTargets({
+    services: servicesOf(one, read, deps.workloadClasses, deps.services),
+    addresses: one.addresses,
+    ports: one.ports,
+    isEntry: one.isEntry,
+    sidecar,
+    interception: one.traits.interception,
+    ruleOf: (service) =>
+      // A workload whose Sidecar does not import its own service knows none of the rules for it.
+      sidecar?.egress.some(({ hosts }) => egressImports(hosts, namespace, service)) === false
+        ? undefined
+        : ruleFor(read, deps.rules, service, rootNamespace, client),
+  });
+}

@@ -49,7 +49,7 @@ export interface Inputs {
 
 export function declareInputs(graph: Graph): Inputs {
   const objects = Object.fromEntries(
-    kinds.map(({ kind }) => [kind, graph.input<KubernetesObject>(`objects.${kind}`)]),
+    kinds.map(({ name }) => [name, graph.input<KubernetesObject>(`objects.${name}`)]),
   ) as Record<KindName, Input<KubernetesObject>>;
   return {
     options: graph.input('options'),

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
-import { MeshLab, objectOf } from './testing/lab.ts';
+import { MeshLab, objectOf } from '../../test/harness/lab.ts';
 
 function entry(path: string, year: number, spec: object = {}): KubernetesObject {
   return objectOf(

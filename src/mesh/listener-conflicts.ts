@@ -34,7 +34,7 @@ export function declareListenerConflicts(graph: Graph, deps: RouteDeps): Collect
       registry === 'External' && ports.some(({ protocol }) => isTcp(protocol)) ? [key] : [],
     ),
     (key, [first], read, emit: Emit<OwnedClaim>) => {
-      const service = first!.value;
+      const service = first.value;
       const view: View = {
         key: '',
         namespace: service.namespace,

@@ -43,7 +43,7 @@ export function declareLostRanges(
       entries.flatMap((entry) => entry.ports),
       TAKING,
     );
-    emit(key, { namespace: members[0]!.value.namespace, ranges, ports });
+    emit(key, { namespace: members[0].value.namespace, ranges, ports });
   });
   const places = graph.index('places of ranges', ofHosts, (_, { namespace, ranges, ports }) =>
     ports.flatMap((port) => ranges.map((range) => placeOf(namespace, port, range))),

@@ -6,6 +6,7 @@ import type { Selectors } from './selectors.ts';
 import { routeTargets } from './route-targets.ts';
 import { type Services, shardOf } from './services.ts';
 import type { VirtualServices } from './virtual-services.ts';
+import { wholeOf } from './whole.ts';
 
 export interface NamespaceDeps {
   readonly services: Services;
@@ -74,7 +75,7 @@ export function declareNamespaces(graph: Graph, deps: NamespaceDeps): Namespaces
       contested: read.get(contested, namespace) === true,
     });
   });
-  return { shards: shardsOf, all: graph.index('all namespaces', clients, () => ['all']) };
+  return { shards: shardsOf, all: wholeOf(graph, 'all namespaces', clients) };
 }
 
 /** Namespaces of VirtualServices by the namespaces whose hosts they have routes for (`*`: any), and the other way round. */
@@ -98,7 +99,7 @@ function declareForeignRoutes(
   const distinct = graph.derive(
     'foreignRoutes',
     graph.index('foreign routes by namespaces', each, (_, { target, from }) => [`${target}|${from}`]),
-    (key, [first], _, emit: Emit<string>) => emit(key, first!.value.from),
+    (key, [first], _, emit: Emit<string>) => emit(key, first.value.from),
   );
   const targetOf = (key: string) => key.slice(0, key.indexOf('|'));
   const targets = graph.derive('foreignRoutes.targets', distinct, (key, _, __, emit: Emit<string>) =>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
-import { MeshLab, objectOf, proxy, service, sidecar } from './testing/lab.ts';
+import { MeshLab, objectOf, proxy, service, sidecar } from '../../test/harness/lab.ts';
 
 /** A database at one address, known in a namespace by a name of its own. */
 function database(path: string, year: number, spec: object = {}): KubernetesObject {

@@ -78,7 +78,7 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
     graph.index('claims of address', byView, (_, value) =>
       isAddressed(value) ? [`${addressKey(value)}|${value.view.namespace}`] : [],
     ),
-    (key, [first], _, emit: Emit<string>) => emit(key, addressKey(first!.value)),
+    (key, [first], _, emit: Emit<string>) => emit(key, addressKey(first.value)),
   );
   const contested = graph.derive(
     'contestedListeners',
@@ -101,7 +101,7 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
         : [...new Set(outlets.flatMap((outlet) => outlet.views.map((view) => listenerList(view.key, policy))))],
     ),
     (list, members, _, emit: Emit<ListenerPolicy>) => {
-      emit(list, { list, scope: members[0]!.value.scope });
+      emit(list, { list, scope: members[0].value.scope });
     },
   );
   const policiesOfView = graph.index('listener policies of view', policies, (list) => [

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { connectedProxy } from '../../test/harness/mesh.ts';
-import { MeshLab, objectOf, proxy, service } from './testing/lab.ts';
+import { MeshLab, objectOf, proxy, service } from '../../test/harness/lab.ts';
 
 const entry = (endpoints: object[], spec: object = {}, namespace = 'shop') =>
   objectOf('ServiceEntry', `${namespace}/e`, {

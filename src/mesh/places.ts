@@ -4,6 +4,7 @@ import { spreadHash } from '../model/hash.ts';
 import type { Topology } from '../model/topology.ts';
 import { qualifiers } from './members.ts';
 import type { Proxies } from './proxies.ts';
+import { allOf, wholeOf } from './whole.ts';
 
 export interface Topologies {
   /** Group `all`: every locality that a connected proxy has. */
@@ -17,7 +18,7 @@ export function declareTopologies(graph: Graph, proxies: Proxies): Topologies {
     'topologies',
     proxies.byTopology,
     (key, members, _, emit: Emit<{ key: string; topology: Topology }>) => {
-      const { value } = members[0]!;
+      const { value } = members[0];
       if ('topology' in value) emit(key, { key, topology: value.topology });
     },
   );
@@ -30,8 +31,8 @@ export function declareTopologies(graph: Graph, proxies: Proxies): Topologies {
     },
   );
   return {
-    localities: graph.index('all localities', localities, () => ['all']),
-    full: graph.index('all topologies', full, () => ['all']),
+    localities: wholeOf(graph, 'all localities', localities),
+    full: wholeOf(graph, 'all topologies', full),
   };
 }
 
@@ -52,7 +53,7 @@ export function declarePlaces(graph: Graph, topologies: Topologies, needs: Colle
   const byLabels = graph.derive(
     'places',
     graph.index('needs of places', needs, (_, value) => [needsKey(value)]),
-    (key, members, read, emit: Emit<readonly Place[]>) => emit(key, placesOf(read, topologies, members[0]!.value)),
+    (key, members, read, emit: Emit<readonly Place[]>) => emit(key, placesOf(read, topologies, members[0].value)),
   );
   return {
     of: (read, wanted) =>
@@ -67,7 +68,7 @@ export const needsKey = ({ locality, nodeName, cluster, labels }: TopologyNeeds)
 export function placesOf(read: Reader, topologies: Topologies, needs: TopologyNeeds): readonly Place[] {
   if (needs.nodeName || needs.cluster || needs.labels.length > 0) {
     const places = new Map<string, Place & { readonly qualifiers: string[] }>();
-    for (const { value } of read.group(topologies.full, 'all')) {
+    for (const value of allOf(read, topologies.full)) {
       const topology = narrowTopology(value.topology, needs);
       const id = JSON.stringify(topology);
       const place = places.get(id) ?? { topology, qualifiers: [], hash: spreadHash(id) };
@@ -77,7 +78,7 @@ export function placesOf(read: Reader, topologies: Topologies, needs: TopologyNe
     return [...places.values()];
   }
   if (!needs.locality) return [nowhere];
-  return read.group(topologies.localities, 'all').map(({ value }) => value);
+  return allOf(read, topologies.localities);
 }
 
 /** For all proxies alike. */

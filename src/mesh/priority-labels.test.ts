@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { TestMesh } from '../../test/harness/mesh.ts';
-import { MeshLab, objectOf, proxy, rule, service, slice } from './testing/lab.ts';
+import { MeshLab, objectOf, proxy, rule, service, slice } from '../../test/harness/lab.ts';
 
 const preferring = (...failoverPriority: string[]) =>
   rule('shop/r', 'a', {

@@ -4,6 +4,7 @@ import { failoverLabels, labelsOf } from '../model/policy-resolution.ts';
 import type { Rules } from './rules.ts';
 import type { Services } from './services.ts';
 import type { Settings } from './settings.ts';
+import { wholeOf } from './whole.ts';
 
 /** Group `all`: labels by which endpoints are preferred; proxies that differ in them look from different places. */
 export function declarePriorityLabels(
@@ -41,5 +42,5 @@ export function declarePriorityLabels(
     graph.index('who prefers by label', [ruleLabels, serviceLabels, meshLabels], (_, labels) => labels),
     (label, _, __, emit: Emit<string>) => emit(label, label),
   );
-  return graph.index('all priority labels', priorityLabels, () => ['all']);
+  return wholeOf(graph, 'all priority labels', priorityLabels);
 }

@@ -24,3 +24,12 @@ test('findings of all collections stand in the order of the object, each once', 
     'spec.http[10].route wrong',
   ]);
 });
+
+test('objects of one kind and name in two groups have their findings each', () => {
+  const graph = new Graph();
+  const source = graph.input<HasProblems>('a');
+  const { byObject } = declareProblems(graph, [source]);
+  const of = (group: string): Problem => ({ ...problem('spec'), object: { ...object, group } });
+  graph.commit([source.write('1', { problems: [of('g')] }), source.write('2', { problems: [of('other')] })]);
+  expect([...byObject.entries()].map(([, found]) => found.length)).toEqual([1, 1]);
+});

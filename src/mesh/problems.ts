@@ -1,6 +1,6 @@
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph, Index } from '../cache/graph.ts';
-import { objectKey } from '../api/object.ts';
+import { type ObjectRef, objectKey } from '../api/object.ts';
 import { compareText } from '../model/age.ts';
 
 export interface HasProblems {
@@ -8,7 +8,7 @@ export interface HasProblems {
 }
 
 export interface Problems {
-  /** By `kind/source/namespace/name`; objects without problems have none. */
+  /** By {@link problemsKey}; objects without problems have none. */
   readonly byObject: Collection<readonly Problem[]>;
 }
 
@@ -19,7 +19,7 @@ export function declareProblems(graph: Graph, sources: readonly Collection<HasPr
     graph.derive(
       `problems.${source.name}`,
       graph.index(`${source.name} with problems`, source, (key, { problems }) => (problems.length > 0 ? [key] : [])),
-      (key, [first], _, emit: Emit<readonly Problem[]>) => emit(`${i}|${key}`, first!.value.problems),
+      (key, [first], _, emit: Emit<readonly Problem[]>) => emit(`${i}|${key}`, first.value.problems),
     ),
   );
   const byObject: Index<readonly Problem[]> = graph.index('problems by object', found, (_, problems) => [
@@ -53,6 +53,11 @@ function compareFieldPaths(a: string, b: string): number {
   return left.length - right.length;
 }
 
+/** @param key of the object within the collection of its kind. */
+export function problemsKey({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>, key: string): string {
+  return `${group}/${kind}/${key}`;
+}
+
 function problemKey({ object }: Problem): string {
-  return `${object.kind}/${objectKey(object.source, object.namespace, object.name)}`;
+  return problemsKey(object, objectKey(object.source, object.namespace, object.name));
 }

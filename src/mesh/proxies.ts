@@ -1,30 +1,22 @@
 import type { ConnectedProxy } from '../ads/types.ts';
 import { objectKey } from '../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
-import { compareAge } from '../model/age.ts';
 import { contentHash } from '../model/hash.ts';
 import type { Workload } from '../model/endpoint.ts';
-import type { InboundTarget } from '../model/inbound.ts';
 import { type Labels, printSelector, selects } from '../model/labels.ts';
-import { listenerName } from '../model/listener.ts';
 import type { GatewayTopology } from '../model/mesh-config.ts';
-import { type MeshService, isHeadless, protocolClass } from '../model/service.ts';
-import { type SidecarModel, egressImports } from '../model/sidecar.ts';
 import { type Traits, gatewayTraits, inboundTraits, outboundTraits, traitsKey } from '../model/traits.ts';
 import type { Topology } from '../model/topology.ts';
-import { inboundTargets } from '../reconcilers/inbound.ts';
 import { type NodeFacts, readNode } from '../reconcilers/proxy-node.ts';
 import { selectSidecar } from '../reconcilers/sidecar.ts';
 import { augmentLabels, localityOfLabels } from '../reconcilers/workload.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
-import { type Rules, ruleFor } from './rules.ts';
-import { labelKeys } from './label-keys.ts';
-import { type Services, endpointKey } from './services.ts';
-import { type Settings, settingOf } from './settings.ts';
+import { type Mentions, type WorkloadClass, workloadClass } from './workload-classes.ts';
 import type { Workloads } from './workloads.ts';
 import type { Selectors } from './selectors.ts';
 import type { Sidecars } from './sidecars.ts';
 import { ownValue } from '../model/own-value.ts';
+import { allOf } from './whole.ts';
 
 /** What a connected proxy is, taken apart into what it shares with others. */
 export type ProxyView = AcceptedProxy | { readonly error: string };
@@ -35,12 +27,12 @@ export interface AcceptedProxy {
   /** From where it looks at endpoints. */
   readonly topology: Topology;
   readonly topologyKey: string;
-  /** What it serves itself; undefined for routers. */
-  readonly inbound: Inbound | undefined;
-  /** Routers: their labels, by which Gateways select them, and the ports of Services that lead to them. */
+  /** What selects it, by reference. */
+  readonly workload: WorkloadClass;
+  /** Where it is: no listener of its scope at these addresses is for it. */
+  readonly addresses: readonly string[];
+  /** Routers: their labels, by which Gateways select them. */
   readonly router: RouterFacts | undefined;
-  /** Names of listeners of its scope that it is not given. */
-  readonly excluded: readonly string[];
 }
 
 export interface Scope {
@@ -53,21 +45,13 @@ export interface Scope {
   readonly sidecar: string;
 }
 
-export interface Inbound {
-  readonly key: string;
-  readonly traits: Traits;
-  readonly targets: readonly InboundTarget[];
-  /** Only where a listener names them; else empty, so that all replicas share one inbound. */
-  readonly addresses: readonly string[];
-}
-
 export interface RouterFacts {
   readonly key: string;
   readonly traits: Traits;
   readonly namespace: string;
   readonly labels: Labels;
-  /** Where the Services that select it lead their ports, the oldest first. 0: a name that no container has. */
-  readonly targetPorts: readonly Readonly<Record<number, number>>[];
+  /** Key of its {@link WorkloadClass}. */
+  readonly workload: string;
   /** What its node says of it. */
   readonly gatewayTopology: Partial<GatewayTopology> | undefined;
 }
@@ -79,7 +63,8 @@ export interface Proxies {
   readonly byScope: Index<ProxyView>;
   /** By the key of the traits of their scopes. */
   readonly byTraits: Index<ProxyView>;
-  readonly byInbound: Index<ProxyView>;
+  /** By the key of their workload class. */
+  readonly byWorkload: Index<ProxyView>;
   readonly byRouter: Index<ProxyView>;
   /** By topology key. */
   readonly byTopology: Index<ProxyView>;
@@ -87,10 +72,8 @@ export interface Proxies {
 
 export interface ProxyDeps {
   readonly inputs: Inputs;
-  readonly settings: Settings;
   readonly workloads: Workloads;
-  readonly services: Services;
-  readonly rules: Rules;
+  readonly mentions: Mentions;
   readonly sidecars: Sidecars;
   readonly selectors: Selectors;
   readonly priorityLabels: Index<string>;
@@ -119,7 +102,7 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
     preview: (proxy) => view(proxy, graph.present),
     byScope: keyed('proxies by scope', (view) => view.scope.key),
     byTraits: keyed('proxies by traits', (view) => traitsKey(view.scope.traits)),
-    byInbound: keyed('proxies by inbound', (view) => view.inbound?.key),
+    byWorkload: keyed('proxies by workload', (view) => view.workload.key),
     byRouter: keyed('proxies by router', (view) => view.router?.key),
     byTopology: keyed('proxies by topology', (view) => view.topologyKey),
   };
@@ -160,18 +143,29 @@ function viewOf(node: NodeFacts, read: Reader, deps: ProxyDeps): AcceptedProxy {
     nodeName,
     labels: placeLabels(
       augmentLabels(labels, { locality, network: node.network, cluster: node.cluster, nodeName }),
-      read.group(deps.priorityLabels, 'all').map((member) => member.value),
+      allOf(read, deps.priorityLabels),
     ),
   };
-  const selecting = servicesAt(read, deps.services, namespace, labels, node.addresses);
+  const ofProxy = traits.proxyType === 'sidecar' ? inboundTraits(traits) : gatewayTraits(traits);
+  const facts = {
+    traits: ofProxy,
+    namespace,
+    labels,
+    matched,
+    sidecar: sidecar?.key ?? '',
+    ports: workload?.ports ?? node.podPorts,
+    isEntry: workload?.kind === 'WorkloadEntry',
+    addresses: node.addresses,
+    hasIngress: sidecar !== undefined && sidecar.ingress.length > 0,
+  };
+  const classOfIt = workloadClass(facts, read, deps.mentions);
   return {
     scope: { ...scope, key: scopeKey(scope) },
     topology,
     topologyKey: JSON.stringify(topology),
-    inbound:
-      traits.proxyType === 'sidecar' ? inboundOf(node, workload, labels, sidecar, selecting, read, deps) : undefined,
-    router: traits.proxyType === 'router' ? routerOf(node, workload?.ports, labels, selecting) : undefined,
-    excluded: ownListeners(selecting, node.addresses),
+    workload: classOfIt,
+    addresses: node.addresses,
+    router: traits.proxyType === 'router' ? routerOf(node, labels, classOfIt) : undefined,
   };
 }
 
@@ -209,87 +203,11 @@ function mentioned(read: Reader, selectors: Selectors, namespace: string): reado
   return [...of('*'), ...of(namespace)];
 }
 
-/** Services of the namespace that select these labels or have an endpoint at these addresses, oldest first. */
-function servicesAt(
-  read: Reader,
-  services: Services,
-  namespace: string,
-  labels: Labels,
-  addresses: readonly string[],
-): readonly MeshService[] {
-  const found = new Map<string, MeshService>();
-  for (const key of labelKeys(namespace, labels))
-    for (const { key: service, value } of read.group(services.bySelector, key))
-      if (selects(value.selector!, labels)) found.set(service, value);
-  for (const address of addresses)
-    for (const { key: service, value } of read.group(services.byEndpoint, endpointKey(namespace, address)))
-      found.set(service, value);
-  return [...found.values()].sort((a, b) => compareAge(a, b) || (a.host < b.host ? -1 : 1));
-}
-
-/** Listeners of headless services have the addresses of pods. That of a pod itself would catch what it sends to itself. */
-function ownListeners(services: readonly MeshService[], addresses: readonly string[]): readonly string[] {
-  const ports = services
-    .filter(isHeadless)
-    .flatMap((service) => service.ports)
-    .filter(({ protocol }) => protocolClass(protocol) !== 'http')
-    .map(({ number }) => number);
-  const names = addresses.flatMap((address) =>
-    ports.map((port) => listenerName({ bind: { addresses: [address] }, port })),
-  );
-  return [...new Set(names)].sort();
-}
-
-function inboundOf(
-  node: NodeFacts,
-  workload: Workload | undefined,
-  labels: Labels,
-  sidecar: SidecarModel | undefined,
-  services: readonly MeshService[],
-  read: Reader,
-  deps: ProxyDeps,
-): Inbound {
-  const { rootNamespace } = settingOf(read, deps.settings.visibility);
-  const targets = inboundTargets({
-    services,
-    addresses: node.addresses,
-    ports: workload?.ports ?? node.podPorts,
-    isEntry: workload?.kind === 'WorkloadEntry',
-    sidecar,
-    interception: node.traits.interception,
-    ruleOf: (service) =>
-      // A workload whose Sidecar does not import its own service knows none of the rules for it.
-      sidecar?.egress.some(({ hosts }) => egressImports(hosts, node.namespace, service)) === false
-        ? undefined
-        : ruleFor(read, deps.rules, service, rootNamespace, {
-            namespace: node.namespace,
-            matches: (selector) => selects(selector, labels),
-          }),
-  });
-  const addresses = targets.some((target) => target.ingress !== undefined) ? node.addresses : [];
-  const traits = inboundTraits(node.traits);
-  const content = JSON.stringify([traitsKey(traits), targets, addresses]);
-  return { key: contentHash(content), traits, targets, addresses };
-}
-
 function routerOf(
-  node: NodeFacts,
-  podPorts: Readonly<Record<string, number>> | undefined,
+  { traits, namespace, gatewayTopology }: NodeFacts,
   labels: Labels,
-  services: readonly MeshService[],
+  workload: WorkloadClass,
 ): RouterFacts {
-  const ports = podPorts ?? node.podPorts ?? {};
-  const targetPorts = services
-    .filter((service) => service.translatesPorts)
-    .map((service) =>
-      Object.fromEntries(
-        service.ports.map((port) => {
-          const target = port.targetPort ?? port.number;
-          return [port.number, typeof target === 'number' ? target : (ownValue(ports, target) ?? 0)];
-        }),
-      ),
-    );
-  const { namespace, gatewayTopology } = node;
-  const facts = { traits: gatewayTraits(node.traits), namespace, labels, targetPorts, gatewayTopology };
+  const facts = { traits: gatewayTraits(traits), namespace, labels, workload: workload.key, gatewayTopology };
   return { key: contentHash(JSON.stringify(facts)), ...facts };
 }

@@ -4,7 +4,7 @@ import { ContentHasher } from '../ads/content-hash.ts';
 import { Store } from '../ads/store.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { snapshotOf } from '../snapshot.ts';
-import { MeshLab, proxy, route, rule, service, slice, sidecar } from './testing/lab.ts';
+import { MeshLab, proxy, route, rule, service, slice, sidecar } from '../../test/harness/lab.ts';
 
 const objects = [
   service('shop/a', { selector: { app: 'a' } }),

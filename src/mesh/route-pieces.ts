@@ -33,7 +33,7 @@ export function declareRoutePieces<Use extends RouteUse>(
     `${name}.used`,
     graph.index(`${name} by routes`, uses, (_, { routes }) => [routes]),
     (key, members, read, emit: Emit<Use>) => {
-      const use = members[0]!.value;
+      const use = members[0].value;
       const { length } = read.get(cut, use.virtualService) ?? [];
       for (let i = 0; i < length; i++) emit(pieceKey(key, i), use);
     },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { MeshLab, objectOf, proxy, route, service, sidecar } from './testing/lab.ts';
+import { MeshLab, objectOf, proxy, route, service, sidecar } from '../../test/harness/lab.ts';
 
 const namespaces = Array.from({ length: 20 }, (_, i) => `ns-${i}`);
 

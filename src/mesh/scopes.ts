@@ -5,6 +5,7 @@ import { type Traits, listenerTraitsKey, traitsKey, viewTraits } from '../model/
 import type { NamespaceClients, Namespaces } from './namespaces.ts';
 import type { Proxies, Scope } from './proxies.ts';
 import type { EgressRef, Sidecars } from './sidecars.ts';
+import { allOf } from './whole.ts';
 
 /**
  * How the services of one namespace look to some clients: the unit that scopes share. Most clients of a namespace are of
@@ -65,7 +66,7 @@ export const listenerList = (view: string, policy: string): string => `${view}!$
 function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeDeps): ScopeViews {
   const sidecar = scope.sidecar === '' ? undefined : read.get(sidecars.models, scope.sidecar);
   const listeners = sidecar?.egress ?? everything;
-  const all = read.group(namespaces.all, 'all').map((member) => member.value);
+  const all = allOf(read, namespaces.all);
   const outlets = listeners.map((listener, i) => ({
     listener,
     views: all.flatMap((info) => {

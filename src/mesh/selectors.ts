@@ -55,7 +55,7 @@ export function declareSelectors(
     graph.index('mentions', [ruleMentions, routeMentions], (_, m) => [
       `${m.client}|${m.target}|${printSelector(m.selector)}`,
     ]),
-    (key, members, _, emit: Emit<Mention>) => emit(key, members[0]!.value),
+    (key, members, _, emit: Emit<Mention>) => emit(key, members[0].value),
   );
   return {
     byClient: graph.index('selectors by client', distinct, (_, mention) => [mention.client]),

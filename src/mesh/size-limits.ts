@@ -58,7 +58,7 @@ export function declareSizeLimits(graph: Graph, deps: SizeLimitDeps): readonly C
       hostsOfEntry === undefined ? [] : [key],
     ),
     (key, [first], read, emit: Emit<HasProblems>) => {
-      const service = first!.value;
+      const service = first.value;
       const { rootNamespace } = settingOf(read, deps.settings.visibility);
       const client = { namespace: service.namespace, matches: () => false };
       const rule = ruleFor(read, deps.rules, service, rootNamespace, client);

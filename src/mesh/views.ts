@@ -74,7 +74,7 @@ export function declareViews(graph: Graph, deps: ViewDeps): Views {
     ...new Set(value.outlets.flatMap((outlet) => outlet.views.map((view) => view.key))),
   ]);
   const shardViews = graph.derive('shardViews', scopesByView, (key, [first], read, emit: Emit<ShardView>) => {
-    const views = first!.value.outlets.flatMap((outlet) => outlet.views);
+    const views = first.value.outlets.flatMap((outlet) => outlet.views);
     const view = views.find((candidate) => candidate.key === key)!;
     for (const shard of read.get(namespaces.shards, view.namespace) ?? []) {
       const list = `${key}/${shard.slice(shard.lastIndexOf('/') + 1)}`;

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { type KubernetesObject, objectKey } from '../api/object.ts';
 import { Derived } from '../cache/derived.ts';
 import { defaultMeshOptions } from './inputs.ts';
-import { MeshLab, objectOf, proxy, route, service } from './testing/lab.ts';
+import { MeshLab, objectOf, proxy, route, service } from '../../test/harness/lab.ts';
 
 const older = { creationTimestamp: '2026-01-01T00:00:00Z' };
 const younger = { creationTimestamp: '2026-01-02T00:00:00Z' };

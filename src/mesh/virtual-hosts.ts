@@ -72,7 +72,7 @@ export function declareVirtualHosts(graph: Graph, deps: RouteDeps): VirtualHosts
       view.routes.length === 0 ? [] : portsOf(key, view),
     ),
     (key, [first], read, emit: Emit<ViewRouteUse>) =>
-      emitUses(key, first!.value.view, choicesOfService(first!.value, portOfKey(key), read, deps), emit),
+      emitUses(key, first.value.view, choicesOfService(first.value, portOfKey(key), read, deps), emit),
   );
   const usesOfHosts = graph.derive(
     'routes in use by hosts',
@@ -90,7 +90,7 @@ export function declareVirtualHosts(graph: Graph, deps: RouteDeps): VirtualHosts
     'virtualHosts',
     servicePorts,
     (key, [first], read, emit: Emit<VirtualHostEntry>) => {
-      const view = first!.value;
+      const view = first.value;
       for (const [name, entry] of serviceVirtualHosts(view, portOfKey(key), read, deps, pieces))
         if (!isOwnTable(entry.table) || entry.list === view.list) emit(`${entry.list}|${entry.table}|${name}`, entry);
     },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
 import { connectedProxy } from '../../test/harness/mesh.ts';
-import { MeshLab, objectOf, proxy, rule, service, slice } from './testing/lab.ts';
+import { MeshLab, objectOf, proxy, rule, service, slice } from '../../test/harness/lab.ts';
 
 /** A WorkloadEntry at the address that all proxies of the lab have. */
 function entry(path: string, app: string): KubernetesObject {

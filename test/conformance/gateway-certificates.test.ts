@@ -105,7 +105,7 @@ async function withRouter(
     signal: stop.signal,
   });
   const apply = (yaml: string): void => {
-    for (const object of readObjects(yaml)) engine.objects.upsert(kindOf(object.apiVersion, object.kind)!.kind, object);
+    for (const object of readObjects(yaml)) engine.objects.upsert(kindOf(object.apiVersion, object.kind)!.name, object);
   };
   apply(first);
   await engine.open();

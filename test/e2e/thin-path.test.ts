@@ -74,7 +74,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
 });
 
 function apply(engine: Engine, yaml: string): void {
-  for (const object of readObjects(yaml)) engine.objects.upsert(kindOf(object.apiVersion, object.kind)!.kind, object);
+  for (const object of readObjects(yaml)) engine.objects.upsert(kindOf(object.apiVersion, object.kind)!.name, object);
 }
 
 async function get(url: string, host: string): Promise<string> {

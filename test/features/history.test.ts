@@ -143,7 +143,7 @@ function expectSame(
   { apiVersion, kind, metadata }: KubernetesObject,
   wanted: KubernetesObject | undefined,
 ): void {
-  const found = program.object(kindOf(apiVersion, kind)!.kind, metadata.namespace ?? '', metadata.name);
+  const found = program.object(kindOf(apiVersion, kind)!.name, metadata.namespace ?? '', metadata.name);
   if (wanted === undefined) expect(found).toBeUndefined();
   else expect(found).toMatchObject(partOf(wanted));
 }

@@ -107,7 +107,7 @@ export class TestMesh {
   private write(object: KubernetesObject, value: KubernetesObject | undefined): Write {
     const kind = kindOf(object.apiVersion, object.kind)!;
     const { namespace = '', name } = object.metadata;
-    return this.mesh.inputs.objects[kind.kind].write(objectKey(defaultMeshOptions.source, namespace, name), value);
+    return this.mesh.inputs.objects[kind.name].write(objectKey(defaultMeshOptions.source, namespace, name), value);
   }
 }
 

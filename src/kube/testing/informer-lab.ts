@@ -82,7 +82,7 @@ export class InformerLab {
 
   /** name -> first host, as the sink has it. */
   served(): Record<string, unknown> {
-    const entries = [...this.sink.of(this.kind.kind).values()].map((object) => {
+    const entries = [...this.sink.of(this.kind.name).values()].map((object) => {
       const { spec } = object as unknown as { spec?: { hosts?: unknown[] } };
       return [object.metadata.name, spec?.hosts?.[0]] as const;
     });

@@ -1,8 +1,8 @@
-import { TestMesh, connectedProxy } from '../../../test/harness/mesh.ts';
-import { type CheckSound, createCheckSound } from '../../../test/harness/sound.ts';
-import type { Publication } from '../../ads/publication.ts';
-import type { ConnectedProxy } from '../../ads/types.ts';
-import type { KubernetesObject } from '../../api/object.ts';
+import { TestMesh, connectedProxy } from './mesh.ts';
+import { type CheckSound, createCheckSound } from './sound.ts';
+import type { Publication } from '../../src/ads/publication.ts';
+import type { ConnectedProxy } from '../../src/ads/types.ts';
+import type { KubernetesObject } from '../../src/api/object.ts';
 
 let checkSound: CheckSound | undefined;
 

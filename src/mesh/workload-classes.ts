@@ -1,0 +1,140 @@
+import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
+import { compareAge } from '../model/age.ts';
+import { contentHash } from '../model/hash.ts';
+import { type Labels, selects } from '../model/labels.ts';
+import { type MeshService, isHeadless, protocolClass } from '../model/service.ts';
+import { type Traits, traitsKey } from '../model/traits.ts';
+import { labelKeys } from './label-keys.ts';
+import { type Services, endpointKey } from './services.ts';
+
+/**
+ * Workloads that nothing tells apart: replicas, whatever labels they have that nobody selects by. What selects workloads
+ * is worked out once for a class, and a proxy refers to it by the key.
+ */
+export interface WorkloadClass {
+  readonly key: string;
+  /** Of the proxies beside them. */
+  readonly traits: Traits;
+  readonly namespace: string;
+  /** Those that a selector of a Service in the namespace names. */
+  readonly labels: Labels;
+  /** Selectors mentioned anywhere that match. Sorted. */
+  readonly matched: readonly string[];
+  /** Key of the Sidecar in force; empty: none. */
+  readonly sidecar: string;
+  /** Those that a port of a service there names; undefined when nothing is known of the workload. */
+  readonly ports: Readonly<Record<string, number>> | undefined;
+  /** It is known by a WorkloadEntry, which names ports of services. */
+  readonly isEntry: boolean;
+  /** Only where something goes by them: else empty, so that all replicas are of one class. */
+  readonly addresses: readonly string[];
+}
+
+/** Names that services say anything about: what nobody mentions tells no workloads apart. */
+export type Mentions = Collection<true>;
+
+type Mentioned = 'label' | 'port' | 'address';
+
+const mentionKey = (namespace: string, what: Mentioned, name: string): string => `${namespace}|${what}|${name}`;
+
+export function declareMentions(graph: Graph, services: Services): Mentions {
+  const by = graph.index('mentions by services', services.services, (_, service) => {
+    const { namespace, selector = {}, ports, endpoints } = service;
+    const targets = ports.flatMap(({ targetPort }) => (typeof targetPort === 'string' ? [targetPort] : []));
+    const names: readonly [Mentioned, readonly string[]][] = [
+      ['label', Object.keys(selector)],
+      ['port', [...ports.map(({ name }) => name), ...targets]],
+      ['address', endpoints.map(({ address }) => address)],
+    ];
+    return [...new Set(names.flatMap(([what, all]) => all.map((name) => mentionKey(namespace, what, name))))];
+  });
+  return graph.derive('mentioned', by, (key, _, __, emit: Emit<true>) => emit(key, true));
+}
+
+interface WorkloadFacts extends Omit<WorkloadClass, 'key'> {
+  /** It has listeners at its own addresses. */
+  readonly hasIngress: boolean;
+}
+
+/** The class of a workload, of which all is known. */
+export function workloadClass(
+  { hasIngress, ...facts }: WorkloadFacts,
+  read: Reader,
+  mentions: Mentions,
+): WorkloadClass {
+  const { namespace, traits, addresses, ports } = facts;
+  const isMentioned = (what: Mentioned, name: string): boolean =>
+    read.get(mentions, mentionKey(namespace, what, name)) !== undefined;
+  const only = <T>(what: Mentioned, values: Readonly<Record<string, T>>): Readonly<Record<string, T>> =>
+    Object.fromEntries(
+      Object.entries(values)
+        .filter(([name]) => isMentioned(what, name))
+        .sort(([a], [b]) => (a < b ? -1 : 1)),
+    );
+  const goesByAddress = hasIngress || addresses.some((address) => isMentioned('address', address));
+  const content = {
+    ...facts,
+    labels: only('label', facts.labels),
+    ports: ports && only('port', ports),
+    addresses: goesByAddress ? addresses : [],
+  };
+  return { key: contentHash(JSON.stringify({ ...content, traits: traitsKey(traits) })), ...content };
+}
+
+export interface WorkloadClasses {
+  readonly classes: Collection<WorkloadClass>;
+  /** By class: keys of the services that select it or have an endpoint at its addresses, oldest first. */
+  readonly services: Collection<readonly string[]>;
+  /** By class: ports at which Pods of headless services have listeners of their own. */
+  readonly headlessPorts: Collection<readonly number[]>;
+}
+
+/** @param members by the key of their class. */
+export function declareWorkloadClasses<T>(
+  graph: Graph,
+  services: Services,
+  members: Index<T>,
+  classOf: (member: T) => WorkloadClass | undefined,
+): WorkloadClasses {
+  const classes = graph.derive('workloadClasses', members, (key, [first], _, emit: Emit<WorkloadClass>) => {
+    const found = first && classOf(first.value);
+    if (found !== undefined) emit(key, found);
+  });
+  const selecting = graph.derive('services of workloads', classes, (key, one, read, emit: Emit<readonly string[]>) =>
+    emit(key, selectingServices(one, read, services)),
+  );
+  const headlessPorts = graph.derive('headlessPorts', selecting, (key, keys, read, emit: Emit<readonly number[]>) => {
+    const ports = keys
+      .map((service) => read.get(services.services, service))
+      .filter((service) => service !== undefined && isHeadless(service))
+      .flatMap((service) => service!.ports)
+      .filter(({ protocol }) => protocolClass(protocol) !== 'http')
+      .map(({ number }) => number);
+    if (ports.length > 0)
+      emit(
+        key,
+        [...new Set(ports)].sort((a, b) => a - b),
+      );
+  });
+  return { classes, services: selecting, headlessPorts };
+}
+
+/** The services of a class. */
+export function servicesOf({ key }: WorkloadClass, read: Reader, classes: WorkloadClasses, services: Services) {
+  return (read.get(classes.services, key) ?? []).flatMap((service) => read.get(services.services, service) ?? []);
+}
+
+function selectingServices(
+  { namespace, labels, addresses }: WorkloadClass,
+  read: Reader,
+  services: Services,
+): readonly string[] {
+  const found = new Map<string, MeshService>();
+  for (const key of labelKeys(namespace, labels))
+    for (const { key: service, value } of read.group(services.bySelector, key))
+      if (selects(value.selector!, labels)) found.set(service, value);
+  for (const address of addresses)
+    for (const { key: service, value } of read.group(services.byEndpoint, endpointKey(namespace, address)))
+      found.set(service, value);
+  return [...found].sort(([, a], [, b]) => compareAge(a, b) || (a.host < b.host ? -1 : 1)).map(([service]) => service);
+}
