@@ -1,13 +1,13 @@
 import type { ConnectedProxy } from './ads/types.ts';
 import { type Demand, type DemandBudgets, type DemandKind, demandKinds } from './demand-budgets.ts';
 import type { Departures } from './departures.ts';
-import type { ProxyView } from './mesh/proxies.ts';
+import type { ResolvedProxy } from './mesh/proxies.ts';
 import { traitsKey } from './model/traits.ts';
 
 export interface AdmissionOptions {
   readonly budgets: DemandBudgets;
   readonly departures: Pick<Departures, 'giveUp'>;
-  readonly preview: (proxy: ConnectedProxy) => ProxyView;
+  readonly preview: (proxy: ConnectedProxy) => ResolvedProxy;
   readonly refused: (refusal: AdmissionRefusal) => void;
 }
 
@@ -53,7 +53,7 @@ export class Admission {
 }
 
 /** Nothing for a node that cannot be read: it is refused without being computed for. */
-function demandOf(view: ProxyView): Demand {
+function demandOf(view: ResolvedProxy): Demand {
   if ('error' in view) return { traits: undefined, scopes: undefined, routers: undefined, places: undefined };
   const { scope, router, topology } = view;
   return {

@@ -15,7 +15,7 @@ import { declareOutboundListeners } from './mesh/outbound-listeners.ts';
 import type { Members } from './mesh/members.ts';
 import { declareRules } from './mesh/rules.ts';
 import { type Problems, declareProblems } from './mesh/problems.ts';
-import { type ProxyView, declareProxies } from './mesh/proxies.ts';
+import { type ResolvedProxy, declareProxies } from './mesh/proxies.ts';
 import { declareMentions, declareWorkloadClasses } from './mesh/workload-classes.ts';
 import { declareWorlds } from './mesh/worlds.ts';
 import { publicationOf } from './mesh/publication.ts';
@@ -45,11 +45,11 @@ export interface Mesh {
   readonly services: Collection<MeshService>;
   /** Calls back with every verdict that a commit changed; undefined when the object is gone. */
   onConditions(changed: (key: string, verdict: Verdict | undefined) => void): void;
-  readonly proxies: Collection<ProxyView>;
+  readonly proxies: Collection<ResolvedProxy>;
   /** Whether anything is made for proxies of these traits. */
   isMade(traits: string): boolean;
   /** What a proxy would be if it connected now. */
-  preview(proxy: ConnectedProxy): ProxyView;
+  preview(proxy: ConnectedProxy): ResolvedProxy;
   /** Every resource, once for each list that it is in: what it was made from stands there. */
   readonly members: readonly Members[];
   /** What a connected proxy can reach; empty for one that is not known or not accepted. */

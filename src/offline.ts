@@ -15,7 +15,7 @@ import { Trace } from './envoy/trace.ts';
 import { explain } from './explain.ts';
 import { type Mesh, buildMesh } from './mesh.ts';
 import { ONE } from './mesh/inputs.ts';
-import type { ProxyView } from './mesh/proxies.ts';
+import type { ResolvedProxy } from './mesh/proxies.ts';
 import { printSelector, selects } from './model/labels.ts';
 import { ObjectWriter } from './object-writer.ts';
 import { type ServedType, servedTypeNames } from './served-types.ts';
@@ -84,7 +84,7 @@ export async function translateFiles(request: TranslateRequest): Promise<Transla
 
 /** Why the proxy is given nothing. */
 function remarkOnNode(
-  view: ProxyView | undefined,
+  view: ResolvedProxy | undefined,
   { objects }: LoadedDirectory,
 ): Pick<Translation, 'refusal' | 'remark'> {
   if (view === undefined) return {};

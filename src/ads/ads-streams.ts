@@ -12,7 +12,7 @@ import { Frames } from './frames.ts';
 import { addressOfPeer } from './address.ts';
 import { ADS_LIMITS, type Limit, LimitCounts } from './limits.ts';
 import { NameSets } from './name-set.ts';
-import { Places } from './places.ts';
+import { FairSemaphore } from './fair-semaphore.ts';
 import type { Publication, WorldChange } from './publication.ts';
 import type { AdsServerOptions } from './server-options.ts';
 import { type Call, FrameWriter } from './frame-writer.ts';
@@ -58,12 +58,12 @@ export class AdsStreams {
   readonly #store = new Store(this.#hasher);
   readonly #sets = new NameSets(this.#hasher);
   readonly #frames = new Frames();
-  readonly #announcing = new Places(MAX_ANNOUNCING);
-  readonly #complete = new Places(MAX_COMPLETE);
+  readonly #announcing = new FairSemaphore(MAX_ANNOUNCING);
+  readonly #complete = new FairSemaphore(MAX_COMPLETE);
   readonly #receiving = {
     maxFirstLength: MAX_FIRST_REQUEST_BYTES,
     maxLength: MAX_REQUEST_BYTES,
-    budget: { large: new Places(RECEIVING_BYTES), huge: new Places(RECEIVING_BYTES) },
+    budget: { large: new FairSemaphore(RECEIVING_BYTES), huge: new FairSemaphore(RECEIVING_BYTES) },
     buffers: new BufferPool(2 * RECEIVING_BYTES),
   };
   readonly #endings = new Endings();

@@ -2,7 +2,7 @@ import { connect } from 'node:http2';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { framed, identity, PATH, serveBytes, ways } from '../../test/harness/byte-streams.ts';
 import { BufferPool } from './buffer-pool.ts';
-import { Places } from './places.ts';
+import { FairSemaphore } from './fair-semaphore.ts';
 import { HUGE, LARGE, type Receiving, RequestReader } from './request-reader.ts';
 import { type Call, http2StreamOf } from './frame-writer.ts';
 
@@ -12,7 +12,7 @@ const BEGUN = LARGE + 1_000;
 const receiving = (large = 1_000_000, huge = 10_000_000): Receiving => ({
   maxFirstLength: 500_000,
   maxLength: 10_000_000,
-  budget: { large: new Places(large), huge: new Places(huge) },
+  budget: { large: new FairSemaphore(large), huge: new FairSemaphore(huge) },
   buffers: new BufferPool(1_000_000),
 });
 

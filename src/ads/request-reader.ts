@@ -2,7 +2,7 @@ import type { Buffer } from 'node:buffer';
 import type { BufferPool } from './buffer-pool.ts';
 import { Deframer, UnreadableStream } from './deframer.ts';
 import { Lasting } from './lasting.ts';
-import { Place, type Places } from './places.ts';
+import { Permit, type FairSemaphore } from './fair-semaphore.ts';
 import { type Call, http2StreamOf } from './frame-writer.ts';
 
 /** What all readers of a server share. */
@@ -20,8 +20,8 @@ export interface Receiving {
 /** Bytes. Whoever announces longer messages than sidecars send takes no room from sidecars. */
 export interface ReceivingBudget {
   /** For messages that are not {@link HUGE}. */
-  readonly large: Places;
-  readonly huge: Places;
+  readonly large: FairSemaphore;
+  readonly huge: FairSemaphore;
 }
 
 export interface RequestReaderEvents {
@@ -73,7 +73,7 @@ export class RequestReader {
   readonly #budget: ReceivingBudget;
   readonly #buffers: BufferPool;
   /** Of a large message, had or waited for. */
-  #room: Place | undefined;
+  #room: Permit | undefined;
   /** What a large message is received into, until it has been handled. */
   #buffer: Buffer | undefined;
   /** What the reader waits for, and for how long. */
@@ -214,7 +214,7 @@ export class RequestReader {
   #waitForRoom(): void {
     this.#http2?.pause();
     const { expected } = this.#deframer;
-    this.#room = new Place(expected > HUGE ? this.#budget.huge : this.#budget.large, this.#address);
+    this.#room = new Permit(expected > HUGE ? this.#budget.huge : this.#budget.large, this.#address);
     this.#room.take(() => {
       // It may have come meanwhile.
       if (this.#deframer.expected !== expected) return;

@@ -9,7 +9,7 @@ import { Lasting } from './lasting.ts';
 import type { Limit } from './limits.ts';
 import { readNode, UnfitNode } from './node.ts';
 import { addressOfPeer } from './address.ts';
-import { Place, type Places } from './places.ts';
+import { Permit, type FairSemaphore } from './fair-semaphore.ts';
 import { type Call, FrameWriter } from './frame-writer.ts';
 import { type Receiving, RequestReader } from './request-reader.ts';
 import type { ConnectedProxy } from './types.ts';
@@ -18,8 +18,8 @@ import type { WorldView } from './world.ts';
 
 /** What a stream needs of the server. */
 export interface StreamHost {
-  readonly announcing: Places;
-  readonly complete: Places;
+  readonly announcing: FairSemaphore;
+  readonly complete: FairSemaphore;
   readonly receiving: Receiving;
   readonly endings: Endings;
   /** How old the next stream may become, in milliseconds. */
@@ -71,9 +71,9 @@ export class AdsStream {
   readonly #host: StreamHost;
   readonly #writer: FrameWriter;
   readonly #reader: RequestReader;
-  readonly #announcing: Place;
+  readonly #announcing: Permit;
   #announced = false;
-  readonly #complete: Place;
+  readonly #complete: Permit;
   /** A request that waits for the stream's turn; meanwhile no other is read. */
   #request: DiscoveryRequest | undefined;
   #writing = false;
@@ -91,8 +91,8 @@ export class AdsStream {
     this.id = id;
     this.address = addressOfPeer(call.getPeer());
     this.#host = host;
-    this.#announcing = new Place(host.announcing, this.address);
-    this.#complete = new Place(host.complete, this.address);
+    this.#announcing = new Permit(host.announcing, this.address);
+    this.#complete = new Permit(host.complete, this.address);
     this.#endsAt = host.now() + host.maxAge();
     this.#writer = new FrameWriter(call);
     if (!this.#writer.direct) host.indirect();

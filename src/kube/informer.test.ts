@@ -418,7 +418,7 @@ test('a sink that throws is said to be the culprit, and gets again what it did n
   ]);
 });
 
-describe('an odd object', () => {
+describe('a malformed object', () => {
   test('in the stream is skipped and counted, and costs no list', async () => {
     const it = await started();
     for (const watch of it.cluster.watches()) {
@@ -428,7 +428,7 @@ describe('an odd object', () => {
     it.put('c');
     await it.clock.advance(1_000);
     expect(it.served()).toEqual({ a: 'a', b: 'b', c: 'c' });
-    expect(it.informer.stats().odd).toBe(2);
+    expect(it.informer.stats().malformed).toBe(2);
     expect(it.requests()).toEqual([]);
     expect(it.log.messages()).toHaveLength(1);
   });
@@ -441,7 +441,7 @@ describe('an odd object', () => {
     });
     await it.start();
     expect(it.served()).toEqual({ a: 'a' });
-    expect(it.informer.stats().odd).toBe(3);
+    expect(it.informer.stats().malformed).toBe(3);
   });
 
   test('that was broken on its way is asked for again', async () => {
@@ -450,7 +450,7 @@ describe('an odd object', () => {
     it.delete('a');
     await it.clock.advance(1_000);
     expect(it.served()).toEqual({ b: 'b' });
-    expect(it.informer.stats().odd).toBe(0);
+    expect(it.informer.stats().malformed).toBe(0);
     expect(it.requests()).toEqual(['watch']);
   });
 
@@ -463,7 +463,7 @@ describe('an odd object', () => {
     it.delete('a');
     await it.clock.advance(1_000);
     expect(it.served()).toEqual({ b: 'b' });
-    expect(it.informer.stats().odd).toBe(1);
+    expect(it.informer.stats().malformed).toBe(1);
     expect(it.requests()).toEqual(['watch']);
   });
 });

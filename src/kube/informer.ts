@@ -64,7 +64,7 @@ export interface InformerStats {
   readonly watches: number;
   readonly events: number;
   readonly errors: number;
-  readonly odd: number;
+  readonly malformed: number;
   /** Since the server was last heard; up to a minute when nothing happens. */
   readonly stalenessSeconds: number;
 }
@@ -101,11 +101,11 @@ export class Informer {
     lines: new Set(),
   };
   private isInstalled = true;
-  private oddSaid = false;
+  private malformedSaid = false;
   private heardAt: number;
   private trouble: string | undefined;
   private onSynced: () => void = () => undefined;
-  private readonly counts = { lists: 0, watches: 0, events: 0, errors: 0, odd: 0 };
+  private readonly counts = { lists: 0, watches: 0, events: 0, errors: 0, malformed: 0 };
   synced = false;
   /** Fulfilled when the collection was read once, or found to be not installed. */
   readonly whenSynced: Promise<void> = new Promise((resolve) => (this.onSynced = resolve));
@@ -272,7 +272,7 @@ export class Informer {
 
   private apply(event: WatchEvent): void {
     this.counts.events++;
-    if (event.type === 'odd') return this.garbled(event.line);
+    if (event.type === 'malformed') return this.garbled(event.line);
     const metadata = event.object['metadata'];
     const version = isObject(metadata) ? metadata['resourceVersion'] : undefined;
     if (event.type !== 'BOOKMARK') this.change(event.type, event.object);
@@ -283,7 +283,7 @@ export class Informer {
   private garbled(line: string): void {
     if (this.garbage.version !== this.version) this.garbage = { version: this.version, lines: new Set() };
     const { lines } = this.garbage;
-    if (lines.has(line) || lines.size >= 10) return this.odd(line);
+    if (lines.has(line) || lines.size >= 10) return this.malformed(line);
     lines.add(line);
     throw new ApiError('a line of the watch is not an event', { code: 0, reason: 'Garbled', retryable: true });
   }
@@ -291,7 +291,7 @@ export class Informer {
   private change(type: 'ADDED' | 'MODIFIED' | 'DELETED', raw: Json): void {
     const { sink, shape } = this.options;
     const key = keyOf(raw);
-    if (key === undefined) return this.odd(raw);
+    if (key === undefined) return this.malformed(raw);
     const before = this.told.get(key);
     if (type === 'DELETED') {
       if (before === undefined) return;
@@ -348,14 +348,14 @@ export class Informer {
         // Counted below: one object that cannot be read is not worth more.
       }
     }
-    this.odd(raw);
+    this.malformed(raw);
     return undefined;
   }
 
-  private odd(what: unknown): void {
-    this.counts.odd++;
-    if (this.oddSaid) return;
-    this.oddSaid = true;
+  private malformed(what: unknown): void {
+    this.counts.malformed++;
+    if (this.malformedSaid) return;
+    this.malformedSaid = true;
     const text = typeof what === 'string' ? what : (JSON.stringify(what) ?? '');
     this.options.log.warn('Skipped an object that cannot be read; further ones are only counted', {
       kind: this.options.name,

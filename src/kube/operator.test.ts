@@ -61,7 +61,11 @@ describe('as a source', () => {
     expect(operator.ready()).toBe(true);
     for (const kind of kinds)
       expect(sink.names(kind.name)).toEqual(kind.name === 'ConfigMap' ? [] : [kind.namespaced ? 'shop/x' : '/x']);
-    expect(operator.stats()).toMatchObject({ relists: 0, oddObjects: 0, kinds: { Pod: { objects: 1, synced: true } } });
+    expect(operator.stats()).toMatchObject({
+      relists: 0,
+      malformedObjects: 0,
+      kinds: { Pod: { objects: 1, synced: true } },
+    });
   });
 
   test('it reads one ConfigMap, and no Pod that failed', async () => {

@@ -62,7 +62,7 @@ export interface FairleadOperatorOptions {
 export interface OperatorStats {
   /** Lists after the first one of each kind. */
   readonly relists: number;
-  readonly oddObjects: number;
+  readonly malformedObjects: number;
   /** Of the kind that was heard of longest ago. */
   readonly stalenessSeconds: number;
   readonly kinds: Readonly<Partial<Record<KindName, InformerStats>>>;
@@ -134,7 +134,7 @@ export class FairleadOperator extends Base {
     const all = Object.values(kinds);
     return {
       relists: all.reduce((sum, { lists }) => sum + Math.max(0, lists - 1), 0),
-      oddObjects: all.reduce((sum, { odd }) => sum + odd, 0),
+      malformedObjects: all.reduce((sum, { malformed }) => sum + malformed, 0),
       stalenessSeconds: Math.max(0, ...all.map(({ stalenessSeconds }) => stalenessSeconds)),
       kinds,
     };

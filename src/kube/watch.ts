@@ -7,7 +7,7 @@ import { LineSplitter } from './lines.ts';
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'; readonly object: Json }
   /** A line that is not an event. */
-  | { readonly type: 'odd'; readonly line: string };
+  | { readonly type: 'malformed'; readonly line: string };
 
 export interface WatchOptions {
   readonly api: KubeApi;
@@ -77,11 +77,11 @@ function parseEvent(line: string): WatchEvent {
   try {
     event = JSON.parse(line);
   } catch {
-    return { type: 'odd', line };
+    return { type: 'malformed', line };
   }
-  if (!isObject(event)) return { type: 'odd', line };
+  if (!isObject(event)) return { type: 'malformed', line };
   const { type, object } = event;
   if (type === 'ERROR') throw errorOfStatus(object);
   const known = type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED' || type === 'BOOKMARK';
-  return known && isObject(object) ? { type, object } : { type: 'odd', line };
+  return known && isObject(object) ? { type, object } : { type: 'malformed', line };
 }

@@ -19,7 +19,7 @@ import { ownValue } from '../model/own-value.ts';
 import { allOf } from './whole.ts';
 
 /** What a connected proxy is, taken apart into what it shares with others. */
-export type ProxyView = AcceptedProxy | { readonly error: string };
+export type ResolvedProxy = AcceptedProxy | { readonly error: string };
 
 export interface AcceptedProxy {
   /** The outbound world: same scope, same clusters, listeners and routes. */
@@ -57,17 +57,17 @@ export interface RouterFacts {
 }
 
 export interface Proxies {
-  readonly views: Collection<ProxyView>;
+  readonly views: Collection<ResolvedProxy>;
   /** What a proxy would be if it connected now. */
-  readonly preview: (proxy: ConnectedProxy) => ProxyView;
-  readonly byScope: Index<ProxyView>;
+  readonly preview: (proxy: ConnectedProxy) => ResolvedProxy;
+  readonly byScope: Index<ResolvedProxy>;
   /** By the key of the traits of their scopes. */
-  readonly byTraits: Index<ProxyView>;
+  readonly byTraits: Index<ResolvedProxy>;
   /** By the key of their workload class. */
-  readonly byWorkload: Index<ProxyView>;
-  readonly byRouter: Index<ProxyView>;
+  readonly byWorkload: Index<ResolvedProxy>;
+  readonly byRouter: Index<ResolvedProxy>;
   /** By topology key. */
-  readonly byTopology: Index<ProxyView>;
+  readonly byTopology: Index<ResolvedProxy>;
 }
 
 export interface ProxyDeps {
@@ -80,7 +80,7 @@ export interface ProxyDeps {
 }
 
 export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
-  const view = (proxy: ConnectedProxy, read: Reader): ProxyView => {
+  const view = (proxy: ConnectedProxy, read: Reader): ResolvedProxy => {
     const options = optionsOf(read, deps.inputs);
     const result = readNode(proxy, {
       namespace: options.defaultProxyNamespace,
@@ -89,7 +89,7 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
     });
     return 'error' in result ? result : viewOf(result.node, read, deps);
   };
-  const views = graph.derive('proxyViews', deps.inputs.proxies, (key, proxy, read, emit: Emit<ProxyView>) => {
+  const views = graph.derive('resolvedProxies', deps.inputs.proxies, (key, proxy, read, emit: Emit<ResolvedProxy>) => {
     emit(key, view(proxy, read));
   });
   const keyed = (name: string, keyOf: (view: AcceptedProxy) => string | undefined) =>

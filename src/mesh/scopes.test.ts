@@ -12,7 +12,7 @@ test('proxies of a namespace share a scope, and replicas of a deployment what th
     Array.from({ length: 40 }, (_, i) => proxy(`${app}-${i}.${namespace}`, { app, 'pod-template-hash': `${i}` })),
   );
   const lab = new MeshLab(services, replicas);
-  expect(lab.size('proxyViews')).toBe(2_000);
+  expect(lab.size('resolvedProxies')).toBe(2_000);
   expect(lab.size('scopes')).toBe(20);
   // Services of one deployment each: what it serves is its own.
   expect(lab.size('inbounds')).toBe(50);

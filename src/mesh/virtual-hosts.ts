@@ -123,7 +123,7 @@ interface ViewRouteUse extends RouteUse {
 
 /** A virtual host before it is built: where it goes, and which VirtualService has it. */
 interface Choice {
-  readonly place: Place;
+  readonly target: ListTarget;
   readonly port: number;
   /** 0: the table is for all ports. */
   readonly listenerPort: number;
@@ -131,11 +131,11 @@ interface Choice {
   readonly virtualService: VirtualServiceModel | undefined;
 }
 
-function useOf(view: View, { place, listenerPort, virtualService }: Choice): ViewRouteUse | undefined {
+function useOf(view: View, { target, listenerPort, virtualService }: Choice): ViewRouteUse | undefined {
   if (virtualService === undefined) return undefined;
   const { key } = virtualService;
-  const local = isLocalKey(place.view) && dependsOnSourceNamespace(virtualService);
-  const routes = [local ? place.view : view.key, listenerPort, key].join('|');
+  const local = isLocalKey(target.view) && dependsOnSourceNamespace(virtualService);
+  const routes = [local ? target.view : view.key, listenerPort, key].join('|');
   return { routes, virtualService: key, view, local, listenerPort };
 }
 
@@ -157,10 +157,10 @@ function* choicesOfService(view: ServiceView, number: number, read: Reader, deps
   const port = service?.ports.find((own) => own.number === number && isRouted(own.protocol));
   if (service === undefined || port === undefined) return;
   const candidates = candidatesOf(view.routes, read, deps);
-  for (const place of placesOf(view.list, view.view, read, deps)) {
-    const virtualService = virtualServiceFor(candidates, { client: place.client, listenerPort: number });
+  for (const target of listTargetsOf(view.list, view.view, read, deps)) {
+    const virtualService = virtualServiceFor(candidates, { client: target.client, listenerPort: number });
     for (const table of tablesOf(service, port, view.view, read, deps))
-      yield { place, port: number, listenerPort: table === PROXY_TABLE ? 0 : number, table, virtualService };
+      yield { target, port: number, listenerPort: table === PROXY_TABLE ? 0 : number, table, virtualService };
   }
 }
 
@@ -176,8 +176,8 @@ function* serviceVirtualHosts(
   const rule = ruleOf(read, deps.rules, view.rule, service);
   const settings = settingOf(read, deps.settings.routes);
   for (const choice of choicesOfService(view, number, read, deps)) {
-    const { place, port, listenerPort, table } = choice;
-    const { client } = place;
+    const { target, port, listenerPort, table } = choice;
+    const { client } = target;
     const subject = { client, host: service.host, service, port, listenerPort };
     const use = useOf(view.view, choice);
     const served = isServedNow(service, port, {}, read, deps);
@@ -199,35 +199,35 @@ function candidatesOf(routes: RouteKeys, read: Reader, deps: RouteDeps): Candida
   });
 }
 
-interface Place {
+interface ListTarget {
   readonly list: string;
   readonly view: string;
   readonly client: Client;
 }
 
 /** Where the virtual hosts of a view go, and for which client each is made. */
-function placesOf(list: string, view: View, read: Reader, deps: RouteDeps): Place[] {
+function listTargetsOf(list: string, view: View, read: Reader, deps: RouteDeps): ListTarget[] {
   const domainSuffix = domainSuffixOf(read, deps);
-  const places: Place[] = [{ list, view: view.key, client: clientOf(view, domainSuffix) }];
+  const targets: ListTarget[] = [{ list, view: view.key, client: clientOf(view, domainSuffix) }];
   if (read.get(deps.views.localViews, view.key) === true) {
     const client = clientOf({ ...view, client: view.namespace }, domainSuffix);
-    places.push({ list: localKey(list), view: localKey(view.key), client });
+    targets.push({ list: localKey(list), view: localKey(view.key), client });
   }
-  return places;
+  return targets;
 }
 
 /** Undefined where no domain is left. */
 function entryOf(
   { own, encoded }: Content,
   named: MeshService | RouteHost,
-  { place, port, table, domains }: Choice & { readonly domains: readonly string[] },
+  { target, port, table, domains }: Choice & { readonly domains: readonly string[] },
   declares: boolean,
   { encoder }: RouteDeps,
 ): VirtualHostEntry | undefined {
   if (domains.length === 0) return undefined;
   const { host, namespace } = named;
   const virtualHost = buildVirtualHost({ host, port, domains, ...(own && { routes: own }) });
-  const { list, view } = place;
+  const { list, view } = target;
   const part = encoder.virtualHost(virtualHost, encoded, () => namersOf(named));
   return { list, view, table, declares, host, namespace, domains, part };
 }
@@ -289,16 +289,16 @@ function* choicesOfHost(
     port === 80 || rivals.length === 1
       ? rivals
       : rivals.filter(({ model }) => activePorts(model.key, view, read, deps).has(port));
-  for (const place of placesOf(list, view, read, deps))
+  for (const target of listTargetsOf(list, view, read, deps))
     for (const port of [...ports].filter((candidate) => !served.includes(candidate))) {
       const candidates = activeOn(port, all);
-      const virtualService = virtualServiceFor(candidates, { client: place.client, listenerPort: port });
+      const virtualService = virtualServiceFor(candidates, { client: target.client, listenerPort: port });
       // Of VirtualServices of one host, in whatever namespaces, one has it: Envoy takes a domain once.
       if (virtualService?.key !== host.virtualService) continue;
       const named = alias?.ports.some((own) => own.number === port) ? alias : undefined;
       const inProxyTables = isProxied(host, view, read, deps) ? proxyTables(view, read, deps) : [];
       for (const table of [String(port), ...inProxyTables])
-        yield { place, port, listenerPort: table === PROXY_TABLE ? 0 : port, table, virtualService, alias: named };
+        yield { target, port, listenerPort: table === PROXY_TABLE ? 0 : port, table, virtualService, alias: named };
     }
 }
 
@@ -310,8 +310,8 @@ function* hostVirtualHosts(
 ): Generator<[name: string, entry: VirtualHostEntry]> {
   const { view, host } = hostView;
   for (const choice of choicesOfHost(hostView, read, deps)) {
-    const { place, port, listenerPort, alias } = choice;
-    const subject = { client: place.client, host: host.host, port, listenerPort, ...(alias && { service: alias }) };
+    const { target, port, listenerPort, alias } = choice;
+    const subject = { client: target.client, host: host.host, port, listenerPort, ...(alias && { service: alias }) };
     const domains = freeDomains(subject, view, read, deps);
     const use = useOf(view, choice);
     const content = routedContent(use === undefined ? [] : pieces.of(read, use));

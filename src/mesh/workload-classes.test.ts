@@ -47,7 +47,7 @@ test('replicas are one class, whatever labels they have that no Service selects 
 test('an edit of a Service runs once for all replicas, and moves none of them to another world', () => {
   change(backend({ ports: [{ name: 'http', port: 80, targetPort: 8081 }] }));
   expect(runs.get('inboundTargets')).toBe(1);
-  expect(runs.get('proxyViews')).toBeUndefined();
+  expect(runs.get('resolvedProxies')).toBeUndefined();
   expect(lab.last.worlds).toEqual([]);
   expect(lab.changed).toContain('Cluster inbound|8081||');
 });

@@ -59,7 +59,7 @@ export interface AdsFigures {
 
 export interface ApiServerFigures {
   readonly relists: number;
-  readonly oddObjects: number;
+  readonly malformedObjects: number;
   readonly stalenessSeconds: number;
   readonly kinds: Readonly<
     Record<
@@ -263,9 +263,9 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     );
     counter('fairlead_relists_total', 'How often was a kind listed anew?', () => apiServer().relists);
     counter(
-      'fairlead_odd_objects_total',
+      'fairlead_malformed_objects_total',
       'How many objects from the API server could not be read?',
-      () => apiServer().oddObjects,
+      () => apiServer().malformedObjects,
     );
   }
   if (status !== undefined) {

@@ -176,7 +176,7 @@ describe('monitoring', () => {
     const kinds = { Pod: { synced: true, installed: true, events: 9, errors: 1 } };
     const metrics = createMetrics({
       ...figures,
-      apiServer: () => ({ relists: 1, oddObjects: 0, stalenessSeconds: 1.5, kinds }),
+      apiServer: () => ({ relists: 1, malformedObjects: 0, stalenessSeconds: 1.5, kinds }),
       status: () => ({ writes: 5, conflicts: 1, failures: 0, pending: 2 }),
       leader: () => true,
       files: () => [],

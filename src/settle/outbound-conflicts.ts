@@ -24,7 +24,7 @@ export function resolveClaims(claims: readonly RankedClaim[], wildcard: string):
     else entry = addL4(entry, claim, conflicts);
   }
   if (entry === undefined) return undefined;
-  return { bind: entry.bind, port: entry.port, chains: entry.places.chains, conflicts };
+  return { bind: entry.bind, port: entry.port, chains: entry.taken.chains, conflicts };
 }
 
 type RankedClaim = Pick<AgedClaim, 'rank' | 'claim'>;
@@ -64,26 +64,26 @@ interface Entry {
   readonly port: number;
   /** `Unsupported` as soon as HTTP and other protocols meet. */
   readonly protocol: Protocol;
-  readonly places: Places;
+  readonly taken: TakenMatches;
 }
 
 function addHttp(entry: Entry | undefined, claim: HttpClaim, wildcard: string): Entry {
   const sniffs = !claim.proxy && claim.bind.addresses[0] === wildcard;
   const chain = httpChain(claim, sniffs);
   if (entry === undefined || claim.proxy) {
-    const places = new Places();
-    places.add(chain, '');
+    const taken = new TakenMatches();
+    taken.add(chain, '');
     const protocol = claim.proxy ? 'HTTP_PROXY' : sniffs ? 'Unsupported' : 'HTTP';
-    return { bind: claim.bind, port: claim.port, protocol, places };
+    return { bind: claim.bind, port: claim.port, protocol, taken };
   }
   if (protocolClass(entry.protocol) !== 'tcp' || isServerFirst(entry.protocol)) return entry;
-  entry.places.add(chain, '');
+  entry.taken.add(chain, '');
   return { ...entry, protocol: 'Unsupported' };
 }
 
 function addL4(entry: Entry | undefined, claim: L4Claim, conflicts: ListenerConflict[]): Entry {
   if (entry !== undefined && keepsAlone(claim.protocol, entry.protocol)) {
-    conflicts.push({ loser: claim, winner: entry.places.oldest });
+    conflicts.push({ loser: claim, winner: entry.taken.oldest });
     return entry;
   }
   const existing = entry === undefined ? undefined : protocolClass(entry.protocol);
@@ -91,14 +91,14 @@ function addL4(entry: Entry | undefined, claim: L4Claim, conflicts: ListenerConf
   if (claim.kind === 'sniffed' && existing !== 'sniffed')
     chains.push(httpChain({ routes: claim.routes, grpcWeb: false }, true));
   const replaces = claim.kind === 'sniffed' && existing === 'http';
-  const places = entry === undefined || replaces ? new Places() : entry.places;
+  const taken = entry === undefined || replaces ? new TakenMatches() : entry.taken;
   let winner: string | undefined;
   for (const chain of chains) {
-    const taken = places.add(chain, claim.host);
-    winner ??= taken;
+    const by = taken.add(chain, claim.host);
+    winner ??= by;
   }
   if (winner !== undefined) conflicts.push({ loser: claim, winner });
-  if (entry === undefined || replaces) return { bind: claim.bind, port: claim.port, protocol: claim.protocol, places };
+  if (entry === undefined || replaces) return { bind: claim.bind, port: claim.port, protocol: claim.protocol, taken };
   const mixes = existing !== 'sniffed' && existing !== claim.kind;
   return mixes ? { ...entry, protocol: 'Unsupported' } : entry;
 }
@@ -144,7 +144,7 @@ function distinctRanges(subnets: readonly string[]): readonly string[] {
  * The chains of a listener. Envoy refuses one in which two chains match the same, so a newcomer loses the server names
  * and ranges that are taken.
  */
-class Places {
+class TakenMatches {
   readonly chains: OutboundChain[] = [];
   private readonly taken = new Map<string, string>();
 

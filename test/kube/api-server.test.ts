@@ -202,7 +202,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
     await sink.until(() => portOf('a') === 81 && mine('Service').length === 2);
     expect(operator.ready()).toBe(true);
     expect(sink.calls.filter((call) => call.startsWith('delete'))).toEqual([]);
-    expect(operator.stats().oddObjects).toBe(0);
+    expect(operator.stats().malformedObjects).toBe(0);
   });
 
   test('is waited for when it is not there yet', async () => {

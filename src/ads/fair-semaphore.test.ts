@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { Place, Places } from './places.ts';
+import { Permit, FairSemaphore } from './fair-semaphore.ts';
 
 /** Asks for room, and says who got it in which order. */
 function lab(total: number) {
-  const budget = new Places(total);
+  const budget = new FairSemaphore(total);
   const entered: string[] = [];
-  const ask = (name: string, bytes: number, address = 'a'): Place => {
-    const room = new Place(budget, address);
+  const ask = (name: string, bytes: number, address = 'a'): Permit => {
+    const room = new Permit(budget, address);
     room.take(() => entered.push(name), bytes);
     return room;
   };
@@ -117,10 +117,10 @@ test('whoever gives up waiting is passed over', () => {
 });
 
 test('whoever throws when let in has no place: it goes to the next', () => {
-  const places = new Places(1);
+  const places = new FairSemaphore(1);
   const entered: string[] = [];
-  const place = (name: string, then = (): void => {}): Place => {
-    const taken = new Place(places, 'a');
+  const place = (name: string, then = (): void => {}): Permit => {
+    const taken = new Permit(places, 'a');
     const enter = (): void => {
       entered.push(name);
       then();
@@ -144,7 +144,7 @@ test('whoever throws when let in has no place: it goes to the next', () => {
 });
 
 test('a place that is left while it is given can be taken again', () => {
-  const place = new Place(new Places(1), 'a');
+  const place = new Permit(new FairSemaphore(1), 'a');
   place.take(() => place.leave());
   expect(place.had).toBe(false);
   place.take(() => {});
@@ -152,12 +152,12 @@ test('a place that is left while it is given can be taken again', () => {
 });
 
 test('however many leave as soon as they are let in, no place is lost', () => {
-  const places = new Places(1);
-  const first = new Place(places, 'a');
+  const places = new FairSemaphore(1);
+  const first = new Permit(places, 'a');
   first.take(() => {});
   let left = 0;
   for (let i = 0; i < 20_000; i++) {
-    const place = new Place(places, 'a');
+    const place = new Permit(places, 'a');
     place.take(() => {
       left++;
       place.leave();

@@ -1,10 +1,10 @@
 /**
- * Places for a bounded number at a time, or for so many bytes, and a queue of those who find none: it delays, it never
+ * FairSemaphore for a bounded number at a time, or for so many bytes, and a queue of those who find none: it delays, it never
  * refuses. Clients of one address are let in in order, and have half of the room at most: others find some at once.
  * Addresses take turns, so that none waits behind all that another one asks for. Those that kept room for too long while
  * others waited come behind all others for a while.
  */
-export class Places {
+export class FairSemaphore {
   readonly #total: number;
   #taken = 0;
   readonly #ofAddress = new Map<string, number>();
@@ -124,15 +124,15 @@ interface Request {
   readonly enter: () => void;
 }
 
-/** The place of one stream among {@link Places}: waited for, had, or neither. */
-export class Place {
-  readonly #places: Places;
+/** One stream's permit of a {@link FairSemaphore}: waited for, had, or neither. */
+export class Permit {
+  readonly #semaphore: FairSemaphore;
   readonly #address: string;
   #size = 0;
   #giveUp: (() => void) | undefined;
 
-  constructor(places: Places, address: string) {
-    this.#places = places;
+  constructor(semaphore: FairSemaphore, address: string) {
+    this.#semaphore = semaphore;
     this.#address = address;
   }
 
@@ -144,24 +144,24 @@ export class Place {
     return this.#giveUp !== undefined;
   }
 
-  /** Others wait for such places. */
+  /** Others wait for permits. */
   get wanted(): boolean {
-    return this.#places.waiting > 0;
+    return this.#semaphore.waiting > 0;
   }
 
   /** Its address comes behind all others. */
   putBehind(): void {
-    this.#places.putBehind(this.#address);
+    this.#semaphore.putBehind(this.#address);
   }
 
   /**
-   * Calls `then` as soon as there is room. If it throws, the place is given back, and the error goes to whoever made
+   * Calls `then` as soon as there is room. If it throws, the permit is given back, and the error goes to whoever made
    * room: streams contain their own errors in `then`.
    */
   take(then: () => void, size = 1): void {
     if (this.had || this.waiting) return;
     let entered = false;
-    const giveUp = this.#places.wait(this.#address, size, () => {
+    const giveUp = this.#semaphore.wait(this.#address, size, () => {
       entered = true;
       this.#size = size;
       this.#giveUp = undefined;
@@ -180,6 +180,6 @@ export class Place {
     this.#giveUp = undefined;
     const size = this.#size;
     this.#size = 0;
-    if (size > 0) this.#places.leave(this.#address, size);
+    if (size > 0) this.#semaphore.leave(this.#address, size);
   }
 }
