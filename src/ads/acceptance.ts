@@ -7,8 +7,8 @@ export function accept(subscription: Subscription, sent: Sent, view: WorldView):
   const { ledger, type, wholeState } = subscription;
   const { refusals } = ledger;
   if (sent.trial !== undefined) subscription.trial?.answered(sent.trial);
-  subscription.wholeRefusal = undefined;
-  if (wholeState) ledger.partial = undefined;
+  subscription.acceptWhole();
+  if (wholeState) ledger.certainOfAll();
   if (ledger.partial !== undefined) {
     for (const { name } of itemsOf(sent)) ledger.certain(name);
     for (const name of sent.removed) ledger.certain(name);

@@ -1,5 +1,5 @@
-import { backOff, GONE, namesIn, UNKNOWN } from './refusals.ts';
-import { halves, itemsOf, priorOf, type Sent, Trial } from './sent.ts';
+import { GONE, namesIn, UNKNOWN } from './refusals.ts';
+import { halves, itemsOf, priorOf, type Sent } from './sent.ts';
 import { type Held, type Served, versionOf } from './served.ts';
 import type { Subscription } from './subscription.ts';
 
@@ -53,13 +53,13 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   const suspected = new Set(suspects);
   const lone = suspects.length === 1;
   if (mentioned.length === 0 && subscription.wholeState && isIndivisible(subscription, refused, delivered, lone)) {
-    subscription.wholeRefusal = backOff(subscription.wholeRefusal, now);
+    subscription.refuseWhole(now);
     return [];
   }
   if (subscription.wholeState && !hasNews) askForLeftOut(subscription, refused);
   let pinned = mentioned.length > 0 || lone;
   if (!pinned && suspects.length > 0) {
-    const trial = (subscription.trial ??= new Trial());
+    const trial = subscription.beginTrial();
     pinned = !trial.goOn();
     const innocent = [...delivered.keys()].filter((name) => !suspected.has(name));
     if (!pinned) trial.prepend([innocent, ...halves(suspects)]);
@@ -110,12 +110,12 @@ function askForLeftOut(subscription: Subscription, refused: readonly Sent[]): vo
  * says nothing of the rest. It keeps what it has until the state changes, or is tried again.
  */
 function isIndivisible(
-  { wholeRefusal }: Subscription,
+  { isWholeRefused }: Subscription,
   refused: readonly Sent[],
   delivered: ReadonlyMap<string, { readonly prior: Held }>,
   lone: boolean,
 ): boolean {
-  if (wholeRefusal !== undefined || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0))
+  if (isWholeRefused || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0))
     return true;
   if (!lone && [...delivered.values()].some(({ prior }) => typeof prior === 'string')) return true;
   return refused.some(({ prior, before }) => prior === undefined && (before !== undefined || !lone));

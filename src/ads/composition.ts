@@ -38,7 +38,7 @@ function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | un
   oweEach(of, view);
   // Each piece of a refused response is looked at once; what is in none of them goes when none of them can.
   const pieces = of.trial?.owed(of.ledger.pending ?? NONE) ?? [];
-  if (pieces.length === 0) of.trial = undefined;
+  if (pieces.length === 0) of.endTrial();
   for (const piece of [...pieces, undefined]) {
     const only = (name: string): boolean => (piece === undefined ? of.trial?.has(name) !== true : piece.has(name));
     const what = { view, blocked, piece, only, first: first && piece === undefined };
@@ -46,7 +46,7 @@ function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | un
     if (sent !== undefined) return sent;
   }
   if (!of.wholeState || of.trial === undefined || blocked !== undefined || !needsWhole(of)) return undefined;
-  of.trial = undefined;
+  of.endTrial();
   return composeState(of, { view, blocked, piece: undefined, only: () => true, first });
 }
 
@@ -91,7 +91,7 @@ interface Wanted {
 /** Some of it may have to wait: everything is owed name by name. */
 function oweEach(of: Subscription, view: WorldView): void {
   if (!of.all) return;
-  of.all = false;
+  of.ceaseOwingAll();
   const { batches, missing } = of.interest.in(view);
   for (const batch of batches) {
     for (const item of batch.items) of.ledger.ask(item.name, of.known ? of.ledger.offer(item.name, item) : of.before);
@@ -123,8 +123,8 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
     if (answer !== undefined) absent.push(of.context.once(answer));
     else if (of.context.delta) removed.push(name);
   }
-  of.all = false;
-  of.trial = undefined;
+  of.ceaseOwingAll();
+  of.endTrial();
   ledger.oweOnly(NONE, unanswered);
   for (const name of later) ledger.ask(name, known ? owed.get(name) : before);
   const all = absent.length === 0 ? given.batches : [...given.batches, new Batch(absent)];

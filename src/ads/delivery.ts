@@ -171,9 +171,8 @@ export class Delivery implements Watcher {
     const { delta } = this.#context;
     const content = { typeUrl: type.typeUrl, delta, batches: sent.batches, removed: sent.removed };
     const frame = this.#context.frames.of(content, this.#nonce);
-    this.#nonce = sent.nonce = sent.first = subscription.inFlight.sentNonce = frame.nonce;
-    sent.version = frame.version;
-    sent.at = now;
+    this.#nonce = frame.nonce;
+    subscription.inFlight.handed(sent, frame, now);
     if (type.drains === true) this.#drains(sent, now);
     if (subscription.guarded) {
       // A client that starts asks for listeners when its first clusters are ready: nothing has to be held before.

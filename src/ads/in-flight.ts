@@ -1,3 +1,4 @@
+import type { Frame } from './frames.ts';
 import { fold, itemsOf, namesOf, type Sent, type Subscribed } from './sent.ts';
 import type { Held, Served } from './served.ts';
 
@@ -18,13 +19,29 @@ export class InFlight {
   readonly #delta: boolean;
   readonly #subscribed: Subscribed;
   readonly #responses: Sent[] = [];
-  /** Nonces of the newest response, and of the newest accepted one; 0 before. */
-  sentNonce = 0;
-  ackedNonce = 0;
+  #sentNonce = 0;
+  #ackedNonce = 0;
 
   constructor(delta: boolean, subscribed: Subscribed) {
     this.#delta = delta;
     this.#subscribed = subscribed;
+  }
+
+  /** Of the newest response; 0 before. */
+  get sentNonce(): number {
+    return this.#sentNonce;
+  }
+
+  /** Of the newest accepted response; 0 before. */
+  get ackedNonce(): number {
+    return this.#ackedNonce;
+  }
+
+  /** A response is handed to the connection. */
+  handed(sent: Sent, { nonce, version }: Pick<Frame, 'nonce' | 'version'>, now: number): void {
+    this.#sentNonce = sent.nonce = sent.first = nonce;
+    sent.version = version;
+    sent.at = now;
   }
 
   get size(): number {
@@ -114,9 +131,9 @@ export class InFlight {
   settle(nonce: number, error: boolean, version: string): Settled | undefined {
     const responses = this.#responses;
     const index = responses.findIndex((sent) => sent.first <= nonce && nonce <= sent.nonce);
-    if (index < 0) return nonce === this.sentNonce ? NOTHING : undefined;
+    if (index < 0) return nonce === this.#sentNonce ? NOTHING : undefined;
     const answered = responses[index]!;
-    if (!error) this.ackedNonce = Math.max(this.ackedNonce, nonce);
+    if (!error) this.#ackedNonce = Math.max(this.#ackedNonce, nonce);
     if (this.#delta) {
       if (!error && nonce < answered.nonce) return NOTHING;
       responses.splice(index, 1);

@@ -20,8 +20,7 @@ export class Ledger {
   readonly #kept = new CopiedOnWrite();
   readonly #asked = new CopiedOnWrite();
   #refusals: Refusals | undefined;
-  /** What the client may have taken of responses that it refused without saying what of. */
-  partial: Map<string, Set<Served>> | undefined;
+  #partial: Map<string, Set<Served>> | undefined;
 
   /** Owed names, with what the client holds of them (as far as responses on their way will be accepted). */
   get pending(): HeldNames | undefined {
@@ -45,7 +44,7 @@ export class Ledger {
 
   clear(): void {
     this.take(NO_MARKS);
-    this.partial = this.#refusals = undefined;
+    this.#partial = this.#refusals = undefined;
   }
 
   /** All there is to know, shared from now on; undefined if there is more than marks. */
@@ -191,8 +190,13 @@ export class Ledger {
     return this.kept !== undefined || this.refusals !== undefined;
   }
 
+  /** What the client may have taken of responses that it refused without saying what of. */
+  get partial(): ReadonlyMap<string, ReadonlySet<Served>> | undefined {
+    return this.#partial;
+  }
+
   took(name: string, item: Served): void {
-    const partial = (this.partial ??= new Map<string, Set<Served>>());
+    const partial = (this.#partial ??= new Map<string, Set<Served>>());
     const items = partial.get(name);
     if (items === undefined) partial.set(name, new Set([item]));
     // Only a client that keeps refusing gets more than one or two: the oldest has long been replaced.
@@ -201,13 +205,17 @@ export class Ledger {
 
   /** It refused this very item. What it may have taken of earlier responses it still may have. */
   tookNot(name: string, item: Served): void {
-    const items = this.partial?.get(name);
+    const items = this.#partial?.get(name);
     if (items?.delete(item) === true && items.size === 0) this.certain(name);
   }
 
   /** It is certain again what the client has. */
   certain(name: string): void {
-    if (this.partial?.delete(name) === true && this.partial.size === 0) this.partial = undefined;
+    if (this.#partial?.delete(name) === true && this.#partial.size === 0) this.#partial = undefined;
+  }
+
+  certainOfAll(): void {
+    this.#partial = undefined;
   }
 
   #forbids(name: string, version: string): boolean {

@@ -3,12 +3,12 @@ import { InFlight } from './in-flight.ts';
 import { Interest, type InterestContext } from './interest.ts';
 import { Ledger, type Marks } from './ledger.ts';
 import type { Differences } from './differences.ts';
-import { type BackOff, UNKNOWN } from './refusals.ts';
+import { type BackOff, UNKNOWN, backOff } from './refusals.ts';
 import type { EncodedResource } from './resource.ts';
 import { type Held, type Names, Served } from './served.ts';
 import { ServedIndex } from './served-index.ts';
 import type { SharedWork } from './shared-work.ts';
-import { itemsOf, type Sent, type Trial } from './sent.ts';
+import { itemsOf, type Sent, Trial } from './sent.ts';
 import type { ResourceType } from './types.ts';
 import type { DiscoveryRequest, RequestedVersions } from './wire-read.ts';
 import type { WorldView } from './world.ts';
@@ -44,19 +44,14 @@ export class Subscription {
   /** Other resources refer to those of this type. */
   readonly guarded: boolean;
   readonly interest: Interest;
-  /** Everything subscribed is owed, whatever the client holds. */
-  all = false;
+  #all = false;
   /** With {@link all}: the client holds what it was sent, apart from names that are owed besides. */
   known = false;
   /** With {@link all}, unless it is {@link known}: what the client holds of each name, nothing or {@link UNKNOWN}. */
   before: Held;
   readonly inFlight: InFlight;
-  trial: Trial | undefined;
-  /**
-   * A whole state was refused, it is not known why: until one is accepted, what is unchanged proves nothing. It
-   * is tried again after a back-off.
-   */
-  wholeRefusal: BackOff | undefined;
+  #trial: Trial | undefined;
+  #wholeRefusal: BackOff | undefined;
 
   constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean, patience = Infinity) {
     this.type = type;
@@ -66,6 +61,45 @@ export class Subscription {
     this.#patience = guarded ? patience : Infinity;
     this.interest = new Interest(type, context);
     this.inFlight = new InFlight(context.delta, this.interest);
+  }
+
+  /** Everything subscribed is owed, whatever the client holds. */
+  get all(): boolean {
+    return this.#all;
+  }
+
+  /** What was refused is sent in pieces. */
+  get trial(): Trial | undefined {
+    return this.#trial;
+  }
+
+  /**
+   * A whole state was refused, it is not known why: until one is accepted, what is unchanged proves nothing. It
+   * is tried again after a back-off.
+   */
+  get isWholeRefused(): boolean {
+    return this.#wholeRefusal !== undefined;
+  }
+
+  /** Everything is in a response, or is owed name by name from now on. */
+  ceaseOwingAll(): void {
+    this.#all = false;
+  }
+
+  beginTrial(): Trial {
+    return (this.#trial ??= new Trial());
+  }
+
+  endTrial(): void {
+    this.#trial = undefined;
+  }
+
+  refuseWhole(now: number): void {
+    this.#wholeRefusal = backOff(this.#wholeRefusal, now);
+  }
+
+  acceptWhole(): void {
+    this.#wholeRefusal = undefined;
   }
 
   /** Responses carry the whole state: what is left out is deleted by the client. */
@@ -84,7 +118,7 @@ export class Subscription {
   }
 
   get owes(): boolean {
-    return this.all || this.ledger.pending !== undefined;
+    return this.#all || this.ledger.pending !== undefined;
   }
 
   /** For answers to what is on its way. */
@@ -96,8 +130,8 @@ export class Subscription {
   /** The first request of the type on a stream. `resumed`: the client was connected before. */
   begin(request: DiscoveryRequest, view: WorldView, resumed: boolean): void {
     this.interest.begin(request.names);
-    this.all = !this.interest.isEmpty;
-    if (this.all && request.versions.count > 0) this.#compare(request.versions, view);
+    this.#all = !this.interest.isEmpty;
+    if (this.#all && request.versions.count > 0) this.#compare(request.versions, view);
     this.known = false;
     this.before = undefined;
     if (this.context.delta || (request.version === '' && !resumed)) return;
@@ -110,7 +144,7 @@ export class Subscription {
     this.interest.close();
     this.ledger.clear();
     this.inFlight.clear();
-    this.trial = undefined;
+    this.#trial = undefined;
   }
 
   /** Delta: names come and go. Honoured whatever else the request says. */
@@ -151,7 +185,7 @@ export class Subscription {
     if (sawAll) this.#wantAgain(added, view);
     else this.#want(added, view);
     this.#want(again, view);
-    if (this.interest.isEmpty) this.all = false;
+    if (this.interest.isEmpty) this.#all = false;
   }
 
   /** State of the world: a request that answers an old response. */
@@ -163,7 +197,7 @@ export class Subscription {
   changed(differences: Differences): void {
     const names = differences.of(this.type.typeUrl);
     if (names.size === 0 || (this.#owesBlindly && this.ledger.kept === undefined)) return;
-    if (this.all || names.size < this.context.shared().many) {
+    if (this.#all || names.size < this.context.shared().many) {
       for (const [name, { was, now }] of names) if (this.interest.has(name)) this.#mark(name, was, now === undefined);
       return;
     }
@@ -176,7 +210,7 @@ export class Subscription {
 
   /** What belongs to what was sent is owed once more: a client warms that, and need not ask. */
   follow(sent: Sent, view: WorldView): void {
-    if (this.all) return;
+    if (this.#all) return;
     const { typeUrl } = this.type;
     const { batches, prior } = sent;
     const follow = (ledger: Ledger): void => {
@@ -229,28 +263,28 @@ export class Subscription {
     for (const [name, held] of this.ledger.refusals?.due(now) ?? []) {
       if (this.ledger.pending?.has(name) !== true) this.ledger.owe(name, held);
     }
-    if (this.wholeRefusal !== undefined && now >= this.wholeRefusal.retryAt && this.inFlight.size === 0)
+    if (this.#wholeRefusal !== undefined && now >= this.#wholeRefusal.retryAt && this.inFlight.size === 0)
       this.#repeatUnknown();
   }
 
   /** Everything is owed once more to a client that has taken what it was sent. */
   repeatAll(): void {
-    if (this.all) return;
-    this.all = !this.interest.isEmpty;
+    if (this.#all) return;
+    this.#all = !this.interest.isEmpty;
     this.known = true;
   }
 
   /** The same for one that may hold any of it, in any version. */
   #repeatUnknown(): void {
-    if (this.all && !this.known) return;
-    this.all = !this.interest.isEmpty;
+    if (this.#all && !this.known) return;
+    this.#all = !this.interest.isEmpty;
     this.known = false;
     this.before = UNKNOWN;
   }
 
   /** What changes makes no difference: all is owed anyway, whatever the client holds. */
   get #owesBlindly(): boolean {
-    return this.all && !this.known;
+    return this.#all && !this.known;
   }
 
   /** The client asks for names: it has nothing, or has given it up; but what is on its way it may yet take. */
@@ -289,7 +323,7 @@ export class Subscription {
   /** What a reconnecting client holds: only differences are owed. */
   #compare(versions: RequestedVersions, view: WorldView): void {
     const { typeUrl } = this.type;
-    this.all = false;
+    this.#all = false;
     const { batches, missing } = this.interest.in(view);
     const { indexes } = this.context.shared();
     const index = indexes.of([this.type, view, ...this.interest.key], () => new ServedIndex(batches));
@@ -324,7 +358,7 @@ export class Subscription {
 
   #wildcardEnded(): void {
     const { names } = this.interest;
-    this.all &&= names.size > 0;
+    this.#all &&= names.size > 0;
     const { pending, kept, refusals } = this.ledger;
     for (const name of [...(pending?.keys() ?? []), ...(kept?.keys() ?? []), ...(refusals?.names() ?? [])]) {
       if (!names.has(name)) this.ledger.forget(name);
