@@ -190,6 +190,28 @@ test('a long commit lets others run between its slices, and shows nothing before
   expect(lab.committer.stats.pending).toBe(1);
 });
 
+test('a commit that takes long takes longer slices', async () => {
+  const lab = new Lab(new BusyClock());
+  lab.graph.derive('same', lab.input, (key, value, _, emit: Emit<number>) => emit(key, value));
+  for (let i = 0; i < 3_000; i++) lab.write(`${i}`);
+  const slices: number[] = [];
+  let before = lab.clock.now();
+  const look = (): void => {
+    if (lab.published.length > 0) return;
+    const now = lab.clock.now();
+    slices.push(now - before);
+    before = now;
+    setImmediate(look);
+  };
+  lab.committer.open();
+  setImmediate(look);
+  const settled = lab.committer.settled();
+  await lab.clock.advance(0);
+  await settled;
+  expect(Math.max(...slices.slice(1, 5))).toBeLessThan(2 * SLICE);
+  expect(Math.max(...slices)).toBeGreaterThan(2 * SLICE);
+});
+
 test('when it ends, nothing is committed any more and nobody waits for ever', async () => {
   const lab = Lab.open();
   lab.write('a');

@@ -6,11 +6,18 @@ export interface CommitterOptions {
   readonly quiet: number;
   /** A change waits no longer than this, however many follow it, unless its source holds it. Milliseconds. */
   readonly max: number;
-  /** A commit lets others run after this long. Milliseconds. */
+  /** A commit lets others run after this long, or {@link LONG_SLICES} times as long when it is a long one. Milliseconds. */
   readonly slice: number;
   readonly clock: Pick<Clock, 'now' | 'after'>;
   readonly signal: AbortSignal;
 }
+
+/**
+ * A commit that has worked for so long has slices that are so much longer: what waits for it waits for all of it, and has
+ * a larger part of a busy event loop then. Milliseconds.
+ */
+const LONG_WORK_MS = 100;
+const LONG_SLICES = 2.5;
 
 /** An observer that threw is told again after this long, if no commit comes before. Milliseconds. */
 const TELL_AGAIN_MS = 1_000;
@@ -141,7 +148,8 @@ export class Committer {
       if (signal.aborted) return;
       const begin = clock.now();
       let step = steps.next();
-      while (step.done !== true && clock.now() < begin + slice) step = steps.next();
+      const most = work < LONG_WORK_MS ? slice : slice * LONG_SLICES;
+      while (step.done !== true && clock.now() < begin + most) step = steps.next();
       if (step.done !== true) {
         work += clock.now() - begin;
         setImmediate(next);
