@@ -42,4 +42,12 @@ mesh.commit(
   }),
 );
 const size = (name: string): number => mesh.graph.collections.find((collection) => collection.name === name)?.size ?? 0;
-console.log(JSON.stringify({ proxies, deployments, namespaces, scopes: size('scopes'), inbounds: size('inbounds') }));
+console.log(
+  JSON.stringify({
+    proxies,
+    deployments,
+    namespaces,
+    scopes: size('scopes'),
+    workloadClasses: size('workloadClasses'),
+  }),
+);

@@ -14,7 +14,7 @@ export interface ExplainContext {
   readonly locate: Locate;
 }
 
-/** Which lines of which objects made a resource; of a route table, each of its virtual hosts and routes. */
+/** The objects, with file and line where known, behind a resource; of a route table, behind each virtual host and route. */
 export function explain(resource: EncodedResource, context: ExplainContext): ExplainedResource {
   const { name, body } = resource;
   const leaves = [...leavesOf(body)];
@@ -46,7 +46,7 @@ function explainVirtualHosts(leaf: LeafPart, context: ExplainContext): readonly 
   }));
 }
 
-/** `mesh.yaml:12: VirtualService shop/reviews: spec.http[0]`, each once. */
+/** `mesh.yaml:12: VirtualService/shop/reviews: spec.http[0]`, each once. */
 function printSources(sources: readonly Source[], { locate }: ExplainContext): readonly string[] {
   const printed = sources.map(({ object, field }) => {
     const place = locate(object, field);

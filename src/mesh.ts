@@ -16,7 +16,7 @@ import type { Members } from './mesh/members.ts';
 import { declareRules } from './mesh/rules.ts';
 import { type Problems, declareProblems } from './mesh/problems.ts';
 import { type ResolvedProxy, declareProxies } from './mesh/proxies.ts';
-import { declareMentions, declareWorkloadClasses } from './mesh/workload-classes.ts';
+import { declareSelectedNames, declareWorkloadClasses } from './mesh/workload-classes.ts';
 import { declareWorlds } from './mesh/worlds.ts';
 import { publicationOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/references.ts';
@@ -50,7 +50,7 @@ export interface Mesh {
   isMade(traits: string): boolean;
   /** What a proxy would be if it connected now. */
   preview(proxy: ConnectedProxy): ResolvedProxy;
-  /** Every resource, once for each list that it is in: what it was made from stands there. */
+  /** Every resource, once for each list that it is in. */
   readonly members: readonly Members[];
   /** What a connected proxy can reach; empty for one that is not known or not accepted. */
   worldOf(stream: string): World;
@@ -75,8 +75,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const priorityLabels = declarePriorityLabels(graph, settings, services, rules);
   const routeHosts = declareRouteHosts(graph, services, virtualServices);
   const objects = { inputs, settings, workloads, services, endpoints, rules, virtualServices, sidecars, routeHosts };
-  const mentions = declareMentions(graph, services);
-  const proxies = declareProxies(graph, { ...objects, mentions, selectors, priorityLabels });
+  const selectedNames = declareSelectedNames(graph, services);
+  const proxies = declareProxies(graph, { ...objects, selectedNames, selectors, priorityLabels });
   const workloadClasses = declareWorkloadClasses(graph, services, proxies.byWorkload, (proxy) =>
     'error' in proxy ? undefined : proxy.workload,
   );
@@ -132,7 +132,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
           for (const { key, after } of draft.changes(collection)) changed(`${collection.name}/${key}`, after);
       }, 'conditions');
     },
-    proxies: proxies.views,
+    proxies: proxies.resolved,
     isMade: (traits) => proxies.byTraits.get(traits) !== undefined,
     preview: proxies.preview,
     members,

@@ -1,8 +1,7 @@
 /**
- * FairSemaphore for a bounded number at a time, or for so many bytes, and a queue of those who find none: it delays, it never
- * refuses. Clients of one address are let in in order, and have half of the room at most: others find some at once.
- * Addresses take turns, so that none waits behind all that another one asks for. Those that kept room for too long while
- * others waited come behind all others for a while.
+ * Bounds how many holders, or how many bytes, are admitted at once. Others wait; none is refused. The waiters of one
+ * address are admitted in order, and hold at most half of the capacity. Addresses take turns; one that held capacity for
+ * too long while others waited is served last for a while.
  */
 export class FairSemaphore {
   readonly #total: number;
@@ -11,7 +10,7 @@ export class FairSemaphore {
   /** By address, the next one first. */
   readonly #queues: Queues = new Map();
   readonly #queuesBehind: Queues = new Map();
-  /** No more than had room since they were last forgiven. */
+  /** At most as many as were admitted since the last {@link forgive}. */
   readonly #behind = new Set<string>();
   #waiting = 0;
   #serving = false;
@@ -124,7 +123,7 @@ interface Request {
   readonly enter: () => void;
 }
 
-/** One stream's permit of a {@link FairSemaphore}: waited for, had, or neither. */
+/** One stream's permit of a {@link FairSemaphore}: pending, held, or neither. */
 export class Permit {
   readonly #semaphore: FairSemaphore;
   readonly #address: string;

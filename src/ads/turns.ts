@@ -1,4 +1,4 @@
-/** Somebody who is served in turns. */
+/** A stream that can be queued for a turn. */
 export interface Waiting {
   /** Is in the queue. */
   queued: boolean;
@@ -18,11 +18,11 @@ export interface TurnWork<Stream> {
 const TURN_MS = 8;
 /** How much of it is for those that acknowledge, while others wait. */
 const ACKNOWLEDGING_MS = 6;
-const STREAMS_PER_TURN = 64;
+const STREAMS_PER_QUEUE = 64;
 
 /**
- * The queue of streams that something is owed to. Those whose clients acknowledge what they are sent come first: who only
- * asks, however often and from however many addresses, has what time they leave, and a quarter of each turn at least.
+ * The queue of streams that something is owed to. Those whose clients acknowledge what they are sent go first. The others
+ * get the rest of the turn, which is at least one stream, and normally a quarter of the time.
  */
 export class Turns<Stream extends Waiting> {
   readonly #work: TurnWork<Stream>;
@@ -62,7 +62,7 @@ export class Turns<Stream extends Waiting> {
     let served = 0;
     for (const stream of queue) {
       const takesLong = this.#work.isFull() || this.#work.now() > until;
-      if (served === STREAMS_PER_TURN || (served > 0 && takesLong)) break;
+      if (served === STREAMS_PER_QUEUE || (served > 0 && takesLong)) break;
       served++;
       stream.queued = false;
       this.#work.serve(stream);

@@ -71,6 +71,11 @@ export function refOf(source: string, object: KubernetesObject): ObjectRef {
   };
 }
 
+/** For what stays equal while the object changes. */
+export function withoutGeneration({ source, group, kind, namespace, name }: ObjectRef): ObjectRef {
+  return { source, group, kind, namespace, name };
+}
+
 /** Whether refs name one object. They may be different values, of different generations. */
 export function sameObject(a: ObjectRef, b: ObjectRef): boolean {
   return (

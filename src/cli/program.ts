@@ -73,7 +73,7 @@ export interface Translation {
   readonly remark?: string;
 }
 
-/** Places as `FILE:LINE: KIND NAMESPACE/NAME: FIELD`. Empty: no object asked for it. */
+/** Places as `FILE:LINE: KIND/NAMESPACE/NAME: FIELD`. Empty where no single object accounts for it. */
 export interface ExplainedResource {
   readonly name: string;
   readonly from?: readonly string[];

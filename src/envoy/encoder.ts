@@ -24,7 +24,7 @@ export interface VirtualHostContent {
   readonly own?: From;
 }
 
-/** The last change to a finished message. What it does not change it returns as it is. */
+/** The last chance to change a finished message, which is returned as it is otherwise. */
 export type Amend = <Name extends string>(type: Name, message: MessageOf<Name>) => MessageOf<Name>;
 
 const asItIs: Amend = (_, message) => message;

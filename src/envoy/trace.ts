@@ -6,8 +6,8 @@ export type From = () => readonly Source[];
 export const fromNothing: From = () => [];
 
 /**
- * What pieces of resources were made from, by what they became: for whoever asks why something is served. Transforms are
- * pure, so that it can be had at any time by computing once more with a trace; a server has none.
+ * Records which objects each encoded part came from. A server has none: transforms are pure, so whoever asks
+ * (`translate --explain`) computes again with one.
  */
 export class Trace {
   readonly #sources = new WeakMap<object, readonly Source[]>();

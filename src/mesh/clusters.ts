@@ -78,8 +78,8 @@ function clusterSet(
   const { service, port, rule } = found;
   const settings = settingOf(read, deps.settings.clusters);
   const summary = read.get(deps.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
-  // The endpoints of a DNS service stand in the cluster itself.
   const from = (): readonly Source[] => wholeObjects([...service.origins, ...(rule?.origins ?? [])]);
+  // The endpoints of a DNS service stand in the cluster itself.
   const needs = isDns(service) ? dnsTopologyNeeds(service, port, rule, settings) : noNeeds;
   return {
     resources: placesOf(read, topologies, needs).flatMap((place) =>

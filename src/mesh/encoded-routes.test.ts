@@ -6,7 +6,7 @@ import { blackHoleVirtualHost, buildVirtualHost } from '../envoy/virtual-host.ts
 import { bracketed } from '../model/host.ts';
 import type { SettledRoutes } from '../model/route.ts';
 import { cutRoutes } from '../settle/cut-routes.ts';
-import { settleHttpRoutes } from '../settle/http-routes.ts';
+import { settleVirtualServiceRoutes } from '../settle/virtual-service-routes.ts';
 import { clientOf, encoder, lookupAll, protos } from '../envoy/testing/listeners.ts';
 import { encodeRoutes, joinRoutes, reachedOf } from './encoded-routes.ts';
 
@@ -25,7 +25,7 @@ function build(hosts: readonly string[], lists: readonly (readonly object[])[], 
       { source: 'test', domainSuffix: 'x', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
     );
     const model = models[0]!;
-    const settled = cutRoutes(model.http).map((piece) => settleHttpRoutes(piece, { ...context, model }));
+    const settled = cutRoutes(model.http).map((piece) => settleVirtualServiceRoutes(piece, { ...context, model }));
     return reachedOf(settled.map((piece) => encodeRoutes(piece, client.traits, encoder)));
   });
   const built = joinRoutes(pieces);

@@ -53,7 +53,7 @@ export function declareRouters(graph: Graph, deps: GatewayDeps, models: Collecti
   const bySelector = graph.index('gateways by selector', models, (_, { selector }) => [
     selectorKey('', selector) ?? ANY_ROUTER,
   ]);
-  const mentions = declareMentions(graph, deps);
+  const mentions = declareGatewaySelectors(graph, deps);
   const routers = graph.derive('routers', deps.proxies.byRouter, (key, [first], read, emit: Emit<RouterClass>) => {
     const view = first?.value;
     if (view === undefined || 'error' in view || view.router === undefined) return;
@@ -94,7 +94,7 @@ function gatewaysOf(
 }
 
 /** Selectors of clients in the routes of Gateways, whose hosts need not be services of the mesh. */
-function declareMentions(graph: Graph, deps: GatewayDeps): Index<Labels> {
+function declareGatewaySelectors(graph: Graph, deps: GatewayDeps): Index<Labels> {
   const each = graph.derive('gateway mentions', deps.virtualServices.routes, (key, model, _, emit: Emit<Labels>) => {
     for (const [text, selector] of sourceSelectors(model)) emit(`${key}|${text}`, selector);
   });

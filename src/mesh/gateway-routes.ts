@@ -1,4 +1,5 @@
 import type { EncodedResource, LeafPart, Part } from '../ads/resource.ts';
+import { type ObjectRef, withoutGeneration } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { Collection, Emit, Graph } from '../cache/graph.ts';
 import { blackHoleVirtualHost, buildVirtualHost } from '../envoy/virtual-host.ts';
@@ -7,6 +8,7 @@ import { type Aged, compareAge } from '../model/age.ts';
 import { type GatewayServer, type MergedListener, hostsFor, intersectHosts, isSecure } from '../model/gateway.ts';
 import { contentHash, spreadHash } from '../model/hash.ts';
 import { bracketed, compareSpecificity } from '../model/host.ts';
+import type { Source } from '../model/provenance.ts';
 import { type VirtualServiceModel, meshGateway } from '../model/virtual-service.ts';
 import { canHold, gatewayPrecedence, isVisible } from '../settle/virtual-service-selection.ts';
 import { joinRoutes, reachedOf } from './encoded-routes.ts';
@@ -41,6 +43,7 @@ interface TableServers {
   readonly router: string;
   /** `namespace/name` */
   readonly gateway: string;
+  readonly ref: ObjectRef;
   readonly age: Aged;
   readonly servers: readonly GatewayServer[];
 }
@@ -53,6 +56,8 @@ interface HostClaim {
   /** Port of the server. */
   readonly port: number;
   readonly httpsRedirect: boolean;
+  /** The server. */
+  readonly namedIn: Source;
   /** Absent: no routes, the host only redirects. */
   readonly source?: RouteSource;
   /** Gateways in order of age, their servers as written, VirtualServices in order of precedence. */
@@ -87,6 +92,8 @@ interface TableHost {
   readonly port: number;
   readonly httpsRedirect: boolean;
   readonly sources: readonly RouteSource[];
+  /** Servers that name it. */
+  readonly namedIn: readonly Source[];
   /** Equal for hosts that can share a virtual host. */
   readonly sharing: string;
 }
@@ -114,7 +121,14 @@ export function declareGatewayRoutes(
         const { gateway, age } = own[0]!;
         const table = `${router}|${name}`;
         const servers = own.map(({ server }) => server);
-        emit(`${table}|${object.source}/${gateway}`, { table, router, gateway, age, servers });
+        emit(`${table}|${object.source}/${gateway}`, {
+          table,
+          router,
+          gateway,
+          ref: withoutGeneration(object),
+          age,
+          servers,
+        });
       }
   });
 
@@ -148,7 +162,8 @@ export function declareGatewayRoutes(
         sources.flatMap((source) => reachedOf(pieces.of(read, useOf(router, source)))),
       );
       const virtualHost = buildVirtualHost({ host, port, domains: hosts.map(bracketed), httpsRedirect });
-      emit(key, { table, part: deps.encoder.virtualHost(virtualHost, content), problems });
+      const from = (): readonly Source[] => members.flatMap((member) => member.value.namedIn);
+      emit(key, { table, part: deps.encoder.virtualHost(virtualHost, content, from), problems });
     },
     (a, b) => samePart(a.part, b.part) && a.problems.length === 0 && b.problems.length === 0,
   );
@@ -189,12 +204,20 @@ function declareHosts(
   );
   const redirects = graph.derive('gatewayRedirects', tableServers, (key, servers, _, emit: Emit<HostClaim>) => {
     const nobody = { createdAt: '', name: '', namespace: '' };
-    const { table, router, age } = servers;
+    const { table, router, age, ref } = servers;
     for (const [index, server] of servers.servers.entries()) {
       if (!server.httpsRedirect) continue;
       const order = { gateway: age, server: index, rank: LAST, route: nobody };
       for (const host of new Set(server.hosts.map((entry) => entry.host.toLowerCase())))
-        emit(`${key}|${index}|${host}`, { table, router, host, port: server.port.number, httpsRedirect: true, order });
+        emit(`${key}|${index}|${host}`, {
+          table,
+          router,
+          host,
+          port: server.port.number,
+          httpsRedirect: true,
+          namedIn: { object: ref, field: server.field },
+          order,
+        });
     }
   });
   const byHost = graph.index(
@@ -209,7 +232,16 @@ function declareHosts(
     const httpsRedirect = claims.some((claim) => claim.httpsRedirect);
     const sources = claims.flatMap(({ source }) => (source === undefined ? [] : [source]));
     const sharing = contentHash(JSON.stringify([httpsRedirect, sources]));
-    emit(key, { table, router, host, port, httpsRedirect, sources, sharing });
+    emit(key, {
+      table,
+      router,
+      host,
+      port,
+      httpsRedirect,
+      sources,
+      namedIn: claims.map(({ namedIn }) => namedIn),
+      sharing,
+    });
   });
 }
 
@@ -227,7 +259,7 @@ function compareClaims({ order: a }: HostClaim, { order: b }: HostClaim): number
 function* claimsOf(
   key: string,
   model: VirtualServiceModel,
-  { table, router, gateway, age, servers }: TableServers,
+  { table, router, gateway, ref, age, servers }: TableServers,
   { namespace }: RouterClass,
   holdsOn: (port: number) => boolean,
 ): Generator<HostClaim> {
@@ -244,8 +276,9 @@ function* claimsOf(
       rank: gatewayPrecedence(model, namespace),
       route: { createdAt: model.createdAt, name: model.name, namespace: model.namespace },
     };
+    const namedIn = { object: ref, field: server.field };
     for (const host of new Set(hosts.map((name) => name.toLowerCase())))
-      yield { table, router, host, port, httpsRedirect: server.httpsRedirect, source, order };
+      yield { table, router, host, port, httpsRedirect: server.httpsRedirect, namedIn, source, order };
   }
 }
 

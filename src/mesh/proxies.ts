@@ -11,7 +11,7 @@ import { type NodeFacts, readNode } from '../reconcilers/proxy-node.ts';
 import { selectSidecar } from '../reconcilers/sidecar.ts';
 import { augmentLabels, localityOfLabels } from '../reconcilers/workload.ts';
 import { type Inputs, optionsOf } from './inputs.ts';
-import { type Mentions, type WorkloadClass, workloadClass } from './workload-classes.ts';
+import { type SelectedNames, type WorkloadClass, workloadClass } from './workload-classes.ts';
 import type { Workloads } from './workloads.ts';
 import type { Selectors } from './selectors.ts';
 import type { Sidecars } from './sidecars.ts';
@@ -27,7 +27,7 @@ export interface AcceptedProxy {
   /** From where it looks at endpoints. */
   readonly topology: Topology;
   readonly topologyKey: string;
-  /** What selects it, by reference. */
+  /** What its workload serves is derived once for the class. */
   readonly workload: WorkloadClass;
   /** Where it is: no listener of its scope at these addresses is for it. */
   readonly addresses: readonly string[];
@@ -50,14 +50,14 @@ export interface RouterFacts {
   readonly traits: Traits;
   readonly namespace: string;
   readonly labels: Labels;
-  /** Key of its {@link WorkloadClass}. */
+  /** Key of its {@link WorkloadClass}: routers of one key have the same target ports. */
   readonly workload: string;
   /** What its node says of it. */
   readonly gatewayTopology: Partial<GatewayTopology> | undefined;
 }
 
 export interface Proxies {
-  readonly views: Collection<ResolvedProxy>;
+  readonly resolved: Collection<ResolvedProxy>;
   /** What a proxy would be if it connected now. */
   readonly preview: (proxy: ConnectedProxy) => ResolvedProxy;
   readonly byScope: Index<ResolvedProxy>;
@@ -73,7 +73,7 @@ export interface Proxies {
 export interface ProxyDeps {
   readonly inputs: Inputs;
   readonly workloads: Workloads;
-  readonly mentions: Mentions;
+  readonly selectedNames: SelectedNames;
   readonly sidecars: Sidecars;
   readonly selectors: Selectors;
   readonly priorityLabels: Index<string>;
@@ -89,16 +89,20 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
     });
     return 'error' in result ? result : viewOf(result.node, read, deps);
   };
-  const views = graph.derive('resolvedProxies', deps.inputs.proxies, (key, proxy, read, emit: Emit<ResolvedProxy>) => {
-    emit(key, view(proxy, read));
-  });
+  const resolved = graph.derive(
+    'resolvedProxies',
+    deps.inputs.proxies,
+    (key, proxy, read, emit: Emit<ResolvedProxy>) => {
+      emit(key, view(proxy, read));
+    },
+  );
   const keyed = (name: string, keyOf: (view: AcceptedProxy) => string | undefined) =>
-    graph.index(name, views, (_, view) => {
+    graph.index(name, resolved, (_, view) => {
       const key = 'error' in view ? undefined : keyOf(view);
       return key === undefined ? [] : [key];
     });
   return {
-    views,
+    resolved,
     preview: (proxy) => view(proxy, graph.present),
     byScope: keyed('proxies by scope', (view) => view.scope.key),
     byTraits: keyed('proxies by traits', (view) => traitsKey(view.scope.traits)),
@@ -158,7 +162,7 @@ function viewOf(node: NodeFacts, read: Reader, deps: ProxyDeps): AcceptedProxy {
     addresses: node.addresses,
     hasIngress: sidecar !== undefined && sidecar.ingress.length > 0,
   };
-  const classOfIt = workloadClass(facts, read, deps.mentions);
+  const classOfIt = workloadClass(facts, read, deps.selectedNames);
   return {
     scope: { ...scope, key: scopeKey(scope) },
     topology,

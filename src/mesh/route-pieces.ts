@@ -1,7 +1,7 @@
 import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import type { Encoder } from '../envoy/encoder.ts';
 import { toldTo } from '../settle/delegate.ts';
-import { type HttpRouteContext, settleHttpRoutes } from '../settle/http-routes.ts';
+import { type VirtualServiceRouteContext, settleVirtualServiceRoutes } from '../settle/virtual-service-routes.ts';
 import { type EncodedRoutes, encodeRoutes } from './encoded-routes.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
@@ -26,7 +26,7 @@ export function declareRoutePieces<Use extends RouteUse>(
   name: string,
   deps: { readonly virtualServices: VirtualServices; readonly encoder: Encoder },
   uses: readonly Collection<Use>[],
-  contextOf: (use: Use, read: Reader) => Omit<HttpRouteContext, 'model'> | undefined,
+  contextOf: (use: Use, read: Reader) => Omit<VirtualServiceRouteContext, 'model'> | undefined,
 ): RoutePieces {
   const { cut, routes: models } = deps.virtualServices;
   const used = graph.derive(
@@ -43,7 +43,7 @@ export function declareRoutePieces<Use extends RouteUse>(
     const model = read.get(models, use.virtualService);
     const context = contextOf(use, read);
     if (http === undefined || model === undefined || context === undefined) return;
-    const settled = settleHttpRoutes(http, { ...context, model });
+    const settled = settleVirtualServiceRoutes(http, { ...context, model });
     const problems = settled.problems.map((problem) => toldTo(model, problem));
     emit(key, encodeRoutes({ ...settled, problems }, context.client.traits, deps.encoder));
   });

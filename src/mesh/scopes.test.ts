@@ -15,7 +15,7 @@ test('proxies of a namespace share a scope, and replicas of a deployment what th
   expect(lab.size('resolvedProxies')).toBe(2_000);
   expect(lab.size('scopes')).toBe(20);
   // Services of one deployment each: what it serves is its own.
-  expect(lab.size('inbounds')).toBe(50);
+  expect(lab.size('workloadClasses')).toBe(50);
   // The public view of each namespace, whoever looks.
   expect(lab.size('viewLists')).toBe(20);
 });

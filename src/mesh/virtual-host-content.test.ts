@@ -10,7 +10,7 @@ import { types } from '../envoy/proto-types.ts';
 import { emptyRouteConfiguration, routeConfigurationHeader } from '../envoy/route-configuration.ts';
 import { buildVirtualHost, catchAllVirtualHost } from '../envoy/virtual-host.ts';
 import type { DefaultRouteInput } from '../settle/default-route.ts';
-import { settleHttpRoutes } from '../settle/http-routes.ts';
+import { settleVirtualServiceRoutes } from '../settle/virtual-service-routes.ts';
 import { encodeRoutes } from './encoded-routes.ts';
 import { defaultContent, routedContent } from './virtual-host-content.ts';
 
@@ -54,7 +54,7 @@ function build({ virtualService: model, listenerPort = 80, service: served, ...i
   const pieces =
     model === undefined
       ? []
-      : [encodeRoutes(settleHttpRoutes(model.http, { ...context, model }), client.traits, encoder)];
+      : [encodeRoutes(settleVirtualServiceRoutes(model.http, { ...context, model }), client.traits, encoder)];
   const byDefault = { service, port, served: true, settings: {}, ...input };
   const found = routedContent(pieces) ?? (served && defaultContent(byDefault, client.traits));
   if (found === undefined) return undefined;

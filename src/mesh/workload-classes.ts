@@ -8,8 +8,8 @@ import { labelKeys } from './label-keys.ts';
 import { type Services, endpointKey } from './services.ts';
 
 /**
- * Workloads that nothing tells apart: replicas, whatever labels they have that nobody selects by. What selects workloads
- * is worked out once for a class, and a proxy refers to it by the key.
+ * Workloads that configuration cannot distinguish: replicas, even where they differ in labels that no selector names. What
+ * selects workloads is worked out once for a class, to which proxies refer by its key.
  */
 export interface WorkloadClass {
   readonly key: string;
@@ -30,25 +30,25 @@ export interface WorkloadClass {
   readonly addresses: readonly string[];
 }
 
-/** Names that services say anything about: what nobody mentions tells no workloads apart. */
-export type Mentions = Collection<true>;
+/** Names of labels, ports and addresses that services select workloads by. Others split no class. */
+export type SelectedNames = Collection<true>;
 
-type Mentioned = 'label' | 'port' | 'address';
+type NameOf = 'label' | 'port' | 'address';
 
-const mentionKey = (namespace: string, what: Mentioned, name: string): string => `${namespace}|${what}|${name}`;
+const nameKey = (namespace: string, what: NameOf, name: string): string => `${namespace}|${what}|${name}`;
 
-export function declareMentions(graph: Graph, services: Services): Mentions {
-  const by = graph.index('mentions by services', services.services, (_, service) => {
+export function declareSelectedNames(graph: Graph, services: Services): SelectedNames {
+  const by = graph.index('selected names by services', services.services, (_, service) => {
     const { namespace, selector = {}, ports, endpoints } = service;
     const targets = ports.flatMap(({ targetPort }) => (typeof targetPort === 'string' ? [targetPort] : []));
-    const names: readonly [Mentioned, readonly string[]][] = [
+    const names: readonly [NameOf, readonly string[]][] = [
       ['label', Object.keys(selector)],
       ['port', [...ports.map(({ name }) => name), ...targets]],
       ['address', endpoints.map(({ address }) => address)],
     ];
-    return [...new Set(names.flatMap(([what, all]) => all.map((name) => mentionKey(namespace, what, name))))];
+    return [...new Set(names.flatMap(([what, all]) => all.map((name) => nameKey(namespace, what, name))))];
   });
-  return graph.derive('mentioned', by, (key, _, __, emit: Emit<true>) => emit(key, true));
+  return graph.derive('selectedNames', by, (key, _, __, emit: Emit<true>) => emit(key, true));
 }
 
 interface WorkloadFacts extends Omit<WorkloadClass, 'key'> {
@@ -60,18 +60,18 @@ interface WorkloadFacts extends Omit<WorkloadClass, 'key'> {
 export function workloadClass(
   { hasIngress, ...facts }: WorkloadFacts,
   read: Reader,
-  mentions: Mentions,
+  names: SelectedNames,
 ): WorkloadClass {
   const { namespace, traits, addresses, ports } = facts;
-  const isMentioned = (what: Mentioned, name: string): boolean =>
-    read.get(mentions, mentionKey(namespace, what, name)) !== undefined;
-  const only = <T>(what: Mentioned, values: Readonly<Record<string, T>>): Readonly<Record<string, T>> =>
+  const isNamed = (what: NameOf, name: string): boolean =>
+    read.get(names, nameKey(namespace, what, name)) !== undefined;
+  const only = <T>(what: NameOf, values: Readonly<Record<string, T>>): Readonly<Record<string, T>> =>
     Object.fromEntries(
       Object.entries(values)
-        .filter(([name]) => isMentioned(what, name))
+        .filter(([name]) => isNamed(what, name))
         .sort(([a], [b]) => (a < b ? -1 : 1)),
     );
-  const goesByAddress = hasIngress || addresses.some((address) => isMentioned('address', address));
+  const goesByAddress = hasIngress || addresses.some((address) => isNamed('address', address));
   const content = {
     ...facts,
     labels: only('label', facts.labels),
@@ -105,9 +105,9 @@ export function declareWorkloadClasses<T>(
   );
   const headlessPorts = graph.derive('headlessPorts', selecting, (key, keys, read, emit: Emit<readonly number[]>) => {
     const ports = keys
-      .map((service) => read.get(services.services, service))
-      .filter((service) => service !== undefined && isHeadless(service))
-      .flatMap((service) => service!.ports)
+      .flatMap((service) => read.get(services.services, service) ?? [])
+      .filter(isHeadless)
+      .flatMap((service) => service.ports)
       .filter(({ protocol }) => protocolClass(protocol) !== 'http')
       .map(({ number }) => number);
     if (ports.length > 0)
@@ -120,7 +120,12 @@ export function declareWorkloadClasses<T>(
 }
 
 /** The services of a class. */
-export function servicesOf({ key }: WorkloadClass, read: Reader, classes: WorkloadClasses, services: Services) {
+export function servicesOf(
+  { key }: WorkloadClass,
+  read: Reader,
+  classes: WorkloadClasses,
+  services: Services,
+): readonly MeshService[] {
   return (read.get(classes.services, key) ?? []).flatMap((service) => read.get(services.services, service) ?? []);
 }
 

@@ -14,7 +14,7 @@ export type ProxyWorld = World | { readonly error: string };
 export type Worlds = Collection<ProxyWorld>;
 
 export function declareWorlds(graph: Graph, proxies: Proxies, { headlessPorts }: WorkloadClasses): Worlds {
-  return graph.derive('worlds', proxies.views, (key, view, read, emit: Emit<ProxyWorld>) => {
+  return graph.derive('worlds', proxies.resolved, (key, view, read, emit: Emit<ProxyWorld>) => {
     emit(key, 'error' in view ? view : worldOf(view, read.get(headlessPorts, view.workload.key) ?? []));
   });
 }

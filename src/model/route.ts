@@ -27,6 +27,12 @@ export interface RouteRule {
   readonly operation: string;
 }
 
+/**
+ * The precedence of rules that keep the order in which they are written, and of those for every request, which come behind
+ * the rules of other objects that share the host.
+ */
+export const precedence = { asWritten: 0, everyRequest: 1 } as const;
+
 /** Rules of one object, for the clients of one view. */
 export interface SettledRoutes {
   /** In order. Empty when none can hold for these clients. */
@@ -78,7 +84,7 @@ export type RouteAction = ForwardToBackends | Redirect | DirectResponse;
 
 export interface ForwardToBackends {
   readonly kind: 'forward';
-  /** One without a weight, or several that have one. */
+  /** One without a weight, or one or more with weights. */
   readonly backends: readonly Backend[];
   readonly mirrors: readonly BackendMirror[];
   readonly rewrite?: Rewrite;

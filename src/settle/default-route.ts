@@ -1,7 +1,7 @@
 import type { RouteSettings } from '../model/mesh-config.ts';
 import { hashKeyOf } from '../model/policy-resolution.ts';
 import { wholeObjects } from '../model/provenance.ts';
-import type { RouteRule } from '../model/route.ts';
+import { type RouteRule, precedence } from '../model/route.ts';
 import { type MeshService, outboundCluster } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 
@@ -25,7 +25,7 @@ export function settleDefaultRoute({ service, port, rule, served, settings }: De
     owner: undefined,
     sources: wholeObjects([...service.origins, ...(hash === undefined ? [] : (rule?.origins ?? []))]),
     matches: [],
-    precedence: 0,
+    precedence: precedence.asWritten,
     operation: `${host}:${port}`,
     action: {
       kind: 'forward',

@@ -78,7 +78,7 @@ describe.each(Object.entries(nodes))('the bookshop, for a %s', (_, node) => {
   });
 });
 
-test('every route of the golden cases, and every virtual host of a service, says what it was made from', () => {
+test('every route of the golden cases says what it was made from', () => {
   const validate = createValidator();
   let explained = 0;
   for (const name of goldenNames()) {

@@ -5,7 +5,7 @@ import type { MeshService } from '../../model/service.ts';
 import type { DestinationRuleModel, HashKey } from '../../model/traffic-policy.ts';
 import type { VirtualServiceModel } from '../../model/virtual-service.ts';
 import { reconcileVirtualService } from '../../reconcilers/virtual-service.ts';
-import { settleHttpRoutes } from '../../settle/http-routes.ts';
+import { settleVirtualServiceRoutes } from '../../settle/virtual-service-routes.ts';
 import type { Route } from '../gen/types.gen.ts';
 import { createProtos, type Json } from '../proto.ts';
 import { types } from '../proto-types.ts';
@@ -62,7 +62,7 @@ export function translateModel(
   { gateway = 'mesh', listenerPort = 80, tls = false, agent = true } = {},
 ): TranslatedRoutes {
   const client = clientOf(agent);
-  const { rules, ...found } = settleHttpRoutes(model.http, {
+  const { rules, ...found } = settleVirtualServiceRoutes(model.http, {
     client,
     gateway,
     listenerPort,

@@ -1,16 +1,17 @@
-import type { ObjectRef } from '../api/object.ts';
+import { type ObjectRef, distinctRefs } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import type { DestinationLookup, DestinationTarget } from '../model/client.ts';
 import type { RouteSettings } from '../model/mesh-config.ts';
 import { wholeObjects } from '../model/provenance.ts';
-import type {
-  Backend,
-  BackendTarget,
-  ForwardToBackends,
-  Redirect,
-  RequestMatch,
-  RouteRule,
-  SettledRoutes,
+import {
+  type Backend,
+  type BackendTarget,
+  type ForwardToBackends,
+  type Redirect,
+  type RequestMatch,
+  type RouteRule,
+  type SettledRoutes,
+  precedence,
 } from '../model/route.ts';
 import type {
   Destination,
@@ -23,7 +24,7 @@ import type {
 import { missingDestination } from './missing-destination.ts';
 import { type RouteScope, matchCanHold } from './virtual-service-selection.ts';
 
-export interface HttpRouteContext extends RouteScope {
+export interface VirtualServiceRouteContext extends RouteScope {
   /** Whose routes they are: the root, where delegates are involved. */
   readonly model: VirtualServiceModel;
   readonly lookup: DestinationLookup;
@@ -32,11 +33,11 @@ export interface HttpRouteContext extends RouteScope {
   readonly tls?: boolean;
 }
 
-/** The precedence of rules of VirtualServices: those for every request come behind those of others that share the host. */
-const [IN_ORDER, FOR_EVERY_REQUEST] = [0, 1];
-
 /** What the `http` routes of a VirtualService come to, up to the first match that takes every request. */
-export function settleHttpRoutes(http: readonly HttpRoute[], context: HttpRouteContext): SettledRoutes {
+export function settleVirtualServiceRoutes(
+  http: readonly HttpRoute[],
+  context: VirtualServiceRouteContext,
+): SettledRoutes {
   const settling = new Settling(context);
   const rules: RouteRule[] = [];
   let isComplete = false;
@@ -49,7 +50,7 @@ export function settleHttpRoutes(http: readonly HttpRoute[], context: HttpRouteC
     const before = end < 0 ? matches : matches.slice(0, end);
     if (before.length > 0) rules.push({ ...rule, matches: before });
     if (end < 0 && matches.length > 0) continue;
-    rules.push({ ...rule, matches: matches.slice(end, end + 1), precedence: FOR_EVERY_REQUEST });
+    rules.push({ ...rule, matches: matches.slice(end, end + 1), precedence: precedence.everyRequest });
     isComplete = true;
     break;
   }
@@ -69,11 +70,9 @@ function takesEveryRequest(match: RequestMatch): boolean {
 
 class Settling {
   readonly problems: Problem[] = [];
-  readonly #context: HttpRouteContext;
-  /** DestinationRules that shape the present rule. */
-  #shapedBy = new Set<ObjectRef>();
+  readonly #context: VirtualServiceRouteContext;
 
-  constructor(context: HttpRouteContext) {
+  constructor(context: VirtualServiceRouteContext) {
     this.#context = context;
   }
 
@@ -90,7 +89,7 @@ class Settling {
         { object: route.object, field: route.field },
       ],
       matches: [],
-      precedence: IN_ORDER,
+      precedence: precedence.asWritten,
       operation: `${model.name}:${listenerPort}`,
       ...(headers && { headers }),
       ...(fault && { fault }),
@@ -98,15 +97,14 @@ class Settling {
     };
     if (action.kind === 'directResponse') return { ...rule, action };
     if (action.kind === 'redirect') return { ...rule, action: redirectOf(action, this.#context) };
-    this.#shapedBy = new Set();
-    const forward = this.#forward(route, action);
-    return { ...rule, ...forward, sources: [...rule.sources, ...wholeObjects([...this.#shapedBy])] };
+    const { hashedBy, ...forward } = this.#forward(route, action);
+    return { ...rule, ...forward, sources: [...rule.sources, ...wholeObjects(distinctRefs(hashedBy))] };
   }
 
   #forward(
     route: HttpRoute,
     action: ForwardAction,
-  ): { readonly action: ForwardToBackends; readonly operation?: string } {
+  ): { readonly action: ForwardToBackends; readonly operation?: string; readonly hashedBy: readonly ObjectRef[] } {
     const { rewrite, timeout, destinations } = action;
     const retries = action.retries ?? this.#context.settings.defaultHttpRetryPolicy;
     const mirrors = (action.mirrors ?? []).map(({ destination, percentage }) => ({
@@ -123,22 +121,24 @@ class Settling {
     const found = destinations.map((destination) => ({ destination, target: this.#lookUp(destination, route) }));
     const [only] = found;
     if (only === undefined || found.length > 1) {
-      const backends = found
-        .filter(({ destination }) => destination.weight > 0)
-        .map(({ destination, target }) => ({ ...backendOf(destination, target), weight: destination.weight }));
-      return { action: { ...shared, backends, retriesStay: false } };
+      const weighted = found.filter(({ destination }) => destination.weight > 0);
+      const backends = weighted.map(({ destination, target }) => ({
+        ...backendOf(destination, target),
+        weight: destination.weight,
+      }));
+      const hashedBy = weighted.flatMap(({ target }) => hashRules(target));
+      return { action: { ...shared, backends, retriesStay: false }, hashedBy };
     }
     const backend = backendOf(only.destination, only.target);
     return {
       action: { ...shared, backends: [backend], retriesStay: backend.hash !== undefined },
       operation: operationOf(only.target.cluster),
+      hashedBy: hashRules(only.target),
     };
   }
 
   #lookUp(destination: Destination, route: HttpRoute): DestinationTarget {
     const target = this.#context.lookup(destination, this.#context.listenerPort);
-    if (target.kind === 'cluster' && target.hash !== undefined)
-      for (const object of target.rule?.origins ?? []) this.#shapedBy.add(object);
     this.problems.push(...missingDestination(route.object, destination, target));
     return target;
   }
@@ -147,6 +147,11 @@ class Settling {
 function backendOf({ headers }: HttpDestination, target: DestinationTarget): Backend {
   const hash = target.kind === 'cluster' ? target.hash : undefined;
   return { target: backendTarget(target), ...(hash && { hash }), ...(headers && { headers }) };
+}
+
+/** The DestinationRules that say how endpoints are hashed. */
+function hashRules(target: DestinationTarget): readonly ObjectRef[] {
+  return target.kind === 'cluster' && target.hash !== undefined ? (target.rule?.origins ?? []) : [];
 }
 
 function backendTarget(target: DestinationTarget): BackendTarget {
@@ -161,7 +166,7 @@ function operationOf(cluster: string): string {
   return `${host}:${port}`;
 }
 
-function redirectOf(action: RedirectAction, { listenerPort, tls = false }: HttpRouteContext): Redirect {
+function redirectOf(action: RedirectAction, { listenerPort, tls = false }: VirtualServiceRouteContext): Redirect {
   const { authority, uri, prefixRewrite, scheme, code } = action;
   const usual = (scheme === '' ? tls : scheme !== 'http') ? 443 : 80;
   const port =
