@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { TestMesh, connectedProxy, readObjects } from '../../test/harness/mesh.ts';
-import type { KubernetesObject } from '../api/object.ts';
+import { type KubernetesObject, printRef } from '../api/object.ts';
 
 const services = ['a', 'b', 'c']
   .map(
@@ -89,8 +89,8 @@ const listenersOf = (mesh: TestMesh, stream = 'router'): string[] =>
   (mesh.json(stream).lds as { name: string }[]).map(({ name }) => name);
 
 function problemsOf(mesh: TestMesh): string[] {
-  return [...mesh.mesh.problems.byObject.entries()].flatMap(([key, problems]) =>
-    problems.map(({ reason, field }) => `${key} ${reason} ${field}`),
+  return [...mesh.mesh.problems.byObject.entries()].flatMap(([, problems]) =>
+    problems.map(({ object, reason, field }) => `${printRef(object)} ${reason} ${field}`),
   );
 }
 
@@ -245,8 +245,8 @@ test('owners hear of servers, routes and names that have no place', () => {
   );
   expect(problemsOf(mesh)).toEqual(
     expect.arrayContaining([
-      'Gateway/Kubernetes/edge/h Conflicted spec.servers[0].port',
-      'VirtualService/Kubernetes/shop/u Conflicted spec.tls[0].match[1].sniHosts',
+      'Gateway/edge/h Conflicted spec.servers[0].port',
+      'VirtualService/shop/u Conflicted spec.tls[0].match[1].sniHosts',
     ]),
   );
   expect(listenersOf(mesh)).toEqual(['0.0.0.0_443', '0.0.0.0_80']);
@@ -414,9 +414,7 @@ test('routers that others run are not why an owner is told that something is mis
   expect(problemsOf(mesh)).toEqual([]);
   // Where nobody else serves the Gateway, this is what happens.
   mesh.disconnect('router');
-  expect(problemsOf(mesh)).toEqual([
-    'VirtualService/Kubernetes/shop/v RefNotFound spec.http[0].route[0].destination.host',
-  ]);
+  expect(problemsOf(mesh)).toEqual(['VirtualService/shop/v RefNotFound spec.http[0].route[0].destination.host']);
   mesh.connect(connectedProxy('shop', node({ istio: 'ingress' }, 'shop')));
   expect(problemsOf(mesh)).toEqual([]);
 });
