@@ -115,8 +115,7 @@ function isIndivisible(
   delivered: ReadonlyMap<string, { readonly prior: Held }>,
   lone: boolean,
 ): boolean {
-  if (isWholeRefused || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0))
-    return true;
+  if (isWholeRefused || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0)) return true;
   if (!lone && [...delivered.values()].some(({ prior }) => typeof prior === 'string')) return true;
   return refused.some(({ prior, before }) => prior === undefined && (before !== undefined || !lone));
 }

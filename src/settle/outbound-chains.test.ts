@@ -7,7 +7,15 @@ import type { Candidate } from './virtual-service-selection.ts';
 import { reconcileDestinationRule } from '../reconcilers/destination-rule.ts';
 import { reconcileVirtualService } from '../reconcilers/virtual-service.ts';
 import { type ChainInput, l4Chains } from './outbound-chains.ts';
-import { clientOf, defaultSettings, entryOf, lookupAll, port, serviceOf, someEndpoints } from '../envoy/testing/listeners.ts';
+import {
+  clientOf,
+  defaultSettings,
+  entryOf,
+  lookupAll,
+  port,
+  serviceOf,
+  someEndpoints,
+} from '../envoy/testing/listeners.ts';
 
 const tcp = serviceOf('a', [port(9000, 'TCP')]);
 const tls = entryOf('x.com', [port(443, 'TLS')]);
