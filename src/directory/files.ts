@@ -43,6 +43,9 @@ export function refuseUnreadable(listing: Listing): void {
   for (const [path, reason] of listing.unreadable) throw new DirectoryError(`${path}: ${reason}`);
 }
 
+/** Files that are asked for together: in a busy process each answer comes a round of the event loop later. */
+const LOOKS_AT_ONCE = 256;
+
 class Lister implements Listing {
   readonly files: FoundFile[] = [];
   readonly directories = new Map<string, string>();
@@ -81,13 +84,14 @@ class Lister implements Listing {
       this.unreadable.set(path, reasonOf(error));
       return;
     }
-    // All are asked for at once: in a busy process each answer comes a round of the event loop later.
-    const asked = entries
-      .filter(({ name }) => !name.startsWith('.'))
-      .sort((a, b) => (a.name < b.name ? -1 : 1))
-      .map((entry) => ({ entry, file: join(path, entry.name), stats: statsOf(join(path, entry.name)) }));
-    for (const { entry, file, stats: known } of asked)
-      await this.add(file, entry.isSymbolicLink() ? 'linked' : 'listed', known);
+    const visible = entries.filter(({ name }) => !name.startsWith('.')).sort((a, b) => (a.name < b.name ? -1 : 1));
+    for (let i = 0; i < visible.length; i += LOOKS_AT_ONCE) {
+      const asked = visible
+        .slice(i, i + LOOKS_AT_ONCE)
+        .map((entry) => ({ entry, file: join(path, entry.name), stats: statsOf(join(path, entry.name)) }));
+      for (const { entry, file, stats: known } of asked)
+        await this.add(file, entry.isSymbolicLink() ? 'linked' : 'listed', known);
+    }
   }
 
   /** A link's target changes where it is, not where the link is. */

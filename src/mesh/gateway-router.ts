@@ -55,8 +55,8 @@ export function declareRouters(graph: Graph, deps: GatewayDeps, models: Collecti
   ]);
   const mentions = declareGatewaySelectors(graph, deps);
   const routers = graph.derive('routers', deps.proxies.byRouter, (key, [first], read, emit: Emit<RouterClass>) => {
-    const view = first?.value;
-    if (view === undefined || 'error' in view || view.router === undefined) return;
+    const view = first.value;
+    if ('error' in view || view.router === undefined) return;
     const { gatewayScope } = optionsOf(read, deps.inputs);
     const gateways = gatewaysOf(read, bySelector, view.router, gatewayScope);
     const content = {

@@ -50,7 +50,7 @@ export interface ScopeDeps {
 /** What each scope is made of; by scope key. */
 export function declareScopes(graph: Graph, deps: ScopeDeps): Collection<ScopeViews> {
   return graph.derive('scopes', deps.proxies.byScope, (key, [first], read, emit: Emit<ScopeViews>) => {
-    if (first !== undefined && 'scope' in first.value) emit(key, scopeViews(first.value.scope, read, deps));
+    if ('scope' in first.value) emit(key, scopeViews(first.value.scope, read, deps));
   });
 }
 

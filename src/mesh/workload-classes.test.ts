@@ -41,7 +41,12 @@ test('replicas are one class, whatever labels they have that no Service selects 
   lab.join([proxy('b.shop', { app: 'b' })]);
   expect(size('workloadClasses')).toBe(2);
   lab.apply([service('shop/one', { selector: { 'statefulset.kubernetes.io/pod-name': 'a-1' } })]);
-  expect(size('workloadClasses')).toBe(1 + REPLICAS);
+  expect(size('workloadClasses')).toBe(3);
+});
+
+test('a value that no selector asks for splits nobody, whatever proxies say of themselves', () => {
+  lab.join(Array.from({ length: REPLICAS }, (_, i) => proxy(`x${i}.shop`, { app: `made-up-${i}` })));
+  expect(size('workloadClasses')).toBe(2);
 });
 
 test('an edit of a Service runs once for all replicas, and moves none of them to another world', () => {

@@ -16,7 +16,7 @@ export interface WorkloadClass {
   /** Of the proxies beside them. */
   readonly traits: Traits;
   readonly namespace: string;
-  /** Those that a selector of a Service in the namespace names. */
+  /** Those that a selector of a Service in the namespace asks for, with that value. */
   readonly labels: Labels;
   /** Selectors mentioned anywhere that match. Sorted. */
   readonly matched: readonly string[];
@@ -30,10 +30,18 @@ export interface WorkloadClass {
   readonly addresses: readonly string[];
 }
 
-/** Names of labels, ports and addresses that services select workloads by. Others split no class. */
+/**
+ * Labels with their values, names of ports, and addresses that services select workloads by. Others split no class: a proxy
+ * can say anything of itself.
+ */
 export type SelectedNames = Collection<true>;
 
 type NameOf = 'label' | 'port' | 'address';
+
+const labelText = (name: string, value: string): string => `${name}=${value}`;
+
+const labelsIn = (selector: Labels): string[] =>
+  Object.entries(selector).map(([name, value]) => labelText(name, value));
 
 const nameKey = (namespace: string, what: NameOf, name: string): string => `${namespace}|${what}|${name}`;
 
@@ -42,7 +50,7 @@ export function declareSelectedNames(graph: Graph, services: Services): Selected
     const { namespace, selector = {}, ports, endpoints } = service;
     const targets = ports.flatMap(({ targetPort }) => (typeof targetPort === 'string' ? [targetPort] : []));
     const names: readonly [NameOf, readonly string[]][] = [
-      ['label', Object.keys(selector)],
+      ['label', labelsIn(selector)],
       ['port', [...ports.map(({ name }) => name), ...targets]],
       ['address', endpoints.map(({ address }) => address)],
     ];
@@ -65,17 +73,17 @@ export function workloadClass(
   const { namespace, traits, addresses, ports } = facts;
   const isNamed = (what: NameOf, name: string): boolean =>
     read.get(names, nameKey(namespace, what, name)) !== undefined;
-  const only = <T>(what: NameOf, values: Readonly<Record<string, T>>): Readonly<Record<string, T>> =>
+  const only = <T>(values: Readonly<Record<string, T>>, isKept: (name: string, value: T) => boolean) =>
     Object.fromEntries(
       Object.entries(values)
-        .filter(([name]) => isNamed(what, name))
+        .filter(([name, value]) => isKept(name, value))
         .sort(([a], [b]) => (a < b ? -1 : 1)),
     );
   const goesByAddress = hasIngress || addresses.some((address) => isNamed('address', address));
   const content = {
     ...facts,
-    labels: only('label', facts.labels),
-    ports: ports && only('port', ports),
+    labels: only(facts.labels, (name, value) => isNamed('label', labelText(name, value))),
+    ports: ports && only(ports, (name) => isNamed('port', name)),
     addresses: goesByAddress ? addresses : [],
   };
   return { key: contentHash(JSON.stringify({ ...content, traits: traitsKey(traits) })), ...content };
@@ -97,7 +105,7 @@ export function declareWorkloadClasses<T>(
   classOf: (member: T) => WorkloadClass | undefined,
 ): WorkloadClasses {
   const classes = graph.derive('workloadClasses', members, (key, [first], _, emit: Emit<WorkloadClass>) => {
-    const found = first && classOf(first.value);
+    const found = classOf(first.value);
     if (found !== undefined) emit(key, found);
   });
   const selecting = graph.derive('services of workloads', classes, (key, one, read, emit: Emit<readonly string[]>) =>

@@ -21,6 +21,7 @@ export interface ChainInput {
   readonly port: ServicePort;
   readonly client: Client;
   readonly summary: EndpointSummary;
+  /** Those that this client sees for the host. */
   readonly virtualServices: readonly Candidate[];
   readonly lookup: DestinationLookup;
   readonly rule?: DestinationRuleModel | undefined;

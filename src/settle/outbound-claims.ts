@@ -1,26 +1,14 @@
 import { isIP } from 'node:net';
-import type { Client, DestinationLookup } from '../model/client.ts';
-import type { EndpointSummary } from '../model/endpoint.ts';
 import { isWildcard } from '../model/host.ts';
 import { type Bind, type ListenerClaim, httpProxyPort } from '../model/listener.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
 import { type MeshService, type ServicePort, isHeadless, protocolClass } from '../model/service.ts';
 import type { EgressListener } from '../model/sidecar.ts';
-import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import { type Traits, loopbackAddress, loopbackAddresses, wildcardAddress } from '../model/traits.ts';
-import type { Candidate } from './virtual-service-selection.ts';
-import { l4Chains } from './outbound-chains.ts';
+import { type ChainInput, l4Chains } from './outbound-chains.ts';
 
-export interface ClaimInput {
-  readonly service: MeshService;
-  readonly port: ServicePort;
-  readonly client: Client;
-  readonly summary: EndpointSummary;
-  /** Those that this client sees for the host. */
-  readonly virtualServices: readonly Candidate[];
-  readonly lookup: DestinationLookup;
-  readonly rule?: DestinationRuleModel | undefined;
-  readonly settings: ListenerSettings;
+/** `port` is that of the service. */
+export interface ClaimInput extends Omit<ChainInput, 'subnets' | 'shared'> {
   /** The listener of a Sidecar that imports the service. */
   readonly egress?: EgressListener | undefined;
 }
