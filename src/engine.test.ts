@@ -110,6 +110,26 @@ test('whoever is told how long a change took and throws keeps no later change fr
   expect(await contained(engine)).toEqual(['program convergence']);
 });
 
+test('the first of its kind is sent all of its clusters at once, though they are made in several commits', async () => {
+  const engine = await start();
+  const hosts = Array.from({ length: 600 }, (_, i) => `host-${i}.example.com`);
+  const { ServiceEntry } = engine.mesh.inputs.objects;
+  const ports = [{ number: 80, name: 'http', protocol: 'HTTP' }];
+  for (const host of hosts)
+    engine.committer.write(
+      ServiceEntry.write(
+        `Kubernetes/shop/${host}`,
+        serviceEntry(host, { hosts: [host], resolution: 'DNS', ports, exportTo: ['*'] }),
+      ),
+    );
+  await engine.committer.settled();
+  const before = engine.committer.stats.commits;
+  const { resources } = await connect(engine).next(CDS);
+  expect(engine.committer.stats.commits - before).toBeGreaterThan(2);
+  expect([...resources.keys()].filter((name) => name.startsWith('outbound|')).length).toBe(hosts.length);
+  expect([...engine.mesh.inputs.shardsMade.entries()]).toEqual([]);
+});
+
 test('a bug in what follows the end of a stream harms no other one', async () => {
   const engine = await start();
   const other = await acknowledged(connect(engine));

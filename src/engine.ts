@@ -92,6 +92,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     enter: (proxy) => departures.connected(proxy),
     isBusy: () => committer.stats.pending > 0,
     isMade: (traits) => mesh.isMade(traits),
+    newViewsOf: (proxy) => mesh.newViewsOf(proxy),
+    makeShards: (views, shards) => committer.write(inputs.shardsMade.write(views, shards)),
+    services: () => mesh.services.size,
   });
   committer.onCommit(() => newKinds.committed());
   const admission = new Admission({

@@ -4,6 +4,7 @@ import type { ConnectedProxy } from './ads/types.ts';
 import type { Encoder } from './envoy/encoder.ts';
 import { declareClusters } from './mesh/clusters.ts';
 import type { MeshService } from './model/service.ts';
+import { viewTraitsKey } from './model/traits.ts';
 import { type Verdict, declareConditions } from './mesh/conditions.ts';
 import { declareConflicts } from './mesh/conflicts.ts';
 import { declareEndpoints } from './mesh/endpoints.ts';
@@ -48,6 +49,8 @@ export interface Mesh {
   readonly proxies: Collection<ResolvedProxy>;
   /** Whether anything is made for proxies of these traits. */
   isMade(traits: string): boolean;
+  /** Key of the traits of the views that this proxy would be the first to have; undefined: there are such. */
+  newViewsOf(proxy: ConnectedProxy): string | undefined;
   /** What a proxy would be if it connected now. */
   preview(proxy: ConnectedProxy): ResolvedProxy;
   /** Every resource, once for each list that it is in. */
@@ -80,7 +83,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const workloadClasses = declareWorkloadClasses(graph, services, proxies.byWorkload, (proxy) =>
     'error' in proxy ? undefined : proxy.workload,
   );
-  const worlds = declareWorlds(graph, proxies, workloadClasses);
+  const worlds = declareWorlds(graph, { inputs, proxies, workloadClasses });
   const namespaces = declareNamespaces(graph, { ...objects, selectors, audiences });
   const scopes = declareScopes(graph, { proxies, sidecars, namespaces });
   const views = declareViews(graph, { ...objects, namespaces, scopes });
@@ -134,6 +137,11 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     },
     proxies: proxies.resolved,
     isMade: (traits) => proxies.byTraits.get(traits) !== undefined,
+    newViewsOf(proxy) {
+      const resolved = proxies.preview(proxy);
+      const key = 'error' in resolved ? undefined : viewTraitsKey(resolved.scope.traits);
+      return key === undefined || proxies.byViewTraits.get(key) !== undefined ? undefined : key;
+    },
     preview: proxies.preview,
     members,
     worldOf(stream) {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ConnectedProxy } from './ads/types.ts';
 import { type Emit, Graph } from './cache/graph.ts';
 import { NewKinds } from './new-kinds.ts';
@@ -6,6 +6,9 @@ import { NewKinds } from './new-kinds.ts';
 class Lab {
   readonly entered: string[] = [];
   busy = false;
+  services = 1;
+  /** What the next commits make of views. */
+  readonly shards: (readonly [string, number | undefined])[] = [];
   readonly graph = new Graph();
   readonly #proxies = this.graph.input<ConnectedProxy>('proxies');
   readonly #traits = this.graph.derive('traits', this.#proxies, (stream, { nodeId }, _, emit: Emit<string>) => {
@@ -17,6 +20,9 @@ class Lab {
     enter: ({ stream }) => this.entered.push(stream),
     isBusy: () => this.busy,
     isMade: (traits) => [...this.#traits.entries()].some(([, each]) => each === traits),
+    newViewsOf: ({ nodeId }) => (nodeId.startsWith('old views') ? undefined : `views of ${nodeId}`),
+    makeShards: (views, shards) => this.shards.push([views, shards]),
+    services: () => this.services,
   });
   readonly #connected = new Map<string, ConnectedProxy>();
 
@@ -28,6 +34,12 @@ class Lab {
 
   disconnect(stream: string): void {
     this.#kinds.disconnected(stream);
+  }
+
+  /** A commit after which these are gone. */
+  leave(...streams: string[]): void {
+    this.graph.commit(streams.map((stream) => this.#proxies.write(stream, undefined)));
+    this.#kinds.committed();
   }
 
   /** A commit with these streams. */
@@ -107,4 +119,65 @@ test('one for which nothing can be computed holds nobody up', () => {
   expect(lab.entered).toEqual(['1', '3', '2']);
   lab.commit('2');
   expect(lab.entered).toEqual(['1', '3', '2', '4']);
+});
+
+describe('in a large mesh', () => {
+  const large = (): Lab => Object.assign(new Lab(), { services: 1_000 });
+
+  test('a kind is made in several commits, and the next one enters after them', () => {
+    const lab = large();
+    lab.connect('1', 'a');
+    lab.connect('2', 'b');
+    lab.commit('1');
+    lab.connect('3', 'a');
+    lab.commit('3');
+    lab.commit();
+    expect(lab.entered).toEqual(['1', '3']);
+    lab.commit();
+    expect(lab.entered).toEqual(['1', '3', '2']);
+    expect(lab.shards).toEqual([
+      ['views of a', 4],
+      ['views of a', 8],
+      ['views of a', 12],
+      ['views of a', undefined],
+      ['views of b', 4],
+    ]);
+  });
+
+  test('what came during one of them has a commit of its own before the next', () => {
+    const lab = large();
+    lab.connect('1', 'a');
+    lab.busy = true;
+    lab.commit('1');
+    expect(lab.shards).toHaveLength(1);
+    lab.commit();
+    expect(lab.shards).toHaveLength(2);
+    lab.commit();
+    expect(lab.shards).toHaveLength(2);
+  });
+
+  test('a kind that finds its views made is made in one commit', () => {
+    const lab = large();
+    lab.connect('1', 'old views');
+    lab.connect('2', 'b');
+    lab.commit('1');
+    expect(lab.entered).toEqual(['1', '2']);
+    expect(lab.shards).toEqual([['views of b', 4]]);
+  });
+
+  test('when all of a kind are gone before it is made, nothing is left of it', () => {
+    const lab = large();
+    lab.connect('1', 'a');
+    lab.commit('1');
+    lab.disconnect('1');
+    lab.connect('2', 'b');
+    lab.leave('1');
+    expect(lab.shards).toEqual([
+      ['views of a', 4],
+      ['views of a', 8],
+      ['views of a', undefined],
+    ]);
+    lab.commit();
+    expect(lab.entered).toEqual(['1', '2']);
+  });
 });

@@ -21,7 +21,15 @@ import { type AssignmentStep, type PlacedAssignment, stepsOf } from './assignmen
 import type { EndpointGroup } from './endpoints.ts';
 import { type Place, type Places, type Topologies, declarePlaces, needsKey, nowhere } from './places.ts';
 import type { HasProblems } from './problems.ts';
-import { type ClusterDeps, type ResourceSet, at, portOfKey, portsOf, ruledPortOf, sameSet } from './resource-sets.ts';
+import {
+  type ClusterDeps,
+  type Demand,
+  type ResourceSet,
+  at,
+  declareDemands,
+  ruledPortOf,
+  sameSet,
+} from './resource-sets.ts';
 import { settingOf } from './settings.ts';
 import type { ServiceView } from './views.ts';
 
@@ -44,20 +52,21 @@ export function declareAssignments(
   sources: readonly Collection<ServiceView>[],
   topologies: Topologies,
 ): AssignmentSets {
-  const byAssignmentSet = graph.index('views by assignment set', sources, (_, view) =>
-    portsOf(view).map((port) => assignmentSetKey(view, port)),
-  );
-  const needs = graph.derive('assignment needs', byAssignmentSet, (key, members, read, emit: Emit<TopologyNeeds>) => {
-    const found = assignmentsOf(members[0].value, portOfKey(key), undefined, read, deps)?.assignments ?? [];
+  const demands = declareDemands(graph, 'assignment set', sources, {
+    keyOf: assignmentSetKey,
+    clientOf: ({ view }) => view.traits.agent,
+  });
+  const needs = graph.derive('assignment needs', demands, (key, demand, read, emit: Emit<TopologyNeeds>) => {
+    const found = assignmentsOf(demand, undefined, read, deps)?.assignments ?? [];
     const compared = found.map(({ needs }) => needs).filter(({ labels }) => labels.length > 0);
     for (const [id, needs] of new Map(compared.map((needs) => [needsKey(needs), needs]))) emit(`${key}|${id}`, needs);
   });
   const places = declarePlaces(graph, topologies, needs);
   const assignmentSets = graph.derive(
     'assignmentSets',
-    byAssignmentSet,
-    (key, members, read, emit: Emit<AssignmentSet>) => {
-      const found = foundFor(members[0].value, key, read, deps);
+    demands,
+    (key, demand, read, emit: Emit<AssignmentSet>) => {
+      const found = foundFor(demand, read, deps);
       if (found !== undefined) emit(key, assignmentSet(found, read, places, deps));
     },
     (a, b) => sameAssignments(a, b) && isDeepStrictEqual(a.steps, b.steps),
@@ -69,9 +78,8 @@ export function declareAssignments(
     'more assignmentSets',
     steps,
     (key, { placed }, read, emit: Emit<MadeAssignments>) => {
-      const set = setOfKey(key);
-      const [member] = read.group(byAssignmentSet, set);
-      const found = member && foundFor(member.value, set, read, deps);
+      const demand = read.get(demands, setOfKey(key));
+      const found = demand && foundFor(demand, read, deps);
       if (found !== undefined) emit(key, makeAssignments(found, placed, deps));
     },
     sameAssignments,
@@ -96,9 +104,11 @@ const setOfKey = (key: string): string => key.slice(0, key.lastIndexOf('#'));
 const assignmentSetKey = (view: ServiceView, port: string): string =>
   [view.service, view.rule, Number(view.view.traits.agent), port].join('|');
 
-function foundFor(view: ServiceView, set: string, read: Reader, deps: ClusterDeps): Assignments | undefined {
-  const group = read.get(deps.endpoints.groups, view.service);
-  return assignmentsOf(view, portOfKey(set), group, read, deps);
+/** The client: whether it has an agent. */
+type AssignmentDemand = Demand<boolean>;
+
+function foundFor(demand: AssignmentDemand, read: Reader, deps: ClusterDeps): Assignments | undefined {
+  return assignmentsOf(demand, read.get(deps.endpoints.groups, demand.service), read, deps);
 }
 
 interface Assignments {
@@ -120,13 +130,12 @@ interface Assignment {
 }
 
 function assignmentsOf(
-  view: ServiceView,
-  number: string,
+  demand: AssignmentDemand,
   group: EndpointGroup | undefined,
   read: Reader,
   deps: ClusterDeps,
 ): Assignments | undefined {
-  const found = ruledPortOf(view, number, read, deps);
+  const found = ruledPortOf(demand, read, deps);
   if (found === undefined || isDns(found.service)) return undefined;
   const { service, port, rule } = found;
   const settings = settingOf(read, deps.settings.clusters);
@@ -151,7 +160,7 @@ function assignmentsOf(
         policy,
         endpoints,
         subsetLabels: subset?.labels ?? {},
-        mtls: view.view.traits.agent && mtlsUsable(rule, port.number, subset),
+        mtls: demand.client && mtlsUsable(rule, port.number, subset),
       };
       return {
         input,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { connectedProxy } from '../../test/harness/mesh.ts';
+import { types } from '../envoy/proto-types.ts';
+import { TestMesh, connectedProxy } from '../../test/harness/mesh.ts';
 import { MeshLab, proxy, rule, service, slice } from '../../test/harness/lab.ts';
 
 test('sidecars and routers share assignments, and clusters where nothing that clusters depend on tells proxies apart', () => {
@@ -21,6 +22,37 @@ test('sidecars and routers share assignments, and clusters where nothing that cl
   );
   expect(lab.size('clusterSets')).toBe(2);
   expect(lab.size('assignmentSets')).toBe(1);
+});
+
+test('one more kind of proxy, or namespace, makes none of the clusters again that it shares', () => {
+  let encoded = 0;
+  const mesh = new TestMesh({
+    encoder: {
+      amend: (type, message) => {
+        if (type === types.cluster) encoded++;
+        return message;
+      },
+    },
+    oracle: false,
+  });
+  mesh.apply(['shop/a', 'shop/b', 'bank/c'].map((path) => service(path)));
+  const encodedFor = (pod: string, metadata: object): number => {
+    const before = encoded;
+    const [name, namespace] = pod.split('.');
+    mesh.connect(
+      connectedProxy(pod, {
+        id: `sidecar~10.1.0.1~${name}.${namespace}~${namespace}.svc.cluster.local`,
+        metadata: { NAMESPACE: namespace, ...metadata },
+      }),
+    );
+    return encoded - before;
+  };
+  const first = encodedFor('x.shop', {});
+  const ofScope = first - 3;
+  expect(ofScope).toBeGreaterThan(0);
+  expect(encodedFor('y.shop', { DNS_CAPTURE: 'true' })).toBe(ofScope);
+  expect(encodedFor('z.bank', {})).toBe(ofScope);
+  expect(encodedFor('w.shop', { ISTIO_VERSION: '1.32.0' })).toBe(first);
 });
 
 test('an assignment is made once for all places that it looks the same from', () => {

@@ -4,13 +4,23 @@ import { buildClusters } from '../envoy/clusters.ts';
 import type { TopologyNeeds } from '../model/locality.ts';
 import { type Source, wholeObjects } from '../model/provenance.ts';
 import { isDns } from '../model/service.ts';
-import { clusterTraitsKey } from '../model/traits.ts';
+import { type ClusterTraits, clusterTraits, clusterTraitsKey } from '../model/traits.ts';
 import { declareAssignments } from './assignments.ts';
 import { NO_ENDPOINTS } from './endpoints.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import { type Topologies, declareTopologies, placesOf } from './places.ts';
 import type { HasProblems } from './problems.ts';
-import { type ClusterDeps, type ResourceSet, at, portOfKey, portsOf, ruledPortOf, sameSet } from './resource-sets.ts';
+import {
+  type ClusterDeps,
+  type Demand,
+  type ResourceSet,
+  at,
+  declareDemands,
+  portOfKey,
+  portsOf,
+  ruledPortOf,
+  sameSet,
+} from './resource-sets.ts';
 import { settingOf } from './settings.ts';
 import type { ServiceView } from './views.ts';
 
@@ -23,10 +33,12 @@ export function declareClusters(
   const sources = [deps.views.serviceViews, deps.destinationViews];
   const clusterSets = graph.derive(
     'clusterSets',
-    graph.index('views by cluster set', sources, (_, view) => portsOf(view).map((port) => clusterSetKey(view, port))),
-    (key, members, read, emit: Emit<ResourceSet>) => {
-      const { value } = members[0];
-      const set = clusterSet(value, portOfKey(key), read, deps, topologies);
+    declareDemands(graph, 'cluster set', sources, {
+      keyOf: clusterSetKey,
+      clientOf: ({ view }) => clusterTraits(view.traits),
+    }),
+    (key, demand, read, emit: Emit<ResourceSet>) => {
+      const set = clusterSet(demand, read, deps, topologies);
       if (set !== undefined) emit(key, set);
     },
     sameSet,
@@ -67,17 +79,16 @@ const clusterSetKey = (view: ServiceView, port: string): string =>
 const noNeeds: TopologyNeeds = { locality: false, nodeName: false, cluster: false, labels: [] };
 
 function clusterSet(
-  view: ServiceView,
-  number: string,
+  demand: Demand<ClusterTraits>,
   read: Reader,
   deps: ClusterDeps,
   topologies: Topologies,
 ): ResourceSet | undefined {
-  const found = ruledPortOf(view, number, read, deps);
+  const found = ruledPortOf(demand, read, deps);
   if (found === undefined) return undefined;
   const { service, port, rule } = found;
   const settings = settingOf(read, deps.settings.clusters);
-  const summary = read.get(deps.endpoints.summaries, view.service) ?? NO_ENDPOINTS;
+  const summary = read.get(deps.endpoints.summaries, demand.service) ?? NO_ENDPOINTS;
   const from = (): readonly Source[] => wholeObjects([...service.origins, ...(rule?.origins ?? [])]);
   // The endpoints of a DNS service stand in the cluster itself.
   const needs = isDns(service) ? dnsTopologyNeeds(service, port, rule, settings) : noNeeds;
@@ -87,7 +98,7 @@ function clusterSet(
         service,
         port,
         ...(rule && { rule }),
-        traits: view.view.traits,
+        traits: demand.client,
         settings,
         summary,
         topology: place.topology,

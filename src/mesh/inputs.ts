@@ -45,6 +45,11 @@ export interface Inputs {
   readonly failures: Input<{ readonly problems: readonly Problem[] }>;
   /** By stream id. */
   readonly proxies: Input<ConnectedProxy>;
+  /**
+   * How many shards of each namespace are made, of views that are made in several commits; no proxy has a world of them
+   * before. By the key of their traits; absent: all.
+   */
+  readonly shardsMade: Input<number>;
 }
 
 export function declareInputs(graph: Graph): Inputs {
@@ -57,6 +62,7 @@ export function declareInputs(graph: Graph): Inputs {
     lastGood: graph.input('lastGood'),
     failures: graph.input('failures'),
     proxies: graph.input('proxies'),
+    shardsMade: graph.input('shardsMade'),
   };
 }
 

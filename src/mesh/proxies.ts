@@ -5,7 +5,14 @@ import { contentHash } from '../model/hash.ts';
 import type { Workload } from '../model/endpoint.ts';
 import { type Labels, printSelector, selects } from '../model/labels.ts';
 import type { GatewayTopology } from '../model/mesh-config.ts';
-import { type Traits, gatewayTraits, inboundTraits, outboundTraits, traitsKey } from '../model/traits.ts';
+import {
+  type Traits,
+  gatewayTraits,
+  inboundTraits,
+  outboundTraits,
+  traitsKey,
+  viewTraitsKey,
+} from '../model/traits.ts';
 import type { Topology } from '../model/topology.ts';
 import { type NodeFacts, readNode } from '../reconcilers/proxy-node.ts';
 import { selectSidecar } from '../reconcilers/sidecar.ts';
@@ -63,6 +70,8 @@ export interface Proxies {
   readonly byScope: Index<ResolvedProxy>;
   /** By the key of the traits of their scopes. */
   readonly byTraits: Index<ResolvedProxy>;
+  /** By the key of the traits of their views. */
+  readonly byViewTraits: Index<ResolvedProxy>;
   /** By the key of their workload class. */
   readonly byWorkload: Index<ResolvedProxy>;
   readonly byRouter: Index<ResolvedProxy>;
@@ -106,6 +115,7 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
     preview: (proxy) => view(proxy, graph.present),
     byScope: keyed('proxies by scope', (view) => view.scope.key),
     byTraits: keyed('proxies by traits', (view) => traitsKey(view.scope.traits)),
+    byViewTraits: keyed('proxies by traits of views', (view) => viewTraitsKey(view.scope.traits)),
     byWorkload: keyed('proxies by workload', (view) => view.workload.key),
     byRouter: keyed('proxies by router', (view) => view.router?.key),
     byTopology: keyed('proxies by topology', (view) => view.topologyKey),

@@ -1,5 +1,5 @@
 import type { EncodedResource } from '../ads/resource.ts';
-import type { Collection, Reader } from '../cache/graph.ts';
+import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import type { Encoder } from '../envoy/encoder.ts';
 import { sameResource } from '../envoy/resource.ts';
 import type { MeshService, ServicePort } from '../model/service.ts';
@@ -46,6 +46,33 @@ export function at(place: Place, made: EncodedResource): ResourceSet['resources'
 /** A number may be that of a port of TCP and of one of UDP. */
 export const portsOf = (view: ServiceView): string[] => [...new Set(view.clusterPorts)].map(String);
 
+/** What is asked for of a service, by whatever views: its resources are not made again when one more asks for the same. */
+export interface Demand<T> {
+  /** `namespace/host` */
+  readonly service: string;
+  /** Id; empty: none. */
+  readonly rule: string;
+  readonly port: string;
+  /** What of the clients it depends on. */
+  readonly client: T;
+}
+
+/** The demands of all views, each once, by the key that is given for it. */
+export function declareDemands<T>(
+  graph: Graph,
+  name: string,
+  sources: readonly Collection<ServiceView>[],
+  of: { readonly keyOf: (view: ServiceView, port: string) => string; readonly clientOf: (view: ServiceView) => T },
+): Collection<Demand<T>> {
+  const views = graph.index(`views by ${name}`, sources, (_, view) =>
+    portsOf(view).map((port) => of.keyOf(view, port)),
+  );
+  return graph.derive(`demands of ${name}s`, views, (key, [first], _, emit: Emit<Demand<T>>) => {
+    const { service, rule } = first.value;
+    emit(key, { service, rule, port: portOfKey(key), client: of.clientOf(first.value) });
+  });
+}
+
 export const portOfKey = (key: string): string => key.slice(key.lastIndexOf('|') + 1);
 
 export interface RuledPort {
@@ -54,10 +81,10 @@ export interface RuledPort {
   readonly rule: DestinationRuleModel | undefined;
 }
 
-/** The port of a number, as the clients of a view see it. */
-export function ruledPortOf(view: ServiceView, number: string, read: Reader, deps: ClusterDeps): RuledPort | undefined {
-  const service = read.get(deps.services.services, view.service);
-  const port = service?.ports.find((own) => String(own.number) === number && own.protocol !== 'UDP');
+/** The port, as those who ask for it see it. */
+export function ruledPortOf(demand: Demand<unknown>, read: Reader, deps: ClusterDeps): RuledPort | undefined {
+  const service = read.get(deps.services.services, demand.service);
+  const port = service?.ports.find((own) => String(own.number) === demand.port && own.protocol !== 'UDP');
   if (service === undefined || port === undefined) return undefined;
-  return { service, port, rule: ruleOf(read, deps.rules, view.rule, service) };
+  return { service, port, rule: ruleOf(read, deps.rules, demand.rule, service) };
 }

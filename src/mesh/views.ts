@@ -1,13 +1,15 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { type MeshService, isVisibleTo, serviceKey } from '../model/service.ts';
 import { everything, importedPorts } from '../model/sidecar.ts';
+import { traitsKey } from '../model/traits.ts';
 import type { Candidate } from '../settle/virtual-service-selection.ts';
 import { candidatesFor, ruleClientOf, serviceFor } from './clients.ts';
+import type { Inputs } from './inputs.ts';
 import type { Namespaces } from './namespaces.ts';
 import type { RouteHost, RouteHosts } from './route-hosts.ts';
 import { type Rules, ruleFor } from './rules.ts';
 import type { ScopeViews, View } from './scopes.ts';
-import type { Services } from './services.ts';
+import { SHARDS, type Services, numberOfShard } from './services.ts';
 import { type Settings, settingOf } from './settings.ts';
 import type { Sidecars } from './sidecars.ts';
 import type { VirtualServices } from './virtual-services.ts';
@@ -57,6 +59,7 @@ export interface Views {
 }
 
 export interface ViewDeps {
+  readonly inputs: Inputs;
   readonly settings: Settings;
   readonly services: Services;
   readonly rules: Rules;
@@ -76,9 +79,11 @@ export function declareViews(graph: Graph, deps: ViewDeps): Views {
   const shardViews = graph.derive('shardViews', scopesByView, (key, [first], read, emit: Emit<ShardView>) => {
     const views = first.value.outlets.flatMap((outlet) => outlet.views);
     const view = views.find((candidate) => candidate.key === key)!;
+    const made = read.get(deps.inputs.shardsMade, traitsKey(view.traits)) ?? SHARDS;
     for (const shard of read.get(namespaces.shards, view.namespace) ?? []) {
-      const list = `${key}/${shard.slice(shard.lastIndexOf('/') + 1)}`;
-      emit(list, { list, view, shard });
+      const number = numberOfShard(shard);
+      const list = `${key}/${number}`;
+      if (number < made) emit(list, { list, view, shard });
     }
   });
   const members = graph.derive(

@@ -1,8 +1,10 @@
 import type { World } from '../ads/publication.ts';
 import type { Collection, Emit, Graph } from '../cache/graph.ts';
 import { listenerName } from '../model/listener.ts';
+import { viewTraitsKey } from '../model/traits.ts';
 import { gatewayList } from './gateway-router.ts';
 import { inboundList } from './inbounds.ts';
+import type { Inputs } from './inputs.ts';
 import { qualifiers } from './members.ts';
 import type { AcceptedProxy, Proxies } from './proxies.ts';
 import type { WorkloadClasses } from './workload-classes.ts';
@@ -13,9 +15,18 @@ export type ProxyWorld = World | { readonly error: string };
 /** By stream. */
 export type Worlds = Collection<ProxyWorld>;
 
-export function declareWorlds(graph: Graph, proxies: Proxies, { headlessPorts }: WorkloadClasses): Worlds {
-  return graph.derive('worlds', proxies.resolved, (key, view, read, emit: Emit<ProxyWorld>) => {
-    emit(key, 'error' in view ? view : worldOf(view, read.get(headlessPorts, view.workload.key) ?? []));
+export interface WorldDeps {
+  readonly inputs: Inputs;
+  readonly proxies: Proxies;
+  readonly workloadClasses: WorkloadClasses;
+}
+
+/** A proxy has none before its views are made as a whole. */
+export function declareWorlds(graph: Graph, { inputs, proxies, workloadClasses }: WorldDeps): Worlds {
+  return graph.derive('worlds', proxies.resolved, (key, proxy, read, emit: Emit<ProxyWorld>) => {
+    if ('error' in proxy) emit(key, proxy);
+    else if (read.get(inputs.shardsMade, viewTraitsKey(proxy.scope.traits)) === undefined)
+      emit(key, worldOf(proxy, read.get(workloadClasses.headlessPorts, proxy.workload.key) ?? []));
   });
 }
 

@@ -62,17 +62,10 @@ export const anyTraits: Traits = {
 
 /** What of the traits a proxy's outbound world depends on: proxies that agree in it may share one. */
 export function outboundTraits(traits: Traits): Traits {
-  const { proxyType, agent, ipFamily, preserveHeaderCase, clientCertificate, serverCertificate: _, ...rest } = traits;
-  const ofClusters = {
-    proxyType,
-    agent,
-    ipFamily,
-    preserveHeaderCase,
-    ...(clientCertificate && { clientCertificate }),
-  };
   // Clusters are all that a router has of it.
-  if (proxyType === 'router') return { ...anyTraits, ...ofClusters };
-  return { ...rest, ...ofClusters, inboundExactBalance: false };
+  if (traits.proxyType === 'router') return { ...anyTraits, ...clusterTraits(traits) };
+  const { serverCertificate: _, ...rest } = traits;
+  return { ...rest, inboundExactBalance: false };
 }
 
 /**
@@ -92,6 +85,9 @@ export function viewTraits(traits: Traits): Traits {
     reservedPorts: [],
   };
 }
+
+/** One text for proxies whose views may be the same, as {@link traitsKey}. */
+export const viewTraitsKey = (traits: Traits): string => traitsKey(viewTraits(traits));
 
 /** One text for proxies that may share outbound listeners, as far as what they are made from is the same. */
 export function listenerTraitsKey({ http10, idleTimeout, outboundExactBalance }: Traits): string {
@@ -133,6 +129,11 @@ export type ClusterTraits = Pick<
   Traits,
   'proxyType' | 'agent' | 'ipFamily' | 'preserveHeaderCase' | 'clientCertificate'
 >;
+
+export function clusterTraits(traits: ClusterTraits): ClusterTraits {
+  const { proxyType, agent, ipFamily, preserveHeaderCase, clientCertificate } = traits;
+  return { proxyType, agent, ipFamily, preserveHeaderCase, ...(clientCertificate && { clientCertificate }) };
+}
 
 /** As {@link traitsKey}, of those that clusters depend on. */
 export function clusterTraitsKey(traits: ClusterTraits): string {

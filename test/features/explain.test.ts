@@ -84,7 +84,7 @@ test('every route of the golden cases says what it was made from', () => {
   for (const name of goldenNames()) {
     const golden = readGoldenCase(name, validate);
     const trace = new Trace();
-    const served = meshOf(golden, { trace });
+    const served = meshOf(golden, { encoder: { trace } });
     for (const proxy of golden.proxies.keys())
       for (const table of served.snapshot(proxy).rds)
         for (const leaf of leavesOf(table.body)) {

@@ -17,7 +17,7 @@ export function printExpected(mesh: TestMesh, golden: GoldenCase): string {
   const { proxies, objects, refused } = golden;
   const trace = new Trace();
   // What something was made from is computed by whoever asks: it is not kept up to date.
-  const traced = meshOf(golden, { trace });
+  const traced = meshOf(golden, { encoder: { trace } });
   const served = [...proxies].map(([proxy, node]) => {
     const snapshot = mesh.snapshot(proxy);
     // What every proxy of its kind has is shown once: by the cases without objects.

@@ -7,8 +7,7 @@ import { kindOf } from '../../src/api/kinds.ts';
 import { type KubernetesObject, objectKey } from '../../src/api/object.ts';
 import { Graph, type Write } from '../../src/cache/graph.ts';
 import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
-import { Encoder } from '../../src/envoy/encoder.ts';
-import type { Trace } from '../../src/envoy/trace.ts';
+import { Encoder, type EncoderOptions } from '../../src/envoy/encoder.ts';
 import { type Protos, createProtos } from '../../src/envoy/proto.ts';
 import { type Mesh, buildMesh } from '../../src/mesh.ts';
 import { type MeshOptions, ONE, defaultMeshOptions } from '../../src/mesh/inputs.ts';
@@ -28,7 +27,7 @@ export function testEncoder(): Encoder {
 export interface TestMeshOptions {
   readonly oracle?: boolean;
   readonly mesh?: Partial<MeshOptions>;
-  readonly trace?: Trace;
+  readonly encoder?: EncoderOptions;
 }
 
 /** The whole of Fairlead between objects and resources, without a network. */
@@ -41,7 +40,7 @@ export class TestMesh {
 
   constructor(options: TestMeshOptions = {}) {
     this.oracle = options.oracle ?? true;
-    this.mesh = buildMesh(this.graph, new Encoder(testProtos(), { trace: options.trace }));
+    this.mesh = buildMesh(this.graph, new Encoder(testProtos(), options.encoder));
     this.graph.observe((draft) => this.store.apply(this.mesh.publicationOf(draft)));
     this.commit([this.mesh.inputs.options.write(ONE, { ...defaultMeshOptions, ...options.mesh })]);
   }
