@@ -1,13 +1,23 @@
 import type { ConnectedProxy } from './ads/types.ts';
-import { type Demand, type DemandBudgets, type DemandKind, demandKinds } from './demand-budgets.ts';
+import {
+  type Demand,
+  type DemandBudgets,
+  type DemandKind,
+  PORTS_OF_WORKLOAD,
+  demandKinds,
+  noDemand,
+} from './demand-budgets.ts';
 import type { Departures } from './departures.ts';
 import type { ResolvedProxy } from './mesh/proxies.ts';
+import type { WorkloadClass } from './mesh/workload-classes.ts';
 import { traitsKey } from './model/traits.ts';
 
 export interface AdmissionOptions {
   readonly budgets: DemandBudgets;
   readonly departures: Pick<Departures, 'giveUp'>;
   readonly preview: (proxy: ConnectedProxy) => ResolvedProxy;
+  /** How many ports such a workload serves now. */
+  readonly portsOf: (workload: WorkloadClass) => number;
   readonly refused: (refusal: AdmissionRefusal) => void;
 }
 
@@ -22,7 +32,7 @@ export interface AdmissionRefusal {
 /** Decides by its node whether a proxy is computed for. */
 export class Admission {
   readonly #options: AdmissionOptions;
-  readonly #refusals: Record<DemandKind, number> = { traits: 0, scopes: 0, routers: 0, places: 0 };
+  readonly #refusals: Record<DemandKind, number> = { traits: 0, scopes: 0, routers: 0, workloads: 0, places: 0 };
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
@@ -35,8 +45,8 @@ export class Admission {
 
   /** Why the proxy is refused; undefined: it is admitted. */
   admit(proxy: ConnectedProxy, peer: string): string | undefined {
-    const { budgets, departures } = this.#options;
-    const demand = demandOf(this.#options.preview(proxy));
+    const { budgets, departures, preview, portsOf } = this.#options;
+    const demand = demandOf(preview(proxy), portsOf);
     let full = budgets.admit(proxy.stream, peer, demand);
     if (full !== undefined) {
       // Proxies that are gone make room first.
@@ -53,13 +63,16 @@ export class Admission {
 }
 
 /** Nothing for a node that cannot be read: it is refused without being computed for. */
-function demandOf(view: ResolvedProxy): Demand {
-  if ('error' in view) return { traits: undefined, scopes: undefined, routers: undefined, places: undefined };
-  const { scope, router, topology } = view;
+function demandOf(view: ResolvedProxy, portsOf: AdmissionOptions['portsOf']): Demand {
+  if ('error' in view) return noDemand;
+  const { scope, router, workload, isKnown, topology } = view;
   return {
     traits: traitsKey(scope.traits),
     scopes: scope.key,
     routers: router?.key,
+    ...(isKnown || router !== undefined
+      ? { workloads: undefined }
+      : { workloads: workload.key, workloadSize: Math.ceil(portsOf(workload) / PORTS_OF_WORKLOAD) }),
     places: topology.locality === '' ? undefined : topology.locality,
   };
 }

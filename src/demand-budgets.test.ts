@@ -1,15 +1,9 @@
 import { expect, test } from 'vitest';
-import { type Demand, DemandBudgets, type DemandLimits, demandLimits } from './demand-budgets.ts';
+import { type Demand, DemandBudgets, type DemandLimits, demandLimits, noDemand } from './demand-budgets.ts';
 
-const demand = (part: Partial<Demand>): Demand => ({
-  traits: 'sidecar',
-  scopes: undefined,
-  routers: undefined,
-  places: undefined,
-  ...part,
-});
+const demand = (part: Partial<Demand>): Demand => ({ ...noDemand, traits: 'sidecar', ...part });
 const bound = { perPeer: 2, inAll: 3 };
-const limits: DemandLimits = { traits: bound, scopes: bound, routers: bound, places: bound };
+const limits: DemandLimits = { traits: bound, scopes: bound, routers: bound, workloads: bound, places: bound };
 
 class Lab {
   now = 0;
@@ -36,18 +30,32 @@ test('proxies that share do not count, those that differ do: for one address, an
   expect(lab.admit('b', { scopes: 'w' })).toBe('scopes');
   // What is there already costs nothing.
   expect(lab.admit('b', { scopes: 'x' })).toMatch(/^\d+$/);
-  expect(lab.budgets.sizes()).toEqual({ traits: 1, scopes: 3, routers: 0, places: 0 });
+  expect(lab.budgets.sizes()).toEqual({ traits: 1, scopes: 3, routers: 0, workloads: 0, places: 0 });
 });
 
-test.each(['scopes', 'routers', 'places'] as const)('%s make room when the last proxy of theirs is gone', (kind) => {
+test.each(['scopes', 'routers', 'workloads', 'places'] as const)(
+  '%s make room when the last proxy of theirs is gone',
+  (kind) => {
+    const lab = new Lab();
+    const [first, second] = [lab.admit('a', { [kind]: 'x' }), lab.admit('a', { [kind]: 'x' })];
+    lab.admit('a', { [kind]: 'y' });
+    lab.budgets.release(first);
+    expect(lab.admit('a', { [kind]: 'z' })).toBe(`${kind} of peer`);
+    lab.budgets.release(second);
+    lab.budgets.release(second);
+    expect(lab.admit('a', { [kind]: 'z' })).toMatch(/^\d+$/);
+  },
+);
+
+test('a workload with many ports counts as several, as long as there are proxies of it', () => {
   const lab = new Lab();
-  const [first, second] = [lab.admit('a', { [kind]: 'x' }), lab.admit('a', { [kind]: 'x' })];
-  lab.admit('a', { [kind]: 'y' });
-  lab.budgets.release(first);
-  expect(lab.admit('a', { [kind]: 'z' })).toBe(`${kind} of peer`);
-  lab.budgets.release(second);
-  lab.budgets.release(second);
-  expect(lab.admit('a', { [kind]: 'z' })).toMatch(/^\d+$/);
+  const first = lab.admit('a', { workloads: 'x', workloadSize: 2 });
+  expect(lab.admit('a', { workloads: 'x', workloadSize: 9 })).toMatch(/^\d+$/);
+  expect(lab.admit('a', { workloads: 'y' })).toBe('workloads of peer');
+  expect(lab.admit('b', { workloads: 'z', workloadSize: 2 })).toBe('workloads');
+  expect(lab.budgets.sizes()).toMatchObject({ workloads: 2 });
+  for (const stream of [first, '2']) lab.budgets.release(stream);
+  expect(lab.budgets.sizes()).toMatchObject({ workloads: 0 });
 });
 
 test('traits make room a minute later: nobody has them made over and over', () => {
@@ -65,7 +73,7 @@ test('one that is not admitted leaves nothing behind', () => {
   const lab = new Lab();
   for (const scopes of ['x', 'y', 'z']) lab.admit('a', { scopes });
   lab.admit('a', { scopes: 'z', places: 'p' });
-  expect(lab.budgets.sizes()).toEqual({ traits: 1, scopes: 2, routers: 0, places: 0 });
+  expect(lab.budgets.sizes()).toEqual({ traits: 1, scopes: 2, routers: 0, workloads: 0, places: 0 });
 });
 
 const GiB = 1024 ** 3;

@@ -4,6 +4,7 @@ import { field, nodeField } from '../test/harness/raw-ads.ts';
 import { testProtos } from '../test/harness/mesh.ts';
 import { XdsClient } from '../test/conformance/xds-client.ts';
 import { serviceEntry } from '../test/features/objects.ts';
+import type { KubernetesObject } from './api/object.ts';
 import { CDS, LDS } from '../test/features/proxy.ts';
 import { SkippingClock } from '../test/features/skipping-clock.ts';
 import { LINGER_MS } from './departures.ts';
@@ -128,6 +129,30 @@ test('the first of its kind is sent all of its clusters at once, though they are
   expect(engine.committer.stats.commits - before).toBeGreaterThan(2);
   expect([...resources.keys()].filter((name) => name.startsWith('outbound|')).length).toBe(hosts.length);
   expect([...engine.mesh.inputs.shardsMade.entries()]).toEqual([]);
+});
+
+test('proxies that nobody vouches for have few ways to differ in what selects them', async () => {
+  const refused: string[] = [];
+  const engine = await start({ notAdmitted: ({ kind }) => refused.push(kind) });
+  const { Service, Pod } = engine.mesh.inputs.objects;
+  const metadata = { namespace: 'shop', name: 'a' };
+  const ports = [{ name: 'web', port: 80, targetPort: 'web' }];
+  const write = (object: object, input: typeof Service): void =>
+    engine.committer.write(input.write('Kubernetes/shop/a', object as KubernetesObject));
+  write({ apiVersion: 'v1', kind: 'Service', metadata, spec: { selector: { app: 'a' }, ports } }, Service);
+  await engine.committer.settled();
+  const answer = async (number: number): Promise<string> => {
+    const client = connect(engine, { NAMESPACE: 'shop', POD_PORTS: `[{"name":"web","containerPort":${number}}]` });
+    return Promise.race([client.closed.then(() => 'refused'), client.next(CDS).then(() => 'served')]);
+  };
+  const most = 256;
+  for (let number = 1; number <= most; number++) expect(await answer(number)).toBe('served');
+  expect(await answer(most)).toBe('served');
+  expect(await answer(most + 1)).toBe('refused');
+  expect(refused).toEqual(['workloads']);
+  write({ apiVersion: 'v1', kind: 'Pod', metadata, status: { podIP: '10.0.0.1' } }, Pod);
+  await engine.committer.settled();
+  expect(await answer(most + 1)).toBe('served');
 });
 
 test('a bug in what follows the end of a stream harms no other one', async () => {

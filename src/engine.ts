@@ -101,6 +101,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     budgets,
     departures,
     preview: (proxy) => mesh.preview(proxy),
+    portsOf: (workload) => mesh.portsOf(workload),
     refused: (refusal) => graph.contain('refusals', () => options.notAdmitted(refusal)),
   });
   let ready = false;

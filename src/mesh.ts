@@ -4,6 +4,7 @@ import type { ConnectedProxy } from './ads/types.ts';
 import type { Encoder } from './envoy/encoder.ts';
 import { declareClusters } from './mesh/clusters.ts';
 import type { MeshService } from './model/service.ts';
+import { mostInboundPorts } from './settle/inbound.ts';
 import { viewTraitsKey } from './model/traits.ts';
 import { type Verdict, declareConditions } from './mesh/conditions.ts';
 import { declareConflicts } from './mesh/conflicts.ts';
@@ -17,7 +18,12 @@ import type { Members } from './mesh/members.ts';
 import { declareRules } from './mesh/rules.ts';
 import { type Problems, declareProblems } from './mesh/problems.ts';
 import { type ResolvedProxy, declareProxies } from './mesh/proxies.ts';
-import { declareSelectedNames, declareWorkloadClasses } from './mesh/workload-classes.ts';
+import {
+  type WorkloadClass,
+  declareSelectedNames,
+  declareWorkloadClasses,
+  portsSelecting,
+} from './mesh/workload-classes.ts';
 import { declareWorlds } from './mesh/worlds.ts';
 import { publicationOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/references.ts';
@@ -53,6 +59,8 @@ export interface Mesh {
   newViewsOf(proxy: ConnectedProxy): string | undefined;
   /** What a proxy would be if it connected now. */
   preview(proxy: ConnectedProxy): ResolvedProxy;
+  /** How many ports a workload of this class would serve for its Services, at least 1. */
+  portsOf(workload: WorkloadClass): number;
   /** Every resource, once for each list that it is in. */
   readonly members: readonly Members[];
   /** What a connected proxy can reach; empty for one that is not known or not accepted. */
@@ -93,10 +101,11 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const deps = { ...objects, proxies, workloadClasses, scopes, views, destinationViews, encoder };
   const gateways = declareGateways(graph, deps);
   const clusters = declareClusters(graph, deps);
+  const inbounds = declareInbounds(graph, deps);
   const members: readonly Members[] = [
     ...clusters.members,
     ...declareOutboundListeners(graph, deps),
-    ...declareInbounds(graph, deps),
+    inbounds.members,
     ...declareRouteTables(graph, deps),
     ...gateways.members,
   ];
@@ -117,6 +126,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...declareConflicts(graph, inputs, services, virtualServices, sidecars),
     declareListenerConflicts(graph, deps),
     ...clusters.problems,
+    inbounds.problems,
     ...gateways.problems,
   ]);
 
@@ -143,6 +153,11 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       return key === undefined || proxies.byViewTraits.get(key) !== undefined ? undefined : key;
     },
     preview: proxies.preview,
+    portsOf(workload) {
+      const ingress = sidecars.models.get(workload.sidecar)?.ingress.length ?? 0;
+      const ports = Math.max(1, ingress, portsSelecting(workload, graph.present, services));
+      return Math.min(ports, mostInboundPorts);
+    },
     members,
     worldOf(stream) {
       const world = worlds.get(stream);

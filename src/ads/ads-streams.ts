@@ -185,6 +185,7 @@ export class AdsStreams {
       ...this.#store.size,
       nameSets: this.#sets.size,
       waitingToBegin: this.#arrivals.waiting,
+      waitingForTurn: this.#turns.waiting,
       waitingForRoom: this.#receiving.budget.large.waiting + this.#receiving.budget.huge.waiting,
       limits: this.#limits.all(),
     });

@@ -167,3 +167,15 @@ test('however many leave as soon as they are let in, no place is lost', () => {
   expect(left).toBe(20_000);
   expect(places).toMatchObject({ taken: 0, waiting: 0 });
 });
+
+test('addresses that were put behind have half of the room together, and the rest is there when somebody comes', () => {
+  const { budget, entered, ask } = lab(100);
+  for (const address of ['x', 'y']) ask(`${address}0`, 50, address).leave();
+  for (const address of ['x', 'y']) budget.putBehind(address);
+  const rooms = ['x1', 'x2', 'y1', 'y2'].map((name) => ask(name, 25, name.charAt(0)));
+  expect(entered.slice(2)).toEqual(['x1', 'x2']);
+  ask('h', 50, 'h');
+  expect(entered.slice(4)).toEqual(['h']);
+  rooms[0]!.leave();
+  expect(entered.slice(5)).toEqual(['y1']);
+});

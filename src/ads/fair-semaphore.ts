@@ -1,7 +1,8 @@
 /**
  * Bounds how many holders, or how many bytes, are admitted at once. Others wait; none is refused. The waiters of one
- * address are admitted in order, and hold at most half of the capacity. Addresses take turns; one that held capacity for
- * too long while others waited is served last for a while.
+ * address are admitted in order, and hold at most half of the capacity. Addresses take turns. Those that held capacity
+ * for too long while others waited are served last for a while, and have no more than half of it together: the other half is
+ * there when somebody else comes.
  */
 export class FairSemaphore {
   readonly #total: number;
@@ -92,17 +93,25 @@ export class FairSemaphore {
 
   /** Whoever is next waits until there is room for all of it, and small ones behind do not overtake it. */
   #next(): Request | undefined {
-    const next = this.#nextOf(this.#queues) ?? this.#nextOf(this.#queuesBehind);
+    const next = this.#nextOf(this.#queues, 0) ?? this.#nextOf(this.#queuesBehind, this.#takenBehind);
     return next === 'full' ? undefined : next;
   }
 
-  #nextOf(queues: Queues): Request | 'full' | undefined {
+  get #takenBehind(): number {
+    let taken = 0;
+    for (const address of this.#behind) taken += this.#ofAddress.get(address) ?? 0;
+    return taken;
+  }
+
+  /** @param shared what the addresses of these queues hold of a half that they have together. */
+  #nextOf(queues: Queues, shared: number): Request | 'full' | undefined {
     for (const [address, queue] of queues) {
       const [next] = queue;
       if (next === undefined) return undefined;
       const ofAddress = this.#ofAddress.get(address) ?? 0;
+      const ofHalf = Math.max(shared, ofAddress);
       // What is larger than everything is let in alone. No more than two addresses can have their half.
-      if (ofAddress > 0 && ofAddress + next.size > this.#total / 2) continue;
+      if (ofHalf > 0 && ofHalf + next.size > this.#total / 2) continue;
       if (this.#taken > 0 && this.#taken + next.size > this.#total) return 'full';
       queue.delete(next);
       this.#waiting--;

@@ -1,4 +1,5 @@
 import { connect } from 'node:http2';
+import type { Writable } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { framed, identity, PATH, serveBytes, ways } from '../../test/harness/byte-streams.ts';
 import { BufferPool } from './buffer-pool.ts';
@@ -29,6 +30,7 @@ class Heard {
   late = '';
   /** Of messages, as they come over the connection. */
   pieces = 0;
+  bytes = 0;
   reader: RequestReader | undefined;
 
   events(onMessage: (heard: Heard, bytes: Uint8Array) => void = () => {}): Events {
@@ -107,7 +109,10 @@ async function slowly(shared: Receiving) {
     const heard = new Heard();
     all.push(heard);
     heard.reader = readerOf(call, shared, heard.events());
-    http2StreamOf(call)!.on('data', () => heard.pieces++);
+    http2StreamOf(call)!.on('data', (chunk: Buffer) => {
+      heard.pieces++;
+      heard.bytes += chunk.length;
+    });
   });
   const session = connect(`http://127.0.0.1:${port}`);
   onTestFinished(() => session.destroy());
@@ -159,19 +164,24 @@ test('a message that does not end is late, and gives its room back', async () =>
   expect(shared.budget.large.taken).toBe(0);
 });
 
-test('a message that goes on has time for its length', async () => {
+/** A piece of the message comes, and then a look at the clock. */
+async function goesOn(heard: Heard, stream: Writable, now: number): Promise<void> {
+  const before = heard.pieces;
+  stream.write(Buffer.alloc(100));
+  await expect.poll(() => heard.pieces).toBeGreaterThan(before);
+  tick(heard, now);
+}
+
+test('a message that goes on has time for what has come of it', async () => {
   const shared = receiving();
   const { all, open } = await slowly(shared);
   const stream = open();
-  stream.write(Buffer.concat([framed(Buffer.alloc(1)), framed(Buffer.alloc(5_000_000)).subarray(0, BEGUN)]));
+  stream.write(Buffer.concat([framed(Buffer.alloc(1)), framed(Buffer.alloc(5_000_000)).subarray(0, 2_500_000)]));
   await expect.poll(() => shared.budget.huge.taken).toBe(5_000_000);
-  const [heard] = all;
-  for (let now = 0; now < 40_000; now += 5_000) {
-    const before = heard!.pieces;
-    stream.write(Buffer.alloc(100));
-    await expect.poll(() => heard!.pieces).toBeGreaterThan(before);
-    tick(heard!, now);
-    expect(heard!.late).toBe('');
+  await expect.poll(() => all[0]!.bytes).toBeGreaterThan(2_500_000);
+  for (let now = 0; now <= 35_000; now += 5_000) {
+    await goesOn(all[0]!, stream, now);
+    expect(all[0]!.late).toBe('');
   }
   tick(all[0]!, 40_000);
   expect(all[0]!.late).toBe('message');
@@ -196,6 +206,20 @@ test('whoever has room that others wait for has to be quick', async () => {
   tick(all[0]!, 2_000);
   expect(all[0]!.late).toBe('message');
   expect(shared.budget.large).toMatchObject({ taken: 200_000, waiting: 0 });
+});
+
+test('whoever has room that others wait for has no time for what does not come', async () => {
+  const shared = receiving(4_000_000);
+  const { all, open } = await slowly(shared);
+  const stream = open();
+  stream.write(Buffer.concat([framed(Buffer.alloc(1)), framed(Buffer.alloc(4_000_000)).subarray(0, BEGUN)]));
+  await expect.poll(() => shared.budget.large.taken).toBe(4_000_000);
+  open().write(framed(Buffer.alloc(200_000)).subarray(0, BEGUN));
+  await expect.poll(() => shared.budget.large.waiting).toBe(1);
+  for (const now of [0, 1_000, 2_000]) await goesOn(all[0]!, stream, now);
+  expect(all[0]!.late).toBe('');
+  await goesOn(all[0]!, stream, 3_000);
+  expect(all[0]!.late).toBe('message');
 });
 
 test('to announce a message takes no room', async () => {

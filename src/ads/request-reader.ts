@@ -51,7 +51,7 @@ interface Patience {
 const PATIENT: Patience = { whole: 30_000, standstill: 10_000 };
 /** With room that others wait for. */
 const PRESSED: Patience = { whole: 2_000, standstill: 2_000 };
-/** And for each so many bytes a millisecond more. A window of HTTP/2 for each round trip of 130 ms is as fast. */
+/** And for so many bytes that have come a millisecond more. A window of HTTP/2 for each round trip of 130 ms is as fast. */
 const BYTES_PER_MS = 500;
 /** Who is not received for so long is better served by another replica. */
 const ROOM_MS = 60_000;
@@ -153,12 +153,12 @@ export class RequestReader {
       if (this.#waits.of('room', now) >= ROOM_MS) this.#events.late('room');
       return;
     }
-    const { expected } = this.#deframer;
+    const { expected, received } = this.#deframer;
     const unfinished = !this.#paused && !this.#ended && expected > 0;
     const { whole, standstill } = this.#room?.wanted === true ? PRESSED : PATIENT;
     const lasts = this.#waits.of(unfinished ? this.#count : undefined, now);
     const stands = this.#stands.of(unfinished ? this.#chunks : undefined, now);
-    if (lasts < whole + expected / BYTES_PER_MS && stands < standstill) return;
+    if (lasts < whole + received / BYTES_PER_MS && stands < standstill) return;
     this.#room?.putBehind();
     this.#events.late('message');
   }

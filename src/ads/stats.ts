@@ -32,6 +32,8 @@ export interface AdsCounts {
   readonly nameSets: number;
   /** Streams that may not begin yet: their address has begun too many. */
   readonly waitingToBegin: number;
+  /** Streams that something is owed to, and whose turn has not come. */
+  readonly waitingForTurn: number;
   /** Streams whose message is not received yet: there is no room. */
   readonly waitingForRoom: number;
   /** How often each limit refused or ended something. */

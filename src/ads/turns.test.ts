@@ -29,8 +29,8 @@ beforeEach(() => {
   });
 });
 
-const wait = (names: string, acknowledges: boolean): void => {
-  for (const name of names) turns.add({ name, queued: false }, acknowledges);
+const wait = (names: string, acknowledges: boolean, address = names): void => {
+  for (const name of names) turns.add({ name, address, queued: false }, acknowledges);
 };
 
 const over = (): Promise<void> => vi.waitFor(() => expect(served.replaceAll('|', '')).toHaveLength(6));
@@ -67,10 +67,20 @@ test('a turn ends when it has handed enough to connections, with one of each kin
 });
 
 test('who waits already does not wait twice', async () => {
-  const twice = { name: 't', queued: false };
+  const twice = { name: 't', address: 'a', queued: false };
   turns.add(twice, false);
   turns.add(twice, true);
   wait('uvxyz', false);
   await over();
   expect(served.replaceAll('|', '')).toBe('tuvxyz');
+});
+
+test('addresses take turns, however many streams each has', async () => {
+  wait('tuvw', true, 'many');
+  wait('a', true, 'one');
+  wait('b', true, 'another');
+  expect(turns.waiting).toBe(6);
+  await over();
+  expect(served.replaceAll('|', '')).toBe('tabuvw');
+  expect(turns.waiting).toBe(0);
 });

@@ -1,5 +1,7 @@
 /** A stream that can be queued for a turn. */
 export interface Waiting {
+  /** Of its client. */
+  readonly address: string;
   /** Is in the queue. */
   queued: boolean;
 }
@@ -22,23 +24,34 @@ const STREAMS_PER_QUEUE = 64;
 
 /**
  * The queue of streams that something is owed to. Those whose clients acknowledge what they are sent go first. The others
- * get the rest of the turn, which is at least one stream, and normally a quarter of the time.
+ * get the rest of the turn, which is at least one stream, and normally a quarter of the time. Among either, addresses are
+ * served one after the other, a stream of each: one that has a thousand waits for itself, and nobody else does.
  */
 export class Turns<Stream extends Waiting> {
   readonly #work: TurnWork<Stream>;
-  #acknowledging: Stream[] = [];
-  #others: Stream[] = [];
+  readonly #acknowledging: Queues<Stream> = new Map();
+  readonly #others: Queues<Stream> = new Map();
+  #waiting = 0;
   #scheduled = false;
 
   constructor(work: TurnWork<Stream>) {
     this.#work = work;
   }
 
+  /** How many streams are queued. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
   /** @param acknowledges the client has taken something that it was sent. */
   add(stream: Stream, acknowledges: boolean): void {
     if (stream.queued) return;
     stream.queued = true;
-    (acknowledges ? this.#acknowledging : this.#others).push(stream);
+    this.#waiting++;
+    const queues = acknowledges ? this.#acknowledging : this.#others;
+    const queue = queues.get(stream.address);
+    if (queue === undefined) queues.set(stream.address, new Set([stream]));
+    else queue.add(stream);
     this.#schedule();
   }
 
@@ -51,22 +64,35 @@ export class Turns<Stream extends Waiting> {
   #turn(): void {
     const began = this.#work.now();
     this.#work.begin();
-    this.#acknowledging = this.#serve(this.#acknowledging, began + ACKNOWLEDGING_MS);
-    this.#others = this.#serve(this.#others, began + TURN_MS);
+    this.#serve(this.#acknowledging, began + ACKNOWLEDGING_MS);
+    this.#serve(this.#others, began + TURN_MS);
     this.#scheduled = false;
-    if (this.#acknowledging.length + this.#others.length > 0) this.#schedule();
+    if (this.#waiting > 0) this.#schedule();
   }
 
-  /** The first ones: one at least, and more while there is time. Returns those that are left. */
-  #serve(queue: Stream[], until: number): Stream[] {
-    let served = 0;
-    for (const stream of queue) {
-      const takesLong = this.#work.isFull() || this.#work.now() > until;
-      if (served === STREAMS_PER_QUEUE || (served > 0 && takesLong)) break;
-      served++;
+  /** The first ones: one at least, and more while there is time. */
+  #serve(queues: Queues<Stream>, until: number): void {
+    for (let served = 0; served < STREAMS_PER_QUEUE; served++) {
+      const stream = takeFirst(queues);
+      if (stream === undefined) return;
       stream.queued = false;
+      this.#waiting--;
       this.#work.serve(stream);
+      if (this.#work.isFull() || this.#work.now() > until) return;
     }
-    return queue.slice(served);
   }
+}
+
+/** By address, the next one first. */
+type Queues<Stream> = Map<string, Set<Stream>>;
+
+function takeFirst<Stream>(queues: Queues<Stream>): Stream | undefined {
+  for (const [address, queue] of queues)
+    for (const stream of queue) {
+      queue.delete(stream);
+      queues.delete(address);
+      if (queue.size > 0) queues.set(address, queue);
+      return stream;
+    }
+  return undefined;
 }

@@ -1,15 +1,15 @@
 import { distinctRefs } from '../api/object.ts';
-import type { Emit, Graph, Reader } from '../cache/graph.ts';
+import type { Collection, Emit, Graph, Reader } from '../cache/graph.ts';
 import type { Encoder } from '../envoy/encoder.ts';
 import { buildInboundClusters } from '../envoy/inbound-clusters.ts';
 import { buildInbound } from '../envoy/inbound-listeners.ts';
-import type { InboundTarget } from '../model/inbound.ts';
 import { type Labels, printSelector } from '../model/labels.ts';
 import { type Source, wholeObjects } from '../model/provenance.ts';
 import { inboundCluster } from '../model/service.ts';
 import { egressImports } from '../model/sidecar.ts';
-import { inboundTargets } from '../settle/inbound.ts';
+import { type InboundTargets, inboundTargets } from '../settle/inbound.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import type { HasProblems } from './problems.ts';
 import { type Rules, ruleFor } from './rules.ts';
 import type { Services } from './services.ts';
 import { type Settings, settingOf } from './settings.ts';
@@ -26,19 +26,22 @@ export interface InboundDeps {
 }
 
 /** What workloads serve themselves, by class. */
-export function declareInbounds(graph: Graph, deps: InboundDeps): readonly Members[] {
+export function declareInbounds(
+  graph: Graph,
+  deps: InboundDeps,
+): { readonly members: Members; readonly problems: Collection<HasProblems> } {
   const { encoder } = deps;
   const targets = graph.derive(
     'inboundTargets',
     deps.workloadClasses.classes,
-    (key, one, read, emit: Emit<readonly InboundTarget[]>) => {
+    (key, one, read, emit: Emit<InboundTargets>) => {
       if (one.traits.proxyType === 'sidecar') emit(key, targetsOf(one, read, deps));
     },
   );
   const members = graph.derive(
     'inboundResources',
     targets,
-    (key, served, read, emit: Emit<Member>) => {
+    (key, { targets: served }, read, emit: Emit<Member>) => {
       const one = read.get(deps.workloadClasses.classes, key);
       if (one === undefined) return;
       const list = inboundList(key);
@@ -59,13 +62,13 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): readonly Membe
     },
     sameMember,
   );
-  return [members];
+  return { members, problems: targets };
 }
 
 /** @param key of a workload class. */
 export const inboundList = (key: string): string => `inbound|${key}`;
 
-function targetsOf(one: WorkloadClass, read: Reader, deps: InboundDeps): readonly InboundTarget[] {
+function targetsOf(one: WorkloadClass, read: Reader, deps: InboundDeps): InboundTargets {
   const { namespace, matched } = one;
   const { rootNamespace } = settingOf(read, deps.settings.visibility);
   const sidecar = one.sidecar === '' ? undefined : read.get(deps.sidecars.models, one.sidecar);

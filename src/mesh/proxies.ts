@@ -36,6 +36,8 @@ export interface AcceptedProxy {
   readonly topologyKey: string;
   /** What its workload serves is derived once for the class. */
   readonly workload: WorkloadClass;
+  /** Its workload is an object: else labels and ports are what the proxy says of itself. */
+  readonly isKnown: boolean;
   /** Where it is: no listener of its scope at these addresses is for it. */
   readonly addresses: readonly string[];
   /** Routers: their labels, by which Gateways select them. */
@@ -178,6 +180,7 @@ function viewOf(node: NodeFacts, read: Reader, deps: ProxyDeps): AcceptedProxy {
     topology,
     topologyKey: JSON.stringify(topology),
     workload: classOfIt,
+    isKnown: workload !== undefined,
     addresses: node.addresses,
     router: traits.proxyType === 'router' ? routerOf(node, labels, classOfIt) : undefined,
   };

@@ -137,6 +137,13 @@ export function servicesOf(
   return (read.get(classes.services, key) ?? []).flatMap((service) => read.get(services.services, service) ?? []);
 }
 
+/** How many ports the services of a class have together, whether or not there is one of it. */
+export function portsSelecting(one: WorkloadClass, read: Reader, services: Services): number {
+  return selectingServices(one, read, services)
+    .map((key) => read.get(services.services, key)?.ports.length ?? 0)
+    .reduce((a, b) => a + b, 0);
+}
+
 function selectingServices(
   { namespace, labels, addresses }: WorkloadClass,
   read: Reader,

@@ -40,6 +40,7 @@ export interface AdsFigures {
   readonly waitingForPlace: number;
   readonly waitingForRoom: number;
   readonly waitingToBegin: number;
+  readonly waitingForTurn: number;
   readonly resources: number;
   /** Bugs that ended a stream. */
   readonly failures: number;
@@ -175,13 +176,14 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   gauge('fairlead_xds_behind', 'How many proxies do not have the newest config yet?', () => ads().pendingStreams);
   gauges(
     'fairlead_xds_waiting',
-    'How many proxies have connected and wait to be served, and for what?',
+    'How many connected proxies wait, and for what?',
     ['for'],
     () => [
       [{ for: 'config' }, ads().waitingForWorld],
       [{ for: 'place' }, ads().waitingForPlace],
       [{ for: 'room' }, ads().waitingForRoom],
-      [{ for: 'turn' }, ads().waitingToBegin],
+      [{ for: 'start' }, ads().waitingToBegin],
+      [{ for: 'turn' }, ads().waitingForTurn],
     ],
   );
   counters(

@@ -67,6 +67,7 @@ const figures: MetricSources = {
     waitingForPlace: 0,
     waitingForRoom: 0,
     waitingToBegin: 0,
+    waitingForTurn: 3,
     resources: 10,
     failures: 0,
     indirect: 4,

@@ -27,7 +27,7 @@ const port = (
 });
 
 const targets = (services: readonly MeshService[], input: Partial<InboundInput> = {}) =>
-  inboundTargets({ services, interception: 'REDIRECT', ruleOf: () => undefined, ...input });
+  inboundTargets({ services, interception: 'REDIRECT', ruleOf: () => undefined, ...input }).targets;
 
 /** `8080 HTTP a:80 b:81` */
 const print = (services: readonly MeshService[], input: Partial<InboundInput> = {}) =>
@@ -114,4 +114,28 @@ test('ingress listeners of a Sidecar replace the ports of services, also where n
       },
       { port: 9000, protocol: 'TCP', connectionPool: pool(9) },
     ]);
+});
+
+test('of very many ports those of the oldest services are served, and the others are told', () => {
+  const ref = (name: string) => ({ group: '', kind: 'Service', namespace: 'shop', name });
+  const withPorts = (name: string, from: number, count: number): MeshService =>
+    ({
+      ...service(
+        name,
+        Array.from({ length: count }, (_, i) => port(from + i)),
+      ),
+      origins: [ref(name)],
+    }) as unknown as MeshService;
+  const services = [withPorts('old', 2_000, 600), withPorts('middle', 1, 600), withPorts('new', 5_000, 600)];
+  const found = inboundTargets({ services, interception: 'REDIRECT', ruleOf: () => undefined });
+  expect(found.targets).toHaveLength(1_000);
+  expect(found.targets.filter(({ origins }) => origins[0]!.name === 'old')).toHaveLength(600);
+  expect(found.problems).toEqual(
+    ['middle', 'new'].map((name) => ({
+      object: ref(name),
+      field: 'spec',
+      reason: 'Ineffective',
+      message: expect.stringContaining('more than 1000 ports') as string,
+    })),
+  );
 });

@@ -1,4 +1,5 @@
-import type { ObjectRef } from '../api/object.ts';
+import { type ObjectRef, distinctRefs } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
 import type { InboundService, InboundTarget, SidecarIngress } from '../model/inbound.ts';
 import type { MeshService, ServicePort } from '../model/service.ts';
 import type { IngressListener, SidecarModel } from '../model/sidecar.ts';
@@ -22,15 +23,31 @@ export interface InboundInput {
   readonly ruleOf: (service: MeshService) => DestinationRuleModel | undefined;
 }
 
-/** What a workload serves through its proxy, by port. */
-export function inboundTargets(input: InboundInput): readonly InboundTarget[] {
+export interface InboundTargets {
+  /** By port. */
+  readonly targets: readonly InboundTarget[];
+  readonly problems: readonly Problem[];
+}
+
+/** Each is a cluster and filter chains, and all that a workload has are made together. */
+export const mostInboundPorts = 1_000;
+
+/** What a workload serves through its proxy. */
+export function inboundTargets(input: InboundInput): InboundTargets {
   const { sidecar } = input;
-  const targets =
+  const asked =
     sidecar !== undefined && sidecar.ingress.length > 0
       ? sidecar.ingress.map((listener) => ingressTarget(listener, sidecar, input.namespace ?? sidecar.namespace))
       : serviceTargets(input);
-  return targets.sort((a, b) => a.port - b.port);
+  const targets = asked.slice(0, mostInboundPorts).sort((a, b) => a.port - b.port);
+  const tooMany = distinctRefs(asked.slice(mostInboundPorts).flatMap(({ origins }) => origins[0] ?? []));
+  return { targets, problems: tooMany.map((object) => ({ object, field: 'spec', ...tooManyPorts })) };
 }
+
+const tooManyPorts = {
+  reason: 'Ineffective',
+  message: `A workload would serve more than ${mostInboundPorts} ports by this object and older ones together: further ports are not served. Name fewer ports, or let it select fewer workloads.`,
+} as const;
 
 function ingressTarget(listener: IngressListener, sidecar: SidecarModel, namespace: string): InboundTarget {
   const { port, protocol, name, bind, bindToPort, endpoint } = listener;
