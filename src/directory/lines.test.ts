@@ -46,7 +46,7 @@ test('looks at each pair and each line once, however many ask', () => {
     node.kind === 'mapping'
       ? { ...node, pairs: counting(node.pairs.map(({ key, value }) => ({ key, value: counted(value) }))) }
       : node;
-  const lines = new Lines((text) => counted(parseTree(text)!));
+  const lines = new Lines({ parse: (text) => counted(parseTree(text)!) });
   const keys = Array.from({ length: 1_000 }, (_, i) => `k${i}`);
   const text = keys.map((key) => `${key}: 1\n`).join('');
   let searches = 0;
@@ -61,4 +61,28 @@ test('looks at each pair and each line once, however many ask', () => {
   expect(found).toEqual(keys.map((_, i) => i + 1));
   expect(looks).toBe(keys.length);
   expect(searches).toBeLessThan(2 * keys.length);
+});
+
+test.each([
+  ['an escaped slash', String.raw`"a\/b"`],
+  ['an escaped pair of surrogates', String.raw`"\ud83d\ude00"`],
+  ['a control character', '"\u007f"'],
+])('finds the line of a value in JSON with %s', (_, text) => {
+  expect(new Lines().of(`{"note": ${text},\n "spec": {\n  "host": "a"}}`, ['spec', 'host'])).toBe(3);
+});
+
+test('keeps what fits of the documents that were asked about last, and always two', () => {
+  let parsed = '';
+  const lines = new Lines({
+    parse(text) {
+      parsed += text.charAt(0);
+      return parseTree(text);
+    },
+    kept: 15,
+  });
+  for (const name of 'abcabcdabcde') lines.of(`${name}: 1`, [name]);
+  expect(parsed).toBe('abcdabcde');
+  parsed = '';
+  for (const name of 'xyxyzx') lines.of(`${name}: ${'1'.repeat(100)}`, [name]);
+  expect(parsed).toBe('xyzx');
 });

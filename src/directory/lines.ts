@@ -2,8 +2,12 @@ import type { FieldPath } from '../api/schema-path.ts';
 import { isMerge } from '../yaml/plain-json.ts';
 import { type MappingNode, type Node, type Pair, parseTree } from '../yaml/tree.ts';
 
-/** How many documents are kept parsed: questions come in runs about one document, or about two that hold the same. */
-const KEPT = 4;
+/**
+ * How much text is kept parsed, in characters: 20 bytes for each. Questions come in runs about one document, or about a few
+ * whose objects belong together. Of documents that are longer, the last two are kept.
+ */
+const KEPT = 2_000_000;
+const LEAST_KEPT = 2;
 
 /**
  * Finds the line of a value when somebody asks. Objects are kept without positions: few are ever asked for, and a tree
@@ -11,10 +15,14 @@ const KEPT = 4;
  */
 export class Lines {
   readonly #parse: typeof parseTree;
+  readonly #kept: number;
   readonly #recent = new Map<string, Places>();
+  #length = 0;
 
-  constructor(parse: typeof parseTree = parseTree) {
+  /** @param kept characters of text that are kept parsed. */
+  constructor({ parse = parseTree, kept = KEPT }: { readonly parse?: typeof parseTree; readonly kept?: number } = {}) {
     this.#parse = parse;
+    this.#kept = kept;
   }
 
   /** Line of the value at the path, or of the deepest one on the way to it that exists; from 1, within the text. */
@@ -23,14 +31,19 @@ export class Lines {
   }
 
   #placesIn(text: string): Places {
-    const places = this.#recent.get(text) ?? new Places(text, this.#treeOf(text));
+    const known = this.#recent.get(text);
+    const places = known ?? new Places(text, this.#treeOf(text) ?? this.#treeOf(withoutEscapes(text)));
+    if (known === undefined) this.#length += text.length;
     this.#recent.delete(text);
     this.#recent.set(text, places);
-    if (this.#recent.size > KEPT) this.#recent.delete(this.#recent.keys().next().value!);
+    for (const oldest of this.#recent.keys()) {
+      if (this.#length <= this.#kept || this.#recent.size <= LEAST_KEPT) break;
+      this.#recent.delete(oldest);
+      this.#length -= oldest.length;
+    }
     return places;
   }
 
-  /** Undefined also for JSON that is not YAML. */
   #treeOf(text: string): Node | undefined {
     try {
       return this.#parse(text);
@@ -38,6 +51,13 @@ export class Lines {
       return undefined;
     }
   }
+}
+
+/** JSON may hold what YAML does not: escapes and characters, which say nothing of where a value stands. */
+function withoutEscapes(json: string): string {
+  return json.replace(/\\(?:u[\da-f]{4}|.)|[\x7f-\x9f\ud800-\udfff\ufffe\uffff]/gi, (found) =>
+    '_'.repeat(found.length),
+  );
 }
 
 /** Where values stand in a text. A question costs as much as its path is long, however large the text is. */

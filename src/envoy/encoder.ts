@@ -60,8 +60,8 @@ export class Encoder {
     return this.#resource(types.endpoint, { name }, leaf(bytes, []), from);
   }
 
-  secret(secret: Secret): EncodedResource {
-    return this.#resource(types.secret, secret, leaf(this.#encode(types.secret, secret), []), fromNothing);
+  secret(secret: Secret, from = fromNothing): EncodedResource {
+    return this.#resource(types.secret, secret, leaf(this.#encode(types.secret, secret), []), from);
   }
 
   /**

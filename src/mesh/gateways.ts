@@ -1,10 +1,11 @@
-import { distinctRefs, sourceOfKey } from '../api/object.ts';
+import { type ObjectRef, distinctRefs, sourceOfKey } from '../api/object.ts';
 import type { Gateway } from '../api/gen/gateway.gen.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../cache/graph.ts';
 import { buildGatewayListener } from '../envoy/gateway-listener.ts';
 import { settleGatewayListener } from '../settle/gateway-chains.ts';
 import type { EncodedResource } from '../ads/resource.ts';
 import { fileSecretsOf } from '../envoy/file-secrets.ts';
+import type { Secret } from '../envoy/gen/types.gen.ts';
 import { sameResource } from '../envoy/resource.ts';
 import { compareAge } from '../model/age.ts';
 import type { GatewayModel, MergedListener } from '../model/gateway.ts';
@@ -137,13 +138,21 @@ function declareSecrets(
     sets,
     (_, { router, listeners }, read, emit: Emit<Member>) => {
       if (router.traits.agent) return;
-      const secrets = listeners
-        .flatMap(({ servers }) => servers)
-        .flatMap(({ server: { serves } }) =>
-          serves.kind === 'https' || serves.kind === 'tls' ? fileSecretsOf(serves.tls) : [],
-        );
-      for (const secret of new Map(secrets.map((each) => [each.name, each])).values())
-        emitToRouters(emit, read, routers, router.key, encoder.secret(secret));
+      const secrets = new Map<string, { readonly secret: Secret; readonly namedBy: ObjectRef[] }>();
+      for (const { ref, server } of listeners.flatMap(({ servers }) => servers)) {
+        const { serves } = server;
+        if (serves.kind !== 'https' && serves.kind !== 'tls') continue;
+        for (const secret of fileSecretsOf(serves.tls)) {
+          const { name = '' } = secret;
+          const known = secrets.get(name);
+          if (known === undefined) secrets.set(name, { secret, namedBy: [ref] });
+          else known.namedBy.push(ref);
+        }
+      }
+      for (const { secret, namedBy } of secrets.values()) {
+        const resource = encoder.secret(secret, () => wholeObjects(distinctRefs(namedBy)));
+        emitToRouters(emit, read, routers, router.key, resource);
+      }
     },
     sameMember,
   );

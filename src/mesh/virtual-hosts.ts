@@ -187,7 +187,7 @@ function* serviceVirtualHosts(
     const free = freeDomains(subject, view.view, read, deps);
     // A table of one service alone needs no names.
     const domains = isOwnTable(table) ? ['*'] : free;
-    const entry = entryOf(content, service, { ...choice, domains }, true, deps);
+    const entry = entryOf(content, service, { ...choice, domains, alias: undefined }, true, deps);
     if (entry !== undefined) yield [`${service.host}:${port}`, entry];
   }
 }
@@ -216,11 +216,17 @@ function listTargetsOf(list: string, view: View, read: Reader, deps: RouteDeps):
   return targets;
 }
 
+interface Named {
+  readonly domains: readonly string[];
+  /** Gives a host of routes its domains. */
+  readonly alias: MeshService | undefined;
+}
+
 /** Undefined where no domain is left. */
 function entryOf(
   { own, encoded }: Content,
   named: MeshService | RouteHost,
-  { target, port, table, domains }: Choice & { readonly domains: readonly string[] },
+  { target, port, table, domains, alias }: Choice & Named,
   declares: boolean,
   { encoder }: RouteDeps,
 ): VirtualHostEntry | undefined {
@@ -228,7 +234,7 @@ function entryOf(
   const { host, namespace } = named;
   const virtualHost = buildVirtualHost({ host, port, domains, ...(own && { routes: own }) });
   const { list, view } = target;
-  const part = encoder.virtualHost(virtualHost, encoded, () => namersOf(named));
+  const part = encoder.virtualHost(virtualHost, encoded, () => namersOf(alias ?? named));
   return { list, view, table, declares, host, namespace, domains, part };
 }
 

@@ -29,6 +29,8 @@ export interface HttpRoute {
   readonly object: ObjectRef;
   /** Path of the route within that object: `spec.http[2]`. */
   readonly field: string;
+  /** Of a delegate's route: path of the route that delegates, within the root. */
+  readonly delegatedBy?: string;
   /** Empty: everything. Any of them. */
   readonly matches: readonly HttpMatch[];
   readonly action: HttpAction;

@@ -39,6 +39,7 @@ test('a route that delegates is replaced by the routes of its delegate', () => {
       name: 'r-d',
       object: { name: 'part' },
       field: 'spec.http[0]',
+      delegatedBy: 'spec.http[0]',
       matches: [{ uri: { kind: 'prefix', value: '/x' } }],
       action: { kind: 'forward', destinations: [{ host: 'b.shop.svc.cluster.local' }] },
     },

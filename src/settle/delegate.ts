@@ -138,6 +138,7 @@ function mergeRoute(root: HttpRoute, delegating: DelegateAction, part: HttpRoute
     name: joinNames(root.name, part.name),
     object: part.object,
     field: part.field,
+    delegatedBy: root.field,
     matches,
     action: inherit(part.action, delegating),
     ...(headers === undefined ? {} : { headers }),

@@ -85,7 +85,7 @@ class Settling {
       name: route.name,
       owner: model.ref,
       sources: [
-        ...(route.object === model.ref ? [] : wholeObjects([model.ref])),
+        ...(route.delegatedBy === undefined ? [] : [{ object: model.ref, field: route.delegatedBy }]),
         { object: route.object, field: route.field },
       ],
       matches: [],

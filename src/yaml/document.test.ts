@@ -32,6 +32,14 @@ describe('a document is refused with the line and the field', () => {
       'a: &a [*a]',
       { line: 1, path: ['a', 0], message: 'is an alias that contains itself, or nests too deeply' },
     ],
+    'where a directive has a document of its own': [
+      '# for others\n%YAML 1.1\n# and then',
+      {
+        line: 2,
+        path: [],
+        message: 'is not valid YAML: kubectl takes no directives before ---; remove the line',
+      },
+    ],
     'where a template is not filled in': [
       'a: 1\nb: {{ .Values.b }}',
       {

@@ -75,18 +75,19 @@ class Parser {
   }
 
   #directives(): void {
-    let any = false;
-    for (; ; any = true) {
+    let directive: number | undefined;
+    for (;;) {
       const token = this.#scanner.peek();
       // kubectl knows no other version.
       if (token.type === '%YAML' && token.version !== '1.1')
         throw notYaml(`kubectl reads YAML 1.1, not ${token.version}; remove the line`, token.at);
       if (token.type === '%TAG') this.#handles.set(token.handle, token.prefix);
       else if (token.type !== '%YAML') break;
+      directive = token.at;
       this.#scanner.next();
     }
-    const { type, at } = this.#scanner.peek();
-    if (any && type !== '---') throw notYaml('kubectl takes no directives before ---; remove the line', at);
+    if (directive !== undefined && !this.#is('---'))
+      throw notYaml('kubectl takes no directives before ---; remove the line', directive);
   }
 
   #is(...types: readonly TokenType[]): boolean {

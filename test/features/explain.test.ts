@@ -78,6 +78,52 @@ describe.each(Object.entries(nodes))('the bookshop, for a %s', (_, node) => {
   });
 });
 
+test('a route that came by a delegate, a host with other names and a file of a server name the lines that gave them', async () => {
+  const files = { mode: 'SIMPLE', serverCertificate: '/tls/cert.pem', privateKey: '/tls/key.pem' };
+  await writeFile(
+    join(directory, 'more.yaml'),
+    `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: root, namespace: bookshop }
+spec:
+  hosts: [other.bookshop.svc.cluster.local]
+  http:
+  - { name: own, match: [{ uri: { exact: /own } }], route: [{ destination: { host: catalog } }] }
+  - { name: root, match: [{ uri: { prefix: /part } }], delegate: { name: part } }
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: part, namespace: bookshop }
+spec:
+  http:
+  - { name: part, route: [{ destination: { host: catalog } }] }
+---
+apiVersion: v1
+kind: Service
+metadata: { name: other, namespace: bookshop }
+spec: { type: ExternalName, externalName: catalog.bookshop.svc.cluster.local, ports: [{ name: http, port: 80 }] }
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: { name: files, namespace: bookshop }
+spec:
+  selector: { istio: ingressgateway }
+  servers:
+  - { hosts: ['a.example.com'], port: { number: 8443, name: https, protocol: HTTPS }, tls: ${JSON.stringify(files)} }
+`,
+  );
+  const file = join(directory, 'more.yaml');
+  const sidecar = await translate(nodes.sidecar);
+  const root = `VirtualService/bookshop/root: spec.http[1]`;
+  const part = `VirtualService/bookshop/part: spec.http[0]`;
+  expect(routesOf(sidecar).map(({ from }) => from)).toContainEqual([`${file}:8: ${root}`, `${file}:15: ${part}`]);
+  const hosts = (sidecar.explained?.rds ?? []).flatMap(({ virtualHosts = [] }) => virtualHosts);
+  const other = hosts.find(({ name }) => name.startsWith('other.'));
+  expect(other?.from).toContain(`${file}:17: Service/bookshop/other`);
+  const { explained } = await translate(nodes.gateway);
+  expect(explained?.sds?.map(({ from }) => from)).toEqual([[`${file}:22: Gateway/bookshop/files`]]);
+});
+
 test('every route of the golden cases says what it was made from', () => {
   const validate = createValidator();
   let explained = 0;
