@@ -130,7 +130,7 @@ export class Field {
     if (!this.isSet) return undefined;
     const text = this.string();
     const ms = parseDuration(text);
-    if (ms === undefined) this.invalid(`${quote(text)} is not a duration; write for example 1.5s, 200ms or 1h.`);
+    if (ms === undefined) this.invalid(`${quote(text)} is not a duration such as 1.5s, 200ms or 1h.`);
     return ms;
   }
 
