@@ -55,7 +55,7 @@ export class Admission {
     }
     if (full === undefined) return undefined;
     const { kind, ofPeer } = full;
-    const reason = `there are too many different ${demandKinds[kind]} of proxies${ofPeer ? ' from this address' : ''}`;
+    const reason = `proxies${ofPeer ? ' from this address' : ''} have too many different ${demandKinds[kind]}`;
     this.#refusals[kind]++;
     this.#options.refused({ kind, peer, nodeId: proxy.nodeId, reason });
     return reason;

@@ -84,7 +84,7 @@ export async function startServing(
       },
     );
     const ports = { grpc: engine.ads.port, health: health.port, monitoring: monitoring.port };
-    log.info('Serving proxies as soon as the source is read', ports);
+    log.info('Serving proxies once the source is read', ports);
     signal.removeEventListener('abort', endAtOnce);
     const ended = run(engine, source, log, signal)
       .then(() => engine.drain(config.streams.shutdown))

@@ -130,7 +130,7 @@ describe('what is wrong is one line that names where it was set', () => {
     ['logLevel: loud', 'logLevel: "loud" must be error or warn or info or debug'],
     ['loglevel: info', 'loglevel: unknown setting; see fairlead serve --help'],
     ['logLevel: [info]', 'logLevel: must be one value'],
-    ['directory: [{}]', 'directory: must be a list of texts'],
+    ['directory: [{}]', 'directory: must be a list of strings'],
     ['- a', 'must be a map of settings'],
   ])('%s', (content, message) => {
     const path = file(content);

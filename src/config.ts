@@ -221,7 +221,7 @@ function readConfigFile(file: string): ReadonlyMap<string, Found> {
     const many = 'many' in settings[key as SettingName];
     const values: readonly unknown[] = Array.isArray(value) && many ? value : [value];
     if (values.some((item) => typeof item === 'object'))
-      throw new ConfigError(`${origin}: must be ${many ? 'a list of texts' : 'one value'}`);
+      throw new ConfigError(`${origin}: must be ${many ? 'a list of strings' : 'one value'}`);
     found.set(key, { origin, texts: values.map(asText) });
   }
   return found;

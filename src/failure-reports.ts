@@ -37,7 +37,7 @@ function textOf({ error }: Failure): string {
 
 function blamed(mesh: Mesh, draft: Draft, failure: Failure): Problem[] {
   const text = textOf(failure);
-  const message = `Fairlead failed while it worked on this (${failure.collection}: ${text}). What was served before is kept. This is a bug: please report it with the object.`;
+  const message = `Fairlead failed to process this (${failure.collection}: ${text}). The previous configuration stays in force. This is a bug: please report it with the object.`;
   return draft.causesOf(failure.causes).flatMap(({ input, value }) => {
     const kind = kindOf(mesh, input);
     if (kind === undefined || value === undefined) return [];

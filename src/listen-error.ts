@@ -17,7 +17,7 @@ const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: 'the port is in use',
   EACCES: 'permission denied',
   EADDRNOTAVAIL: 'this machine does not have that address',
-  ENOTFOUND: 'the host is not known',
+  ENOTFOUND: 'unknown host',
 };
 
 /** grpc-js wraps what the system said in a text of its own. */

@@ -130,7 +130,7 @@ function clusterSource(
     if (verdict === undefined) writer.forget(key);
     else writer.set(key, verdict);
   });
-  operator.start().catch((err: unknown) => log.error('The operator ended', { err }));
+  operator.start().catch((err: unknown) => log.error('The operator stopped', { err }));
   const remarking = operator.whenReady().then(() => warnOfUnreadKinds({ api: client, log, signal }));
   const electing = config.statusWrites ? electors.map((elector) => elector.run({ signal })) : [];
   return {

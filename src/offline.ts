@@ -94,7 +94,7 @@ function remarkOnNode(
   const selectors = (objects.get('Gateway') ?? []).map((gateway) => (gateway as Gateway).spec.selector ?? {});
   if (selectors.some((selector) => selects(selector, labels))) return {};
   if (selectors.length === 0)
-    return { remark: 'a router has its listeners from Gateways, and there is none in the files' };
+    return { remark: 'a router gets its listeners from Gateways, and the files contain none' };
   const printed = [...new Set(selectors.map(printSelector))].sort();
   const shown = printed.slice(0, SHOWN).join('; ') + (printed.length > SHOWN ? '; ...' : '');
   const own = Object.keys(labels).length === 0 ? 'it has none' : `it has ${printSelector(labels)}`;

@@ -65,8 +65,7 @@ function everyAddress(): string {
 function batch(value: string): Batch | Wrong {
   const match = /^(\d{1,5})ms\/(\d{1,5})ms$/.exec(value);
   const [quiet, max] = [Number(match?.[1]), Number(match?.[2])];
-  if (match === null || quiet > max)
-    return new Wrong('must be <quiet>ms/<at most>ms, the second not less than the first');
+  if (match === null || quiet > max) return new Wrong('must be <quiet>ms/<max>ms, where max is not less than quiet');
   return { quiet, max };
 }
 
@@ -75,7 +74,7 @@ const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
 /** Milliseconds. */
 function duration(value: string): number | Wrong {
   const match = /^(\d{1,9})(ms|s|m|h)$/.exec(value);
-  if (match === null) return new Wrong('must be a duration, like 30s or 10m');
+  if (match === null) return new Wrong('must be a duration such as 30s or 10m');
   return Number(match[1]) * units[match[2] as keyof typeof units];
 }
 
@@ -131,61 +130,61 @@ export const settings = {
     placeholder: 'domain',
     help: 'DNS domain of the cluster',
     fallback: 'cluster.local',
-    parse: matching(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/, 'must be a DNS name in lower case'),
+    parse: matching(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/, 'must be a lower-case DNS name'),
   },
   rootNamespace: {
     placeholder: 'namespace',
-    help: 'where the mesh config and rules for the whole mesh are',
+    help: 'namespace of the mesh config and of mesh-wide rules',
     fallback: 'istio-system',
     parse: namespace,
   },
   clusterId: {
     placeholder: 'name',
-    help: 'name of this cluster, as proxies have it in CLUSTER_ID',
+    help: 'name of this cluster, as in the CLUSTER_ID of proxies',
     fallback: 'Kubernetes',
     parse: matching(/^[^/\s]{1,253}$/, 'must be a name without spaces or slashes'),
   },
   revision: {
     placeholder: 'name',
-    help: 'of networking.istio.io, take only objects whose label istio.io/rev is this name or absent',
+    help: 'of networking.istio.io, use only objects labelled istio.io/rev=NAME or without that label',
     fallback: '',
     fallbackHelp: 'all objects',
     // Part of the name of a Lease.
-    parse: matching(/^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/, 'must be a name in lower case, with digits and dashes'),
+    parse: matching(/^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/, 'must be a name of lower-case letters, digits and dashes'),
   },
   defaultProxyNamespace: {
     placeholder: 'namespace',
-    help: 'namespace of a proxy whose node does not say',
+    help: 'namespace of proxies whose node does not specify one',
     fallback: 'default',
     parse: namespace,
   },
   defaultProxyType: {
     placeholder: 'sidecar|router',
-    help: 'type of a proxy whose node does not say',
+    help: 'type of proxies whose node does not specify one',
     fallback: 'sidecar',
     parse: oneOf('sidecar', 'router'),
   },
   gatewayScope: {
     placeholder: 'mesh|namespace',
-    help: 'whose Gateways a router takes: those of all namespaces, or of its own only',
+    help: 'whether a router serves the Gateways of all namespaces or only those of its own',
     fallback: 'mesh',
     parse: oneOf('mesh', 'namespace'),
   },
   batch: {
     placeholder: 'ms/ms',
-    help: 'wait for this quiet between changes / at most this long, then send',
+    help: 'how long to wait for changes to settle / longest wait before sending',
     fallback: '10ms/100ms',
     parse: batch,
   },
   maxStreams: {
     placeholder: 'number',
-    help: 'most streams of proxies on this replica, at most half of them from one address',
+    help: 'maximum proxy streams on this replica, at most half of them from one address',
     fallback: '10000',
     parse: positive,
   },
   keepaliveMaxServerConnectionAge: {
     placeholder: 'duration|off',
-    help: 'end streams of this age, give or take a tenth, so that proxies spread over replicas',
+    help: 'maximum age of a stream, give or take a tenth, so that proxies spread over replicas',
     fallback: '30m',
     parse: (value: string) => (value === 'off' ? Infinity : duration(value)),
   },
@@ -197,13 +196,13 @@ export const settings = {
   },
   statusWrites: {
     placeholder: 'on|off',
-    help: 'write conditions into the status of objects',
+    help: 'write conditions to the status of objects',
     fallback: 'on',
     parse: oneOf('on', 'off'),
   },
   leaseName: {
     placeholder: 'name',
-    help: 'Lease whose holder writes the status; a revision has one of its own, NAME-REVISION',
+    help: 'Lease whose holder writes the status; a revision uses its own, NAME-REVISION',
     fallback: 'fairlead',
     parse: matching(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, 'must be the name of an object'),
   },
@@ -215,13 +214,13 @@ export const settings = {
   },
   logLevel: {
     placeholder: 'error|warn|info|debug',
-    help: 'what is logged, to standard error',
+    help: 'log level; logs go to standard error',
     fallback: 'info',
     parse: oneOf('error', 'warn', 'info', 'debug'),
   },
   logFormat: {
     placeholder: 'text|json',
-    help: 'how it is logged',
+    help: 'log format',
     fallback: 'text',
     parse: oneOf('text', 'json'),
   },

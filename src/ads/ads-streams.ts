@@ -171,7 +171,7 @@ export class AdsStreams {
     this.#limits.add('accept');
     if (this.#acceptError === error.message) return;
     this.#acceptError = error.message;
-    this.#options.log.warn('Cannot accept connections of proxies', { error: error.message });
+    this.#options.log.warn('Cannot accept proxy connections', { error: error.message });
   }
 
   counts(): AdsCounts {
@@ -262,7 +262,7 @@ export class AdsStreams {
       hasTime: () => this.#hasTime(),
       failed: (stream, error) => {
         this.#stats.failures++;
-        this.#options.log.warn('a stream failed', { stream: stream.id, error: String(error) });
+        this.#options.log.warn('Stream failed', { stream: stream.id, error: String(error) });
       },
     };
   }
@@ -347,6 +347,6 @@ export class AdsStreams {
   #warnOfType(typeUrl: string): void {
     if (this.#unknownTypes.has(typeUrl) || this.#unknownTypes.size >= MAX_UNKNOWN_TYPES) return;
     this.#unknownTypes.add(typeUrl);
-    this.#options.log.warn('proxy requested an unsupported resource type', { typeUrl: typeUrl.slice(0, 256) });
+    this.#options.log.warn('Proxy requested an unsupported resource type', { typeUrl: typeUrl.slice(0, 256) });
   }
 }

@@ -32,7 +32,7 @@ export class NameBudget {
     for (const name of names) bytes += NAME_OVERHEAD + name.length;
     const ofAddress = this.#ofAddress.get(address) ?? 0;
     if (bytes > 0 && (this.#all + bytes > this.#most || ofAddress + bytes > this.#most / 2))
-      throw new BadRequest('there is no room for so many names', true);
+      throw new BadRequest('no room left for this many names', true);
     this.#all += bytes;
     this.#ofAddress.set(address, ofAddress + bytes);
     return { address, bytes };

@@ -174,8 +174,8 @@ describe('names of which there are too many', () => {
   test('are refused to the address that asks for them, and not to others', () => {
     const sets = new NameSets(hasher, new NameBudget(1_000_000));
     const [first] = [of(sets, 'one'), of(sets, 'one', 'more')];
-    expect(() => of(sets, 'one', 'too many')).toThrow('there is no room');
-    expect(() => sets.with(first!, names('too many', 2_000), 'one')).toThrow('there is no room');
+    expect(() => of(sets, 'one', 'too many')).toThrow('no room left');
+    expect(() => sets.with(first!, names('too many', 2_000), 'one')).toThrow('no room left');
     // What somebody else asks for costs nothing.
     const others = of(sets, 'two');
     expect(of(sets, 'one', 'two')).toBe(others);
@@ -188,7 +188,7 @@ describe('names of which there are too many', () => {
     const first = of(sets, 'one');
     const next = sets.with(first, ['x'], 'one');
     sets.release(first);
-    expect(() => of(sets, 'one', 'more')).toThrow('there is no room');
+    expect(() => of(sets, 'one', 'more')).toThrow('no room left');
     sets.release(next);
     expect(of(sets, 'one', 'more').size).toBe(2_000);
   });
@@ -202,7 +202,7 @@ describe('names of which there are too many', () => {
         sets.release(set);
         set = next;
       }
-      expect(() => of(sets, 'one', 'more')).toThrow('there is no room');
+      expect(() => of(sets, 'one', 'more')).toThrow('no room left');
       sets.release(set);
     }
     expect(sets.size).toBe(0);

@@ -109,7 +109,7 @@ export class AdsStream {
       },
       late: (what) => {
         if (what === 'message')
-          this.#limit('message_time', Status.DEADLINE_EXCEEDED, 'message was not completed in time');
+          this.#limit('message_time', Status.DEADLINE_EXCEEDED, 'the message was not completed in time');
         else
           this.#limit('message_memory', Status.UNAVAILABLE, 'no receive buffer became available; try another replica');
       },

@@ -61,6 +61,6 @@ export function keywordMessage({ keyword, params, data }: ErrorObject): string {
     case 'format':
       return given['format'] === 'byte' ? 'must be base64' : `must be a ${given['format']}`;
     default:
-      return `breaks the rule ${keyword}`;
+      return `violates the rule ${keyword}`;
   }
 }

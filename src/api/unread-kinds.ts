@@ -12,7 +12,7 @@ interface UnreadKind {
 const unread = (group: string, consequences: Readonly<Record<string, string>>): readonly UnreadKind[] =>
   Object.entries(consequences).map(([kind, consequence]) => ({ group, kind, consequence }));
 
-const routes = (protocol: string): string => `no ${protocol} is routed by it; write a VirtualService`;
+const routes = (protocol: string): string => `it routes no ${protocol}s; use a VirtualService`;
 
 const unreadKinds: readonly UnreadKind[] = [
   ...unread('security.istio.io', {
@@ -21,31 +21,31 @@ const unreadKinds: readonly UnreadKind[] = [
     RequestAuthentication: 'tokens are NOT checked, and requests with invalid ones are let through',
   }),
   ...unread('networking.istio.io', {
-    EnvoyFilter: 'no configuration is patched',
+    EnvoyFilter: 'it patches nothing',
     ProxyConfig: 'proxies keep the settings that they start with',
-    WorkloadGroup: 'no WorkloadEntry is made from it',
+    WorkloadGroup: 'no WorkloadEntry is created from it',
   }),
-  ...unread('telemetry.istio.io', { Telemetry: 'access logs, metrics and traces stay as the mesh config has them' }),
+  ...unread('telemetry.istio.io', { Telemetry: 'access logs, metrics and traces stay as the mesh config sets them' }),
   ...unread('extensions.istio.io', {
     WasmPlugin: 'the plugin does not run',
     TrafficExtension: 'the extension does not run',
   }),
   ...unread('install.istio.io', { IstioOperator: 'nothing is installed, and its meshConfig is not used' }),
   ...unread('gateway.networking.k8s.io', {
-    GatewayClass: 'no Gateway of the class is served',
-    Gateway: 'no port is opened for it; write a Gateway of networking.istio.io',
+    GatewayClass: 'Gateways of this class are not served',
+    Gateway: 'it opens no port; use a Gateway of networking.istio.io',
     HTTPRoute: routes('HTTP request'),
     GRPCRoute: routes('gRPC request'),
     TCPRoute: routes('TCP connection'),
     TLSRoute: routes('TLS connection'),
-    UDPRoute: 'no UDP is routed by it',
-    ReferenceGrant: 'nothing is granted by it',
-    BackendTLSPolicy: 'connections to its backends have no TLS from it; write a DestinationRule',
-    ListenerSet: 'no port is opened for it',
+    UDPRoute: 'it routes no UDP traffic',
+    ReferenceGrant: 'it grants nothing',
+    BackendTLSPolicy: 'it sets up no TLS to its backends; use a DestinationRule',
+    ListenerSet: 'it opens no port',
   }),
   ...unread('networking.k8s.io', {
-    Ingress: 'no request is routed by it; write a Gateway and a VirtualService',
-    IngressClass: 'no Ingress of the class is served',
+    Ingress: 'it routes no requests; use a Gateway and a VirtualService',
+    IngressClass: 'Ingresses of this class are not served',
   }),
 ];
 

@@ -7,14 +7,14 @@ import { addSettings, type CommandFile, originsOf } from './world.ts';
 
 export const checkCommand: CommandFile = (world, done) => {
   const command = new Command('check')
-    .description('say what is wrong with the objects in files, without a cluster')
+    .description('check the objects in files, without a cluster')
     .argument('<path...>', 'directories or files')
-    .option('--complete', 'the files are all there is: references that lead outside them are errors, not warnings')
-    .addOption(new Option('-o, --output <format>', 'how to print').choices(['text', 'json']).default('text'));
+    .option('--complete', 'treat the files as complete: references to anything outside them are errors, not warnings')
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'));
   addSettings(command, meshSettingNames);
   command.addHelpText(
     'after',
-    '\nPrints file:line: kind/namespace/name: field: sentence. Exit code 1 when there are errors.',
+    '\nPrints file:line: kind/namespace/name: field: sentence. Exits with 1 if there are errors.',
   );
   return command.action(async (paths: string[], options: Record<string, unknown>) => {
     const mesh = readMeshSettings(originsOf(options, world));

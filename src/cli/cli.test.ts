@@ -162,7 +162,7 @@ describe('translate', () => {
     });
     expect(await translate(['mesh', '--proxy', 'e', '--type', 'cds', '--name', 'x'])).toMatchObject({
       code: 1,
-      err: 'the proxy is given no resource named x\n',
+      err: 'the proxy gets no resource named x\n',
     });
   });
 
@@ -295,7 +295,7 @@ describe('a mistake is one line on standard error, and exit code 1', () => {
       "error: too many arguments for 'serve'. Expected 0 arguments but got 1: x.",
     ],
     ['no path', ['check'], {}, "error: missing required argument 'path'"],
-    ['no proxy', ['translate', 'x'], {}, 'error: which proxy? Give --proxy ID or --node FILE'],
+    ['no proxy', ['translate', 'x'], {}, 'error: specify --proxy ID or --node FILE'],
     [
       'two proxies',
       ['translate', 'x', '--proxy', 'a', '--node', 'b'],

@@ -22,7 +22,7 @@ interface Options {
 
 export const translateCommand: CommandFile = (world, done) => {
   const command = new Command('translate')
-    .description('print what a proxy would be given for the objects in files, without a cluster')
+    .description('print what a proxy would get from the objects in files, without a cluster')
     .argument('<path...>', 'directories or files')
     .addOption(
       new Option('--proxy <id>', 'id of the proxy, like sidecar~10.0.0.1~pod.ns~ns.svc.cluster.local').conflicts(
@@ -30,22 +30,22 @@ export const translateCommand: CommandFile = (world, done) => {
       ),
     )
     .option('--node <file>', "the proxy's Envoy node, in JSON or YAML")
-    .option('--labels <k=v,...>', 'labels of the proxy; Gateways, Sidecars and routes select by them')
-    .option('--strict', 'exit with 1 when something in the files has errors')
+    .option('--labels <k=v,...>', 'labels of the proxy, for the selectors of Gateways, Sidecars and routes')
+    .option('--strict', 'exit with 1 if anything in the files has errors')
     .addOption(new Option('--type <type>', 'only resources of this type').choices(servedTypeNames))
     .option('--name <name>', 'only resources of this name')
     .option('--explain', 'print which lines of which objects made each resource, virtual host and route')
-    .addOption(new Option('-o, --output <format>', 'how to print').choices(['yaml', 'json']).default('yaml'));
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['yaml', 'json']).default('yaml'));
   addSettings(command, [...meshSettingNames, ...proxySettingNames]);
   command.addHelpText(
     'after',
-    `\nPrints one document {${servedTypeNames.join(', ')}}: what a server would give to the proxy, without what has errors. These are` +
-      '\non standard error. Exit code 1 when the proxy would be refused, and when there is no resource of the --name.',
+    `\nPrints one document {${servedTypeNames.join(', ')}}: what a server would send to the proxy, without what has errors.` +
+      '\nErrors go to standard error. Exits with 1 if the proxy would be refused or has no resource with this --name.',
   );
   return command.action(async (paths: string[], flags: Record<string, unknown>) => {
     const options = flags as unknown as Options;
     const { proxy: id, node: file } = options;
-    if (id === undefined && file === undefined) throw new UsageError('which proxy? Give --proxy ID or --node FILE');
+    if (id === undefined && file === undefined) throw new UsageError('specify --proxy ID or --node FILE');
     const node = file === undefined ? nodeOfId(id!) : await readNodeFile(file);
     const proxy = options.labels === undefined ? node : withLabels(node, options.labels);
     const mesh = readMeshSettings(originsOf(flags, world));
@@ -64,7 +64,7 @@ export const translateCommand: CommandFile = (world, done) => {
     for (const sentence of [refusal, remark]) if (sentence !== undefined) world.err(`${printable(sentence)}\n`);
     const found = Object.values(document).some((list) => list.length > 0);
     const missing = options.name !== undefined && !found;
-    if (missing) world.err(`the proxy is given no resource named ${options.name}\n`);
+    if (missing) world.err(`the proxy gets no resource named ${options.name}\n`);
     const wrong = options.strict === true && findings.some(({ severity }) => severity === 'error');
     done(refusal !== undefined || missing || wrong ? 1 : 0);
   });

@@ -19,7 +19,7 @@ export type CommandFile = (world: World, done: (code: number) => void) => Comman
 export function addSettings(command: Command, names: readonly SettingName[]): void {
   command.option(
     '--config <file>',
-    'YAML file of settings by their names in camelCase; flags and environment win (env: FAIRLEAD_CONFIG)',
+    'YAML file of settings, named in camelCase; flags and environment take precedence (env: FAIRLEAD_CONFIG)',
   );
   for (const name of names) {
     const { flags, description } = flagOf(name);

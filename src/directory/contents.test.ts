@@ -35,7 +35,7 @@ describe('what is wrong takes nothing valid away', () => {
     expect(destinations(content)).toEqual({ b: 'b2', a: 'a1' });
     expect(reports(content)).toEqual([
       expect.stringMatching(/^a.yaml:1: is not valid YAML: /),
-      'a.yaml: VirtualService/shop/a: is not in the file any more, but stays in force while the file has errors',
+      'a.yaml: VirtualService/shop/a: is no longer in the file, but stays in force while the file has errors',
     ]);
   });
 
@@ -53,7 +53,7 @@ describe('what is wrong takes nothing valid away', () => {
     const empty = read('\n', read(two));
     expect(destinations(empty)).toEqual({ a: 'a1', b: 'b1' });
     expect(reports(empty)).toEqual([
-      'a.yaml: is empty; its objects stay in force until it has other content or is deleted',
+      'a.yaml: is empty; its objects stay in force until it has content again or is deleted',
     ]);
     expect(destinations(read('# nothing\n', empty))).toEqual({});
     expect(destinations(read('---\n---\n', read(two)))).toEqual({});
@@ -81,7 +81,7 @@ describe('what stands in several places', () => {
     const first = read(two, undefined, 'a.yaml');
     const second = read(`# b\n${virtualService('b', 'other')}`, undefined, 'b.yaml');
     expect(reports(first, second)).toEqual([
-      'b.yaml:2: VirtualService/shop/b: is defined in a.yaml:14 already, and that one is used; remove one of them',
+      'b.yaml:2: VirtualService/shop/b: is already defined in a.yaml:14, which is used; remove one of them',
     ]);
     expect(
       mergeContents([first, second], lines).objects.get('networking.istio.io/VirtualService/shop/b')?.document.file,
@@ -178,14 +178,14 @@ items:
     ['security.istio.io/v1beta1 PeerAuthentication', 'PeerAuthentication: it is NOT enforced'],
     ['security.istio.io/v1 RequestAuthentication', 'RequestAuthentication: tokens are NOT checked'],
     ['telemetry.istio.io/v1alpha1 Telemetry', 'Telemetry: access logs, metrics and traces stay'],
-    ['networking.istio.io/v1alpha3 EnvoyFilter', 'EnvoyFilter: no configuration is patched'],
+    ['networking.istio.io/v1alpha3 EnvoyFilter', 'EnvoyFilter: it patches nothing'],
     ['networking.istio.io/v1beta1 ProxyConfig', 'ProxyConfig: proxies keep'],
-    ['networking.istio.io/v1 WorkloadGroup', 'WorkloadGroup: no WorkloadEntry is made from it'],
+    ['networking.istio.io/v1 WorkloadGroup', 'WorkloadGroup: no WorkloadEntry is created from it'],
     ['extensions.istio.io/v1alpha1 WasmPlugin', 'WasmPlugin: the plugin does not run'],
-    ['gateway.networking.k8s.io/v1 HTTPRoute', 'HTTPRoute: no HTTP request is routed by it; write a VirtualService'],
-    ['gateway.networking.k8s.io/v1 Gateway', 'write a Gateway of networking.istio.io'],
+    ['gateway.networking.k8s.io/v1 HTTPRoute', 'HTTPRoute: it routes no HTTP requests; use a VirtualService'],
+    ['gateway.networking.k8s.io/v1 Gateway', 'use a Gateway of networking.istio.io'],
     ['gateway.networking.k8s.io/v1 Novelty', 'Novelty: it has no effect here'],
-    ['networking.k8s.io/v1 Ingress', 'Ingress: no request is routed by it'],
+    ['networking.k8s.io/v1 Ingress', 'Ingress: it routes no requests'],
     ['networking.istio.oi/v1 VirtualService', 'apiVersion: the group networking.istio.oi is not known'],
     ['network.istio.io/v1 Gateway', 'did you mean networking.istio.io?'],
     ['gateway.networking.k8s.oi/v1 HTTPRoute', 'did you mean gateway.networking.k8s.io?'],

@@ -48,7 +48,7 @@ export function nextContent(
 ): FileContent {
   const before = new Map(previous?.objects.map((object) => [object.key, object]));
   if (text.trim() === '' && before.size > 0) {
-    const message = 'is empty; its objects stay in force until it has other content or is deleted';
+    const message = 'is empty; its objects stay in force until it has content again or is deleted';
     return { ...previous!, file, documents: [], reports: [{ severity: 'warning', file, field: '', message }] };
   }
   const known = new Map(previous?.documents.map((document) => [document.text, document]));
@@ -87,7 +87,7 @@ function stays(file: string, { kind, namespace, name }: PlacedObject): FileRepor
     file,
     object: { group: kind.group, kind: kind.kind, namespace, name },
     field: '',
-    message: 'is not in the file any more, but stays in force while the file has errors',
+    message: 'is no longer in the file, but stays in force while the file has errors',
   };
 }
 
@@ -147,7 +147,7 @@ function duplicate(object: PlacedObject, first: PlacedObject, lines: Lines): Fil
     line: lineIn(document, path, lines),
     object: { group: kind.group, kind: kind.kind, namespace, name },
     field: '',
-    message: `is defined in ${winner} already, and that one is used; remove one of them`,
+    message: `is already defined in ${winner}, which is used; remove one of them`,
   };
 }
 

@@ -131,7 +131,7 @@ export async function readText(path: string): Promise<{ text: string } | { reaso
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path)) };
   } catch (error) {
     if (isMissing(error)) return undefined;
-    if (error instanceof TypeError) return { reason: 'is not UTF-8; save it in that encoding' };
+    if (error instanceof TypeError) return { reason: 'is not UTF-8; save it as UTF-8' };
     return { reason: `cannot be read: ${reasonOf(error)}` };
   }
 }

@@ -96,8 +96,8 @@ describe('a directory that is followed', () => {
     await writeFile(join(path, 'b.yaml'), Buffer.from([0x61, 0xff, 0xfe]));
     await following.until(() => following.reports.length === 2);
     expect(following.reports).toEqual([
-      `${path}/a.yaml: is empty; its objects stay in force until it has other content or is deleted`,
-      `${path}/b.yaml: is not UTF-8; save it in that encoding`,
+      `${path}/a.yaml: is empty; its objects stay in force until it has content again or is deleted`,
+      `${path}/b.yaml: is not UTF-8; save it as UTF-8`,
     ]);
     await put('c.yaml', virtualService('c', 'c1'));
     await following.until(() => 'c' in following.routes);
@@ -211,7 +211,7 @@ describe('a directory that is followed', () => {
     const following = await Following.start(path);
     expect(following.routes).toEqual({ x: 'a#1' });
     expect(following.reports).toEqual([
-      `${path}/b.yaml:1: VirtualService/shop/x: is defined in ${path}/a.yaml:1 already, and that one is used; remove one of them`,
+      `${path}/b.yaml:1: VirtualService/shop/x: is already defined in ${path}/a.yaml:1, which is used; remove one of them`,
     ]);
     await unlink(join(path, 'a.yaml'));
     await following.until(() => following.routes['x'] === 'b#2');

@@ -105,7 +105,7 @@ class DirectoryWatch {
       try {
         await this.#look('again');
       } catch (error) {
-        const message = `cannot be followed: ${error instanceof Error ? error.message : String(error)}`;
+        const message = `cannot be watched: ${error instanceof Error ? error.message : String(error)}`;
         this.#report([...this.#merged.reports, { severity: 'error', file: paths.join(', '), field: '', message }]);
         this.#pause = UNWATCHED_POLL;
       }
@@ -219,6 +219,6 @@ function unwatched(paths: readonly string[]): FileReport {
     severity: 'warning',
     file: paths.join(', '),
     field: '',
-    message: `cannot be watched for lack of inotify watches; changes are found every ${UNWATCHED_POLL} ms`,
+    message: `cannot be watched because inotify watches ran out; changes are polled for every ${UNWATCHED_POLL} ms`,
   };
 }

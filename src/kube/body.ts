@@ -7,7 +7,7 @@ export const TOO_LARGE = 'AnswerTooLarge';
 export async function textOf(body: AsyncIterable<Uint8Array>, most: number): Promise<string> {
   const { chunks, whole } = await read(body, most);
   if (whole) return chunks.toString('utf8');
-  const message = `the answer is longer than ${most} bytes`;
+  const message = `the response is longer than ${most} bytes`;
   throw new ApiError(message, { code: 200, reason: TOO_LARGE, retryable: true });
 }
 

@@ -104,7 +104,7 @@ export class KubeClient implements KubeApi {
     try {
       return JSON.parse(text);
     } catch (cause) {
-      throw new ApiError(`answer to ${method} ${path} is not JSON`, {
+      throw new ApiError(`response to ${method} ${path} is not JSON`, {
         code: 200,
         reason: 'NotJson',
         retryable: true,

@@ -75,7 +75,7 @@ describe('a credential plugin', () => {
   test('that is not done in time is ended, with all that it started', async () => {
     const plugin = new ExecPlugin({ timeout: 200 });
     const exec = script('sleep 1000 & echo $! > child; sleep 1000');
-    await expect(plugin.credential(exec, undefined, { signal })).rejects.toThrow('not done within 0.2 s');
+    await expect(plugin.credential(exec, undefined, { signal })).rejects.toThrow('timed out after 0.2 s');
     await hasEnded(Number(await file('child')));
     expect(await plugin.credential(script(printing({ token: 't' })), undefined, { signal })).toEqual({ token: 't' });
   });
@@ -120,7 +120,7 @@ describe('a credential plugin', () => {
     [
       'prints no time',
       () => script(printing({ token: 't', expirationTimestamp: 'soon' })),
-      'expirationTimestamp that is not a time',
+      'printed an invalid expirationTimestamp',
     ],
     ['does not stop to print', () => script('cat /dev/zero'), 'printed more than 1048576 characters'],
   ])('that %s is an error that says so', async (_, exec, message) => {

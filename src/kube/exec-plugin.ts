@@ -126,7 +126,7 @@ function run(exec: ExecConfig, info: object | undefined, timeout: number, signal
       reject(new Error(`credential plugin ${command}: ${why}`, { cause }));
     };
     const onAbort = (): void => fail('no longer needed');
-    const timer = setTimeout(() => fail(`not done within ${timeout / 1000} s`), timeout);
+    const timer = setTimeout(() => fail(`timed out after ${timeout / 1000} s`), timeout);
     signal.addEventListener('abort', onAbort);
 
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -174,7 +174,7 @@ function parse(
   };
   if (Object.keys(credential).length === 0) throw wrong('printed neither a token nor a certificate with its key');
   const expires = typeof expirationTimestamp === 'string' ? Date.parse(expirationTimestamp) : Infinity;
-  if (Number.isNaN(expires)) throw wrong('printed an expirationTimestamp that is not a time');
+  if (Number.isNaN(expires)) throw wrong('printed an invalid expirationTimestamp');
   return { credential, expires };
 }
 

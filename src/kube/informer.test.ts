@@ -283,7 +283,7 @@ describe('a page that is too large to be read', () => {
     expect(it.log.lines).toEqual([
       {
         level: 'warn',
-        message: 'A page of the list is too large, reading smaller ones',
+        message: 'List page too large, reading smaller pages',
         fields: { kind: 'VirtualService', pageSize: 2 },
       },
     ]);
@@ -329,7 +329,7 @@ describe('a page that is too large to be read', () => {
     expect(pages(it)).toEqual(['4', '2', '1']);
     expect(it.log.lines.at(-1)).toMatchObject({
       level: 'warn',
-      message: 'API server: sending answers that are too long, retrying until it works',
+      message: 'API server: sending responses that are too long, retrying until it works',
       fields: { err: { message: expect.stringMatching(/virtualservices, a page of 1: too long/) as string } },
     });
     expect(it.informer.synced).toBe(false);
@@ -479,7 +479,7 @@ describe('a kind that is not installed', () => {
     it.install().put('a');
     await it.clock.advance(10_000);
     expect(it.served()).toEqual({ a: 'a' });
-    expect(it.log.messages()).toEqual(['Kind is not installed, checking for it periodically', 'Kind is installed now']);
+    expect(it.log.messages()).toEqual(['Kind is not installed, checking for it periodically', 'Kind is now installed']);
   });
 
   test('any more is empty, and comes back', async () => {

@@ -178,7 +178,7 @@ export class Informer {
       onSmaller: (pageSize) => {
         this.pageSize = pageSize;
         this.heard();
-        log.warn('A page of the list is too large, reading smaller ones', { kind: name, pageSize });
+        log.warn('List page too large, reading smaller pages', { kind: name, pageSize });
       },
       onItem: (item) => {
         this.heard();
@@ -192,7 +192,7 @@ export class Informer {
     this.counts.lists++;
     this.heard();
     this.options.outages.end(name);
-    if (!this.isInstalled) log.info('Kind is installed now', { kind: name });
+    if (!this.isInstalled) log.info('Kind is now installed', { kind: name });
     this.isInstalled = true;
     this.missing.reset();
     this.swap(found);
@@ -357,7 +357,7 @@ export class Informer {
     if (this.malformedSaid) return;
     this.malformedSaid = true;
     const text = typeof what === 'string' ? what : (JSON.stringify(what) ?? '');
-    this.options.log.warn('Skipped an object that cannot be read; further ones are only counted', {
+    this.options.log.warn('Skipped an unreadable object; further ones are only counted', {
       kind: this.options.name,
       object: text.slice(0, 200),
     });

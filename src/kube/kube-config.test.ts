@@ -126,7 +126,7 @@ describe('what cannot be used is one line', () => {
     [
       'a provider whose program would be waited for without end',
       () => ({ path: write('k', content('https://x', { user: { 'auth-provider': { name: 'gcp' } } })) }),
-      /auth-provider gcp, which kubectl no longer knows; use exec/,
+      /auth-provider gcp, which kubectl no longer supports; use exec/,
     ],
     [
       'a plugin that wants to ask',

@@ -203,7 +203,7 @@ function checkUser(user: KubeUser, wrong: (what: string) => KubeConfigError): vo
   const provider = (authProvider as { readonly name?: unknown } | null | undefined)?.name;
   // client-node would run their programs without a time limit, and wait for some of them with the whole process.
   if (provider === 'gcp' || provider === 'azure' || provider === 'exec')
-    throw wrong(`user ${name} has auth-provider ${provider}, which kubectl no longer knows; use exec`);
+    throw wrong(`user ${name} has auth-provider ${provider}, which kubectl no longer supports; use exec`);
   if (exec === undefined || exec === null) return;
   if (typeof exec.command !== 'string' || exec.command === '') throw wrong(`user ${name} has exec without a command`);
   if ((exec as { readonly interactiveMode?: unknown }).interactiveMode === 'Always')

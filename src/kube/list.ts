@@ -52,7 +52,7 @@ export async function list(options: ListOptions): Promise<string> {
     const items = isObject(page) ? (page['items'] ?? []) : undefined;
     const version = metadata['resourceVersion'];
     if (!Array.isArray(items) || typeof version !== 'string' || version === '')
-      throw new ApiError(`answer to GET ${path} is not a list`, { code: 200, reason: 'NotAList', retryable: true });
+      throw new ApiError(`response to GET ${path} is not a list`, { code: 200, reason: 'NotAList', retryable: true });
     // Items of the built-in kinds do not say what they are.
     const { apiVersion, kind } = page as Json;
     const type = { apiVersion, kind: typeof kind === 'string' ? kind.replace(/List$/, '') : kind };

@@ -72,11 +72,11 @@ export class Outages {
 function troubleOf({ code, reason }: ApiError): string {
   if (reason === 'NoCredentials') return 'credentials unreadable';
   if (reason === 'Garbled') return 'sending invalid events';
-  if (reason === TOO_LARGE) return 'sending answers that are too long';
+  if (reason === TOO_LARGE) return 'sending responses that are too long';
   if (reason === 'SinkFailed') return 'sending objects that Fairlead fails to process';
   if (code === 0) return 'unreachable';
   if (code === 401) return 'refusing the credentials';
   if (code === 403) return DENIED;
   if (code === 429 || code >= 500) return 'unavailable';
-  return `answering ${code} ${reason}`;
+  return `responding with ${code} ${reason}`;
 }

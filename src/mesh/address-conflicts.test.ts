@@ -45,7 +45,7 @@ test('a Service keeps its address, whichever was there first, and the owner of a
   mesh.apply(readObjects(service));
   expect(listenersOf(mesh)).toEqual(['0.0.0.0_80', '10.9.9.9_80']);
   expect(problemsOf(mesh)).toEqual([
-    'Conflicted spec.addresses[1]: 10.96.0.5 belongs to Service/shop/web, which keeps it; name another address.',
+    'Conflicted spec.addresses[1]: 10.96.0.5 belongs to Service/shop/web, which keeps it; use another address.',
   ]);
   mesh.delete(readObjects(service));
   expect(listenersOf(mesh)).toEqual(['10.9.9.9_80', '10.96.0.5_80']);
@@ -56,7 +56,7 @@ test('a ServiceEntry that loses all of its addresses does not stand for all othe
   const mesh = meshWith(service + entry('10.96.0.5'));
   expect(listenersOf(mesh)).toEqual(['0.0.0.0_80']);
   expect(mesh.snapshot('client').cds.map(({ name }) => name)).not.toContain('outbound|80||e.example.com');
-  expect(problemsOf(mesh)).toEqual([expect.stringContaining('the ServiceEntry is left out')]);
+  expect(problemsOf(mesh)).toEqual([expect.stringContaining('so it is left out')]);
 });
 
 test('in its own namespace a ServiceEntry may take the address', () => {
@@ -92,7 +92,7 @@ describe('a range of a ServiceEntry that covers the address of a Service', () =>
     mesh.apply(readObjects(service));
     expect(rangesOf(mesh)).toEqual(['10.97.0.0']);
     expect(problemsOf(mesh)).toEqual([
-      'Conflicted spec.addresses[0]: 10.96.0.0/16 covers 10.96.0.5 of Service/shop/web, which keeps its HTTP port 80: no connection to this port in the range is for the ServiceEntry. Name ranges without addresses of Services, or another port.',
+      'Conflicted spec.addresses[0]: 10.96.0.0/16 covers 10.96.0.5 of Service/shop/web, which keeps its HTTP port 80: the ServiceEntry gets no connections to this port in the range. Use ranges without Service addresses, or another port.',
     ]);
     mesh.delete(readObjects(service));
     expect(rangesOf(mesh)).toEqual(['10.96.0.0', '10.97.0.0']);

@@ -255,7 +255,7 @@ function firstEndpoints(input: AssignmentInput, most: number): AssignmentInput {
 }
 
 function tooManyEndpoints({ service, rule, localities }: Assignments, most: number): Problem[] {
-  const message = `${service.host} has ${service.ports.length} ports and ${rule?.subsets.length ?? 0} subsets, and ${mostPlacedEndpoints} endpoints are possible for all of them: only the first ${most} count for each${printLocalities(localities)}. Remove subsets that no route names.`;
+  const message = `${service.host} has ${service.ports.length} ports and ${rule?.subsets.length ?? 0} subsets, which share a limit of ${mostPlacedEndpoints} endpoints: only the first ${most} count for each${printLocalities(localities)}. Remove subsets that no route uses.`;
   return (rule?.origins ?? []).map((object) => ({ object, field: 'spec.subsets', reason: 'Ineffective', message }));
 }
 
@@ -263,7 +263,7 @@ function tooManyLocalities(found: Assignments, localities: number): Problem[] {
   const { service, rule } = found;
   const ruled = rule?.policy.loadBalancer?.localityLb !== undefined;
   const field = ruled ? 'spec.trafficPolicy.loadBalancer.localityLbSetting' : 'spec';
-  const message = `${printAssignments(found)}, and its clients are in ${localities} localities; ${mostPlacedEndpoints} endpoints are possible for all of them, so near endpoints are not preferred. Remove subsets that no route names, or turn locality load balancing off.`;
+  const message = `${printAssignments(found)}, and its clients are in ${localities} localities; at most ${mostPlacedEndpoints} endpoints in total are allowed, so near endpoints are not preferred. Remove subsets that no route uses, or turn off locality load balancing.`;
   return (ruled ? rule : service).origins.map((object) => ({ object, field, reason: 'Ineffective', message }));
 }
 
@@ -286,7 +286,7 @@ function tooManyPlaces(found: Assignments, places: readonly Place[]): Problem[] 
     : rule.policy.loadBalancer?.localityLb === undefined
       ? 'spec.subsets'
       : 'spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority';
-  const message = `${printAssignments(found)}, and its clients have ${places.length} combinations of the labels that are compared (${countQualifiers(places)} of all labels that any rule compares); ${mostPlacedEndpoints} endpoints and ${mostPlacedAssignments} assignments are possible, so labels are not compared. Name labels in which fewer Pods differ.`;
+  const message = `${printAssignments(found)}, and its clients have ${places.length} combinations of the compared labels (${countQualifiers(places)} of all labels that any rule compares); at most ${mostPlacedEndpoints} endpoints and ${mostPlacedAssignments} assignments are allowed, so labels are not compared. Use labels with fewer distinct values.`;
   return (ruled ? rule : service).origins.map((object) => ({ object, field, reason: 'Ineffective', message }));
 }
 

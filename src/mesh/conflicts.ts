@@ -46,19 +46,19 @@ export function declareConflicts(
         const owner = ownerOf(read, services.addressOwners, first, address);
         return owner === undefined ? [] : [{ address, field, owner }];
       });
-      const rest = lost.length < claimed.length ? '' : ' Without any address of its own the ServiceEntry is left out.';
+      const rest = lost.length < claimed.length ? '' : ' The ServiceEntry has no other address, so it is left out.';
       const problems = lost.map(({ address, field, owner }): Problem => ({
         object: first.origins[0]!,
         field,
         reason: 'Conflicted',
-        message: `${address} belongs to ${printRef(owner.origins[0]!)}, which keeps it; name another address.${rest}`,
+        message: `${address} belongs to ${printRef(owner.origins[0]!)}, which keeps it; use another address.${rest}`,
       }));
       const fieldOf = new Map(claimed.map(({ address, field }) => [address, field]));
       const ranges = lostRangesOf(first, read, services.lostRanges).map(({ range, port, owner, address }): Problem => ({
         object: first.origins[0]!,
         field: fieldOf.get(range) ?? 'spec.addresses',
         reason: 'Conflicted',
-        message: `${range} covers ${address} of ${printRef(owner)}, which keeps its HTTP port ${port}: no connection to this port in the range is for the ServiceEntry. Name ranges without addresses of Services, or another port.`,
+        message: `${range} covers ${address} of ${printRef(owner)}, which keeps its HTTP port ${port}: the ServiceEntry gets no connections to this port in the range. Use ranges without Service addresses, or another port.`,
       }));
       if (problems.length + ranges.length > 0) emit(key, { problems: [...problems, ...ranges] });
     },
@@ -71,7 +71,7 @@ export function declareConflicts(
       const problems = listed.flatMap((host, i): Problem[] => {
         const keeper = keeperOf({ ...first, host }, read, inputs, services);
         if (keeper === undefined) return [];
-        const message = `${JSON.stringify(host)} is ${isAddress(host) ? 'an address' : 'a short name'} of ${printRef(keeper.origins[0]!)}, which keeps it${isBareName(host) ? ` for clients in namespace ${keeper.namespace}` : ''}; name another host.`;
+        const message = `${JSON.stringify(host)} is ${isAddress(host) ? 'an address' : 'a short name'} of ${printRef(keeper.origins[0]!)}, which keeps it${isBareName(host) ? ` for clients in namespace ${keeper.namespace}` : ''}; use another host.`;
         return [{ object: first.origins[0]!, field: `spec.hosts[${i}]`, reason: 'Conflicted', message }];
       });
       if (problems.length > 0) emit(key, { problems });
@@ -112,10 +112,10 @@ function hostMessage(winner: MeshService, loser: MeshService): string {
   const owner = printRef(winner.origins[0]!);
   const host = JSON.stringify(loser.host);
   if (winner.registry !== 'External')
-    return `The host ${host} is that of ${owner}; remove it here, or delete the Service.`;
+    return `The host ${host} belongs to ${owner}; remove it here, or delete the Service.`;
   if (joins(winner, loser))
-    return `The host ${host} would have more than ${mostEndpoints} endpoints, ${mostPorts} ports or ${mostListeners} addresses × ports with those of ${owner} and others; name fewer, or another host.`;
-  return `The host ${host} is that of ${printWinner(owner, winner, loser)}, which has resolution ${printResolution(winner.resolution)}, and this one ${printResolution(loser.resolution)}. Only entries with the same resolution share a host; use the same one, or remove the host from one of them.`;
+    return `The host ${host} would have more than ${mostEndpoints} endpoints, ${mostPorts} ports or ${mostListeners} addresses × ports together with ${owner} and others; use fewer, or another host.`;
+  return `The host ${host} belongs to ${printWinner(owner, winner, loser)}, which has resolution ${printResolution(winner.resolution)}; this one has ${printResolution(loser.resolution)}. Only entries with the same resolution can share a host; use the same resolution, or remove the host from one of them.`;
 }
 
 /** The first Service that keeps a host from some client that would see both. */

@@ -110,12 +110,12 @@ export function declareEndpoints(
         service.registry === 'External'
           ? entryEndpoints(service, cluster, picked)
           : selectedEntries(service, cluster, picked);
-      const message = `selects ${able.length} workloads for ${service.ports.length} ports each; only the first ${picked.length} count, as at most ${mostEndpoints} endpoints are possible. Name fewer ports.`;
+      const message = `selects ${able.length} workloads with ${service.ports.length} ports each; only the first ${picked.length} count, because at most ${mostEndpoints} endpoints are allowed. Use fewer ports.`;
       const field = service.registry === 'External' ? 'spec.workloadSelector' : 'spec.selector';
       const problems =
         picked.length === able.length ? [] : service.origins.map((object) => ineffective(object, field, message));
       if (able.length < ofKind.length) {
-        const local = `selects ${ofKind.length - able.length} WorkloadEntries that are the proxy of each client itself (a unix socket, or a port from 15000 to 15099 at loopback). They do not count where other namespaces see the service; export it to "." only.`;
+        const local = `selects ${ofKind.length - able.length} WorkloadEntries that point to each client's own proxy (a unix socket, or a port from 15000 to 15099 on loopback). They are ignored where other namespaces see the service; export it to "." only.`;
         problems.push(...service.origins.map((object) => ineffective(object, field, local)));
       }
       if (endpoints.length > 0 || problems.length > 0) emit(key, { service: key, endpoints, origins: [], problems });
@@ -169,7 +169,7 @@ function isForAll(service: MeshService, { addresses, ports }: Workload, rootName
 
 function tooMany(endpoints: readonly Endpoint[], object: ObjectRef, field: string): Problem[] {
   if (endpoints.length < mostEndpoints) return [];
-  const message = `makes ${mostEndpoints} endpoints or more, one for each address and port; further ones do not count. Use several objects.`;
+  const message = `has ${mostEndpoints} or more endpoints, one for each address and port; the rest are ignored. Use several objects.`;
   return [ineffective(object, field, message)];
 }
 

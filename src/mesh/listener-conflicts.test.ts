@@ -30,7 +30,7 @@ function told(...objects: KubernetesObject[]): string[] {
 
 test('of TCP hosts that nothing tells apart the younger one is told where its connections go', () => {
   expect(told(entry('shop/new', 2026), entry('other/old', 2020))).toEqual([
-    'new spec.ports Ineffective: Connections to 0.0.0.0:3306 go to old.example.com of the older ServiceEntry/other/old, those to new.example.com too: nothing distinguishes them. Give one of them an address of its own in spec.addresses, or another port.',
+    'new spec.ports Ineffective: Connections to 0.0.0.0:3306 go to old.example.com of the older ServiceEntry/other/old, and so do those to new.example.com: nothing tells them apart. Give one of the hosts its own address in spec.addresses, or another port.',
   ]);
   const same = { addresses: ['192.0.2.1'] };
   expect(told(entry('shop/new', 2026, same), entry('shop/old', 2020, same))).toEqual([
@@ -93,7 +93,7 @@ test('who names the address of a pod of a headless Service is told who keeps it'
   );
   const at = { addresses: ['192.0.2.1', '10.2.0.1'] };
   expect(told(headless, pods, entry('other/e', 2020, at))).toEqual([
-    'e spec.addresses[1] Conflicted: 10.2.0.1 is the address of a Pod of Service/shop/db, which keeps its port 3306; name another address.',
+    'e spec.addresses[1] Conflicted: 10.2.0.1 is the address of a Pod of Service/shop/db, which keeps its port 3306; use another address.',
   ]);
   expect(told(headless, pods, entry('other/e', 2020, { ...at, exportTo: ['.'] }))).toEqual([]);
   expect(

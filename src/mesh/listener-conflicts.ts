@@ -114,7 +114,7 @@ function lostToPods(
   const winner = rank === rankOfPublicAddress && headless.find((service) => isVisibleTo(service, claim.namespace));
   if (!winner) return [];
   const [address] = claim.bind.addresses;
-  const message = `${address} is the address of a Pod of ${printRef(winner.origins[0]!)}, which keeps its port ${claim.port}; name another address.`;
+  const message = `${address} is the address of a Pod of ${printRef(winner.origins[0]!)}, which keeps its port ${claim.port}; use another address.`;
   return claim.origins.map((object) => {
     const entry = read.get(deps.services.parsedEntries, objectKey(object.source, object.namespace, object.name));
     const field = entry?.addresses.find((written) => written.address === address)?.field ?? 'spec.addresses';
@@ -128,6 +128,6 @@ function problemsOf(loser: L4Claim, age: Aged, { claim, age: winnersAge, exportT
   if (winner === undefined || loser.origins.some((origin) => sameObject(origin, winner))) return [];
   if (!isVisibleTo({ exportTo }, loser.namespace)) return [];
   const [address] = loser.bind.addresses;
-  const message = `Connections to ${address}:${loser.port} go to ${claim.host} of ${printWinner(printRef(winner), winnersAge, age)}, those to ${loser.host} too: nothing distinguishes them. Give one of them an address of its own in spec.addresses, or another port.`;
+  const message = `Connections to ${address}:${loser.port} go to ${claim.host} of ${printWinner(printRef(winner), winnersAge, age)}, and so do those to ${loser.host}: nothing tells them apart. Give one of the hosts its own address in spec.addresses, or another port.`;
   return loser.origins.map((object) => ({ object, field: 'spec.ports', reason: 'Ineffective', message }));
 }

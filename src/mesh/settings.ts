@@ -42,8 +42,8 @@ export function declareSettings(graph: Graph, inputs: Inputs): Settings {
     const good = read.get(inputs.lastGood, key);
     const message =
       good === undefined
-        ? 'Fields that are wrong have their defaults.'
-        : 'This version is not used: the last one in which nothing was wrong stays in force.';
+        ? 'Invalid fields have their default values.'
+        : 'This version is not used; the last valid one stays in force.';
     const problems = [...newest.problems, { field: '', reason: 'Invalid' as const, message }];
     emit(ONE, {
       config: good === undefined ? newest.config : reconcile(good).config,

@@ -25,7 +25,7 @@ export function declareSizeLimits(graph: Graph, deps: SizeLimitDeps): readonly C
   );
   const ports = graph.derive('ports of Services', large, (key, [member], _, emit: Emit<HasProblems>) => {
     const service = member!.value as Service;
-    const message = `has ${portsOf(service)} ports; at most ${mostPorts} are possible, and only the first ones count. Split the Service.`;
+    const message = `has ${portsOf(service)} ports; at most ${mostPorts} are allowed, and only the first ones are used. Split the Service.`;
     const object = refOf(parseObjectKey(key).source, service);
     emit(key, { problems: [{ object, field: 'spec.ports', reason: 'Ineffective', message }] });
   });
@@ -44,11 +44,11 @@ export function declareSizeLimits(graph: Graph, deps: SizeLimitDeps): readonly C
     const cut = count === rule.subsets.length ? rule : { ...rule, subsets: rule.subsets.slice(0, count) };
     if (fitRings(cut, service) !== cut)
       tell(
-        `${rule.host} has ${service.ports.length} ports with ${1 + count} clusters each, whose rings and tables have more than ${mostPlaces} places together: they are made smaller. Lower minimumRingSize or tableSize.`,
+        `${rule.host} has ${service.ports.length} ports with ${1 + count} clusters each, whose rings and tables have more than ${mostPlaces} entries in total, so they are made smaller. Lower minimumRingSize or tableSize.`,
       );
     if (count < rule.subsets.length)
       tell(
-        `${rule.host} has ${service.ports.length} ports, and a cluster for each port and subset, of which at most ${mostSubsetClusters} are possible: only the first ${count} of ${rule.subsets.length} subsets count. Remove those that no route names.`,
+        `${rule.host} has ${service.ports.length} ports, with a cluster for each port and subset; at most ${mostSubsetClusters} are allowed, so only the first ${count} of ${rule.subsets.length} subsets are used. Remove subsets that no route uses.`,
       );
     if (problems.length > 0) emit(key, { problems });
   });
@@ -64,7 +64,7 @@ export function declareSizeLimits(graph: Graph, deps: SizeLimitDeps): readonly C
       const rule = ruleFor(read, deps.rules, service, rootNamespace, client);
       const whole = rule && read.get(deps.rules.rules, rule.id);
       if (whole === undefined || !isWildcard(whole.host) || fitRings(whole, service) === whole) return;
-      const message = `${whole.host} covers a ServiceEntry with ${service.hostsOfEntry!} hosts, whose rings and tables have more than ${mostPlaces} places together: they are made smaller. Lower minimumRingSize or tableSize.`;
+      const message = `${whole.host} covers a ServiceEntry with ${service.hostsOfEntry!} hosts, whose rings and tables have more than ${mostPlaces} entries in total, so they are made smaller. Lower minimumRingSize or tableSize.`;
       const problems = whole.origins.map((object) => ({
         object,
         field: 'spec.trafficPolicy',

@@ -146,7 +146,7 @@ describe('names of a Kubernetes Service', () => {
     expect(holders(lab, name)).toEqual(Array(3).fill(`${name}:80`));
     lab.apply([reviews]);
     expect(holders(lab, name)).toEqual([own, own, own]);
-    expect(problems(lab)).toEqual([`Conflicted spec.hosts[1]: "${name}" is ${message}; name another host.`]);
+    expect(problems(lab)).toEqual([`Conflicted spec.hosts[1]: "${name}" is ${message}; use another host.`]);
     lab.delete([reviews]);
     expect(holders(lab, name)).toEqual(Array(3).fill(`${name}:80`));
     expect(problems(lab)).toEqual([]);
@@ -156,7 +156,7 @@ describe('names of a Kubernetes Service', () => {
     const lab = labOf(reviews, entry('other/e', 'reviews'));
     expect(holders(lab, 'reviews')).toEqual([own, 'reviews:80', 'reviews:80']);
     expect(problems(lab)).toEqual([
-      'Conflicted spec.hosts[1]: "reviews" is a short name of Service/shop/reviews, which keeps it for clients in namespace shop; name another host.',
+      'Conflicted spec.hosts[1]: "reviews" is a short name of Service/shop/reviews, which keeps it for clients in namespace shop; use another host.',
     ]);
   });
 

@@ -50,16 +50,16 @@ export function debugRoutes(sources: DebugSources): [string, Route][] {
   const { proxies, objects, problems, locate } = sources;
   const pages: Record<string, { readonly help: string; readonly route: Route }> = {
     syncz: {
-      help: 'what each proxy was sent and has acknowledged; proxyID= selects',
+      help: 'what each proxy was sent and has acknowledged; filter by proxyID=',
       route: ({ query }) => jsonArrayAnswer(map(asked(proxies(), query), syncState)),
     },
     adsz: {
-      help: 'connected proxies with their metadata; proxyID= selects',
+      help: 'connected proxies with their metadata; filter by proxyID=',
       route: ({ query }) => clients(asked(proxies(), query), client),
     },
     connections: { help: 'connected proxies', route: ({ query }) => clients(asked(proxies(), query), lightClient) },
     configz: {
-      help: 'every object that is known; kind=, namespace= and name= select',
+      help: 'all known objects; filter by kind=, namespace= and name=',
       route: ({ query }) => jsonArrayAnswer(filter(objects(), (object) => isAsked(object, query))),
     },
     problems: {
@@ -92,9 +92,9 @@ export function debugRoutes(sources: DebugSources): [string, Route][] {
 function loopbackOnly(route: Route): Route {
   return (request) => {
     if (!isLoopback(request.remoteAddress))
-      return refusal(401, 'debug pages are for this machine only; use kubectl port-forward');
+      return refusal(401, 'debug pages are served to this machine only; use kubectl port-forward');
     if (!namesThisMachine(request.host))
-      return refusal(403, 'debug pages are not served under other names; use localhost or an IP address');
+      return refusal(403, 'debug pages are served only under localhost or an IP address');
     return route(request);
   };
 }

@@ -157,26 +157,26 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   const commits = once(sources.commits);
   const objects = once(sources.objects);
   const refusing = once(() => countByType(sources.refused()));
-  gauges('pilot_info', 'Which version runs?', ['version'], () => [[{ version }, 1]]);
-  gauge('istiod_uptime_seconds', 'For how long has this process run?', () => (Date.now() - started) / 1000);
-  gauge('fairlead_ready', 'May proxies be sent here?', () => Number(sources.ready()));
+  gauges('pilot_info', 'Running version.', ['version'], () => [[{ version }, 1]]);
+  gauge('istiod_uptime_seconds', 'Seconds since this process started.', () => (Date.now() - started) / 1000);
+  gauge('fairlead_ready', 'Whether this replica is ready for proxies.', () => Number(sources.ready()));
 
-  gauges('pilot_xds', 'How many proxies are connected?', ['version'], () => [[{ version }, ads().streams]]);
-  counters('pilot_xds_pushes', 'How many responses were sent?', ['type'], () => byType(ads().pushes));
-  counters('fairlead_xds_bytes_total', 'How many bytes of responses were sent?', ['type'], () => byType(ads().bytes));
-  counters('pilot_total_xds_rejects', 'How many responses did proxies refuse?', ['type'], () => byType(ads().refusals));
+  gauges('pilot_xds', 'Connected proxies.', ['version'], () => [[{ version }, ads().streams]]);
+  counters('pilot_xds_pushes', 'Responses sent.', ['type'], () => byType(ads().pushes));
+  counters('fairlead_xds_bytes_total', 'Bytes of responses sent.', ['type'], () => byType(ads().bytes));
+  counters('pilot_total_xds_rejects', 'Responses that proxies rejected.', ['type'], () => byType(ads().refusals));
   // No label names the proxy, as Istio's does: a client says itself what it is called.
   for (const shortName of servedTypeNames) {
     gauge(
       `pilot_xds_${shortName}_reject`,
-      `How many proxies refuse ${shortName.toUpperCase()} resources now? /debug/syncz names them.`,
+      `Proxies that currently reject ${shortName.toUpperCase()} resources. /debug/syncz names them.`,
       () => refusing().get(shortName) ?? 0,
     );
   }
-  gauge('fairlead_xds_behind', 'How many proxies do not have the newest config yet?', () => ads().pendingStreams);
+  gauge('fairlead_xds_behind', 'Proxies that do not have the newest config yet.', () => ads().pendingStreams);
   gauges(
     'fairlead_xds_waiting',
-    'How many connected proxies wait, and for what?',
+    'Connected proxies that are waiting, and for what.',
     ['for'],
     () => [
       [{ for: 'config' }, ads().waitingForWorld],
@@ -188,44 +188,44 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   );
   counters(
     'fairlead_xds_limited_total',
-    'How many streams and connections were refused or ended by a limit, and by which?',
+    'Streams and connections that a limit refused or ended, by limit.',
     ['reason'],
     () => Object.entries(ads().limits).map(([reason, count]) => [{ reason }, count]),
   );
-  counters('fairlead_xds_not_admitted_total', 'How many proxies were not admitted, and for which limit?', ['for'], () =>
+  counters('fairlead_xds_not_admitted_total', 'Proxies that were not admitted, by limit.', ['for'], () =>
     Object.entries(sources.notAdmitted()).map(([kind, count]) => [{ for: kind }, count]),
   );
-  gauge('fairlead_xds_resources', 'How many resources are kept encoded?', () => ads().resources);
+  gauge('fairlead_xds_resources', 'Resources kept encoded.', () => ads().resources);
 
   counter(
     'fairlead_log_lines_suppressed_total',
-    'How many log lines were dropped because their message came too often?',
+    'Log lines dropped because their message repeated too often.',
     sources.suppressedLines,
   );
-  counter('fairlead_commits_total', 'How many batches of changes were published?', () => commits().commits);
-  counter('fairlead_changes_total', 'How many changed objects were in them?', () => commits().writes);
-  gauge('fairlead_changes_pending', 'How many changes wait for the next batch?', () => commits().pending);
+  counter('fairlead_commits_total', 'Batches of changes published.', () => commits().commits);
+  counter('fairlead_changes_total', 'Changed objects in the published batches.', () => commits().writes);
+  gauge('fairlead_changes_pending', 'Changes waiting for the next batch.', () => commits().pending);
 
   counter(
     'fairlead_xds_ack_timeouts_total',
-    'How often did a change go out before a proxy had acknowledged what it builds on?',
+    'Changes sent before the proxy had acknowledged what they depend on.',
     () => ads().timeouts,
   );
-  counter('fairlead_xds_overdue_total', 'How often was a proxy late to acknowledge its clusters?', () => ads().overdue);
-  counter('pilot_total_xds_internal_errors', 'How many streams did a bug end? Must be zero.', () => ads().failures);
+  counter('fairlead_xds_overdue_total', 'Times a proxy was late to acknowledge its clusters.', () => ads().overdue);
+  counter('pilot_total_xds_internal_errors', 'Streams ended by a bug. Must be zero.', () => ads().failures);
   counter(
     'fairlead_xds_slow_streams_total',
-    'How many streams take the slow path through the gRPC library? Must be zero.',
+    'Streams on the slow path through the gRPC library. Must be zero.',
     () => ads().indirect,
   );
-  gauge('fairlead_graph_failures', 'How many results are stale because of a bug? Must be zero.', sources.graphFailures);
+  gauge('fairlead_graph_failures', 'Results that are stale because of a bug. Must be zero.', sources.graphFailures);
 
-  gauge('pilot_services', 'How many services are known?', sources.services);
-  gauge('pilot_virt_services', 'How many VirtualServices are known?', () => objects()['VirtualService'] ?? 0);
-  gauges('fairlead_objects', 'How many objects of each kind are known?', ['kind'], () =>
+  gauge('pilot_services', 'Known services.', sources.services);
+  gauge('pilot_virt_services', 'Known VirtualServices.', () => objects()['VirtualService'] ?? 0);
+  gauges('fairlead_objects', 'Known objects, by kind.', ['kind'], () =>
     Object.entries(objects()).map(([kind, count]) => [{ kind }, count]),
   );
-  gauges('fairlead_problems', 'What is wrong with objects, and how often?', ['kind', 'reason'], () =>
+  gauges('fairlead_problems', 'Problems with objects, by kind and reason.', ['kind', 'reason'], () =>
     Array.from(sources.problems(), ({ reason, object: { kind } }) => [{ kind, reason }, 1]),
   );
 
@@ -236,44 +236,44 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
       Object.entries(apiServer().kinds).map(([kind, figures]) => [{ kind }, value(figures)]);
     gauges(
       'fairlead_kind_synced',
-      'Is every object of the kind known?',
+      'Whether every object of the kind is known.',
       ['kind'],
       kinds((k) => Number(k.synced)),
     );
     gauges(
       'fairlead_kind_installed',
-      'Does the API server know the kind?',
+      'Whether the API server knows the kind.',
       ['kind'],
       kinds((k) => Number(k.installed)),
     );
     counters(
       'fairlead_kind_events_total',
-      'How many changes did the API server send?',
+      'Changes sent by the API server.',
       ['kind'],
       kinds((k) => k.events),
     );
     counters(
       'fairlead_kind_errors_total',
-      'How often did a list or watch fail?',
+      'Failed lists and watches.',
       ['kind'],
       kinds((k) => k.errors),
     );
     gauge(
       'fairlead_api_server_staleness_seconds',
-      'How long ago was the API server last heard from?',
+      'Seconds since the API server was last heard from.',
       () => apiServer().stalenessSeconds,
     );
-    counter('fairlead_relists_total', 'How often was a kind listed anew?', () => apiServer().relists);
+    counter('fairlead_relists_total', 'Times a kind was listed again.', () => apiServer().relists);
     counter(
       'fairlead_malformed_objects_total',
-      'How many objects from the API server could not be read?',
+      'Objects from the API server that could not be read.',
       () => apiServer().malformedObjects,
     );
   }
   if (status !== undefined) {
     counters(
       'fairlead_status_writes_total',
-      'How many writes of conditions succeeded, conflicted or failed?',
+      'Writes of conditions that succeeded, conflicted or failed.',
       ['result'],
       () => {
         const { writes, conflicts, failures } = status();
@@ -284,11 +284,11 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
         ];
       },
     );
-    gauge('fairlead_status_pending', 'How many objects wait for their conditions?', () => status().pending);
+    gauge('fairlead_status_pending', 'Objects waiting for their conditions.', () => status().pending);
   }
-  if (leader !== undefined) gauge('fairlead_leader', 'Does this replica write conditions?', () => Number(leader()));
+  if (leader !== undefined) gauge('fairlead_leader', 'Whether this replica writes conditions.', () => Number(leader()));
   if (files !== undefined)
-    gauges('fairlead_file_reports', 'What is wrong with files?', ['severity'], () =>
+    gauges('fairlead_file_reports', 'Problems with files, by severity.', ['severity'], () =>
       Array.from(files(), ({ severity }) => [{ severity }, 1]),
     );
 
@@ -296,17 +296,17 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     new Histogram({ name, help, buckets, registers });
   const debounce = histogram(
     'pilot_debounce_time',
-    'How long does a change wait until it is published, in seconds?',
+    'Time from a change until it is published, in seconds.',
     [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30],
   );
   const work = histogram(
     'pilot_pushcontext_init_seconds',
-    'How long does it take to compute what a batch of changes means, in seconds?',
+    'Time to compute the effect of a batch of changes, in seconds.',
     [0.001, 0.01, 0.1, 0.5, 1, 3, 5],
   );
   const convergence = histogram(
     'pilot_proxy_convergence_time',
-    'How long does it take from a change until everything that it means for a proxy is sent to it, in seconds?',
+    'Time from a change until everything that it changes for a proxy is sent to that proxy, in seconds.',
     [0.1, 0.5, 1, 3, 5, 10, 20, 30],
   );
   return {

@@ -166,7 +166,7 @@ describe('monitoring', () => {
       'fairlead_graph_failures 0',
       'fairlead_xds_not_admitted_total{for="traits"} 3',
       'fairlead_problems{kind="Service",reason="Invalid"} 2',
-      '# HELP fairlead_xds_behind How many proxies do not have the newest config yet?',
+      '# HELP fairlead_xds_behind Proxies that do not have the newest config yet.',
     ])
       expect(lines).toContain(line);
     expect(text).not.toContain('fairlead_leader');

@@ -63,7 +63,7 @@ function readRing(ringHash: Field, maglev: Field): ConsistentHash['ring'] {
   const field = maglev.get('tableSize');
   const tableSize = field.integer(1, maxTableSize);
   if (tableSize !== undefined && !isPrime(tableSize)) {
-    field.invalid(`must be a prime number, and ${tableSize} is none; use for example 65537.`);
+    field.invalid(`must be a prime number such as 65537, not ${tableSize}.`);
     return { kind: 'maglev' };
   }
   return { kind: 'maglev', ...(tableSize === undefined ? {} : { tableSize }) };
@@ -87,7 +87,7 @@ function readHashKey(field: Field): HashKey | undefined {
   if (field.get('useSourceIp').boolean() === true) keys.push({ kind: 'sourceIp' });
   const parameter = field.get('httpQueryParameterName').string();
   if (parameter !== '') keys.push({ kind: 'queryParameter', name: parameter });
-  if (keys.length > 1) field.invalid('names more than one key; keep one of them.');
+  if (keys.length > 1) field.invalid('has more than one key; keep one of them.');
   return keys[0];
 }
 
@@ -116,7 +116,7 @@ function readAttributes(field: Field): { name: string; value: string }[] {
     const value = readText(element.get('value'));
     if (name === '') element.get('name').invalid('must name the attribute.');
     else if (name !== undefined && found.has(name))
-      element.get('name').invalid(`is a second attribute ${quote(name)}; remove one.`);
+      element.get('name').invalid(`repeats attribute ${quote(name)}; remove one.`);
     else if (name !== undefined && value !== undefined) found.set(name, value);
   }
   return Array.from(found, ([name, value]) => ({ name, value }));
@@ -157,7 +157,7 @@ function readLocality(field: Field): (LocalityLbSetting & { readonly enabled: bo
     .strings()
     .filter((label) => label !== '');
   if (failoverPriority.length > mostPriorities) {
-    const found = `has ${failoverPriority.length} labels; at most ${mostPriorities} are possible, and only the first ones count.`;
+    const found = `has ${failoverPriority.length} labels; at most ${mostPriorities} are allowed, and only the first ones are used.`;
     field.get('failoverPriority').invalid(found);
     failoverPriority.splice(mostPriorities);
   }

@@ -47,7 +47,7 @@ function readPortLevelSettings(field: Field, namespace: string): Readonly<Record
     const policy = readPortPolicy(element, namespace);
     if (number === undefined) {
       if (!port.isSet) port.invalid('must be the number of a port of the service.');
-    } else if (found[number] !== undefined) port.invalid(`${number} has settings already; merge the two.`);
+    } else if (found[number] !== undefined) port.invalid(`${number} already has settings; merge the two.`);
     else {
       found[number] = policy;
       if (isEmpty(policy)) element.invalid('is empty; give the port a setting or remove it.');

@@ -88,12 +88,12 @@ function readExportTo(
     return known;
   });
   checkExports(field, valid, 1);
-  if (valid.includes('*') && valid.length > 1) field.invalid('names "*" and others; keep one of both.');
+  if (valid.includes('*') && valid.length > 1) field.invalid('names "*" and others; keep one or the other.');
   if (new Set(valid.map((value) => (value === '.' ? namespace : value))).size < valid.length)
     field.invalid('names a namespace twice; remove one.');
   if (selective) {
     if (valid.some((value) => value !== '.' && value !== namespace))
-      field.invalid('cannot name other namespaces beside workloadSelector; the rule counts in its own namespace only.');
+      field.invalid('cannot name other namespaces with workloadSelector; the rule applies only in its own namespace.');
     return [namespace];
   }
   return settleExportTo(given.length > 0 && valid.length === 0 ? ['.'] : valid, namespace, context.defaultExportTo);
@@ -106,7 +106,7 @@ function readSubsets(field: Field, host: string | undefined, namespace: string):
   const whose = most < mostSubsets('') ? ' for a wildcard host' : '';
   if (elements.length > most)
     field.invalid(
-      `has ${elements.length} subsets; at most ${most} are possible${whose}, and only the first ones count. Remove those that no route names.`,
+      `has ${elements.length} subsets; at most ${most} are allowed${whose}, and only the first ones are used. Remove those that no route uses.`,
     );
   for (const element of elements.slice(0, most)) {
     const name = element.get('name').string();
@@ -117,7 +117,7 @@ function readSubsets(field: Field, host: string | undefined, namespace: string):
     };
     if (!isDnsLabel(name))
       element.get('name').invalid(`${quote(name)} is not a valid name for a subset; use letters, digits and "-".`);
-    else if (found.has(name)) element.get('name').invalid(`is a second subset ${quote(name)}; the first one counts.`);
+    else if (found.has(name)) element.get('name').invalid(`repeats subset ${quote(name)}; the first one is used.`);
     else found.set(name, subset);
   }
   return [...found.values()];

@@ -20,6 +20,6 @@ export function checkExports(field: Field, exportTo: readonly string[], each: nu
   const product = exportTo.length * each;
   if (product > mostExports)
     field.invalid(
-      `names ${exportTo.length} namespaces for each of ${each} hosts or source labels; at most ${mostExports} in all are possible. Write "*", or split the object.`,
+      `names ${exportTo.length} namespaces for each of ${each} hosts or source labels; at most ${mostExports} in total are allowed. Use "*", or split the object.`,
     );
 }

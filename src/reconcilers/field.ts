@@ -97,7 +97,7 @@ export class Field {
       return fallback;
     }
     if (!this.value.isWellFormed()) {
-      this.invalid('has half of a UTF-16 surrogate pair; write valid Unicode.');
+      this.invalid('has an unpaired UTF-16 surrogate; use valid Unicode.');
       return fallback;
     }
     return this.value;
@@ -130,7 +130,7 @@ export class Field {
     if (!this.isSet) return undefined;
     const text = this.string();
     const ms = parseDuration(text);
-    if (ms === undefined) this.invalid(`${quote(text)} is not a duration; write for example 1.5s, 200ms or 1h.`);
+    if (ms === undefined) this.invalid(`${quote(text)} is not a duration such as 1.5s, 200ms or 1h.`);
     return ms;
   }
 
@@ -179,7 +179,7 @@ export class Field {
     for (const key of Object.keys(value).sort()) {
       const field = new Field(value[key], `[${quote(key)}]`, this.findings, this);
       if (key.isWellFormed()) found.push([key, field]);
-      else field.invalid('has a name with half of a UTF-16 surrogate pair; write valid Unicode.');
+      else field.invalid('has a name with an unpaired UTF-16 surrogate; use valid Unicode.');
     }
     return found;
   }

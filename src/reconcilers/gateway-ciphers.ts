@@ -25,7 +25,7 @@ export function cipherProblem(cipher: string): string | undefined {
   const unknown = named.find((suite) => suite !== 'ALL' && !suites.has(suite));
   return unknown === undefined
     ? undefined
-    : `${JSON.stringify(unknown)} is not a cipher suite that Envoy knows by name; those of TLS 1.3 cannot be chosen.`;
+    : `${JSON.stringify(unknown)} is not a cipher suite that Envoy knows by name; TLS 1.3 suites cannot be configured.`;
 }
 
 /** Why BoringSSL refuses a list although it knows every entry. An empty list stands for its own choice. */

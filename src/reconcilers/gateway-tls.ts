@@ -12,12 +12,12 @@ export function readServerTls(field: Field, protocol: Protocol): ServerKind {
     .oneOf('PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL', 'OPTIONAL_MUTUAL');
   const forwards = mode === 'PASSTHROUGH' || mode === 'AUTO_PASSTHROUGH';
   if (!isTls(protocol)) return withoutTls(field, protocol, forwards);
-  if (!field.isSet) field.invalid(`must say how TLS is accepted: the port's protocol is ${protocol}.`);
+  if (!field.isSet) field.invalid(`must be set, because the protocol of the port is ${protocol}.`);
   if (field.get('httpsRedirect').boolean() === true)
     ineffective(field.get('httpsRedirect'), 'Only servers of protocol HTTP redirect to https.');
   if (forwards) {
     for (const name of [...certificateFields, 'caCertificates', 'caCrl'])
-      if (isGiven(field.get(name))) ineffective(field.get(name), `In mode ${mode} TLS does not end here.`);
+      if (isGiven(field.get(name))) ineffective(field.get(name), `In mode ${mode}, TLS is not terminated here.`);
     return { kind: mode === 'PASSTHROUGH' ? 'passthrough' : 'autoPassthrough' };
   }
   return { kind: protocol === 'HTTPS' ? 'https' : 'tls', tls: readTermination(field, mode) };
@@ -25,11 +25,11 @@ export function readServerTls(field: Field, protocol: Protocol): ServerKind {
 
 function withoutTls(field: Field, protocol: Protocol, forwards: boolean): ServerKind {
   if (protocolClass(protocol) !== 'http') {
-    if (field.isSet) field.invalid('is possible with protocol HTTPS or TLS only; remove it or change the protocol.');
+    if (field.isSet) field.invalid('requires protocol HTTPS or TLS; remove it or change the protocol.');
     return { kind: 'tcp' };
   }
   if (!forwards || [...certificateFields, 'caCertificates'].some((name) => isGiven(field.get(name))))
-    field.invalid('can only ask for httpsRedirect on a port of plaintext HTTP; for TLS use protocol HTTPS.');
+    field.invalid('can only set httpsRedirect on a plaintext HTTP port; for TLS use protocol HTTPS.');
   return { kind: 'http' };
 }
 
@@ -56,14 +56,14 @@ function readTermination(field: Field, mode: ServerTls['mode']): ServerTls {
   if (!validates)
     for (const name of ['subjectAltNames', 'verifyCertificateSpki', 'verifyCertificateHash', 'insecureSkipVerify'])
       if (isGiven(field.get(name)))
-        ineffective(field.get(name), 'In mode SIMPLE clients show no certificate; use MUTUAL or OPTIONAL_MUTUAL.');
+        ineffective(field.get(name), 'In mode SIMPLE, clients present no certificate; use MUTUAL or OPTIONAL_MUTUAL.');
   checkRevocation(field.get('caCrl'), tls);
   return tls;
 }
 
 function checkRevocation(field: Field, { mode, caCrl, certificates }: ServerTls): void {
   if (caCrl === '') return;
-  if (mode === 'SIMPLE') field.invalid('is for client certificates, which mode SIMPLE does not ask for.');
+  if (mode === 'SIMPLE') field.invalid('is for client certificates, which mode SIMPLE does not request.');
   if (certificates.kind === 'credentials')
     field.invalid('cannot be combined with credentialName; put the list into the Secret as ca.crl.');
 }
@@ -93,7 +93,7 @@ function readCertificates(field: Field, mode: ServerTls['mode']): ServerCertific
 
   const roots = field.get('caCertificates');
   if (mode !== 'SIMPLE' && roots.string() === '')
-    roots.invalid(`must name the file of the authorities of client certificates in mode ${mode}.`);
+    roots.invalid(`must name the CA file for client certificates in mode ${mode}.`);
   const files = (pairs.length > 0 ? pairs : [field]).map((element) => ({
     certificate: requiredFile(element.get('serverCertificate'), mode),
     key: requiredFile(element.get('privateKey'), mode),

@@ -148,9 +148,9 @@ test('Secrets are referred to, and their owner hears that they are not delivered
 const refused: readonly (readonly [spec: unknown, ...expected: string[]])[] = [
   [{}, 'Invalid spec.servers: must have at least one server.'],
   [{ servers: [{ ...http, hosts: [] }] }, 'Invalid spec.servers[0].hosts: must have at least one host'],
-  [{ servers: [{ ...http, hosts: ['short'] }] }, 'Invalid spec.servers[0].hosts[0]: "short" is not the full name'],
+  [{ servers: [{ ...http, hosts: ['short'] }] }, 'Invalid spec.servers[0].hosts[0]: "short" is not a full host name'],
   [{ servers: [{ ...http, hosts: ['NS/a.b'] }] }, 'Invalid spec.servers[0].hosts[0]: "NS" is not a namespace'],
-  [{ servers: [{ ...http, hosts: ['a/b/c.d'] }] }, 'Invalid spec.servers[0].hosts[0]: "b/c.d" is not the full name'],
+  [{ servers: [{ ...http, hosts: ['a/b/c.d'] }] }, 'Invalid spec.servers[0].hosts[0]: "b/c.d" is not a full host name'],
   [{ servers: [{ hosts: ['*'] }] }, 'Invalid spec.servers[0].port.number: must be the port to open.'],
   [{ servers: [{ ...http, port: { ...http.port, number: 70_000 } }] }, 'Invalid spec.servers[0].port.number: must be'],
   [{ servers: [{ ...http, port: { ...http.port, name: '' } }] }, 'Invalid spec.servers[0].port.name: must name'],
@@ -166,12 +166,12 @@ const refused: readonly (readonly [spec: unknown, ...expected: string[]])[] = [
     'Invalid spec.servers[0].bind',
   ],
   [{ servers: [{ ...http, bind: 'unix:///x' }] }, 'Invalid spec.servers[0].port.number: must be a whole number from 0'],
-  [{ servers: [https(undefined as never)] }, 'Invalid spec.servers[0].tls: must say how TLS is accepted'],
+  [{ servers: [https(undefined as never)] }, 'Invalid spec.servers[0].tls: must be set, because the protocol'],
   [{ servers: [https({ mode: 'NONE' })] }, 'Invalid spec.servers[0].tls.mode: "NONE" is not one of'],
-  [{ servers: [{ ...http, tls: { mode: 'SIMPLE', ...files } }] }, 'Invalid spec.servers[0].tls: can only ask for'],
+  [{ servers: [{ ...http, tls: { mode: 'SIMPLE', ...files } }] }, 'Invalid spec.servers[0].tls: can only set'],
   [
     { servers: [{ ...http, port: { ...http.port, protocol: 'TCP' }, tls: {} }] },
-    'Invalid spec.servers[0].tls: is possible with protocol HTTPS or TLS only',
+    'Invalid spec.servers[0].tls: requires protocol HTTPS or TLS',
   ],
   [
     { servers: [https({ mode: 'SIMPLE' })] },
@@ -180,7 +180,7 @@ const refused: readonly (readonly [spec: unknown, ...expected: string[]])[] = [
   ],
   [
     { servers: [https({ mode: 'MUTUAL', ...files })] },
-    'Invalid spec.servers[0].tls.caCertificates: must name the file',
+    'Invalid spec.servers[0].tls.caCertificates: must name the CA file',
   ],
   [
     { servers: [https({ mode: 'SIMPLE', ...files, tlsCertificates: [files] })] },
@@ -209,7 +209,7 @@ const refused: readonly (readonly [spec: unknown, ...expected: string[]])[] = [
   ],
   [
     { servers: [{ ...https({}), hosts: ['*/*a.example.com'] }] },
-    'Invalid spec.servers[0].hosts[0]: "*/*a.example.com" has a wildcard for a part of a name',
+    'Invalid spec.servers[0].hosts[0]: "*/*a.example.com" has a wildcard for part of a name',
   ],
 ];
 

@@ -35,7 +35,7 @@ export function reconcileGateway(
     spec
       .get('servers')
       .invalid(
-        `has ${servers.length} servers; at most ${mostServers} are possible. Give one server several hosts, or split the Gateway.`,
+        `has ${servers.length} servers; at most ${mostServers} are allowed. Give one server several hosts, or split the Gateway.`,
       );
   const names = new Set<string>();
   const model: GatewayModel = {
@@ -59,7 +59,7 @@ function readServer(field: Field, namespace: string, names: Set<string>): Gatewa
   const port = readPort(field.get('port'), bind.startsWith('unix://'), names);
   const hosts = field.get('hosts');
   const read = hosts.list().map((host) => readHost(host, namespace));
-  if (read.length === 0) hosts.invalid('must have at least one host; * is all of them.');
+  if (read.length === 0) hosts.invalid('must have at least one host; * matches all.');
   const tls = field.get('tls').expectObject();
   const serves = readServerTls(tls, port.protocol);
   if (serves.kind !== 'http' && serves.kind !== 'tcp') checkServerNames(hosts);
@@ -108,9 +108,9 @@ function readHost(field: Field, own: string): ServerHost[] {
   const scope = slash < 0 ? '*' : text.slice(0, slash);
   const host = text.slice(slash + 1);
   if (scope !== '*' && scope !== '.' && !isLabel(scope))
-    field.invalid(`${quote(scope)} is not a namespace; write its name, * or . for the own one.`);
+    field.invalid(`${quote(scope)} is not a namespace; use a name, *, or . for this one.`);
   else if (!isAddress(host) && (!isHostName(host) || (host !== '*' && !host.includes('.'))))
-    field.invalid(`${quote(host)} is not the full name of a host; write for example www.example.com or *.example.com.`);
+    field.invalid(`${quote(host)} is not a full host name such as www.example.com or *.example.com.`);
   else return [{ namespace: scope === '.' ? own : scope, host: canonicalHost(host) }];
   return [];
 }
@@ -120,7 +120,7 @@ function checkServerNames(hosts: Field): void {
   for (const element of hosts.list()) {
     const text = typeof element.value === 'string' ? element.value : '';
     if (/^\*[^.]/.test(text.slice(text.indexOf('/') + 1)))
-      element.invalid(`${quote(text)} has a wildcard for a part of a name, which is possible for plaintext HTTP only.`);
+      element.invalid(`${quote(text)} has a wildcard for part of a name, which only plaintext HTTP allows.`);
   }
 }
 

@@ -111,9 +111,9 @@ const inNewest: ReadonlyMap<string, Command> = new Map([...inAll, ...Object.entr
 
 /** Commands that are forbidden to all, and why. */
 const barred: ReadonlyMap<string, string> = new Map([
-  ['CEL', 'an expression with a mistake makes Envoy refuse the routes of all others'],
-  ['TYPED_CEL', 'an expression with a mistake makes Envoy refuse the routes of all others'],
-  ['COALESCE', 'some of its arguments end the process of Envoy'],
+  ['CEL', 'an invalid expression makes Envoy reject the routes of everyone'],
+  ['TYPED_CEL', 'an invalid expression makes Envoy reject the routes of everyone'],
+  ['COALESCE', 'some of its arguments crash Envoy'],
 ]);
 
 /**
@@ -129,7 +129,7 @@ export function problemOfFormat(value: string, byRoot: boolean): FormatProblem |
     const match = found.exec(value);
     if (match === null) {
       return invalid(
-        `${quote(value)} has a % that starts no Envoy command such as %REQ(x-name)%; write %% for a percent sign.`,
+        `${quote(value)} has a % that does not start an Envoy command such as %REQ(x-name)%; write %% for a percent sign.`,
       );
     }
     const [text, name, argument = '', length] = match;
@@ -153,7 +153,7 @@ function problemOfCommand(written: Written, byRoot: boolean): FormatProblem | un
   const reason = barred.get(name);
   if (reason !== undefined) return invalid(`${quote(text)} cannot be used: ${reason}. Remove it.`);
   if (name === 'ENVIRONMENT' && !byRoot)
-    return invalid(`${quote(text)} shows the environment of the proxy, which only the root namespace may; remove it.`);
+    return invalid(`${quote(text)} exposes the proxy's environment, which only the root namespace may do; remove it.`);
   const newest = inNewest.get(name);
   if (newest === undefined) {
     return ineffective(`${quote(text)} is not a command that Fairlead knows; write %% for a percent sign.`);
@@ -162,14 +162,14 @@ function problemOfCommand(written: Written, byRoot: boolean): FormatProblem | un
   if (misuse !== undefined) return invalid(misuse);
   const old = inAll.get(name);
   if (byRoot || (old !== undefined && misuseOf(old, written) === undefined)) return undefined;
-  return ineffective(`${quote(text)} is for the newest Envoys only, and others would refuse it; remove it.`);
+  return ineffective(`${quote(text)} works only in the newest Envoys, and others would reject it; remove it.`);
 }
 
 function misuseOf(command: Command, { text, argument, length }: Written): string | undefined {
   if (!(command.argument ?? /^$/).test(argument)) {
     return argument === ''
       ? `${quote(text)} needs an argument in parentheses.`
-      : `${quote(text)} has an argument that Envoy does not take there.`;
+      : `${quote(text)} has an argument that Envoy does not accept there.`;
   }
   if (length !== undefined && command.length === undefined) {
     return `${quote(text)} cannot have a length; remove ${length}.`;

@@ -96,6 +96,6 @@ function reportMembers(
 }
 
 function unsupported({ object, problems }: Findings, field: string): void {
-  const message = 'This field of the mesh config is not supported yet and changes nothing.';
+  const message = 'This field of the mesh config is not supported yet and has no effect.';
   problems.push({ object, field, reason: 'UnsupportedField', message });
 }

@@ -259,7 +259,7 @@ function accessLogFormat(field: Field, encoding: 'TEXT' | 'JSON'): string {
   }
   const problem = encoding === 'JSON' ? problemOfJson(format) : problemOfText(format);
   if (problem === undefined) return format;
-  field.findings.report(field.path, problem.reason, `${problem.message} Until then the format is the default.`);
+  field.findings.report(field.path, problem.reason, `${problem.message} Until then the default format is used.`);
   return '';
 }
 

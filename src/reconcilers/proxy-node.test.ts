@@ -145,7 +145,7 @@ test.each<readonly [string, NodeInput['metadata'], RegExp]>([
   [agentId, { NAMESPACE: 7 }, /NAMESPACE must be a string/],
   [agentId, { LABELS: { app: 1 } }, /LABELS must hold strings/],
   [agentId, { LABELS: 'app=web' }, /LABELS must be an object/],
-  [agentId, { POD_PORTS: '{' }, /POD_PORTS must be a JSON list/],
+  [agentId, { POD_PORTS: '{' }, /POD_PORTS must be a string that holds a JSON list/],
   [agentId, { POD_PORTS: '[{}]' }, /POD_PORTS holds an entry without a valid port/],
   ...['1e300', '1.5', '-5', '0', '65536', '"80"'].map(
     (port) => [agentId, { POD_PORTS: `[{"name":"web","containerPort":${port}}]` }, /without a valid port/] as const,

@@ -306,5 +306,5 @@ function parseList(text: string, key: string): readonly unknown[] {
   } catch {
     // Said below.
   }
-  throw new NodeError(`metadata ${key} must be a JSON list as text`);
+  throw new NodeError(`metadata ${key} must be a string that holds a JSON list`);
 }

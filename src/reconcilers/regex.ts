@@ -7,7 +7,7 @@ const longest = 1024;
 const largest = 4096;
 
 export const tooManyRegexes =
-  'is one regex too many: those of this object are too complex together; use prefixes or split it';
+  'exceeds a limit: the regexes of this object are too complex together; use prefixes or split the object';
 
 /**
  * Why Envoy would refuse the regex, in words that follow its name; undefined when RE2 compiles it. RE2's syntax is not
@@ -47,17 +47,17 @@ export function workOf(regex: string): number {
 function compile(regex: string): number | string {
   if (regex === '') return 'must not be empty';
   if (regex.length > longest) return `must have at most ${longest} characters, not ${regex.length}`;
-  const tooComplex = 'is too complex for Envoy; write smaller repetitions';
+  const tooComplex = 'is too complex for Envoy; use smaller repetitions';
   if (expandedSize(regex) > largest) return tooComplex;
   try {
     const compiled = RE2JS.compile(regex);
     if (compiled.programSize() > largest) return tooComplex;
     const unknown = unknownClass.exec(regex);
-    if (unknown !== null) return `has the class ${unknown[1]}, which Envoy does not know; use others`;
+    if (unknown !== null) return `has the class ${unknown[1]}, which Envoy does not know; use another`;
     const wide = /(?<!\\)(?:\\\\)*\\x\{0*([1-9a-f][0-9a-f]{2,})\}/i.exec(regex);
     // Envoy compiles in Latin-1, where such a character cannot be named by number.
     if (wide !== null) return `cannot name the character \\x{${wide[1]}}; write the character itself`;
-    if (!compilesAsBytes(regex)) return 'has a range that ends before it begins, in bytes; write only ASCII in ranges';
+    if (!compilesAsBytes(regex)) return 'has a range that is reversed when encoded as bytes; use only ASCII in ranges';
     return compiled.groupCount();
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/^error parsing regexp: /, '') : 'syntax error';

@@ -21,7 +21,7 @@ export function readHosts(spec: Field, resolution: Resolution, ports: readonly S
     else if (resolution === 'DynamicDNS' && !isWildcard(host))
       element.invalid(`${quote(host)} is not a wildcard, which resolution DYNAMIC_DNS needs.`);
     else if (isWildcard(host) && looksUpHosts(spec, resolution))
-      element.invalid(`${quote(host)} cannot be looked up in DNS; name endpoints, or an exact host.`);
+      element.invalid(`${quote(host)} cannot be looked up in DNS; add endpoints, or use an exact host.`);
     return canonicalHost(host);
   });
   if (hosts.length === 0) field.invalid('must have at least one host.');
@@ -32,7 +32,7 @@ export function readHosts(spec: Field, resolution: Resolution, ports: readonly S
       .get('ports')
       .list()
       [shared]!.invalid(
-        'cannot be shared by several hosts, which nothing in its protocol tells apart; write a ServiceEntry for each host.',
+        'cannot be shared by several hosts, because its protocol does not tell them apart; use one ServiceEntry for each host.',
       );
   return hosts;
 }
@@ -51,7 +51,7 @@ export function readAddresses(field: Field, resolution: Resolution): ReadonlyMap
     const full = isIP(ip) === 4 ? 32 : 128;
     if (!isAddress(ip) || rest.length > 0 || (bits !== undefined && !isPrefix(ip, bits)))
       element.invalid(`${quote(text)} is neither an IP address nor a CIDR.`);
-    else if (resolution === 'DynamicDNS') element.invalid('is not possible with resolution DYNAMIC_DNS.');
+    else if (resolution === 'DynamicDNS') element.invalid('is not allowed with resolution DYNAMIC_DNS.');
     else if (bits !== undefined && resolution !== 'Passthrough' && resolution !== 'ClientSideLB')
       element.invalid(`${quote(text)} is a CIDR, which needs resolution NONE or STATIC.`);
     const address = canonicalAddress(ip);
@@ -76,7 +76,7 @@ export function readPorts(field: Field, resolution: Resolution): ServicePort[] {
   const numbers = new Set<number>();
   const elements = field.objects();
   if (elements.length > mostPorts)
-    field.invalid(`has ${elements.length} ports; at most ${mostPorts} are possible. Split the ServiceEntry.`);
+    field.invalid(`has ${elements.length} ports; at most ${mostPorts} are allowed. Split the ServiceEntry.`);
   return elements.slice(0, mostPorts).map((port): ServicePort => {
     const name = port.get('name').string();
     const number = port.get('number').integer(1, 65_535);
@@ -94,7 +94,7 @@ export function readPorts(field: Field, resolution: Resolution): ServicePort[] {
       );
     else if (resolution === 'DynamicDNS' && (!NAMING.has(parsed) || parsed === 'HTTP_PROXY'))
       protocol.invalid(
-        'must be HTTP, HTTPS, TLS or GRPC with resolution DYNAMIC_DNS, which looks for names in requests.',
+        'must be HTTP, HTTPS, TLS or GRPC with resolution DYNAMIC_DNS, which reads host names from requests.',
       );
     names.add(name);
     if (number !== undefined) numbers.add(number);
@@ -118,7 +118,7 @@ export function readEndpoints(spec: Field, resolution: Resolution, ports: readon
   const elements = field.objects();
   const name = spec.get('resolution').string('NONE');
   if (elements.length > 0 && (resolution === 'Passthrough' || resolution === 'DynamicDNS'))
-    field.invalid(`is not possible with resolution ${name}; use STATIC or DNS.`);
+    field.invalid(`is not allowed with resolution ${name}; use STATIC or DNS.`);
   if (elements.length > 1 && resolution === 'DNSRoundRobinLB')
     field.invalid(`must have at most one endpoint with resolution ${name}.`);
   return elements.map((element) => {
@@ -130,7 +130,7 @@ export function readEndpoints(spec: Field, resolution: Resolution, ports: readon
       address.invalid(`${quote(endpoint.address)} is not an IP address; use one, or resolution DNS.`);
     for (const [port, value] of element.get('ports').entries())
       if (!ports.some((known) => known.name === port))
-        value.invalid(`is for a port ${quote(port)} that spec.ports does not have.`);
+        value.invalid(`names port ${quote(port)}, which spec.ports does not have.`);
     return endpoint;
   });
 }

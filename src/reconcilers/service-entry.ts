@@ -123,7 +123,7 @@ export function reconcileServiceEntry(
     findings.report(
       `spec.endpoints[${ownProxy}].address`,
       'Ineffective',
-      `${quote(inline[ownProxy]!.address)} is the proxy of each client itself (a unix socket, or a port from 15000 to 15099 at loopback), so only clients in namespace ${namespace} have this host. Set exportTo to ["."], or use another address or port.`,
+      `${quote(inline[ownProxy]!.address)} points to each client's own proxy (a unix socket, or a port from 15000 to 15099 on loopback), so only clients in namespace ${namespace} get this host. Set exportTo to ["."], or use another address or port.`,
     );
   const looksUpHost = isDns({ resolution }) && inline.length === 0 && selector === undefined;
   // Istio makes a service of each address, and all of them share the endpoints.
@@ -149,7 +149,7 @@ const ADDRESSED: ReadonlySet<Protocol> = new Set<Protocol>(['TCP', 'Mongo', 'Red
 
 function everythingOf(ports: readonly number[]): string {
   const some = ports.slice(0, 5).join(', ') + (ports.length > 5 ? ', ...' : '');
-  return `Without addresses the entry takes every TCP connection to port ${some} that is for no other address of the mesh. List the addresses of its hosts.`;
+  return `Without addresses, the entry takes every TCP connection to port ${some} that is not to another address of the mesh. List the addresses of its hosts.`;
 }
 
 /** See `yielding` of outbound listeners. */
@@ -157,7 +157,7 @@ function lostOf(ports: readonly ServicePort[]): string {
   const first = ports.find(({ protocol }) => protocol === 'Mongo' || protocol === 'MySQL');
   return first === undefined
     ? ''
-    : ` It loses port ${first.number} wherever an HTTP or TLS service has that port, too.`;
+    : ` It loses port ${first.number} wherever an HTTP or TLS service also has that port.`;
 }
 
 type List = 'hosts' | 'ports' | 'endpoints' | 'addresses';
@@ -170,7 +170,7 @@ function checkSizes(spec: Field, sizes: Readonly<Record<List, number>>): void {
     spec
       .get(longest)
       .invalid(
-        `makes ${product} of ${lists.join(', ')} multiplied; at most ${limit} are possible. Split the ServiceEntry.`,
+        `makes ${product} combinations of ${lists.join(', ')}; at most ${limit} are allowed. Split the ServiceEntry.`,
       );
     return false;
   };

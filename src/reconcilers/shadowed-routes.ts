@@ -39,7 +39,7 @@ function reportList(routes: readonly Shadowing[], report: (field: string, messag
     const first = next;
     next += own.length;
     if (all !== undefined) {
-      report(field, `is never used: ${all} comes first and takes everything; move it behind this route.`);
+      report(field, `is never used: ${all} comes first and matches everything; move it after this route.`);
       continue;
     }
     for (const match of matches.slice(first, next)) {
@@ -47,7 +47,7 @@ function reportList(routes: readonly Shadowing[], report: (field: string, messag
       const earlier = same.get(key) ?? ownersOfPaths.get(match);
       const owner = all ?? (earlier && fieldOf(earlier));
       if (owner !== undefined)
-        report(fieldOf(match), `is never used: ${owner} comes first and takes the same; remove one of them.`);
+        report(fieldOf(match), `is never used: ${owner} comes first and matches the same; remove one of them.`);
       else if (!isDelegate) {
         same.set(key, match);
         if (match.others === '' && takesAllPaths(match.uri)) all = fieldOf(match);

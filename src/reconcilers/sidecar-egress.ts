@@ -15,7 +15,7 @@ export function readEgress(field: Field): EgressListener[] {
       if (index < elements.length - 1) element.invalid('has no port, so it must be the last egress listener.');
     } else {
       const key = `${listener.bind === '' ? '' : listener.bind} ${listener.port.number}`;
-      if (taken.has(key)) element.get('port').invalid('is taken by an egress listener before this one.');
+      if (taken.has(key)) element.get('port').invalid('is already taken by an earlier egress listener.');
       taken.add(key);
     }
     return listener;
@@ -51,7 +51,7 @@ function checkUnixSocket(field: Field, bind: string, number: number, captureMode
     field
       .get('bind')
       .invalid(`${quote(bind)} is not an absolute path (unix:///path) or an abstract name (unix://@name).`);
-  if (!field.get('port').isSet) field.get('port').invalid('must say the protocol of the unix socket.');
+  if (!field.get('port').isSet) field.get('port').invalid('must specify the protocol of the unix socket.');
   else if (number !== 0) field.get('port').get('number').invalid('must be 0 for a unix socket.');
   if (captureMode === 'IPTABLES') field.get('captureMode').invalid('must be DEFAULT or NONE for a unix socket.');
 }
@@ -65,10 +65,10 @@ function readHost(field: Field): EgressHost {
   // `~/host` leaves out in every namespace.
   const namespace = excluded ? scope.slice(1) || '*' : scope;
   if (parts.length !== 2 || !isNamespace(namespace))
-    field.invalid(`${quote(text)} is not namespace/host; the namespace is a name, * or . for the own one.`);
+    field.invalid(`${quote(text)} is not namespace/host; the namespace is a name, *, or . for this one.`);
   else if (!isHostName(host) || (host !== '*' && !host.includes('.')))
     field.invalid(
-      `${quote(host)} is not the full name of a host; write for example reviews.prod.svc.cluster.local, *.example.com or *.`,
+      `${quote(host)} is not a full host name; use for example reviews.prod.svc.cluster.local, *.example.com or *.`,
     );
   return { namespace, host: canonicalHost(host), excluded };
 }

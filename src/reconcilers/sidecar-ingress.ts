@@ -19,7 +19,7 @@ export function readIngress(field: Field): IngressListener[] {
 
 function readListener(field: Field): IngressListener {
   const port = field.get('port').expectObject();
-  if (!port.isSet) port.invalid('must say number and protocol.');
+  if (!port.isSet) port.invalid('must specify number and protocol.');
   const bind = canonicalAddress(field.get('bind').string());
   if (bind !== '' && !isAddress(bind)) field.get('bind').invalid(`${quote(bind)} is not an IP address.`);
   const pool = readConnectionPool(field.get('connectionPool'));

@@ -69,7 +69,7 @@ function apartFrom(
       findings.report(
         `spec.ingress[${i}].port`,
         'Ineffective',
-        'is the port of an egress listener at the same address, which is used; give one of them another port or bind.',
+        'is also the port of an egress listener at the same address, which is used; give one of them another port or bind.',
       );
     return !shared;
   });
@@ -99,7 +99,7 @@ function readOutboundPolicy(
   const mode = field.get('mode').oneOf('REGISTRY_ONLY', 'ALLOW_ANY');
   const proxy = field.get('egressProxy').expectObject();
   if (!proxy.isSet) return { mode };
-  if (mode !== 'ALLOW_ANY') proxy.invalid('is possible with mode ALLOW_ANY only.');
+  if (mode !== 'ALLOW_ANY') proxy.invalid('requires mode ALLOW_ANY.');
   const destination = readDestination(proxy, { namespace, domainSuffix: context.domainSuffix });
   if (destination.port === undefined) proxy.get('port').invalid('must name the port of the egress proxy.');
   return { mode, egressProxy: destination };
@@ -127,6 +127,6 @@ export function shadowedSidecars(own: readonly SidecarModel[]): readonly { loser
   if (winner === undefined) return [];
   return losers.map((loser) => ({
     loser,
-    message: `Without a workloadSelector ${printWinner(`Sidecar ${quote(winner.name)}`, winner, loser)} of this namespace is used; remove one of them.`,
+    message: `Of the Sidecars in this namespace without a workloadSelector, ${printWinner(`Sidecar ${quote(winner.name)}`, winner, loser)} is used; remove one of them.`,
   }));
 }

@@ -28,12 +28,12 @@ export const unsupportedFields: readonly UnsupportedField[] = [
   ).map((field): UnsupportedField => ({ ...field, isDeprecated: true })),
   ...inTrafficPolicies(
     'tls.credentialName',
-    'The proxy is told the name of the Secret, but is not sent the Secret, so requests that need it get 503; mount the files and name their paths.',
+    'The proxy gets the name of the Secret but not the Secret, so requests that need it get 503; mount the files and set their paths.',
   ),
   ...['headers', 'withoutHeaders'].map((matches): UnsupportedField => ({
     kind: 'VirtualService',
     field: `spec.http[].match[].${matches}{@request.auth.claims*}`,
-    note: 'Tokens are not verified, so there are no claims, and the match holds for no request.',
+    note: 'Tokens are not verified, so there are no claims, and no request matches.',
   })),
   { kind: 'VirtualService', field: 'spec.http[].fault.delay.exponentialDelay', note: 'Use fixedDelay.' },
   { kind: 'VirtualService', field: 'spec.http[].fault.abort.http2Error', note: 'Use httpStatus or grpcStatus.' },
@@ -48,18 +48,18 @@ export const unsupportedFields: readonly UnsupportedField[] = [
     field: `${listener}.port.targetPort`,
     isDeprecated: true,
   })),
-  { kind: 'Gateway', field: 'spec.servers[].port.targetPort', note: 'The Service in front of the router says it.' },
+  { kind: 'Gateway', field: 'spec.servers[].port.targetPort', note: 'The Service in front of the router sets it.' },
   {
     kind: 'Gateway',
     field: 'spec.servers[].tls.tlsCertificates[].caCertificates',
-    note: 'Name the authorities of client certificates in tls.caCertificates.',
+    note: 'Set the CAs for client certificates in tls.caCertificates.',
   },
   { kind: 'Gateway', field: 'spec.servers[].defaultEndpoint' },
   { kind: 'Gateway', field: 'spec.servers[].tls.mode', value: 'AUTO_PASSTHROUGH', note: 'The server is left out.' },
   ...['credentialName', 'credentialNames', 'caCertCredentialName'].map((name): UnsupportedField => ({
     kind: 'Gateway',
     field: `spec.servers[].tls.${name}`,
-    note: 'The server is left out: routers are not sent Secrets. Mount it, and name its files in serverCertificate and privateKey.',
+    note: 'The server is left out: routers do not get Secrets. Mount the Secret, and set its files in serverCertificate and privateKey.',
   })),
 ];
 

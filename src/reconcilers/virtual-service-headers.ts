@@ -81,7 +81,7 @@ function readValues(field: Field, { request, byRoot }: { request: boolean; byRoo
 
 function checkCount(field: Field, set: Values, add: Values): void {
   const count = set.values.length + add.values.length;
-  if (count > mostValues) field.invalid(`sets and adds ${count} headers; at most ${mostValues} are possible.`);
+  if (count > mostValues) field.invalid(`sets and adds ${count} headers; at most ${mostValues} are allowed.`);
 }
 
 function readNames(field: Field): string[] {

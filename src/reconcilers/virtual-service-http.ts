@@ -102,7 +102,7 @@ function readDestinations(field: Field, context: HttpContext): HttpDestination[]
 export function checkWeights(field: Field, destinations: readonly { readonly weight: number }[]): void {
   const total = destinations.reduce((sum, { weight }) => sum + weight, 0);
   if (destinations.length > 1 && total === 0) field.invalid('has several destinations without a weight; set weights.');
-  if (total > maxWeights) field.invalid(`has weights that add up to ${total}; at most ${maxWeights} is possible.`);
+  if (total > maxWeights) field.invalid(`has weights that add up to ${total}; the maximum is ${maxWeights}.`);
 }
 
 function readForwardOptions(field: Field, context: NameContext): ForwardOptions {
@@ -209,7 +209,7 @@ function readRedirectCode(field: Field): RedirectAction['code'] {
     case 308:
       return code;
     default:
-      field.invalid(`${code} is not a redirect that Envoy knows; use 301, 302, 303, 307 or 308.`);
+      field.invalid(`${code} is not a redirect status that Envoy supports; use 301, 302, 303, 307 or 308.`);
       return 301;
   }
 }

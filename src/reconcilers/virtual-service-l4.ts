@@ -22,7 +22,7 @@ export function readTcpRoute(field: Field, context: NameContext): L4Route {
 /** One element of `spec.tls`. `hasHost` says whether a host is one of the VirtualService. */
 export function readTlsRoute(field: Field, context: NameContext, hasHost: (host: string) => boolean): TlsRoute {
   const matches = field.get('match').objects();
-  if (matches.length === 0) field.get('match').invalid('must say which server names the route is for.');
+  if (matches.length === 0) field.get('match').invalid('must specify the server names of the route.');
   return {
     field: field.path,
     matches: matches.map((match) => readTlsMatch(match, context.namespace, hasHost)),

@@ -103,7 +103,7 @@ function readDelay(field: Field): Fault['delay'] {
   if (!field.expectObject().isSet) return undefined;
   if (field.get('exponentialDelay').isSet && !field.get('fixedDelay').isSet) return undefined;
   const fixedDelay = readPositive(field.get('fixedDelay'));
-  if (fixedDelay === undefined) field.get('fixedDelay').invalid('must say how long requests are delayed.');
+  if (fixedDelay === undefined) field.get('fixedDelay').invalid('must set how long requests are delayed.');
   const percentage = readPercentage(field.get('percentage'));
   return {
     fixedDelay: fixedDelay ?? 1,

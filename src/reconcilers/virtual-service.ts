@@ -86,11 +86,11 @@ function readHosts(field: Field): string[] {
 function checkDelegate(spec: Field, http: readonly Field[]): void {
   for (const name of ['gateways', 'tls', 'tcp']) {
     if (spec.get(name).list().length > 0) {
-      spec.get(name).invalid('is not possible without hosts: this VirtualService is only a delegate. Add spec.hosts.');
+      spec.get(name).invalid('is not allowed without hosts: this VirtualService is only a delegate. Add spec.hosts.');
     }
   }
   for (const route of http) {
     const delegate = route.get('delegate');
-    if (delegate.isSet) delegate.invalid('is not possible in a delegate; only one level of delegation exists.');
+    if (delegate.isSet) delegate.invalid('is not allowed in a delegate; delegation has only one level.');
   }
 }

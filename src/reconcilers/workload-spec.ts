@@ -32,7 +32,7 @@ export function readWorkloadSpec(field: Field): WorkloadSpec {
   };
   checkAddress(address, spec);
   if (isSocket(spec.address) && Object.keys(spec.ports).length > 0)
-    ports.invalid('must be left out: a unix socket has no ports.');
+    ports.invalid('must not be set: a unix socket has no ports.');
   return spec;
 }
 

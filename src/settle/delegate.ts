@@ -33,11 +33,11 @@ export function applyDelegates(root: VirtualServiceModel, find: Find): Delegated
   const { routes: ofHost, bytes } = countRoutes(root, find);
   const routes = ofHost * root.hosts.length;
   if (bytes > mostBytesOfHost || bytes * root.hosts.length > mostBytes) {
-    const message = `has actions that come to ${bytes} bytes for each host, each as often as its route has matches, and to ${bytes * root.hosts.length} in all; at most ${mostBytesOfHost} and ${mostBytes} are possible. Give large actions fewer matches, or split the VirtualService.`;
+    const message = `has actions of ${bytes} bytes for each host, counted once for each match, and of ${bytes * root.hosts.length} in total; at most ${mostBytesOfHost} and ${mostBytes} are allowed. Give large actions fewer matches, or split the VirtualService.`;
     return { model: undefined, problems: [{ object: root.ref, field: 'spec.http', reason: 'Invalid', message }] };
   }
   if (ofHost > mostRoutesOfHost || routes > mostRoutes) {
-    const message = `makes ${ofHost} routes for each host and ${routes} in all, one for each match, with those of delegates; at most ${mostRoutesOfHost} and ${mostRoutes} are possible. Split the VirtualService.`;
+    const message = `makes ${ofHost} routes for each host and ${routes} in total, one for each match, including those of delegates; at most ${mostRoutesOfHost} and ${mostRoutes} are allowed. Split the VirtualService.`;
     return { model: undefined, problems: [{ object: root.ref, field: 'spec.http', reason: 'Invalid', message }] };
   }
   if (!root.http.some((route) => route.action.kind === 'delegate')) return { model: root, problems: [] };

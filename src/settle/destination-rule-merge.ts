@@ -90,20 +90,20 @@ function conflictsOf(joined: readonly DestinationRuleModel[]): Problem[] {
     for (const [index, { name }] of rule.subsets.entries()) {
       const owner = owners.get(name);
       if (owner !== undefined) {
-        const message = `${rule.host} has a subset ${JSON.stringify(name)} of ${printWinner(namesOf(owner), owner, rule)} already; rename this one.`;
+        const message = `${rule.host} already has a subset ${JSON.stringify(name)} from ${printWinner(namesOf(owner), owner, rule)}; rename this one.`;
         found.set(`spec.subsets[${index}].name`, message);
       } else if (owners.size < mostSubsets(rule.host)) owners.set(name, rule);
       else
         found.set(
           'spec.subsets',
-          `${rule.host} has ${owners.size} subsets with those of older rules, and more are not possible. Remove those that no route names.`,
+          `${rule.host} has ${owners.size} subsets including those of older rules, and no more are allowed. Remove subsets that no route uses.`,
         );
     }
     if (hasPolicy(rule)) {
       if (policyOwner !== undefined)
         found.set(
           'spec.trafficPolicy',
-          `${rule.host} has the policy of ${printWinner(namesOf(policyOwner), policyOwner, rule)}; set it there, or for the subsets only.`,
+          `${rule.host} has the policy of ${printWinner(namesOf(policyOwner), policyOwner, rule)}; set it there, or only on subsets.`,
         );
       policyOwner ??= rule;
     }

@@ -71,7 +71,7 @@ class Chains {
         object: bound.ref,
         field: `${bound.server.field}.tls.mode`,
         reason: 'Ineffective',
-        message: `${tls.mode} needs the certificates that Istio's agent gets; a router without the agent leaves this server out. Use MUTUAL with certificates of its own.`,
+        message: `${tls.mode} needs the certificates that Istio's agent obtains; a router without the agent leaves this server out. Use MUTUAL with your own certificates.`,
       });
       return;
     }
@@ -89,7 +89,7 @@ class Chains {
           object: model.ref,
           field,
           reason: 'Conflicted',
-          message: `Server name ${quote(clash)} has a route on port ${bound.server.port.number} of Gateway ${bound.gateway} already, so this match is left out; remove the name from one of them.`,
+          message: `Server name ${quote(clash)} already has a route on port ${bound.server.port.number} of Gateway ${bound.gateway}, so this match is left out; remove the name from one of them.`,
         });
     }
   }

@@ -126,7 +126,7 @@ test.each([
   expect(listeners).toHaveLength(1);
   expect(listeners[0]?.servers).toHaveLength(1);
   expect(problems).toEqual([
-    `Conflicted Gateway/shop/g0 spec.servers[1].port: port 9090 (the target of port 90) is used by spec.servers[0] of this Gateway, with which ${second} cannot share it; use another port or bind.`,
+    `Conflicted Gateway/shop/g0 spec.servers[1].port: port 9090 (the target of port 90) is used by spec.servers[0] of this Gateway, and ${second} cannot share it; use another port or bind.`,
   ]);
 });
 
@@ -150,7 +150,7 @@ test.each(['10.9.0.1', '127.0.0.1', '::ffff:10.9.0.1'])(
     expect(listeners.map(({ name }) => name)).toEqual(['0.0.0.0_80']);
     expect(problems).toEqual([
       expect.stringMatching(
-        /^Conflicted Gateway\/other\/g1 spec.servers\[0\].bind: port 80 is open at all addresses for the older Gateway\/shop\/g0, /,
+        /^Conflicted Gateway\/other\/g1 spec.servers\[0\].bind: port 80 is open on all addresses for the older Gateway\/shop\/g0, /,
       ),
     ]);
     expect(merge(gateways)).toMatchObject({ listeners: [{ name: '0.0.0.0_80' }, { kind: 'http' }], problems: [] });
@@ -191,6 +191,6 @@ test('ports that the router cannot open are left out', () => {
   expect(listeners.map(({ name }) => name)).toEqual(['::_8080']);
   expect(problems).toEqual([
     expect.stringMatching(/^Ineffective Gateway\/shop\/g0 spec.servers\[0\].port.number: .* leaves out port 80;/),
-    expect.stringMatching(/^Ineffective Gateway\/shop\/g0 spec.servers\[1\].port.number: .* port 15021 for itself/),
+    expect.stringMatching(/^Ineffective Gateway\/shop\/g0 spec.servers\[1\].port.number: .* port 15021 itself/),
   ]);
 });

@@ -68,16 +68,16 @@ function foreignSocket(
   router: Pick<MergeInput, 'namespace' | 'rootNamespace'>,
 ): string | undefined {
   if (!isSocket(bind) || namespace === router.namespace || namespace === router.rootNamespace) return undefined;
-  return `A router in namespace ${router.namespace} does not open a unix socket, which may replace a file, for a Gateway of another namespace; leave bind out, or move the Gateway to ${router.namespace}.`;
+  return `A router in namespace ${router.namespace} does not open unix sockets for Gateways of other namespaces, because they may replace files; omit bind, or move the Gateway to ${router.namespace}.`;
 }
 
 const isWildcardAddress = (address: string): boolean => address === '0.0.0.0' || address === '::';
 
 function unusablePort(port: number, { unprivileged, reservedPorts }: MergeInput['traits']): string | undefined {
   if (unprivileged && port > 0 && port < 1024)
-    return `A router that may not open ports below 1024 leaves out port ${port}; give its Service a targetPort from 1024 on.`;
+    return `A router that may not open ports below 1024 leaves out port ${port}; give its Service a targetPort of 1024 or above.`;
   return reservedPorts.includes(port)
-    ? `A router needs port ${port} for itself and leaves it out; use another port, or another targetPort of its Service.`
+    ? `A router uses port ${port} itself and leaves it out; use another port, or another targetPort in its Service.`
     : undefined;
 }
 
@@ -117,7 +117,7 @@ class OpenListener {
   refuses(gateway: GatewayModel, server: GatewayServer, report: Report): boolean {
     const other = this.servers.find(({ age }) => age.namespace !== gateway.namespace);
     if (other === undefined) return false;
-    const message = `${portOf(this.port, server)} is open at all addresses for ${owner(other, gateway)}, which ${server.bind} would take connections away from; use another port, or leave bind out.`;
+    const message = `${portOf(this.port, server)} is open on all addresses for ${owner(other, gateway)}, and ${server.bind} would take over some of its connections; use another port, or omit bind.`;
     report('bind', 'Conflicted', message);
     return true;
   }
@@ -129,7 +129,7 @@ class OpenListener {
       report(
         'port',
         'Conflicted',
-        `${portOf(this.port, server)} is used by ${owner(first, gateway)}, with which ${server.port.protocol} cannot share it; use another port or bind.`,
+        `${portOf(this.port, server)} is used by ${owner(first, gateway)}, and ${server.port.protocol} cannot share it; use another port or bind.`,
       );
       return;
     }

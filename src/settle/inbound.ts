@@ -46,7 +46,7 @@ export function inboundTargets(input: InboundInput): InboundTargets {
 
 const tooManyPorts = {
   reason: 'Ineffective',
-  message: `A workload would serve more than ${mostInboundPorts} ports by this object and older ones together: further ports are not served. Name fewer ports, or let it select fewer workloads.`,
+  message: `With this object and older ones a workload would serve more than ${mostInboundPorts} ports; the rest are not served. Use fewer ports, or select fewer workloads.`,
 } as const;
 
 function ingressTarget(listener: IngressListener, sidecar: SidecarModel, namespace: string): InboundTarget {

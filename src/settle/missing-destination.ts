@@ -7,7 +7,7 @@ import type { Destination } from '../model/virtual-service.ts';
 /** Reports a destination that cannot be resolved. A service that merely has no endpoints is not reported. */
 export function missingDestination(object: ObjectRef, destination: Destination, target: DestinationTarget): Problem[] {
   if (target.kind === 'cluster' || target.what === 'endpoints') return [];
-  const message = `${explain(target.what, target.cluster, destination)} Until then its requests are answered with 503.`;
+  const message = `${explain(target.what, target.cluster, destination)} Until then requests for it get a 503.`;
   return [{ object, field: `${destination.field}.${target.what}`, reason: 'RefNotFound', message }];
 }
 
@@ -20,7 +20,7 @@ function explain(what: 'host' | 'port' | 'subset', cluster: string, { host, subs
         ? `${quote(host)} has no port ${portOf(cluster)}, the port the request arrived on; name a port that it has.`
         : `${quote(host)} has no port ${port}; name a port that it has.`;
     case 'subset':
-      return `${quote(subset)} is not a subset of ${quote(host)}; define it in a DestinationRule for that host that the client sees.`;
+      return `${quote(subset)} is not a subset of ${quote(host)}; define it in a DestinationRule for that host that is visible to the client.`;
   }
 }
 

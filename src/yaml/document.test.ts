@@ -45,7 +45,7 @@ describe('a document is refused with the line and the field', () => {
       {
         line: 2,
         path: [],
-        message: 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"',
+        message: 'looks like a template with {{ ... }}; render it first, for example with "helm template"',
       },
     ],
     'where a template stands among the entries of a flow map': [
@@ -53,7 +53,7 @@ describe('a document is refused with the line and the field', () => {
       {
         line: 2,
         path: [],
-        message: 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"',
+        message: 'looks like a template with {{ ... }}; render it first, for example with "helm template"',
       },
     ],
     'where lines of a template stand among the others': [
@@ -61,7 +61,7 @@ describe('a document is refused with the line and the field', () => {
       {
         line: 3,
         path: [],
-        message: 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"',
+        message: 'looks like a template with {{ ... }}; render it first, for example with "helm template"',
       },
     ],
     'where a key is not a string': [
@@ -70,7 +70,7 @@ describe('a document is refused with the line and the field', () => {
     ],
     'where a quote is not closed': [
       'a: 1\nb: "x\nc: 1',
-      { line: 2, path: [], message: 'is not valid YAML: text in quotes that is never closed' },
+      { line: 2, path: [], message: 'is not valid YAML: quoted text is never closed' },
     ],
     'where a bracket is not closed': [
       'a:\n- b: [1,\n  2\n',

@@ -39,7 +39,7 @@ function readJson(text: string): DocumentContent | undefined {
   return isSuspicious(json, MAX_DEPTH) ? undefined : { value };
 }
 
-const TEMPLATE = 'looks like a template with {{ ... }}, as Helm has them; render it first, as with "helm template"';
+const TEMPLATE = 'looks like a template with {{ ... }}; render it first, for example with "helm template"';
 
 /** Unquoted, `{{` begins a map whose key is a map: what the parser says of that would not help. */
 function templateAt(text: string, key: number): number | undefined {

@@ -51,7 +51,7 @@ class Conversion {
     const value = within(path, () => valueOf(node));
     this.#spend(typeof value === 'string' ? value.length : 1);
     if (typeof value === 'string' && !value.isWellFormed())
-      throw new DocumentError('has half of a UTF-16 surrogate pair; write valid Unicode', node.at, path);
+      throw new DocumentError('has an unpaired UTF-16 surrogate; use valid Unicode', node.at, path);
     if (typeof value === 'number' && !Number.isFinite(value))
       throw new DocumentError('is a number that JSON cannot hold', node.at, path);
     return value;
@@ -91,7 +91,7 @@ class Conversion {
     if (key === undefined) throw new DocumentError('has a key that is not a string', node.at, path, 'key');
     this.#spend(key.length);
     if (!key.isWellFormed())
-      throw new DocumentError('has half of a UTF-16 surrogate pair; write valid Unicode', node.at, path);
+      throw new DocumentError('has an unpaired UTF-16 surrogate; use valid Unicode', node.at, path);
     return key;
   }
 

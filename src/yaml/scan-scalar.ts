@@ -51,8 +51,8 @@ export function scanQuoted(cursor: Cursor): string {
   cursor.at++;
   let text = '';
   for (;;) {
-    if (cursor.isAtMarker()) throw notYaml('text in quotes that is not closed before the document ends', start);
-    if (cursor.isAtEnd) throw notYaml('text in quotes that is never closed', start);
+    if (cursor.isAtMarker()) throw notYaml('quoted text is not closed before the document ends', start);
+    if (cursor.isAtEnd) throw notYaml('quoted text is never closed', start);
     let isBroken = false;
     while (!isBroken && !isBlankOrEnd(cursor.code())) {
       const run = cursor.at;

@@ -235,8 +235,7 @@ export class Scanner {
 
   #entry(): void {
     if (!this.#inFlow) {
-      if (!this.#isKeyAllowed)
-        throw notYaml('a list cannot begin here; begin it on a line of its own', this.#cursor.at);
+      if (!this.#isKeyAllowed) throw notYaml('a list cannot begin here; start it on its own line', this.#cursor.at);
       this.#roll(this.#cursor.column, 'block-sequence', this.#cursor.at);
     }
     this.#dropKey();
@@ -246,7 +245,7 @@ export class Scanner {
 
   #key(): void {
     if (!this.#inFlow) {
-      if (!this.#isKeyAllowed) throw notYaml('a key cannot begin here; begin it on a line of its own', this.#cursor.at);
+      if (!this.#isKeyAllowed) throw notYaml('a key cannot begin here; start it on its own line', this.#cursor.at);
       this.#roll(this.#cursor.column, 'block-mapping', this.#cursor.at);
     }
     this.#dropKey();

@@ -167,7 +167,7 @@ class Parser {
   /** The end of a block; `expected` is what could have stood there instead of what does. */
   #end(expected: string): void {
     const token = this.#scanner.next();
-    if (token.type !== 'block-end') throw notYaml(`${expected} is expected, not ${name(token)}`, token.at);
+    if (token.type !== 'block-end') throw notYaml(`expected ${expected}, not ${name(token)}`, token.at);
   }
 
   /** The items of a block list. Behind the last one stands what the list is in. */
@@ -230,7 +230,7 @@ class Parser {
       if (this.#is('end')) throw notYaml(`${close === ']' ? '[' : '{'} is never closed`, start);
       if (!isFirst) {
         const token = this.#scanner.next();
-        if (token.type !== ',') throw notYaml(`, or ${close} is expected, not ${name(token)}`, token.at);
+        if (token.type !== ',') throw notYaml(`expected , or ${close}, not ${name(token)}`, token.at);
         if (this.#is(close)) break;
       }
       item();

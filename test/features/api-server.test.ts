@@ -122,7 +122,7 @@ describe.each([
     program.clock.skip(MINUTES);
     await program.sent(proxy, (p) => expect(p.routes('80')[REVIEWS]).toEqual(splitRoutes(80, 20)));
     expect(program.log.filter(({ msg }) => msg.includes('not installed'))).toHaveLength(1);
-    expect(await program.logged('installed now')).toMatchObject({ kind: 'DestinationRule' });
+    expect(await program.logged('now installed')).toMatchObject({ kind: 'DestinationRule' });
   });
 
   test('nothing is served before the first answer, and everything through later outages', async () => {

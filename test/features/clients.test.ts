@@ -86,7 +86,7 @@ describe.each([
     client.send(first('plain'));
     await client.next(CDS);
     for (let i = 0; i < 3; i++) client.send({ typeUrl: 'type.googleapis.com/unknown', names: ['a'], subscribe: ['a'] });
-    await program.logged('proxy requested an unsupported resource type');
+    await program.logged('Proxy requested an unsupported resource type');
     await unnoticed();
     expect(program.log.filter(({ msg }) => msg.includes('unsupported resource type'))).toHaveLength(1);
     expect(client.received).toEqual([]);

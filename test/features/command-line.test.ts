@@ -180,7 +180,7 @@ describe('translate', () => {
     expect(labelled.remark).toBeUndefined();
     expect(labelled.resources.lds).not.toEqual([]);
     const { path } = await shop(documents(split(80, 20)));
-    expect((await inProcess(path, router)).remark).toContain('there is none in the files');
+    expect((await inProcess(path, router)).remark).toContain('the files contain none');
     expect((await inProcess(path, id)).remark).toBeUndefined();
     expect((await inProcess(path, 'router~10.0.0.1~x')).refusal).toContain('missing parts in the service node');
   });
@@ -193,10 +193,10 @@ describe('translate', () => {
     ]);
     const [field, absent] = mistake.stderr.trimEnd().split('\n');
     expect(field).toContain('VirtualService/shop/reviews: spec.http[0].timeout: ');
-    expect(absent).toBe('the proxy is given no resource named nowhere');
+    expect(absent).toBe('the proxy gets no resource named nowhere');
     expect(mistake.code).toBe(1);
     expect(parse(mistake.stdout)).toEqual({ cds: [], eds: [], lds: [], rds: [], sds: [] });
-    expect(nobody).toEqual({ code: 1, stdout: '', stderr: 'error: which proxy? Give --proxy ID or --node FILE\n' });
+    expect(nobody).toEqual({ code: 1, stdout: '', stderr: 'error: specify --proxy ID or --node FILE\n' });
   });
 
   withPeers(['envoy'], 'for a real Envoy', () => {
