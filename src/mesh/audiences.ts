@@ -123,8 +123,8 @@ function privateClients(host: string, read: Reader, services: Services): string[
 }
 
 /**
- * Namespaces whose clients do not get a host by its name, because a Service keeps it that others see differently, or
- * not at all.
+ * Namespaces whose clients do not get a host by its name, because it is kept by a Service that others see differently,
+ * or not at all.
  */
 function keepingClients(named: NamedHost, domainSuffix: string, read: Reader, services: Services): string[] {
   const bare = isBareName(named.host);
