@@ -43,29 +43,29 @@ import { declareSidecars } from './mesh/sidecars.ts';
 import { declareViews } from './mesh/views.ts';
 import { declareVirtualServices } from './mesh/virtual-services.ts';
 
-/** The map of the system: every collection and edge between objects and what proxies are sent. */
+/** The map of the system: every collection and edge between objects and what proxies get. */
 export interface Mesh {
   readonly graph: Graph;
   readonly inputs: Inputs;
   /** What is wrong with each object, by object. */
   readonly problems: Problems;
   readonly services: Collection<MeshService>;
-  /** Calls back with every verdict that a commit changed; undefined when the object is gone. */
+  /** Calls back with every verdict that a commit changed; undefined if the object is gone. */
   onConditions(changed: (key: string, verdict: Verdict | undefined) => void): void;
   readonly proxies: Collection<ResolvedProxy>;
-  /** Whether anything is made for proxies of these traits. */
+  /** Whether anything is computed for proxies with these traits. */
   isMade(traits: string): boolean;
-  /** Key of the traits of the views that this proxy would be the first to have; undefined: there are such. */
+  /** Key of the view traits for which this proxy would be the first; undefined: such views exist already. */
   newViewsOf(proxy: ConnectedProxy): string | undefined;
   /** What a proxy would be if it connected now. */
   preview(proxy: ConnectedProxy): ResolvedProxy;
   /** How many ports a workload of this class would serve for its Services, at least 1. */
   portsOf(workload: WorkloadClass): number;
-  /** Every resource, once for each list that it is in. */
+  /** Every resource, once per list that contains it. */
   readonly members: readonly Members[];
-  /** What a connected proxy can reach; empty for one that is not known or not accepted. */
+  /** What a connected proxy can reach; empty if it is unknown or was not accepted. */
   worldOf(stream: string): World;
-  /** What a commit changed for the ADS store. */
+  /** What a commit changes in the ADS store. */
   publicationOf(draft: Draft): Publication;
 }
 
@@ -97,7 +97,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const views = declareViews(graph, { ...objects, namespaces, scopes });
   const destinationViews = declareDestinationViews(graph, { ...objects, scopes, views });
 
-  // What they are sent.
+  // What they get.
   const deps = { ...objects, proxies, workloadClasses, scopes, views, destinationViews, encoder };
   const gateways = declareGateways(graph, deps);
   const clusters = declareClusters(graph, deps);

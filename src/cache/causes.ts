@@ -1,6 +1,6 @@
 /**
- * Which writes of a commit reached an entry: their positions, ascending. Exact up to {@link MAX_CAUSES}; beyond that the
- * list ends with `MORE`, so that a bulk load does not carry thousands of numbers through every entry.
+ * Which writes of a commit reached an entry: their positions, ascending. Exact up to {@link MAX_CAUSES}; beyond that,
+ * the list ends with `MORE`, so that a bulk load does not carry thousands of numbers through every entry.
  */
 export type Causes = readonly number[];
 

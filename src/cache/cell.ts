@@ -1,16 +1,18 @@
 import type { Run } from './derived.ts';
 
-/** What can be read: one key of a collection or one group of an index, present or absent. Remembers who read it. */
+/**
+ * Something that can be read: one key of a collection or one group of an index, present or absent. Tracks its readers.
+ */
 export interface Cell {
   readonly key: string;
   /** The collection that holds it. */
   readonly home: { forget(key: string): void };
   value: unknown;
-  /** Runs that read this cell; an array while small. */
+  /** Runs that read this cell; an array while there are few. */
   dependents: Run[] | Set<Run> | undefined;
-  /** The last run that recorded a read of it: a run reads a cell once. */
+  /** The last run that recorded a read of it; a run records each cell once. */
   stamp: number;
-  /** The last run that had read it before it ran again. */
+  /** The last run that had already read it before running again. */
   formerStamp: number;
   /** The run that emitted the value (Derived collections). */
   owner: Run | undefined;
@@ -56,7 +58,7 @@ export function removeDependent(cell: Cell, run: Run): void {
   }
 }
 
-/** Nobody holds a value in it, claims it or waits for it. */
+/** True if nothing holds a value in it, claims it or depends on it. */
 export function isIdle(cell: Cell): boolean {
   return (
     cell.value === undefined && cell.dependents === undefined && cell.owner === undefined && cell.losers === undefined

@@ -2,12 +2,12 @@ import { type Causes, joinCauses } from './causes.ts';
 import { type Cell, isIdle, newCell } from './cell.ts';
 import type { Graph } from './graph.ts';
 
-/** Told when an entry of a collection, or a group of an index, changed within a commit. */
+/** Notified when an entry of a collection, or a group of an index, changes within a commit. */
 export interface Consumer {
   sourceChanged(key: string, before: unknown, after: unknown, causes: Causes): void;
 }
 
-/** How an entry differs from the last published revision. `undefined` stands for absence. */
+/** How an entry differs from the last published revision. `undefined` means absent. */
 export interface Change<V> {
   readonly key: string;
   readonly before: V | undefined;
@@ -22,7 +22,7 @@ export interface Change<V> {
 export abstract class Collection<V> {
   readonly graph: Graph;
   readonly name: string;
-  /** Position in creation order. A collection reads only collections of a lower position. */
+  /** Position in creation order. A collection reads only collections with a lower position. */
   readonly position: number;
   /** @internal */ readonly cells = new Map<string, Cell>();
   /** @internal */ readonly consumers: Consumer[] = [];
@@ -35,23 +35,23 @@ export abstract class Collection<V> {
     this.position = graph.register(this);
   }
 
-  /** @internal Whether the commit has reached it. Most collections are idle in most commits. */
+  /** @internal Whether the commit has reached this collection. Most collections are idle in most commits. */
   abstract get hasWork(): boolean;
 
-  /** Work of this collection within a commit; yields between units of work. */
+  /** The work of this collection within a commit; yields between units of work. */
   abstract process(): Generator<void, void>;
 
   get(key: string): V | undefined {
     return this.cells.get(key)?.value as V | undefined;
   }
 
-  /** Asks for the changes of this collection in drafts; see {@link Draft.changes}. */
+  /** Makes drafts show the changes of this collection; see {@link Draft.changes}. */
   track(): this {
     this.changes ??= new Map();
     return this;
   }
 
-  /** Present entries; order is of no meaning. */
+  /** Present entries, in no particular order. */
   *entries(): Generator<[string, V]> {
     for (const cell of this.cells.values()) if (cell.value !== undefined) yield [cell.key, cell.value as V];
   }
@@ -62,7 +62,7 @@ export abstract class Collection<V> {
     return count;
   }
 
-  /** @internal The cell of a key, made when somebody reads what is not there. */
+  /** @internal The cell of a key; created when a transform reads an absent key. */
   cell(key: string): Cell {
     let cell = this.cells.get(key);
     if (cell === undefined) {
@@ -79,7 +79,7 @@ export abstract class Collection<V> {
     if (cell !== undefined && isIdle(cell)) this.cells.delete(key);
   }
 
-  /** @internal Gives a cell its new value and marks whoever read it. */
+  /** @internal Gives a cell its new value and marks its readers. */
   protected setValue(cell: Cell, after: V | undefined, causes: Causes): void {
     const before = cell.value as V | undefined;
     cell.value = after;
@@ -90,7 +90,9 @@ export abstract class Collection<V> {
     this.announce(cell, before, after, causes);
   }
 
-  /** @internal Values that cannot be compared count as different: what follows is computed once too often, and is right. */
+  /**
+   * @internal Values that cannot be compared count as different: what follows is computed once too often, but is right.
+   */
   protected equal<T>(equals: (a: T, b: T) => boolean, key: string, a: T, b: T, causes: Causes): boolean {
     try {
       const result = equals(a, b);

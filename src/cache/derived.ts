@@ -5,16 +5,16 @@ import { deepEqual } from './equal.ts';
 import type { Graph } from './graph.ts';
 import type { Group, Index } from './index-of.ts';
 
-/** What a transform may read, beside its own entry. Every read, also of what is absent, is recorded. */
+/** What a transform may read besides its own entry. Every read is recorded, even of absent keys. */
 export interface Reader {
   get<V>(collection: Collection<V>, key: string): V | undefined;
-  /** The members of a group in the index's order; empty when there is none. */
+  /** The members of a group in the index's order; empty if there are none. */
   group<V>(index: Index<V>, key: string): Group<V> | readonly [];
 }
 
 export type Emit<V> = (key: string, value: V) => void;
 
-/** Pure: its entry and what it reads decide what it emits. Emits any number of entries; a key at most once. */
+/** Pure: its entry and its reads determine what it emits. Emits any number of entries, each key at most once. */
 export type Transform<S, V> = (key: string, value: S, read: Reader, emit: Emit<V>) => void;
 
 /** One entry of the source, transformed: what it read and what it emitted. */
@@ -22,7 +22,7 @@ export interface Run {
   readonly node: Derived<unknown, unknown>;
   readonly key: string;
   reads: readonly Cell[];
-  /** Keys; a single one stands alone, because most runs emit one. */
+  /** Output keys; a single key is stored without an array, because most runs emit one. */
   outputs: string | readonly string[] | undefined;
 }
 
@@ -36,8 +36,8 @@ export interface Failure {
 const NO_READS: readonly Cell[] = [];
 
 /**
- * A collection computed entry by entry from a source. In a commit every marked entry of the source runs once; equal
- * outputs stop the change there. A transform that throws keeps the outputs it had.
+ * A collection computed entry by entry from a source. In a commit, every marked entry of the source runs once; equal
+ * outputs stop the change there. A transform that throws keeps its previous outputs.
  */
 export class Derived<S, V> extends Collection<V> {
   private readonly source: Collection<S>;
@@ -76,7 +76,7 @@ export class Derived<S, V> extends Collection<V> {
   }
 
   override *process(): Generator<void, void> {
-    // A second round runs only for keys whose owner let go of them in favour of a run that had lost.
+    // A second round runs only for keys that their owner gave up and that a losing run had also emitted.
     while (this.marked.size > 0) {
       const marked = this.marked;
       this.marked = new Map();
@@ -84,7 +84,7 @@ export class Derived<S, V> extends Collection<V> {
       for (const [key, causes] of marked) {
         const outputs = this.execute(key, causes);
         if (outputs !== undefined) emitted.push({ run: this.runs.get(key)!, outputs, causes });
-        // Some take milliseconds; a yield takes nothing beside the shortest.
+        // Some runs take milliseconds; compared with even the shortest, a yield costs nothing.
         yield;
       }
       for (const { run, outputs, causes } of emitted) this.retract(run, outputs, causes);
@@ -95,7 +95,7 @@ export class Derived<S, V> extends Collection<V> {
     }
   }
 
-  /** Runs the transform; undefined when it threw. */
+  /** Runs the transform; undefined if it threw. */
   private execute(key: string, causes: Causes): Map<string, V> | undefined {
     const value = this.source.get(key);
     const outputs = new Map<string, V>();
@@ -128,7 +128,10 @@ export class Derived<S, V> extends Collection<V> {
     return run;
   }
 
-  /** After a failure the earlier reads stay too: whatever fixes it, or would have changed the kept output, runs it again. */
+  /**
+   * After a failure, the earlier reads stay too: whatever fixes it, or would have changed the kept output, runs it
+   * again.
+   */
   private keepReads(run: Run, failed: boolean): void {
     const before = run.reads;
     const { stamp } = this.graph;
@@ -168,7 +171,7 @@ export class Derived<S, V> extends Collection<V> {
     this.setValue(cell, undefined, causes);
   }
 
-  /** Of two owners the one with the smaller source key has the key; the clash is a failure until it ends. */
+  /** If two runs emit a key, the one with the smaller source key owns it; the clash is a failure until it ends. */
   private emit(run: Run, key: string, value: V, causes: Causes): void {
     const cell = this.cell(key);
     if (cell.owner !== undefined && cell.owner !== run) {
@@ -236,7 +239,7 @@ export class Derived<S, V> extends Collection<V> {
   }
 }
 
-/** Names the failure of an output key, which ends apart from that of an entry of the source that has the same key. */
+/** Names the failure of an output key, to tell it apart from the failure of a source entry with the same key. */
 function clashOf(key: string): string {
   return `${key} (output)`;
 }

@@ -1,4 +1,7 @@
-/** Structural equality of plain data and Maps: what decides whether a change goes on. Typed arrays are compared by content. */
+/**
+ * Structural equality of plain data and Maps: decides whether a change propagates. Typed arrays are compared by
+ * content.
+ */
 export function deepEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a !== a && b !== b;

@@ -7,24 +7,24 @@ import { Input, type Write } from './input.ts';
 import { type MissedChanges, Observer } from './observer.ts';
 
 /**
- * The commit graph: collections in creation order, which is topological order because a collection can only name those
- * that exist already. One pass over them brings every entry up to date with a set of writes.
+ * The commit graph: collections in creation order, which is a topological order because a collection can only refer to
+ * existing ones. One pass over them brings every entry up to date with a set of writes.
  */
 export class Graph {
   /** In creation order. */
   readonly collections: Collection<unknown>[] = [];
   /**
-   * What threw and is contained, until it runs again without: transforms, the functions of indexes, comparisons,
-   * observers; and keys that two runs emitted. A bug each: must be empty.
+   * Contained exceptions, each until the same code runs again without throwing: from transforms, index functions,
+   * comparisons and observers. Also keys that two runs emitted. Each is a bug: must be empty.
    */
   readonly failures = new Map<string, Failure>();
   /** Number of published commits. */
   revision = 0;
-  /** @internal Identifies the transform that is running. */
+  /** @internal Identifies the running transform. */
   stamp = 0;
   private readonly observers: Observer<Draft>[] = [];
   private readonly failureObservers: ((draft: Draft) => void)[] = [];
-  /** Failures began or ended, and observers do not know yet. */
+  /** Failures began or ended, and observers have not been notified yet. */
   private untold = false;
   private undoLog: (() => void)[] | undefined;
   private readonly abandoned: Cell[] = [];
@@ -33,7 +33,7 @@ export class Graph {
     return new Input<V>(this, name);
   }
 
-  /** Annotate the last parameter of the transform, `emit: Emit<V>`, and the types follow. */
+  /** Annotate the last parameter of the transform, `emit: Emit<V>`, and TypeScript infers the types. */
   derive<S, V>(
     name: string,
     source: Collection<S>,
@@ -43,7 +43,7 @@ export class Graph {
     return new Derived(this, name, source, transform, equals);
   }
 
-  /** Groups the entries of the sources by the keys that `groupsOf` gives; `order` may look at nothing but the entries. */
+  /** Groups the entries of the sources by the keys that `groupsOf` returns; `order` may depend only on the entries. */
   index<V>(
     name: string,
     sources: Collection<V> | readonly Collection<V>[],
@@ -54,24 +54,27 @@ export class Graph {
   }
 
   /**
-   * Called with every published draft. What an observer writes goes into the next commit. One that throws is told again
-   * with the commits that follow, what it missed apart from what is new: it must bear to be told the same twice.
+   * Calls the observer with every published draft. What it writes goes into the next commit. If it throws, it is called
+   * again with the commits that follow; what it missed comes separately from what is new. It must tolerate seeing the
+   * same change twice.
    */
   observe(observer: (draft: Draft) => void, name = `${this.observers.length + 1}`): void {
     this.observers.push(new Observer(name, observer, (changes) => new Draft(this, [], changes)));
   }
 
-  /** Called after all observers with a published draft when {@link failures} is another one than the last time. */
+  /** Called with a published draft, after all observers, if {@link failures} has changed since the last call. */
   observeFailures(observer: (draft: Draft) => void): void {
     this.failureObservers.push(observer);
   }
 
-  /** Somebody has not been told everything, and would be with another commit, be it an empty one. */
+  /** True if an observer has not been notified of everything; another commit would do so, even an empty one. */
   get wantsCommit(): boolean {
     return this.untold || this.observers.some((observer) => observer.behind);
   }
 
-  /** Runs what throws only by a bug, and is not to take others with it: that counts as a failure until it runs again without. */
+  /**
+   * Runs work that throws only because of a bug, and contains the error: it is a failure until a later run succeeds.
+   */
   contain(name: string, work: () => void): void {
     const place = { name: 'program' };
     try {
@@ -84,7 +87,7 @@ export class Graph {
     }
   }
 
-  /** Reads what is there now, for whoever asks once and is not told of changes. */
+  /** Reads current values, for callers that ask once and need no notification of changes. */
   readonly present: Reader = {
     get: (collection, key) => collection.get(key),
     group: (index, key) => index.get(key) ?? [],
@@ -94,7 +97,7 @@ export class Graph {
   recording = false;
   private open = false;
 
-  /** Computes all that follows from the writes. The draft must be published or discarded before the next one begins. */
+  /** Computes everything that follows from the writes. Publish or discard the draft before the next one begins. */
   settle(writes: readonly Write[]): Draft {
     const steps = this.settleInSteps(writes);
     for (;;) {
@@ -103,7 +106,7 @@ export class Graph {
     }
   }
 
-  /** As {@link settle}, but pauses between small units of work, so that the caller can let others run. */
+  /** Like {@link settle}, but pauses between small units of work, so that the caller can let other work run. */
   *settleInSteps(writes: readonly Write[], options: SettleOptions = {}): Generator<void, Draft> {
     if (this.open) throw new Error('a draft is open');
     this.open = true;
@@ -114,7 +117,10 @@ export class Graph {
     return new Draft(this, writes);
   }
 
-  /** Functions that throw are contained entry by entry. What is left is a bug of this folder: the commit is finished all the same. */
+  /**
+   * Functions that throw are contained entry by entry. Any other exception is a bug in this folder; the commit still
+   * completes.
+   */
   private *process(collection: Collection<unknown>): Generator<void, void> {
     try {
       yield* collection.process();
@@ -142,7 +148,7 @@ export class Graph {
     this.undoLog?.push(action);
   }
 
-  /** @internal A cell that lost a reader is forgotten after the commit if nothing is left of it. */
+  /** @internal Forgets a cell that lost a reader, after the commit, if nothing is left in it. */
   sweep(cell: Cell): void {
     this.abandoned.push(cell);
   }
@@ -206,37 +212,39 @@ export class Graph {
 const OBSERVERS = { name: 'observer' };
 
 export interface SettleOptions {
-  /** False: the draft will be published. What is needed to undo it is not kept, which is most of the memory of a large commit. */
+  /**
+   * False: the draft will be published, so the undo log is not kept. That log is most of the memory of a large commit.
+   */
   readonly discardable?: boolean;
 }
 
-/** The outcome of `settle`, not yet in force. Its changes can be read until it is published or discarded. */
+/** The outcome of `settle`, not yet in force. Its changes are readable until it is published or discarded. */
 export class Draft {
   readonly writes: readonly Write[];
   private readonly graph: Graph;
   private readonly missed: MissedChanges | undefined;
 
-  /** @param missed changes of earlier drafts, which are shown instead. */
+  /** @param missed changes from earlier drafts, shown instead of those of this draft. */
   constructor(graph: Graph, writes: readonly Write[], missed?: MissedChanges) {
     this.graph = graph;
     this.writes = writes;
     this.missed = missed;
   }
 
-  /** What changed in a collection that is tracked, each key once. */
+  /** What changed in a tracked collection, each key once. */
   changes<V>(collection: Collection<V>): Iterable<Change<V>> {
     if (collection.changes === undefined) throw new Error(`the changes of ${collection.name} are not tracked`);
     if (this.missed === undefined) return collection.changes.values();
-    // Kept by collection, whose values they are.
+    // Stored by collection, so the values have its type.
     return (this.missed.get(collection) as readonly Change<V>[] | undefined) ?? [];
   }
 
-  /** The writes that reached a change; more than a few are cut, see {@link Causes}. */
+  /** The writes that reached a change; the list is cut after the first few, see {@link Causes}. */
   causesOf(causes: Causes): Write[] {
     return causes.flatMap((i) => this.writes[i] ?? []);
   }
 
-  /** Makes it the new revision and tells the observers. */
+  /** Makes this draft the current revision and notifies the observers. */
   publish(): void {
     this.graph.endCommit(this);
   }

@@ -7,7 +7,7 @@ export interface Member<V> {
   readonly value: V;
 }
 
-/** The entries of a collection that share a group key, in the order that the index states. */
+/** The entries of a collection that share a group key, in the index's order. */
 export type Group<V> = readonly [Member<V>, ...Member<V>[]];
 
 export type Order<V> = (a: Member<V>, b: Member<V>) => number;
@@ -23,15 +23,15 @@ interface Pending<V> {
 
 interface Source<V> {
   readonly name: string;
-  /** Entries that stayed where they were because a function of the index threw, with the value that is there, if any. */
+  /** Entries that stayed in their groups because an index function threw, each with the value that is there, if any. */
   readonly stayed: Map<string, V | undefined>;
 }
 
 /**
- * Groups entries by other keys. An entry may be in any number of groups. It is a collection of its groups, so it can be
- * the source of a derived collection: one run for each group. Over several collections it is also their union; a key may
- * move from one to another, but after a commit only one of them may have it. An entry at which `groupsOf` or `order`
- * throws stays in the groups where it was.
+ * Groups entries by other keys. An entry may be in any number of groups. An index is a collection of its groups, so it
+ * can be the source of a derived collection: one run per group. Over several collections, it is also their union; a key
+ * may move from one to another, but after a commit only one of them may have it. If `groupsOf` or `order` throws for an
+ * entry, the entry stays in the groups where it was.
  */
 export class Index<V> extends Collection<Group<V>> {
   private readonly groupsOf: (key: string, value: V) => readonly string[];
@@ -98,7 +98,7 @@ export class Index<V> extends Collection<Group<V>> {
     }
   }
 
-  /** Takes an entry out of its old groups and into its new ones, or leaves it where it is. */
+  /** Moves an entry from its old groups to its new ones, or leaves it where it is. */
   private file({ source, key, before, after, causes }: Pending<V>, copyOf: CopyOf<V>): void {
     const { stayed } = source;
     const was = stayed.size > 0 && stayed.has(key) ? stayed.get(key) : before;
@@ -133,7 +133,7 @@ export class Index<V> extends Collection<Group<V>> {
       return;
     }
     this.setStayed(stayed, key, undefined);
-    // Of an entry that is gone nothing is old.
+    // For an entry that is gone, nothing can be stale.
     if (misplaced !== undefined && after !== undefined) this.graph.fail(this, filingOf(source, key), misplaced, causes);
     else if (this.graph.failures.size > 0) this.graph.succeed(this, filingOf(source, key));
   }
@@ -152,12 +152,12 @@ export class Index<V> extends Collection<Group<V>> {
     if (this.graph.recording && (now ?? before) !== undefined) this.graph.undo(() => set(before));
   }
 
-  /** -1 where the order does not lead to it. */
+  /** Returns -1 if the order does not lead to the entry. */
   private find(members: readonly Member<V>[], key: string, value: V | undefined): number {
     try {
-      // Looked for with its value: an entry without one is in no group.
+      // Searched for with its value; an entry without one is in no group.
       let at = this.placeOf(members, { key, value: value as V });
-      // A key that moves from one source to another in this commit is there twice for a moment.
+      // A key that moves from one source to another in this commit is briefly there twice.
       while (members[at]?.key === key && members[at]?.value !== value) at++;
       return members[at]?.key === key ? at : -1;
     } catch {
@@ -165,7 +165,7 @@ export class Index<V> extends Collection<Group<V>> {
     }
   }
 
-  /** First place whose member is not before the given one. */
+  /** The first place whose member does not sort before the given one. */
   private placeOf(members: readonly Member<V>[], member: Member<V>): number {
     let low = 0;
     let high = members.length;

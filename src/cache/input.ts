@@ -2,14 +2,17 @@ import { Collection } from './collection.ts';
 import type { Causes } from './causes.ts';
 import { deepEqual } from './equal.ts';
 
-/** One write of a commit; `value` undefined deletes. */
+/** One write of a commit; an undefined `value` deletes the key. */
 export interface Write {
   readonly input: Input<unknown>;
   readonly key: string;
   readonly value: unknown;
 }
 
-/** A collection written from outside: plain JSON values, so that a recorded list of commits replays to the same bytes. */
+/**
+ * A collection written from outside. Values are plain JSON, so that a recorded list of commits replays to the same
+ * bytes.
+ */
 export class Input<V> extends Collection<V> {
   write(key: string, value: V | undefined): Write {
     return { input: this as unknown as Input<unknown>, key, value };
@@ -22,7 +25,7 @@ export class Input<V> extends Collection<V> {
     else if (value === undefined) this.graph.sweep(cell);
   }
 
-  /** Writes were applied before the pass. */
+  /** Writes are applied before the pass. */
   override get hasWork(): boolean {
     return false;
   }

@@ -1,37 +1,37 @@
 import type { Change, Collection } from './collection.ts';
 
-/** So many calls at most go into finding out which of the changes that an observer missed it cannot take. */
+/** Maximum number of calls spent on finding out which of the missed changes an observer cannot take. */
 const MAX_TRIES = 64;
 
-/** Of what an observer is told. */
+/** A missed change. */
 type Missed = Omit<Change<unknown>, 'after' | 'causes'> & { readonly collection: Collection<unknown> };
 export type MissedChanges = ReadonlyMap<Collection<unknown>, readonly Change<unknown>[]>;
 
 /**
- * One who is told what was published. One that throws may have taken a part of it, or nothing: it is told again, with
- * the values of then, apart from what is new, and in ever smaller pieces, so that one change that it cannot take keeps
- * no other from it. So an observer must bear to be told the same twice.
+ * Notified of what was published. An observer that throws may have taken part of it, or nothing. It is called again,
+ * separately from what is new, with current values and ever smaller pieces, so that one change that it cannot take does
+ * not keep the others from it. So an observer must tolerate seeing the same change twice.
  */
 export class Observer<D> {
   readonly name: string;
   private readonly see: (draft: D) => void;
   private readonly again: (changes: MissedChanges) => D;
-  /** The first that has waited longest. */
+  /** The entry that has waited longest comes first. */
   private readonly missed = new Map<string, Missed>();
 
-  /** @param again what it is shown of changes that it missed. */
+  /** @param again builds the draft that shows the missed changes. */
   constructor(name: string, see: (draft: D) => void, again: (changes: MissedChanges) => D) {
     this.name = name;
     this.see = see;
     this.again = again;
   }
 
-  /** It has not taken everything yet. */
+  /** True if it has not taken everything yet. */
   get behind(): boolean {
     return this.missed.size > 0;
   }
 
-  /** Returns what it threw. Call when no other draft is open. */
+  /** Returns what the observer threw. Call when no other draft is open. */
   tell(draft: D, collections: readonly Collection<unknown>[]): { readonly error: unknown } | undefined {
     const late = [...this.missed.values()];
     try {
@@ -66,7 +66,7 @@ export class Observer<D> {
     if (!this.missed.has(key)) this.missed.set(key, change);
   }
 
-  /** Next time the others come first. */
+  /** Next time, the other changes come first. */
   private putBehind(change: Missed): void {
     this.missed.delete(keyOf(change));
     this.miss(change);

@@ -4,27 +4,27 @@ import { type Cidr, blockOf, leadingBits, parseCidr } from '../model/cidr.ts';
 
 export interface AddressBlocks<V> {
   /**
-   * All of other namespaces with the port and an address in the range, and some with one near it; possibly twice. In one
-   * block in the stated order.
+   * Every entry in another namespace with the port and an address in the range; also some with an address near it, and
+   * possibly some twice. Within one block, in the given order.
    */
   ofOthers(read: Reader, namespace: string, port: number, range: Cidr): Iterable<V>;
 }
 
 interface Block {
-  /** Of its addresses: see {@link leadingBits}. */
+  /** Leading bits of its addresses: see {@link leadingBits}. */
   readonly bits: string;
-  /** Two of those that have entries in it, if there are two: enough to know whether anybody has another one. */
+  /** The namespaces with entries in the block, two at most: enough to know whether any other namespace has one. */
   readonly namespaces: readonly string[];
 }
 
-/** Blocks of 256 addresses, and what they are in, up to all addresses of the family. */
+/** Blocks of 256 addresses, and the blocks that contain them, up to all addresses of the family. */
 const SMALLEST_BITS = 8;
 const LARGER_BITS = [16, 24, 128];
 
 /**
- * Entries by port and address, to be found by range. A tree of blocks: what comes or goes changes its own block of 256 addresses,
- * and those above only where there was nothing else in it, or nothing of its namespace. Groups of all that is in a range would be
- * as large as the mesh.
+ * Finds entries by port and address range. A tree of blocks: an entry that comes or goes changes its own block of 256
+ * addresses, and those above only if there was nothing else in it, or nothing of its namespace. Groups of everything in
+ * a range would be as large as the mesh.
  */
 export function declareAddressBlocks<V extends { readonly namespace: string }>(
   graph: Graph,
@@ -76,7 +76,7 @@ export function declareAddressBlocks<V extends { readonly namespace: string }>(
     ofOthers: (read, namespace, port, range) => {
       const bits = leadingBits(range);
       const hostBits = (isIPv4(range.address) ? 32 : 128) - range.length;
-      // From the smallest block that holds the whole range.
+      // Start at the smallest block that holds the whole range.
       const depth = hostBits <= SMALLEST_BITS ? levels.length : levels.findLastIndex((level) => level.bits >= hostBits);
       const start = blockOf(range.address, levels[depth]?.bits ?? SMALLEST_BITS)!;
       return descend(read, namespace, bits, keyOf(port, start), depth);

@@ -1,30 +1,30 @@
 import type { Place } from './places.ts';
 
-/** The assignment of a host or subset, as a place sees it. */
+/** The assignment of a host or subset, as seen from a place. */
 export interface PlacedAssignment {
-  /** 0: of the host; others: of its subsets, in their order. */
+  /** 0: the host; others: its subsets, in order. */
   readonly index: number;
   /** See `AssignmentInput`. */
   readonly ignoresLabels: boolean;
   readonly place: Place;
 }
 
-/** What is made in one run. */
+/** The work of one run. */
 export interface AssignmentStep {
   readonly id: string;
   readonly placed: readonly PlacedAssignment[];
 }
 
-/** What one step costs, where places can be told apart no further: in endpoints, up to 1 µs each. */
+/** Cost limit for one step, where places cannot be split further: in endpoints, up to 1 µs each. */
 const costOfStep = 20_000;
-/** What several places in one step cost: a place that comes or goes has it made again. */
+/** Cost limit for a step with several places: the whole step is rebuilt when one of its places comes or goes. */
 const costOfPlaces = 500;
-/** Of an assignment without endpoints. */
+/** Cost of an assignment without endpoints. */
 const costOfNone = 10;
 
 /**
- * Few places are one step. Others are a tree by the bits of their hashes, of which the leaves are steps: a place that comes
- * or goes changes its own leaf, and no other.
+ * A few places are one step. More places form a tree by the bits of their hashes, with steps as leaves: a place that
+ * comes or goes changes only its own leaf.
  *
  * @param size of each assignment, in endpoints.
  */

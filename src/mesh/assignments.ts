@@ -35,12 +35,12 @@ import type { ServiceView } from './views.ts';
 
 interface MadeAssignments extends ResourceSet, HasProblems {}
 
-/** Without resources where these are made in steps. */
+/** Has no resources if they are built in steps. */
 interface AssignmentSet extends MadeAssignments {
   readonly steps: readonly AssignmentStep[];
 }
 
-/** ClusterLoadAssignments of services, for each place where they differ. */
+/** ClusterLoadAssignments of services, one for each place where they differ. */
 export interface AssignmentSets {
   of(view: ServiceView, port: string, read: Reader): readonly ResourceSet[];
   readonly problems: readonly Collection<HasProblems>[];
@@ -104,7 +104,7 @@ const setOfKey = (key: string): string => key.slice(0, key.lastIndexOf('#'));
 const assignmentSetKey = (view: ServiceView, port: string): string =>
   [view.service, view.rule, Number(view.view.traits.agent), port].join('|');
 
-/** The client: whether it has an agent. */
+/** `client`: whether it has an agent. */
 type AssignmentDemand = Demand<boolean>;
 
 function foundFor(demand: AssignmentDemand, read: Reader, deps: ClusterDeps): Assignments | undefined {
@@ -122,7 +122,7 @@ interface Assignments {
   readonly assignments: readonly Assignment[];
 }
 
-/** Of the host, or one of its subsets. */
+/** The assignment of the host or of one of its subsets. */
 interface Assignment {
   readonly input: AssignmentInput;
   readonly isSubset: boolean;
@@ -172,20 +172,20 @@ function assignmentsOf(
 }
 
 /**
- * Endpoints that the assignments of a host hold together, each once for every place and subset: about 100 bytes each. An
- * assignment of the host itself that looks the same from everywhere has all.
+ * Maximum number of endpoints in all assignments of a host, counted once per place and subset: about 100 bytes each. An
+ * assignment of the host itself that looks the same from everywhere has all endpoints.
  */
 const mostPlacedEndpoints = 500_000;
-/** What a locality costs beside its endpoints. */
+/** What a locality costs in addition to its endpoints. */
 const endpointsOfLocality = 3;
-/** For proxies that differ in a label, however many see the same: in one step for each port. */
+/** Maximum for proxies that differ in a label, counting each even if several see the same: in one step per port. */
 const mostPlacedAssignments = 50_000;
 
-/** In endpoints, of which the bounds speak: a single locality is no more than they are. */
+/** In endpoints, the unit of the limits: a single locality costs no more than its endpoints. */
 const sizeOf = (endpoints: number, localities: number): number =>
   Math.max(1, endpoints + Math.max(0, localities - 1) * endpointsOfLocality);
 
-/** Size of one assignment. */
+/** Maximum size of one assignment. */
 const mostOfEach = ({ service, assignments }: Assignments): number =>
   Math.floor(mostPlacedEndpoints / (assignments.length * service.ports.length));
 
@@ -235,13 +235,13 @@ function makeAssignments(
   return { resources, problems };
 }
 
-/** From too many localities all endpoints are equally far. */
+/** With too many localities, all endpoints count as equally far. */
 function nearby(places: readonly Place[], needs: TopologyNeeds, most: number): readonly Place[] {
   const byLocality = needs.locality && !needs.nodeName && !needs.cluster;
   return byLocality && places.length > most ? [nowhere] : places;
 }
 
-/** Of a subset, those that it selects: the input as it is when all fit. */
+/** For a subset, the first endpoints that it selects; the unchanged input if all of them fit. */
 function firstEndpoints(input: AssignmentInput, most: number): AssignmentInput {
   const selected: EncodedEndpoint[] = [];
   const localities = new Set<string>();
@@ -296,7 +296,7 @@ function countQualifiers(places: readonly Place[]): number {
   return sum;
 }
 
-/** The most specific setting for a host decides. */
+/** The most specific setting for a host applies. */
 function isClusterLocal(host: string, settings: VisibilitySettings['clusterLocalHosts']): boolean {
   return settings.find((setting) => hostsMatch(setting.host, host))?.clusterLocal ?? false;
 }

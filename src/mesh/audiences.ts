@@ -14,7 +14,7 @@ import { type NamedHost, isBareName, keepersOf } from './service-names.ts';
 import { type Services, namespacesOf } from './services.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
-/** Clients of this namespace see the services of the target namespace in a way of their own. */
+/** Clients in this namespace see the services of the target namespace differently. */
 export interface AudienceClaim {
   readonly client: string;
   /** `*`: the services of every namespace. */
@@ -36,12 +36,12 @@ export function declareAudiences(
     const everybody = isForEverybody(rule);
     const own = namespacesOf(read, services, [rule.host]);
     const foreign = own.some((target) => target !== rule.namespace);
-    // Routes of any host may lead to this one, and have to know its subsets and hash keys as these clients see them.
+    // Routes of any host may lead to this one, and must know its subsets and hash keys as these clients see them.
     const targets = foreign && isSeenByRoutes(rule) ? ['*'] : own;
     const clients = clientsOf(rule);
     for (const target of targets)
       for (const client of clients)
-        // A public rule beside its service is what everybody sees.
+        // A public rule next to its service is what everyone sees.
         if (!everybody || client !== target) emit(`${key}|${target}|${client}`, { client, target });
   });
   const routeClaims = graph.derive(
@@ -51,13 +51,13 @@ export function declareAudiences(
       const clients = new Set(sourceNamespaces(model));
       const named = namedClients(model);
       for (const client of named) clients.add(client);
-      // Where it leads to a host that only some clients see, or have a rule for, these see its routes in a way of their own.
+      // If it leads to a host that only some clients see, or have a rule for, they see its routes differently.
       for (const { destination } of destinationsOf(model)) {
         for (const client of privateClients(destination.host, read, services)) clients.add(client);
         for (const rule of privateRules(destination.host, read, services, rules))
           for (const client of clientsOf(rule)) clients.add(client);
       }
-      // A host that these clients alone see is theirs, and the others are served on its ports.
+      // A host that only these clients see is theirs, and the others are served on its ports.
       for (const host of model.hosts) for (const client of privateClients(host, read, services)) clients.add(client);
       if (clients.size === 0) return;
       const targets = routeTargets(model, read, services, virtualServices);
@@ -112,17 +112,20 @@ function clientsOf(rule: Rule): Set<string> {
   return new Set([...named, rule.namespace]);
 }
 
-/** Namespaces that something is exported to by name; none where everybody sees it. */
+/** Namespaces that something is exported to by name; none if everyone sees it. */
 function namedClients({ exportTo }: { readonly exportTo: readonly string[] }): readonly string[] {
   return exportTo.includes('*') ? [] : exportTo.filter((client) => client !== '~');
 }
 
-/** Namespaces that services of a host are exported to by name. */
+/** Namespaces to which services of a host are exported by name. */
 function privateClients(host: string, read: Reader, services: Services): string[] {
   return read.group(services.byHost, host).flatMap(({ value }) => namedClients(value));
 }
 
-/** Namespaces whose clients do not have a host by its name, because a Service that others do not see, or not so, keeps it. */
+/**
+ * Namespaces whose clients do not get a host by its name, because it is kept by a Service that others see differently,
+ * or not at all.
+ */
 function keepingClients(named: NamedHost, domainSuffix: string, read: Reader, services: Services): string[] {
   const bare = isBareName(named.host);
   return keepersOf(named, domainSuffix, read, services).flatMap((keeper) => {
@@ -132,8 +135,8 @@ function keepingClients(named: NamedHost, domainSuffix: string, read: Reader, se
 }
 
 /**
- * Namespaces of services that lose a domain to a host or address that a client namespace sees and others do not: who
- * makes their virtual hosts has to see it too. Such a service has a short form, an alias or pods of that name.
+ * Namespaces of services that lose a domain to a host or address that only some client namespace sees: whatever builds
+ * their virtual hosts must see it too. Such a service has a short form, an alias or pods with that name.
  */
 function losersOf(
   names: readonly string[],
@@ -156,7 +159,7 @@ function losersOf(
   return found;
 }
 
-/** Rules for a host, in the namespace of its service, that not everybody has and that routes depend on. */
+/** Rules for a host, in its service's namespace, that apply only to some clients and that routes depend on. */
 function privateRules(host: string, read: Reader, services: Services, rules: Rules): Rule[] {
   return namespacesOf(read, services, [host])
     .flatMap((namespace) => [

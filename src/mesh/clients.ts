@@ -12,7 +12,7 @@ import type { Services } from './services.ts';
 import { type Sidecars, egressOf } from './sidecars.ts';
 import { type VirtualServices, wildcardKey } from './virtual-services.ts';
 
-/** What makes clients see the mesh as they do. */
+/** What determines how clients see the mesh. */
 export type ClientView = Pick<View, 'client' | 'traits' | 'matched' | 'egress'>;
 
 /** The clients of a scope. */
@@ -30,7 +30,7 @@ export function clientOf(view: ClientView, domainSuffix: string): Client {
   };
 }
 
-/** What a client of the view can be asked by rules; undefined for the public audience, which has no namespace. */
+/** The client that rules are matched against; undefined for the public audience, which has no namespace. */
 export function ruleClientOf(
   view: Pick<ClientView, 'client' | 'matched'>,
 ): { readonly namespace: string; matches(selector: Labels): boolean } | undefined {
@@ -48,9 +48,9 @@ export interface ServiceLookup {
 }
 
 /**
- * The service that a host name means to the clients of a view. To sidecars: that of their own namespace, or the first that
- * they see; those that their Sidecar imports are preferred to others. To routers: what is exported to fewer, then the
- * first, so that no other namespace takes a host over.
+ * The service that a host name refers to, for the clients of a view. For sidecars: the one in their own namespace, or
+ * else the first that they see; services that their Sidecar imports take precedence. For routers: the one exported to
+ * the fewest, then the first, so that no other namespace can take over a host.
  */
 export function serviceFor(
   read: Reader,
@@ -59,7 +59,7 @@ export function serviceFor(
   host: string,
 ): MeshService | undefined {
   const all = read.group(services.byHost, host);
-  // Nearly always there is one, and this is asked for every service of every view.
+  // There is nearly always exactly one, and this runs for every service of every view.
   const [first] = all;
   if (first === undefined || all.length === 1)
     return first !== undefined && isVisibleTo(first.value, view.client) ? first.value : undefined;
@@ -76,13 +76,13 @@ export function serviceFor(
   return candidates.find(({ namespace }) => namespace === view.client) ?? candidates[0];
 }
 
-/** A Service first, whatever it is exported to. */
+/** Kubernetes Services come first, whatever they are exported to. */
 function compareForRouter(client: string): (a: MeshService, b: MeshService) => number {
   const rank = (service: MeshService) => (service.registry === 'Kubernetes' ? -1 : exportRank(service, client));
   return (a, b) => rank(a) - rank(b);
 }
 
-/** As {@link serviceFor}, behind Services of type ExternalName. */
+/** Like {@link serviceFor}, but resolves Services of type ExternalName. */
 export function concreteService(
   read: Reader,
   deps: ServiceLookup,
@@ -94,8 +94,8 @@ export function concreteService(
 }
 
 /**
- * VirtualServices of the mesh that the clients of a view have for a host: those for the most specific host first, then the
- * oldest. An egress listener has those that it imports.
+ * The mesh's VirtualServices for a host, for the clients of a view: most specific host first, then oldest first. An
+ * egress listener has only those that it imports.
  */
 export function candidatesFor(
   read: Reader,

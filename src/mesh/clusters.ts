@@ -24,7 +24,10 @@ import {
 import { settingOf } from './settings.ts';
 import type { ServiceView } from './views.ts';
 
-/** Outbound clusters and their assignments. Rules have subsets by the hundred, for every port: each is a step of its own. */
+/**
+ * Outbound clusters and their assignments. Rules may have hundreds of subsets, for every port: each port is a separate
+ * step.
+ */
 export function declareClusters(
   graph: Graph,
   deps: ClusterDeps,
@@ -90,7 +93,7 @@ function clusterSet(
   const settings = settingOf(read, deps.settings.clusters);
   const summary = read.get(deps.endpoints.summaries, demand.service) ?? NO_ENDPOINTS;
   const from = (): readonly Source[] => wholeObjects([...service.origins, ...(rule?.origins ?? [])]);
-  // The endpoints of a DNS service stand in the cluster itself.
+  // The cluster itself contains the endpoints of a DNS service.
   const needs = isDns(service) ? dnsTopologyNeeds(service, port, rule, settings) : noNeeds;
   return {
     resources: placesOf(read, topologies, needs).flatMap((place) =>

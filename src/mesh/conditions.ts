@@ -4,7 +4,7 @@ import { type Condition, conditionsOf } from '../status/conditions.ts';
 import type { Inputs } from './inputs.ts';
 import { type Problems, problemsKey } from './problems.ts';
 
-/** The conditions that the status of an object should have. */
+/** The conditions that an object's status should have. */
 export interface Verdict {
   readonly kind: CustomKindName;
   readonly namespace: string;
@@ -25,7 +25,7 @@ export function declareConditions(graph: Graph, inputs: Inputs, problems: Proble
         (key, { metadata }, read, emit: Emit<Verdict>) => {
           const { namespace = '', name, uid = '', generation = 0 } = metadata;
           const found = read.get(problems.byObject, problemsKey(kind, key)) ?? [];
-          // Only custom kinds are left here.
+          // Only custom kinds get here.
           emit(key, {
             kind: kind.name as CustomKindName,
             namespace,

@@ -17,7 +17,7 @@ import { type Services, ownerOf } from './services.ts';
 import type { Sidecars } from './sidecars.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
-/** Of two objects that claim the same the older one has it; the other is told to whom it lost. */
+/** If two objects claim the same thing, the older one gets it; the owner of the other is told which object won. */
 export function declareConflicts(
   graph: Graph,
   inputs: Inputs,
@@ -107,7 +107,7 @@ export function declareConflicts(
   return [hosts, addresses, names, routes, selections];
 }
 
-/** Why two services of a host are not served together. */
+/** Why two services with the same host are not served together. */
 function hostMessage(winner: MeshService, loser: MeshService): string {
   const owner = printRef(winner.origins[0]!);
   const host = JSON.stringify(loser.host);

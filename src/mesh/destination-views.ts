@@ -18,7 +18,7 @@ export interface DestinationViewDeps extends UnknownTrafficDeps {
   readonly views: Views;
 }
 
-/** Where routes of a view lead that its own services do not cover. */
+/** Where routes of a view lead outside the view's own services. */
 interface ForeignDestination {
   readonly view: string;
   readonly host: string;
@@ -27,8 +27,8 @@ interface ForeignDestination {
 }
 
 /**
- * Services, or ports of them, that a Sidecar does not import and that imported routes or its egress proxy lead to. They have
- * clusters, and no routes or listeners of their own.
+ * Services, or ports of them, that a Sidecar does not import, but that imported routes or its egress proxy lead to.
+ * They have clusters, but no routes or listeners of their own.
  */
 export function declareDestinationViews(graph: Graph, deps: DestinationViewDeps): Collection<ServiceView> {
   const { serviceViews, routeHostViews } = deps.views;
@@ -44,7 +44,7 @@ export function declareDestinationViews(graph: Graph, deps: DestinationViewDeps)
         const found = new Map<string, ForeignDestination>();
         for (const { host, port } of routes.flatMap((route) => destinations(route.key, read, deps))) {
           const service = concreteService(read, deps, view, host);
-          // A view of all that is visible holds the services of its namespace.
+          // A view of everything visible already has the services of its namespace.
           if (service !== undefined && (view.egress !== undefined || service.namespace !== view.namespace))
             found.set(`${service.host}|${port ?? ''}`, { view: view.key, host: service.host, port });
         }
@@ -83,7 +83,7 @@ export function declareDestinationViews(graph: Graph, deps: DestinationViewDeps)
   });
 }
 
-/** Whether hosts without a service can have routes there: on port 80, and where all ports are at once. */
+/** Whether hosts without a service can have routes there: on port 80, and where one listener serves all ports. */
 function hasHosts(listener: EgressListener | undefined): boolean {
   const { port } = listener ?? {};
   return (

@@ -21,7 +21,10 @@ export interface DestinationDeps {
   readonly endpoints: ServiceEndpoints;
 }
 
-/** Destinations as the clients of a view see them. Routes by the thousand lead to few: each is resolved once. */
+/**
+ * Destinations as the clients of a view see them. Thousands of routes may lead to a few destinations: each is resolved
+ * once.
+ */
 export function lookupFor(view: ClientView, read: Reader, deps: DestinationDeps): DestinationLookup {
   const client = clientOf(view, optionsOf(read, deps.inputs).domainSuffix);
   const { rootNamespace } = settingOf(read, deps.settings.visibility);
@@ -41,12 +44,12 @@ export function lookupFor(view: ClientView, read: Reader, deps: DestinationDeps)
   };
 }
 
-/** Equal for destinations that lead to the same. */
+/** Equal for destinations that lead to the same place. */
 export function nameOf({ host, subset, port }: DestinationName): string {
   return `${port ?? ''}|${subset}|${host}`;
 }
 
-/** The endpoints of most services are none of a route's business. */
+/** Reads endpoints only for DNS services: routes do not depend on those of other services. */
 export function isServedNow(
   service: MeshService,
   port: number,

@@ -5,7 +5,7 @@ import { stemOf } from '../settle/domains.ts';
 import type { ScopeViews } from './scopes.ts';
 import { type VirtualHostEntry, isOwnTable, isLocalKey, viewOfKey } from './virtual-hosts.ts';
 
-/** A domain that a virtual host must not have in the tables of a list, because another one has it. */
+/** A domain that a virtual host must not have in the tables of a list, because another virtual host has it. */
 export interface DoubledDomain {
   /** `list|table` */
   readonly piece: string;
@@ -13,17 +13,17 @@ export interface DoubledDomain {
   readonly loser: string;
   readonly winner: string;
   readonly domain: string;
-  /** They have one name, too: the loser goes as a whole. */
+  /** Both have the same name, too: the loser is removed as a whole. */
   readonly sameHost: boolean;
 }
 
 /**
- * Domains that two virtual hosts of one table have. There are none: `free-domains.ts` gives each to one host. But Envoy
- * would refuse such a table as a whole, so should there be one, one of the two loses it before anybody is sent it, and
- * the bug is reported. By `list|table`.
+ * Domains that two virtual hosts of one table have. There are none: `free-domains.ts` gives each domain to one host.
+ * But Envoy would reject such a table as a whole. If there is one after all, one of the two hosts loses it before the
+ * table is sent, and the bug is reported. By `list|table`.
  *
- * Nothing looks at whole tables. Virtual hosts that may have a domain in common are in one group of an index; in nearly
- * all groups there is one host, and nothing to compare.
+ * Nothing looks at whole tables. Virtual hosts that may share a domain are in one index group; nearly all groups have a
+ * single host, so there is nothing to compare.
  */
 export function declareDoubledDomains(
   graph: Graph,
@@ -36,7 +36,7 @@ export function declareDoubledDomains(
   const doubled = graph.derive('doubledDomains', byStem, (_, members, read, emit: Emit<DoubledDomain>) => {
     const ownerOf = ({ namespace, host }: VirtualHostEntry): string => `${namespace}/${host}`;
     const first = ownerOf(members[0].value);
-    // It is there once for each view of its namespace, and a table has one of these.
+    // It is there once per view of its namespace, and a table has only one of these.
     if (members.every(({ value }) => ownerOf(value) === first)) return;
     const domains = members.flatMap((member) => member.value.domains.map((domain) => ({ ...member, domain })));
     for (const [domain, claims] of Map.groupBy(domains, (claim) => claim.domain))
@@ -62,7 +62,7 @@ export function declareDoubledDomains(
   return graph.index('doubled domains by piece', doubled, (_, { piece }) => [piece]);
 }
 
-/** Whether some proxy has both in a table. */
+/** Whether some proxy has both in one table. */
 function canMeet(a: VirtualHostEntry, b: VirtualHostEntry, read: Reader, scopesByView: Index<ScopeViews>): boolean {
   return read.group(scopesByView, viewOfKey(a.view)).some(({ value: { outlets, local } }) => {
     const has = ({ view }: VirtualHostEntry): boolean => isLocalKey(view) === (viewOfKey(view) === local);
@@ -71,7 +71,7 @@ function canMeet(a: VirtualHostEntry, b: VirtualHostEntry, read: Reader, scopesB
   });
 }
 
-/** The virtual host without domains that it lost; undefined when nothing is left of it. */
+/** The virtual host without the domains that it lost; undefined if nothing is left. */
 export function withoutDomains(part: LeafPart, lost: readonly DoubledDomain[], encoder: Encoder): LeafPart | undefined {
   if (lost.some(({ sameHost }) => sameHost)) return undefined;
   return encoder.withDomains(part, (domain) => !lost.some((other) => other.domain === domain));

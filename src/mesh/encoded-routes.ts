@@ -5,15 +5,15 @@ import type { Source } from '../model/provenance.ts';
 import type { RouteRule, SettledRoutes } from '../model/route.ts';
 import type { Traits } from '../model/traits.ts';
 
-/** Some of the rules of an object, as clients have them: encoded once for all virtual hosts that they stand in. */
+/** Some of an object's rules, as clients see them: encoded once for all virtual hosts that contain them. */
 export interface EncodedRoutes {
-  /** Lower precedence first; each is fields of a VirtualHost, which may be put between others. */
+  /** Lower precedence first. Each consists of fields of a VirtualHost, so it can be placed between others. */
   readonly routes: readonly { readonly precedence: number; readonly bytes: Uint8Array }[];
-  /** One of them takes every request: what the object has behind these is never reached. */
+  /** One of them matches every request: the object's later rules are never reached. */
   readonly isComplete: boolean;
-  /** Names of the clusters that the routes name. Sorted, distinct. */
+  /** Names of the clusters that the routes refer to. Sorted, distinct. */
   readonly clusters: readonly string[];
-  /** References that lead nowhere. */
+  /** References that do not resolve. */
   readonly problems: readonly Problem[];
 }
 
@@ -27,13 +27,13 @@ export function encodeRoutes({ rules, ...found }: SettledRoutes, traits: Traits,
   return { routes, clusters: clustersOf(rules), ...found };
 }
 
-/** Those that are reached. */
+/** The pieces that can be reached. */
 export function reachedOf(pieces: readonly EncodedRoutes[]): readonly EncodedRoutes[] {
   const end = pieces.findIndex((piece) => piece.isComplete);
   return end < 0 ? pieces : pieces.slice(0, end + 1);
 }
 
-/** The routes of a virtual host: of one object or of several, which are given in the order in which they were asked. */
+/** The routes of a virtual host, from one or more objects, passed in the order in which they are evaluated. */
 export function joinRoutes(
   pieces: readonly EncodedRoutes[],
 ): VirtualHostContent & { readonly problems: readonly Problem[] } {
@@ -45,7 +45,7 @@ export function joinRoutes(
   };
 }
 
-/** A rule is a route for each of its matches. */
+/** A rule becomes one route per match. */
 function sourcesOfEach({ matches, sources }: RouteRule): readonly (readonly Source[])[] {
   return Array.from({ length: Math.max(1, matches.length) }, () => sources);
 }

@@ -23,7 +23,7 @@ export interface EndpointList {
   /** `namespace/host` */
   readonly service: string;
   readonly endpoints: readonly Endpoint[];
-  /** The slice; none where the endpoints are those of the service itself. */
+  /** The slice; none if the endpoints are defined in the service itself. */
   readonly origins: readonly ObjectRef[];
   readonly problems: readonly Problem[];
 }
@@ -32,16 +32,16 @@ interface EncodedList extends Omit<EndpointList, 'endpoints' | 'problems'> {
   readonly endpoints: readonly EncodedEndpoint[];
 }
 
-/** All endpoints of a service by port name, each with its bytes. */
+/** All endpoints of a service by port name, each with its encoded bytes. */
 export interface EndpointGroup {
   readonly byPort: ReadonlyMap<string, readonly EncodedEndpoint[]>;
-  /** The slices that they stand in. */
+  /** The slices that contain them. */
   readonly origins: readonly ObjectRef[];
 }
 
 export interface ServiceEndpoints {
   readonly lists: readonly Collection<EndpointList>[];
-  /** By `namespace/host`; services without endpoints have none. */
+  /** By `namespace/host`; absent for services without endpoints. */
   readonly groups: Collection<EndpointGroup>;
   readonly summaries: Collection<EndpointSummary>;
 }
@@ -62,7 +62,7 @@ export function declareEndpoints(
   const { objects } = inputs;
   const hostOf = (read: Reader, namespace: string, name: string) =>
     `${namespace}/${name}.${namespace}.svc.${optionsOf(read, inputs).domainSuffix}`;
-  // Apart from the service: most of its changes are none of its slices' business.
+  // Kept apart from the service: most changes to a service do not affect its slices.
   const persistentSessions = graph.index('services with persistent sessions', services.services, (key, service) =>
     service.persistentSession ? [key] : [],
   );
@@ -161,7 +161,7 @@ export function declareEndpoints(
   return { lists, groups, summaries };
 }
 
-/** The client's own proxy is not for clients of other namespaces. */
+/** A client's own proxy is not an endpoint for clients in other namespaces. */
 function isForAll(service: MeshService, { addresses, ports }: Workload, rootNamespace: string): boolean {
   const endpoints = addresses.map((address) => ({ address, ports, servicePorts: service.ports }));
   return exportsOf({ ...service, endpoints }, rootNamespace) === service.exportTo;
@@ -180,13 +180,13 @@ const ineffective = (object: ObjectRef, field: string, message: string): Problem
   message,
 });
 
-/** Without its generation, which moves with every endpoint. */
+/** Without its generation, which changes with every endpoint. */
 function originOf(key: string, object: KubernetesObject): ObjectRef {
   const { generation: _, ...ref } = refOf(parseObjectKey(key).source, object);
   return ref;
 }
 
-/** An address serves a port once, whatever slices say. */
+/** An address serves a port once, whatever the slices say. */
 function groupByPort(endpoints: readonly EncodedEndpoint[]): Map<string, readonly EncodedEndpoint[]> {
   const byPort = new Map<string, EncodedEndpoint[]>();
   const seen = new Set<string>();

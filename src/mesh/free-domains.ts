@@ -10,15 +10,17 @@ import { isBareName, keepersOf } from './service-names.ts';
 import { egressOf } from './sidecars.ts';
 
 /**
- * The domains of a virtual host that no other has a better claim to. All that want one decide by these rules, from what the
- * same client sees, so it stands in a table once; Envoy would refuse the whole table else:
+ * The domains of a virtual host to which no other host has a better claim. All claimants apply these rules to what the
+ * same client sees, so each domain is in a table only once; otherwise Envoy would reject the whole table:
  *
- * 1. A short form or address of a Kubernetes Service stays with it, before ServiceEntries of other namespaces.
- * 2. What is the name of a host is of that host.
- * 3. Who has the name of an alias, by routes of its own, has all its forms. So it is with a wildcard for pods.
- * 4. An address is of the first service that has it: what is exported to fewer comes first, then the older.
+ * 1. A Kubernetes Service keeps its short forms and addresses, before ServiceEntries in other namespaces.
+ * 2. A domain that is the name of a host belongs to that host.
+ * 3. The host that has the name of an alias, by routes of its own, has all its forms. The same holds for a wildcard for
+ * pods.
+ * 4. An address belongs to the first service that has it: the one exported to the fewest, then the older one.
  *
- * The winner may have no virtual host after all, because its routes do not apply to the client: then the domain is unused.
+ * The winner may end up without a virtual host, because its routes do not apply to the client: then the domain is
+ * unused.
  */
 export function freeDomains(subject: DomainsInput, view: ClientView, read: Reader, deps: PortDeps): readonly string[] {
   const { host, service } = subject;
@@ -29,7 +31,7 @@ export function freeDomains(subject: DomainsInput, view: ClientView, read: Reade
         ({ value: rival }) => isThere(rival, subject, view, read, deps) && !isKept(rival, subject, view, read, deps),
       );
   const isFree = ({ name, of, kind, absolute }: DomainClaim): boolean => {
-    // The absolute form stays, so that a service has a virtual host, and its port a table.
+    // The absolute form stays, so that a service always has a virtual host, and its port a table.
     if (name === host) return absolute || !isKept(service, subject, view, read, deps);
     if (isTaken(name) || (of !== host && isTaken(of))) return false;
     if (kind === 'pods') return !isTaken(`*.${of}`);
@@ -40,7 +42,10 @@ export function freeDomains(subject: DomainsInput, view: ClientView, read: Reade
     .flatMap(({ domains }) => domains);
 }
 
-/** Whether a Service keeps the name of an entry, for this client. It does on all ports: it may have none of that number. */
+/**
+ * Whether a Service keeps the name of an entry, for this client. It does so on all ports, even those that it does not
+ * have.
+ */
 function isKept(
   entry: MeshService | RouteHost | undefined,
   { client }: DomainsInput,
@@ -58,7 +63,7 @@ function isKept(
   );
 }
 
-/** Whether the table can have a virtual host of another host. */
+/** Whether the table can have a virtual host for another host. */
 function isThere(
   rival: MeshService | RouteHost,
   { port, listenerPort = port }: DomainsInput,
@@ -77,14 +82,14 @@ function isThere(
   return activePorts(rival.virtualService, view, read, deps).has(port);
 }
 
-/** Of the services of one host a client has one. */
+/** If several services have the host, a client gets only one of them. */
 function isServedOn(service: MeshService, port: number, view: ClientView, read: Reader, deps: PortDeps): boolean {
   const winner = serviceFor(read, deps, view, service.host);
   if (winner === undefined || serviceKey(winner) !== serviceKey(service)) return false;
   return portsFor(service.host, view, read, deps, 'routed').includes(port);
 }
 
-/** The host of the service that has an address. */
+/** The host of the service that gets an address. */
 function firstAt(
   address: string,
   { port, client }: DomainsInput,

@@ -24,29 +24,29 @@ export interface GatewayDeps extends RouteDeps {
   readonly workloadClasses: WorkloadClasses;
 }
 
-/** Routers to which Gateways mean the same, however their labels differ: they share listeners and tables. */
+/** Routers for which all Gateways mean the same, however their labels differ: they share listeners and tables. */
 export interface RouterClass {
   readonly key: string;
   readonly traits: Traits;
   readonly namespace: string;
-  /** Selectors of client labels, mentioned by rules and routes, that match. Sorted. */
+  /** Client label selectors, mentioned by rules and routes, that match. Sorted. */
   readonly matched: readonly string[];
   /** Keys of the Gateways that select it, oldest first. */
   readonly gateways: readonly string[];
-  /** Where a Service in front of the router leads a port of a server to; other ports are themselves. */
+  /** Target ports of the Service in front of the router, by server port; other ports map to themselves. */
   readonly targetPorts: Readonly<Record<number, number>>;
-  /** What its node says of it, in place of the mesh config. */
+  /** What its node says, in place of the mesh config. */
   readonly gatewayTopology: Partial<GatewayTopology> | undefined;
 }
 
 export interface Routers {
   /** By class key. */
   readonly classes: Collection<RouterClass>;
-  /** The routers of a class; their keys are those of {@link RouterFacts}. */
+  /** The routers of a class, keyed as {@link RouterFacts}. */
   readonly byClass: Index<RouterClass>;
 }
 
-/** The list of the resources that a router has from Gateways. */
+/** The list of the resources that a router gets from Gateways. */
 export const gatewayList = (router: string): string => `gateway|${router}`;
 
 export function declareRouters(graph: Graph, deps: GatewayDeps, models: Collection<GatewayModel>): Routers {
@@ -76,10 +76,10 @@ export function declareRouters(graph: Graph, deps: GatewayDeps, models: Collecti
   return { classes, byClass };
 }
 
-/** Group of the Gateways without a selector. */
+/** Group for Gateways without a selector. */
 const ANY_ROUTER = '*';
 
-/** Those that select the labels. Source of the scope: Istio's PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */
+/** Gateways that select the labels. Source of the scope: Istio's PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */
 function gatewaysOf(
   read: Reader,
   bySelector: Index<GatewayModel>,
@@ -93,7 +93,7 @@ function gatewaysOf(
     .sort((a, b) => compareAge(a, b) || (a.key < b.key ? -1 : 1));
 }
 
-/** Selectors of clients in the routes of Gateways, whose hosts need not be services of the mesh. */
+/** Client selectors in the routes of Gateways, whose hosts need not be services of the mesh. */
 function declareGatewaySelectors(graph: Graph, deps: GatewayDeps): Index<Labels> {
   const each = graph.derive('gateway mentions', deps.virtualServices.routes, (key, model, _, emit: Emit<Labels>) => {
     for (const [text, selector] of sourceSelectors(model)) emit(`${key}|${text}`, selector);
@@ -106,7 +106,7 @@ function declareGatewaySelectors(graph: Graph, deps: GatewayDeps): Index<Labels>
   return wholeOf(graph, 'all gateway selectors', distinct);
 }
 
-/** A match that names gateways says nothing about labels. */
+/** A match that names gateways does not restrict labels. */
 function sourceSelectors(model: VirtualServiceModel): ReadonlyMap<string, Labels> {
   if (model.gateways.every((gateway) => gateway === meshGateway)) return new Map();
   return new Map(
@@ -128,7 +128,7 @@ function matchedSelectors(
   return [...new Set([...scope.matched, ...matching])].sort();
 }
 
-/** Where the Services in front of a router lead their ports, the oldest first. 0: a name that no container has. */
+/** Target ports of the Services in front of a router, oldest first. 0: a name that no container has. */
 function targetsOf(
   workload: WorkloadClass,
   read: Reader,
@@ -160,7 +160,7 @@ function targetPortsOf(
   return found;
 }
 
-/** A router as the client of its routes. */
+/** A router in its role as client of its routes. */
 export function routerClient(
   { namespace: client, traits, matched }: RouterClass,
   read: Reader,
@@ -173,7 +173,7 @@ export function routerClient(
   };
 }
 
-/** Adds a resource to the lists of all routers of a class. */
+/** Adds a resource to the lists of all routers in a class. */
 export function emitToRouters(
   emit: Emit<Member>,
   read: Reader,

@@ -18,22 +18,22 @@ import type { HasProblems } from './problems.ts';
 import { type RouteUse, declareRoutePieces } from './route-pieces.ts';
 import { settingOf } from './settings.ts';
 
-/** Virtual hosts of a table are spread over this many nodes, so that one of thousands costs little. */
+/** A table's virtual hosts are spread over this many nodes, so that a change to one of thousands is cheap. */
 const TABLE_SHARDS = 64;
 
-/** All that Gateways ask of the routers of a class. */
+/** Everything that Gateways ask of the routers in a class. */
 export interface GatewaySet {
   readonly router: RouterClass;
   readonly listeners: readonly MergedListener[];
   readonly problems: readonly Problem[];
 }
 
-/** A route table of a class of routers. Its key is `class|name`. */
+/** A route table of a router class. Its key is `class|name`. */
 interface Table {
-  /** Key of the class; the same in what follows. */
+  /** Key of the class; the same below. */
   readonly router: string;
   readonly name: string;
-  /** Of its first server. */
+  /** Port of its first server. */
   readonly port: number;
 }
 
@@ -58,25 +58,25 @@ interface HostClaim {
   readonly httpsRedirect: boolean;
   /** The server. */
   readonly namedIn: Source;
-  /** Absent: no routes, the host only redirects. */
+  /** Absent: no routes; the host only redirects. */
   readonly source?: RouteSource;
-  /** Gateways in order of age, their servers as written, VirtualServices in order of precedence. */
+  /** Gateways by age, their servers as written, VirtualServices by precedence. */
   readonly order: { readonly gateway: Aged; readonly server: number; readonly rank: number; readonly route: Aged };
 }
 
-/** The routes of a VirtualService as a server of a Gateway has them. */
+/** The routes of a VirtualService, as seen by a server of a Gateway. */
 interface RouteSource {
   /** Key of the VirtualService. */
   readonly virtualService: string;
   /** `namespace/name` */
   readonly gateway: string;
-  /** Of the server, not of the listener: what matches compare with. */
+  /** Port of the server, not of the listener: matches compare with it. */
   readonly port: number;
-  /** Requests reach the server within TLS. */
+  /** Requests reach the server over TLS. */
   readonly secure: boolean;
 }
 
-/** That source in tables of a class of routers. */
+/** The same source in the tables of a router class. */
 type GatewayRouteUse = RouteUse & RouteSource & { readonly router: string };
 
 function useOf(router: string, source: RouteSource): GatewayRouteUse {
@@ -92,7 +92,7 @@ interface TableHost {
   readonly port: number;
   readonly httpsRedirect: boolean;
   readonly sources: readonly RouteSource[];
-  /** Servers that name it. */
+  /** Servers that name the host. */
   readonly namedIn: readonly Source[];
   /** Equal for hosts that can share a virtual host. */
   readonly sharing: string;
@@ -103,7 +103,7 @@ interface VirtualHostEntry extends HasProblems {
   readonly part: LeafPart;
 }
 
-/** Virtual hosts of Gateways, and the tables that are made of them. */
+/** Virtual hosts of Gateways, and the tables made from them. */
 export function declareGatewayRoutes(
   graph: Graph,
   deps: GatewayDeps,
@@ -175,7 +175,7 @@ function serversByTable({ listeners }: GatewaySet): ReadonlyMap<string, GatewayS
   return Map.groupBy(routed, ({ routes }) => routes);
 }
 
-/** Hosts of tables: where servers and the VirtualServices of their Gateway meet, and where servers redirect. */
+/** Hosts of tables: where servers meet the VirtualServices of their Gateway, and where servers redirect. */
 function declareHosts(
   graph: Graph,
   deps: GatewayDeps,
@@ -245,7 +245,7 @@ function declareHosts(
   });
 }
 
-/** The rank of redirects: behind the routes of their server. */
+/** The rank of redirects: after the routes of their server. */
 const LAST = 3;
 
 function compareClaims({ order: a }: HostClaim, { order: b }: HostClaim): number {
@@ -253,8 +253,8 @@ function compareClaims({ order: a }: HostClaim, { order: b }: HostClaim): number
 }
 
 /**
- * The hosts that a VirtualService has on the servers of a Gateway. Its routes are those of the first server that it fits:
- * on others of the same table they are the same.
+ * The hosts that a VirtualService has on the servers of a Gateway. Its routes are those for the first server that it
+ * fits: on other servers of the same table they are identical.
  */
 function* claimsOf(
   key: string,
@@ -282,7 +282,7 @@ function* claimsOf(
   }
 }
 
-/** Tables put together from virtual hosts, of which nothing is copied. */
+/** Tables assembled from virtual hosts without copying them. */
 function declareTables(
   graph: Graph,
   { encoder }: GatewayDeps,

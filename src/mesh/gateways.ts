@@ -29,7 +29,7 @@ import { optionsOf } from './inputs.ts';
 import { declareRouterFindings } from './router-findings.ts';
 import { settingOf } from './settings.ts';
 
-/** From Gateways and the VirtualServices that name them to the listeners and route tables of routers. */
+/** From Gateways, and the VirtualServices that name them, to the listeners and route tables of routers. */
 export function declareGateways(
   graph: Graph,
   deps: GatewayDeps,
@@ -74,7 +74,7 @@ interface BuiltListener extends HasProblems {
 }
 
 function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, sets: Collection<GatewaySet>) {
-  // Apart from the routes that these have anyway, so that those of HTTP do not touch listeners.
+  // Kept apart from their routes, so that HTTP routes do not affect listeners.
   const forwarding = graph.index(
     'forwarding routes by gateway',
     deps.virtualServices.routes,
@@ -84,7 +84,7 @@ function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, set
   );
   const listeners = graph.derive('routerListeners', sets, (key, set, _, emit: Emit<RouterListener>) => {
     for (const listener of set.listeners) {
-      // One connection manager serves all HTTP servers: more of them change routes only.
+      // One connection manager serves all HTTP servers: adding servers changes only routes.
       const servers = listener.kind === 'http' ? listener.servers.slice(0, 1) : listener.servers;
       emit(`${key}|${listener.name}`, { router: set.router, listener: { ...listener, servers } });
     }
@@ -126,7 +126,7 @@ function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, set
   return { built, members };
 }
 
-/** The files that a router has to read for its servers, each once. */
+/** The files that a router must read for its servers, each once. */
 function declareSecrets(
   graph: Graph,
   { encoder }: GatewayDeps,

@@ -25,7 +25,7 @@ export interface InboundDeps {
   readonly encoder: Encoder;
 }
 
-/** What workloads serve themselves, by class. */
+/** What workloads themselves serve, by class. */
 export function declareInbounds(
   graph: Graph,
   deps: InboundDeps,
@@ -81,7 +81,7 @@ function targetsOf(one: WorkloadClass, read: Reader, deps: InboundDeps): Inbound
     sidecar,
     interception: one.traits.interception,
     ruleOf: (service) =>
-      // A workload whose Sidecar does not import its own service knows none of the rules for it.
+      // A workload whose Sidecar does not import its own service sees no rules for it.
       sidecar?.egress.some(({ hosts }) => egressImports(hosts, namespace, service)) === false
         ? undefined
         : ruleFor(read, deps.rules, service, rootNamespace, client),

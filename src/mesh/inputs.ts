@@ -5,7 +5,7 @@ import { type KindName, kinds } from '../api/kinds.ts';
 import { type KubernetesObject, objectKey, sourceOfKey } from '../api/object.ts';
 import type { Graph, Input, Reader } from '../cache/graph.ts';
 
-/** What is decided when the program starts and every transform may read. Plain JSON like every input. */
+/** Options fixed at startup, which every transform may read. Plain JSON like every input. */
 export interface MeshOptions {
   /** Source of the mesh config and of Namespaces and Nodes: the cluster id, or the name of the directory source. */
   readonly source: string;
@@ -13,12 +13,15 @@ export interface MeshOptions {
   readonly rootNamespace: string;
   /** Cluster id of the endpoints of this source. */
   readonly clusterId: string;
-  /** For proxies whose node says nothing. */
+  /** For proxies whose node does not say. */
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';
-  /** Whose Gateways a router takes: those of all namespaces, or of its own. */
+  /** Which Gateways a router serves: those in all namespaces, or only in its own. */
   readonly gatewayScope: 'mesh' | 'namespace';
-  /** Routers get the Secrets that Gateways name. Fairlead does not serve them yet; where answers of Istio are compared, they count as served. */
+  /**
+   * Whether routers get the Secrets that Gateways name. Fairlead does not serve Secrets yet; tests that compare with
+   * Istio's answers count them as served.
+   */
   readonly servesSecrets?: true;
 }
 
@@ -32,22 +35,22 @@ export const defaultMeshOptions: MeshOptions = {
   gatewayScope: 'mesh',
 };
 
-/** The single key of collections that hold one value. */
+/** The only key of collections with a single value. */
 export const ONE = '';
 
 export interface Inputs {
   readonly options: Input<MeshOptions>;
   /** By kind; keys are source/namespace/name. */
   readonly objects: Readonly<Record<KindName, Input<KubernetesObject>>>;
-  /** The mesh config as it was when nothing in it was wrong; keyed like the ConfigMap. */
+  /** The last mesh config without errors; keyed like the ConfigMap. */
   readonly lastGood: Input<ConfigMap>;
-  /** Bugs of ours, with the objects that they were met with; by what failed. */
+  /** Our own bugs, with the objects affected; by what failed. */
   readonly failures: Input<{ readonly problems: readonly Problem[] }>;
   /** By stream id. */
   readonly proxies: Input<ConnectedProxy>;
   /**
-   * How many shards of each namespace are made, of views that are made in several commits; no proxy has a world of them
-   * before. By the key of their traits; absent: all.
+   * For views that are built over several commits: how many shards of each namespace exist so far. No proxy gets a
+   * world from them until all do. By the key of the view traits; absent: all shards.
    */
   readonly shardsMade: Input<number>;
 }
@@ -66,12 +69,12 @@ export function declareInputs(graph: Graph): Inputs {
   };
 }
 
-/** The options, which the first commit writes before anything else is there. */
+/** The options; the first commit writes them before anything else. */
 export function optionsOf(read: Reader, inputs: Inputs): MeshOptions {
   return read.get(inputs.options, ONE) ?? defaultMeshOptions;
 }
 
-/** An object of the source that `key` belongs to. */
+/** Key of another object from the same source as `key`. */
 export function siblingKey(key: string, namespace: string, name: string): string {
   return objectKey(sourceOfKey(key), namespace, name);
 }

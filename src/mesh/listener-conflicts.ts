@@ -24,8 +24,8 @@ interface OwnedClaim {
 }
 
 /**
- * ServiceEntries whose connections an older one has: without addresses, or with the same, nothing tells TCP services of a
- * port apart. As clients in their own namespace see it, whether a proxy is there or not.
+ * ServiceEntries that lose connections to an older one: TCP services on the same port cannot be told apart without
+ * addresses, or with equal ones. As seen by clients in their own namespace, even if no proxy is there.
  */
 export function declareListenerConflicts(graph: Graph, deps: RouteDeps): Collection<HasProblems> {
   const claims = graph.derive(
@@ -56,7 +56,7 @@ export function declareListenerConflicts(graph: Graph, deps: RouteDeps): Collect
       };
       for (const [listener, found] of claimsOfService(own, read, deps))
         for (const [index, { rank, age, claim }] of found.entries())
-          // Server names, of which there may be thousands at one port, tell services apart.
+          // Server names tell services apart; one port may have thousands of them.
           if (claim.kind !== 'http' && claim.chains.some(({ serverNames }) => serverNames.length === 0))
             emit(`${key}|${listener}|${index}`, { listener, rank, claim, age, exportTo: service.exportTo });
     },
@@ -99,12 +99,12 @@ function isTcp(protocol: MeshService['ports'][number]['protocol']): boolean {
   return protocolClass(protocol) === 'tcp';
 }
 
-/** Whether it has listeners of this port at its pods. */
+/** Whether the service has listeners for this port at its pods. */
 function listensAt({ ports }: MeshService, number: number): boolean {
   return ports.some((port) => port.number === number && ['tcp', 'sniffed'].includes(protocolClass(port.protocol)));
 }
 
-/** Public entries come behind the pods of headless Services. */
+/** Public entries come after the pods of headless Services. */
 function lostToPods(
   { claim, rank }: OwnedClaim,
   headless: readonly MeshService[],

@@ -4,7 +4,10 @@ import { canonicalCidr, covers, parseCidr } from '../model/cidr.ts';
 import { type LostRange, type MeshService, type ServicePort, protocolClass, serviceKey } from '../model/service.ts';
 import { declareAddressBlocks } from './address-blocks.ts';
 
-/** Ranges of a namespace at a port that a Service of another one has; a {@link LostRange} but for the text of the range. */
+/**
+ * Ranges that a namespace loses, at a port, to a Service in another namespace; a {@link LostRange} without the range's
+ * text.
+ */
 export type LostRanges = Collection<Pick<LostRange, 'owner' | 'address'>>;
 
 interface Ranges {
@@ -14,7 +17,7 @@ interface Ranges {
   readonly ports: readonly number[];
 }
 
-/** Looked for once for all hosts and ServiceEntries of a namespace that name a range, however they spell it. */
+/** Computed once for all hosts and ServiceEntries of a namespace that name a range, however they write it. */
 export function declareLostRanges(
   graph: Graph,
   serviceClaims: Collection<MeshService>,
@@ -60,7 +63,9 @@ export function declareLostRanges(
   });
 }
 
-/** The ranges of an entry that HTTP Services of other namespaces are in, for each of its ports that such a Service has too. */
+/**
+ * The entry's ranges that contain HTTP Services of other namespaces, for each of its ports that such a Service has too.
+ */
 export function lostRangesOf(entry: MeshService, read: Reader, lostRanges: LostRanges): readonly LostRange[] {
   if (entry.registry !== 'External') return [];
   const ports = numbersOf(entry.ports, TAKING);
@@ -73,7 +78,7 @@ export function lostRangesOf(entry: MeshService, read: Reader, lostRanges: LostR
   });
 }
 
-/** Protocols of ports that take all connections to a range. */
+/** Protocols whose ports take all connections to a range. */
 const TAKING = ['tcp', 'sniffed'];
 
 function numbersOf(ports: readonly ServicePort[], classes: readonly string[]): number[] {

@@ -2,7 +2,7 @@ import type { EncodedResource } from '../ads/resource.ts';
 import type { Collection, Emit } from '../cache/graph.ts';
 import { sameResource } from '../envoy/resource.ts';
 
-/** A resource in a list. Collections of members are what the ADS store is told about. */
+/** A resource in a list. The ADS store is built from collections of members. */
 export interface Member {
   readonly list: string;
   readonly qualifier: string;
@@ -20,7 +20,7 @@ export function emitMember(emit: Emit<Member>, list: string, resource: EncodedRe
   emit(`${list} ${type} ${resource.name}${qualifier === '' ? '' : ` ${qualifier}`}`, { list, qualifier, resource });
 }
 
-/** Qualifiers of proxies: from where they look at endpoints. */
+/** Qualifiers of proxies: the places from which they see endpoints. */
 export const qualifiers = {
   locality: (locality: string): string => `locality ${locality}`,
   topology: (key: string): string => `topology ${key}`,

@@ -13,33 +13,33 @@ export interface NamespaceDeps {
   readonly virtualServices: VirtualServices;
   readonly selectors: Selectors;
   readonly audiences: Audiences;
-  /** Hosts of VirtualServices without a service. */
+  /** VirtualService hosts without a service. */
   readonly routeHosts: { readonly hosts: Collection<{ readonly namespace: string; readonly host: string }> };
 }
 
-/** Who sees the services of a namespace in a way of their own. */
+/** Who sees the services of a namespace differently. */
 export interface NamespaceClients {
   readonly namespace: string;
   /** Client namespaces with a view of their own. */
   readonly audiences: readonly string[];
   /** Selectors that split its clients further. */
   readonly selectors: readonly string[];
-  /** Other namespaces with VirtualServices that have routes for hosts of this one. */
+  /** Other namespaces whose VirtualServices have routes for hosts of this one. */
   readonly routedFrom: readonly string[];
-  /** Other namespaces with hosts that VirtualServices of this one have routes for. */
+  /** Other namespaces whose hosts VirtualServices of this one have routes for. */
   readonly routedTo: readonly string[];
-  /** Whether another namespace has a service of one of its hosts. */
+  /** Whether another namespace has a service with one of its hosts. */
   readonly contested: boolean;
 }
 
 export interface Namespaces {
-  /** Shards with services or hosts of routes, by namespace. */
+  /** Shards with services or route hosts, by namespace. */
   readonly shards: Collection<readonly string[]>;
   /** Group `all`. */
   readonly all: Index<NamespaceClients>;
 }
 
-/** The namespaces that have services or hosts of routes. */
+/** The namespaces that have services or route hosts. */
 export function declareNamespaces(graph: Graph, deps: NamespaceDeps): Namespaces {
   const shards = graph.derive(
     'shards',
@@ -62,7 +62,7 @@ export function declareNamespaces(graph: Graph, deps: NamespaceDeps): Namespaces
   );
   const foreignRoutes = declareForeignRoutes(graph, deps);
   const contested = declareContested(graph, deps);
-  // Apart from the shards: these come and go with services, and scopes look at this.
+  // Kept apart from the shards, which come and go with services: scopes read this.
   const clients = graph.derive('namespaces', shardsOf, (namespace, _, read, emit: Emit<NamespaceClients>) => {
     const about = <T>(index: Index<T>) =>
       [...read.group(index, namespace), ...read.group(index, '*')].map((member) => member.value);
@@ -78,7 +78,7 @@ export function declareNamespaces(graph: Graph, deps: NamespaceDeps): Namespaces
   return { shards: shardsOf, all: wholeOf(graph, 'all namespaces', clients) };
 }
 
-/** Namespaces of VirtualServices by the namespaces whose hosts they have routes for (`*`: any), and the other way round. */
+/** Namespaces of VirtualServices by the namespaces whose hosts they have routes for (`*`: any), and the reverse. */
 function declareForeignRoutes(
   graph: Graph,
   { services, virtualServices }: NamespaceDeps,
@@ -111,7 +111,7 @@ function declareForeignRoutes(
   };
 }
 
-/** Namespaces that share a host with another. */
+/** Namespaces that share a host with another namespace. */
 function declareContested(graph: Graph, { services }: NamespaceDeps): Collection<true> {
   const each = graph.derive('contested.each', services.byHost, (host, members, _, emit: Emit<string>) => {
     const namespaces = new Set(members.map(({ value }) => value.namespace));

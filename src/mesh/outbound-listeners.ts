@@ -27,7 +27,7 @@ export interface ListenerDeps extends RouteDeps {
   readonly scopes: Collection<ScopeViews>;
 }
 
-/** What services ask of one address and port, HTTP summed up. */
+/** What services claim at one address and port, with HTTP summed up. */
 interface Claims {
   readonly view: View;
   readonly list: string;
@@ -42,16 +42,16 @@ interface ListenerPolicy {
   readonly scope: Scope;
 }
 
-/** Whether it is a listener of an address. In mode NONE all listeners have that of the loopback. */
+/** Whether the listener is for a specific address. In mode NONE, all listeners have the loopback address. */
 function isAddressed({ view, claims }: Claims): boolean {
   if (view.traits.interception === 'NONE') return false;
   return claims.every(({ claim }) => claim.bind.addresses[0] !== wildcardAddress(view.traits));
 }
 
 /**
- * Outbound listeners. Those of an address are asked for by few services, of one namespace as a rule: they are made once for
- * all scopes of the view. Those of a port on all addresses, and of an address that several namespaces ask for, gather what
- * all views of a scope ask for.
+ * Outbound listeners. Those for a specific address are claimed by few services, usually in one namespace: they are
+ * built once for all scopes of the view. Those for a port on all addresses, or for an address that several namespaces
+ * claim, combine the claims of all views of a scope.
  */
 export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): readonly Members[] {
   const { views } = deps;
@@ -70,7 +70,8 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
         emit(key, { ...all[0]!, claims: merged });
       },
     );
-  // HTTP services of a port ask the same: what thousands ask is small and equal again at each level of the tree.
+  // HTTP services claim the same thing for a port: thousands of claims sum up to something small, and equal, at each
+  // level of the tree.
   const byShard = merge('shardClaims', claims, (value) => `${value.list}|${value.name}`);
   const byView = merge('viewClaims', byShard, (value) => `${value.view.key}|${value.name}`);
   const addresses = graph.derive(
@@ -142,7 +143,7 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
             if (list === undefined) byName.set(value.name, [...value.claims]);
             else list.push(...value.claims);
           }
-        // Listeners of an explicit port are closed to the egress listeners behind it.
+        // A listener with an explicit port takes nothing from later egress listeners.
         if (outlet.listener.port !== undefined) for (const name of own) locked.add(name);
       }
       for (const [name, list] of byName)
@@ -174,12 +175,12 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
   return [addressed, outbound, fixed];
 }
 
-/** Views of the same traits meet in a proxy, those of one namespace never. */
+/** Views with the same traits can meet in a proxy; views of the same namespace never do. */
 function addressKey({ view, name }: Claims): string {
   return `${traitsKey(view.traits)}|${name}`;
 }
 
-/** The listener of one address and port, if anything is left of its claims, which are oldest first. */
+/** The listener of one address and port, if any of its claims are left. Claims are oldest first. */
 function emitListener(
   emit: Emit<Member>,
   list: string,
@@ -195,7 +196,7 @@ function emitListener(
   emitMember(emit, list, deps.encoder.listener(listener, clusters, from));
 }
 
-/** What decided where connections go, the services of HTTP apart: they all have one chain. */
+/** The objects that decide where connections go, except for HTTP services: these all share one chain. */
 function originsOf({ serves }: OutboundChain): readonly ObjectRef[] {
   if (serves.kind === 'http') return [];
   const { route, target } = serves.chain;
@@ -212,10 +213,12 @@ function outboundInput(scope: Scope, read: Reader, deps: ListenerDeps): Outbound
   };
 }
 
-/** Of a public ServiceEntry: pods of headless Services listen at their addresses, which an older one may name. */
+/**
+ * Rank of a public ServiceEntry: pods of headless Services listen at their addresses, which an older entry may name.
+ */
 export const rankOfPublicAddress = 3;
 
-/** By the name of the listener. */
+/** By listener name. */
 export function claimsOfService(view: ServiceView, read: Reader, deps: RouteDeps): Map<string, AgedClaim[]> {
   const byName = new Map<string, AgedClaim[]>();
   const service = read.get(deps.services.services, view.service);

@@ -7,12 +7,12 @@ import type { Proxies } from './proxies.ts';
 import { allOf, wholeOf } from './whole.ts';
 
 export interface Topologies {
-  /** Group `all`: every locality that a connected proxy has. */
+  /** Group `all`: every locality of a connected proxy. */
   readonly localities: Index<Place>;
   readonly full: Index<{ readonly key: string; readonly topology: Topology }>;
 }
 
-/** Demand is data: assignments are made for the places where somebody is. */
+/** Demand is data: assignments are built for the places where proxies are. */
 export function declareTopologies(graph: Graph, proxies: Proxies): Topologies {
   const full = graph.derive(
     'topologies',
@@ -38,9 +38,9 @@ export function declareTopologies(graph: Graph, proxies: Proxies): Topologies {
 
 export interface Place {
   readonly topology: Topology;
-  /** Of the proxies there; a single empty one where something looks the same from everywhere. */
+  /** Qualifiers of the proxies there; a single empty one for something that looks the same from everywhere. */
   readonly qualifiers: readonly string[];
-  /** Of the topology. */
+  /** Hash of the topology. */
   readonly hash: number;
 }
 
@@ -48,7 +48,7 @@ export interface Places {
   of(read: Reader, needs: TopologyNeeds): readonly Place[];
 }
 
-/** Places by what is compared there: those of labels are found once, whoever needs them. */
+/** Places by the properties compared there. Those that differ in labels are computed once for all that need them. */
 export function declarePlaces(graph: Graph, topologies: Topologies, needs: Collection<TopologyNeeds>): Places {
   const byLabels = graph.derive(
     'places',
@@ -81,7 +81,7 @@ export function placesOf(read: Reader, topologies: Topologies, needs: TopologyNe
   return allOf(read, topologies.localities);
 }
 
-/** For all proxies alike. */
+/** The same for all proxies. */
 export const nowhere: Place = {
   topology: { locality: '', network: '', cluster: '', nodeName: '', labels: {} },
   qualifiers: [''],

@@ -6,7 +6,7 @@ import type { Services } from './services.ts';
 import type { Settings } from './settings.ts';
 import { wholeOf } from './whole.ts';
 
-/** Group `all`: labels by which endpoints are preferred; proxies that differ in them look from different places. */
+/** Group `all`: labels by which endpoints are preferred; proxies that differ in them are in different places. */
 export function declarePriorityLabels(
   graph: Graph,
   settings: Settings,

@@ -8,13 +8,13 @@ export interface HasProblems {
 }
 
 export interface Problems {
-  /** By {@link problemsKey}; objects without problems have none. */
+  /** By {@link problemsKey}; absent for objects without problems. */
   readonly byObject: Collection<readonly Problem[]>;
 }
 
-/** All findings about each object, whichever collection made them: distinct, ordered by field. */
+/** All findings about each object, from every collection: distinct, ordered by field. */
 export function declareProblems(graph: Graph, sources: readonly Collection<HasProblems>[]): Problems {
-  // Keys of several collections are alike; a finding is its object and text, so they are told apart by the collection.
+  // Keys of different collections may be equal; a finding is its object and text, so the collection tells them apart.
   const found = sources.map((source, i) =>
     graph.derive(
       `problems.${source.name}`,
@@ -40,7 +40,7 @@ function compareProblems(a: Problem, b: Problem): number {
   return compareFieldPaths(a.field, b.field) || compareText(a.reason, b.reason) || compareText(a.message, b.message);
 }
 
-/** In the order of the object: indexes are numbers. */
+/** In the order of the object: indexes compare as numbers. */
 function compareFieldPaths(a: string, b: string): number {
   const [left, right] = [a, b].map((path) => path.split(/[.[\]]/)) as [string[], string[]];
   for (const [i, part] of left.entries()) {
@@ -53,7 +53,7 @@ function compareFieldPaths(a: string, b: string): number {
   return left.length - right.length;
 }
 
-/** @param key of the object within the collection of its kind. */
+/** @param key of the object in the collection for its kind. */
 export function problemsKey({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>, key: string): string {
   return `${group}/${kind}/${key}`;
 }

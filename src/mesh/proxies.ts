@@ -25,22 +25,22 @@ import type { Sidecars } from './sidecars.ts';
 import { ownValue } from '../model/own-value.ts';
 import { allOf } from './whole.ts';
 
-/** What a connected proxy is, taken apart into what it shares with others. */
+/** A connected proxy, split into the parts that it shares with others. */
 export type ResolvedProxy = AcceptedProxy | { readonly error: string };
 
 export interface AcceptedProxy {
-  /** The outbound world: same scope, same clusters, listeners and routes. */
+  /** The outbound world: the same scope means the same clusters, listeners and routes. */
   readonly scope: Scope;
-  /** From where it looks at endpoints. */
+  /** The place from which it sees endpoints. */
   readonly topology: Topology;
   readonly topologyKey: string;
-  /** What its workload serves is derived once for the class. */
+  /** What the workload serves is computed once per class. */
   readonly workload: WorkloadClass;
-  /** Its workload is an object: else labels and ports are what the proxy says of itself. */
+  /** Its workload is an object; otherwise, labels and ports are what the proxy reports itself. */
   readonly isKnown: boolean;
-  /** Where it is: no listener of its scope at these addresses is for it. */
+  /** Its own addresses: listeners of its scope at these addresses are not for it. */
   readonly addresses: readonly string[];
-  /** Routers: their labels, by which Gateways select them. */
+  /** For routers: their labels, by which Gateways select them. */
   readonly router: RouterFacts | undefined;
 }
 
@@ -50,7 +50,7 @@ export interface Scope {
   readonly namespace: string;
   /** Selectors mentioned anywhere that match the proxy; sorted. */
   readonly matched: readonly string[];
-  /** Key of the Sidecar in force; empty: everything that is visible. */
+  /** Key of the Sidecar in force; empty: everything visible. */
   readonly sidecar: string;
 }
 
@@ -59,9 +59,9 @@ export interface RouterFacts {
   readonly traits: Traits;
   readonly namespace: string;
   readonly labels: Labels;
-  /** Key of its {@link WorkloadClass}: routers of one key have the same target ports. */
+  /** Key of its {@link WorkloadClass}: routers with the same key have the same target ports. */
   readonly workload: string;
-  /** What its node says of it. */
+  /** What its node says about it. */
   readonly gatewayTopology: Partial<GatewayTopology> | undefined;
 }
 
@@ -70,9 +70,9 @@ export interface Proxies {
   /** What a proxy would be if it connected now. */
   readonly preview: (proxy: ConnectedProxy) => ResolvedProxy;
   readonly byScope: Index<ResolvedProxy>;
-  /** By the key of the traits of their scopes. */
+  /** By the key of their scope traits. */
   readonly byTraits: Index<ResolvedProxy>;
-  /** By the key of the traits of their views. */
+  /** By the key of their view traits. */
   readonly byViewTraits: Index<ResolvedProxy>;
   /** By the key of their workload class. */
   readonly byWorkload: Index<ResolvedProxy>;
@@ -132,7 +132,7 @@ function viewOf(node: NodeFacts, read: Reader, deps: ProxyDeps): AcceptedProxy {
   const workload = pod ?? entryOf(node, read, deps);
   const labels: Labels = { ...(workload?.labels ?? node.labels), ...node.staticLabels };
   const locality = workload?.locality || localityOfLabels(labels) || node.locality;
-  // Several namespaces may mention one selector.
+  // Several namespaces may mention the same selector.
   const matching = mentioned(read, deps.selectors, namespace).filter((selector) => selects(selector, labels));
   const matched = [...new Set(matching.map(printSelector))].sort();
   const sidecar =
@@ -190,7 +190,7 @@ function scopeKey(scope: Omit<Scope, 'key'>): string {
   return [traitsKey(scope.traits), scope.namespace, scope.matched.join('&'), scope.sidecar].join('|');
 }
 
-/** The labels that some failover priority names, and nothing else: it would split proxies without need. */
+/** Only the labels that some failover priority names: any others would split proxies needlessly. */
 function placeLabels(labels: Labels, names: readonly string[]): Labels {
   return Object.fromEntries(
     names.flatMap((name): [string, string][] => {
@@ -201,8 +201,8 @@ function placeLabels(labels: Labels, names: readonly string[]): Labels {
 }
 
 /**
- * The WorkloadEntry of a proxy without a Pod, which runs on a virtual machine: one that has an address of the proxy. Of
- * several the one with the name of the proxy, else the first by name.
+ * The WorkloadEntry of a proxy without a Pod, that is, on a virtual machine: one with an address of the proxy. If there
+ * are several, the one with the proxy's name, or else the first by name.
  */
 function entryOf(
   { namespace, workloadName, addresses }: NodeFacts,

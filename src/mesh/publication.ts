@@ -12,7 +12,7 @@ export interface Published {
   readonly worlds: Worlds;
 }
 
-/** What a commit changed, as the ADS store takes it. */
+/** What a commit changed, in the form that the ADS store takes. */
 export function publicationOf(draft: Draft, { members, scopes, views, worlds }: Published): Publication {
   return {
     members: members.flatMap((collection) => membersOf(draft, collection)),

@@ -20,7 +20,7 @@ export interface ReferenceDeps extends DestinationDeps {
   readonly sidecars: Sidecars;
 }
 
-/** Names in objects that lead nowhere, as clients in the object's own namespace see it, whether a proxy is there or not. */
+/** Names in objects that do not resolve for clients in the object's own namespace, even if no proxy is there. */
 export function declareReferences(graph: Graph, deps: ReferenceDeps): readonly Collection<HasProblems>[] {
   const routes = graph.derive(
     'references of routes',
@@ -56,7 +56,7 @@ function missingEgressProxy(model: SidecarModel, read: Reader, deps: ReferenceDe
   return missingDestination(model.ref, proxy, lookupFor(view, read, deps)(proxy, proxy.port ?? 0));
 }
 
-/** A service without endpoints exists. */
+/** A service without endpoints does exist. */
 function isMissing(target: DestinationTarget): boolean {
   return target.kind === 'missing' && target.what !== 'endpoints';
 }
@@ -70,7 +70,7 @@ function missingDestinations(model: VirtualServiceModel, read: Reader, deps: Ref
   return [...Map.groupBy(destinationsOf(model), ({ destination }) => nameOf(destination)).values()].flatMap((same) => {
     const { destination } = same[0]!;
     const own = serviceFor(read, deps, view, destination.host)?.ports.map((port) => port.number) ?? [];
-    // Without a port the one counts to which the request came: any that the destination has is enough.
+    // Without a port in the route, the request's port applies: it is enough if the destination has one of these ports.
     const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
     const targets = candidates.map((port) => lookup(destination, port));
     return targets.every(isMissing)

@@ -12,7 +12,7 @@ import type { Services } from './services.ts';
 import type { Settings } from './settings.ts';
 import type { ServiceView, Views } from './views.ts';
 
-/** The resources of one port of a service under one rule, shared by all views that see it so. */
+/** The resources of one service port under one rule, shared by all views that see it so. */
 export interface ResourceSet {
   readonly resources: readonly { readonly qualifier: string; readonly resource: EncodedResource }[];
 }
@@ -38,26 +38,26 @@ export function sameSet(a: ResourceSet, b: ResourceSet): boolean {
   );
 }
 
-/** A resource for all who are at a place. */
+/** A resource for all proxies at a place. */
 export function at(place: Place, made: EncodedResource): ResourceSet['resources'] {
   return place.qualifiers.map((qualifier) => ({ qualifier, resource: made }));
 }
 
-/** A number may be that of a port of TCP and of one of UDP. */
+/** TCP and UDP ports may have the same number. */
 export const portsOf = (view: ServiceView): string[] => [...new Set(view.clusterPorts)].map(String);
 
-/** What is asked for of a service, by whatever views: its resources are not made again when one more asks for the same. */
+/** What some views need from a service: its resources are not rebuilt when one more view needs the same. */
 export interface Demand<T> {
   /** `namespace/host` */
   readonly service: string;
   /** Id; empty: none. */
   readonly rule: string;
   readonly port: string;
-  /** What of the clients it depends on. */
+  /** The facts about clients that it depends on. */
   readonly client: T;
 }
 
-/** The demands of all views, each once, by the key that is given for it. */
+/** The demands of all views, each once, by the given key. */
 export function declareDemands<T>(
   graph: Graph,
   name: string,
@@ -81,7 +81,7 @@ export interface RuledPort {
   readonly rule: DestinationRuleModel | undefined;
 }
 
-/** The port, as those who ask for it see it. */
+/** The port, as seen by the clients that need it. */
 export function ruledPortOf(demand: Demand<unknown>, read: Reader, deps: ClusterDeps): RuledPort | undefined {
   const service = read.get(deps.services.services, demand.service);
   const port = service?.ports.find((own) => String(own.number) === demand.port && own.protocol !== 'UDP');

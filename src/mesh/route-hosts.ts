@@ -8,27 +8,27 @@ import { type Services, SHARDS, shardOf } from './services.ts';
 import { type VirtualServices, wildcardKey } from './virtual-services.ts';
 
 /**
- * A host of a VirtualService of the mesh. On ports where no service has that name it is a virtual host of its own: on port
- * 80 always, on others beside the services of its VirtualService.
+ * A host of one of the mesh's VirtualServices. On ports where no service has that name, it is a virtual host of its
+ * own: always on port 80, and on other ports alongside the services of its VirtualService.
  */
 export interface RouteHost {
   /** Key of the VirtualService. */
   readonly virtualService: string;
-  /** Of the VirtualService. */
+  /** Namespace of the VirtualService. */
   readonly namespace: string;
   readonly host: string;
   readonly exportTo: readonly string[];
   readonly createdAt: string;
   readonly name: string;
-  /** Whether it has http routes. Others only lead somewhere. */
+  /** Whether it has http routes. Without them, it is only a source of destinations. */
   readonly routed: boolean;
 }
 
-/** What hosts of a VirtualService name: it decides on which ports all of them are served. */
+/** The services that a VirtualService's hosts name: they decide on which ports all its hosts are served. */
 export interface NamedServices {
-  /** Hosts of a service that is exported to everybody, and is the only one of that name. */
+  /** Hosts with exactly one service, exported to everyone. */
   readonly hosts: readonly string[];
-  /** HTTP ports of these. */
+  /** HTTP ports of these services. */
   readonly ports: readonly number[];
   /** Wildcards, and hosts of services that clients see differently. */
   readonly others: readonly string[];
@@ -36,10 +36,12 @@ export interface NamedServices {
 
 export interface RouteHosts {
   readonly hosts: Collection<RouteHost>;
-  /** By key of the VirtualService. Each of its hosts looks at this: there may be thousands, and few of them name a service. */
+  /**
+   * By key of the VirtualService. Each of its hosts reads this: there may be thousands, and few of them name a service.
+   */
   readonly named: Collection<NamedServices>;
   readonly byShard: Index<RouteHost>;
-  /** Services and route hosts by host name: who may own a domain. */
+  /** Services and route hosts by host name: those that may own a domain. */
   readonly owners: Index<MeshService | RouteHost>;
   /** By wildcard host. */
   readonly portsUnder: Index<SuffixPorts>;
@@ -99,11 +101,11 @@ interface SuffixPorts {
   /** `*.default.svc.cluster.local` */
   readonly suffix: string;
   readonly ports: readonly number[];
-  /** Those that are served with HTTP. */
+  /** Ports that are served as HTTP. */
   readonly routed: readonly number[];
 }
 
-/** By wildcard: ports that services under it have, in pieces of a namespace. */
+/** By wildcard: ports of the services under it, in pieces of a namespace. */
 function declareSuffixes(graph: Graph, services: Services): Index<SuffixPorts> {
   const pieces = graph.derive(
     'ports by suffix',

@@ -5,21 +5,21 @@ import { type VirtualServiceRouteContext, settleVirtualServiceRoutes } from '../
 import { type EncodedRoutes, encodeRoutes } from './encoded-routes.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
-/** Some virtual host has the routes of a VirtualService. */
+/** A use of a VirtualService's routes by some virtual host. */
 export interface RouteUse {
-  /** Equal where the routes are. */
+  /** Equal if the routes are equal. */
   readonly routes: string;
   readonly virtualService: string;
 }
 
 export interface RoutePieces {
-  /** What a use is of, in order. */
+  /** The routes of a use, in order. */
   of(read: Reader, use: RouteUse): readonly EncodedRoutes[];
 }
 
 /**
- * Routes of VirtualServices, encoded once for all virtual hosts that have them, whatever host or table these are of. A list
- * of thousands is made in pieces, each in a step of its own.
+ * Routes of VirtualServices, encoded once for all virtual hosts that use them, whatever their host or table. A list of
+ * thousands is built in pieces, each in a separate step.
  */
 export function declareRoutePieces<Use extends RouteUse>(
   graph: Graph,

@@ -27,7 +27,7 @@ export interface TableDeps extends RouteDeps {
   readonly scopes: Collection<ScopeViews>;
 }
 
-/** Virtual hosts of a table, of one shard or one view. */
+/** Virtual hosts of a table, from one shard or one view. */
 interface TablePiece {
   readonly view: string;
   readonly table: string;
@@ -35,7 +35,7 @@ interface TablePiece {
   readonly part: Part;
 }
 
-/** The tables of scopes, put together from virtual hosts, of which nothing is copied. */
+/** The tables of scopes, assembled from virtual hosts without copying them. */
 export function declareRouteTables(graph: Graph, deps: TableDeps): readonly Members[] {
   const virtualHosts = declareVirtualHosts(graph, deps);
   const all = [virtualHosts.ofServices, virtualHosts.ofHosts];
@@ -90,7 +90,7 @@ function emitPiece(key: string, pieces: readonly TablePiece[], emit: Emit<TableP
   emit(key, { view, table, declares, part: node(pieces.map((piece) => piece.part)) });
 }
 
-/** Virtual hosts with the domains that they may keep. */
+/** Virtual hosts with the domains that they keep. */
 function left(
   members: readonly { readonly key: string; readonly value: VirtualHostEntry }[],
   lost: readonly DoubledDomain[],
@@ -107,7 +107,7 @@ function samePiece(a: TablePiece, b: TablePiece): boolean {
   return samePart(a.part, b.part) && a.declares === b.declares;
 }
 
-/** A table of a scope: what is the scope's own in it, and keys of the pieces that it shares with others. */
+/** A table of a scope: its own parts, and keys of the pieces that it shares with others. */
 interface ScopeTable {
   readonly list: string;
   readonly name: string;
@@ -116,7 +116,7 @@ interface ScopeTable {
   readonly catchAll: LeafPart;
 }
 
-/** Which table each scope has under which name, and from which views. */
+/** Which tables each scope has, under which names, and from which views. */
 function declareTables(
   graph: Graph,
   deps: TableDeps,
@@ -143,11 +143,11 @@ function declareTables(
             views.map((view) => `${view.key === local ? localKey(view.key) : view.key}|${source}`),
           );
       }
-      // A Sidecar may import nothing for it; its listener has a table all the same.
+      // Even if a Sidecar imports nothing for it, its listener has a table.
       if (hasHttpProxy(scope, read, deps)) emitTable(PROXY_TABLE, []);
     },
   );
-  // One run for each scope when one virtual host changes: no key and no part is made anew that was there before.
+  // When one virtual host changes, this runs once per scope: it creates no key or part that already exists.
   return graph.derive(
     'routeTables',
     tables,

@@ -4,8 +4,8 @@ import { type Services, namespacesOf } from './services.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
 /**
- * Namespaces in whose views routes of a VirtualService of the mesh may stand: its own, and those of services and of other
- * VirtualServices with its hosts. `*`: any, because of a wildcard.
+ * Namespaces whose views may contain routes of one of the mesh's VirtualServices: its own, and those of services and
+ * other VirtualServices with its hosts. `*`: any, because of a wildcard.
  */
 export function routeTargets(
   model: VirtualServiceModel,

@@ -8,15 +8,15 @@ import type { HasProblems } from './problems.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
 interface Finding extends HasProblems {
-  /** Of the routers. */
+  /** Namespace of the routers. */
   readonly namespace: string;
 }
 
 /**
- * What is wrong on routers, as the owners of Gateways and VirtualServices are told. A Gateway selects routers by their
- * labels, in every namespace, so anybody can run one where something is missing. Those in a namespace of the objects
- * themselves or in the root namespace speak for all; where there are none, all others have to agree. The keys of the
- * sources begin with the class of the routers.
+ * What is wrong on routers, as reported to the owners of Gateways and VirtualServices. A Gateway selects routers by
+ * their labels, in every namespace, so anyone can run a router that lacks something. Routers in a namespace of the
+ * objects themselves, or in the root namespace, speak for all; if there are none, all others must agree. Keys of the
+ * sources begin with the router class.
  */
 export function declareRouterFindings(
   graph: Graph,
@@ -60,7 +60,7 @@ export function declareRouterFindings(
   });
 }
 
-/** Those that routers of so many namespaces have. */
+/** Problems found on routers in this many namespaces. */
 function agreed(findings: readonly Finding[], namespaces: number): Problem[] {
   const all = findings.flatMap(({ namespace, problems }) => problems.map((problem) => ({ namespace, problem })));
   return [...Map.groupBy(all, ({ problem: { field, reason } }) => `${field}|${reason}`).values()].flatMap((same) =>

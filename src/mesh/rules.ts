@@ -19,11 +19,11 @@ export interface Rules {
   /** By object key, before merging. */
   readonly single: Collection<DestinationRuleModel>;
   readonly merged: Collection<{ rules: readonly DestinationRuleModel[]; problems: readonly Problem[] }>;
-  /** By the id of the rule. */
+  /** By rule id. */
   readonly rules: Collection<DestinationRuleModel>;
   /** By `namespace/host`, exact hosts only. */
   readonly byHost: Index<DestinationRuleModel>;
-  /** By namespace: rules for wildcard hosts, of which a namespace has few. */
+  /** By namespace: rules for wildcard hosts; a namespace has few. */
   readonly wildcards: Index<DestinationRuleModel>;
 }
 
@@ -72,7 +72,7 @@ export function declareRules(graph: Graph, inputs: Inputs, settings: Settings): 
 
 /**
  * The rule that a client uses for a service. `client` is absent for clients whose namespace has no rule for it (the
- * audience that most share).
+ * audience shared by most).
  */
 export function ruleFor(
   read: Reader,
@@ -96,7 +96,7 @@ export function ruleFor(
   return rule && fitRule(rule, service);
 }
 
-/** The rule of an id as it applies to a service: as {@link ruleFor} finds it. */
+/** The rule with this id as it applies to a service, just as {@link ruleFor} returns it. */
 export function ruleOf(
   read: Reader,
   { rules }: Rules,
@@ -107,10 +107,10 @@ export function ruleOf(
   return rule && fitRule(rule, service);
 }
 
-/** Clusters of subsets that a service may have. All who look at its rule must agree on which these are. */
+/** Maximum number of subset clusters per service. All readers of its rule must agree on which these are. */
 export const mostSubsetClusters = 10_000;
 
-/** With the subsets that count for all ports of the service, the first ones; and with rings that have room for all of them. */
+/** Keeps the first subsets, as many as count for all ports of the service, and limits rings so that all of them fit. */
 export function fitRule(
   rule: DestinationRuleModel,
   service: Pick<MeshService, 'ports' | 'hostsOfEntry'>,

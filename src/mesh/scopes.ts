@@ -8,35 +8,35 @@ import type { EgressRef, Sidecars } from './sidecars.ts';
 import { allOf } from './whole.ts';
 
 /**
- * How the services of one namespace look to some clients: the unit that scopes share. Most clients of a namespace are of
- * its public audience; those that see it differently name themselves.
+ * The services of one namespace as some clients see them: the unit that scopes share. Most clients of a namespace are
+ * in its public audience; a view of clients that see it differently names their namespace.
  */
 export interface View {
   readonly key: string;
-  /** Of the services. */
+  /** Namespace of the services. */
   readonly namespace: string;
-  /** Those that {@link viewTraits} leaves. */
+  /** The traits that {@link viewTraits} keeps. */
   readonly traits: Traits;
   /** Namespace of the clients; empty for the public audience. */
   readonly client: string;
-  /** Selectors that these clients match, of those that matter for this namespace. */
+  /** Of the selectors that matter for this namespace, those that these clients match. */
   readonly matched: readonly string[];
-  /** Absent: all that is visible. Else only what this egress listener of the Sidecar imports. */
+  /** Absent: everything visible. Otherwise, only what this egress listener of the Sidecar imports. */
   readonly egress?: EgressRef;
 }
 
 export interface ScopeViews {
   readonly scope: Scope;
-  /** One for each egress listener; the last is the catch-all, if there is one. */
+  /** One per egress listener; the last is the catch-all, if there is one. */
   readonly outlets: readonly { readonly listener: EgressListener; readonly views: readonly View[] }[];
   /**
-   * Key of the view of the scope's own namespace where it is the public one: these clients see the same, and know the
-   * services by their short names beside.
+   * Key of the view of the scope's own namespace, if it is the public view: these clients see the same services, and
+   * also know them by their short names.
    */
   readonly local: string;
   /**
-   * How its listeners are, and what they do with unknown traffic, as a short text: listeners are shared by the scopes of a
-   * view that agree in it.
+   * A short text for the shape of its listeners and what they do with unknown traffic: scopes of a view with the same
+   * text share listeners.
    */
   readonly policy: string;
 }
@@ -47,20 +47,20 @@ export interface ScopeDeps {
   readonly namespaces: Namespaces;
 }
 
-/** What each scope is made of; by scope key. */
+/** What each scope consists of; by scope key. */
 export function declareScopes(graph: Graph, deps: ScopeDeps): Collection<ScopeViews> {
   return graph.derive('scopes', deps.proxies.byScope, (key, [first], read, emit: Emit<ScopeViews>) => {
     if ('scope' in first.value) emit(key, scopeViews(first.value.scope, read, deps));
   });
 }
 
-/** The lists that a scope is made of: what its views hold, and their listeners under its policy. */
+/** The lists that a scope consists of: the contents of its views, and their listeners under its policy. */
 export function listsOf({ outlets, policy }: ScopeViews): readonly string[] {
   const views = outlets.flatMap((outlet) => outlet.views);
   return [...new Set(views.flatMap((view) => [view.key, listenerList(view.key, policy)]))];
 }
 
-/** List of the listeners of a view that are the same for all its scopes of one policy. */
+/** List of the view's listeners that are the same for all its scopes with one policy. */
 export const listenerList = (view: string, policy: string): string => `${view}!${policy}`;
 
 function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeDeps): ScopeViews {
@@ -88,7 +88,7 @@ function scopeViews(scope: Scope, read: Reader, { sidecars, namespaces }: ScopeD
   return { scope, outlets, local, policy: policyKey(scope, sidecar?.outboundTrafficPolicy) };
 }
 
-/** Traffic: the mesh's own policy if nothing is said. An egress proxy is looked up by the client. */
+/** Without a policy of its own, the mesh's policy applies to traffic. An egress proxy is looked up by the client. */
 function policyKey(scope: Scope, policy: SidecarModel['outboundTrafficPolicy']): string {
   const ofProxy = listenerTraitsKey(scope.traits);
   if (policy === undefined) return ofProxy;
@@ -97,7 +97,7 @@ function policyKey(scope: Scope, policy: SidecarModel['outboundTrafficPolicy']):
   return [ofTraffic, ofProxy].join();
 }
 
-/** A namespace that no Sidecar can name: only `*` matches it. */
+/** A namespace that no Sidecar can name; only `*` matches it. */
 const anyNamespace = '';
 
 /** How much of a namespace an egress listener can import. */
@@ -115,7 +115,7 @@ function viewOf(scope: Scope, info: NamespaceClients, egress: View['egress']): V
   const matched = scope.matched.filter((selector) => info.selectors.includes(selector));
   const own = egress !== undefined || matched.length > 0 || info.audiences.includes(scope.namespace);
   const client = own ? scope.namespace : '';
-  // The key is part of many others: short, and told apart by a hash of all that makes the view.
+  // The key is part of many others: keep it short; a hash of everything that defines the view makes it unique.
   const traits = viewTraits(scope.traits);
   const facts = [
     traitsKey(traits),

@@ -8,12 +8,12 @@ import { type Services, namespacesOf } from './services.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
 /**
- * A selector of client labels that some route or rule mentions. Proxies that match the same of them share a scope,
+ * A client label selector that some route or rule mentions. Proxies that match the same selectors share a scope,
  * whatever other labels they have.
  */
 export interface Mention {
   readonly selector: Labels;
-  /** Client namespace that it can concern; `*`: any. */
+  /** Client namespace that it can apply to; `*`: any. */
   readonly client: string;
   /** Namespace of the services that it is about; `*`: any. */
   readonly target: string;

@@ -12,7 +12,7 @@ export interface PortDeps extends ServiceLookup {
   readonly virtualServices: VirtualServices;
 }
 
-/** Whether HTTP proxies have a host without a service: beside services on port 80 alone. */
+/** Whether HTTP proxies get a host without a service: only alongside services on port 80. */
 export function isProxied(
   { virtualService }: Pick<RouteHost, 'virtualService'>,
   view: ClientView,
@@ -22,7 +22,7 @@ export function isProxied(
   return namedPorts(virtualService, view, read, deps).has(80);
 }
 
-/** Ports on which hosts of a VirtualService are served that have no service there: 80, and those of its services. */
+/** Ports on which a VirtualService's hosts are served if they have no service there: 80, and those of its services. */
 export function activePorts(
   virtualService: string,
   view: ClientView,
@@ -32,7 +32,7 @@ export function activePorts(
   return new Set([80, ...namedPorts(virtualService, view, read, deps)]);
 }
 
-/** Of the services that hosts of the VirtualService name. */
+/** Ports of the services that the VirtualService's hosts name. */
 function namedPorts(virtualService: string, view: ClientView, read: Reader, deps: PortDeps): ReadonlySet<number> {
   const { hosts, ports, others } = read.get(deps.routeHosts.named, virtualService) ?? {
     hosts: [],
@@ -44,7 +44,7 @@ function namedPorts(virtualService: string, view: ClientView, read: Reader, deps
   return new Set([...(isWhole ? ports : []), ...single.flatMap((host) => portsFor(host, view, read, deps, 'routed'))]);
 }
 
-/** Ports of a service of that name, or of services under that wildcard: all, or those that are served with HTTP. */
+/** Ports of the service with that name, or of the services under that wildcard: all, or only those served as HTTP. */
 export function portsFor(
   host: string,
   view: ClientView,

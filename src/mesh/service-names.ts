@@ -11,12 +11,12 @@ export interface NamedHost {
   readonly namespace: string;
 }
 
-/** `reviews`, which names a Service in its own namespace alone. */
+/** `reviews`: names a Service only in its own namespace. */
 export const isBareName = (host: string): boolean => !/[.:*]/.test(host);
 
 /**
- * Kubernetes Services of other namespaces that have this host as a short form or address. They keep it from the entry, for
- * clients that see them and have such names.
+ * Kubernetes Services in other namespaces that have this host as a short form or address. They keep it from the entry,
+ * for clients that see them and use such names.
  */
 export function keepersOf(
   { host, namespace }: NamedHost,

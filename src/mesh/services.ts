@@ -13,25 +13,27 @@ import { selectorKey } from './label-keys.ts';
 import { type LostRanges, declareLostRanges, lostRangesOf } from './lost-ranges.ts';
 import { type Settings, settingOf } from './settings.ts';
 
-/** Services of a namespace are spread over this many shards, the unit in which proxies share what they see. */
+/**
+ * A namespace's services are spread over this many shards. Shards are the unit in which proxies share what they see.
+ */
 export const SHARDS = 16;
 
 export interface Services {
   /** ServiceEntries as parsed. */
   readonly parsedEntries: Collection<ReconciledServiceEntry>;
-  /** What each object claims, before claims of one host are merged. */
+  /** What each object claims, before the claims for one host are merged. */
   readonly claims: Index<MeshService>;
   /** By `namespace/host`. */
   readonly services: Collection<MeshService>;
-  /** By host, the one that wins first: Kubernetes before ServiceEntry, then the oldest. */
+  /** By host, the winner first: Kubernetes before ServiceEntry, then oldest first. */
   readonly byHost: Index<MeshService>;
   /** By `namespace/shard`. */
   readonly byShard: Index<MeshService>;
-  /** By address, allocated ones too. Oldest first. */
+  /** By address, including allocated ones. Oldest first. */
   readonly byAddress: Index<MeshService>;
   /** Kubernetes Services by address, oldest first. */
   readonly addressOwners: Index<MeshService>;
-  /** Kubernetes Services by name, in whatever namespace. Oldest first. */
+  /** Kubernetes Services by name, in any namespace. Oldest first. */
   readonly byName: Index<MeshService>;
   readonly lostRanges: LostRanges;
   /** By the first label of the selector: `namespace|label=value`. */
@@ -87,7 +89,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       const autoAddresses = service.autoAddresses.filter(
         (address) => ownerOf(read, addressOwners, service, address) === undefined,
       );
-      // Without any address it would take all unclaimed traffic.
+      // Without any address, it would take all unclaimed traffic.
       if (addresses.length > 0) emit(`ServiceEntry/${key}/${service.host}`, { ...service, addresses, autoAddresses });
     }
   });
@@ -148,7 +150,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
   };
 }
 
-/** The Service of another namespace that has the address of a ServiceEntry, so that the entry does not. */
+/** The Service in another namespace that owns an address of a ServiceEntry, so that the entry loses it. */
 export function ownerOf(
   read: Reader,
   addressOwners: Index<MeshService>,
@@ -158,7 +160,7 @@ export function ownerOf(
   return read.group(addressOwners, address).find(({ value }) => value.namespace !== entry.namespace)?.value;
 }
 
-/** Namespaces that have services with these hosts; `*` when a wildcard may stand for services of any. */
+/** Namespaces that have services with these hosts; `*` if a wildcard may match services in any namespace. */
 export function namespacesOf(read: Reader, services: Services, hosts: readonly string[]): string[] {
   if (hosts.some(isWildcard)) return ['*'];
   return [...new Set(hosts.flatMap((host) => read.group(services.byHost, host).map(({ value }) => value.namespace)))];
@@ -167,14 +169,14 @@ export function namespacesOf(read: Reader, services: Services, hosts: readonly s
 export const endpointKey = (namespace: string, address: string): string => `${namespace}/${address}`;
 
 /** `namespace/shard` */
-/** Of the shards of its namespace. */
+/** Number among the shards of its namespace. */
 export const numberOfShard = (shard: string): number => Number(shard.slice(shard.lastIndexOf('/') + 1));
 
 export function shardOf(service: Pick<MeshService, 'namespace' | 'host'>): string {
   return `${service.namespace}/${spreadHash(service.host) % SHARDS}`;
 }
 
-/** Aliases of a host, and aliases of these; a loop ends where it began. */
+/** Aliases of a host, and their aliases; a loop ends where it began. */
 function aliasesOf(host: string, pointingTo: (host: string) => readonly { value: MeshService }[]): Alias[] {
   const found = new Map<string, Alias>();
   const open = [host];

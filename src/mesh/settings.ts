@@ -25,7 +25,7 @@ export interface Settings {
   readonly listeners: Collection<ListenerSettings>;
 }
 
-/** The mesh config in sections, so that a change of one marks only its readers. */
+/** The mesh config in sections, so that a change to one marks only its readers. */
 export function declareSettings(graph: Graph, inputs: Inputs): Settings {
   const parsed = graph.derive('meshConfig', inputs.options, (_, options, read, emit: Emit<ParsedMeshConfig>) => {
     const key = objectKey(options.source, options.rootNamespace, 'istio');
@@ -38,7 +38,7 @@ export function declareSettings(graph: Graph, inputs: Inputs): Settings {
       emit(ONE, { config: newest.config, problems });
       return;
     }
-    // One slip of the pen must not change the whole mesh.
+    // A typo must not change the whole mesh.
     const good = read.get(inputs.lastGood, key);
     const message =
       good === undefined
@@ -63,7 +63,7 @@ export function declareSettings(graph: Graph, inputs: Inputs): Settings {
   };
 }
 
-/** The mesh config is the text of one key. */
+/** The mesh config is the text under one key. */
 function inConfigMap({ field, ...problem }: MeshConfigProblem, map: ConfigMap, key: string): Problem {
   return {
     ...problem,
@@ -72,7 +72,7 @@ function inConfigMap({ field, ...problem }: MeshConfigProblem, map: ConfigMap, k
   };
 }
 
-/** One section; it is there as soon as the options are. */
+/** One section; it exists as soon as the options do. */
 export function settingOf<T>(read: Reader, section: Collection<T>): T {
   const value = read.get(section, ONE);
   if (value === undefined) throw new Error('the options were not written');

@@ -20,7 +20,7 @@ export interface Sidecars {
   readonly byNamespace: Index<SidecarModel>;
 }
 
-/** The egress listener that a view is made for; undefined for views of all that is visible. */
+/** The egress listener that a view belongs to; undefined for views of everything visible. */
 export function egressOf(
   read: Reader,
   { models }: Pick<Sidecars, 'models'>,

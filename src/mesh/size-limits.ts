@@ -18,7 +18,7 @@ export interface SizeLimitDeps extends ServiceLookup {
   readonly settings: Settings;
 }
 
-/** Objects that count in part, since they would make too much: as clients in their own namespace see it. */
+/** Objects that count only in part, because they would produce too much: as seen by clients in their own namespace. */
 export function declareSizeLimits(graph: Graph, deps: SizeLimitDeps): readonly Collection<HasProblems>[] {
   const large = graph.index('Services with too many ports', deps.inputs.objects.Service, (key, object) =>
     portsOf(object as Service) > mostPorts ? [key] : [],
@@ -31,7 +31,7 @@ export function declareSizeLimits(graph: Graph, deps: SizeLimitDeps): readonly C
   });
   const subsets = graph.derive('subsets of rules', deps.rules.rules, (key, rule, read, emit: Emit<HasProblems>) => {
     const view = { client: rule.namespace, traits: anyTraits };
-    // Those of a wildcard count for every service.
+    // Subsets of a wildcard rule count for every service.
     const service = serviceFor(read, deps, view, rule.host);
     if (service === undefined) return;
     const fitting = fitRule(rule, service);

@@ -11,7 +11,7 @@ export type UnknownTrafficDeps = DestinationDeps;
 
 export interface UnknownTraffic {
   readonly policy: OutboundPolicy;
-  /** Cluster of the egress proxy that a Sidecar names: a black hole when it does not exist. Undefined: it names none. */
+  /** Cluster of the egress proxy that a Sidecar names: a black hole if it does not exist. Undefined: it names none. */
   readonly egressProxy: string | undefined;
 }
 
@@ -19,12 +19,12 @@ export interface UnknownTraffic {
 export function unknownTraffic(scope: Scope, read: Reader, deps: UnknownTrafficDeps): UnknownTraffic {
   const { outboundTrafficPolicy } = settingOf(read, deps.settings.listeners);
   const own = sidecarPolicy(scope, read, deps);
-  // What was to be looked at by the proxy must not go past it.
+  // Traffic that the proxy was meant to inspect must not bypass it.
   const egressProxy = own?.egressProxy && (egressProxyOf(scope, read, deps)?.cluster ?? blackHoleCluster);
   return { policy: own?.mode ?? outboundTrafficPolicy, egressProxy };
 }
 
-/** Where a Sidecar sends it; undefined when it names nothing, or something that does not exist. */
+/** Where a Sidecar sends it; undefined if it names nothing, or something that does not exist. */
 export function egressProxyOf(
   scope: Scope,
   read: Reader,

@@ -15,13 +15,13 @@ import type { Sidecars } from './sidecars.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
 export interface ShardView {
-  /** Key of the list of resources. */
+  /** Key of the resource list. */
   readonly list: string;
   readonly view: View;
   readonly shard: string;
 }
 
-/** Which VirtualServices, and by which of their hosts: see {@link candidatesFor}. */
+/** Which VirtualServices apply, and by which of their hosts: see {@link candidatesFor}. */
 export type RouteKeys = readonly { readonly matched: string; readonly key: string }[];
 
 /** One service, as the clients of a view see it. */
@@ -35,7 +35,7 @@ export interface ServiceView {
   readonly routes: RouteKeys;
   /** Ports that routes and listeners may use. */
   readonly ports: readonly number[];
-  /** Ports that clusters are made for here: an earlier egress listener may have made the others. */
+  /** Ports that clusters are built for here: an earlier egress listener may already have the others. */
   readonly clusterPorts: readonly number[];
 }
 
@@ -149,13 +149,13 @@ export function routeKeys(candidates: readonly Candidate[]): RouteKeys {
   return candidates.map(({ matched, model }) => ({ matched, key: model.key }));
 }
 
-/** Of the services of one host in several namespaces a client has one. */
+/** If services in several namespaces have the same host, a client gets one of them. */
 function isServedTo(read: Reader, deps: ViewDeps, view: View, service: MeshService): boolean {
   const winner = serviceFor(read, deps, view, service.host);
   return winner !== undefined && serviceKey(winner) === serviceKey(service);
 }
 
-/** The ports of a service that the view has; undefined when its egress listener takes none. */
+/** The service's ports in the view; undefined if its egress listener takes none. */
 function portsOf(
   read: Reader,
   deps: ViewDeps,

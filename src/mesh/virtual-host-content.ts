@@ -7,18 +7,18 @@ import { type EncodedRoutes, joinRoutes, reachedOf } from './encoded-routes.ts';
 
 /** What a virtual host of a sidecar serves. */
 export interface Content {
-  /** Routes of its own. */
+  /** Its own routes. */
   readonly own?: readonly Route[];
   readonly encoded: VirtualHostContent;
 }
 
-/** The routes of a VirtualService. Undefined when none of them holds for these clients. */
+/** The routes of a VirtualService. Undefined if none of them applies to these clients. */
 export function routedContent(pieces: readonly EncodedRoutes[]): Content | undefined {
   const encoded = joinRoutes(reachedOf(pieces));
   return encoded.routes.length > 0 ? { encoded } : undefined;
 }
 
-/** The service itself. */
+/** The default content: the service itself. */
 export function defaultContent(input: DefaultRouteInput, traits: Traits): Content {
   const rule = settleDefaultRoute(input);
   const encoded = { routes: [], clusters: clustersOf([rule]), own: () => rule.sources };

@@ -25,16 +25,16 @@ import { type Sidecars, egressOf } from './sidecars.ts';
 import type { RouteHostView, RouteKeys, ServiceView, Views } from './views.ts';
 import type { VirtualServices } from './virtual-services.ts';
 
-/** A virtual host in a table of a list, with its place in it. */
+/** A virtual host in a table of a list, with its place there. */
 export interface VirtualHostEntry {
   readonly list: string;
   readonly view: string;
   /** Name of the route table. */
   readonly table: string;
-  /** Services make a table; hosts of VirtualServices alone do not. */
+  /** Services create a table; hosts that only VirtualServices name do not. */
   readonly declares: boolean;
   readonly host: string;
-  /** Of the object that the host is from. */
+  /** Namespace of the object that defines the host. */
   readonly namespace: string;
   readonly domains: readonly string[];
   readonly part: LeafPart;
@@ -55,14 +55,14 @@ export interface RouteDeps {
 
 export interface VirtualHosts {
   readonly ofServices: Collection<VirtualHostEntry>;
-  /** Of hosts that only VirtualServices name. */
+  /** For hosts that only VirtualServices name. */
   readonly ofHosts: Collection<VirtualHostEntry>;
 }
 
-/** Virtual hosts, each for every table that it is in. */
+/** Virtual hosts, once for each table that contains them. */
 export function declareVirtualHosts(graph: Graph, deps: RouteDeps): VirtualHosts {
   const { serviceViews, routeHostViews } = deps.views;
-  // A port is a step: services may have any number of them.
+  // Each port is a separate step: services may have any number of them.
   const portsOf = (key: string, { view, ports }: ServiceView): string[] =>
     view.traits.proxyType === 'router' ? [] : [...new Set(ports)].map((port) => `${key}|${port}`);
   const servicePorts = graph.index('routed ports of serviceViews', serviceViews, portsOf);
@@ -115,13 +115,13 @@ const domainSuffixOf = (read: Reader, deps: RouteDeps): string => optionsOf(read
 /** The routes of a VirtualService for the clients of a view. */
 interface ViewRouteUse extends RouteUse {
   readonly view: View;
-  /** Only for those of its own namespace, which have other routes. */
+  /** Only for clients in the view's own namespace, which have other routes. */
   readonly local: boolean;
   /** 0: for all ports. */
   readonly listenerPort: number;
 }
 
-/** A virtual host before it is built: where it goes, and which VirtualService has it. */
+/** A virtual host before it is built: where it goes, and which VirtualService applies. */
 interface Choice {
   readonly target: ListTarget;
   readonly port: number;
@@ -185,7 +185,7 @@ function* serviceVirtualHosts(
       routedContent(use === undefined ? [] : pieces.of(read, use)) ??
       defaultContent({ service, port, rule, served, settings }, client.traits);
     const free = freeDomains(subject, view.view, read, deps);
-    // A table of one service alone needs no names.
+    // A table for a single service needs no names.
     const domains = isOwnTable(table) ? ['*'] : free;
     const entry = entryOf(content, service, { ...choice, domains, alias: undefined }, true, deps);
     if (entry !== undefined) yield [`${service.host}:${port}`, entry];
@@ -205,7 +205,7 @@ interface ListTarget {
   readonly client: Client;
 }
 
-/** Where the virtual hosts of a view go, and for which client each is made. */
+/** Where the virtual hosts of a view go, and for which client each is built. */
 function listTargetsOf(list: string, view: View, read: Reader, deps: RouteDeps): ListTarget[] {
   const domainSuffix = domainSuffixOf(read, deps);
   const targets: ListTarget[] = [{ list, view: view.key, client: clientOf(view, domainSuffix) }];
@@ -218,11 +218,11 @@ function listTargetsOf(list: string, view: View, read: Reader, deps: RouteDeps):
 
 interface Named {
   readonly domains: readonly string[];
-  /** Gives a host of routes its domains. */
+  /** Gives a route host its domains. */
   readonly alias: MeshService | undefined;
 }
 
-/** Undefined where no domain is left. */
+/** Undefined if no domain is left. */
 function entryOf(
   { own, encoded }: Content,
   named: MeshService | RouteHost,
@@ -238,20 +238,20 @@ function entryOf(
   return { list, view, table, declares, host, namespace, domains, part };
 }
 
-/** The objects that give a host its names; a host of a VirtualService has them from its routes. */
+/** The objects that give a host its names; a VirtualService's host gets them from its routes. */
 function namersOf(named: MeshService | RouteHost): readonly Source[] {
   return 'aliases' in named ? wholeObjects([named, ...named.aliases].flatMap(({ origins }) => origins)) : [];
 }
 
-/** The virtual hosts of a view for clients of its own namespace are kept beside those for all others. */
+/** A view's virtual hosts for clients in its own namespace are kept separately from those for all others. */
 export const localKey = (view: string): string => `${view}~`;
 
 export const isLocalKey = (key: string): boolean => key.endsWith('~');
 
-/** The view of a key that may be that of its local virtual hosts. */
+/** The view for a key that may be the key of its local virtual hosts. */
 export const viewOfKey = (key: string): string => (isLocalKey(key) ? key.slice(0, -1) : key);
 
-/** The table of the port; a sniffed service with an address has one of its own; proxies for any port have one for all. */
+/** The table for the port; a sniffed service with an address has its own; proxies for any port have one for all. */
 function tablesOf(
   service: MeshService,
   { number, protocol }: ServicePort,
@@ -266,13 +266,13 @@ function tablesOf(
   return tables;
 }
 
-/** The table that HTTP proxies have, for all ports at once. */
+/** The table for HTTP proxies, for all ports at once. */
 export const PROXY_TABLE = 'http_proxy';
 
-/** The table of one sniffed service, which all scopes that see the service share. */
+/** The table for one sniffed service, shared by all scopes that see the service. */
 export const isOwnTable = (table: string): boolean => table.includes(':');
 
-/** Only where somebody listens for all ports at once. */
+/** Only if something listens for all ports at once. */
 function proxyTables(view: View, read: Reader, deps: RouteDeps): string[] {
   const { proxyHttpPort } = settingOf(read, deps.settings.listeners);
   return proxyHttpPort > 0 || view.traits.httpProxyPort > 0 || view.egress !== undefined ? [PROXY_TABLE] : [];
@@ -285,12 +285,12 @@ function* choicesOfHost(
 ): Generator<Choice & { readonly alias: MeshService | undefined }> {
   if (!host.routed) return;
   const service = serviceFor(read, deps, view, host.host);
-  // An Alias has virtual hosts as a service has, but only through its VirtualServices.
+  // An Alias has virtual hosts like a service, but only through its VirtualServices.
   const alias = service?.resolution === 'Alias' ? service : undefined;
   const served = alias === undefined ? portsFor(host.host, view, read, deps, 'ports') : [];
   const ports = activePorts(host.virtualService, view, read, deps);
   const all = candidatesOf(routes, read, deps);
-  // On other ports than 80 a VirtualService counts where one of its hosts is served.
+  // On ports other than 80, a VirtualService counts if one of its hosts is served there.
   const activeOn = (port: number, rivals: readonly Candidate[]) =>
     port === 80 || rivals.length === 1
       ? rivals
@@ -299,7 +299,7 @@ function* choicesOfHost(
     for (const port of [...ports].filter((candidate) => !served.includes(candidate))) {
       const candidates = activeOn(port, all);
       const virtualService = virtualServiceFor(candidates, { client: target.client, listenerPort: port });
-      // Of VirtualServices of one host, in whatever namespaces, one has it: Envoy takes a domain once.
+      // If several VirtualServices have the host, in any namespaces, one gets it: Envoy accepts a domain only once.
       if (virtualService?.key !== host.virtualService) continue;
       const named = alias?.ports.some((own) => own.number === port) ? alias : undefined;
       const inProxyTables = isProxied(host, view, read, deps) ? proxyTables(view, read, deps) : [];

@@ -21,9 +21,9 @@ export interface VirtualServices {
   readonly shadowed: Collection<HasProblems>;
   /** Their `http` in pieces; by object key. */
   readonly cut: Collection<readonly (readonly HttpRoute[])[]>;
-  /** Those for the mesh, by exact host. Oldest first. */
+  /** VirtualServices for the mesh, by exact host. Oldest first. */
   readonly byHost: Index<VirtualServiceModel>;
-  /** Those for the mesh whose host is a wildcard, by {@link wildcardKey}. */
+  /** VirtualServices for the mesh with a wildcard host, by {@link wildcardKey}. */
   readonly byWildcard: Index<VirtualServiceModel>;
 }
 
@@ -44,7 +44,7 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
       );
     },
   );
-  // A step of its own: of thousands of routes it takes as long as half of reading them.
+  // A separate step: for thousands of routes, it takes half as long as reading them.
   const shadowed = graph.derive('shadowed routes', parsed, (key, { models }, _, emit: Emit<HasProblems>) => {
     const problems = models.flatMap(shadowedRoutes);
     if (problems.length > 0) emit(key, { problems });
@@ -88,8 +88,8 @@ export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: S
 }
 
 /**
- * Where a wildcard host is kept: its part from the first dot on. A wildcard may end within a label (`*-a.example.com`), so
- * who looks there has to compare.
+ * Index key of a wildcard host: the part from the first dot on. A wildcard may end within a label (`*-a.example.com`),
+ * so callers must compare the full host.
  */
 export function wildcardKey(wildcard: string): string {
   const dot = wildcard.indexOf('.');

@@ -2,7 +2,7 @@ import type { Collection, Graph, Index, Reader } from '../cache/graph.ts';
 
 const ALL = 'all';
 
-/** A small collection as one group, for transforms that need every entry of it. */
+/** A small collection as one group, for transforms that need all its entries. */
 export function wholeOf<V>(graph: Graph, name: string, collection: Collection<V>): Index<V> {
   return graph.index(name, collection, () => [ALL]);
 }

@@ -8,31 +8,33 @@ import { labelKeys } from './label-keys.ts';
 import { type Services, endpointKey } from './services.ts';
 
 /**
- * Workloads that configuration cannot distinguish: replicas, even where they differ in labels that no selector names. What
- * selects workloads is worked out once for a class, to which proxies refer by its key.
+ * Workloads that configuration cannot tell apart: replicas, even if they differ in labels that no selector names. What
+ * selects the workloads is computed once per class; proxies refer to it by its key.
  */
 export interface WorkloadClass {
   readonly key: string;
-  /** Of the proxies beside them. */
+  /** Traits of their proxies. */
   readonly traits: Traits;
   readonly namespace: string;
-  /** Those that a selector of a Service in the namespace asks for, with that value. */
+  /** Those of its labels that a Service selector in the namespace asks for, with that value. */
   readonly labels: Labels;
   /** Selectors mentioned anywhere that match. Sorted. */
   readonly matched: readonly string[];
   /** Key of the Sidecar in force; empty: none. */
   readonly sidecar: string;
-  /** Those that a port of a service there names; undefined when nothing is known of the workload. */
+  /**
+   * Those of its ports that a service port in the namespace names; undefined if nothing is known about the workload.
+   */
   readonly ports: Readonly<Record<string, number>> | undefined;
-  /** It is known by a WorkloadEntry, which names ports of services. */
+  /** A WorkloadEntry, which names service ports, describes it. */
   readonly isEntry: boolean;
-  /** Only where something goes by them: else empty, so that all replicas are of one class. */
+  /** Filled only if something depends on them; otherwise empty, so that all replicas are in one class. */
   readonly addresses: readonly string[];
 }
 
 /**
- * Labels with their values, names of ports, and addresses that services select workloads by. Others split no class: a proxy
- * can say anything of itself.
+ * Labels with their values, port names, and addresses by which services select workloads. Nothing else splits a class:
+ * a proxy can claim anything about itself.
  */
 export type SelectedNames = Collection<true>;
 
@@ -64,7 +66,7 @@ interface WorkloadFacts extends Omit<WorkloadClass, 'key'> {
   readonly hasIngress: boolean;
 }
 
-/** The class of a workload, of which all is known. */
+/** The class of a workload, from all that is known about it. */
 export function workloadClass(
   { hasIngress, ...facts }: WorkloadFacts,
   read: Reader,
@@ -93,11 +95,11 @@ export interface WorkloadClasses {
   readonly classes: Collection<WorkloadClass>;
   /** By class: keys of the services that select it or have an endpoint at its addresses, oldest first. */
   readonly services: Collection<readonly string[]>;
-  /** By class: ports at which Pods of headless services have listeners of their own. */
+  /** By class: ports on which Pods of headless services have listeners of their own. */
   readonly headlessPorts: Collection<readonly number[]>;
 }
 
-/** @param members by the key of their class. */
+/** @param members by class key. */
 export function declareWorkloadClasses<T>(
   graph: Graph,
   services: Services,
@@ -137,7 +139,7 @@ export function servicesOf(
   return (read.get(classes.services, key) ?? []).flatMap((service) => read.get(services.services, service) ?? []);
 }
 
-/** How many ports the services of a class have together, whether or not there is one of it. */
+/** The total number of ports of the services of a class, even if no workload of that class exists. */
 export function portsSelecting(one: WorkloadClass, read: Reader, services: Services): number {
   return selectingServices(one, read, services)
     .map((key) => read.get(services.services, key)?.ports.length ?? 0)

@@ -13,9 +13,9 @@ export interface Workloads {
   /** WorkloadEntries as parsed. */
   readonly parsedEntries: Collection<ReconciledWorkloadEntry>;
   readonly entries: Collection<Workload>;
-  /** Pods that are ready, by `namespace/address`: more than one where they share that of their node. By name. */
+  /** Ready Pods by `namespace/address`; several if they share their node's address. Sorted by name. */
   readonly readyByAddress: Index<Workload>;
-  /** WorkloadEntries by `namespace/address`; by name. */
+  /** WorkloadEntries by `namespace/address`; sorted by name. */
   readonly entriesByAddress: Index<Workload>;
   /** By `namespace|label=value`; see {@link selectedWorkloads}. */
   readonly byLabel: Index<Workload>;
@@ -57,7 +57,7 @@ function addressKeys({ namespace, addresses }: Workload): string[] {
   return addresses.map((address) => `${namespace}/${address}`);
 }
 
-/** Workloads of a namespace that may match a selector: kind, then name. The caller checks the other labels. */
+/** Workloads of a namespace that may match a selector, by kind, then name. The caller checks the other labels. */
 export function selectedWorkloads(
   read: Reader,
   workloads: Workloads,

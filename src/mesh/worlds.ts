@@ -9,7 +9,7 @@ import { qualifiers } from './members.ts';
 import type { AcceptedProxy, Proxies } from './proxies.ts';
 import type { WorkloadClasses } from './workload-classes.ts';
 
-/** What a proxy can reach, or why it is refused. */
+/** What a proxy can reach, or why it is rejected. */
 export type ProxyWorld = World | { readonly error: string };
 
 /** By stream. */
@@ -21,7 +21,7 @@ export interface WorldDeps {
   readonly workloadClasses: WorkloadClasses;
 }
 
-/** A proxy has none before its views are made as a whole. */
+/** A proxy has no world until its views are complete. */
 export function declareWorlds(graph: Graph, { inputs, proxies, workloadClasses }: WorldDeps): Worlds {
   return graph.derive('worlds', proxies.resolved, (key, proxy, read, emit: Emit<ProxyWorld>) => {
     if ('error' in proxy) emit(key, proxy);
@@ -34,7 +34,7 @@ function worldOf(
   { scope, workload, router, topology, topologyKey, addresses }: AcceptedProxy,
   headlessPorts: readonly number[],
 ): World {
-  // Listeners of headless services have the addresses of Pods. That of a Pod itself would catch what it sends to itself.
+  // Listeners of headless services have Pod addresses. A Pod's own address would catch what it sends to itself.
   const excluded = addresses.flatMap((address) =>
     headlessPorts.map((port) => listenerName({ bind: { addresses: [address] }, port })),
   );

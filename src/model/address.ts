@@ -1,22 +1,22 @@
 import { isIP } from 'node:net';
 
-/** An IP address that Envoy takes: one without a zone. */
+/** An IP address that Envoy accepts: one without a zone. */
 export function isAddress(text: string): boolean {
   return isIP(text) !== 0 && !text.includes('%');
 }
 
-/** One text for each address: IPv6 can be written in many ways. Anything else stays as it is. */
+/** One text per address, because IPv6 addresses can be written in many ways. Other text stays as it is. */
 export function canonicalAddress(text: string): string {
   return isIP(text) === 6 && isAddress(text) ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text;
 }
 
-/** Of Envoy and Istio's agent in each Pod: the admin interface, metrics, health. */
+/** Ports of Envoy and Istio's agent in each Pod: admin interface, metrics, health. */
 const FIRST_PROXY_PORT = 15_000;
 const LAST_PROXY_PORT = 15_099;
 
 /**
- * Whether whoever connects there meets its own proxy or agent, or could: a unix socket, or one of their ports at loopback
- * (the unspecified address, which Linux takes for it, or a name for it).
+ * Whether a client that connects there reaches, or could reach, its own proxy or agent: a unix socket, or one of their
+ * ports on loopback (or on the unspecified address, which Linux treats as loopback, or a name for it).
  */
 export function isOwnProxy(address: string, ports: readonly number[]): boolean {
   if (/^(unix:\/\/|[/@])/.test(address)) return true;

@@ -1,6 +1,6 @@
-/** What decides between two claims: the older wins, then the name, then the namespace. */
+/** Decides between two claims: the older one wins, then by name, then by namespace. */
 export interface Aged {
-  /** RFC 3339, or empty when unknown: older than all. */
+  /** RFC 3339, or empty if unknown: older than all others. */
   readonly createdAt: string;
   readonly name: string;
   readonly namespace: string;
@@ -10,7 +10,7 @@ export function compareAge(a: Aged, b: Aged): number {
   return compareText(a.createdAt, b.createdAt) || compareText(a.name, b.name) || compareText(a.namespace, b.namespace);
 }
 
-/** The one of two claims that wins, for messages: `the older Gateway/shop/a`. Objects in files have no age. */
+/** The winner of two claims, for messages: `the older Gateway/shop/a`. Objects in files have no age. */
 export function printWinner(name: string, winner: Aged, loser: Aged): string {
   if (winner.createdAt !== loser.createdAt) return `the older ${name}`;
   const decides = winner.name === loser.name ? 'namespace' : 'name';

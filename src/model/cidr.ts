@@ -1,12 +1,12 @@
 import { isIP } from 'node:net';
 
-/** A range of addresses. An address alone is the range of itself. */
+/** A range of addresses. A single address is a range by itself. */
 export interface Cidr {
   readonly address: string;
   readonly length: number;
 }
 
-/** Undefined for text that is neither an address nor a range. */
+/** Undefined if the text is neither an address nor a range. */
 export function parseCidr(text: string): Cidr | undefined {
   const [address = '', bits, ...more] = text.split('/');
   const family = isIP(address);
@@ -17,14 +17,16 @@ export function parseCidr(text: string): Cidr | undefined {
   return { address, length: Number(bits) };
 }
 
-/** One text for ranges of the same addresses: `10.1.2.3/8` and `10.0.0.0/8` are equal. */
+/** One text for ranges with the same addresses: `10.1.2.3/8` and `10.0.0.0/8` are equal. */
 export function canonicalCidr(text: string): string {
   const cidr = parseCidr(text);
   if (cidr === undefined) return text;
   return printBlock(bytesOf(cidr.address), cidr.length);
 }
 
-/** The range of 2^bits addresses that holds an address, or the first one of a range; undefined for what is neither. */
+/**
+ * The range of 2^bits addresses that contains an address, or the first address of a range; undefined for other text.
+ */
 export function blockOf(text: string, bits: number): string | undefined {
   const cidr = parseCidr(text);
   if (cidr === undefined) return undefined;
@@ -32,13 +34,16 @@ export function blockOf(text: string, bits: number): string | undefined {
   return printBlock(bytes, Math.max(0, bytes.length * 8 - bits));
 }
 
-/** The bits that all addresses of a range begin with. Of one family, a range covers those whose bits begin with its own. */
+/**
+ * The bits that all addresses of a range begin with. A range covers those of the same family whose bits begin with its
+ * own.
+ */
 export function leadingBits({ address, length }: Cidr): string {
   const bits = bytesOf(address).map((byte) => byte.toString(2).padStart(8, '0'));
   return bits.join('').slice(0, length);
 }
 
-/** Whether an address is one of a range. */
+/** Whether an address is in a range. */
 export function covers({ address: first, length }: Cidr, address: string): boolean {
   if (isIP(address) !== isIP(first)) return false;
   const [a, b] = [bytesOf(first), bytesOf(address)];
@@ -77,7 +82,7 @@ function v6Bytes(address: string): number[] {
   return [...front, ...new Array<number>(16 - front.length - back.length).fill(0), ...back];
 }
 
-/** Two bytes for each group; the last one may be written as an IPv4 address. */
+/** Two bytes per group; the last group may be written as an IPv4 address. */
 function groupBytes(text: string): number[] {
   if (text === '') return [];
   return text.split(':').flatMap((group) => {

@@ -4,26 +4,26 @@ import type { MeshService } from './service.ts';
 import type { Traits } from './traits.ts';
 
 /**
- * The client side of a route or a listener: who asks, and what it can reach. Proxies that differ in nothing here share
- * everything that is generated.
+ * The client side of a route or a listener: who sends the traffic, and what it can reach. Proxies that are equal here
+ * share everything that is generated.
  */
 export interface Client {
   readonly namespace: string;
   /** Suffix of cluster hosts, `cluster.local`. */
   readonly domainSuffix: string;
   readonly traits: Traits;
-  /** Whether the proxy has all the labels of a selector that a sourceLabels or workloadSelector mentions. */
+  /** Whether the proxy has all labels of a selector that a sourceLabels or workloadSelector mentions. */
   matches(selector: Labels): boolean;
 }
 
-/** What a route says about where requests go. */
+/** Where requests go, as a route says it. */
 export interface DestinationName {
   readonly host: string;
   readonly subset: string;
   readonly port?: number;
 }
 
-/** Where a destination of a route leads, as this client sees it. */
+/** Where a route's destination leads, as this client sees it. */
 export type DestinationTarget =
   | {
       readonly kind: 'cluster';
@@ -37,8 +37,8 @@ export type DestinationTarget =
       readonly hash?: HashKey;
     }
   /**
-   * Host, port or subset does not exist or is not visible, or there is no endpoint of a service that Envoy looks up,
-   * which has no cluster then: `BlackHoleCluster` with its weight kept.
+   * The host, port or subset does not exist or is not visible, or a service resolved by Envoy has no endpoints and
+   * therefore no cluster: `BlackHoleCluster`, keeping its weight.
    */
   | {
       readonly kind: 'missing';
@@ -47,5 +47,5 @@ export type DestinationTarget =
       readonly cluster: string;
     };
 
-/** Looks a destination up; every look-up is recorded as a dependency. */
+/** Looks up a destination; every lookup is recorded as a dependency. */
 export type DestinationLookup = (destination: DestinationName, listenerPort: number) => DestinationTarget;

@@ -2,7 +2,7 @@ import { isWildcard } from './host.ts';
 import { printSelector } from './labels.ts';
 import type { DestinationRuleModel } from './traffic-policy.ts';
 
-/** Unique among merged rules: rules that are alike in all of this are merged. */
+/** Unique among merged rules: rules that are equal in all of these fields are merged. */
 export function ruleId(
   rule: Pick<DestinationRuleModel, 'namespace' | 'host' | 'exportTo' | 'workloadSelector'>,
 ): string {
@@ -11,8 +11,8 @@ export function ruleId(
 }
 
 /**
- * Each is a cluster for each port of a service, and those of a port are made in one step, 50 µs each. Of a wildcard they
- * are clusters of each host below it, of which there may be 10,000.
+ * Each subset is one cluster per service port. The clusters of a port are built in one step, 50 µs each. For a
+ * wildcard, that applies to each host under it, and there may be 10,000.
  */
 export function mostSubsets(host: string): number {
   return isWildcard(host) ? 10 : 1000;

@@ -2,7 +2,9 @@ import { type Endpoint, type EndpointSummary, isDraining } from './endpoint.ts';
 import { type Labels, selects } from './labels.ts';
 import { type MeshService, type ServicePort, isDns } from './service.ts';
 
-/** Those that stand in a cluster itself. Unlike in EDS, where the name of the port decides, Istio goes by its number here. */
+/**
+ * The endpoints inside a cluster itself. Here Istio selects by port number, unlike in EDS, where the port name decides.
+ */
 export function dnsEndpointsOf(
   endpoints: readonly Endpoint[],
   { name, number }: Pick<ServicePort, 'name' | 'number'>,
@@ -16,7 +18,7 @@ export function dnsEndpointsOf(
   );
 }
 
-/** Whether a port of a service has a cluster: one that Envoy would look nothing up for is left out. */
+/** Whether a service port has a cluster: a cluster for which Envoy would have nothing to resolve is left out. */
 export function isServed(service: MeshService, port: number, subsetLabels: Labels, summary: EndpointSummary): boolean {
   if (!isDns(service)) return true;
   const { name = '' } = service.ports.find(({ number }) => number === port) ?? {};

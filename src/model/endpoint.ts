@@ -5,25 +5,31 @@ export type Health = 'Healthy' | 'UnHealthy' | 'Draining' | 'Terminating';
 
 /** An address that serves one port of a service. */
 export interface Endpoint {
-  /** First one is the address; further ones are the same endpoint in other IP families. A path for a unix socket (port 0). */
+  /**
+   * The first one is the address; the others are the same endpoint in other IP families. A path for a unix socket (port
+   * 0).
+   */
   readonly addresses: readonly string[];
   readonly port: number;
   /** Name of the service port that it serves. */
   readonly portName: string;
-  /** Number of that port in its ServiceEntry. Several of one host may have one name for different numbers. */
+  /**
+   * Number of that port in its ServiceEntry. Several ServiceEntries for one host may use one name for different
+   * numbers.
+   */
   readonly servicePort?: number;
   /** Absent where Istio sets none: inline endpoints and WorkloadEntries. */
   readonly health?: Health;
   readonly labels: Labels;
-  /** `region/zone/subzone`; empty when unknown. */
+  /** `region/zone/subzone`; empty if unknown. */
   readonly locality: string;
   readonly network: string;
   readonly cluster: string;
-  /** SPIFFE id; empty without a service account. */
+  /** SPIFFE ID; empty without a service account. */
   readonly identity: string;
-  /** `istio` when the peer's proxy terminates mutual TLS, else `disabled`. */
+  /** `istio` if the peer's proxy terminates mutual TLS, otherwise `disabled`. */
   readonly tlsMode: 'istio' | 'disabled';
-  /** Absent counts as 1. */
+  /** Absent means 1. */
   readonly weight?: number;
   /** Name and namespace of the workload, for telemetry. */
   readonly workload: string;
@@ -37,7 +43,7 @@ export interface Workload {
   readonly namespace: string;
   readonly name: string;
   readonly addresses: readonly string[];
-  /** Labels with topology (region, zone, cluster, node name, network) added. */
+  /** Labels, including those for topology (region, zone, cluster, node name, network). */
   readonly labels: Labels;
   readonly identity: string;
   readonly tlsMode: 'istio' | 'disabled';
@@ -48,25 +54,25 @@ export interface Workload {
   readonly workload: string;
   /** Container ports by name (Pod), or ports by name (WorkloadEntry). */
   readonly ports: Readonly<Record<string, number>>;
-  /** WorkloadEntry. */
+  /** WorkloadEntry only. */
   readonly weight?: number;
   /** Only ready Pods and healthy WorkloadEntries are endpoints of a ServiceEntry. */
   readonly ready: boolean;
 }
 
-/** What clusters and listeners need to know of the endpoints of a service. Changes rarely while endpoints come and go. */
+/** What clusters and listeners need to know about a service's endpoints. Rarely changes when endpoints come and go. */
 export interface EndpointSummary {
-  /** Sorted, distinct SPIFFE ids. */
+  /** Sorted, distinct SPIFFE IDs. */
   readonly identities: readonly string[];
-  /** Whether any endpoint has no mutual TLS (or there is none at all). */
+  /** Whether any endpoint lacks mutual TLS (or there are no endpoints). */
   readonly plaintext: boolean;
-  /** Headless services only: sorted distinct addresses, those not ready included. */
+  /** Headless services only: sorted, distinct addresses, including those that are not ready. */
   readonly addresses: readonly string[];
-  /** DNS services only: the endpoints, which stand in the cluster itself. */
+  /** DNS services only: the endpoints, which are inside the cluster itself. */
   readonly dnsEndpoints: readonly Endpoint[];
 }
 
-/** Endpoints that are leaving by this label get no new requests. */
+/** Endpoints that are draining because of this label get no new requests. */
 const drainingLabel = 'istio.io/draining';
 
 export function isDraining({

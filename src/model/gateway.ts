@@ -10,7 +10,7 @@ export interface GatewayModel extends Aged {
   /** `source/namespace/name` */
   readonly key: string;
   readonly ref: ObjectRef;
-  /** Labels of the routers that it is for, whatever their namespace. Empty: all of them. */
+  /** Labels of the routers that it applies to, in any namespace. Empty: all routers. */
   readonly selector: Labels;
   readonly servers: readonly GatewayServer[];
 }
@@ -24,7 +24,7 @@ export interface GatewayServer {
   /** IP address or `unix://path`; empty: every address. */
   readonly bind: string;
   readonly hosts: readonly ServerHost[];
-  /** Plaintext requests are answered with a redirect to https. */
+  /** Plaintext requests get a redirect to https. */
   readonly httpsRedirect: boolean;
   readonly serves: ServerKind;
 }
@@ -38,7 +38,7 @@ export interface ServerPort {
 }
 
 export interface ServerHost {
-  /** Of the VirtualServices that may use it; `*`: any. */
+  /** Namespace of the VirtualServices that may use it; `*`: any. */
   readonly namespace: string;
   /** Exact or wildcard. */
   readonly host: string;
@@ -47,39 +47,42 @@ export interface ServerHost {
 export type ServerKind =
   /** Requests. */
   | { readonly kind: 'http' }
-  /** Requests within TLS that ends here. */
+  /** Requests over TLS, which is terminated here. */
   | { readonly kind: 'https'; readonly tls: ServerTls }
   /** Connections. */
   | { readonly kind: 'tcp' }
-  /** Connections within TLS that ends here. */
+  /** Connections over TLS, which is terminated here. */
   | { readonly kind: 'tls'; readonly tls: ServerTls }
-  /** TLS that is forwarded by its server name: as VirtualServices say, or to the service that is named. */
+  /** TLS forwarded by server name: as VirtualServices say, or to the service named. */
   | { readonly kind: 'passthrough' | 'autoPassthrough' };
 
-/** How TLS is ended. Source: Istio ServerTLSSettings. */
+/** How TLS is terminated. Source: Istio ServerTLSSettings. */
 export interface ServerTls {
   readonly mode: 'SIMPLE' | 'MUTUAL' | 'OPTIONAL_MUTUAL' | 'ISTIO_MUTUAL';
   readonly certificates: ServerCertificates;
-  /** Of client certificates; empty: any. */
+  /** Names accepted in client certificates; empty: any. */
   readonly subjectAltNames: readonly string[];
   readonly verifyCertificateSpki: readonly string[];
   readonly verifyCertificateHash: readonly string[];
   /** File of revoked client certificates; may be empty. */
   readonly caCrl: string;
-  /** Client certificates of any authority are accepted. */
+  /** Client certificates from any authority are accepted. */
   readonly insecureSkipVerify: boolean;
   readonly minProtocolVersion?: TlsVersion;
   readonly maxProtocolVersion?: TlsVersion;
-  /** Those that Envoy knows, distinct. Empty: the mesh's. */
+  /** The suites that Envoy knows, distinct. Empty: the mesh's. */
   readonly cipherSuites: readonly string[];
 }
 
 export type TlsVersion = 'TLSV1_0' | 'TLSV1_1' | 'TLSV1_2' | 'TLSV1_3';
 
 export type ServerCertificates =
-  /** Those that Istio's agent has got for the workload. */
+  /** The certificates that Istio's agent obtained for the workload. */
   | { readonly kind: 'mesh' }
-  /** Secrets of Kubernetes; at least one. `roots`: the one with the authorities of clients; empty: the first one's own. */
+  /**
+   * Kubernetes Secrets; at least one. `roots`: the Secret with the client CA certificates; empty: those in the first
+   * Secret.
+   */
   | { readonly kind: 'credentials'; readonly names: readonly string[]; readonly roots: string }
   /** Files on the router's disk; at least one pair. */
   | {
@@ -88,37 +91,37 @@ export type ServerCertificates =
       readonly roots: string;
     };
 
-/** A server of a Gateway on a port of a router. */
+/** A Gateway's server on a router port. */
 export interface BoundServer {
   /** `namespace/name` */
   readonly gateway: string;
-  /** Of the Gateway. */
+  /** Age of the Gateway. */
   readonly age: Aged;
   readonly ref: ObjectRef;
   readonly server: GatewayServer;
-  /** Name of its route table; empty where connections are forwarded. */
+  /** Name of its route table; empty if it forwards connections. */
   readonly routes: string;
 }
 
-/** What Gateways ask of one address and port of a router, conflicts settled. */
+/** What Gateways ask of one address and port of a router, with conflicts settled. */
 export interface MergedListener {
   /** `0.0.0.0_80` */
   readonly name: string;
   readonly address: string;
   /** The port that the router opens. */
   readonly port: number;
-  /** All HTTP servers share one route table; TLS servers are told apart by server name; TCP has one server. */
+  /** All HTTP servers share one route table; server names tell TLS servers apart; TCP has one server. */
   readonly kind: 'http' | 'tcp' | 'tls';
   /** Oldest Gateway first. Never empty. */
   readonly servers: readonly BoundServer[];
 }
 
-/** The hosts of a server that VirtualServices of a namespace may use. */
+/** The hosts of a server that VirtualServices in a namespace may use. */
 export function hostsFor(server: Pick<GatewayServer, 'hosts'>, namespace: string): readonly string[] {
   return server.hosts.filter((host) => host.namespace === '*' || host.namespace === namespace).map(({ host }) => host);
 }
 
-/** The hosts that both lists cover: of two patterns of which one is within the other, the more specific one. */
+/** The hosts that both lists cover: if one of two patterns is within the other, the more specific one. */
 export function intersectHosts(a: readonly string[], b: readonly string[]): readonly string[] {
   const found = new Set<string>();
   const isCovered = coverOf(b);
@@ -129,14 +132,14 @@ export function intersectHosts(a: readonly string[], b: readonly string[]): read
   return [...found];
 }
 
-/** Whether requests reach the server within TLS, or are sent back until they do. */
+/** Whether requests reach the server over TLS, or are redirected until they do. */
 export function isSecure({ serves, httpsRedirect }: GatewayServer): boolean {
   return serves.kind === 'https' || httpsRedirect;
 }
 
-/** A listener of a router with all that is decided about it. */
+/** A router's listener, with everything about it decided. */
 export interface SettledGatewayListener extends Pick<MergedListener, 'name' | 'address' | 'port'> {
-  /** Empty when no server has anything to serve: a TCP server without a route, for instance. */
+  /** Empty if no server has anything to serve, such as a TCP server without a route. */
   readonly chains: readonly GatewayChain[];
 }
 
@@ -144,18 +147,18 @@ export interface SettledGatewayListener extends Pick<MergedListener, 'name' | 'a
 export interface GatewayChain {
   /** Empty or with `*`: any. */
   readonly serverNames: readonly string[];
-  /** The router ends TLS. */
+  /** The router terminates TLS. */
   readonly tls?: ServerTls;
   readonly serves:
     | {
         readonly kind: 'http';
         /** Name of the route table. */
         readonly routes: string;
-        /** Of the server, for statistics. Empty: several servers share the chain. */
+        /** Name of the server, for statistics. Empty: several servers share the chain. */
         readonly statName: string;
         readonly grpcWeb: boolean;
       }
     | { readonly kind: 'l4'; readonly target: L4Target };
-  /** The Gateway, and what decided where its connections go. */
+  /** The Gateway, and the objects that decide where its connections go. */
   readonly origins: readonly ObjectRef[];
 }

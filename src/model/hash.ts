@@ -5,7 +5,7 @@ export function contentHash(content: string | Uint8Array): string {
   return hash('sha1', content, 'base64url').slice(0, 22);
 }
 
-/** A small number for a text, for spreading: FNV-1a, 32 bits. */
+/** A small number for a text, to spread texts evenly: FNV-1a, 32 bits. */
 export function spreadHash(text: string): number {
   let h = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);

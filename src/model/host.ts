@@ -4,13 +4,13 @@ import { canonicalAddress } from './address.ts';
  * Hostname algebra. A hostname is exact, or a wildcard whose first character is `*`. Source: Istio `pkg/config/host`.
  */
 
-/** One text for each host: DNS knows no case, and a dot at the end only says that a name is full. */
+/** One text per host: DNS ignores case, and a final dot only says that a name is complete. */
 export function canonicalHost(host: string): string {
   const lower = canonicalAddress(host).toLowerCase();
   return lower.length > 1 && lower.endsWith('.') ? lower.slice(0, -1) : lower;
 }
 
-/** IPv6 addresses stand in brackets where a port may follow. */
+/** IPv6 addresses are in brackets where a port may follow. */
 export function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
@@ -19,7 +19,7 @@ export function isWildcard(host: string): boolean {
   return host.startsWith('*');
 }
 
-/** Whether the two patterns can name the same host. */
+/** Whether the two patterns can match the same host. */
 export function hostsMatch(a: string, b: string): boolean {
   if (isWildcard(a)) {
     const suffix = a.slice(1);
@@ -30,14 +30,14 @@ export function hostsMatch(a: string, b: string): boolean {
   return isWildcard(b) ? a.endsWith(b.slice(1)) : a === b;
 }
 
-/** Whether every host that `a` names is also named by `b`. */
+/** Whether `b` matches every host that `a` matches. */
 export function isSubsetOf(a: string, b: string): boolean {
   if (!isWildcard(b)) return a === b;
   const suffix = b.slice(1);
   return isWildcard(a) ? a.slice(1).endsWith(suffix) : a.endsWith(suffix);
 }
 
-/** Whether hosts are within one of these. Made once where thousands are asked of thousands. */
+/** Whether hosts are covered by any of these. Built once, for checking thousands of hosts against thousands. */
 export function coverOf(hosts: readonly string[]): (host: string) => boolean {
   const all = new Set(hosts);
   const wildcards = hosts.filter(isWildcard);
@@ -53,7 +53,7 @@ export function compareSpecificity(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The full name, in its one spelling. A name without a dot is a Service of the namespace. */
+/** The full name, in canonical form. A name without a dot is a Service in the namespace. */
 export function resolveShortName(host: string, namespace: string, domainSuffix: string): string {
   const full = /[.:]/.test(host) || isWildcard(host) ? host : `${host}.${namespace}.svc.${domainSuffix}`;
   return canonicalHost(full);
@@ -67,7 +67,10 @@ export function wildcardsOf(host: string): string[] {
   return found;
 }
 
-/** DNS name as Istio accepts it in hosts: labels of letters, digits, `-` and `_`; a wildcard only as the whole first label or its start. */
+/**
+ * A DNS name as Istio accepts it in hosts: labels of letters, digits, `-` and `_`; a wildcard only as the first label
+ * or at its start.
+ */
 export function isHostName(host: string): boolean {
   if (host === '*') return true;
   const name = isWildcard(host) ? host.slice(host[1] === '.' || host[1] === '-' ? 2 : 1) : host;

@@ -1,6 +1,6 @@
 export type Labels = Readonly<Record<string, string>>;
 
-/** Whether all pairs of the selector are among the labels. An empty selector matches everything. */
+/** Whether the labels contain all pairs of the selector. An empty selector matches everything. */
 export function selects(selector: Labels, labels: Labels): boolean {
   for (const key of Object.keys(selector)) if (labels[key] !== selector[key]) return false;
   return true;

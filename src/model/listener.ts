@@ -5,8 +5,8 @@ import type { Protocol } from './service.ts';
 import type { Traits } from './traits.ts';
 
 /**
- * What one port of one service asks of the listener at an address and port. Claims are plain data: two services that ask
- * the same make equal claims.
+ * What one service port asks of the listener at an address and port. Claims are plain data: two services that ask for
+ * the same thing make equal claims.
  */
 export type ListenerClaim = HttpClaim | L4Claim;
 
@@ -16,29 +16,31 @@ interface ClaimOfBind {
 }
 
 export interface Bind {
-  /** The first one names the listener; further ones are of the other IP family. `unix://path` for a socket. */
+  /** The first one names the listener; others are of the other IP family. `unix://path` for a socket. */
   readonly addresses: readonly [string, ...string[]];
-  /** Whether the listener really binds, instead of receiving redirected connections. */
+  /** Whether the listener really binds its port; otherwise it receives redirected connections. */
   readonly toPort: boolean;
 }
 
-/** Requests are told apart by their host: every HTTP service of a port makes the same claim. */
+/** The host tells requests apart, so all HTTP services on a port make the same claim. */
 export interface HttpClaim extends ClaimOfBind {
   readonly kind: 'http';
   /** Name of the route table. */
   readonly routes: string;
   readonly grpcWeb: boolean;
-  /** `protocol: HTTP_PROXY` of a Sidecar: no other protocol is looked for. */
+  /** `protocol: HTTP_PROXY` of a Sidecar: no other protocol is detected. */
   readonly proxy: boolean;
   /** Host of a DYNAMIC_DNS ServiceEntry, whose requests need a filter. */
   readonly dynamicHost?: string;
 }
 
-/** Connections to one service. A sniffed port has HTTP beside it, in a table of its own unless the bind is a wildcard. */
+/**
+ * Connections to one service. A sniffed port also serves HTTP, with its own route table unless the bind is a wildcard.
+ */
 export interface L4Claim extends ClaimOfBind {
   readonly kind: 'tcp' | 'sniffed';
   readonly protocol: Protocol;
-  /** For explanations, and for telling the loser of a conflict. */
+  /** For explanations, and for notifying the loser of a conflict. */
   readonly host: string;
   readonly namespace: string;
   readonly origins: readonly ObjectRef[];
@@ -47,7 +49,7 @@ export interface L4Claim extends ClaimOfBind {
   readonly chains: readonly L4Chain[];
 }
 
-/** Where the connections go that match. */
+/** Where matching connections go. */
 export interface L4Chain {
   /** Server names; empty or with `*`: any. */
   readonly serverNames: readonly string[];
@@ -59,7 +61,7 @@ export interface L4Chain {
 }
 
 export interface L4Target {
-  /** More than one, or one that came from a list of several: weights count. */
+  /** With several clusters, or with one left from a list of several, weights apply. */
   readonly clusters: readonly { readonly name: string; readonly weight: number }[];
   readonly weighted: boolean;
   readonly statPrefix: string;
@@ -69,7 +71,7 @@ export interface L4Target {
   readonly maxConnectionDuration?: number;
   readonly hashSourceIp: boolean;
   readonly tunnel?: { readonly hostname: string; readonly usePost: boolean };
-  /** Host of a DYNAMIC_DNS ServiceEntry: the server name is looked up. */
+  /** Host of a DYNAMIC_DNS ServiceEntry: Envoy resolves the server name. */
   readonly dynamicHost?: string;
   /** Its port. */
   readonly dynamicPort?: number;
@@ -78,13 +80,13 @@ export interface L4Target {
 
 /** A claim with what decides between it and others: the rank of the service that makes it, then its age. */
 export interface AgedClaim {
-  /** See {@link exportRank}; behind all of these a public ServiceEntry at an address of its own. */
+  /** See {@link exportRank}; a public ServiceEntry at its own address ranks after all of these. */
   readonly rank: number;
   readonly age: Aged;
   readonly claim: ListenerClaim;
 }
 
-/** What the claims of one address and port come to. */
+/** The result of the claims for one address and port. */
 export interface ResolvedListener {
   readonly bind: Bind;
   readonly port: number;
@@ -96,14 +98,14 @@ export interface OutboundChain {
   /** Empty, or with `*`: any. */
   readonly serverNames: readonly string[];
   readonly subnets: readonly string[];
-  /** Only connections that begin like plaintext HTTP. */
+  /** Only connections that start like plaintext HTTP. */
   readonly plaintextHttp: boolean;
   readonly serves:
     | { readonly kind: 'http'; readonly claim: Pick<HttpClaim, 'routes' | 'grpcWeb' | 'dynamicHost'> }
     | { readonly kind: 'l4'; readonly chain: L4Chain };
 }
 
-/** A claim that an older one leaves no place, wholly or in part. */
+/** A claim that loses its place to an older one, in whole or in part. */
 export interface ListenerConflict {
   readonly loser: L4Claim;
   /** Host of the service that has the place; empty for HTTP services, which share theirs. */
@@ -121,15 +123,15 @@ export function listenerName({
   return `${bind.addresses[0]}_${port}`;
 }
 
-/** By rank, oldest first; the sort is stable, so that claims of one service keep their order. */
+/** By rank, then oldest first; the sort is stable, so claims of one service keep their order. */
 export function sortClaims(claims: readonly AgedClaim[]): AgedClaim[] {
   return [...claims].sort((a, b) => a.rank - b.rank || compareAge(a.age, b.age));
 }
 
 /**
- * Without the claims that change nothing: at one listener, HTTP after HTTP. What a thousand HTTP services ask of one
- * port is one claim, with the age of the oldest. The claims are of one listener, oldest first; what is left of two lists
- * may be merged by age and summarised again.
+ * Removes claims that change nothing: on one listener, HTTP after HTTP. What a thousand HTTP services ask of one port
+ * becomes one claim, with the age of the oldest. The claims are for one listener, oldest first; the results for two
+ * lists may be merged by age and summarised again.
  */
 export function summariseClaims(claims: readonly AgedClaim[]): readonly AgedClaim[] {
   let seen = false;
@@ -141,7 +143,7 @@ export function summariseClaims(claims: readonly AgedClaim[]): readonly AgedClai
   });
 }
 
-/** Where clients find their HTTP proxy. 0: nowhere. */
+/** The port on which clients find their HTTP proxy. 0: none. */
 export function httpProxyPort(
   traits: Pick<Traits, 'httpProxyPort'>,
   { proxyHttpPort, proxyListenPort }: Pick<ListenerSettings, 'proxyHttpPort' | 'proxyListenPort'>,

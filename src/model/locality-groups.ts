@@ -6,13 +6,13 @@ import { type LocalityPlan, networkLabel } from './locality.ts';
 import { ownValue } from './own-value.ts';
 
 export interface Placed {
-  /** `region/zone/subzone`; empty when unknown. */
+  /** `region/zone/subzone`; empty if unknown. */
   readonly locality: string;
   readonly weight: number;
   readonly labels: Labels;
 }
 
-/** Endpoints of one locality and priority. */
+/** Endpoints with the same locality and priority. */
 export interface LocalityGroup<Item extends Placed> {
   readonly locality: string;
   readonly endpoints: readonly Item[];
@@ -23,7 +23,7 @@ export interface LocalityGroup<Item extends Placed> {
 
 const maxWeight = 2 ** 32 - 1;
 
-/** One group for each locality, in the order of their names; endpoints keep their order. */
+/** One group per locality, sorted by name; endpoints keep their order. */
 export function groupByLocality<Item extends Placed>(endpoints: readonly Item[]): LocalityGroup<Item>[] {
   const groups = new Map<string, Item[]>();
   for (const endpoint of endpoints) {
@@ -36,7 +36,7 @@ export function groupByLocality<Item extends Placed>(endpoints: readonly Item[])
     .sort((a, b) => compareText(a.locality, b.locality));
 }
 
-/** Groups with the weights or priorities that they have from a topology. */
+/** Groups with the weights or priorities that apply from a topology. */
 export function placeGroups<Item extends Placed>(
   groups: readonly LocalityGroup<Item>[],
   plan: LocalityPlan | undefined,
@@ -52,7 +52,9 @@ export function placeGroups<Item extends Placed>(
   return compact(failover.length === 0 ? split : preferNear(split, failover, here));
 }
 
-/** The first entry from here decides. A group that it does not name keeps its place, but has no endpoints. */
+/**
+ * The first entry whose `from` matches applies. A group that it does not name keeps its place, but has no endpoints.
+ */
 function distributeWeights<Item extends Placed>(
   groups: readonly LocalityGroup<Item>[],
   distribute: LocalityLbSetting['distribute'],
@@ -72,7 +74,7 @@ function distributeWeights<Item extends Placed>(
   });
 }
 
-/** Lower priorities for what is farther: the own subzone, zone, region, and the rest. */
+/** Gives lower priorities to what is farther: own subzone, zone, region, and the rest. */
 function preferNear<Item extends Placed>(
   groups: readonly LocalityGroup<Item>[],
   failover: LocalityLbSetting['failover'],
@@ -96,7 +98,7 @@ function preferNear<Item extends Placed>(
   });
 }
 
-/** Splits groups by how many of the labels, in their order, an endpoint shares with the proxy. */
+/** Splits groups by how many of the labels, in order, an endpoint shares with the proxy. */
 function preferAlike<Item extends Placed>(
   groups: readonly LocalityGroup<Item>[],
   failoverPriority: readonly string[],
@@ -121,8 +123,8 @@ function preferAlike<Item extends Placed>(
 }
 
 /**
- * 0 when all labels match, else more the earlier the first mismatch is. A mismatch of the network, when it comes first,
- * is worse than all others together, which are compared nevertheless.
+ * 0 if all labels match; otherwise, the earlier the first mismatch, the higher. A network mismatch, if it comes first,
+ * counts more than all others together; the other labels are still compared.
  */
 function unlikeness(labels: Labels, wanted: readonly (readonly [string, string | undefined])[]): number {
   let penalty = 0;
@@ -134,13 +136,15 @@ function unlikeness(labels: Labels, wanted: readonly (readonly [string, string |
   return penalty;
 }
 
-/** Envoy wants priorities from 0 without gaps. */
+/** Envoy needs priorities from 0 without gaps. */
 function compact<Item extends Placed>(groups: readonly LocalityGroup<Item>[]): LocalityGroup<Item>[] {
   const used = [...new Set(groups.map((group) => group.priority))].sort((a, b) => a - b);
   return groups.map((group) => ({ ...group, priority: used.indexOf(group.priority) }));
 }
 
-/** Whether a pattern (`region/*`, `region/zone`, `*`) covers a locality; parts that it leaves out match anything. */
+/**
+ * Whether a pattern (`region/*`, `region/zone`, `*`) covers a locality; parts that the pattern omits match anything.
+ */
 function covers(pattern: string, locality: string): boolean {
   const [region, zone, subzone] = partsOf(pattern);
   const [r, z, s] = partsOf(locality);

@@ -9,15 +9,15 @@ import { labelsOf } from './policy-resolution.ts';
 export interface LocalityPlan {
   readonly setting: LocalityLbSetting;
   /**
-   * Whether far endpoints have lower priorities. Without outlier detection Envoy would never leave the first
-   * priority, so there is none then, unless the Service itself asks for near endpoints.
+   * Whether farther endpoints have lower priorities. Without outlier detection, Envoy would never leave the first
+   * priority, so there is no failover then, unless the Service itself asks for near endpoints.
    */
   readonly failover: boolean;
 }
 
 /**
- * The setting in force: of the rule, else what the Service prefers, else of the mesh. Undefined: switched off. Where
- * labels are not compared, near endpoints are preferred by locality alone.
+ * The setting in force: the rule's, or else what the Service prefers, or else the mesh's. Undefined: switched off. If
+ * labels are ignored, near endpoints are preferred by locality alone.
  */
 export function localityPlan(
   policy: TrafficPolicy,
@@ -49,25 +49,28 @@ function planInForce(
 export const networkLabel = 'topology.istio.io/network';
 
 const sameZone = [networkLabel, 'topology.kubernetes.io/region', 'topology.kubernetes.io/zone'];
-/** The failover priorities that stand for a preference of a Service. */
+/** The failover priorities that a Service preference stands for. */
 export const nearestFirst = {
   'same-zone': sameZone,
   'same-node': [...sameZone, 'topology.istio.io/subzone', 'kubernetes.io/hostname'],
 } as const;
 
-/** Whether Envoy has to weigh localities, not only endpoints. */
+/** Whether Envoy must weight localities, and not only endpoints. */
 export function weighsLocalities(plan: LocalityPlan | undefined): boolean {
   if (plan === undefined) return false;
   const { distribute, failover, failoverPriority } = plan.setting;
   return distribute.length > 0 || (plan.failover && (failover.length > 0 || failoverPriority.length > 0));
 }
 
-/** What an assignment has to know of the proxy that asks. Assignments that need nothing are the same for all proxies. */
+/**
+ * What an assignment needs to know about the proxy that requests it. Assignments without needs are the same for all
+ * proxies.
+ */
 export interface TopologyNeeds {
   readonly locality: boolean;
   readonly nodeName: boolean;
   readonly cluster: boolean;
-  /** Names of the labels. */
+  /** Label names. */
   readonly labels: readonly string[];
 }
 
@@ -90,7 +93,7 @@ export function topologyNeeds(
   };
 }
 
-/** A topology reduced to what is needed: proxies that differ in nothing else share it. */
+/** A topology reduced to what is needed: proxies that are equal in this share it. */
 export function narrowTopology(topology: Topology, needs: TopologyNeeds): Topology {
   const named = needs.labels.flatMap((name): [string, string][] => {
     const value = ownValue(topology.labels, name);

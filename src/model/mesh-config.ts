@@ -1,8 +1,8 @@
 import type { LocalityLbSetting, TrafficPolicy } from './traffic-policy.ts';
 
 /**
- * The settled mesh config, in sections by who reads them, so that a change of one section marks only its readers.
- * Source: Istio MeshConfig; defaults are Istio's. Durations are milliseconds.
+ * The settled mesh config, in sections by reader, so that a change to one section marks only its readers. Source: Istio
+ * MeshConfig; defaults are Istio's. Durations are in milliseconds.
  */
 export interface MeshConfig {
   readonly visibility: VisibilitySettings;
@@ -11,11 +11,11 @@ export interface MeshConfig {
   readonly listeners: ListenerSettings;
 }
 
-/** mesh.tlsDefaults: of TLS that is not the mesh's own. */
+/** mesh.tlsDefaults: for TLS other than the mesh's own. */
 export interface TlsDefaults {
   readonly cipherSuites: readonly string[];
   readonly ecdhCurves: readonly string[];
-  /** Absent: Envoy's default. Servers only. */
+  /** Absent: Envoy's default. For servers only. */
   readonly minProtocolVersion?: 'TLSV1_2' | 'TLSV1_3';
 }
 
@@ -40,7 +40,7 @@ export interface ClusterSettings {
   readonly tlsDefaults: TlsDefaults;
   /** The blocks connectionPool and outlierDetection of mesh.defaultTrafficPolicy. */
   readonly defaultTrafficPolicy?: TrafficPolicy;
-  /** Absent when disabled. */
+  /** Absent if disabled. */
   readonly localityLb?: LocalityLbSetting;
   readonly outboundClusterStatName: string;
   readonly inboundClusterStatName: string;
@@ -63,7 +63,7 @@ export interface RetrySetting {
 
 export type OutboundPolicy = 'ALLOW_ANY' | 'REGISTRY_ONLY';
 
-/** What routers tell the next hop about the certificate of their client; names are Envoy's. */
+/** What routers tell the next hop about their client's certificate; the names are Envoy's. */
 export type ForwardClientCertDetails = (typeof forwardClientCertDetails)[number];
 
 export const forwardClientCertDetails = [
@@ -87,20 +87,20 @@ export interface ListenerSettings {
   /** Empty: Istio's default format. */
   readonly accessLogFormat: string;
   readonly accessLogEncoding: 'TEXT' | 'JSON';
-  /** Whether connections that no filter chain matches are logged too. */
+  /** Whether connections that match no filter chain are logged too. */
   readonly listenerAccessLog: boolean;
-  /** Percent of the requests that are traced where the proxy's bootstrap names a tracer. Absent: tracing is off. */
+  /** Percentage of requests to trace, if the proxy's bootstrap names a tracer. Absent: tracing is off. */
   readonly tracingSampling?: number;
   readonly trustDomain: string;
   readonly trustDomainAliases: readonly string[];
-  /** meshMTLS.minProtocolVersion: of mutual TLS between workloads. */
+  /** meshMTLS.minProtocolVersion: for mutual TLS between workloads. */
   readonly minTlsVersion: 'TLSV1_2' | 'TLSV1_3';
   /** meshMTLS.cipherSuites; empty: Istio's. */
   readonly meshCipherSuites: readonly string[];
   readonly tlsDefaults: TlsDefaults;
   readonly inboundClusterStatName: string;
   readonly outboundClusterStatName: string;
-  /** Of routers whose node does not say otherwise. */
+  /** For routers whose node does not say otherwise. */
   readonly gatewayTopology: GatewayTopology;
 }
 
@@ -108,6 +108,6 @@ export interface ListenerSettings {
 export interface GatewayTopology {
   readonly numTrustedProxies: number;
   readonly forwardClientCertDetails: ForwardClientCertDetails;
-  /** Connections begin with the PROXY protocol. */
+  /** Connections start with the PROXY protocol. */
   readonly proxyProtocol: boolean;
 }

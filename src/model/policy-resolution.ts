@@ -1,12 +1,12 @@
 import type { ClientTls, DestinationRuleModel, HashKey, Subset, TrafficPolicy } from './traffic-policy.ts';
 
-/** The blocks that a port's settings replace, also by leaving them out. */
+/** The blocks that port settings replace, even if they leave them out. */
 const portBlocks = ['connectionPool', 'loadBalancer', 'outlierDetection', 'tls'] as const;
 
 /**
- * The policy in force for a port and subset (none: the host itself). Blocks are never merged: the settings of a port
- * replace the four blocks they can have, and a block of a subset replaces that of the host. What none of them sets comes from
- * the mesh's defaults, before subsets.
+ * The policy in force for a port and subset (none: the host itself). Blocks are never merged: port settings replace the
+ * four blocks that they can have, and a subset's block replaces the host's. Whatever none of them sets comes from the
+ * mesh's defaults, which apply before subsets.
  */
 export function resolvePolicy(
   rule: DestinationRuleModel | undefined,
@@ -32,8 +32,8 @@ function withPort(policy: TrafficPolicy, port: TrafficPolicy | undefined): Traff
 }
 
 /**
- * What requests are hashed by. Unlike clusters, routes look for the nearest level that has a hash at all: the subset's
- * port, the subset, the port, the host. `port` is absent where a route does not name one.
+ * What requests are hashed by. Unlike clusters, routes use the nearest level that has a hash: the subset's port, the
+ * subset, the port, the host. `port` is absent if a route does not name one.
  */
 export function hashKeyOf(
   rule: DestinationRuleModel | undefined,
@@ -56,8 +56,8 @@ export function hashKeyOf(
 }
 
 /**
- * Whether endpoints that can do mutual TLS are marked for it. Unlike clusters, endpoints inherit the mode of the host
- * where a port's settings name none.
+ * Whether endpoints that support mutual TLS are marked for it. Unlike clusters, endpoints inherit the host's mode if
+ * the port settings name none.
  */
 export function mtlsUsable(rule: DestinationRuleModel | undefined, port: number, subset: Subset | undefined): boolean {
   const mode = (subset && tlsModeOf(subset, port)) ?? (rule && tlsModeOf(rule, port));
@@ -71,7 +71,7 @@ function tlsModeOf(
   return (level.portPolicies[port]?.tls ?? level.policy.tls)?.mode;
 }
 
-/** Names of the workload labels by which the rule prefers endpoints: what a proxy's topology must have of its labels. */
+/** Names of the workload labels by which the rule prefers endpoints: those labels must be in a proxy's topology. */
 export function failoverLabels(rule: Levels): string[] {
   return labelsOf(policiesOf(rule).flatMap((policy) => policy.loadBalancer?.localityLb?.failoverPriority ?? []));
 }
@@ -83,12 +83,12 @@ export function hashesRequests(rule: Levels): boolean {
 
 type Levels = Pick<DestinationRuleModel, 'policy' | 'portPolicies' | 'subsets'>;
 
-/** Of the host, its ports, its subsets, and their ports. */
+/** The policies of the host, its ports, its subsets, and their ports. */
 function policiesOf(rule: Levels): readonly TrafficPolicy[] {
   return [rule, ...rule.subsets].flatMap((level) => [level.policy, ...Object.values(level.portPolicies)]);
 }
 
-/** Of failover priorities those that compare a label with the proxy's; others name the value themselves. Sorted. */
+/** The failover priorities that compare a label with the proxy's; others name the value themselves. Sorted. */
 export function labelsOf(failoverPriority: readonly string[]): string[] {
   return [...new Set(failoverPriority.filter((entry) => !entry.includes('=')))].sort();
 }

@@ -1,9 +1,9 @@
 import type { ObjectRef } from '../api/object.ts';
 
-/** A place in an object that something was made from. */
+/** A place in an object that something was generated from. */
 export interface Source {
   readonly object: ObjectRef;
-  /** `spec.http[2]`; empty where no single one did it. */
+  /** `spec.http[2]`; empty if no single field is responsible. */
   readonly field: string;
 }
 

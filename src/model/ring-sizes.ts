@@ -4,19 +4,19 @@ import { hashesRequests } from './policy-resolution.ts';
 import type { ConsistentHash, DestinationRuleModel, LoadBalancer, TrafficPolicy } from './traffic-policy.ts';
 
 /**
- * Places in rings and tables of a host, of all its ports and subsets, and of all hosts of a ServiceEntry that a wildcard
- * covers. Every proxy has them, needs up to 50 bytes for each, and builds them on its main thread. One table may be as
- * large as that.
+ * Maximum number of entries in rings and tables of a host, over all its ports and subsets, and over all hosts of a
+ * ServiceEntry that a wildcard covers. Every proxy has them all, needs up to 50 bytes for each, and builds them on its
+ * main thread. A single table may be as large as this.
  */
 export const mostPlaces = 5_000_010;
 
-/** A table has to have more places than endpoints to reach them all. */
+/** A table needs more entries than there are endpoints, to reach them all. */
 const smallTable = 1021;
 
-/** Envoy's own. */
+/** Envoy's default. */
 const defaultTable = 65_537;
 
-/** The rule with sizes that have room for all clusters of the service. */
+/** The rule with sizes small enough for all clusters of the service. */
 export function fitRings(
   rule: DestinationRuleModel,
   { ports, hostsOfEntry = 1 }: Pick<MeshService, 'ports' | 'hostsOfEntry'>,
@@ -39,11 +39,11 @@ export function fitRings(
   };
 }
 
-/** Blocks of a port replace those of its host. */
+/** A port's blocks replace those of its host. */
 const balancerOf = ({ policy, portPolicies }: Level, port: number): LoadBalancer | undefined =>
   (portPolicies[port] ?? policy).loadBalancer;
 
-/** Rings are small where nobody wrote a size. */
+/** Without an explicit size, rings are small. */
 function sizeOf(hash: ConsistentHash | undefined): number {
   if (hash === undefined) return 0;
   const { ring, minimumRingSize = 0 } = hash;

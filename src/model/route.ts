@@ -5,41 +5,41 @@ import type { Source } from './provenance.ts';
 import type { HashKey } from './traffic-policy.ts';
 
 /**
- * What happens to some requests, whatever kind of object says so, for the clients of one view. Nothing is left to look up:
- * hosts are clusters, and what cannot hold for these clients is gone.
+ * What happens to some requests, from any kind of object, for the clients of one view. Nothing is left to look up:
+ * hosts have become clusters, and whatever cannot apply to these clients is gone.
  */
 export interface RouteRule {
   /** Empty: none. */
   readonly name: string;
-  /** The object that tools are told of: of a delegate's rule the root. Undefined for what no object asked for. */
+  /** The object reported to tools: for a delegate's rule, the root. Undefined if no object asked for the rule. */
   readonly owner: ObjectRef | undefined;
-  /** Where it is written, and the objects that shaped it: who delegates, DestinationRules with a hash. */
+  /** Where it is written, and the objects that shaped it: the delegating object, DestinationRules with a hash. */
   readonly sources: readonly Source[];
-  /** Any of them; empty: every request. */
+  /** Any of them must match; empty: every request. */
   readonly matches: readonly RequestMatch[];
-  /** Of the rules of a virtual host the lower ones come first, and equal ones in the order in which they are given. */
+  /** Within a virtual host, lower ones come first; equal ones keep their order. */
   readonly precedence: number;
   readonly action: RouteAction;
   readonly headers?: HeaderOperations;
   readonly fault?: Fault;
   readonly cors?: Cors;
-  /** What traces call its requests, before their path: `reviews.default.svc.cluster.local:80`. */
+  /** What traces call its requests, before the path: `reviews.default.svc.cluster.local:80`. */
   readonly operation: string;
 }
 
 /**
- * The precedence of rules that keep the order in which they are written, and of those for every request, which come behind
- * the rules of other objects that share the host.
+ * The precedence of rules that stay in written order, and of rules for every request, which come after the rules of
+ * other objects that share the host.
  */
 export const precedence = { asWritten: 0, everyRequest: 1 } as const;
 
 /** Rules of one object, for the clients of one view. */
 export interface SettledRoutes {
-  /** In order. Empty when none can hold for these clients. */
+  /** In order. Empty if none can apply to these clients. */
   readonly rules: readonly RouteRule[];
-  /** One of them takes every request: others of the same object are never reached. */
+  /** One of them matches every request: later rules of the same object are never reached. */
   readonly isComplete: boolean;
-  /** References that lead nowhere. */
+  /** References that do not resolve. */
   readonly problems: readonly Problem[];
 }
 
@@ -47,13 +47,13 @@ export interface SettledRoutes {
 export interface RequestMatch {
   readonly name: string;
   readonly statPrefix: string;
-  /** Never `present`, which always holds. */
+  /** Never `present`, which always matches. */
   readonly uri?: StringMatch;
   readonly ignoreUriCase: boolean;
   readonly scheme?: StringMatch;
   readonly method?: StringMatch;
   readonly authority?: StringMatch;
-  /** Sorted by name. `withoutHeaders` are the inverted ones. */
+  /** Sorted by name. Those from `withoutHeaders` are inverted. */
   readonly headers: readonly HeaderMatch[];
   /** Sorted by path. Written as headers named `@request.auth.claims...`. */
   readonly claims: readonly ClaimMatch[];
@@ -61,10 +61,10 @@ export interface RequestMatch {
   readonly queryParams: readonly { readonly name: string; readonly match: StringMatch }[];
 }
 
-/** A regex is one that RE2 compiles. */
+/** A regex is one that RE2 accepts. */
 export type StringMatch =
   | { readonly kind: 'exact' | 'prefix' | 'regex'; readonly value: string }
-  /** An empty match object, or the regex `*`: the header or parameter is there. */
+  /** An empty match object, or the regex `*`: the header or parameter is present. */
   | { readonly kind: 'present' };
 
 export interface HeaderMatch {
@@ -98,19 +98,19 @@ export interface ForwardToBackends {
 
 export interface Backend {
   readonly target: BackendTarget;
-  /** Absent: of all requests. */
+  /** Absent: all requests. */
   readonly weight?: number;
-  /** What decides which endpoint of the cluster a request goes to. */
+  /** What determines which endpoint of the cluster a request goes to. */
   readonly hash?: HashKey;
   readonly headers?: HeaderOperations;
 }
 
 export type BackendTarget =
   | { readonly kind: 'cluster'; readonly cluster: string }
-  /** There is no such cluster: requests are answered with 503. */
+  /** There is no such cluster: requests get 503. */
   | { readonly kind: 'invalid'; readonly reason: MissingPart };
 
-/** What of a destination does not exist, or not for the client. */
+/** Which part of a destination does not exist, or does not exist for the client. */
 export type MissingPart = 'host' | 'port' | 'subset' | 'endpoints';
 
 export interface BackendMirror {
@@ -118,7 +118,7 @@ export interface BackendMirror {
   readonly percentage?: MirrorShare;
 }
 
-/** Absent where it is used: all requests. Written as a fraction, or in the deprecated field as a whole number. */
+/** If absent: all requests. Written as a fraction, or in the deprecated field as a whole number. */
 export interface MirrorShare {
   readonly value: number;
   readonly whole: boolean;
@@ -126,13 +126,13 @@ export interface MirrorShare {
 
 export interface Redirect {
   readonly kind: 'redirect';
-  /** Empty: that of the request. */
+  /** Empty: the request's. */
   readonly authority: string;
   readonly uri: string;
   readonly prefixRewrite?: string;
-  /** Empty: that of the request. */
+  /** Empty: the request's. */
   readonly scheme: string;
-  /** Absent: the usual one of the scheme. */
+  /** Absent: the default for the scheme. */
   readonly port?: number;
   readonly code: 301 | 302 | 303 | 307 | 308;
 }
@@ -149,7 +149,7 @@ export interface Rewrite {
   readonly regex?: { readonly match: string; readonly rewrite: string };
 }
 
-/** Pairs are sorted by name; lists of names keep their order. Pseudo headers and `host` are never among them. */
+/** Pairs are sorted by name; lists of names keep their order. Never contains pseudo headers or `host`. */
 export interface HeaderOperations {
   readonly requestSet: readonly HeaderValue[];
   readonly requestAdd: readonly HeaderValue[];
@@ -157,7 +157,7 @@ export interface HeaderOperations {
   readonly responseSet: readonly HeaderValue[];
   readonly responseAdd: readonly HeaderValue[];
   readonly responseRemove: readonly string[];
-  /** From `host` or `:authority` among the request headers. Empty: not changed. */
+  /** From `host` or `:authority` in the request headers. Empty: unchanged. */
   readonly authority: string;
 }
 
@@ -171,7 +171,7 @@ export interface Fault {
     /** Milliseconds. */
     readonly fixedDelay: number;
     readonly percentage?: number;
-    /** Deprecated `percent`, a whole number; used without `percentage`. Nothing set: no request is delayed. */
+    /** Deprecated `percent`, a whole number; used without `percentage`. If neither is set, no request is delayed. */
     readonly percent: number;
   };
   readonly abort?: {

@@ -54,87 +54,93 @@ export function isTls(protocol: Protocol): boolean {
   return protocol === 'HTTPS' || protocol === 'TLS';
 }
 
-/** How the addresses of a host are found. Istio's names: ClientSideLB is STATIC or a Service, Passthrough is NONE or headless. */
+/**
+ * How a host's addresses are found. The names are Istio's: ClientSideLB is STATIC or a Service, Passthrough is NONE or
+ * headless.
+ */
 export type Resolution = 'ClientSideLB' | 'DNSLB' | 'DNSRoundRobinLB' | 'Passthrough' | 'Alias' | 'DynamicDNS';
 
 export interface ServicePort {
-  /** Empty for a single unnamed port. Endpoints are found by it. */
+  /** Empty for a single unnamed port. Identifies the port's endpoints. */
   readonly name: string;
   readonly number: number;
   readonly protocol: Protocol;
-  /** A Service: number or the name of a container port. A ServiceEntry: number. Absent: the number of the port. */
+  /** For a Service: number or name of the container port. For a ServiceEntry: number. Absent: the port number. */
   readonly targetPort?: number | string;
 }
 
-/** An endpoint of a ServiceEntry itself, before its ports are known. */
+/** An endpoint in a ServiceEntry itself, before its ports are known. */
 export interface InlineEndpoint {
   readonly address: string;
-  /** The ports of its ServiceEntry, which may be some of those of the service when several claim the host. */
+  /** The ports of its ServiceEntry; if several claim the host, these may be only some of the service's ports. */
   readonly servicePorts: readonly ServicePort[];
-  /** Numbers of its own, by name of the service port. */
+  /** Its own port numbers, by name of the service port. */
   readonly ports: Readonly<Record<string, number>>;
   readonly labels: Labels;
   readonly locality: string;
   readonly network: string;
   readonly weight?: number;
-  /** SPIFFE id or empty. */
+  /** SPIFFE ID, or empty. */
   readonly identity: string;
   readonly tlsMode: 'istio' | 'disabled';
-  /** It is the host itself, which is looked up where no endpoint is written. */
+  /** It is the host itself, which Envoy resolves if no endpoint is given. */
   readonly isHost?: true;
 }
 
-/** One host of the mesh. A Service has one, a ServiceEntry one for each of its hosts. */
+/** One host of the mesh. A Service has one; a ServiceEntry has one for each of its hosts. */
 export interface MeshService extends Aged {
   readonly host: string;
   /** Namespace of the object that claims the host. */
   readonly namespace: string;
-  /** Name of the Service; for a ServiceEntry the host, as in Istio's metadata. */
+  /** Name of the Service; for a ServiceEntry, the host, as in Istio's metadata. */
   readonly name: string;
   readonly registry: 'Kubernetes' | 'External';
   readonly resolution: Resolution;
   readonly ports: readonly ServicePort[];
-  /** Virtual IPs and CIDRs; `0.0.0.0` alone when there is none. */
+  /** Virtual IPs and CIDRs; only `0.0.0.0` if there are none. */
   readonly addresses: readonly string[];
-  /** Where a port does not count, since a Service of another namespace has it: see {@link LostRange}. */
+  /** Ranges that do not count on a port because a Service in another namespace has it: see {@link LostRange}. */
   readonly lostRanges?: readonly LostRange[];
-  /** Automatically allocated addresses (status of a ServiceEntry); only proxies that capture DNS use them. */
+  /** Automatically allocated addresses (from the status of a ServiceEntry); used only by proxies that capture DNS. */
   readonly autoAddresses: readonly string[];
-  /** `*`, `~` (nobody) or namespaces; `.` is already replaced by the own namespace. Sorted. */
+  /** `*`, `~` (nobody) or namespaces; `.` is already replaced by the service's own namespace. Sorted. */
   readonly exportTo: readonly string[];
   /** Outside the mesh: no mutual TLS. ExternalName, or location MESH_EXTERNAL. */
   readonly meshExternal: boolean;
-  /** Sessions stick to an endpoint, also while it drains. */
+  /** Sessions stay on one endpoint, even while it drains. */
   readonly persistentSession: boolean;
-  /** Routers that it leads to listen on its target ports, not on the ports that their Gateways name. */
+  /** Routers behind it listen on its target ports instead of the ports that their Gateways name. */
   readonly translatesPorts: boolean;
-  /** Labels of the workloads behind it; absent: selected by nothing. */
+  /** Labels of the workloads behind it; absent: it selects none. */
   readonly selector?: Labels;
   /** The target of an Alias (Service of type ExternalName). */
   readonly externalName?: string;
-  /** Endpoints that stand in the ServiceEntry itself. */
+  /** Endpoints in the ServiceEntry itself. */
   readonly endpoints: readonly InlineEndpoint[];
-  /** Subject names that the upstream certificate may have: service-account annotations, or ServiceEntry.subjectAltNames. */
+  /**
+   * Subject names accepted in the upstream certificate: service-account annotations, or ServiceEntry.subjectAltNames.
+   */
   readonly subjectAltNames: readonly string[];
   /** `trafficDistribution`, settled from spec and annotation. */
   readonly trafficDistribution?: 'same-zone' | 'same-node';
   /** `internalTrafficPolicy: Local`. */
   readonly nodeLocal: boolean;
-  /** Hosts of Alias services that point here; they are served as further domains. Filled in when claims are merged. */
+  /** Hosts of Alias services that point here; served as additional domains. Filled in when claims are merged. */
   readonly aliases: readonly Alias[];
   /** ServiceEntry annotation `istio.io/connect-strategy: RACE_FIRST_TCP_CONNECT`. */
   readonly raceConnect: boolean;
-  /** Number of hosts of its ServiceEntry; absent for one. */
+  /** Number of hosts in its ServiceEntry; absent if one. */
   readonly hostsOfEntry?: number;
   readonly origins: readonly ObjectRef[];
 }
 
 /**
- * A range of a ServiceEntry that covers an address of a Service, on an HTTP port of that Service. There HTTP Services have no
- * listener of their own but share that of the port, in which Envoy looks for the range of the destination first.
+ * A range of a ServiceEntry that covers an address of a Service, on an HTTP port of that Service. On such a port, HTTP
+ * Services share the port's listener instead of having their own, and in that listener Envoy matches the range of the
+ * destination first.
  */
 export interface LostRange {
-  /** As it stands among the addresses. */
+  /** As written in the addresses. */
   readonly range: string;
   readonly port: number;
   /** The first of these Services, and its address. */
@@ -148,7 +154,7 @@ export interface Alias {
   readonly origins: readonly ObjectRef[];
 }
 
-/** `namespace/host`: the key of a service. Two namespaces may claim one host. */
+/** `namespace/host`: the key of a service. Two namespaces may claim the same host. */
 export function serviceKey(service: Pick<MeshService, 'namespace' | 'host'>): string {
   return `${service.namespace}/${service.host}`;
 }
@@ -158,8 +164,8 @@ export function isVisibleTo(service: Pick<MeshService, 'exportTo'>, namespace: s
 }
 
 /**
- * Where clients of a namespace find it among all that they see: what only their own namespace sees comes first, then what
- * is exported to them by name, then what everybody sees.
+ * Its rank for clients in a namespace, among everything they see: first what only their own namespace sees, then what
+ * is exported to them by name, then what everyone sees.
  */
 export function exportRank(service: Pick<MeshService, 'exportTo' | 'namespace'>, client: string): 0 | 1 | 2 {
   if (service.exportTo.includes('*')) return 2;
@@ -171,7 +177,7 @@ export function isHeadless(service: MeshService): boolean {
   return service.resolution === 'Passthrough';
 }
 
-/** Whether its endpoints come from DNS, inside the proxy. */
+/** Whether the proxy finds its endpoints by DNS. */
 export function isDns(service: Pick<MeshService, 'resolution'>): boolean {
   return service.resolution === 'DNSLB' || service.resolution === 'DNSRoundRobinLB';
 }
@@ -181,7 +187,7 @@ export function outboundCluster(port: number, subset: string, host: string): str
   return `outbound|${port}|${subset}|${host}`;
 }
 
-/** SNI of mutual TLS connections, and name of the clusters of AUTO_PASSTHROUGH: `outbound_.80_.v1_.host`. */
+/** SNI for mutual TLS connections, and name of the AUTO_PASSTHROUGH clusters: `outbound_.80_.v1_.host`. */
 export function sniCluster(port: number, subset: string, host: string): string {
   return `outbound_.${port}_.${subset}_.${host}`;
 }
@@ -191,8 +197,8 @@ export function inboundCluster(targetPort: number): string {
 }
 
 /**
- * Who sees a service: endpoints that are the client's own proxy, with its admin interface and its agent's sockets, are for
- * clients of its own namespace. What the root namespace writes is for all.
+ * Who sees a service: if an endpoint is the client's own proxy, with its admin interface and its agent's sockets, only
+ * clients in the service's own namespace do. What the root namespace writes is for everyone.
  */
 export function exportsOf(
   { exportTo, namespace, endpoints }: Pick<MeshService, 'exportTo' | 'namespace'> & { endpoints: readonly Targets[] },
@@ -204,7 +210,7 @@ export function exportsOf(
   return exportTo.includes('*') ? [namespace] : own.length > 0 ? own : ['~'];
 }
 
-/** Where an endpoint may be. */
+/** The addresses and ports that an endpoint may have. */
 type Targets = Pick<InlineEndpoint, 'address' | 'ports' | 'servicePorts'>;
 
 export function isOwn({ address, ports, servicePorts }: Targets): boolean {

@@ -13,7 +13,7 @@ export interface SidecarModel extends Aged {
   /** `source/namespace/name`. */
   readonly key: string;
   readonly ref: ObjectRef;
-  /** Absent: every workload of the namespace; in the root namespace, of every namespace. */
+  /** Absent: every workload in the namespace; in the root namespace, in every namespace. */
   readonly workloadSelector?: Labels;
   /** Never empty: a Sidecar without egress listeners sees everything. */
   readonly egress: readonly EgressListener[];
@@ -25,9 +25,9 @@ export interface SidecarModel extends Aged {
 }
 
 export interface EgressListener {
-  /** Absent: the catch-all, for every port that no listener before it took. 0: a unix socket. */
+  /** Absent: the catch-all, for every port that no earlier listener took. 0: a unix socket. */
   readonly port?: { readonly number: number; readonly name: string; readonly protocol: Protocol };
-  /** An address or `unix://path`; empty: as without a Sidecar. */
+  /** An address or `unix://path`; empty: the same as without a Sidecar. */
   readonly bind: string;
   /** `captureMode: NONE`, or a unix socket: the listener binds its address. */
   readonly bindToPort: boolean;
@@ -35,10 +35,10 @@ export interface EgressListener {
 }
 
 export interface EgressHost {
-  /** A namespace, `.` (of the client) or `*`. */
+  /** A namespace, `.` (the client's) or `*`. */
   readonly namespace: string;
   readonly host: string;
-  /** `~namespace/host`: what it names is left out. */
+  /** `~namespace/host`: what it names is excluded. */
   readonly excluded: boolean;
 }
 
@@ -49,12 +49,12 @@ export interface IngressListener extends SidecarIngress {
   readonly connectionPool?: ConnectionPool;
 }
 
-/** What a proxy has that no Sidecar selects. */
+/** The listeners of a proxy that no Sidecar selects. */
 export const everything: readonly EgressListener[] = [
   { bind: '', bindToPort: false, hosts: [{ namespace: '*', host: '*', excluded: false }] },
 ];
 
-/** Whether egress hosts take a service. Whether the service is visible at all is asked elsewhere. */
+/** Whether egress hosts import a service. Visibility is checked elsewhere. */
 export function egressImports(
   hosts: readonly EgressHost[],
   clientNamespace: string,
@@ -63,7 +63,7 @@ export function egressImports(
   return imports(hosts, clientNamespace, service.namespace, service.host, isSubsetOf);
 }
 
-/** The ports of a service that an egress listener takes. */
+/** The ports of a service that an egress listener imports. */
 export function importedPorts(
   listener: EgressListener,
   clientNamespace: string,
@@ -73,12 +73,17 @@ export function importedPorts(
   return service.ports.map((port) => port.number).filter((port) => takesPort(listener, port));
 }
 
-/** A listener of a port takes that port only, except an HTTP proxy and a unix socket, through which any can be reached. */
+/**
+ * A listener with a port imports only that port, except an HTTP proxy or a unix socket: through these, any port is
+ * reachable.
+ */
 function takesPort({ port: own }: EgressListener, port: number): boolean {
   return own === undefined || own.number === 0 || own.protocol === 'HTTP_PROXY' || own.number === port;
 }
 
-/** Whether they take a VirtualService by one of its hosts. A wildcard there takes more than it does for services. */
+/**
+ * Whether egress hosts import a VirtualService, by one of its hosts. A wildcard matches more here than for services.
+ */
 export function egressImportsRoutes(
   hosts: readonly EgressHost[],
   clientNamespace: string,

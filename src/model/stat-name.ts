@@ -1,6 +1,6 @@
 import type { MeshService, ServicePort } from './service.ts';
 
-/** What the placeholders of `outboundClusterStatName` and `inboundClusterStatName` stand for. */
+/** The values for the placeholders in `outboundClusterStatName` and `inboundClusterStatName`. */
 export interface StatSubject {
   readonly service: Pick<MeshService, 'host' | 'name' | 'namespace' | 'registry'>;
   readonly port: Pick<ServicePort, 'number' | 'name'>;
@@ -8,7 +8,7 @@ export interface StatSubject {
   readonly targetPort?: number | string;
 }
 
-/** A statistics prefix by the mesh's pattern. */
+/** A statistics prefix from the mesh's pattern. */
 export function statName(pattern: string, { service, port, subset = '', targetPort = 0 }: StatSubject): string {
   const kubernetes = service.registry === 'Kubernetes';
   const values: Readonly<Record<string, string>> = {
@@ -23,7 +23,7 @@ export function statName(pattern: string, { service, port, subset = '', targetPo
   return pattern.replace(/%[A-Z_]+%/g, (placeholder) => values[placeholder] ?? placeholder);
 }
 
-/** The semicolon ends a name that itself has dots, colons and bars: Istio's telemetry splits there. */
+/** The semicolon ends a name that itself contains dots, colons and bars: Istio's telemetry splits there. */
 export function altStatName(clusterName: string, pattern: string, subject: StatSubject): string {
   return `${pattern === '' ? clusterName : statName(pattern, subject)};`;
 }

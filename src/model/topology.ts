@@ -1,13 +1,16 @@
 import type { Labels } from './labels.ts';
 
-/** From where a proxy looks at endpoints. Only assignments that prefer near endpoints, or hide far ones, depend on it. */
+/**
+ * The place from which a proxy sees endpoints. Only assignments that prefer near endpoints, or hide far ones, depend on
+ * it.
+ */
 export interface Topology {
-  /** `region/zone/subzone`; empty when unknown. */
+  /** `region/zone/subzone`; empty if unknown. */
   readonly locality: string;
   readonly network: string;
   readonly cluster: string;
-  /** Node of the proxy; empty when unknown. */
+  /** The proxy's node; empty if unknown. */
   readonly nodeName: string;
-  /** Those labels of the proxy that a failover priority names, topology labels included. */
+  /** The proxy's labels that a failover priority names, including topology labels. */
   readonly labels: Labels;
 }

@@ -3,21 +3,23 @@ import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
 
 /**
- * Who looks a rule up: clients of its own namespace, those of others, and proxies of the root namespace when it is theirs,
- * which are bound by rules for that namespace alone.
+ * Who looks a rule up: clients in its own namespace, clients in other namespaces, and, for rules in the root namespace,
+ * proxies in that namespace, which are bound only by rules exported to it alone.
  */
 export type RuleAudience = 'own' | 'others' | 'private';
 
-/** A DestinationRule as parsed; rules of one namespace, host and visibility are merged into one. */
+/** A DestinationRule as parsed; rules with the same namespace, host and visibility are merged into one. */
 export interface DestinationRuleModel extends Aged {
-  /** `namespace/host@...`: unique among merged rules. Appears in keys, so it must not change with the content. */
+  /** `namespace/host@...`: unique among merged rules. Used in keys, so it must not change with the content. */
   readonly id: string;
-  /** Resolved; may be a wildcard. */
+  /** Resolved to a full name; may be a wildcard. */
   readonly host: string;
   /** `*` or namespaces; `.` is already replaced. Sorted. */
   readonly exportTo: readonly string[];
   readonly workloadSelector?: Labels;
-  /** Absent: all in which `exportTo` puts it. Rules of one host that are not exported alike are merged for each. */
+  /**
+   * Absent: all audiences that `exportTo` implies. Rules for one host with different exports are merged per audience.
+   */
   readonly audiences?: readonly RuleAudience[];
   readonly policy: TrafficPolicy;
   readonly portPolicies: Readonly<Record<number, TrafficPolicy>>;
@@ -32,7 +34,7 @@ export interface Subset {
   readonly portPolicies: Readonly<Record<number, TrafficPolicy>>;
 }
 
-/** Blocks replace each other whole; there is no merge of fields inside a block. */
+/** Blocks replace each other as a whole; fields within a block are never merged. */
 export interface TrafficPolicy {
   readonly connectionPool?: ConnectionPool;
   readonly loadBalancer?: LoadBalancer;
@@ -55,7 +57,7 @@ export interface RetryBudget {
   readonly budgetInterval?: number;
 }
 
-/** Durations in milliseconds; absent fields are unset in the rule. */
+/** Durations are in milliseconds; absent fields are unset in the rule. */
 export interface ConnectionPool {
   readonly tcp: {
     readonly maxConnections?: number;
@@ -86,7 +88,7 @@ export interface LocalityLbSetting {
 export interface LoadBalancer {
   readonly simple?: 'UNSPECIFIED' | 'LEAST_CONN' | 'LEAST_REQUEST' | 'RANDOM' | 'PASSTHROUGH' | 'ROUND_ROBIN';
   readonly consistentHash?: ConsistentHash;
-  /** `enabled: false` is kept: it switches the mesh default off. */
+  /** `enabled: false` is kept: it switches off the mesh default. */
   readonly localityLb?: LocalityLbSetting & { readonly enabled: boolean };
   readonly warmup?: { readonly duration: number; readonly minimumPercent?: number; readonly aggression?: number };
   /** Deprecated warmupDurationSecs. */
@@ -98,7 +100,7 @@ export interface ConsistentHash {
   readonly ring?:
     | { readonly kind: 'ringHash'; readonly minimumRingSize?: number }
     | { readonly kind: 'maglev'; readonly tableSize?: number };
-  /** Deprecated field beside `ringHash`. */
+  /** Deprecated field next to `ringHash`. */
   readonly minimumRingSize?: number;
 }
 
@@ -110,7 +112,7 @@ export type HashKey =
       readonly kind: 'cookie';
       readonly name: string;
       readonly path: string;
-      /** Milliseconds; absent: the cookie is not generated. */
+      /** Milliseconds; absent: no cookie is generated. */
       readonly ttl?: number;
       readonly attributes: readonly { readonly name: string; readonly value: string }[];
     };
@@ -124,7 +126,7 @@ export interface OutlierDetection {
   readonly baseEjectionTime?: number;
   readonly maxEjectionPercent?: number;
   readonly minHealthPercent?: number;
-  /** HTTP statuses that count as errors, in place of 5xx. */
+  /** HTTP statuses that count as errors, instead of 5xx. */
   readonly httpErrorCodes?: readonly number[];
 }
 
@@ -133,7 +135,7 @@ export interface ClientTls {
   readonly clientCertificate: string;
   readonly privateKey: string;
   readonly caCertificates: string;
-  /** Path of a list of revoked certificates; empty: none are. */
+  /** Path of a certificate revocation list; empty: none. */
   readonly caCrl: string;
   readonly credentialName: string;
   readonly subjectAltNames: readonly string[];

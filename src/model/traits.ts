@@ -8,28 +8,28 @@ export interface CertificateFiles {
 }
 
 /**
- * Facts about a proxy that change what is generated for it. Made by one pure function from the node; metadata that
- * is not read never splits proxies.
+ * Facts about a proxy that change what is generated for it. Computed from the node by one pure function; metadata that
+ * it does not read never splits proxies.
  */
 export interface Traits {
   readonly proxyType: 'sidecar' | 'router';
-  /** Istio's agent runs beside it: it has workload certificates and gets automatic mutual TLS. */
+  /** Istio's agent runs next to it: it has workload certificates and gets automatic mutual TLS. */
   readonly agent: boolean;
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE';
   readonly ipFamily: 'v4' | 'v6' | 'dual';
-  /** The domain of its id is the cluster's: the short names of Kubernetes' Services resolve where it is. */
+  /** The domain in its id is the cluster's: short names of Kubernetes Services resolve there. */
   readonly shortNames: boolean;
   /** Metadata DNS_CAPTURE: it uses automatically allocated addresses. */
   readonly dnsCapture: boolean;
   /** Metadata HTTP10. */
   readonly http10: boolean;
-  /** Metadata IDLE_TIMEOUT, milliseconds; 0 when unset. */
+  /** Metadata IDLE_TIMEOUT, milliseconds; 0 if unset. */
   readonly idleTimeout: number;
-  /** Metadata HTTP_PROXY_PORT; 0 when unset. */
+  /** Metadata HTTP_PROXY_PORT; 0 if unset. */
   readonly httpProxyPort: number;
-  /** Metadata UNPRIVILEGED_POD: ports below 1024 cannot be bound. */
+  /** Metadata UNPRIVILEGED_POD: it cannot bind ports below 1024. */
   readonly unprivileged: boolean;
-  /** Ports that the agent and Envoy themselves use (status, prometheus, ...). Sorted. */
+  /** Ports used by the agent and Envoy themselves (status, prometheus, ...). Sorted. */
   readonly reservedPorts: readonly number[];
   /** Metadata INBOUND_LISTENER_EXACT_BALANCE / OUTBOUND_LISTENER_EXACT_BALANCE. */
   readonly inboundExactBalance: boolean;
@@ -42,7 +42,7 @@ export interface Traits {
   readonly preserveHeaderCase: boolean;
 }
 
-/** A client as any other, to whom nothing but the namespace matters. */
+/** A generic client, for uses where only the namespace matters. */
 export const anyTraits: Traits = {
   proxyType: 'sidecar',
   agent: false,
@@ -60,24 +60,24 @@ export const anyTraits: Traits = {
   preserveHeaderCase: false,
 };
 
-/** What of the traits a proxy's outbound world depends on: proxies that agree in it may share one. */
+/** The traits that a proxy's outbound world depends on: proxies with equal ones may share one. */
 export function outboundTraits(traits: Traits): Traits {
-  // Clusters are all that a router has of it.
+  // A router's outbound world consists of clusters only.
   if (traits.proxyType === 'router') return { ...anyTraits, ...clusterTraits(traits) };
   const { serverCertificate: _, ...rest } = traits;
   return { ...rest, inboundExactBalance: false };
 }
 
 /**
- * What of these decides which clusters and routes there are, and what services ask of listeners. The rest says what a proxy
- * makes of that, and can have any value: it costs listeners, and nothing else.
+ * The traits that decide which clusters and routes exist, and what services ask of listeners. The rest only affects
+ * what a proxy makes of these, and can have any value: it costs listeners, and nothing else.
  */
 export function viewTraits(traits: Traits): Traits {
   const interception = traits.interception === 'NONE' ? 'NONE' : anyTraits.interception;
   return {
     ...traits,
     interception,
-    // Routes are told whether there is one.
+    // Routes depend only on whether there is one.
     httpProxyPort: Math.min(1, traits.httpProxyPort),
     http10: false,
     idleTimeout: 0,
@@ -86,10 +86,10 @@ export function viewTraits(traits: Traits): Traits {
   };
 }
 
-/** One text for proxies whose views may be the same, as {@link traitsKey}. */
+/** One text for proxies whose views may be the same, like {@link traitsKey}. */
 export const viewTraitsKey = (traits: Traits): string => traitsKey(viewTraits(traits));
 
-/** One text for proxies that may share outbound listeners, as far as what they are made from is the same. */
+/** One text for proxies that may share outbound listeners, provided that the input for these is the same. */
 export function listenerTraitsKey({ http10, idleTimeout, outboundExactBalance }: Traits): string {
   const words: string[] = [];
   if (http10) words.push('http10');
@@ -98,12 +98,12 @@ export function listenerTraitsKey({ http10, idleTimeout, outboundExactBalance }:
   return words.join(',');
 }
 
-/** The same of what a sidecar serves itself. */
+/** The traits that what a sidecar itself serves depends on. */
 export function inboundTraits({ clientCertificate: _, ...traits }: Traits): Traits {
   return { ...traits, shortNames: true, dnsCapture: false, httpProxyPort: 0, outboundExactBalance: false };
 }
 
-/** The same of what a router is sent for Gateways. */
+/** The traits that what a router gets for Gateways depends on. */
 export function gatewayTraits({ clientCertificate: _, serverCertificate: __, ...traits }: Traits): Traits {
   return {
     ...traits,
@@ -120,11 +120,11 @@ export const wildcardAddress = (traits: Pick<Traits, 'ipFamily'>): string =>
 export const loopbackAddress = (traits: Pick<Traits, 'ipFamily'>): string =>
   traits.ipFamily === 'v6' ? '::1' : '127.0.0.1';
 
-/** Where the listener for clients of an HTTP proxy is. */
+/** Where the listener for HTTP proxy clients is. */
 export const loopbackAddresses = (traits: Pick<Traits, 'ipFamily'>): readonly [string, ...string[]] =>
   traits.ipFamily === 'dual' ? ['127.0.0.1', '::1'] : [loopbackAddress(traits)];
 
-/** The traits that clusters depend on: proxies that agree in them share clusters. */
+/** The traits that clusters depend on: proxies with equal ones share clusters. */
 export type ClusterTraits = Pick<
   Traits,
   'proxyType' | 'agent' | 'ipFamily' | 'preserveHeaderCase' | 'clientCertificate'
@@ -135,13 +135,13 @@ export function clusterTraits(traits: ClusterTraits): ClusterTraits {
   return { proxyType, agent, ipFamily, preserveHeaderCase, ...(clientCertificate && { clientCertificate }) };
 }
 
-/** As {@link traitsKey}, of those that clusters depend on. */
+/** Like {@link traitsKey}, for the traits that clusters depend on. */
 export function clusterTraitsKey(traits: ClusterTraits): string {
   const { proxyType, agent, ipFamily, preserveHeaderCase, clientCertificate } = traits;
   return [proxyType, Number(agent), ipFamily, Number(preserveHeaderCase), filesKey(clientCertificate)].join(',');
 }
 
-/** One text for equal traits, and another for any two that differ. */
+/** Equal traits have the same text, different ones never do. */
 export function traitsKey(traits: Traits): string {
   const words: string[] = [traits.proxyType, traits.agent ? 'agent' : 'plain', traits.interception, traits.ipFamily];
   if (!traits.shortNames) words.push('full-names');
@@ -158,7 +158,7 @@ export function traitsKey(traits: Traits): string {
   return words.join(',');
 }
 
-/** Short, because keys of thousands of entries hold it; paths may be long, and hold any character. */
+/** Short, because keys of thousands of entries contain it; paths may be long and contain any character. */
 function filesKey(files: CertificateFiles | undefined): string {
   return files === undefined ? '' : contentHash(JSON.stringify([files.chain, files.key, files.root]));
 }

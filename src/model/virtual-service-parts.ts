@@ -1,7 +1,7 @@
 import type { ObjectRef } from '../api/object.ts';
 import type { Destination, HttpMatch, HttpRoute, L4Match, VirtualServiceModel } from './virtual-service.ts';
 
-/** Where any of its routes lead, mirrors included, each with the object that it is written in. */
+/** Destinations of all its routes, including mirrors, each with the object that contains it. */
 export function destinationsOf(
   model: VirtualServiceModel,
 ): readonly { readonly object: ObjectRef; readonly destination: Destination }[] {
@@ -16,7 +16,7 @@ export function destinationsOf(
   return [...http, ...l4];
 }
 
-/** All matches of a VirtualService, of whatever protocol. */
+/** All matches of a VirtualService, for all protocols. */
 export function matchesOf(model: VirtualServiceModel): readonly (HttpMatch | L4Match)[] {
   return [
     ...model.http.flatMap((route) => route.matches),
@@ -25,7 +25,7 @@ export function matchesOf(model: VirtualServiceModel): readonly (HttpMatch | L4M
   ];
 }
 
-/** Roughly the bytes that are written again for each match of a route. */
+/** Roughly the bytes that are repeated for each match of a route. */
 export function bytesOfEach({ action, headers, fault, cors }: HttpRoute): number {
   return weigh([action, headers, fault, cors]);
 }

@@ -12,9 +12,9 @@ export interface VirtualServiceModel extends Aged {
   /** `source/namespace/name`. */
   readonly key: string;
   readonly ref: ObjectRef;
-  /** Resolved, distinct, in the order written. Empty: only the delegate of others, never served by itself. */
+  /** Resolved, distinct, in written order. Empty: it is only a delegate for others, never served by itself. */
   readonly hosts: readonly string[];
-  /** `mesh` or `namespace/name`, as written: one may stand there twice. */
+  /** `mesh` or `namespace/name`, as written; may contain duplicates. */
   readonly gateways: readonly string[];
   /** `*` or namespaces; `.` is already replaced. Sorted. */
   readonly exportTo: readonly string[];
@@ -25,13 +25,13 @@ export interface VirtualServiceModel extends Aged {
 
 export interface HttpRoute {
   readonly name: string;
-  /** The object that the route stands in: a delegate's route keeps its own. */
+  /** The object that contains the route: a delegate's route keeps its own. */
   readonly object: ObjectRef;
   /** Path of the route within that object: `spec.http[2]`. */
   readonly field: string;
-  /** Of a delegate's route: path of the route that delegates, within the root. */
+  /** For a delegate's route: path of the delegating route in the root. */
   readonly delegatedBy?: string;
-  /** Empty: everything. Any of them. */
+  /** Any of them must match. Empty: everything. */
   readonly matches: readonly HttpMatch[];
   readonly action: HttpAction;
   readonly headers?: HeaderOperations;
@@ -39,13 +39,13 @@ export interface HttpRoute {
   readonly cors?: Cors;
 }
 
-/** All conditions must hold. Those of its own decide for whom there is a route at all. */
+/** All conditions must hold. The fields added here decide which clients get the route at all. */
 export interface HttpMatch extends RequestMatch {
   /** Port of the listener; 0: any. */
   readonly port: number;
   readonly sourceLabels: Labels;
   readonly sourceNamespace: string;
-  /** Empty: those of the VirtualService. */
+  /** Empty: the VirtualService's. */
   readonly gateways: readonly string[];
 }
 
@@ -61,7 +61,7 @@ export interface RedirectAction {
   readonly code: 301 | 302 | 303 | 307 | 308;
 }
 
-/** Replaced by the routes of another VirtualService; those inherit what they do not set themselves. */
+/** Replaced by the routes of another VirtualService; these inherit what they do not set themselves. */
 export interface DelegateAction extends ForwardOptions {
   readonly kind: 'delegate';
   readonly namespace: string;
@@ -71,7 +71,7 @@ export interface DelegateAction extends ForwardOptions {
 
 export interface ForwardAction extends ForwardOptions {
   readonly kind: 'forward';
-  /** At least one; of several at least one has a weight. */
+  /** At least one; if there are several, at least one has a weight. */
   readonly destinations: readonly HttpDestination[];
 }
 
@@ -80,7 +80,7 @@ export interface ForwardOptions {
   /** Milliseconds; absent: no timeout. */
   readonly timeout?: number;
   readonly retries?: RetrySetting;
-  /** Empty when a percentage of 0 switches them off; absent when none is written. */
+  /** Empty if a percentage of 0 switches them off; absent if none is given. */
   readonly mirrors?: readonly Mirror[];
 }
 
@@ -95,7 +95,7 @@ export interface HttpDestination extends Destination {
 }
 
 export interface Destination {
-  /** Resolved. */
+  /** Resolved to a full name. */
   readonly host: string;
   readonly subset: string;
   /** Absent: the port of the listener, or the only port of the service. */
@@ -121,7 +121,7 @@ export interface L4Match {
   readonly port: number;
   readonly sourceLabels: Labels;
   readonly sourceNamespace: string;
-  /** Empty: those of the VirtualService. */
+  /** Empty: the VirtualService's. */
   readonly gateways: readonly string[];
 }
 

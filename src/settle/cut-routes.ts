@@ -1,10 +1,10 @@
 import type { HttpRoute } from '../model/virtual-service.ts';
 import { bytesOfEach } from '../model/virtual-service-parts.ts';
 
-/** Of matches with small actions, 10 µs each; one with an action of kilobytes counts as several. */
+/** For matches with small actions, 10 µs each; a match with an action of several kilobytes counts as several. */
 const MOST_MATCHES = 500;
 
-/** The routes of a VirtualService in pieces, in their order. A route with many matches goes on in the next piece. */
+/** The routes of a VirtualService in pieces, in order. A route with many matches continues in the next piece. */
 export function cutRoutes(http: readonly HttpRoute[]): readonly (readonly HttpRoute[])[] {
   const pieces: HttpRoute[][] = [];
   let room = 0;

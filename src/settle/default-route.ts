@@ -8,14 +8,14 @@ import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 export interface DefaultRouteInput {
   readonly service: Pick<MeshService, 'host' | 'origins'>;
   readonly port: number;
-  /** The rule of the service. */
+  /** The service's rule. */
   readonly rule?: DestinationRuleModel | undefined;
   /** False: the service has no cluster. */
   readonly served: boolean;
   readonly settings: RouteSettings;
 }
 
-/** Where requests for a service go that no VirtualService routes: to the service itself. */
+/** Where requests for a service go if no VirtualService routes them: to the service itself. */
 export function settleDefaultRoute({ service, port, rule, served, settings }: DefaultRouteInput): RouteRule {
   const { host } = service;
   const hash = hashKeyOf(rule, '', port);
@@ -39,7 +39,7 @@ export function settleDefaultRoute({ service, port, rule, served, settings }: De
       ],
       mirrors: [],
       ...(retries && { retries }),
-      // Unlike in a VirtualService's routes, a hash does not keep retries from other endpoints.
+      // Unlike in a VirtualService's routes, a hash does not stop retries from using other endpoints.
       retriesStay: false,
     },
   };

@@ -3,8 +3,8 @@ import type { ClaimMatch, HeaderMatch, StringMatch } from '../model/route.ts';
 import type { HttpMatch } from '../model/virtual-service.ts';
 
 /**
- * The matches of a delegate's route under those of the root's route that delegates to it. Undefined when one of the
- * delegate's matches fits none of the root's: then the whole route would be served for requests it is not for.
+ * The matches of a delegate's route, combined with those of the root's delegating route. Undefined if one of the
+ * delegate's matches fits none of the root's: otherwise the route would apply to requests that it is not for.
  */
 export function mergeMatches(
   root: readonly HttpMatch[],
@@ -48,7 +48,7 @@ function mergeMatch(root: HttpMatch, delegate: HttpMatch): HttpMatch {
   };
 }
 
-/** The delegate's wins where both have one. */
+/** Where both have an entry, the delegate's wins. */
 function mergeNamed<Entry>(
   root: readonly Entry[],
   delegate: readonly Entry[],
@@ -91,7 +91,7 @@ function namedContradict<Entry extends { readonly match: StringMatch }>(
   return delegate.some((entry) => textContradicts(matches.get(keyOf(entry)), entry.match));
 }
 
-/** Only what is plainly narrower than the root's match fits under it; nothing can be said about a regex. */
+/** The delegate's match must be clearly narrower than the root's; for a regex, this cannot be determined. */
 function textContradicts(root: StringMatch | undefined, delegate: StringMatch | undefined): boolean {
   if (root === undefined || delegate === undefined) return false;
   if (root.kind === 'exact') return delegate.kind !== 'exact' || delegate.value !== root.value;

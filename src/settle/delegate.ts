@@ -9,25 +9,28 @@ import { quote } from '../api/quote.ts';
 type Find = (namespace: string, name: string) => VirtualServiceModel | undefined;
 
 export interface DelegatedVirtualService {
-  /** None when there would be more routes than can be served. */
+  /** Undefined if there would be more routes than can be served. */
   readonly model: VirtualServiceModel | undefined;
   readonly problems: readonly Problem[];
 }
 
-/** Envoy has a route for each match and host. Far beyond what any table holds, and no more than a commit can bear. */
+/** Envoy has a route for each match and host. Far more than any table holds, and as much as a commit can handle. */
 const mostRoutes = 100_000;
-/** Those of a host are one message. */
+/** All routes of a host are one message. */
 const mostRoutesOfHost = 10_000;
-/** What all matches of a route share is written for each of them: a body, destinations, headers. As all of that is for every host. */
+/**
+ * What all matches of a route share (a body, destinations, headers) is repeated for each match, and all of that for
+ * each host.
+ */
 const mostBytesOfHost = 8 * 1024 * 1024;
 const mostBytes = 64 * 1024 * 1024;
-/** Owners are told of the first ones. */
+/** Owners are told only the first ones. */
 const mostProblems = 100;
 
 /**
- * Replaces each route that delegates by the routes of the VirtualService that it names. A route whose delegate is
- * missing or not exported to the root's namespace disappears, and so does a delegate's route whose matches contradict
- * the root's: both as in Istio.
+ * Replaces each delegating route with the routes of the VirtualService that it names. A route whose delegate is
+ * missing, or is not exported to the root's namespace, is dropped, and so is a delegate's route whose matches
+ * contradict the root's: both as in Istio.
  */
 export function applyDelegates(root: VirtualServiceModel, find: Find): DelegatedVirtualService {
   const { routes: ofHost, bytes } = countRoutes(root, find);
@@ -71,8 +74,8 @@ export function applyDelegates(root: VirtualServiceModel, find: Find): Delegated
 }
 
 /**
- * What is wrong with a route of a delegate is told its owner, unless that is one of another namespace: anybody may
- * delegate to what is exported.
+ * Reports a problem with a delegate's route to the delegate's owner, or to the root's owner if the delegate is in
+ * another namespace: anyone may delegate to whatever is exported.
  */
 export function toldTo({ ref, namespace }: Pick<VirtualServiceModel, 'ref' | 'namespace'>, problem: Problem): Problem {
   const { object, field, message } = problem;
@@ -87,11 +90,11 @@ export function toldTo({ ref, namespace }: Pick<VirtualServiceModel, 'ref' | 'na
 
 interface Size {
   readonly routes: number;
-  /** Of what is repeated for each. */
+  /** Total size of what is repeated per match. */
   readonly bytes: number;
 }
 
-/** For each host, at most; without making them. */
+/** Upper bounds per host, computed without building the routes. */
 function countRoutes({ http }: VirtualServiceModel, find: Find): Size {
   const ofDelegates = new Map<VirtualServiceModel, Size>();
   const total = { routes: 0, bytes: 0 };
@@ -147,7 +150,7 @@ function mergeRoute(root: HttpRoute, delegating: DelegateAction, part: HttpRoute
   };
 }
 
-/** What the delegate's route does not say is taken from the root's. */
+/** What the delegate's route does not set is inherited from the root's. */
 function inherit(action: HttpAction, root: DelegateAction): HttpAction {
   if (action.kind !== 'forward') return action;
   if (root.directResponse !== undefined) return root.directResponse;

@@ -6,17 +6,18 @@ import { audiencesOf, compareRules } from './rule-selection.ts';
 import type { DestinationRuleModel, Subset } from '../model/traffic-policy.ts';
 
 export interface MergedRules {
-  /** Those with a selector first, then the older first. */
+  /** Those with a selector first, then oldest first. */
   readonly rules: readonly DestinationRuleModel[];
   readonly problems: readonly Problem[];
 }
 
-/** Owners are told of the first ones. */
+/** Owners are told only the first ones. */
 const mostProblems = 100;
 
 /**
- * Makes one rule of those that the same proxies see, out of all rules of one namespace for one host. The oldest gives
- * the name; its policy counts, or that of the next one that has any; subsets are united, and the older keeps a name.
+ * Merges all rules of one namespace for one host into one rule for each set of proxies that see the same rules. The
+ * oldest gives the name; its policy applies, or that of the next rule with a policy; subsets are combined, and the
+ * older rule keeps a name.
  */
 export function mergeRules(rules: readonly DestinationRuleModel[]): MergedRules {
   const sorted = [...rules].sort(compareRules);
@@ -27,7 +28,7 @@ export function mergeRules(rules: readonly DestinationRuleModel[]): MergedRules 
   };
 }
 
-/** Each audience has a list of its own, of the rules that it can find. What is in several lists is one rule. */
+/** Each audience has its own list, of the rules that it can find. The same result in several lists is one rule. */
 function byAudience(sorted: readonly DestinationRuleModel[]): DestinationRuleModel[] {
   const found = new Map<string, DestinationRuleModel>();
   for (const audience of ['own', 'others', 'private'] as const)
@@ -36,7 +37,7 @@ function byAudience(sorted: readonly DestinationRuleModel[]): DestinationRuleMod
       found.set(key, { ...rule, audiences: [...(found.get(key)?.audiences ?? []), audience] });
     }
   const merged = [...found.values()].sort(compareRules);
-  // Ids are of the exports, which several have here.
+  // Ids are built from exports and selector, which several rules here may share.
   return merged.map(({ audiences = [], ...rule }, i) => {
     const same = merged.slice(0, i).filter(({ id }) => id === rule.id).length;
     const usual = audiences.join() === audiencesOf(rule).join();
@@ -45,8 +46,9 @@ function byAudience(sorted: readonly DestinationRuleModel[]): DestinationRuleMod
 }
 
 /**
- * The list of one audience as Istio makes it: a rule joins each one before it that is exported and selects alike. It
- * stands in the list itself as well, unless it joined the last one: of several, the last one counts.
+ * The list for one audience, as Istio builds it: a rule is merged into each earlier rule with the same exports and
+ * selector. It also stays in the list, unless it was merged into the last entry: if there are several, the last one
+ * applies.
  */
 function consolidate(sorted: readonly DestinationRuleModel[]): DestinationRuleModel[] {
   const list: { readonly id: string; readonly joined: DestinationRuleModel[] }[] = [];
@@ -54,7 +56,7 @@ function consolidate(sorted: readonly DestinationRuleModel[]): DestinationRuleMo
     const id = ruleId(rule);
     const alike = list.filter((other) => other.id === id);
     for (const { joined } of alike) joined.push(rule);
-    // Rules with a selector are told apart by their selectors: a second one of the same would never be asked.
+    // Selectors tell rules with a selector apart: a second rule with the same selector would never be consulted.
     const joins = rule.workloadSelector === undefined ? list.at(-1)?.id === id : alike.length > 0;
     if (!joins) list.push({ id, joined: [rule] });
   }
@@ -81,7 +83,7 @@ function mergeJoined(id: string, joined: readonly DestinationRuleModel[]): Desti
   };
 }
 
-/** What of rules has no effect because older ones of the list say it. */
+/** The parts of rules that have no effect because older rules in the list define them. */
 function conflictsOf(joined: readonly DestinationRuleModel[]): Problem[] {
   const owners = new Map<string, DestinationRuleModel>();
   let policyOwner: DestinationRuleModel | undefined;
@@ -107,7 +109,7 @@ function conflictsOf(joined: readonly DestinationRuleModel[]): Problem[] {
         );
       policyOwner ??= rule;
     }
-    // The policy comes last, and is told in any case.
+    // The policy comes last, and is always reported.
     const told = [...found].filter(([field], i) => i < mostProblems || field === 'spec.trafficPolicy');
     return told.flatMap(([field, message]) =>
       rule.origins.map((object): Problem => ({ object, field, reason: 'Conflicted', message })),

@@ -4,20 +4,20 @@ import { outboundCluster, type MeshService } from '../model/service.ts';
 import type { DestinationRuleModel } from '../model/traffic-policy.ts';
 import type { Labels } from '../model/labels.ts';
 
-/** How a client finds what a destination names. */
+/** How a client looks up what a destination names. */
 export interface DestinationFinder {
-  /** The service of that host which the client sees, an Alias included. */
+  /** The service with that host that the client sees, which may be an Alias. */
   service(host: string): MeshService | undefined;
   /** The rule that the client uses for the service. */
   rule(service: MeshService): DestinationRuleModel | undefined;
-  /** Whether there is a cluster for a port and the endpoints with these labels. */
+  /** Whether there is a cluster for the port and the endpoints with these labels. */
   isServed(service: MeshService, port: number, labels: Labels): boolean;
 }
 
-/** A chain of aliases that is longer is a loop. */
+/** A longer chain of aliases is a loop. */
 export const longestAliasChain = 8;
 
-/** The cluster of a destination, or what is missing for it. Port 0 is a listener for all ports. */
+/** The cluster of a destination, or which part of it is missing. Port 0 means a listener for all ports. */
 export function resolveDestination(
   { host, subset, port: written }: DestinationName,
   listenerPort: number,
@@ -25,7 +25,7 @@ export function resolveDestination(
   find: DestinationFinder,
 ): DestinationTarget {
   const named = find.service(host);
-  // Sidecars look services up by the port of the listener, so a service's only port counts where that is not known.
+  // Sidecars look up services by listener port, so a service's only port counts if that port is unknown.
   const onlyPort =
     named?.ports.length === 1 && (listenerPort === 0 || client.traits.proxyType === 'router')
       ? named.ports[0]?.number
@@ -54,7 +54,7 @@ export function resolveDestination(
   };
 }
 
-/** The service that has clusters, behind Services of type ExternalName; undefined when they lead nowhere. */
+/** The service that has clusters, behind Services of type ExternalName; undefined if these lead nowhere. */
 export function followAliases(
   service: MeshService | undefined,
   find: (host: string) => MeshService | undefined,

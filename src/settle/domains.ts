@@ -6,37 +6,37 @@ import type { Traits } from '../model/traits.ts';
 
 export interface DomainsInput {
   readonly client: Pick<Client, 'namespace' | 'domainSuffix' | 'traits'>;
-  /** A host that has no service has no other name. */
+  /** A host without a service has no other names. */
   readonly host: string;
   readonly service?: MeshService;
   readonly port: number;
-  /** Port of the listener when it is another one: 0 for a listener for all ports. */
+  /** Port of the listener, if different: 0 for a listener for all ports. */
   readonly listenerPort?: number;
 }
 
-/** Something that clients may write to name a host. */
+/** Something that clients may write to refer to a host. */
 export interface DomainClaim {
-  /** As they stand in the virtual host. */
+  /** As written in the virtual host. */
   readonly domains: readonly string[];
-  /** The host or address without brackets, final dot and port: two claims of one domain have the same name. */
+  /** The host or address without brackets, final dot and port: two claims for the same domain have the same name. */
   readonly name: string;
-  /** The host that it names: of the service, or of an alias of it. */
+  /** The host that it refers to: that of the service, or that of one of its aliases. */
   readonly of: string;
   /** A name of the host, of the pods behind a headless Service, or an address. */
   readonly kind: 'name' | 'pods' | 'address';
-  /** Written with a final dot, as no short form is. */
+  /** Written with a final dot, which short forms never have. */
   readonly absolute: boolean;
 }
 
 /**
- * What clients may write to name a host: the `Host` of a request, without port. Only a listener for all ports tells
- * ports apart, by domains that end with one; what names no port means port 80 there.
+ * What clients may write to refer to a host: the `Host` of a request, without port. Only a listener for all ports
+ * distinguishes ports, by domains that end with one; there, a domain without a port means port 80.
  */
 export function domainsOf(input: DomainsInput): readonly string[] {
   return domainClaims(input).flatMap(({ domains }) => domains);
 }
 
-/** As {@link domainsOf}, with what they stand for. */
+/** Like {@link domainsOf}, with what the domains stand for. */
 export function domainClaims({ client, host, service, port, listenerPort = port }: DomainsInput): DomainClaim[] {
   const forms = service === undefined ? [{ text: host, of: host }] : formsOf(service, client);
   const headless = service?.resolution === 'Passthrough' && service.registry === 'Kubernetes';
@@ -56,7 +56,7 @@ export function domainClaims({ client, host, service, port, listenerPort = port 
   });
 }
 
-/** A host that has no service is known there on port 80 alone. */
+/** On such a listener, a host without a service is known only on port 80. */
 function domainsWithPort(domain: string, port: number, isService: boolean): string[] {
   if (!isService) return port === 80 ? [domain] : [];
   return port === 80 ? [domain, `${domain}:${port}`] : [`${domain}:${port}`];
@@ -66,7 +66,9 @@ function withoutDot(name: string): string {
   return name.endsWith('.') ? name.slice(0, -1) : name;
 }
 
-/** The host and its aliases, each absolute too, and in the short forms that resolve in the client's namespace. */
+/**
+ * The host and its aliases, each also in absolute form, and in the short forms that resolve in the client's namespace.
+ */
 function formsOf(service: MeshService, client: DomainsInput['client']): { text: string; of: string }[] {
   return [service.host, ...service.aliases.map((alias) => alias.host)].flatMap((of) =>
     [of, `${of}.`, ...shortForms(of, client)].map((text) => ({ text, of })),
@@ -74,8 +76,8 @@ function formsOf(service: MeshService, client: DomainsInput['client']): { text: 
 }
 
 /**
- * `reviews.default`, `reviews.default.svc`, and in the same namespace `reviews`. Only of Kubernetes' own hosts, and no two
- * hosts have one in common.
+ * `reviews.default`, `reviews.default.svc`, and in the same namespace `reviews`. Only Kubernetes hosts have short
+ * forms, and no two hosts share one.
  */
 function shortForms(host: string, { namespace, domainSuffix, traits }: DomainsInput['client']): string[] {
   if (!traits.shortNames) return [];
@@ -84,7 +86,7 @@ function shortForms(host: string, { namespace, domainSuffix, traits }: DomainsIn
   if (host.slice(svc) !== `.svc.${domainSuffix}` || dot >= svc) return [];
   const qualified = host.slice(0, svc);
   const name = host.slice(0, dot);
-  // The short form of a wildcard would stand for every host, as the catch-all does.
+  // The short form of a wildcard would match every host, like the catch-all.
   if (host.slice(dot + 1, svc) !== namespace || name === '*') return [qualified, `${qualified}.svc`];
   return [name, `${qualified}.svc`, qualified];
 }
@@ -99,8 +101,8 @@ export function hostShortened(
 }
 
 /**
- * What all forms of a host have in common, whatever they are written with: `reviews.default` of
- * `*.reviews.default.svc.cluster.local.:80`. Domains that differ in it differ.
+ * What all forms of a host have in common: `reviews.default` for `*.reviews.default.svc.cluster.local.:80`. Domains
+ * with different stems are different.
  */
 export function stemOf(domain: string): string {
   const start = domain.startsWith('*.') ? 2 : 0;
@@ -112,12 +114,12 @@ export function stemOf(domain: string): string {
   return domain.slice(start, end);
 }
 
-/** Virtual addresses that a request may name as its host. */
+/** Virtual addresses that a request may use as its host. */
 export function addressesFor(service: MeshService, traits: Traits): readonly string[] {
   const given = service.addresses.filter((address) => address !== '0.0.0.0' && address !== '::');
   if (given.length > 0) {
     if (service.registry === 'External') return given;
-    // A Service of both families counts as of one: the client's, or its first.
+    // A dual-stack Service counts as single-stack: the client's family, or its own first one.
     const first = given.find((address) => traits.ipFamily === 'dual' || hasFamily(address, traits.ipFamily));
     return [first ?? given[0] ?? ''];
   }
@@ -129,7 +131,7 @@ function hasFamily(address: string, family: 'v4' | 'v6'): boolean {
   return family === 'v4' ? isIPv4(address) : isIPv6(address);
 }
 
-/** Names are compared without case. */
+/** Names are compared case-insensitively. */
 function distinct<Form extends { readonly text: string }>(forms: readonly Form[]): Form[] {
   const seen = new Set<string>();
   return forms.filter(({ text }) => {

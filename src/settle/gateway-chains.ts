@@ -15,7 +15,7 @@ export interface GatewayListenerContext {
   readonly lookup: DestinationLookup;
 }
 
-/** What the servers of one listener of a router come to: which connections it takes, and where they go. */
+/** The result for the servers of one router listener: which connections it takes, and where they go. */
 export function settleGatewayListener(
   { name, address, port, servers }: MergedListener,
   context: GatewayListenerContext,
@@ -31,7 +31,7 @@ class Chains {
   readonly found: GatewayChain[] = [];
   readonly problems: Problem[] = [];
   readonly #context: GatewayListenerContext;
-  /** Envoy refuses a listener with two chains for one server name. */
+  /** Envoy rejects a listener with two chains for one server name. */
   readonly #taken = new Set<string>();
 
   constructor(context: GatewayListenerContext) {
@@ -42,7 +42,7 @@ class Chains {
     const { serves } = bound.server;
     switch (serves.kind) {
       case 'http':
-        // One connection manager serves all of them.
+        // One connection manager serves all HTTP servers.
         if (this.found.length === 0) this.#add(bound, [], httpContent(bound, ''));
         return;
       case 'https':
@@ -65,7 +65,7 @@ class Chains {
   }
 
   #addTerminating(bound: BoundServer, tls: ServerTls, content: () => Content | undefined): void {
-    // Certificates of the mesh come from Istio's agent.
+    // The mesh's certificates come from Istio's agent.
     if (tls.mode === 'ISTIO_MUTUAL' && !this.#context.traits.agent) {
       this.problems.push({
         object: bound.ref,
@@ -94,7 +94,7 @@ class Chains {
     }
   }
 
-  /** Unless one of the names is taken: that is the result. */
+  /** Adds a chain, unless one of the names is taken: then returns that name. */
   #add(
     bound: BoundServer,
     serverNames: readonly string[],

@@ -9,7 +9,7 @@ import { routeTarget } from './outbound-chains.ts';
 import { missingDestination } from './missing-destination.ts';
 
 export interface ForwardInput {
-  /** Of the server's Gateway, in order of precedence. */
+  /** For the server's Gateway, in order of precedence. */
   readonly virtualServices: readonly VirtualServiceModel[];
   readonly lookup: DestinationLookup;
   readonly settings: ListenerSettings;
@@ -21,14 +21,14 @@ export interface GatewayForward {
   readonly target: L4Target;
 }
 
-/** By server name, as a match of a `tls` route says. */
+/** By server name, from a match of a `tls` route. */
 export interface PassthroughForward extends GatewayForward {
-  /** Path of the names. */
+  /** Field path of the names. */
   readonly field: string;
   readonly serverNames: readonly string[];
 }
 
-/** The first `tcp` route that holds for the server decides about all its connections. */
+/** The first `tcp` route that matches the server applies to all its connections. */
 export function tcpRoute(
   bound: BoundServer,
   input: ForwardInput,
@@ -43,7 +43,7 @@ export function tcpRoute(
   return { route: undefined, problems: [] };
 }
 
-/** Every match of a `tls` route that holds for the server. */
+/** Every match of a `tls` route that applies to the server. */
 export function passthroughRoutes(
   bound: BoundServer,
   input: ForwardInput,
@@ -70,7 +70,7 @@ function usersOf({ server }: BoundServer, { virtualServices }: ForwardInput): re
   });
 }
 
-/** The source of a connection is not looked at: it comes from outside the mesh. */
+/** Ignores the source of a connection: it comes from outside the mesh. */
 function holds({ port, gateways }: L4Match, { server, gateway }: BoundServer): boolean {
   return (port === 0 || port === server.port.number) && (gateways.length === 0 || gateways.includes(gateway));
 }

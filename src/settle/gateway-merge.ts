@@ -8,25 +8,27 @@ import { type Traits, wildcardAddress } from '../model/traits.ts';
 export interface MergeInput {
   /** Those that select the router, oldest first. */
   readonly gateways: readonly GatewayModel[];
-  /** The port that the router opens for a port of a server: what a Service in front of it makes of it. */
+  /** The port that the router opens for a server port, as mapped by a Service in front of it. */
   readonly targetPort: (port: number) => number;
   readonly traits: Pick<Traits, 'ipFamily' | 'unprivileged' | 'reservedPorts'>;
-  /** Of the router. */
+  /** Namespace of the router. */
   readonly namespace: string;
   readonly rootNamespace: string;
-  /** Without, a server that names one is left out: it could only break off handshakes, and its port would open late. */
+  /**
+   * If false, a server that names a Secret is left out: it could only abort handshakes, and its port would open late.
+   */
   readonly servesSecrets: boolean;
 }
 
 export interface MergedGateways {
   readonly listeners: readonly MergedListener[];
-  /** For the owners of servers that have no place. */
+  /** For the owners of servers that lose their place. */
   readonly problems: readonly Problem[];
 }
 
 /**
- * The listeners of a router. HTTP servers share a port, TLS servers too as long as each has server names of its own; any
- * other two servers at one address and port conflict, and the one that came first stays.
+ * The listeners of a router. HTTP servers share a port, and so do TLS servers if each has its own server names; any
+ * other two servers at one address and port conflict, and the first one stays.
  */
 export function mergeServers(input: MergeInput): MergedGateways {
   const { gateways, targetPort, traits, servesSecrets } = input;
@@ -61,7 +63,7 @@ export function mergeServers(input: MergeInput): MergedGateways {
   return { listeners: [...listeners.values()].map((listener) => listener.merged()), problems };
 }
 
-/** Envoy deletes what is at the path, as the socket of the router's certificates. */
+/** Envoy deletes what is at the path, such as the socket for the router's certificates. */
 function foreignSocket(
   { namespace }: GatewayModel,
   { bind }: GatewayServer,
@@ -92,14 +94,14 @@ function kindOf({ serves }: GatewayServer): MergedListener['kind'] {
 
 type Report = (field: string, reason: ProblemReason, message: string) => void;
 
-/** An address and port while servers are added to it. */
+/** An address and port while servers are being added. */
 class OpenListener {
   private readonly name: string;
   private readonly address: string;
   private readonly port: number;
   private readonly kind: MergedListener['kind'];
   private readonly servers: BoundServer[] = [];
-  /** Who has a host. */
+  /** The server that owns each host. */
   private readonly hosts = new Map<string, BoundServer>();
 
   constructor(name: string, address: string, port: number, kind: MergedListener['kind']) {
@@ -113,7 +115,10 @@ class OpenListener {
     return { name: this.name, address: this.address, port: this.port, kind: this.kind, servers: this.servers };
   }
 
-  /** An address of its own would take connections away from this one at all addresses, which another namespace has opened. */
+  /**
+   * A server with its own address would take connections away from this listener, which another namespace opened on all
+   * addresses.
+   */
   refuses(gateway: GatewayModel, server: GatewayServer, report: Report): boolean {
     const other = this.servers.find(({ age }) => age.namespace !== gateway.namespace);
     if (other === undefined) return false;
@@ -122,7 +127,7 @@ class OpenListener {
     return true;
   }
 
-  /** The first server always has a place. */
+  /** The first server always gets a place. */
   add(gateway: GatewayModel, server: GatewayServer, report: Report): void {
     const [first] = this.servers;
     if (first !== undefined && (this.kind === 'tcp' || this.kind !== kindOf(server))) {
@@ -143,7 +148,7 @@ class OpenListener {
     if (this.claimHosts(bound, gateway, report)) this.servers.push(bound);
   }
 
-  /** A server name leads to one server, so a server that names one which is taken has no place at all. */
+  /** A server name leads to one server, so a server that names a taken one gets no place at all. */
   private claimHosts(bound: BoundServer, gateway: GatewayModel, report: Report): boolean {
     const { server } = bound;
     const unique = this.kind === 'tls' || server.httpsRedirect;
@@ -166,7 +171,7 @@ class OpenListener {
     return true;
   }
 
-  /** `http.8080`, `https.443.port.gateway.namespace`; the address at the end where the server names one. */
+  /** `http.8080`, `https.443.port.gateway.namespace`; if the server names an address, it is added at the end. */
   private routesOf({ name, namespace }: GatewayModel, { serves, port, bind }: GatewayServer): string {
     const suffix = bind === '' ? '' : `.${bind}`;
     if (serves.kind === 'http') return `http.${this.port}${suffix}`;

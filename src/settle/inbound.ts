@@ -10,14 +10,14 @@ import { ownValue } from '../model/own-value.ts';
 export interface InboundInput {
   /** Services that select the workload, or have an endpoint at its address, oldest first. */
   readonly services: readonly MeshService[];
-  /** Where the workload is. */
+  /** Addresses of the workload. */
   readonly addresses?: readonly string[];
-  /** Named ports of the workload; undefined when nothing is known of it. */
+  /** Named ports of the workload; undefined if nothing is known about it. */
   readonly ports?: Readonly<Record<string, number>> | undefined;
-  /** A WorkloadEntry names the ports of services, and its numbers win over theirs. */
+  /** A WorkloadEntry names service ports, and its numbers override theirs. */
   readonly isEntry?: boolean | undefined;
   readonly sidecar?: SidecarModel | undefined;
-  /** Namespace of the proxy, which is another one than that of a Sidecar of the root namespace. */
+  /** Namespace of the proxy, which differs from the Sidecar's if that is in the root namespace. */
   readonly namespace?: string;
   readonly interception: Traits['interception'];
   readonly ruleOf: (service: MeshService) => DestinationRuleModel | undefined;
@@ -29,7 +29,7 @@ export interface InboundTargets {
   readonly problems: readonly Problem[];
 }
 
-/** Each is a cluster and filter chains, and all that a workload has are made together. */
+/** Each port is one cluster plus filter chains, and all those of a workload are built together. */
 export const mostInboundPorts = 1_000;
 
 /** What a workload serves through its proxy. */
@@ -56,7 +56,7 @@ function ingressTarget(listener: IngressListener, sidecar: SidecarModel, namespa
   return {
     port,
     protocol,
-    // There is no service: the Sidecar stands in for its name.
+    // There is no service: the Sidecar provides the name instead.
     services: [
       {
         host: `${sidecar.name}.${namespace}`,
@@ -74,7 +74,7 @@ function ingressTarget(listener: IngressListener, sidecar: SidecarModel, namespa
 }
 
 function serviceTargets(input: InboundInput): InboundTarget[] {
-  // Where nothing is redirected a listener would take the port from the workload itself.
+  // Without redirection, a listener would take the port from the workload itself.
   if (input.interception === 'NONE') return [];
   const byPort = new Map<number, { first: MeshService; port: ServicePort; services: InboundService[] }>();
   for (const service of input.services) {
@@ -114,7 +114,7 @@ function serviceTarget(
   };
 }
 
-/** The settings of a port replace those of the rule. */
+/** Port settings replace the rule's own. */
 function poolOf(rule: DestinationRuleModel | undefined, port: number): ConnectionPool | undefined {
   const ported = rule?.portPolicies[port];
   return ported === undefined ? rule?.policy.connectionPool : ported.connectionPool;
@@ -122,7 +122,7 @@ function poolOf(rule: DestinationRuleModel | undefined, port: number): Connectio
 
 interface TargetPort {
   readonly port: ServicePort;
-  /** On which the workload is reached. */
+  /** The port on which the workload is reached. */
   readonly number: number;
 }
 
@@ -138,14 +138,16 @@ function portsOf(service: MeshService, { addresses = [], ports, isEntry }: Inbou
   });
 }
 
-/** A WorkloadEntry and an endpoint of a ServiceEntry name ports of the service, and their numbers win over its own. */
+/**
+ * A WorkloadEntry, or an endpoint of a ServiceEntry, names service ports, and its numbers override the service's own.
+ */
 function numberIn(named: Readonly<Record<string, number>> = {}, port: ServicePort): number {
   const target = port.targetPort ?? port.number;
   if (typeof target === 'number') return ownValue(named, port.name) ?? target;
   return ownValue(named, target) ?? port.number;
 }
 
-/** Undefined when a Pod has no port of that name; 0 when it is not known at all. */
+/** Undefined if a Pod has no port with that name; 0 if nothing is known about the workload. */
 function targetPort(port: ServicePort, named: Readonly<Record<string, number>> | undefined): number | undefined {
   const target = port.targetPort ?? port.number;
   if (typeof target === 'number') return target;

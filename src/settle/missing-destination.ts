@@ -4,7 +4,7 @@ import { quote } from '../api/quote.ts';
 import type { DestinationTarget } from '../model/client.ts';
 import type { Destination } from '../model/virtual-service.ts';
 
-/** Reports a destination that cannot be resolved. A service that merely has no endpoints is not reported. */
+/** Reports a destination that does not resolve. A service that merely has no endpoints is not reported. */
 export function missingDestination(object: ObjectRef, destination: Destination, target: DestinationTarget): Problem[] {
   if (target.kind === 'cluster' || target.what === 'endpoints') return [];
   const message = `${explain(target.what, target.cluster, destination)} Until then requests for it get a 503.`;

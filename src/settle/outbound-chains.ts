@@ -17,7 +17,7 @@ import { domainsOf } from './domains.ts';
 
 export interface ChainInput {
   readonly service: MeshService;
-  /** Of the listener. */
+  /** Port of the listener. */
   readonly port: ServicePort;
   readonly client: Client;
   readonly summary: EndpointSummary;
@@ -26,13 +26,13 @@ export interface ChainInput {
   readonly lookup: DestinationLookup;
   readonly rule?: DestinationRuleModel | undefined;
   readonly settings: ListenerSettings;
-  /** Ranges of the service, where the listener's address does not tell it from others. */
+  /** The service's ranges, if the listener's address does not tell the service apart. */
   readonly subnets: readonly string[];
-  /** Other services may be at this address and port: only server names and ranges distinguish them. */
+  /** Other services may be at this address and port: only server names and ranges tell them apart. */
   readonly shared: boolean;
 }
 
-/** Where the connections to a service go: by the `tls` or `tcp` routes of VirtualServices, then to the service itself. */
+/** Where connections to a service go: by the `tls` or `tcp` routes of VirtualServices, then to the service itself. */
 export function l4Chains(input: ChainInput): readonly L4Chain[] {
   const oldestFirst = [...input.virtualServices].sort((a, b) => compareAge(a.model, b.model));
   const models = inOrderOfPrecedence(oldestFirst, input.client.namespace).map(({ model }) => model);
@@ -46,7 +46,7 @@ function tlsChains(input: ChainInput, models: readonly VirtualServiceModel[]): L
     for (const route of model.tls)
       for (const match of route.matches) {
         if (!holds(match, input)) continue;
-        // Istio lets the ranges of one match count for those behind it that name none. Meshes were tuned to that.
+        // In Istio, the ranges of one match also apply to later matches that name none. Existing meshes rely on that.
         if (match.destinationSubnets.length > 0 && input.port.number > 0) subnets = match.destinationSubnets;
         const key = `${match.sniHosts.join(',')}|${match.destinationSubnets.join(',')}`;
         if (found.has(key)) continue;
@@ -56,7 +56,7 @@ function tlsChains(input: ChainInput, models: readonly VirtualServiceModel[]): L
   return found.size > 0 ? [...found.values()] : [ownChain(input, serverNames(input))];
 }
 
-/** By the name that the client asks for, where nothing else tells services apart. */
+/** By the name that the client asks for, if nothing else tells services apart. */
 function serverNames({ service, client, port, shared }: ChainInput): readonly string[] {
   if (!shared && !isDynamic(service)) return [];
   const aliases = service.aliases.flatMap(({ host }) =>
@@ -75,7 +75,7 @@ function tcpChains(input: ChainInput, models: readonly VirtualServiceModel[]): L
       if (route.matches.length > 0 && holding.length === 0) continue;
       const target = routeTarget(route.destinations, model, input);
       const chain = { serverNames: [], target, route: { ref: model.ref } };
-      // What names no destination takes all that is left. A unix socket has no destinations.
+      // A match without a destination takes everything that is left. A unix socket has no destinations.
       const terminal =
         holding.length === 0 ||
         input.port.number === 0 ||
@@ -92,7 +92,7 @@ function sameRanges(a: readonly string[], b: readonly string[]): boolean {
   return text(a) === text(b);
 }
 
-/** What can be known of a match before there is a connection. */
+/** Whether a match can apply, as far as that is known before there is a connection. */
 function holds(match: L4Match, { client, port }: ChainInput): boolean {
   return (
     (match.gateways.length === 0 || match.gateways.includes(meshGateway)) &&
@@ -102,11 +102,11 @@ function holds(match: L4Match, { client, port }: ChainInput): boolean {
   );
 }
 
-/** To the service itself. */
+/** A chain to the service itself. */
 function ownChain(input: ChainInput, names: readonly string[]): L4Chain {
   const { service, port, rule, settings } = input;
   const [only] = service.ports;
-  // A unix socket says no port: clear only for a service that has just one.
+  // A unix socket has no port: the target is clear only for a service with exactly one.
   const number = port.number === 0 && service.ports.length === 1 && only !== undefined ? only.number : port.number;
   const exists = service.ports.some((known) => known.number === number);
   const cluster =
@@ -136,7 +136,7 @@ function isDynamic(service: MeshService): boolean {
   return service.resolution === 'DynamicDNS' && isWildcard(service.host);
 }
 
-/** Where the destinations of a `tcp` or `tls` route lead. What does not exist keeps its weight, and goes nowhere. */
+/** Where the destinations of a `tcp` or `tls` route lead. A missing destination keeps its weight, and leads nowhere. */
 export function routeTarget(
   destinations: readonly L4Destination[],
   model: VirtualServiceModel,
@@ -173,7 +173,7 @@ export function routeTarget(
   };
 }
 
-/** Unlike for requests, the only port of a service counts also where the listener has another one. */
+/** Unlike for requests, the only port of a service counts even if the listener has a different one. */
 function lookUp(destination: L4Destination, { port, lookup }: Pick<ChainInput, 'port' | 'lookup'>): DestinationTarget {
   if (destination.port !== undefined) return lookup(destination, port.number);
   const target = lookup(destination, 0);
@@ -195,7 +195,7 @@ function blackHole(port: ServicePort): L4Target {
   };
 }
 
-/** What a rule changes about the connections of the client. Settings of single ports are not for these. */
+/** What a rule changes about the client's connections. Settings for single ports do not apply to these. */
 function policyOf(
   rule: DestinationRuleModel | undefined,
   subsetName: string,

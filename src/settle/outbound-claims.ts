@@ -7,13 +7,13 @@ import type { EgressListener } from '../model/sidecar.ts';
 import { type Traits, loopbackAddress, loopbackAddresses, wildcardAddress } from '../model/traits.ts';
 import { type ChainInput, l4Chains } from './outbound-chains.ts';
 
-/** `port` is that of the service. */
+/** `port` is the service's. */
 export interface ClaimInput extends Omit<ChainInput, 'subnets' | 'shared'> {
-  /** The listener of a Sidecar that imports the service. */
+  /** The Sidecar's egress listener that imports the service. */
   readonly egress?: EgressListener | undefined;
 }
 
-/** What one port of a service asks of listeners: none, one, or one for each of its addresses. */
+/** What one port of a service claims from listeners: none, one, or one for each of its addresses. */
 export function claimsOf(input: ClaimInput): readonly ListenerClaim[] {
   const port = listenPort(input);
   const kind = protocolClass(port.protocol);
@@ -36,8 +36,8 @@ export function claimsOf(input: ClaimInput): readonly ListenerClaim[] {
 }
 
 /**
- * An egress listener of a Sidecar with a port says number and protocol itself. One that leaves the protocol to be found out
- * hears what speaks TCP as it is: that has no routes.
+ * A Sidecar's egress listener with a port sets number and protocol itself. If it leaves the protocol to sniffing,
+ * services that declare TCP keep their own protocol, which has no routes.
  */
 function listenPort({ port, egress }: ClaimInput): ServicePort {
   const listener = egress?.port;
@@ -49,7 +49,7 @@ function listenPort({ port, egress }: ClaimInput): ServicePort {
 
 type Addresses = readonly [string, ...string[]];
 
-/** Where all services of a port listen alike: the address of a Sidecar, or loopback where nothing is redirected. */
+/** The common address of all services on a port: the Sidecar's, or loopback if nothing is redirected. */
 function givenAddresses({ egress, client: { traits } }: ClaimInput, toPort: boolean): Addresses | undefined {
   if (egress !== undefined && egress.bind !== '') return [egress.bind];
   if (!toPort) return undefined;
@@ -61,15 +61,15 @@ function wildcards(traits: Traits): Addresses {
 }
 
 /**
- * Envoy refuses two listeners at one address, even where one of them does not bind it: those that all proxies have come
- * first. See {@link isOfProxy} for those of one.
+ * Envoy rejects two listeners at one address, even if one of them does not bind it; the listeners that all proxies have
+ * take precedence. For those of a single proxy, see {@link isOfProxy}.
  */
 function isReserved(address: string, port: number, { settings, client: { traits } }: ClaimInput): boolean {
   if (address !== wildcardAddress(traits)) return false;
   return port === settings.proxyListenPort || port === settings.proxyInboundListenPort;
 }
 
-/** Whether the agent of a proxy, Envoy itself, or the listener for clients of an HTTP proxy listens where this would. */
+/** Whether the proxy's agent, Envoy itself, or the listener for HTTP proxy clients already listens there. */
 export function isOfProxy({ bind, port }: ListenerClaim, traits: Traits, settings: ListenerSettings): boolean {
   if (traits.reservedPorts.includes(port) && bind.addresses[0] === wildcardAddress(traits)) return true;
   if (port === 0 || port !== httpProxyPort(traits, settings)) return false;
@@ -84,7 +84,7 @@ function httpClaim({ service, egress }: ClaimInput, port: ServicePort, bind: Bin
     port: port.number,
     routes: port.number === 0 ? bind.addresses[0] : String(port.number),
     grpcWeb: port.protocol === 'GRPCWeb',
-    // It takes the whole listener, which only who listens there may decide.
+    // It takes the whole listener, which only the owner of the listener may decide.
     proxy: egress?.port?.protocol === 'HTTP_PROXY',
     ...(dynamic ? { dynamicHost: service.host } : {}),
   };
@@ -113,7 +113,7 @@ function l4Claim(
   };
 }
 
-/** A sniffed service with an address of its own has a route table of its own. */
+/** A sniffed service with its own address has its own route table. */
 function routesOf(service: MeshService, port: number, address: string, onWildcard: boolean): string {
   if (port === 0) return address;
   return onWildcard ? String(port) : `${service.host}:${port}`;
@@ -122,7 +122,7 @@ function routesOf(service: MeshService, port: number, address: string, onWildcar
 /** An address at which a service listens. */
 interface Spot {
   readonly addresses: Addresses;
-  /** Ranges of destinations, where the address is shared. */
+  /** Destination ranges, if the address is shared. */
   readonly subnets: readonly string[];
 }
 
@@ -131,13 +131,13 @@ function spotsOf(input: ClaimInput, given: Addresses | undefined): readonly Spot
   if (given !== undefined) return [{ addresses: given, subnets: [] }];
   const { traits } = client;
   const assigned = addressesFor(service, traits);
-  // A listener that a Sidecar names a port for is one, whatever pods there are.
+  // If a Sidecar gives the listener a port, there is one listener, whatever pods exist.
   if (isHeadless(service) && assigned.every(isUnspecified) && input.egress?.port === undefined) {
     const pods = summary.addresses.filter((address) => isIP(address) !== 0);
     const plain = service.registry === 'External' && service.selector === undefined && pods.length === 0;
     if (!plain) return pods.map((address) => ({ addresses: [address], subnets: [] }));
   }
-  // A Service has one listener for all its addresses, a ServiceEntry one for each of them.
+  // A Service has one listener for all its addresses, a ServiceEntry one per address.
   if (service.registry === 'Kubernetes' || assigned.length === 0 || assigned.every(isUnspecified))
     return [spotOf(assigned, traits)];
   const shared = service.addresses.every(isUnspecified);
@@ -164,14 +164,14 @@ function isUnspecified(address: string): boolean {
 }
 
 /**
- * The addresses of a service as a proxy takes them. A Service of both families counts as of one, the proxy's or its first;
- * the addresses of a ServiceEntry count for all, since they need not be reachable.
+ * The addresses of a service that a proxy uses. A dual-stack Service counts as single-stack: the proxy's family, or its
+ * own first one. A ServiceEntry's addresses apply to all proxies, because they need not be reachable.
  */
 function addressesFor(service: MeshService, traits: Traits): readonly string[] {
   const ofFamily = (list: readonly string[]): string[] =>
     list.filter((address) => traits.ipFamily === 'dual' || isIP(address) === (traits.ipFamily === 'v4' ? 4 : 6));
   if (service.addresses.every(isUnspecified) && traits.dnsCapture) {
-    // The IPv4 address first, whichever way they stand in the status.
+    // The IPv4 address first, whatever their order in the status.
     const allocated = ofFamily(service.autoAddresses).sort((a, b) => isIP(a) - isIP(b));
     if (allocated.length > 0) return allocated;
   }

@@ -13,8 +13,8 @@ import type {
 import { type Protocol, protocolClass } from '../model/service.ts';
 
 /**
- * The claims of one listener, oldest first: what came first stays, later ones get what is left. HTTP and other protocols
- * share a port by sniffing. Undefined when there are no claims.
+ * Resolves the claims of one listener, oldest first: earlier claims stay, later ones get what is left. HTTP and other
+ * protocols share a port by sniffing. Undefined if there are no claims.
  */
 export function resolveClaims(claims: readonly RankedClaim[], wildcard: string): ResolvedListener | undefined {
   let entry: Entry | undefined;
@@ -30,8 +30,9 @@ export function resolveClaims(claims: readonly RankedClaim[], wildcard: string):
 type RankedClaim = Pick<AgedClaim, 'rank' | 'claim'>;
 
 /**
- * What keeps a port to itself leaves it, on all addresses, to those that share theirs: it can have an address of its own,
- * and HTTP cannot. Otherwise one ServiceEntry for MySQL on port 80 would take that port from all who come after it.
+ * On all addresses, a claim that needs a port to itself gives way to claims that share it: it can get its own address,
+ * and HTTP cannot. Otherwise, one ServiceEntry for MySQL on port 80 would take that port from everything that comes
+ * later.
  */
 function yielding(
   claims: readonly RankedClaim[],
@@ -103,7 +104,9 @@ function addL4(entry: Entry | undefined, claim: L4Claim, conflicts: ListenerConf
   return mixes ? { ...entry, protocol: 'Unsupported' } : entry;
 }
 
-/** The server speaks first in these protocols, so that a sniffing listener would wait for a client that waits. */
+/**
+ * In these protocols the server speaks first, so a sniffing listener would wait for a client that is itself waiting.
+ */
 function isServerFirst(protocol: Protocol): boolean {
   return protocol === 'Mongo' || protocol === 'MySQL';
 }
@@ -121,7 +124,7 @@ function httpChain(
 
 function l4Chain(chain: L4Chain): OutboundChain {
   return {
-    // Envoy refuses a listener with a wildcard for a part of a label.
+    // Envoy rejects a listener with a wildcard for part of a label.
     serverNames: chain.serverNames.filter((name) => !/^\*[^.]/.test(name)),
     subnets: distinctRanges(chain.subnets),
     plaintextHttp: false,
@@ -129,7 +132,7 @@ function l4Chain(chain: L4Chain): OutboundChain {
   };
 }
 
-/** A range that begins with the wildcard address stands for any address. Envoy refuses a chain that has a range twice. */
+/** A range that starts at the wildcard address means any address. Envoy rejects a chain with duplicate ranges. */
 function distinctRanges(subnets: readonly string[]): readonly string[] {
   const ranges = new Map<string, string>();
   for (const subnet of subnets) {
@@ -141,23 +144,23 @@ function distinctRanges(subnets: readonly string[]): readonly string[] {
 }
 
 /**
- * The chains of a listener. Envoy refuses one in which two chains match the same, so a newcomer loses the server names
- * and ranges that are taken.
+ * The chains of a listener. Envoy rejects a listener in which two chains match the same thing, so a newcomer loses the
+ * server names and ranges that are taken.
  */
 class TakenMatches {
   readonly chains: OutboundChain[] = [];
   private readonly taken = new Map<string, string>();
 
-  /** Host of the first one. */
+  /** Host of the first chain. */
   get oldest(): string {
     const [host = ''] = this.taken.values();
     return host;
   }
 
-  /** Adds what is free of a chain. The result is the host that has a part of it, if any. */
+  /** Adds the part of a chain that is free. Returns the host that owns the rest, if any. */
   add(chain: OutboundChain, host: string): string | undefined {
     const { serves } = chain;
-    // All of its names were ones that Envoy refuses.
+    // Envoy would have rejected all of its names.
     if (serves.kind === 'l4' && serves.chain.serverNames.length > 0 && chain.serverNames.length === 0) return undefined;
     const names = namesOf(chain);
     const subnets = subnetsOf(chain);
@@ -186,7 +189,7 @@ function atom(chain: OutboundChain, name: string, subnet: string): string {
   return `${chain.plaintextHttp ? 'http' : ''} ${name.toLowerCase()} ${subnet === '' ? '' : canonicalCidr(subnet)}`;
 }
 
-/** `''` stands for any. */
+/** `''` means any. */
 function namesOf(chain: OutboundChain): readonly string[] {
   return chain.serverNames.length === 0 || chain.serverNames.includes('*') ? [''] : chain.serverNames;
 }

@@ -25,15 +25,15 @@ import { missingDestination } from './missing-destination.ts';
 import { type RouteScope, matchCanHold } from './virtual-service-selection.ts';
 
 export interface VirtualServiceRouteContext extends RouteScope {
-  /** Whose routes they are: the root, where delegates are involved. */
+  /** Owner of the routes: the root, if delegates are involved. */
   readonly model: VirtualServiceModel;
   readonly lookup: DestinationLookup;
   readonly settings: RouteSettings;
-  /** The listener terminates TLS: a redirect that names no scheme stays on https. */
+  /** The listener terminates TLS: a redirect without a scheme stays on https. */
   readonly tls?: boolean;
 }
 
-/** What the `http` routes of a VirtualService come to, up to the first match that takes every request. */
+/** Settles the `http` routes of a VirtualService, up to the first match for every request. */
 export function settleVirtualServiceRoutes(
   http: readonly HttpRoute[],
   context: VirtualServiceRouteContext,
@@ -76,7 +76,7 @@ class Settling {
     this.#context = context;
   }
 
-  /** Without its matches. Undefined for a route that delegates: those of the delegate are in its place. */
+  /** Without its matches. Undefined for a route that delegates: the delegate's routes take its place. */
   ruleOf(route: HttpRoute): RouteRule | undefined {
     const { action, headers, fault, cors } = route;
     if (action.kind === 'delegate') return undefined;
@@ -149,7 +149,7 @@ function backendOf({ headers }: HttpDestination, target: DestinationTarget): Bac
   return { target: backendTarget(target), ...(hash && { hash }), ...(headers && { headers }) };
 }
 
-/** The DestinationRules that say how endpoints are hashed. */
+/** The DestinationRules that define how to hash endpoints. */
 function hashRules(target: DestinationTarget): readonly ObjectRef[] {
   return target.kind === 'cluster' && target.hash !== undefined ? (target.rule?.origins ?? []) : [];
 }

@@ -2,16 +2,16 @@ import type { Client } from '../model/client.ts';
 import { isWildcard } from '../model/host.ts';
 import { meshGateway, type HttpMatch, type HttpRoute, type VirtualServiceModel } from '../model/virtual-service.ts';
 
-/** Who gets routes, and where: matches that can never hold there are left out. */
+/** Which client gets routes, and where: matches that can never apply there are left out. */
 export interface RouteScope {
   readonly client: Client;
   /** `mesh`, or the gateway whose routes these are. */
   readonly gateway: string;
-  /** Port of the listener (of a gateway: of the server). 0: a listener for all ports. */
+  /** Port of the listener (for a gateway: of the server). 0: a listener for all ports. */
   readonly listenerPort: number;
 }
 
-/** A VirtualService with the host by which it was found. */
+/** A VirtualService and the host by which it was found. */
 export interface Candidate {
   readonly matched: string;
   readonly model: VirtualServiceModel;
@@ -21,15 +21,18 @@ export function isVisible(model: VirtualServiceModel, namespace: string): boolea
   return model.exportTo.includes('*') || model.exportTo.includes(namespace);
 }
 
-/** Which of two VirtualServices of a Gateway a router's namespace has first: private ones, those for it by name, public ones. */
+/**
+ * Precedence of a Gateway's VirtualServices for routers in a namespace: private ones, those exported to it by name,
+ * public ones.
+ */
 export function gatewayPrecedence(model: VirtualServiceModel, namespace: string): number {
   if (model.exportTo.includes('*')) return 2;
   return model.namespace === namespace ? 0 : 1;
 }
 
 /**
- * The VirtualServices that sidecars of the namespace see, in order of precedence: private ones, then those exported to
- * the namespace by name, then public ones; within each of these as given (oldest first).
+ * The VirtualServices that sidecars in the namespace see, in order of precedence: private ones, then those exported to
+ * the namespace by name, then public ones; otherwise in the given order (oldest first).
  */
 export function inOrderOfPrecedence<Entry extends Candidate>(entries: readonly Entry[], namespace: string): Entry[] {
   const ranks: [Entry[], Entry[], Entry[]] = [[], [], []];
@@ -43,9 +46,10 @@ export function inOrderOfPrecedence<Entry extends Candidate>(entries: readonly E
 }
 
 /**
- * The VirtualService whose http routes a host has on a sidecar's listener. Candidates are all that name the host or a
- * wildcard over it, the most specific host first, then the oldest. Of those that name it exactly the first that has
- * routes for this client wins. Without any such, the first one with the most specific wildcard does, or nobody.
+ * The VirtualService whose http routes apply to a host on a sidecar's listener. Candidates are all that name the host
+ * or a wildcard over it, most specific host first, then oldest first. Among those that name it exactly, the first one
+ * with routes for this client wins. If none names it exactly, only the first one with the most specific wildcard can
+ * win.
  */
 export function virtualServiceFor(
   candidates: readonly Candidate[],
@@ -61,18 +65,18 @@ export function virtualServiceFor(
   return contenders.find(({ model }) => model.http.some((route) => canHold(route, sidecar)))?.model;
 }
 
-/** Whether any request of the scope can take the route. */
+/** Whether any request in the scope can take the route. */
 export function canHold(route: HttpRoute, scope: RouteScope): boolean {
   if (route.action.kind === 'delegate') return false;
   return route.matches.length === 0 || route.matches.some((match) => matchCanHold(match, scope));
 }
 
-/** Whether clients that differ in their namespace only have different routes of it. */
+/** Whether clients that differ only in their namespace get different routes from it. */
 export function dependsOnSourceNamespace({ http }: VirtualServiceModel): boolean {
   return http.some(({ matches }) => matches.some(({ sourceNamespace }) => sourceNamespace !== ''));
 }
 
-/** The conditions of an HTTP match that are decided before any request: port, gateway and source. */
+/** Checks the conditions of an HTTP match that are known before any request: port, gateway and source. */
 export function matchCanHold(match: HttpMatch, scope: RouteScope): boolean {
   if (match.port !== 0 && match.port !== scope.listenerPort) return false;
   // A match that names gateways says nothing else about its source.
