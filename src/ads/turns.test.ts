@@ -42,13 +42,22 @@ test('those that acknowledge come first, and one of the others in each turn', as
   expect(served).toBe('|abcx|yz');
 });
 
-test('those that never have enough leave a part of each turn to others', async () => {
+test('those that never have enough leave a quarter of the time to others', async () => {
   again = (stream) => {
-    if (stream.name === 'a' && served.length < 14) turns.add(stream, true);
+    if (stream.name === 'a' && served.length < 22) turns.add(stream, true);
   };
   wait('a', true);
   wait('xyz', false);
-  await vi.waitFor(() => expect(served).toBe('|aaax|aaay|aaaz'));
+  await vi.waitFor(() => expect(served).toBe('|aaax|aaa|aaay|aaa|aaaz'));
+});
+
+test('when none that acknowledges waits, nothing is owed for the time that others took', async () => {
+  wait('ab', true);
+  wait('xyz', false);
+  await vi.waitFor(() => expect(served).toBe('|abx|yz'));
+  wait('c', true);
+  wait('u', false);
+  await vi.waitFor(() => expect(served).toBe('|abx|yz|cu'));
 });
 
 test('without any that acknowledge, a turn is for the others', async () => {
@@ -59,7 +68,7 @@ test('without any that acknowledge, a turn is for the others', async () => {
 });
 
 test('a turn ends when it has handed enough to connections, with one of each kind at least', async () => {
-  full = true;
+  [full, takes] = [true, 2];
   wait('xy', false);
   wait('abcd', true);
   await over();

@@ -20,11 +20,12 @@ export interface TurnWork<Stream> {
 const TURN_MS = 8;
 /** How much of it is for those that acknowledge, while others wait. */
 const ACKNOWLEDGING_MS = 6;
+const OTHERS_MS = TURN_MS - ACKNOWLEDGING_MS;
 const STREAMS_PER_QUEUE = 64;
 
 /**
  * The queue of streams that something is owed to. Those whose clients acknowledge what they are sent go first. The others
- * get the rest of the turn, which is at least one stream, and normally a quarter of the time. Among either, addresses are
+ * get the rest of the turn, a quarter of the time: one that takes longer than that is paid for with the next turns. Among either, addresses are
  * served one after the other, a stream of each: one that has a thousand waits for itself, and nobody else does.
  */
 export class Turns<Stream extends Waiting> {
@@ -32,6 +33,8 @@ export class Turns<Stream extends Waiting> {
   readonly #acknowledging: Queues<Stream> = new Map();
   readonly #others: Queues<Stream> = new Map();
   #waiting = 0;
+  /** How much longer the others took than was theirs, while somebody who acknowledges waited. Milliseconds. */
+  #owed = 0;
   #scheduled = false;
 
   constructor(work: TurnWork<Stream>) {
@@ -65,7 +68,12 @@ export class Turns<Stream extends Waiting> {
     const began = this.#work.now();
     this.#work.begin();
     this.#serve(this.#acknowledging, began + ACKNOWLEDGING_MS);
-    this.#serve(this.#others, began + TURN_MS);
+    this.#owed = this.#acknowledging.size === 0 ? 0 : Math.max(0, this.#owed - OTHERS_MS);
+    if (this.#owed === 0) {
+      const before = this.#work.now();
+      this.#serve(this.#others, began + TURN_MS);
+      this.#owed = this.#work.now() - before;
+    }
     this.#scheduled = false;
     if (this.#waiting > 0) this.#schedule();
   }
