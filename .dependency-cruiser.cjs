@@ -26,7 +26,7 @@ module.exports = {
     only('model-may-use-api', 'model/', ['model/', 'api/']),
     only('reconcilers', 'reconcilers/', ['reconcilers/', 'api/', 'model/', 'cache/', 'yaml/document\\.ts$']),
     only('settle', 'settle/', ['settle/', 'model/', 'api/']),
-    only('envoy', 'envoy/', ['envoy/', 'model/', 'api/', 'ads/resource\\.ts$']),
+    only('envoy', 'envoy/', ['envoy/', 'model/', 'api/', 'ads/store/resource\\.ts$']),
     {
       // A route is spelled alike whatever kind of object it is from.
       name: 'envoy-knows-no-kind-of-route',
@@ -36,6 +36,19 @@ module.exports = {
     },
     only('status', 'status/', ['status/', 'api/', 'model/']),
     only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$']),
+    {
+      // Bytes, then what is in force, then who holds what; connections on top.
+      name: 'ads-transport-on-top',
+      severity: 'error',
+      from: { path: '^src/ads/(store|wire|protocol)/' },
+      to: { path: '^src/ads/transport/' },
+    },
+    {
+      name: 'ads-wire-knows-no-protocol',
+      severity: 'error',
+      from: { path: '^src/ads/wire/' },
+      to: { path: '^src/ads/protocol/' },
+    },
     only('kube', 'kube/', ['kube/', 'api/', 'cache/']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
@@ -47,18 +60,18 @@ module.exports = {
       'status/',
       'model/',
       'api/',
-      'ads/publication\\.ts$',
-      'ads/resource\\.ts$',
+      'ads/store/(publication|resource)\\.ts$',
       'ads/types\\.ts$',
     ]),
-    only('ops', 'ops/', ['ops/', 'api/', '(config|settings|listen-error|served-types)\\.ts$']),
+    only('ops', 'ops/', ['ops/', 'api/', 'config/', '(listen-error|served-types)\\.ts$']),
     only('cli', 'cli/', [
       'cli/',
       'api/object\\.ts$',
       'yaml/document\\.ts$',
       'reconcilers/proxy-node\\.ts$',
       'ads/types\\.ts$',
-      '(app|config|settings|served-types|version)\\.ts$',
+      'config/',
+      '(app|served-types|version)\\.ts$',
     ]),
     {
       name: 'src-imports-nothing-from-test',

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { MemberChange } from '../src/ads/publication.ts';
-import type { EncodedResource } from '../src/ads/resource.ts';
+import type { MemberChange } from '../src/ads/store/publication.ts';
+import type { EncodedResource } from '../src/ads/store/resource.ts';
 import { CDS, EDS, LDS, RDS, leaf, member, Peers, request, resource, startServer } from './ads-peers.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { World } from '../src/ads/publication.ts';
+import type { World } from '../src/ads/store/publication.ts';
 import { CDS, EDS, LDS, leaf, member, Peers, request, resource, startServer } from './ads-peers.ts';
 
 /**

@@ -1,12 +1,12 @@
 import { fork } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import protobuf from 'protobufjs';
-import type { MemberChange, World } from '../src/ads/publication.ts';
-import type { EncodedResource, Part } from '../src/ads/resource.ts';
-import { type AdsServer, startAdsServer } from '../src/ads/server.ts';
+import type { MemberChange, World } from '../src/ads/store/publication.ts';
+import type { EncodedResource, Part } from '../src/ads/store/resource.ts';
+import { type AdsServer, startAdsServer } from '../src/ads/transport/server.ts';
 import type { ResourceTypes } from '../src/ads/types.ts';
-import { types } from '../src/envoy/proto-types.ts';
-import { typeUrl } from '../src/envoy/proto.ts';
+import { types } from '../src/envoy/encode/proto-types.ts';
+import { typeUrl } from '../src/envoy/encode/proto.ts';
 
 /** What benchmarks of the ADS server have in common: resources, requests, and clients in a process of their own. */
 

@@ -1,18 +1,18 @@
 import type { Writable } from 'node:stream';
 import { getHeapStatistics } from 'node:v8';
-import { type AdsTimes, startEngine, type Engine } from './engine.ts';
+import { type AdsTimes, startEngine, type Engine } from './engine/engine.ts';
 import { kinds } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
 import type { Program } from './cli/program.ts';
-import type { Config } from './config.ts';
-import { createProtos } from './envoy/proto.ts';
+import type { Config } from './config/config.ts';
+import { createProtos } from './envoy/encode/proto.ts';
 import { type ObjectSource, type SourceSurroundings, startSource } from './object-source.ts';
 import { checkFiles, translateFiles } from './offline.ts';
 import { LogBudget } from './ops/log-budget.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
 import { createMetrics } from './ops/metrics.ts';
 import { type OpsServers, serveOps } from './ops/servers.ts';
-import { logProblems } from './problem-log.ts';
+import { logProblems } from './engine/problem-log.ts';
 import { version } from './version.ts';
 
 /** What the commands do. */

@@ -1,8 +1,8 @@
 import type { ResourceTypes } from './ads/types.ts';
-import { emptyAssignment } from './envoy/assignment.ts';
-import type { Encoder } from './envoy/encoder.ts';
-import { typeUrl } from './envoy/proto.ts';
-import { leaf, resource } from './envoy/resource.ts';
+import { emptyAssignment } from './envoy/endpoint/assignment.ts';
+import type { Encoder } from './envoy/encode/encoder.ts';
+import { typeUrl } from './envoy/encode/proto.ts';
+import { leaf, resource } from './envoy/encode/resource.ts';
 import { type ServedType, servedTypes } from './served-types.ts';
 
 /** The resource types that are served, in the order in which a push sends them. */

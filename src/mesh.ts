@@ -1,47 +1,47 @@
 import type { Collection, Draft, Graph } from './cache/graph.ts';
-import type { Publication, World } from './ads/publication.ts';
+import type { Publication, World } from './ads/store/publication.ts';
 import type { ConnectedProxy } from './ads/types.ts';
-import type { Encoder } from './envoy/encoder.ts';
-import { declareClusters } from './mesh/clusters.ts';
+import type { Encoder } from './envoy/encode/encoder.ts';
+import { declareClusters } from './mesh/resources/clusters.ts';
 import type { MeshService } from './model/service.ts';
 import { mostInboundPorts } from './settle/inbound.ts';
 import { viewTraitsKey } from './model/traits.ts';
-import { type Verdict, declareConditions } from './mesh/conditions.ts';
-import { declareConflicts } from './mesh/conflicts.ts';
-import { declareEndpoints } from './mesh/endpoints.ts';
-import { declareGateways } from './mesh/gateways.ts';
+import { type Verdict, declareConditions } from './mesh/findings/conditions.ts';
+import { declareConflicts } from './mesh/findings/conflicts.ts';
+import { declareEndpoints } from './mesh/objects/endpoints.ts';
+import { declareGateways } from './mesh/gateways/gateways.ts';
 import { type Inputs, declareInputs } from './mesh/inputs.ts';
-import { declareInbounds } from './mesh/inbounds.ts';
-import { declareListenerConflicts } from './mesh/listener-conflicts.ts';
-import { declareOutboundListeners } from './mesh/outbound-listeners.ts';
-import type { Members } from './mesh/members.ts';
-import { declareRules } from './mesh/rules.ts';
-import { type Problems, declareProblems } from './mesh/problems.ts';
-import { type ResolvedProxy, declareProxies } from './mesh/proxies.ts';
+import { declareInbounds } from './mesh/resources/inbounds.ts';
+import { declareListenerConflicts } from './mesh/findings/listener-conflicts.ts';
+import { declareOutboundListeners } from './mesh/resources/outbound-listeners.ts';
+import type { Members } from './mesh/resources/members.ts';
+import { declareRules } from './mesh/objects/rules.ts';
+import { type Problems, declareProblems } from './mesh/findings/problems.ts';
+import { type ResolvedProxy, declareProxies } from './mesh/clients/proxies.ts';
 import {
   type WorkloadClass,
   declareSelectedNames,
   declareWorkloadClasses,
   portsSelecting,
-} from './mesh/workload-classes.ts';
-import { declareWorlds } from './mesh/worlds.ts';
+} from './mesh/clients/workload-classes.ts';
+import { declareWorlds } from './mesh/clients/worlds.ts';
 import { publicationOf } from './mesh/publication.ts';
-import { declareReferences } from './mesh/references.ts';
-import { declareScopes } from './mesh/scopes.ts';
-import { declareServices } from './mesh/services.ts';
+import { declareReferences } from './mesh/findings/references.ts';
+import { declareScopes } from './mesh/clients/scopes.ts';
+import { declareServices } from './mesh/objects/services.ts';
 import { declareSettings } from './mesh/settings.ts';
-import { declareSizeLimits } from './mesh/size-limits.ts';
-import { declareWorkloads } from './mesh/workloads.ts';
-import { declareRouteHosts } from './mesh/route-hosts.ts';
-import { declareRouteTables } from './mesh/route-tables.ts';
-import { declareAudiences } from './mesh/audiences.ts';
-import { declareDestinationViews } from './mesh/destination-views.ts';
-import { declareNamespaces } from './mesh/namespaces.ts';
-import { declarePriorityLabels } from './mesh/priority-labels.ts';
-import { declareSelectors } from './mesh/selectors.ts';
-import { declareSidecars } from './mesh/sidecars.ts';
-import { declareViews } from './mesh/views.ts';
-import { declareVirtualServices } from './mesh/virtual-services.ts';
+import { declareSizeLimits } from './mesh/findings/size-limits.ts';
+import { declareWorkloads } from './mesh/objects/workloads.ts';
+import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
+import { declareRouteTables } from './mesh/resources/route-tables.ts';
+import { declareAudiences } from './mesh/clients/audiences.ts';
+import { declareDestinationViews } from './mesh/clients/destination-views.ts';
+import { declareNamespaces } from './mesh/clients/namespaces.ts';
+import { declarePriorityLabels } from './mesh/clients/priority-labels.ts';
+import { declareSelectors } from './mesh/clients/selectors.ts';
+import { declareSidecars } from './mesh/objects/sidecars.ts';
+import { declareViews } from './mesh/clients/views.ts';
+import { declareVirtualServices } from './mesh/objects/virtual-services.ts';
 
 /** The map of the system: every collection and edge between objects and what proxies get. */
 export interface Mesh {

@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 import { watchDirectory } from './directory/watch.ts';
-import type { Engine } from './engine.ts';
+import type { Engine } from './engine/engine.ts';
 import { KubeClient } from './kube/client.ts';
 import { type Clock, systemClock } from './kube/clock.ts';
 import { PooledKubeConfig } from './kube/credentials.ts';
@@ -16,7 +16,7 @@ import { StatusWriter } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
 import type { Logger } from './ops/logger.ts';
 import type { ApiServerFigures, MetricSources } from './ops/metrics.ts';
-import { reportLog } from './problem-log.ts';
+import { reportLog } from './engine/problem-log.ts';
 import { version } from './version.ts';
 
 /** Where objects come from, and its state. */

@@ -1,4 +1,4 @@
-import type { EncodedResource } from './resource.ts';
+import type { EncodedResource } from './store/resource.ts';
 
 /** What the protocol has to know about a resource type. The table of types is made by the composition root. */
 export interface ResourceType {

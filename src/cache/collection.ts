@@ -16,7 +16,7 @@ export interface Change<V> {
 }
 
 /**
- * Anything with keys and values that others may read: inputs, derived collections and indexes. Between `settle` and
+ * Anything with keys and values that others may read: inputs, derived collections and indexes. Between `draft` and
  * `publish` it shows the draft.
  */
 export abstract class Collection<V> {

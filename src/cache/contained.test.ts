@@ -126,7 +126,7 @@ it('mends itself when the values are good again, whatever threw, and a discarded
       for (const { writes, keep } of commits) {
         const before = dump(graph);
         const failed = new Set(graph.failures.keys());
-        const draft = graph.settle(writes.map(([at, value]) => things.write(at, value)));
+        const draft = graph.draft(writes.map(([at, value]) => things.write(at, value)));
         if (keep) draft.publish();
         else {
           draft.discard();

@@ -93,7 +93,7 @@ describe('graph', () => {
         for (const { writes, keep } of commits) {
           const before = dump(graph);
           const failures = new Map(graph.failures);
-          const draft = graph.settle(toWrites(inputs, writes));
+          const draft = graph.draft(toWrites(inputs, writes));
           if (keep) draft.publish();
           else {
             draft.discard();
@@ -129,7 +129,7 @@ describe('graph', () => {
   it('tells which writes reached an entry', () => {
     const graph = new Graph();
     const inputs = declare(graph);
-    const draft = graph.settle([
+    const draft = graph.draft([
       inputs.things.write('a', { group: 'x', size: 1 }),
       inputs.things.write('b', { group: 'y', size: 2 }),
       inputs.things.write('c', { group: 'x', size: 3 }),

@@ -98,16 +98,16 @@ export class Graph {
   private open = false;
 
   /** Computes everything that follows from the writes. Publish or discard the draft before the next one begins. */
-  settle(writes: readonly Write[]): Draft {
-    const steps = this.settleInSteps(writes);
+  draft(writes: readonly Write[]): Draft {
+    const steps = this.draftInSteps(writes);
     for (;;) {
       const step = steps.next();
       if (step.done === true) return step.value;
     }
   }
 
-  /** Like {@link settle}, but pauses between small units of work, so that the caller can let other work run. */
-  *settleInSteps(writes: readonly Write[], options: SettleOptions = {}): Generator<void, Draft> {
+  /** Like {@link draft}, but pauses between small units of work, so that the caller can let other work run. */
+  *draftInSteps(writes: readonly Write[], options: DraftOptions = {}): Generator<void, Draft> {
     if (this.open) throw new Error('a draft is open');
     this.open = true;
     this.undoLog = options.discardable === false ? undefined : [];
@@ -130,7 +130,7 @@ export class Graph {
   }
 
   commit(writes: readonly Write[]): Draft {
-    const steps = this.settleInSteps(writes, { discardable: false });
+    const steps = this.draftInSteps(writes, { discardable: false });
     let step = steps.next();
     while (step.done !== true) step = steps.next();
     step.value.publish();
@@ -172,7 +172,7 @@ export class Graph {
   endCommit(published: Draft | undefined): void {
     const log = this.undoLog;
     if (!this.open) throw new Error('no draft is open');
-    if (published === undefined && log === undefined) throw new Error('the draft was settled to be published');
+    if (published === undefined && log === undefined) throw new Error('the draft was made to be published');
     this.open = false;
     this.undoLog = undefined;
     this.recording = false;
@@ -211,14 +211,14 @@ export class Graph {
 
 const OBSERVERS = { name: 'observer' };
 
-export interface SettleOptions {
+export interface DraftOptions {
   /**
    * False: the draft will be published, so the undo log is not kept. That log is most of the memory of a large commit.
    */
   readonly discardable?: boolean;
 }
 
-/** The outcome of `settle`, not yet in force. Its changes are readable until it is published or discarded. */
+/** What follows from some writes, not yet in force. Its changes are readable until it is published or discarded. */
 export class Draft {
   readonly writes: readonly Write[];
   private readonly graph: Graph;

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
-import { readMeshSettings } from '../config.ts';
-import { meshSettingNames } from '../settings.ts';
+import { readMeshSettings } from '../config/config.ts';
+import { meshSettingNames } from '../config/settings.ts';
 import { printCounts, printFinding } from './printable.ts';
 import type { CheckResult } from './program.ts';
 import { addSettings, type CommandFile, originsOf } from './world.ts';

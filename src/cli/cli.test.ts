@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
-import type { Config } from '../config.ts';
-import { settingNames } from '../settings.ts';
+import type { Config } from '../config/config.ts';
+import { settingNames } from '../config/settings.ts';
 import { runCli } from './cli.ts';
 import type { CheckRequest, CheckResult, Finding, Program, TranslateRequest, Translation } from './program.ts';
 

@@ -1,5 +1,5 @@
 import type { ConnectedProxy } from '../ads/types.ts';
-import type { Config, MeshSettings } from '../config.ts';
+import type { Config, MeshSettings } from '../config/config.ts';
 import type { ServedType } from '../served-types.ts';
 
 /**

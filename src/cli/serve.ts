@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { readConfig } from '../config.ts';
-import { settingNames } from '../settings.ts';
+import { readConfig } from '../config/config.ts';
+import { settingNames } from '../config/settings.ts';
 import { addSettings, type CommandFile, originsOf } from './world.ts';
 
 export const serveCommand: CommandFile = (world, done) => {

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { stringify } from 'yaml';
-import { readMeshSettings } from '../config.ts';
-import { meshSettingNames, proxySettingNames } from '../settings.ts';
+import { readMeshSettings } from '../config/config.ts';
+import { meshSettingNames, proxySettingNames } from '../config/settings.ts';
 import { nodeOfId, readNodeFile, withLabels } from './node-file.ts';
 import { printable, printFinding } from './printable.ts';
 import { type ServedType, servedTypeNames } from '../served-types.ts';

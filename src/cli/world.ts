@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
-import type { Environment, Origins } from '../config.ts';
-import { flagOf, type SettingName } from '../settings.ts';
+import type { Environment, Origins } from '../config/config.ts';
+import { flagOf, type SettingName } from '../config/settings.ts';
 import type { Program } from './program.ts';
 
 /** What a command works with; a test brings its own. */

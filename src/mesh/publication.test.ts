@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { testProtos } from '../../test/harness/mesh.ts';
-import { ContentHasher } from '../ads/content-hash.ts';
-import { Store } from '../ads/store.ts';
+import { ContentHasher } from '../ads/store/content-hash.ts';
+import { Store } from '../ads/store/store.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { snapshotOf } from '../snapshot.ts';
 import { MeshLab, proxy, route, rule, service, slice, sidecar } from '../../test/harness/lab.ts';

@@ -1,9 +1,9 @@
-import type { ListChange, MemberChange, Publication, WorldChange } from '../ads/publication.ts';
+import type { ListChange, MemberChange, Publication, WorldChange } from '../ads/store/publication.ts';
 import type { Collection, Draft } from '../cache/graph.ts';
-import type { Members } from './members.ts';
-import { type ScopeViews, listsOf } from './scopes.ts';
-import type { Views } from './views.ts';
-import type { ProxyWorld, Worlds } from './worlds.ts';
+import type { Members } from './resources/members.ts';
+import { type ScopeViews, listsOf } from './clients/scopes.ts';
+import type { Views } from './clients/views.ts';
+import type { ProxyWorld, Worlds } from './clients/worlds.ts';
 
 export interface Published {
   readonly members: readonly Members[];

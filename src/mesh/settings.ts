@@ -9,7 +9,7 @@ import type {
   RouteSettings,
   VisibilitySettings,
 } from '../model/mesh-config.ts';
-import { type MeshConfigProblem, reconcileMeshConfig } from '../reconcilers/mesh-config.ts';
+import { type MeshConfigProblem, reconcileMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
 import { type Inputs, ONE } from './inputs.ts';
 
 interface ParsedMeshConfig {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MeshService } from './service.ts';
 import type { LoadBalancer, TrafficPolicy } from './traffic-policy.ts';
-import { dnsTopologyNeeds } from '../envoy/cluster-dns.ts';
+import { dnsTopologyNeeds } from '../envoy/cluster/dns.ts';
 import { narrowTopology, topologyNeeds } from './locality.ts';
 import { ruleOf } from '../envoy/testing/clusters.ts';
 import { entryOf, port } from '../envoy/testing/listeners.ts';

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 import { createLogger as createWinston, format, transports } from 'winston';
-import type { LogFormat, LogLevel } from '../settings.ts';
+import type { LogFormat, LogLevel } from '../config/settings.ts';
 
 /** Constant message, variable fields; objects as kind/namespace/name, errors as `err`. */
 export interface Logger {

@@ -1,4 +1,4 @@
-import type { Address } from '../settings.ts';
+import type { Address } from '../config/settings.ts';
 import { type DebugSources, debugRoutes } from './debug.ts';
 import { healthRoutes, type Readiness } from './health.ts';
 import { type HttpServer, type HttpServerOptions, type Route, serveHttp } from './http-server.ts';

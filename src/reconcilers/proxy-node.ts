@@ -8,7 +8,7 @@ import type { CertificateFiles, Traits } from '../model/traits.ts';
 import { parseDuration } from './durations.ts';
 import { quote } from '../api/quote.ts';
 import { Field, Findings } from './field.ts';
-import { readGatewayTopology } from './gateway-topology.ts';
+import { readGatewayTopology } from './mesh-config/gateway-topology.ts';
 
 /** What a proxy's node says about it. Source: Istio's node metadata. */
 export interface NodeFacts {

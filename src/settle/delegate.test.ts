@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { VirtualServiceModel } from '../model/virtual-service.ts';
 import { applyDelegates } from './delegate.ts';
-import { reconcileVirtualService } from '../reconcilers/virtual-service.ts';
+import { reconcileVirtualService } from '../reconcilers/virtual-service/virtual-service.ts';
 
 function model(name: string, spec: object, namespace = 'shop'): VirtualServiceModel {
   const { models, problems } = reconcileVirtualService(

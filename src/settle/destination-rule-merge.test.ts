@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { DestinationRule } from '../api/gen/destination-rule.gen.ts';
 import { mergeRules } from './destination-rule-merge.ts';
-import { reconcileDestinationRule } from '../reconcilers/destination-rule.ts';
+import { reconcileDestinationRule } from '../reconcilers/destination-rule/destination-rule.ts';
 
 const random = { loadBalancer: { simple: 'RANDOM' } };
 const roundRobin = { loadBalancer: { simple: 'ROUND_ROBIN' } };

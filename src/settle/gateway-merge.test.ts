@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { printRef } from '../api/object.ts';
 import { mergeServers, type MergeInput } from './gateway-merge.ts';
-import { reconcileGateway } from '../reconcilers/gateway.ts';
+import { reconcileGateway } from '../reconcilers/gateway/gateway.ts';
 
 const plain = { ipFamily: 'v4', unprivileged: false, reservedPorts: [] } as const;
 

@@ -4,8 +4,8 @@ import type { Client, DestinationLookup } from '../model/client.ts';
 import type { L4Chain } from '../model/listener.ts';
 import type { MeshService } from '../model/service.ts';
 import type { Candidate } from './virtual-service-selection.ts';
-import { reconcileDestinationRule } from '../reconcilers/destination-rule.ts';
-import { reconcileVirtualService } from '../reconcilers/virtual-service.ts';
+import { reconcileDestinationRule } from '../reconcilers/destination-rule/destination-rule.ts';
+import { reconcileVirtualService } from '../reconcilers/virtual-service/virtual-service.ts';
 import { type ChainInput, l4Chains } from './outbound-chains.ts';
 import {
   clientOf,

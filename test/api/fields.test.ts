@@ -5,12 +5,12 @@ import type { CustomKindName } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import type { Problem } from '../../src/api/problem.ts';
 import type { SchemaNode } from '../../src/api/schema-node.ts';
-import { reconcileDestinationRule } from '../../src/reconcilers/destination-rule.ts';
-import { reconcileGateway } from '../../src/reconcilers/gateway.ts';
-import { reconcileServiceEntry } from '../../src/reconcilers/service-entry.ts';
-import { reconcileSidecar } from '../../src/reconcilers/sidecar.ts';
-import { reconcileVirtualService } from '../../src/reconcilers/virtual-service.ts';
-import { reconcileWorkloadEntry } from '../../src/reconcilers/workload.ts';
+import { reconcileDestinationRule } from '../../src/reconcilers/destination-rule/destination-rule.ts';
+import { reconcileGateway } from '../../src/reconcilers/gateway/gateway.ts';
+import { reconcileServiceEntry } from '../../src/reconcilers/service-entry/service-entry.ts';
+import { reconcileSidecar } from '../../src/reconcilers/sidecar/sidecar.ts';
+import { reconcileVirtualService } from '../../src/reconcilers/virtual-service/virtual-service.ts';
+import { reconcileWorkloadEntry } from '../../src/reconcilers/core/workload.ts';
 import { type UnsupportedField, unsupportedFields } from '../../src/reconcilers/unsupported-fields.ts';
 import { readCorpus } from './corpus.ts';
 

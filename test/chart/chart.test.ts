@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { kinds } from '../../src/api/kinds.ts';
 import { unreadResources } from '../../src/api/unread-kinds.ts';
 import { version } from '../../src/version.ts';

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
-import { types } from '../../src/envoy/proto-types.ts';
-import { any, createProtos, typeUrl } from '../../src/envoy/proto.ts';
+import { types } from '../../src/envoy/encode/proto-types.ts';
+import { any, createProtos, typeUrl } from '../../src/envoy/encode/proto.ts';
 
 const protos = createProtos();
 

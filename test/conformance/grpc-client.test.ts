@@ -7,8 +7,8 @@ import {
   type ServerUnaryCall,
 } from '@grpc/grpc-js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { types } from '../../src/envoy/proto-types.ts';
-import { any, createProtos, typeUrl } from '../../src/envoy/proto.ts';
+import { types } from '../../src/envoy/encode/proto-types.ts';
+import { any, createProtos, typeUrl } from '../../src/envoy/encode/proto.ts';
 import { CDS, EDS, LDS, RDS, ServedMesh } from './served-mesh.ts';
 
 /** An xDS client that shares no code and no habits with Envoy: gRPC's own, state of the world, names only. */

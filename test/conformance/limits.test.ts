@@ -2,7 +2,7 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:h
 import { Readable } from 'node:stream';
 import { status as Status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { AdsServerOptions } from '../../src/ads/server-options.ts';
+import type { AdsServerOptions } from '../../src/ads/transport/server-options.ts';
 import { field, framed, framePrefix, nodeField, openDeltaStream } from '../harness/raw-ads.ts';
 import { bodiesOf, NODE } from './script.ts';
 import { EDS, RDS, ServedMesh } from './served-mesh.ts';

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { MemberChange, World } from '../../src/ads/publication.ts';
-import type { EncodedResource, Part } from '../../src/ads/resource.ts';
-import { type AdsServer, startAdsServer } from '../../src/ads/server.ts';
-import type { AdsServerOptions } from '../../src/ads/server-options.ts';
+import type { MemberChange, World } from '../../src/ads/store/publication.ts';
+import type { EncodedResource, Part } from '../../src/ads/store/resource.ts';
+import { type AdsServer, startAdsServer } from '../../src/ads/transport/server.ts';
+import type { AdsServerOptions } from '../../src/ads/transport/server-options.ts';
 import type { ConnectedProxy, Refusal, ResourceTypes } from '../../src/ads/types.ts';
-import { types } from '../../src/envoy/proto-types.ts';
-import { typeUrl } from '../../src/envoy/proto.ts';
+import { types } from '../../src/envoy/encode/proto-types.ts';
+import { typeUrl } from '../../src/envoy/encode/proto.ts';
 
 export const CDS = typeUrl(types.cluster);
 export const EDS = typeUrl(types.endpoint);

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Delivery } from '../../src/ads/delivery.ts';
-import { Move } from '../../src/ads/move.ts';
-import type { World } from '../../src/ads/publication.ts';
+import { Delivery } from '../../src/ads/protocol/delivery.ts';
+import { Move } from '../../src/ads/store/move.ts';
+import type { World } from '../../src/ads/store/publication.ts';
 import { field, framed, nodeField, openDeltaStream } from '../harness/raw-ads.ts';
 import { bodiesOf, NODE } from './script.ts';
 import { CDS, LDS, RDS, ServedMesh } from './served-mesh.ts';

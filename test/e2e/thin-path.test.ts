@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { createProtos } from '../../src/envoy/proto.ts';
-import { type Engine, startEngine } from '../../src/engine.ts';
+import { createProtos } from '../../src/envoy/encode/proto.ts';
+import { type Engine, startEngine } from '../../src/engine/engine.ts';
 import { defaultMeshOptions } from '../../src/mesh/inputs.ts';
 import { readObjects } from '../harness/mesh.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';

@@ -1,7 +1,7 @@
 import { connect } from 'node:http2';
 import { status as Status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { types } from '../../src/envoy/proto-types.ts';
+import { types } from '../../src/envoy/encode/proto-types.ts';
 import { type Request, XdsClient } from '../conformance/xds-client.ts';
 import { framed } from '../harness/byte-streams.ts';
 import { testProtos } from '../harness/mesh.ts';

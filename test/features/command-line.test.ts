@@ -10,7 +10,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { createProgram, startServing } from '../../src/app.ts';
 import { nodeOfId, withLabels } from '../../src/cli/node-file.ts';
-import { readConfig, readMeshSettings } from '../../src/config.ts';
+import { readConfig, readMeshSettings } from '../../src/config/config.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { validateBootstrap } from '../peers/envoy.ts';
 import { freePorts, plainEnvironment, poll, run, startProcess } from '../peers/process.ts';

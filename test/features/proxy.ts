@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { types } from '../../src/envoy/proto-types.ts';
-import { type MessageOf, typeUrl } from '../../src/envoy/proto.ts';
+import { types } from '../../src/envoy/encode/proto-types.ts';
+import { type MessageOf, typeUrl } from '../../src/envoy/encode/proto.ts';
 import { type NameOf, type Node, type Response, XdsClient } from '../conformance/xds-client.ts';
 import { testProtos } from '../harness/mesh.ts';
 import { Waiters } from './waiters.ts';

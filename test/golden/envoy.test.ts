@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { leavesOf } from '../../src/ads/resource.ts';
+import { leavesOf } from '../../src/ads/store/resource.ts';
 import { createValidator } from '../../src/api/validate.ts';
-import { node, resource } from '../../src/envoy/resource.ts';
+import { node, resource } from '../../src/envoy/encode/resource.ts';
 import { testProtos } from '../harness/mesh.ts';
 import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
 import { caseNames, runCase } from '../truth/cases.ts';

@@ -1,10 +1,10 @@
 import { Document, visit } from 'yaml';
-import { bytesOf } from '../../src/ads/bytes-of.ts';
-import { type EncodedResource, type LeafPart, leavesOf } from '../../src/ads/resource.ts';
+import { bytesOf } from '../../src/ads/wire/bytes-of.ts';
+import { type EncodedResource, type LeafPart, leavesOf } from '../../src/ads/store/resource.ts';
 import { type ObjectRef, printRef } from '../../src/api/object.ts';
-import { Trace } from '../../src/envoy/trace.ts';
-import { types } from '../../src/envoy/proto-types.ts';
-import { type Json, typeOfUrl } from '../../src/envoy/proto.ts';
+import { Trace } from '../../src/envoy/encode/trace.ts';
+import { types } from '../../src/envoy/encode/proto-types.ts';
+import { type Json, typeOfUrl } from '../../src/envoy/encode/proto.ts';
 import type { Snapshot } from '../../src/snapshot.ts';
 import { type EnvoyNode, TestMesh, connectedProxy, testProtos } from '../harness/mesh.ts';
 import type { GoldenCase } from './case.ts';

@@ -1,9 +1,9 @@
 import { dirname } from 'node:path';
-import { bytesOf } from '../../src/ads/bytes-of.ts';
-import type { EncodedResource } from '../../src/ads/resource.ts';
-import { types } from '../../src/envoy/proto-types.ts';
-import { type Json, type Protos, typeOfUrl } from '../../src/envoy/proto.ts';
-import { leaf, resource } from '../../src/envoy/resource.ts';
+import { bytesOf } from '../../src/ads/wire/bytes-of.ts';
+import type { EncodedResource } from '../../src/ads/store/resource.ts';
+import { types } from '../../src/envoy/encode/proto-types.ts';
+import { type Json, type Protos, typeOfUrl } from '../../src/envoy/encode/proto.ts';
+import { leaf, resource } from '../../src/envoy/encode/resource.ts';
 
 /** What an Envoy on this machine has in place of what is around a proxy in a cluster. */
 export interface Surroundings {

@@ -7,7 +7,7 @@ import {
   ServerInterceptingCall,
 } from '@grpc/grpc-js';
 import { onTestFinished } from 'vitest';
-import type { Call } from '../../src/ads/frame-writer.ts';
+import type { Call } from '../../src/ads/transport/frame-writer.ts';
 
 export { framed } from './raw-ads.ts';
 

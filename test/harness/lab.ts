@@ -1,6 +1,6 @@
 import { TestMesh, connectedProxy } from './mesh.ts';
 import { type CheckSound, createCheckSound } from './sound.ts';
-import type { Publication } from '../../src/ads/publication.ts';
+import type { Publication } from '../../src/ads/store/publication.ts';
 import type { ConnectedProxy } from '../../src/ads/types.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 

@@ -1,8 +1,8 @@
-import { bytesOf } from '../../src/ads/bytes-of.ts';
-import { type EncodedResource, leavesOf } from '../../src/ads/resource.ts';
-import { createRoot } from '../../src/envoy/proto-root.ts';
-import { types } from '../../src/envoy/proto-types.ts';
-import { type Json, type Protos, typeOfUrl } from '../../src/envoy/proto.ts';
+import { bytesOf } from '../../src/ads/wire/bytes-of.ts';
+import { type EncodedResource, leavesOf } from '../../src/ads/store/resource.ts';
+import { createRoot } from '../../src/envoy/encode/proto-root.ts';
+import { types } from '../../src/envoy/encode/proto-types.ts';
+import { type Json, type Protos, typeOfUrl } from '../../src/envoy/encode/proto.ts';
 import type { Snapshot } from '../../src/snapshot.ts';
 import { createRules } from '../protos/validate-rules.ts';
 import { testProtos } from './mesh.ts';

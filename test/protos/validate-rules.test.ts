@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { any, createProtos } from '../../src/envoy/proto.ts';
-import { types } from '../../src/envoy/proto-types.ts';
+import { any, createProtos } from '../../src/envoy/encode/proto.ts';
+import { types } from '../../src/envoy/encode/proto-types.ts';
 import { createRules } from './validate-rules.ts';
 
 const protos = createProtos();

@@ -1,6 +1,6 @@
 import protobuf from 'protobufjs';
-import { createRoot, descriptorSet } from '../../src/envoy/proto-root.ts';
-import { typeOfUrl } from '../../src/envoy/proto.ts';
+import { createRoot, descriptorSet } from '../../src/envoy/encode/proto-root.ts';
+import { typeOfUrl } from '../../src/envoy/encode/proto.ts';
 import { checkValue, ignoresEmpty } from './value-rules.ts';
 import type { FieldRules } from './value-rules.ts';
 

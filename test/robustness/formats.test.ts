@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { problemOfFormat } from '../../src/reconcilers/header-format.ts';
-import { reconcileMeshConfig } from '../../src/reconcilers/mesh-config.ts';
+import { problemOfFormat } from '../../src/reconcilers/virtual-service/header-format.ts';
+import { reconcileMeshConfig } from '../../src/reconcilers/mesh-config/mesh-config.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { formatVerdicts } from './format-verdicts.ts';
 import { oddFormats, oddFormatsOf } from './formats.ts';

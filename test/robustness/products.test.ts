@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { Derived } from '../../src/cache/derived.ts';
-import { types } from '../../src/envoy/proto-types.ts';
+import { types } from '../../src/envoy/encode/proto-types.ts';
 import { testProtos } from '../harness/mesh.ts';
 import { objectsWithProducts, objectsBeyondLimits, rangesOf } from './large-products.ts';
 import { servedBeside } from './large-objects.ts';

@@ -1,8 +1,8 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import { connect as connectTcp } from 'node:net';
 import protobuf from 'protobufjs';
-import { types } from '../../src/envoy/proto-types.ts';
-import { typeUrl } from '../../src/envoy/proto.ts';
+import { types } from '../../src/envoy/encode/proto-types.ts';
+import { typeUrl } from '../../src/envoy/encode/proto.ts';
 import { framed, openAdsStream } from '../harness/raw-ads.ts';
 
 export const CDS = typeUrl(types.cluster);

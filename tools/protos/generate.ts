@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
-import { createRoot, descriptorSet } from '../../src/envoy/proto-root.ts';
+import { createRoot, descriptorSet } from '../../src/envoy/encode/proto-root.ts';
 import { typesOf } from './types.ts';
 
 const MODULE = 'github.com/envoyproxy/go-control-plane/envoy';

@@ -1,4 +1,4 @@
-import type { Delivery } from '../delivery.ts';
+import type { Delivery } from '../protocol/delivery.ts';
 import { type Asked, CDS, decodeFrame, EDS, encodeRequest, LDS, RDS, type Response, type TestServer } from './world.ts';
 
 /**

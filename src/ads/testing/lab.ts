@@ -1,4 +1,4 @@
-import type { MemberChange } from '../publication.ts';
+import type { MemberChange } from '../store/publication.ts';
 import { type Asked, decodeFrame, encodeRequest, resource, type Response, TestServer } from './world.ts';
 
 export type Item = readonly [typeUrl: string, name: string, content: string | undefined, clusters?: readonly string[]];

@@ -1,4 +1,4 @@
-import type { Delivery } from '../delivery.ts';
+import type { Delivery } from '../protocol/delivery.ts';
 import { type Asked, CDS, decodeFrame, encodeRequest, LDS, type Response, type TestServer } from './world.ts';
 
 /** What a client wants of a type. */

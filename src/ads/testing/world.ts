@@ -1,15 +1,15 @@
 import { Buffer } from 'node:buffer';
-import { BARRIER_TIMES } from '../barrier.ts';
-import { ContentHasher } from '../content-hash.ts';
-import { Delivery, type DeliveryContext } from '../delivery.ts';
-import { Frames } from '../frames.ts';
-import { NameSets } from '../name-set.ts';
-import type { EncodedResource } from '../resource.ts';
-import { References } from '../served.ts';
-import { Store } from '../store.ts';
+import { BARRIER_TIMES } from '../protocol/barrier.ts';
+import { ContentHasher } from '../store/content-hash.ts';
+import { Delivery, type DeliveryContext } from '../protocol/delivery.ts';
+import { Frames } from '../wire/frames.ts';
+import { NameSets } from '../store/name-set.ts';
+import type { EncodedResource } from '../store/resource.ts';
+import { References } from '../store/served.ts';
+import { Store } from '../store/store.ts';
 import type { ResourceTypes } from '../types.ts';
-import { type DiscoveryRequest, FieldReader, readDeltaRequest, readRequest } from '../wire-read.ts';
-import type { WorldView } from '../world.ts';
+import { type DiscoveryRequest, FieldReader, readDeltaRequest, readRequest } from '../wire/wire-read.ts';
+import type { WorldView } from '../store/world.ts';
 
 export const CDS = 'cds';
 export const EDS = 'eds';

@@ -4,13 +4,13 @@ import type { MeshService } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import type { Traits } from '../../model/traits.ts';
 import type { Topology } from '../../model/topology.ts';
-import { reconcileDestinationRule } from '../../reconcilers/destination-rule.ts';
+import { reconcileDestinationRule } from '../../reconcilers/destination-rule/destination-rule.ts';
 import { mergeRules } from '../../settle/destination-rule-merge.ts';
-import { reconcileMeshConfig } from '../../reconcilers/mesh-config.ts';
-import { buildClusters } from '../clusters.ts';
+import { reconcileMeshConfig } from '../../reconcilers/mesh-config/mesh-config.ts';
+import { buildClusters } from '../cluster/clusters.ts';
 import type { Cluster } from '../gen/types.gen.ts';
-import type { Json } from '../proto.ts';
-import { types } from '../proto-types.ts';
+import type { Json } from '../encode/proto.ts';
+import { types } from '../encode/proto-types.ts';
 import { protos, port, serviceOf, traitsOf } from './listeners.ts';
 
 export type Members = { readonly [name: string]: Json };

@@ -3,12 +3,12 @@ import type { EndpointSummary } from '../../model/endpoint.ts';
 import { type AgedClaim, type ListenerClaim, sortClaims } from '../../model/listener.ts';
 import type { MeshService, ServicePort } from '../../model/service.ts';
 import { type Traits, anyTraits } from '../../model/traits.ts';
-import { reconcileMeshConfig } from '../../reconcilers/mesh-config.ts';
+import { reconcileMeshConfig } from '../../reconcilers/mesh-config/mesh-config.ts';
 import { type ClaimInput, claimsOf } from '../../settle/outbound-claims.ts';
 import type { Listener } from '../gen/types.gen.ts';
-import { Encoder } from '../encoder.ts';
-import { type Protos, createProtos } from '../proto.ts';
-import { types } from '../proto-types.ts';
+import { Encoder } from '../encode/encoder.ts';
+import { type Protos, createProtos } from '../encode/proto.ts';
+import { types } from '../encode/proto-types.ts';
 
 export const protos: Protos = createProtos();
 export const encoder = new Encoder(protos);

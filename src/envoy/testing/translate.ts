@@ -4,12 +4,12 @@ import type { Client, DestinationLookup } from '../../model/client.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { DestinationRuleModel, HashKey } from '../../model/traffic-policy.ts';
 import type { VirtualServiceModel } from '../../model/virtual-service.ts';
-import { reconcileVirtualService } from '../../reconcilers/virtual-service.ts';
+import { reconcileVirtualService } from '../../reconcilers/virtual-service/virtual-service.ts';
 import { settleVirtualServiceRoutes } from '../../settle/virtual-service-routes.ts';
 import type { Route } from '../gen/types.gen.ts';
-import { createProtos, type Json } from '../proto.ts';
-import { types } from '../proto-types.ts';
-import { buildRoutes, clustersOf } from '../route.ts';
+import { createProtos, type Json } from '../encode/proto.ts';
+import { types } from '../encode/proto-types.ts';
+import { buildRoutes, clustersOf } from '../route/route.ts';
 
 export const protos = createProtos();
 const rule = { origins: [{ kind: 'DestinationRule', name: 'hashed' }] } as unknown as DestinationRuleModel;

@@ -1,0 +1,35 @@
+import { itemsOf, type Sent } from './sent.ts';
+import type { Subscription } from './subscription.ts';
+import type { WorldView } from '../store/world.ts';
+
+/** A response was accepted. That says nothing of bytes that this client has refused before. */
+export function accept(subscription: Subscription, sent: Sent, view: WorldView): void {
+  const { ledger, type, wholeState } = subscription;
+  const { refusals } = ledger;
+  if (sent.trial !== undefined) subscription.trial?.answered(sent.trial);
+  subscription.acceptWhole();
+  if (wholeState) ledger.certainOfAll();
+  if (ledger.partial !== undefined) {
+    for (const { name } of itemsOf(sent)) ledger.certain(name);
+    for (const name of sent.removed) ledger.certain(name);
+  }
+  if (refusals === undefined) return;
+  for (const item of itemsOf(sent)) {
+    const { name, version } = item;
+    if (sent.tolerated.has(name) || !refusals.has(name)) continue;
+    const present = view.resolve(type.typeUrl, name);
+    if (refusals.suspects(name, version)) {
+      // Taken back without need.
+      ledger.ask(name, refusals.held(name));
+      refusals.forget(name);
+    } else {
+      const target = ledger.target(name, present) ?? subscription.absent(name);
+      refusals.accepted(name, item, sent.nonce, target?.version === version);
+    }
+  }
+  // It knows now that these are gone.
+  const gone = wholeState ? [...refusals.names()] : sent.removed;
+  for (const name of gone) {
+    if (view.resolve(type.typeUrl, name) === undefined && ledger.kept?.has(name) !== true) refusals.forget(name);
+  }
+}

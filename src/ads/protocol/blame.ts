@@ -1,0 +1,121 @@
+import { GONE, namesIn, UNKNOWN } from './refusals.ts';
+import { halves, itemsOf, priorOf, type Sent } from './sent.ts';
+import { type Held, type Served, versionOf } from '../store/served.ts';
+import type { Subscription } from './subscription.ts';
+
+/** Whether a refusal says nothing that was not known when the response was sent. */
+export function isTolerated(sent: Sent, message: string): boolean {
+  if (sent.tolerated.size === 0) return false;
+  const mentioned = namesIn(message, new Set([...itemsOf(sent)].map(({ name }) => name)));
+  return mentioned.length > 0 && mentioned.every((name) => sent.tolerated.has(name));
+}
+
+/**
+ * A refused response counts as not delivered: Envoy applies the good clusters and listeners of it, but of assignments
+ * and tables only some, and does not say which. All of it is owed again at once, but for the suspects: the names in
+ * the message, else what the client did not hold before. Several nameless suspects are cut in halves and tried apart.
+ *
+ * Returns the resources that are to blame; their versions are not repeated. None: not known yet.
+ */
+export function blame(subscription: Subscription, refused: readonly Sent[], message: string, now: number): Served[] {
+  const { inFlight, ledger } = subscription;
+  const delivered = new Map<string, { item: Served; prior: Held }>();
+  const unchanged = new Map<string, Served>();
+  for (const sent of refused) {
+    for (const item of itemsOf(sent)) {
+      // Given up meanwhile, or known to be refused.
+      if (!subscription.interest.has(item.name) || sent.tolerated.has(item.name)) continue;
+      // State of the world repeats what the client has.
+      if (sent.prior?.has(item.name) === false) unchanged.set(item.name, item);
+      else
+        delivered.set(item.name, { item, prior: (delivered.get(item.name) ?? { prior: priorOf(sent, item) }).prior });
+    }
+    if (sent.trial !== undefined) subscription.trial?.answered(sent.trial);
+  }
+  const refusal = { now, about: refused.at(-1)?.nonce ?? 0, after: inFlight.sentNonce, suspected: false };
+  for (const sent of refused) {
+    for (const name of sent.removed) {
+      const prior = sent.prior?.get(name);
+      if (!subscription.interest.has(name)) continue;
+      if (delivered.size > 0) ledger.ask(name, prior);
+      else ledger.refuse(name, { ...refusal, version: GONE, held: prior });
+    }
+  }
+  const hasNews = delivered.size > 0;
+  const mentioned = namesIn(message, new Set([...delivered.keys(), ...unchanged.keys()]));
+  for (const name of mentioned) {
+    const item = unchanged.get(name);
+    // Not by the name as it was mentioned: that is a piece of the message, and would keep all of it.
+    if (item !== undefined && !delivered.has(name)) delivered.set(item.name, { item, prior: UNKNOWN });
+  }
+  const fresh = [...delivered].filter(([, { item, prior }]) => item.version !== versionOf(prior)).map(([name]) => name);
+  const suspects = mentioned.length > 0 ? mentioned : fresh.length > 0 ? fresh : [...delivered.keys()];
+  const suspected = new Set(suspects);
+  const lone = suspects.length === 1;
+  if (mentioned.length === 0 && subscription.wholeState && isIndivisible(subscription, refused, delivered, lone)) {
+    subscription.refuseWhole(now);
+    return [];
+  }
+  if (subscription.wholeState && !hasNews) askForLeftOut(subscription, refused);
+  let pinned = mentioned.length > 0 || lone;
+  if (!pinned && suspects.length > 0) {
+    const trial = subscription.beginTrial();
+    pinned = !trial.goOn();
+    const innocent = [...delivered.keys()].filter((name) => !suspected.has(name));
+    if (!pinned) trial.prepend([innocent, ...halves(suspects)]);
+  }
+
+  const culpable = pinned ? suspected : new Set<string>();
+  const culprits: Served[] = [];
+  inFlight.amend(new Map([...delivered].map(([name, { prior }]) => [name, prior])));
+  for (const [name, { item, prior }] of delivered) {
+    // A later response that is still on its way carries the name: its answer decides, unless it has the same bytes.
+    const later = inFlight.last(name);
+    if (culpable.has(name)) {
+      const takenBack = ledger.refusals?.suspects(name, item.version) === true;
+      ledger.refuse(name, { ...refusal, version: item.version, held: prior });
+      ledger.tookNot(name, item);
+      culprits.push(item);
+      if (versionOf(ledger.kept?.get(name)) === item.version) {
+        ledger.unkeep(name);
+        if (prior !== undefined) ledger.keep(name, prior);
+      }
+      if (takenBack || (later !== undefined && later.version !== item.version)) continue;
+      // A refused cluster may warm forever and block all answers, so the client gets its previous version back or is
+      // told the name is gone. One that has nothing yet must not wait forever either: it is told that there is nothing.
+      if (prior === undefined && subscription.absent(name) !== undefined) ledger.ask(name, undefined);
+      else ledger.owe(name, item);
+    } else if (later === undefined) {
+      if (ledger.refusals?.suspects(name, item.version) === true) ledger.refusals.forget(name);
+      ledger.owe(name, prior);
+      ledger.ask(name, prior);
+      if (subscription.type.refersTo !== undefined) ledger.took(name, item);
+    }
+  }
+  return culprits;
+}
+
+/** What a refused state left out the client may still have: nothing else of that state is owed again. */
+function askForLeftOut(subscription: Subscription, refused: readonly Sent[]): void {
+  for (const { batches, prior } of refused) {
+    for (const [name, held] of prior ?? []) {
+      const isThere = batches.some((batch) => batch.get(name) !== undefined);
+      if (!isThere && subscription.interest.has(name)) subscription.ledger.ask(name, held);
+    }
+  }
+}
+
+/**
+ * To leave out half of a state would delete what the client has; and what it refuses anyway, or may have refused before,
+ * says nothing of the rest. It keeps what it has until the state changes, or is tried again.
+ */
+function isIndivisible(
+  { isWholeRefused }: Subscription,
+  refused: readonly Sent[],
+  delivered: ReadonlyMap<string, { readonly prior: Held }>,
+  lone: boolean,
+): boolean {
+  if (isWholeRefused || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0)) return true;
+  if (!lone && [...delivered.values()].some(({ prior }) => typeof prior === 'string')) return true;
+  return refused.some(({ prior, before }) => prior === undefined && (before !== undefined || !lone));
+}

@@ -1,0 +1,239 @@
+import { type Marks, NONE } from './ledger.ts';
+import { itemsOf, type Piece, type Sent, UNSENT } from './sent.ts';
+import { Batch, type Held, type Served, versionOf } from '../store/served.ts';
+import type { Subscription } from './subscription.ts';
+import type { WorldView } from '../store/world.ts';
+
+/**
+ * Names that do not exist, answered in one response; the others follow when that is acknowledged. What is made for them
+ * serves one client alone, and costs about 10 µs each.
+ */
+export const MAX_ABSENT = 4_096;
+
+/** Says which resources must not be sent yet. */
+export type Blocked = ((item: Served) => boolean) | undefined;
+
+/**
+ * The next response of a subscription, if one is owed and may be sent now. The caller sets its nonce. What `blocked` says
+ * yes to stays owed.
+ */
+export function take(of: Subscription, view: WorldView, now: number, blocked?: Blocked): Sent | undefined {
+  if (!of.owes || of.waits(now)) return undefined;
+  const sent = compose(of, view, blocked);
+  if (sent === undefined) return undefined;
+  const { refusals } = of.ledger;
+  if (refusals !== undefined) {
+    for (const item of itemsOf(sent)) if (!sent.tolerated.has(item.name)) refusals.gave(item.name, item);
+    for (const name of sent.removed) refusals.gave(name, undefined);
+  }
+  of.inFlight.add(sent);
+  return sent;
+}
+
+function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
+  if (of.all && blocked === undefined) return composeAll(of, view);
+  const marks = blocked === undefined && of.trial === undefined ? manyMarksOf(of) : undefined;
+  if (marks !== undefined) return composeAlike(of, view, marks);
+  const first = of.all && (of.interest.wildcard || of.wholeState);
+  oweEach(of, view);
+  // Each piece of a refused response is looked at once; what is in none of them goes when none of them can.
+  const pieces = of.trial?.owed(of.ledger.pending ?? NONE) ?? [];
+  if (pieces.length === 0) of.endTrial();
+  for (const piece of [...pieces, undefined]) {
+    const only = (name: string): boolean => (piece === undefined ? of.trial?.has(name) !== true : piece.has(name));
+    const what = { view, blocked, piece, only, first: first && piece === undefined };
+    const sent = of.wholeState ? composeState(of, what) : composeOwed(of, what);
+    if (sent !== undefined) return sent;
+  }
+  if (!of.wholeState || of.trial === undefined || blocked !== undefined || !needsWhole(of)) return undefined;
+  of.endTrial();
+  return composeState(of, { view, blocked, piece: undefined, only: () => true, first });
+}
+
+/** No piece of it can go alone: nobody has the bytes of what the client has beside. */
+function needsWhole({ ledger, inFlight }: Subscription): boolean {
+  if (inFlight.size > 0) return false;
+  return [...(ledger.pending ?? NONE)].some(([name, held]) => typeof ledger.goesBackTo(name, held) === 'string');
+}
+
+function manyMarksOf({ context, ledger }: Subscription): Marks | undefined {
+  return (ledger.pending?.size ?? 0) >= context.shared().many ? ledger.marks : undefined;
+}
+
+/** What many streams owe alike is put together once. */
+function composeAlike(of: Subscription, view: WorldView, { pending, kept, asked }: Marks): Sent | undefined {
+  const { context, type, interest, ledger } = of;
+  const kind = context.delta ? DELTA : STATE_OF_THE_WORLD;
+  const what = { view, blocked: undefined, piece: undefined, only: () => true, first: false };
+  const from = [kind, type, view, ...interest.key, pending, kept, asked] as const;
+  const { sent, after } = context.shared().responses.of(from, () => {
+    const first = of.wholeState ? composeState(of, what) : composeOwed(of, what);
+    return { sent: first, after: ledger.marks! };
+  });
+  ledger.take(after);
+  return sent && { ...sent };
+}
+
+const DELTA = {};
+const STATE_OF_THE_WORLD = {};
+
+/** What a response is to be made of. */
+interface Wanted {
+  readonly view: WorldView;
+  readonly blocked: Blocked;
+  readonly piece: Piece | undefined;
+  /** The names that may be in it. */
+  readonly only: (name: string) => boolean;
+  /** The first response: a wildcard is answered, whatever there is. */
+  readonly first: boolean;
+}
+
+/** Some of it may have to wait: everything is owed name by name. */
+function oweEach(of: Subscription, view: WorldView): void {
+  if (!of.all) return;
+  of.ceaseOwingAll();
+  const { batches, missing } = of.interest.in(view);
+  for (const batch of batches) {
+    for (const item of batch.items) of.ledger.ask(item.name, of.known ? of.ledger.offer(item.name, item) : of.before);
+  }
+  for (const name of missing) if (of.ledger.kept?.has(name) !== true) of.ledger.ask(name, undefined);
+}
+
+/** Everything that is subscribed. */
+function composeAll(of: Subscription, view: WorldView): Sent | undefined {
+  const { ledger, before, known } = of;
+  const owed = ledger.pending ?? NONE;
+  const prior = known ? priorsOf(of, owed) : undefined;
+  const { batches, missing } = of.interest.in(view);
+  const given = ledger.deviates ? stateOf(of, batches, () => false) : { batches, tolerated: UNSENT.tolerated };
+  const removed: string[] = [];
+  const absent: Served[] = [];
+  const later: string[] = [];
+  const unanswered = new Set<string>();
+  for (const name of missing) {
+    if (ledger.kept?.has(name) === true) {
+      if (ledger.offer(name, undefined) === undefined) unanswered.add(name);
+      continue;
+    }
+    if (absent.length === MAX_ABSENT) {
+      later.push(name);
+      continue;
+    }
+    const answer = of.absent(name);
+    if (answer !== undefined) absent.push(of.context.once(answer));
+    else if (of.context.delta) removed.push(name);
+  }
+  of.ceaseOwingAll();
+  of.endTrial();
+  ledger.oweOnly(NONE, unanswered);
+  for (const name of later) ledger.ask(name, known ? owed.get(name) : before);
+  const all = absent.length === 0 ? given.batches : [...given.batches, new Batch(absent)];
+  if (all.length === 0 && removed.length === 0 && !of.interest.wildcard && !of.wholeState) return undefined;
+  return { ...UNSENT, batches: all, removed, prior, before, tolerated: given.tolerated };
+}
+
+/** Names or delta: only what is owed. */
+function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wanted): Sent | undefined {
+  const { ledger, type } = of;
+  const owed = ledger.pending ?? NONE;
+  const items: Served[] = [];
+  const removed: string[] = [];
+  const rest = new Map<string, Held>();
+  const unanswered = new Set<string>();
+  let absents = 0;
+  for (const [name, held] of owed) {
+    if (!only(name)) {
+      rest.set(name, held);
+      continue;
+    }
+    const present = view.resolve(type.typeUrl, name);
+    const must = ledger.asked?.has(name) === true || ledger.uncertain(name, present);
+    const offer = ledger.offer(name, present);
+    if (offer !== undefined) {
+      if (!must && offer.version === versionOf(held)) {
+        ledger.refusals?.settled(name);
+        continue;
+      }
+      if (blocked?.(offer) === true) rest.set(name, held);
+      else items.push(offer);
+    } else if (!ledger.lacks(name, present)) {
+      // It has something that nobody has the bytes of, and is left alone with it. Should the name come back, it is sent
+      // though it may be what the client has.
+      if (must) unanswered.add(name);
+    } else if (must && absents === MAX_ABSENT) {
+      rest.set(name, held);
+    } else {
+      const absent = of.absent(name);
+      if (absent !== undefined) {
+        if (!must || ledger.refusals?.forbids(name, absent.version) === true) continue;
+        items.push(of.context.once(absent));
+        absents++;
+      } else if (of.context.delta && (must || held !== undefined) && !ledger.refusesRemoval(name)) {
+        removed.push(name);
+      }
+    }
+  }
+  const prior = priorsOf(of, owed);
+  ledger.oweOnly(rest, unanswered);
+  if (items.length === 0 && removed.length === 0 && !first) return undefined;
+  return { ...UNSENT, batches: items.length === 0 ? [] : [new Batch(items)], removed, prior, trial: piece };
+}
+
+/** State of the world where absence means removal: all of it, as soon as something in it is owed. */
+function composeState(of: Subscription, { view, blocked, piece, only, first }: Wanted): Sent | undefined {
+  const { ledger } = of;
+  const rest = new Map<string, Held>();
+  const differing = new Map<string, Held>();
+  for (const [name, held] of ledger.pending ?? NONE) {
+    const present = view.resolve(of.type.typeUrl, name);
+    const must = ledger.asked?.has(name) === true || ledger.uncertain(name, present);
+    const offer = ledger.offer(name, present);
+    if (offer === undefined ? !ledger.lacks(name, present) : !must && offer.version === versionOf(held)) {
+      ledger.refusals?.settled(name);
+      continue;
+    }
+    const withheld = !only(name) || (offer !== undefined && blocked?.(offer) === true);
+    (withheld ? rest : differing).set(name, held);
+  }
+  // What waits has to be in the state as the client has it. If nobody has these bytes, all of it waits.
+  if ([...rest].some(([name, held]) => typeof ledger.goesBackTo(name, held) === 'string')) {
+    ledger.oweOnly(new Map([...rest, ...differing]));
+    return undefined;
+  }
+  const prior = priorsOf(of, differing);
+  ledger.oweOnly(rest);
+  if (prior.size === 0 && !first) return undefined;
+  const { batches } = of.interest.in(view);
+  const plain = rest.size === 0 && !ledger.deviates;
+  const given = plain ? { batches, tolerated: UNSENT.tolerated } : stateOf(of, batches, (name) => rest.has(name));
+  return { ...UNSENT, ...given, prior: first ? undefined : prior, before: first ? of.before : undefined, trial: piece };
+}
+
+/** What this client is given in place of the world's own resources; withheld names stay as it holds them. */
+function stateOf(
+  of: Subscription,
+  batches: readonly Batch[],
+  withheld: (name: string) => boolean,
+): Pick<Sent, 'batches' | 'tolerated'> {
+  const { ledger } = of;
+  const items = new Map<string, Served>();
+  const tolerated = new Set<string>();
+  const give = (name: string, present: Served | undefined): void => {
+    const offer = withheld(name) ? ledger.goesBackTo(name, ledger.pending?.get(name)) : ledger.offer(name, present);
+    if (typeof offer === 'object') items.set(name, offer);
+    else if (!withheld(name) && present !== undefined && of.wholeState && !ledger.lacks(name, present)) {
+      // Left out it would be deleted; refused once more, it leaves the client what that has.
+      items.set(name, present);
+      tolerated.add(name);
+    }
+  };
+  for (const batch of batches) for (const item of batch.items) give(item.name, item);
+  for (const name of ledger.kept?.keys() ?? []) if (of.interest.has(name) && !items.has(name)) give(name, undefined);
+  return { batches: [new Batch([...items.values()])], tolerated };
+}
+
+/** What the client goes back to if it refuses what it is sent now. */
+function priorsOf({ ledger }: Subscription, owed: ReadonlyMap<string, Held>): ReadonlyMap<string, Held> {
+  if (ledger.refusals === undefined) return owed;
+  return new Map([...owed].map(([name, held]) => [name, ledger.goesBackTo(name, held)]));
+}

@@ -1,0 +1,147 @@
+import type { Frame } from '../wire/frames.ts';
+import { fold, itemsOf, namesOf, type Sent, type Subscribed } from './sent.ts';
+import type { Held, Served } from '../store/served.ts';
+
+/** What an answer of the client said about earlier responses. */
+export interface Settled {
+  readonly accepted: readonly Sent[];
+  readonly refused: readonly Sent[];
+}
+
+const NOTHING: Settled = { accepted: [], refused: [] };
+/** A client that never answers costs bounded memory: when there are more records, they are folded into one. */
+const MAX_RECORDS = 32;
+/** The same for the names in them: so many, or as many as have been folded before. */
+const MAX_NEWER_NAMES = 65_536;
+
+/** The responses of one type that the client has not answered yet, oldest first. */
+export class InFlight {
+  readonly #delta: boolean;
+  readonly #subscribed: Subscribed;
+  readonly #responses: Sent[] = [];
+  #sentNonce = 0;
+  #ackedNonce = 0;
+
+  constructor(delta: boolean, subscribed: Subscribed) {
+    this.#delta = delta;
+    this.#subscribed = subscribed;
+  }
+
+  /** Of the newest response; 0 before. */
+  get sentNonce(): number {
+    return this.#sentNonce;
+  }
+
+  /** Of the newest accepted response; 0 before. */
+  get ackedNonce(): number {
+    return this.#ackedNonce;
+  }
+
+  /** A response is handed to the connection. */
+  handed(sent: Sent, { nonce, version }: Pick<Frame, 'nonce' | 'version'>, now: number): void {
+    this.#sentNonce = sent.nonce = sent.first = nonce;
+    sent.version = version;
+    sent.at = now;
+  }
+
+  get size(): number {
+    return this.#responses.length;
+  }
+
+  get oldest(): Sent | undefined {
+    return this.#responses[0];
+  }
+
+  get newest(): Sent | undefined {
+    return this.#responses.at(-1);
+  }
+
+  [Symbol.iterator](): Iterator<Sent> {
+    return this.#responses[Symbol.iterator]();
+  }
+
+  add(sent: Sent): void {
+    const responses = this.#responses;
+    const [oldest, ...newer] = responses;
+    if (oldest !== undefined) {
+      const names = newer.reduce((sum, each) => sum + namesOf(each), 0);
+      const tooMany = responses.length >= MAX_RECORDS || names > Math.max(MAX_NEWER_NAMES, namesOf(oldest));
+      if (tooMany) responses.splice(0, responses.length, fold(oldest, newer, this.#subscribed));
+    }
+    responses.push(sent);
+  }
+
+  clear(): void {
+    this.#responses.length = 0;
+  }
+
+  /** The newest resource of a name that is on its way. */
+  last(name: string): Served | undefined {
+    for (let i = this.#responses.length - 1; i >= 0; i--) {
+      for (const batch of this.#responses[i]!.batches) {
+        const item = batch.get(name);
+        if (item !== undefined) return item;
+      }
+    }
+    return undefined;
+  }
+
+  /** The same for many names: all, if none are given. */
+  lastOf(names?: readonly string[]): ReadonlyMap<string, Served> {
+    const last = new Map<string, Served>();
+    if (names === undefined) {
+      for (const sent of this.#responses) for (const item of itemsOf(sent)) last.set(item.name, item);
+      return last;
+    }
+    for (const name of names) {
+      const item = this.last(name);
+      if (item !== undefined) last.set(name, item);
+    }
+    return last;
+  }
+
+  /**
+   * What the client had of these names is not what it was thought to have: the first response on its way that has such a
+   * name was sent on the wrong assumption. Later ones replace that one.
+   */
+  amend(priors: ReadonlyMap<string, Held>): void {
+    let rest = priors;
+    for (const sent of this.#responses) {
+      if (rest.size === 0) return;
+      const carried = [...rest].filter(([name]) => sent.batches.some((batch) => batch.get(name) !== undefined));
+      if (carried.length === 0) continue;
+      const prior = sent.prior && new Map(sent.prior);
+      const others = new Map(rest);
+      for (const [name, held] of carried) {
+        prior?.set(name, held);
+        others.delete(name);
+      }
+      sent.prior = prior;
+      rest = others;
+    }
+  }
+
+  /**
+   * An answer to a response. Undefined: to one that is not the newest any more.
+   *
+   * In delta every response is answered. In state of the world an answer stands for all earlier responses too; and a
+   * refusal that reports the version of the very response it answers accepts that one: Envoy held the answer back, and
+   * the error is an earlier response's.
+   */
+  settle(nonce: number, error: boolean, version: string): Settled | undefined {
+    const responses = this.#responses;
+    const index = responses.findIndex((sent) => sent.first <= nonce && nonce <= sent.nonce);
+    if (index < 0) return nonce === this.#sentNonce ? NOTHING : undefined;
+    const answered = responses[index]!;
+    if (!error) this.#ackedNonce = Math.max(this.#ackedNonce, nonce);
+    if (this.#delta) {
+      if (!error && nonce < answered.nonce) return NOTHING;
+      responses.splice(index, 1);
+      return error ? { accepted: [], refused: [answered] } : { accepted: [answered], refused: [] };
+    }
+    const upTo = responses.splice(0, index + 1);
+    if (!error) return { accepted: upTo, refused: [] };
+    if (index > 0 && version === answered.version) return { accepted: [answered], refused: upTo.slice(0, -1) };
+    return { accepted: [], refused: upTo };
+  }
+}

@@ -1,0 +1,367 @@
+import type { Alike } from '../store/alike.ts';
+import { InFlight } from './in-flight.ts';
+import { Interest, type InterestContext } from './interest.ts';
+import { Ledger, type Marks } from './ledger.ts';
+import type { Differences } from '../store/differences.ts';
+import { type BackOff, UNKNOWN, backOff } from './refusals.ts';
+import type { EncodedResource } from '../store/resource.ts';
+import { type Held, type Names, Served } from '../store/served.ts';
+import { ServedIndex } from '../store/served-index.ts';
+import type { SharedWork } from '../store/shared-work.ts';
+import { itemsOf, type Sent, Trial } from './sent.ts';
+import type { ResourceType } from '../types.ts';
+import type { DiscoveryRequest, RequestedVersions } from '../wire/wire-read.ts';
+import type { WorldView } from '../store/world.ts';
+
+/** What the subscriptions of one stream have in common. */
+export interface SubscriptionContext extends InterestContext {
+  readonly delta: boolean;
+  /** A new one with each publication. */
+  shared(): SharedWork;
+  /** A resource that is in no list, for a single answer. */
+  once(resource: Served['resource']): Served;
+}
+
+/** Un-ACKed responses to a type whose answers are held back, in state of the world: one more each time a wait ends. */
+const MAX_HELD_BACK = 3;
+
+/**
+ * What one stream asked for of one type and what it is still owed: the same machine for state of the world and delta,
+ * for wildcards and names. A name that is neither owed nor on its way is current at the client, so that the steady
+ * state is empty. Names are owed together with what the client holds of them, not with what happened meanwhile: a
+ * resource that changes and changes back is not sent.
+ *
+ * One response at a time waits for its answer. Clusters are the exception: Envoy applies every response at once but
+ * holds its answers back while any cluster warms, and in state of the world then answers the newest only.
+ */
+export class Subscription {
+  readonly type: ResourceType;
+  readonly ledger = new Ledger();
+  readonly context: SubscriptionContext;
+  readonly #maxInFlight: number;
+  /** Milliseconds after which an answer that is held back is not waited for. */
+  readonly #patience: number;
+  /** Other resources refer to those of this type. */
+  readonly guarded: boolean;
+  readonly interest: Interest;
+  #all = false;
+  /** With {@link all}: the client holds what it was sent, apart from names that are owed besides. */
+  known = false;
+  /** With {@link all}, unless it is {@link known}: what the client holds of each name, nothing or {@link UNKNOWN}. */
+  before: Held;
+  readonly inFlight: InFlight;
+  #trial: Trial | undefined;
+  #wholeRefusal: BackOff | undefined;
+
+  constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean, patience = Infinity) {
+    this.type = type;
+    this.context = context;
+    this.guarded = guarded;
+    this.#maxInFlight = !guarded ? 1 : context.delta ? Infinity : MAX_HELD_BACK;
+    this.#patience = guarded ? patience : Infinity;
+    this.interest = new Interest(type, context);
+    this.inFlight = new InFlight(context.delta, this.interest);
+  }
+
+  /** Everything subscribed is owed, whatever the client holds. */
+  get all(): boolean {
+    return this.#all;
+  }
+
+  /** What was refused is sent in pieces. */
+  get trial(): Trial | undefined {
+    return this.#trial;
+  }
+
+  /**
+   * A whole state was refused, it is not known why: until one is accepted, what is unchanged proves nothing. It
+   * is tried again after a back-off.
+   */
+  get isWholeRefused(): boolean {
+    return this.#wholeRefusal !== undefined;
+  }
+
+  /** Everything is in a response, or is owed name by name from now on. */
+  ceaseOwingAll(): void {
+    this.#all = false;
+  }
+
+  beginTrial(): Trial {
+    return (this.#trial ??= new Trial());
+  }
+
+  endTrial(): void {
+    this.#trial = undefined;
+  }
+
+  refuseWhole(now: number): void {
+    this.#wholeRefusal = backOff(this.#wholeRefusal, now);
+  }
+
+  acceptWhole(): void {
+    this.#wholeRefusal = undefined;
+  }
+
+  /** Responses carry the whole state: what is left out is deleted by the client. */
+  get wholeState(): boolean {
+    return this.type.fullState && !this.context.delta;
+  }
+
+  /** What a name is answered with that does not exist. Under a wildcard, and for other types, it is told to be gone. */
+  absent(name: string): EncodedResource | undefined {
+    return this.interest.names.has(name) ? this.type.whenAbsent?.(name) : undefined;
+  }
+
+  /** What left the world is kept by the client: until it unsubscribes, or until {@link release}. */
+  #keeps(name: string): boolean {
+    return this.guarded || (this.type.whenAbsent !== undefined && this.interest.names.has(name));
+  }
+
+  get owes(): boolean {
+    return this.#all || this.ledger.pending !== undefined;
+  }
+
+  /** For answers to what is on its way. */
+  waits(now: number): boolean {
+    const { newest, size } = this.inFlight;
+    return newest !== undefined && size >= this.#maxInFlight && now - newest.at < this.#patience;
+  }
+
+  /** The first request of the type on a stream. `resumed`: the client was connected before. */
+  begin(request: DiscoveryRequest, view: WorldView, resumed: boolean): void {
+    this.interest.begin(request.names);
+    this.#all = !this.interest.isEmpty;
+    if (this.#all && request.versions.count > 0) this.#compare(request.versions, view);
+    this.known = false;
+    this.before = undefined;
+    if (this.context.delta || (request.version === '' && !resumed)) return;
+    // In state of the world a client does not say what it holds.
+    this.before = UNKNOWN;
+    if (request.version !== '') this.#keepMissing(view);
+  }
+
+  close(): void {
+    this.interest.close();
+    this.ledger.clear();
+    this.inFlight.clear();
+    this.#trial = undefined;
+  }
+
+  /** Delta: names come and go. Honoured whatever else the request says. */
+  subscribe(request: DiscoveryRequest, view: WorldView): void {
+    const { interest } = this;
+    const gone = request.removed.strings();
+    interest.remove(gone);
+    // Under a wildcard the client keeps seeing the name, and has to be told its state once more.
+    if (interest.wildcard || request.names.star) this.#wantAgain(gone, view);
+    else for (const name of gone) this.ledger.forget(name);
+    if (request.removed.star) {
+      interest.wildcard = false;
+      this.#wildcardEnded();
+    }
+    const { again, fresh } = interest.add(request.names);
+    this.#wantAgain(again, view);
+    this.#want(fresh, view);
+    if (request.names.star && !interest.wildcard) {
+      interest.wildcard = true;
+      // What is on its way the client takes, too: of names that are gone it has to be told.
+      const names = new Set(this.inFlight.lastOf().keys());
+      for (const batch of view.all(this.type.typeUrl)) for (const { name } of batch.items) names.add(name);
+      this.#want(
+        [...names].filter((name) => !interest.names.has(name)),
+        view,
+      );
+    }
+  }
+
+  /** State of the world: the names of a request replace the former ones. */
+  replace(request: DiscoveryRequest, view: WorldView): void {
+    const replaced = this.interest.replace(request.names);
+    if (replaced === undefined) return;
+    const { added, removed, again, sawAll, wildcard } = replaced;
+    if (wildcard === 'ends') this.#wildcardEnded();
+    if (wildcard === 'begins') this.#repeatUnknown();
+    for (const name of removed) this.ledger.forget(name);
+    if (sawAll) this.#wantAgain(added, view);
+    else this.#want(added, view);
+    this.#want(again, view);
+    if (this.interest.isEmpty) this.#all = false;
+  }
+
+  /** State of the world: a request that answers an old response. */
+  unheard(request: DiscoveryRequest): void {
+    this.interest.unheard(request.names, (name) => this.inFlight.last(name) !== undefined);
+  }
+
+  /** Something was published, or the stream moved to another world. */
+  changed(differences: Differences): void {
+    const names = differences.of(this.type.typeUrl);
+    if (names.size === 0 || (this.#owesBlindly && this.ledger.kept === undefined)) return;
+    if (this.#all || names.size < this.context.shared().many) {
+      for (const [name, { was, now }] of names) if (this.interest.has(name)) this.#mark(name, was, now === undefined);
+      return;
+    }
+    this.#alike(differences.marked, [], (ledger) => {
+      for (const [name, { was, now }] of names) {
+        if (this.interest.has(name)) ledger.mark(name, was, now === undefined && this.#keeps(name));
+      }
+    });
+  }
+
+  /** What belongs to what was sent is owed once more: a client warms that, and need not ask. */
+  follow(sent: Sent, view: WorldView): void {
+    if (this.#all) return;
+    const { typeUrl } = this.type;
+    const { batches, prior } = sent;
+    const follow = (ledger: Ledger): void => {
+      for (const { name } of itemsOf(sent)) {
+        if (prior?.has(name) === false || !this.interest.has(name)) continue;
+        ledger.ask(name, ledger.offer(name, view.resolve(typeUrl, name)));
+      }
+    };
+    const { many, followed } = this.context.shared();
+    if (prior === undefined || prior.size < many) follow(this.ledger);
+    else this.#alike(followed, [view, batches, prior], follow);
+  }
+
+  /**
+   * Changes what is known of the client, or takes over what came of that for another: streams of one world mostly hold
+   * the same, and hold the same afterwards.
+   */
+  #alike(known: Alike<Marks>, from: readonly object[], change: (ledger: Ledger) => void): void {
+    const { marks } = this.ledger;
+    if (marks === undefined) {
+      change(this.ledger);
+      return;
+    }
+    const { pending, kept, asked } = marks;
+    const work = (): Marks => {
+      const ledger = new Ledger();
+      ledger.take(marks);
+      change(ledger);
+      return ledger.marks!;
+    };
+    this.ledger.take(known.of([this.type, ...this.interest.key, pending, kept, asked, ...from], work));
+  }
+
+  /** Names that left the world are no longer needed by anything that the client uses: they may go. */
+  release(names: Names): void {
+    this.ledger.letGo(names);
+  }
+
+  /** The client seems to choke on a resource: it is given back what it had, until its answer comes. */
+  suspectStuck(item: Served, prior: Held, now: number): void {
+    if (this.ledger.refusals?.forbids(item.name, item.version) === true || this.inFlight.last(item.name) !== item)
+      return;
+    const after = this.inFlight.sentNonce;
+    this.ledger.refuse(item.name, { version: item.version, held: prior, now, about: after, after, suspected: true });
+    this.ledger.owe(item.name, item);
+  }
+
+  /** What was refused is tried again when its time has come. */
+  retry(now: number): void {
+    for (const [name, held] of this.ledger.refusals?.due(now) ?? []) {
+      if (this.ledger.pending?.has(name) !== true) this.ledger.owe(name, held);
+    }
+    if (this.#wholeRefusal !== undefined && now >= this.#wholeRefusal.retryAt && this.inFlight.size === 0)
+      this.#repeatUnknown();
+  }
+
+  /** Everything is owed once more to a client that has taken what it was sent. */
+  repeatAll(): void {
+    if (this.#all) return;
+    this.#all = !this.interest.isEmpty;
+    this.known = true;
+  }
+
+  /** The same for one that may hold any of it, in any version. */
+  #repeatUnknown(): void {
+    if (this.#all && !this.known) return;
+    this.#all = !this.interest.isEmpty;
+    this.known = false;
+    this.before = UNKNOWN;
+  }
+
+  /** What changes makes no difference: all is owed anyway, whatever the client holds. */
+  get #owesBlindly(): boolean {
+    return this.#all && !this.known;
+  }
+
+  /** The client asks for names: it has nothing, or has given it up; but what is on its way it may yet take. */
+  #want(names: readonly string[], view: WorldView): void {
+    const onTheWay = this.inFlight.lastOf(names);
+    this.inFlight.amend(new Map([...onTheWay.keys()].map((name) => [name, undefined])));
+    for (const name of names) this.#ask(name, onTheWay.get(name), view);
+  }
+
+  /** The client asks once more for names that it is subscribed to: it may have what it was sent. */
+  #wantAgain(names: readonly string[], view: WorldView): void {
+    const { ledger, type } = this;
+    const onTheWay = this.inFlight.lastOf(names);
+    const had = (name: string): Held => {
+      if (ledger.kept?.has(name) === true) return ledger.kept.get(name);
+      return this.#owesBlindly ? this.before : ledger.uses(name, view.resolve(type.typeUrl, name));
+    };
+    for (const name of names) this.#ask(name, onTheWay.get(name) ?? had(name), view);
+  }
+
+  #ask(name: string, held: Held, view: WorldView): void {
+    const { ledger } = this;
+    const present = view.resolve(this.type.typeUrl, name);
+    const unknown = typeof ledger.kept?.get(name) === 'string' && !this.guarded;
+    if (present !== undefined || unknown || !this.#keeps(name)) ledger.unkeep(name);
+    if (held instanceof Served && this.#keeps(name) && present === undefined) ledger.keep(name, held);
+    if (ledger.offer(name, present) === undefined) ledger.refusals?.pardon(name);
+    ledger.ask(name, held);
+  }
+
+  #mark(name: string, was: Served | undefined, gone: boolean): void {
+    if (this.#owesBlindly && this.ledger.kept?.has(name) !== true) return;
+    this.ledger.mark(name, was, gone && this.#keeps(name));
+  }
+
+  /** What a reconnecting client holds: only differences are owed. */
+  #compare(versions: RequestedVersions, view: WorldView): void {
+    const { typeUrl } = this.type;
+    this.#all = false;
+    const { batches, missing } = this.interest.in(view);
+    const { indexes } = this.context.shared();
+    const index = indexes.of([this.type, view, ...this.interest.key], () => new ServedIndex(batches));
+    const { items, held } = versions.compare(index);
+    for (const { name, version } of items) {
+      const has = held.get(name);
+      held.delete(name);
+      if (has === undefined) this.ledger.ask(name, undefined);
+      else if (has !== version) this.ledger.owe(name, has);
+    }
+    for (const name of missing) if (!held.has(name)) this.ledger.ask(name, undefined);
+    for (const [name, version] of held) {
+      if (!this.interest.has(name) || view.resolve(typeUrl, name) !== undefined) continue;
+      if (this.#isLeft(name, view)) this.ledger.keep(name, version);
+      else this.ledger.ask(name, version);
+    }
+  }
+
+  /** A client that comes back in state of the world does not say what it holds. */
+  #keepMissing(view: WorldView): void {
+    for (const name of this.interest.in(view).missing) if (this.#isLeft(name, view)) this.ledger.keep(name, UNKNOWN);
+  }
+
+  /**
+   * Of names that do not exist any more a client that comes back is left with what it has, which old listeners and
+   * tables may use. But a cluster that lives must not wait for its assignment.
+   */
+  #isLeft(name: string, view: WorldView): boolean {
+    const { behind } = this.type;
+    return this.#keeps(name) && (behind === undefined || view.resolve(behind, name) === undefined);
+  }
+
+  #wildcardEnded(): void {
+    const { names } = this.interest;
+    this.#all &&= names.size > 0;
+    const { pending, kept, refusals } = this.ledger;
+    for (const name of [...(pending?.keys() ?? []), ...(kept?.keys() ?? []), ...(refusals?.names() ?? [])]) {
+      if (!names.has(name)) this.ledger.forget(name);
+    }
+  }
+}

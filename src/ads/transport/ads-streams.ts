@@ -1,0 +1,352 @@
+import { randomInt } from 'node:crypto';
+import { status as Status } from '@grpc/grpc-js';
+import { ContentHasher } from '../store/content-hash.ts';
+import { Arrivals } from './arrivals.ts';
+import { BARRIER_TIMES } from '../protocol/barrier.ts';
+import { BufferPool } from '../wire/buffer-pool.ts';
+import { Convergence } from './convergence.ts';
+import { Delivery, type DeliveryContext } from '../protocol/delivery.ts';
+import { Shutdown } from './shutdown.ts';
+import { Endings } from './endings.ts';
+import { Frames } from '../wire/frames.ts';
+import { addressOfPeer } from './address.ts';
+import { ADS_LIMITS, type Limit, LimitCounts } from './limits.ts';
+import { NameSets } from '../store/name-set.ts';
+import { FairSemaphore } from './fair-semaphore.ts';
+import type { Publication, WorldChange } from '../store/publication.ts';
+import type { AdsServerOptions } from './server-options.ts';
+import { type Call, FrameWriter } from './frame-writer.ts';
+import { type AdsCounts, AdsStats, type StreamState, stateOf } from './stats.ts';
+import { References } from '../store/served.ts';
+import { Store } from '../store/store.ts';
+import { AdsStream, type StreamHost } from './stream.ts';
+import { Turns } from './turns.ts';
+import { readDeltaRequest, readRequest } from '../wire/wire-read.ts';
+import type { WorldView } from '../store/world.ts';
+
+/** What a turn hands to connections, which copy and send it right behind the turn: about as long as that again. */
+const TURN_BYTES = 8 * 1024 * 1024;
+/** How long requests of one round of the event loop are handled at once. */
+const REQUESTS_MS = 4;
+/** Streams that wait for their first world, and streams that are sent everything of a type, at one time. */
+const MAX_ANNOUNCING = 256;
+const MAX_COMPLETE = 32;
+/** Requests that are longer end their stream. */
+export const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
+/**
+ * The same for first requests: as much as istiod takes of any. A sidecar that comes back with the versions of 10,000
+ * services sends 1.3 MB.
+ */
+const MAX_FIRST_REQUEST_BYTES = 4 * 1024 * 1024;
+/**
+ * Large requests that are being received, or wait for their world: so much of those that sidecars of ten
+ * thousand services send, and as much of longer ones.
+ */
+const RECEIVING_BYTES = 32 * 1024 * 1024;
+/** Who kept room for too long is served behind all others for so long at most. */
+const FORGIVE_MS = 60_000;
+/** Unsupported type URLs to warn of, each once; further ones are ignored. */
+const MAX_UNKNOWN_TYPES = 64;
+
+/** What the deliveries of all streams of one kind have in common. */
+type CommonContext = Omit<DeliveryContext, 'address'>;
+
+/** All streams, and the store that they see. */
+export class AdsStreams {
+  readonly #options: AdsServerOptions;
+  readonly #hasher = new ContentHasher([randomInt(2 ** 32), randomInt(2 ** 32)]);
+  readonly #store = new Store(this.#hasher);
+  readonly #sets = new NameSets(this.#hasher);
+  readonly #frames = new Frames();
+  readonly #announcing = new FairSemaphore(MAX_ANNOUNCING);
+  readonly #complete = new FairSemaphore(MAX_COMPLETE);
+  readonly #receiving = {
+    maxFirstLength: MAX_FIRST_REQUEST_BYTES,
+    maxLength: MAX_REQUEST_BYTES,
+    budget: { large: new FairSemaphore(RECEIVING_BYTES), huge: new FairSemaphore(RECEIVING_BYTES) },
+    buffers: new BufferPool(2 * RECEIVING_BYTES),
+  };
+  readonly #endings = new Endings();
+  readonly #limits = new LimitCounts();
+  readonly #arrivals: Arrivals;
+  #shutdown: Shutdown | undefined;
+  readonly #streams = new Map<string, AdsStream>();
+  readonly #unknownTypes = new Set<string>();
+  readonly #stats: AdsStats;
+  readonly #references = new References();
+  readonly #delta: StreamHost;
+  readonly #stateOfTheWorld: StreamHost;
+  readonly #convergence: Convergence<AdsStream>;
+  readonly #turns = new Turns<AdsStream>({
+    now: () => this.#options.now(),
+    begin: () => {
+      // What a turn handles is followed by what its client sent behind it.
+      this.#hasTime();
+      this.#sent = 0;
+    },
+    serve: (stream) => {
+      stream.serve();
+      if (stream.delivery?.owes !== true) this.#convergence.caughtUp(stream, this.#options.now());
+    },
+    isFull: () => this.#sent > TURN_BYTES,
+  });
+  /** Bytes that were sent in the present turn. */
+  #sent = 0;
+  /** When requests of this round of the event loop have to wait for turns; undefined before the first one. */
+  #roundEnds: number | undefined;
+  #forgaveAt = 0;
+  /** Something was sent, or somebody came, since the last tick. */
+  #active = false;
+  #lastId = 0;
+  /** The last one that was logged: they come as fast as connections do. */
+  #acceptError: string | undefined;
+
+  constructor(options: AdsServerOptions) {
+    this.#options = options;
+    this.#stats = new AdsStats(options.types);
+    this.#arrivals = new Arrivals({ ...ADS_LIMITS, ...options.limits }.maxStreams);
+    this.#convergence = new Convergence((ms) => options.events.converged?.(ms));
+    this.#delta = this.#host(true);
+    this.#stateOfTheWorld = this.#host(false);
+  }
+
+  accept(call: Call, delta: boolean): void {
+    if (!this.#options.ready()) {
+      this.#refuse(call, Status.UNAVAILABLE, 'the configuration is not synchronised yet');
+      return;
+    }
+    const address = addressOfPeer(call.getPeer());
+    const entered = this.#arrivals.enter(address, () => this.#begin(call, delta));
+    if (entered === 'full') {
+      this.#limits.add('streams');
+      this.#refuse(call, Status.UNAVAILABLE, 'replica is at its stream limit');
+    } else if (entered === 'address full') {
+      this.#limits.add('streams_of_address');
+      this.#refuse(call, Status.RESOURCE_EXHAUSTED, `too many streams from ${address}`);
+    } else for (const end of ['cancelled', 'close', 'error']) call.once(end, entered);
+  }
+
+  /**
+   * Marks what is affected. Streams work out what follows from it in their turns.
+   * @param changedAt when the first of its changes came, on the clock of the options.
+   */
+  apply(publication: Publication, changedAt = this.#options.now()): void {
+    this.#convergence.during(changedAt, () => this.#apply(publication));
+  }
+
+  #apply(publication: Publication): void {
+    for (const change of publication.worlds) {
+      const stream = this.#streams.get(change.stream);
+      if (stream?.proxy !== undefined) stream.contain(() => this.#setWorld(stream, change));
+    }
+    if (publication.members.length === 0 && publication.lists.length === 0) return;
+    this.#store.apply(publication);
+    this.#frames.outdate();
+  }
+
+  /** Time passes: about once a second. */
+  tick(): void {
+    const now = this.#options.now();
+    this.#arrivals.tick(now);
+    if (now - this.#forgaveAt >= FORGIVE_MS) {
+      this.#forgaveAt = now;
+      for (const room of Object.values(this.#receiving.budget)) room.forgive();
+    }
+    for (const stream of this.#streams.values()) stream.tick(now);
+    for (let cut = this.#endings.tick(now); cut > 0; cut--) this.#limits.add('end_time');
+    if (!this.#active) {
+      this.#frames.clear();
+      this.#store.forget();
+      this.#receiving.buffers.clear();
+    }
+    this.#active = false;
+  }
+
+  limited(limit: Limit): void {
+    this.#limits.add(limit);
+  }
+
+  /** The system failed to hand over a connection. */
+  acceptFailed(error: Error): void {
+    this.#limits.add('accept');
+    if (this.#acceptError === error.message) return;
+    this.#acceptError = error.message;
+    this.#options.log.warn('Cannot accept proxy connections', { error: error.message });
+  }
+
+  counts(): AdsCounts {
+    let pending = 0;
+    for (const stream of this.#streams.values()) if (stream.delivery?.owes === true) pending++;
+    return this.#stats.counts({
+      streams: this.#streams.size,
+      pendingStreams: pending,
+      waitingForWorld: this.#announcing.waiting,
+      waitingForPlace: this.#complete.waiting,
+      ...this.#store.size,
+      nameSets: this.#sets.size,
+      waitingToBegin: this.#arrivals.waiting,
+      waitingForTurn: this.#turns.waiting,
+      waitingForRoom: this.#receiving.budget.large.waiting + this.#receiving.budget.huge.waiting,
+      limits: this.#limits.all(),
+    });
+  }
+
+  streams(): StreamState[] {
+    const { overdueMs } = { ...BARRIER_TIMES, ...this.#options.times };
+    const before = this.#options.now() - overdueMs;
+    return [...this.#streams.values()].flatMap((stream) => stateOf(stream, before));
+  }
+
+  /** Refuses new streams from now on, and ends those that there are in the course of so many milliseconds. */
+  drain(ms: number): void {
+    this.#shutdown ??= new Shutdown([...this.#streams.values()], this.#options.now(), ms);
+  }
+
+  /** Ends streams whose time has come in a drain. Whether all are gone. */
+  drained(): boolean {
+    this.#shutdown?.step(this.#options.now());
+    return this.#streams.size === 0 && this.#endings.over();
+  }
+
+  close(): void {
+    for (const stream of this.#streams.values()) stream.end(Status.UNAVAILABLE, 'the server is shutting down');
+  }
+
+  #begin(call: Call, delta: boolean): void {
+    if (this.#shutdown !== undefined) {
+      this.#refuse(call, Status.UNAVAILABLE, 'the server is shutting down');
+      return;
+    }
+    const id = `stream-${++this.#lastId}`;
+    this.#streams.set(id, new AdsStream(id, call, delta ? this.#delta : this.#stateOfTheWorld));
+  }
+
+  #refuse(call: Call, code: number, details: string): void {
+    const writer = new FrameWriter(call);
+    writer.end(code, details);
+    this.#endings.add(writer);
+  }
+
+  #host(delta: boolean): StreamHost {
+    const store = this.#store;
+    const context: CommonContext = {
+      delta,
+      types: this.#options.types,
+      frames: this.#frames,
+      references: this.#references,
+      times: { ...BARRIER_TIMES, ...this.#options.times },
+      sets: this.#sets,
+      once: (resource) => store.once(resource),
+      remember: (view) => store.remember(view),
+      move: (before, after) => store.move(before, after),
+      update: (sight, news) => store.update(sight, news),
+      shared: () => store.work,
+    };
+    const { maxAgeMs } = { ...ADS_LIMITS, ...this.#options.limits };
+    const read = delta ? readDeltaRequest : readRequest;
+    return {
+      announcing: this.#announcing,
+      complete: this.#complete,
+      receiving: this.#receiving,
+      endings: this.#endings,
+      maxAge: () => maxAgeMs * (0.9 + 0.2 * Math.random()),
+      limited: (limit) => this.#limits.add(limit),
+      indirect: () => this.#indirect(),
+      now: () => this.#options.now(),
+      read: (bytes) => read(bytes, this.#hasher),
+      open: (stream, view) => this.#open(stream, view, context),
+      admit: (proxy, address) => this.#options.events.admit?.(proxy, address),
+      connected: (proxy, address) => this.#options.events.connected(proxy, address),
+      closed: (stream) => this.#closed(stream),
+      wake: (stream) => this.#wake(stream),
+      hasTime: () => this.#hasTime(),
+      failed: (stream, error) => {
+        this.#stats.failures++;
+        this.#options.log.warn('Stream failed', { stream: stream.id, error: String(error) });
+      },
+    };
+  }
+
+  /** grpc-js differs from the version that this was written for. */
+  #indirect(): void {
+    if (this.#stats.indirect++ > 0) return;
+    this.#options.log.warn('Unexpected grpc-js version: streams use the slower public API', {});
+  }
+
+  #open(stream: AdsStream, view: WorldView, context: CommonContext): Delivery {
+    this.#active = true;
+    const { nodeId = '', build = '', drainMs } = stream.proxy ?? {};
+    const times = drainMs === undefined ? context.times : { ...context.times, drainMs };
+    return new Delivery({ ...context, address: stream.address, times }, view, {
+      wake: () => this.#wake(stream),
+      sent: (type, frame) => {
+        this.#active = true;
+        this.#sent += frame.length;
+        this.#convergence.sent(stream);
+        this.#stats.sent(type, frame);
+      },
+      refused: ({ typeUrl, ...type }, items, message) => {
+        this.#stats.refused(type);
+        const [first] = items;
+        const about = first === undefined ? {} : { name: first.name, version: first.version, resources: items.length };
+        this.#options.events.refused({ stream: stream.id, nodeId, build, typeUrl, ...about, message });
+      },
+      timedOut: () => this.#stats.timeouts++,
+      overdue: () => this.#stats.overdue++,
+      unknownType: (typeUrl) => this.#warnOfType(typeUrl),
+    });
+  }
+
+  #setWorld(stream: AdsStream, { world, error }: WorldChange): void {
+    if (error !== undefined) {
+      stream.end(Status.INVALID_ARGUMENT, error);
+      return;
+    }
+    let unused: WorldView | undefined = this.#store.enter(world ?? { roots: [], qualifiers: [] });
+    try {
+      unused = stream.world(unused);
+    } finally {
+      if (unused !== undefined) this.#store.leave(unused);
+    }
+  }
+
+  #closed(stream: AdsStream): void {
+    if (!this.#streams.delete(stream.id)) return;
+    this.#convergence.gone(stream);
+    const { delivery } = stream;
+    if (delivery !== undefined) {
+      delivery.close();
+      this.#store.leave(delivery.view);
+    }
+    const { proxy, id } = stream;
+    if (stream.announced && proxy !== undefined)
+      this.#options.events.disconnected({
+        stream: id,
+        nodeId: proxy.nodeId,
+        acknowledged: delivery?.acknowledged ?? false,
+      });
+  }
+
+  #wake(stream: AdsStream): void {
+    const acknowledges = stream.delivery?.acknowledged === true;
+    // What a client gets when it connects does not count as a change.
+    if (acknowledges) this.#convergence.marked(stream);
+    this.#turns.add(stream, acknowledges);
+  }
+
+  /** False: what comes in this round of the event loop has taken long enough. */
+  #hasTime(): boolean {
+    const now = this.#options.now();
+    if (this.#roundEnds === undefined) {
+      this.#roundEnds = now + REQUESTS_MS;
+      setImmediate(() => (this.#roundEnds = undefined));
+    }
+    return now < this.#roundEnds;
+  }
+
+  #warnOfType(typeUrl: string): void {
+    if (this.#unknownTypes.has(typeUrl) || this.#unknownTypes.size >= MAX_UNKNOWN_TYPES) return;
+    this.#unknownTypes.add(typeUrl);
+    this.#options.log.warn('Proxy requested an unsupported resource type', { typeUrl: typeUrl.slice(0, 256) });
+  }
+}

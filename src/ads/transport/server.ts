@@ -1,0 +1,120 @@
+import type { Buffer } from 'node:buffer';
+import { setTimeout } from 'node:timers/promises';
+import {
+  type ChannelOptions,
+  logVerbosity,
+  Server,
+  ServerCredentials,
+  type ServiceDefinition,
+  setLogVerbosity,
+} from '@grpc/grpc-js';
+import { AdsStreams, MAX_REQUEST_BYTES } from './ads-streams.ts';
+import { ADS_LIMITS } from './limits.ts';
+import { listen } from './listener.ts';
+import type { Publication } from '../store/publication.ts';
+import type { Call } from './frame-writer.ts';
+import type { AdsCounts, StreamState } from './stats.ts';
+import type { AdsServerOptions } from './server-options.ts';
+
+export interface AdsServer {
+  readonly port: number;
+  /** `changedAt`: when the first of its changes came, on the clock of the options; absent: now. */
+  apply(publication: Publication, changedAt?: number): void;
+  counts(): AdsCounts;
+  streams(): StreamState[];
+  /**
+   * Refuses new streams from now on, and ends those that there are in the course of so many milliseconds, with their
+   * connections. Resolves when all are gone, or a second after all were told, or when
+   * the server ends.
+   */
+  drain(ms: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+const TICK_MS = 1_000;
+
+const OPTIONS: ChannelOptions = {
+  'grpc.max_receive_message_length': MAX_REQUEST_BYTES,
+  // Of one connection. An Envoy has one ADS stream or two, a gRPC client one; whoever tests with more is told by HTTP/2.
+  'grpc.max_concurrent_streams': 100,
+  // A connection without a stream.
+  'grpc.max_connection_idle_ms': 300_000,
+  'grpc.keepalive_time_ms': 30_000,
+  'grpc.keepalive_timeout_ms': 10_000,
+  'grpc.enable_channelz': 0,
+};
+
+const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
+
+/** Starts listening; rejects if the address cannot be had. */
+export async function startAdsServer(options: AdsServerOptions): Promise<AdsServer> {
+  options.signal.throwIfAborted();
+  // What it would print comes as an error, too. Who asks for more is given it.
+  if (process.env['GRPC_VERBOSITY'] === undefined) setLogVerbosity(logVerbosity.NONE);
+  const ads = new AdsStreams(options);
+  const server = new Server(OPTIONS);
+  server.addService(DEFINITION, {
+    StreamAggregatedResources: (call: Call) => ads.accept(call, false),
+    DeltaAggregatedResources: (call: Call) => ads.accept(call, true),
+  });
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const listener = await listen({
+    host: options.host,
+    port: options.port,
+    // More than streams: whoever has a connection can be told why it has no stream.
+    most: 2 * { ...ADS_LIMITS, ...options.limits }.maxStreams,
+    connected: (socket) => injector.injectConnection(socket),
+    refused: () => ads.limited('connections'),
+    failed: (error) => ads.acceptFailed(error),
+  });
+  const ticking = setInterval(() => ads.tick(), options.tickMs ?? TICK_MS);
+  let closed: Promise<void> | undefined;
+  const onAbort = (): void => void close();
+  const close = (): Promise<void> => {
+    closed ??= new Promise((resolve) => {
+      options.signal.removeEventListener('abort', onAbort);
+      clearInterval(ticking);
+      listener.close();
+      ads.close();
+      server.forceShutdown();
+      server.tryShutdown(() => resolve());
+    });
+    return closed;
+  };
+  options.signal.addEventListener('abort', onAbort);
+  if (options.signal.aborted) onAbort();
+  return {
+    port: listener.port,
+    apply: (publication, changedAt) => ads.apply(publication, changedAt),
+    counts: () => ads.counts(),
+    streams: () => ads.streams(),
+    drain: (ms) => drain(ads, ms, options),
+    close,
+  };
+}
+
+/** Looks ten times a second for streams to end. */
+async function drain(ads: AdsStreams, ms: number, { now, signal }: AdsServerOptions): Promise<void> {
+  const until = now() + ms + CLOSING_MS;
+  ads.drain(ms);
+  while (!signal.aborted && !ads.drained() && now() < until) await setTimeout(DRAIN_STEP_MS);
+}
+
+const DRAIN_STEP_MS = 100;
+/** How long clients have to close streams that they were told the end of. */
+const CLOSING_MS = 1_000;
+
+const identity = (bytes: Uint8Array): Buffer => bytes as Buffer;
+const method = (name: string): ServiceDefinition[string] => ({
+  path: `${SERVICE}/${name}`,
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: identity,
+  requestDeserialize: identity,
+  responseSerialize: identity,
+  responseDeserialize: identity,
+});
+const DEFINITION: ServiceDefinition = {
+  StreamAggregatedResources: method('StreamAggregatedResources'),
+  DeltaAggregatedResources: method('DeltaAggregatedResources'),
+};

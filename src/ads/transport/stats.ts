@@ -1,0 +1,167 @@
+import type { Frame } from '../wire/frames.ts';
+import type { Limit } from './limits.ts';
+import { GONE } from '../protocol/refusals.ts';
+import { itemsOf, type Sent } from '../protocol/sent.ts';
+import type { AdsStream } from './stream.ts';
+import type { Subscription } from '../protocol/subscription.ts';
+import type { ResourceType, ResourceTypes } from '../types.ts';
+import type { WorldView } from '../store/world.ts';
+
+/** Figures of the server. Counters are by short name of the type. */
+export interface AdsCounts {
+  readonly pushes: Readonly<Record<string, number>>;
+  readonly bytes: Readonly<Record<string, number>>;
+  readonly refusals: Readonly<Record<string, number>>;
+  /** Waits for an acknowledgement that ended by time: what waited was sent all the same. */
+  readonly timeouts: number;
+  /** Times that a stream was sent assignments again because its answer to clusters was missing for long. */
+  readonly overdue: number;
+  /** Bugs that ended a stream. Must be zero. */
+  readonly failures: number;
+  /** Streams whose bytes went through grpc-js instead of past it: several times the CPU. Must be zero. */
+  readonly indirect: number;
+  readonly streams: number;
+  /** Streams that something is owed to, whether or not it may be sent now. */
+  readonly pendingStreams: number;
+  readonly waitingForWorld: number;
+  readonly waitingForPlace: number;
+  readonly lists: number;
+  readonly roots: number;
+  readonly worlds: number;
+  readonly resources: number;
+  readonly nameSets: number;
+  /** Streams that may not begin yet: their address has begun too many. */
+  readonly waitingToBegin: number;
+  /** Streams that something is owed to, and whose turn has not come. */
+  readonly waitingForTurn: number;
+  /** Streams whose message is not received yet: there is no room. */
+  readonly waitingForRoom: number;
+  /** How often each limit refused or ended something. */
+  readonly limits: Readonly<Record<Limit, number>>;
+}
+
+type Gauges = Omit<AdsCounts, 'pushes' | 'bytes' | 'refusals' | 'failures' | 'indirect' | 'timeouts' | 'overdue'>;
+
+export class AdsStats {
+  failures = 0;
+  indirect = 0;
+  timeouts = 0;
+  overdue = 0;
+  readonly #pushes: Record<string, number> = {};
+  readonly #bytes: Record<string, number> = {};
+  readonly #refusals: Record<string, number> = {};
+
+  constructor(types: ResourceTypes) {
+    for (const { shortName } of types) this.#pushes[shortName] = this.#bytes[shortName] = this.#refusals[shortName] = 0;
+  }
+
+  sent({ shortName }: ResourceType, frame: Frame): void {
+    this.#pushes[shortName]!++;
+    this.#bytes[shortName]! += frame.length;
+  }
+
+  refused({ shortName }: Pick<ResourceType, 'shortName'>): void {
+    this.#refusals[shortName]!++;
+  }
+
+  counts(gauges: Gauges): AdsCounts {
+    return {
+      pushes: { ...this.#pushes },
+      bytes: { ...this.#bytes },
+      refusals: { ...this.#refusals },
+      failures: this.failures,
+      indirect: this.indirect,
+      timeouts: this.timeouts,
+      overdue: this.overdue,
+      ...gauges,
+    };
+  }
+}
+
+/** One stream as `/debug/syncz` shows it. */
+export interface StreamState {
+  readonly stream: string;
+  readonly nodeId: string;
+  readonly build: string;
+  readonly types: readonly TypeState[];
+}
+
+export interface TypeState {
+  readonly typeUrl: string;
+  readonly shortName: string;
+  readonly wildcard: boolean;
+  readonly names: number;
+  /** Nonces; empty before the first. */
+  readonly sent: string;
+  readonly acked: string;
+  /** Number of names owed. */
+  readonly pending: number;
+  /** All that the client is owed was sent and accepted. */
+  readonly synced: boolean;
+  /** Names whose present version this client refused. */
+  readonly refused: readonly string[];
+  /** Some of the names in a response whose answer is missing for long: of clusters, those that do not get warm. */
+  readonly overdue: readonly string[];
+}
+
+/** Enough names to see a pattern. */
+const MOST_OVERDUE = 20;
+
+/** Nothing for a stream that has not said yet who it is. */
+export function stateOf(stream: AdsStream, overdueBefore: number): StreamState[] {
+  const { proxy, delivery } = stream;
+  if (proxy === undefined) return [];
+  const types = (delivery?.subscriptions ?? []).flatMap((subscription): TypeState[] => {
+    if (delivery === undefined || subscription === undefined) return [];
+    const { view } = delivery;
+    const { type, interest, owes, inFlight } = subscription;
+    const { wildcard, names } = interest;
+    return [
+      {
+        typeUrl: type.typeUrl,
+        shortName: type.shortName,
+        wildcard,
+        names: names.size,
+        sent: nonceText(inFlight.sentNonce),
+        acked: nonceText(inFlight.ackedNonce),
+        pending: pendingOf(subscription, view),
+        synced: !owes && inFlight.size === 0 && !delivery.isBehind,
+        refused: refusedOf(subscription, view),
+        overdue: overdueOf(inFlight.oldest, overdueBefore),
+      },
+    ];
+  });
+  return [{ stream: stream.id, nodeId: proxy.nodeId, build: proxy.build, types }];
+}
+
+function pendingOf({ type, all, interest: { wildcard, names }, ledger }: Subscription, view: WorldView): number {
+  if (!all) return ledger.pending?.size ?? 0;
+  return wildcard ? view.all(type.typeUrl).reduce((sum, { items }) => sum + items.length, 0) : names.size;
+}
+
+function refusedOf(subscription: Subscription, view: WorldView): string[] {
+  const { type, ledger } = subscription;
+  const { refusals } = ledger;
+  if (refusals === undefined) return [];
+  const isRefused = (name: string): boolean => {
+    const { version } = view.resolve(type.typeUrl, name) ?? subscription.absent(name) ?? { version: GONE };
+    return refusals.refused(name, version);
+  };
+  return [...refusals.names()].filter(isRefused);
+}
+
+function overdueOf(oldest: Sent | undefined, before: number): string[] {
+  if (oldest === undefined || oldest.at > before) return [];
+  const names: string[] = [];
+  for (const { name } of itemsOf(oldest)) {
+    if (names.length === MOST_OVERDUE) break;
+    // What the client held before in another version serves on.
+    if (oldest.prior === undefined || (oldest.prior.has(name) && oldest.prior.get(name) === undefined))
+      names.push(name);
+  }
+  return names;
+}
+
+function nonceText(nonce: number): string {
+  return nonce === 0 ? '' : String(nonce);
+}

@@ -1,0 +1,307 @@
+import { BadRequest } from '../bad-request.ts';
+import { status as Status } from '@grpc/grpc-js';
+import type { Delivery } from '../protocol/delivery.ts';
+import { drainTimeOf } from '../protocol/listener-drain-time.ts';
+import type { Endings } from './endings.ts';
+import type { Frame } from '../wire/frames.ts';
+import { SLICE_BYTES } from '../wire/slice-writer.ts';
+import { Lasting } from './lasting.ts';
+import type { Limit } from './limits.ts';
+import { readNode, UnfitNode } from './node.ts';
+import { addressOfPeer } from './address.ts';
+import { Permit, type FairSemaphore } from './fair-semaphore.ts';
+import { type Call, FrameWriter } from './frame-writer.ts';
+import { type Receiving, RequestReader } from './request-reader.ts';
+import type { ConnectedProxy } from '../types.ts';
+import type { DiscoveryRequest } from '../wire/wire-read.ts';
+import type { WorldView } from '../store/world.ts';
+
+/** What a stream needs of the server. */
+export interface StreamHost {
+  readonly announcing: FairSemaphore;
+  readonly complete: FairSemaphore;
+  readonly receiving: Receiving;
+  readonly endings: Endings;
+  /** How old the next stream may become, in milliseconds. */
+  maxAge(): number;
+  now(): number;
+  read(bytes: Uint8Array): DiscoveryRequest;
+  open(stream: AdsStream, view: WorldView): Delivery;
+  admit(proxy: ConnectedProxy, address: string): string | undefined;
+  connected(proxy: ConnectedProxy, address: string): void;
+  closed(stream: AdsStream): void;
+  limited(limit: Limit): void;
+  /** The stream goes the public way of grpc-js. */
+  indirect(): void;
+  wake(stream: AdsStream): void;
+  /** What comes now may be handled at once; otherwise others have their turn first. */
+  hasTime(): boolean;
+  failed(stream: AdsStream, error: unknown): void;
+}
+
+/** What is kept of the node of a stream. */
+export interface ProxyIdentity {
+  readonly nodeId: string;
+  readonly build: string;
+  /** How long its former listeners serve on, in milliseconds, if it says so. */
+  readonly drainMs: number | undefined;
+}
+
+/** A connection that is slower to take what it is sent makes room for others; its bytes stay where they are. */
+const STALLED_MS = 2_000;
+const BYTES_PER_MS = 8_000;
+/** One that takes nothing for so long is ended, although it answers pings: its response stays in memory. */
+const STUCK_MS = 120_000;
+/** A client that sends no request for this long is disconnected. */
+const SILENT_MS = 60_000;
+/** A client that is assigned no configuration for this long makes room for others that wait for theirs. */
+const WORLD_MS = 60_000;
+
+/** One ADS stream: reads requests, and writes what its delivery owes, one piece at a time. */
+export class AdsStream {
+  readonly id: string;
+  /** IP address of the client. */
+  readonly address: string;
+  readonly #endsAt: number;
+  /** Who it is; undefined before its first request. The rest of the node is not kept. */
+  proxy: ProxyIdentity | undefined;
+  delivery: Delivery | undefined;
+  /** Is in the queue of streams to be served. */
+  queued = false;
+  readonly #host: StreamHost;
+  readonly #writer: FrameWriter;
+  readonly #reader: RequestReader;
+  readonly #announcing: Permit;
+  #announced = false;
+  readonly #complete: Permit;
+  /** A request that waits for the stream's turn; meanwhile no other is read. */
+  #request: DiscoveryRequest | undefined;
+  #writing = false;
+  /** Since its last turn. */
+  #timePassed = false;
+  #writingSince = 0;
+  #writingBytes = 0;
+  #progressAt = 0;
+  readonly #stuck = new Lasting();
+  readonly #silent = new Lasting();
+  readonly #worldless = new Lasting();
+  #closed = false;
+
+  constructor(id: string, call: Call, host: StreamHost) {
+    this.id = id;
+    this.address = addressOfPeer(call.getPeer());
+    this.#host = host;
+    this.#announcing = new Permit(host.announcing, this.address);
+    this.#complete = new Permit(host.complete, this.address);
+    this.#endsAt = host.now() + host.maxAge();
+    this.#writer = new FrameWriter(call);
+    if (!this.#writer.direct) host.indirect();
+    this.#reader = new RequestReader(call, this.address, host.receiving, {
+      message: (bytes) => this.#received(bytes),
+      end: () => {
+        call.end();
+        this.#close();
+        host.endings.add(this.#writer);
+      },
+      unreadable: (error) => {
+        if (error.reason === 'too long') this.#limit('message_size', Status.RESOURCE_EXHAUSTED, error.message);
+        else this.end(Status.UNIMPLEMENTED, error.message);
+      },
+      late: (what) => {
+        if (what === 'message')
+          this.#limit('message_time', Status.DEADLINE_EXCEEDED, 'the message was not completed in time');
+        else
+          this.#limit('message_memory', Status.UNAVAILABLE, 'no receive buffer became available; try another replica');
+      },
+    });
+    call.on('cancelled', () => this.#close());
+    call.on('close', () => this.#close());
+    call.on('error', () => this.#close());
+  }
+
+  /** The rest of the program has been told of it. */
+  get announced(): boolean {
+    return this.#announced;
+  }
+
+  /**
+   * What it may see from now on; returns what it saw before. This only marks: what follows from it is for its turn.
+   */
+  world(view: WorldView): WorldView | undefined {
+    const former = this.delivery?.view;
+    if (this.delivery === undefined) this.delivery = this.#host.open(this, view);
+    else this.delivery.move(view);
+    this.#host.wake(this);
+    return former;
+  }
+
+  /** Its turn: handles the request that waits, or writes what is owed, unless a former write is still under way. */
+  serve(): void {
+    this.contain(() => {
+      if (this.delivery === undefined) return;
+      if (this.#timePassed) this.delivery.tick(this.#host.now());
+      this.#timePassed = false;
+      if (this.#request === undefined) this.#serve(this.delivery);
+      else this.#handleWaiting(this.#request);
+    });
+  }
+
+  /** Whatever goes wrong with a stream ends that stream and nothing else. */
+  contain(work: () => void): void {
+    if (this.#closed) return;
+    try {
+      work();
+    } catch (error) {
+      if (error instanceof BadRequest) {
+        if (error instanceof UnfitNode) this.#host.limited('node_size');
+        else if (error.tooMuch) this.#host.limited('request_size');
+        this.end(error.tooMuch ? Status.RESOURCE_EXHAUSTED : Status.INVALID_ARGUMENT, error.message);
+        return;
+      }
+      this.#host.failed(this, error);
+      this.end(Status.INTERNAL, 'internal error');
+    }
+  }
+
+  tick(now: number): void {
+    if (this.#writing && now - this.#writingSince >= STALLED_MS + this.#writingBytes / BYTES_PER_MS)
+      this.#complete.leave();
+    const silent = this.proxy === undefined && !this.#reader.waitsForRoom;
+    if (this.#silent.of(silent || undefined, now) >= SILENT_MS) {
+      this.#limit('first_request_time', Status.DEADLINE_EXCEEDED, 'no discovery request within 60 s');
+    } else if (this.#worldless.of((this.#announced && this.delivery === undefined) || undefined, now) >= WORLD_MS) {
+      this.#limit('world_time', Status.UNAVAILABLE, 'no configuration was assigned within 60 s; try another replica');
+    } else if (this.#stuck.of(this.#writing ? this.#progressAt : undefined, now) >= STUCK_MS) {
+      this.#limit('write_time', Status.DEADLINE_EXCEEDED, 'client stopped reading responses');
+    } else if (now >= this.#endsAt) {
+      this.#host.limited('age');
+      this.retire('the stream has reached its maximum age');
+    } else {
+      this.#reader.tick(now);
+      this.#timePassed = true;
+      if (this.delivery !== undefined) this.#host.wake(this);
+    }
+  }
+
+  /** Ends it, and has its client reconnect instead of opening a stream on the same connection. */
+  retire(details: string): void {
+    if (this.#closed) return;
+    this.#writer.leaveConnection();
+    this.end(Status.UNAVAILABLE, details);
+  }
+
+  end(code: number, details: string): void {
+    if (this.#closed) return;
+    this.#writer.end(code, details);
+    this.#close();
+    this.#host.endings.add(this.#writer);
+  }
+
+  #limit(limit: Limit, code: number, details: string): void {
+    this.#host.limited(limit);
+    this.end(code, details);
+  }
+
+  #written(taken: boolean): void {
+    this.#writing = false;
+    if (!taken || this.#closed) return;
+    const { delivery } = this;
+    if (delivery?.owesAll !== true) this.#complete.leave();
+    if (delivery?.owes === true) this.#host.wake(this);
+  }
+
+  #received(bytes: Uint8Array): void {
+    this.contain(() => {
+      if (this.proxy === undefined) this.#introduce(this.#wait(bytes));
+      else if (this.delivery?.isBehind === true || !this.#host.hasTime()) this.#wait(bytes);
+      else this.#handle(this.#host.read(bytes));
+    });
+  }
+
+  /**
+   * Requests wait for the stream's turn when much has to be compared first, and when those before them have taken long:
+   * a few bytes may ask for a lot. The first one waits for what the proxy may see.
+   */
+  #wait(bytes: Uint8Array): DiscoveryRequest {
+    this.#request = this.#host.read(this.#reader.hold(bytes));
+    if (this.delivery !== undefined) this.#host.wake(this);
+    return this.#request;
+  }
+
+  #handleWaiting(request: DiscoveryRequest): void {
+    this.#announcing.leave();
+    this.#request = undefined;
+    this.#handle(request);
+    this.#host.wake(this);
+    this.#reader.resume();
+  }
+
+  #serve(delivery: Delivery): void {
+    delivery.catchUp();
+    if (this.#writing) return;
+    if (delivery.owesAll && !this.#complete.had) {
+      let waits = false;
+      // Without a wait this turn goes on: another one for each place that is left unused would follow without end.
+      this.#complete.take(() => {
+        if (waits) this.#host.wake(this);
+      });
+      waits = !this.#complete.had;
+      if (waits) return;
+    }
+    const now = this.#host.now();
+    const frames: Frame[] = [];
+    let bytes = 0;
+    while (bytes < SLICE_BYTES) {
+      const frame = delivery.next(now);
+      if (frame === undefined) break;
+      frames.push(frame);
+      bytes += frame.length;
+    }
+    if (frames.length === 0) {
+      this.#complete.leave();
+      return;
+    }
+    this.#writing = true;
+    this.#writingSince = this.#progressAt = now;
+    this.#writingBytes = bytes;
+    this.#writer.write(
+      frames,
+      (taken) => this.#written(taken),
+      () => {
+        this.#progressAt = this.#host.now();
+      },
+    );
+  }
+
+  #introduce(request: DiscoveryRequest): void {
+    if (request.node === undefined) throw new BadRequest('the first request of a stream has no node');
+    const proxy = readNode(request.node, this.id);
+    if (proxy.nodeId === '') throw new BadRequest('the node has no id');
+    this.proxy = { nodeId: proxy.nodeId, build: proxy.build, drainMs: drainTimeOf(proxy.metadata) };
+    this.#announcing.take(() => {
+      this.contain(() => {
+        const refusal = this.#host.admit(proxy, this.address);
+        if (refusal !== undefined) {
+          this.end(Status.RESOURCE_EXHAUSTED, refusal);
+          return;
+        }
+        this.#announced = true;
+        this.#host.connected(proxy, this.address);
+      });
+    });
+  }
+
+  #handle(request: DiscoveryRequest): void {
+    this.delivery?.request(request, this.#host.now());
+  }
+
+  #close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#announcing.leave();
+    this.#complete.leave();
+    this.#reader.close();
+    this.#request = undefined;
+    this.#host.closed(this);
+  }
+}

@@ -1,0 +1,111 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { framed } from '../../../test/harness/byte-streams.ts';
+import { Deframer } from './deframer.ts';
+
+const MAX = 100_000;
+
+/** All messages of some chunks; those that are longer than a limit are received into buffers. */
+function messagesOf(chunks: readonly Buffer[], deframer = new Deframer(MAX), limit = Infinity): Buffer[] {
+  let buffered = false;
+  return chunks.flatMap((chunk) => {
+    deframer.add(chunk);
+    const messages: Buffer[] = [];
+    for (let message = deframer.next(); message !== undefined; message = deframer.next()) {
+      messages.push(Buffer.from(message));
+      buffered = false;
+    }
+    if (!buffered && deframer.expected > limit) {
+      buffered = true;
+      deframer.receiveInto(Buffer.alloc(MAX + 1, 255));
+    }
+    return messages;
+  });
+}
+
+test('messages are the same wherever their bytes are cut', () => {
+  const message = fc
+    .tuple(fc.nat(255), fc.oneof(fc.nat(20), fc.nat(MAX)))
+    .map(([fill, length]) => Buffer.alloc(length, fill));
+  fc.assert(
+    fc.property(
+      fc.array(message, { maxLength: 5 }),
+      fc.array(fc.oneof(fc.nat(20), fc.nat(MAX)), { maxLength: 20 }),
+      (messages, lengths) => {
+        let rest = Buffer.concat(messages.map(framed));
+        const chunks: Buffer[] = [];
+        for (const length of lengths) {
+          chunks.push(rest.subarray(0, length));
+          rest = rest.subarray(length);
+        }
+        expect(messagesOf([...chunks, rest])).toEqual(messages);
+        expect(messagesOf([...chunks, rest], new Deframer(MAX), 50)).toEqual(messages);
+      },
+    ),
+  );
+});
+
+test('a message may come byte by byte', () => {
+  const message = Buffer.from(Array.from({ length: 20_000 }, (_, i) => i));
+  const bytes = framed(message);
+  const deframer = new Deframer(MAX);
+  const chunks = Array.from(bytes, (_, i) => bytes.subarray(i, i + 1));
+  expect(messagesOf(chunks, deframer)).toEqual([message]);
+});
+
+test('what a message was said to be long is known while it is being received', () => {
+  const deframer = new Deframer(MAX);
+  expect(messagesOf([framed(Buffer.alloc(7)).subarray(0, 6)], deframer)).toEqual([]);
+  expect(deframer.expected).toBe(7);
+  expect(messagesOf([Buffer.alloc(6)], deframer)).toEqual([Buffer.alloc(7)]);
+  expect(deframer.expected).toBe(0);
+});
+
+test.each([
+  ['too long', framed(Buffer.alloc(MAX + 1))],
+  ['compressed', Buffer.from([1, 0, 0, 0, 0])],
+])('a message that is %s is not read, nor waited for', (reason, bytes) => {
+  for (const cut of [5, 3]) {
+    expect(() => messagesOf([bytes.subarray(0, cut), bytes.subarray(cut, 5)])).toThrow(
+      expect.objectContaining({ reason }),
+    );
+  }
+});
+
+describe('of a message that has begun', () => {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as () => void;
+
+  /** Its pieces of so many bytes come with more of other streams; how many of what came so are still there. */
+  function unfinished(length: number): { readonly deframer: Deframer; readonly alive: () => number } {
+    const deframer = new Deframer(10_000_000);
+    deframer.add(framed(Buffer.alloc(9_000_000)).subarray(0, 5));
+    const arrived = Array.from({ length: 100 }, () => {
+      const { buffer } = Buffer.allocUnsafeSlow(65_536);
+      deframer.add(Buffer.from(buffer, 0, length));
+      expect(deframer.next()).toBeUndefined();
+      return new WeakRef(buffer);
+    });
+    const alive = (): number => {
+      gc();
+      return arrived.filter((each) => each.deref() !== undefined).length;
+    };
+    return { deframer, alive };
+  }
+
+  test('nothing else is kept alive', async () => {
+    const { deframer, alive } = unfinished(5_000);
+    await expect.poll(alive).toBe(0);
+    expect(deframer.expected).toBe(9_000_000);
+  });
+
+  test('nothing is kept when it is cleared', async () => {
+    const { deframer, alive } = unfinished(65_536);
+    expect(alive()).toBe(100);
+    deframer.clear();
+    await expect.poll(alive).toBe(0);
+    expect(deframer.expected).toBe(0);
+  });
+});

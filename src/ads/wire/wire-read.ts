@@ -1,0 +1,374 @@
+import { Buffer, isUtf8 } from 'node:buffer';
+import { hash } from 'node:crypto';
+import { BadRequest } from '../bad-request.ts';
+import type { ContentHasher } from '../store/content-hash.ts';
+import type { RequestedNames } from '../store/name-set.ts';
+import type { Served } from '../store/served.ts';
+import type { ServedIndex } from '../store/served-index.ts';
+
+/**
+ * Names that a stream may have subscribed to, and versions that it may report, of one type: three for each of 20,000
+ * services. What they cost holds up all other streams.
+ */
+export const MAX_NAMES = 65_536;
+
+/** Legitimate type URLs and nonces are shorter. Bytes. */
+const MAX_ID_BYTES = 256;
+/** Of a resource. The longest name that is made of DNS names, ports and subsets has some 600. */
+const MAX_NAME_BYTES = 4_096;
+
+/** Names and versions of `initial_resource_versions`. */
+export interface RequestedVersions {
+  readonly count: number;
+  /**
+   * The items that are not among the pairs, and the pairs that are not among the items. Strings are made of the latter
+   * only; equal hashes count as equal pairs, so that a client which makes hashes collide is not sent something.
+   */
+  compare(index: ServedIndex): { readonly items: readonly Served[]; readonly held: Map<string, string> };
+}
+
+/** Either kind of discovery request, as far as it matters. */
+export interface DiscoveryRequest {
+  readonly typeUrl: string;
+  readonly nonce: string;
+  /** State of the world only: the last version that was accepted in full. */
+  readonly version: string;
+  /** The encoded node; absent in all but the first request. */
+  readonly node: Uint8Array | undefined;
+  readonly error: { readonly code: number; readonly message: string } | undefined;
+  /** State of the world: all names. Delta: the names added. `*` is not among them. */
+  readonly names: WireNames;
+  readonly removed: WireNames;
+  readonly versions: RequestedVersions;
+}
+
+/** Fields of a message: number, wire type, and where the value is. */
+export class FieldReader {
+  readonly buffer: Buffer;
+  readonly #end: number;
+  field = 0;
+  wireType = 0;
+  /** Of a length-delimited field: its bytes. */
+  from = 0;
+  to = 0;
+  /** Of a varint field: its lower 56 bits, as far as a number is exact. */
+  varint = 0;
+  /** Where the current field begins, and the next one. */
+  start = 0;
+  at: number;
+
+  constructor(buffer: Buffer, from = 0, to = buffer.length) {
+    this.buffer = buffer;
+    this.at = from;
+    this.#end = to;
+  }
+
+  next(): boolean {
+    if (this.at >= this.#end) return false;
+    this.start = this.at;
+    const tag = this.#varint();
+    this.field = Math.floor(tag / 8);
+    this.wireType = tag & 7;
+    if (this.field === 0) throw new BadRequest('a field has number 0');
+    if (this.wireType === 2) {
+      const length = this.#varint();
+      this.from = this.at;
+      this.to = this.at + length;
+      if (this.to > this.#end) throw new BadRequest('a field is longer than its message');
+      this.at = this.to;
+    } else if (this.wireType === 0) {
+      this.varint = this.#varint();
+    } else if (this.wireType === 1 || this.wireType === 5) {
+      this.from = this.at;
+      this.at += this.wireType === 1 ? 8 : 4;
+      this.to = this.at;
+      if (this.to > this.#end) throw new BadRequest('a field is longer than its message');
+    } else {
+      throw new BadRequest(`a field has wire type ${this.wireType}`);
+    }
+    return true;
+  }
+
+  /** The bytes of the current field must be there. */
+  expectBytes(): void {
+    if (this.wireType !== 2) throw new BadRequest(`field ${this.field} has wire type ${this.wireType}`);
+  }
+
+  string(): string {
+    this.expectBytes();
+    return stringOf(this.buffer, this.from, this.to);
+  }
+
+  /** A string that may not be longer. */
+  shortString(what: string, maxBytes: number): string {
+    if (this.to - this.from > maxBytes) throw new BadRequest(`${what} is longer than ${maxBytes} bytes`);
+    return this.string();
+  }
+
+  message(): FieldReader {
+    this.expectBytes();
+    return new FieldReader(this.buffer, this.from, this.to);
+  }
+
+  #varint(): number {
+    let value = 0;
+    let factor = 1;
+    for (let i = 0; i < 10; i++) {
+      if (this.at >= this.#end) throw new BadRequest('the message is cut off');
+      const byte = this.buffer[this.at++]!;
+      if (i < 8) value += (byte & 0x7f) * factor;
+      if (byte < 0x80) return value;
+      factor *= 128;
+    }
+    throw new BadRequest('a number is too long');
+  }
+}
+
+function stringOf(buffer: Buffer, from: number, to: number): string {
+  const text = buffer.toString('utf8', from, to);
+  if (text.includes('\ufffd') && !isUtf8(buffer.subarray(from, to))) throw new BadRequest('a string is not UTF-8');
+  return text;
+}
+
+/** Repeated names, counted while the message was read; strings are made of them only if somebody asks. */
+export class WireNames implements RequestedNames {
+  /** Of names that are neither `*` nor blank. */
+  count = 0;
+  /** The name `*` is among them. */
+  star = false;
+  /** Whether there was any, `*` and blank ones included. */
+  any = false;
+  readonly #buffer: Buffer;
+  readonly #field: number;
+  /** Where the first name's field begins, and the last one's ends. */
+  #from = 0;
+  #to = 0;
+
+  constructor(buffer: Buffer, field: number) {
+    this.#buffer = buffer;
+    this.#field = field;
+  }
+
+  /** A name, and where its field begins. */
+  add(start: number, from: number, to: number): void {
+    this.any = true;
+    if (to === from) return;
+    if (to === from + 1 && this.#buffer[from] === STAR) {
+      this.star = true;
+      return;
+    }
+    expectName(from, to);
+    if (this.count++ === 0) this.#from = start;
+    this.#to = to;
+  }
+
+  /**
+   * Takes all names that follow each other from `at` on; where the next other field begins. Requests have thousands of
+   * names, and the general reader is several times slower.
+   */
+  addRun(at: number, end: number): number {
+    const tag = this.#field * 8 + 2;
+    const buffer = this.#buffer;
+    while (at + 2 <= end && buffer[at] === tag) {
+      const length = buffer[at + 1]!;
+      const to = at + 2 + length;
+      if (length > 127 || to > end) break;
+      this.add(at, at + 2, to);
+      at = to;
+    }
+    return at;
+  }
+
+  /**
+   * Of the bytes from the first name to the last: they say which names these are. Both kinds of requests have their
+   * names in field 3. Delta Envoys sort them, others name them in the order in which they came to know them.
+   */
+  digest(): string {
+    return hash('sha256', this.#buffer.subarray(this.#from, this.#to), 'base64url');
+  }
+
+  strings(): string[] {
+    if (this.count === 0) return [];
+    const names: string[] = [];
+    const reader = new FieldReader(this.#buffer.subarray(0, this.#to), this.#from);
+    while (reader.next()) {
+      if (reader.field !== this.#field) continue;
+      const name = reader.string();
+      if (name !== '' && name !== '*') names.push(name);
+    }
+    return names;
+  }
+}
+
+function expectName(from: number, to: number): void {
+  if (to - from > MAX_NAME_BYTES) throw new BadRequest(`a name or version is longer than ${MAX_NAME_BYTES} bytes`);
+}
+
+const STAR = 0x2a;
+
+/** Field of `initial_resource_versions` in the request; key and value of a map entry are its fields 1 and 2. */
+const VERSIONS = 5;
+const VERSIONS_TAG = 0x2a;
+const KEY_TAG = 0x0a;
+const VALUE_TAG = 0x12;
+
+/** Where the field of a pair begins, and where its name and its version are. */
+type VisitPair = (start: number, nameFrom: number, nameTo: number, versionFrom: number, versionTo: number) => void;
+
+class WireVersions implements RequestedVersions {
+  count = 0;
+  readonly #buffer: Buffer;
+  readonly #view: DataView;
+  readonly #hasher: ContentHasher;
+
+  constructor(buffer: Buffer, hasher: ContentHasher) {
+    this.#buffer = buffer;
+    this.#view = new DataView(buffer.buffer, buffer.byteOffset, buffer.length);
+    this.#hasher = hasher;
+  }
+
+  /** Takes the current entry of a reader and those right behind it. */
+  add(reader: FieldReader): void {
+    this.#visit(reader, () => this.count++);
+  }
+
+  compare(index: ServedIndex): { items: readonly Served[]; held: Map<string, string> } {
+    const hasher = this.#hasher;
+    const isHeld = new Uint8Array(index.items.length);
+    const others: number[] = [];
+    const reader = new FieldReader(this.#buffer);
+    while (this.count > 0 && reader.next()) {
+      if (reader.field !== VERSIONS) continue;
+      this.#visit(reader, (start, nameFrom, nameTo, versionFrom, versionTo) => {
+        hasher.pair(this.#view, nameFrom, nameTo, versionFrom, versionTo);
+        const found = index.find(hasher.a, hasher.b);
+        if (found < 0) others.push(start);
+        else isHeld[found] = 1;
+      });
+    }
+    const held = new Map(others.map((start) => this.#entry(start)));
+    return { items: index.items.filter((_, i) => isHeld[i] === 0), held };
+  }
+
+  #entry(start: number): [string, string] {
+    const reader = new FieldReader(this.#buffer, start);
+    reader.next();
+    let [name, version] = ['', ''];
+    const entry = reader.message();
+    while (entry.next()) {
+      if (entry.field === 1) name = entry.string();
+      else if (entry.field === 2) version = entry.string();
+    }
+    return [name, version];
+  }
+
+  /** Visits the current entry of a reader, and those right behind it as far as they are as every encoder writes them. */
+  #visit(reader: FieldReader, visit: VisitPair): void {
+    const entry = reader.message();
+    let [nameFrom, nameTo, versionFrom, versionTo] = [0, 0, 0, 0];
+    while (entry.next()) {
+      if (entry.field === 1) [nameFrom, nameTo] = [entry.from, entry.to];
+      else if (entry.field === 2) [versionFrom, versionTo] = [entry.from, entry.to];
+      else continue;
+      entry.expectBytes();
+    }
+    expectName(nameFrom, nameTo);
+    expectName(versionFrom, versionTo);
+    visit(reader.start, nameFrom, nameTo, versionFrom, versionTo);
+    // As in WireNames: the general reader is several times slower. Names come first.
+    const buffer = this.#buffer;
+    let at = reader.at;
+    while (at + 4 <= buffer.length && buffer[at] === VERSIONS_TAG) {
+      const length = buffer[at + 1]!;
+      const to = at + 2 + length;
+      if (length > 127 || length < 4 || to > buffer.length || buffer[at + 2] !== KEY_TAG) break;
+      const keyTo = at + 4 + buffer[at + 3]!;
+      if (keyTo + 2 > to || buffer[keyTo] !== VALUE_TAG || keyTo + 2 + buffer[keyTo + 1]! !== to) break;
+      visit(at, at + 4, keyTo, keyTo + 2, to);
+      at = to;
+    }
+    reader.at = at;
+  }
+}
+
+/** `envoy.service.discovery.v3.DiscoveryRequest` */
+export function readRequest(bytes: Uint8Array, hasher: ContentHasher): DiscoveryRequest {
+  return read(bytes, hasher, { version: 1, node: 2, names: 3, typeUrl: 4, nonce: 5, error: 6 });
+}
+
+/** `envoy.service.discovery.v3.DeltaDiscoveryRequest` */
+export function readDeltaRequest(bytes: Uint8Array, hasher: ContentHasher): DiscoveryRequest {
+  return read(bytes, hasher, { node: 1, typeUrl: 2, names: 3, removed: 4, versions: VERSIONS, nonce: 6, error: 7 });
+}
+
+/** Field numbers; absent: this kind of request has no such field. */
+interface Numbers {
+  readonly node: number;
+  readonly typeUrl: number;
+  readonly names: number;
+  readonly nonce: number;
+  readonly error: number;
+  readonly version?: number;
+  readonly removed?: number;
+  readonly versions?: number;
+}
+
+function read(bytes: Uint8Array, hasher: ContentHasher, at: Numbers): DiscoveryRequest {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let typeUrl = '';
+  let nonce = '';
+  let version = '';
+  let node: Uint8Array | undefined;
+  let error: DiscoveryRequest['error'];
+  const names = new WireNames(buffer, at.names);
+  const removed = new WireNames(buffer, at.removed ?? -1);
+  const versions = new WireVersions(buffer, hasher);
+  const reader = new FieldReader(buffer);
+  while (reader.next()) {
+    switch (reader.field) {
+      case at.names:
+        reader.expectBytes();
+        names.add(reader.start, reader.from, reader.to);
+        reader.at = names.addRun(reader.at, buffer.length);
+        break;
+      case at.versions:
+        versions.add(reader);
+        break;
+      case at.removed:
+        reader.expectBytes();
+        removed.add(reader.start, reader.from, reader.to);
+        break;
+      case at.typeUrl:
+        typeUrl = reader.shortString('a type URL', MAX_ID_BYTES);
+        break;
+      case at.nonce:
+        nonce = reader.shortString('a nonce', MAX_ID_BYTES);
+        break;
+      case at.version:
+        version = reader.string();
+        break;
+      case at.node:
+        reader.expectBytes();
+        node = buffer.subarray(reader.from, reader.to);
+        break;
+      case at.error:
+        error = readStatus(reader.message());
+        break;
+    }
+  }
+  if (names.count + removed.count > MAX_NAMES || versions.count > MAX_NAMES) {
+    throw new BadRequest('the request has too many names', true);
+  }
+  return { typeUrl, nonce, version, node, error, names, removed, versions };
+}
+
+/** `google.rpc.Status` */
+function readStatus(reader: FieldReader): { code: number; message: string } {
+  let code = 0;
+  let message = '';
+  while (reader.next()) {
+    if (reader.field === 1 && reader.wireType === 0) code = reader.varint;
+    else if (reader.field === 2) message = reader.string();
+  }
+  return { code, message };
+}

@@ -1,0 +1,242 @@
+import { readFileSync } from 'node:fs';
+import { delimiter } from 'node:path';
+import { readDocument } from '../yaml/document.ts';
+import {
+  type Address,
+  type Batch,
+  type LogFormat,
+  type LogLevel,
+  flagName,
+  type SettingName,
+  settingNames,
+  settings,
+  type ValueOf,
+  variableName,
+  Wrong,
+} from './settings.ts';
+
+/** Everything that `fairlead serve` can be told. One frozen value, read once at the start. */
+export interface Config {
+  readonly source: SourceConfig;
+  readonly grpcAddress: Address;
+  readonly healthAddress: Address;
+  readonly monitoringAddress: Address;
+  readonly mesh: MeshSettings;
+  /** Objects of other revisions are left to others; absent: all objects are ours. */
+  readonly revision?: string;
+  readonly batch: Batch;
+  readonly streams: {
+    readonly most: number;
+    /** Milliseconds; infinite when they may stay for ever. */
+    readonly maxAge: number;
+    /** Milliseconds in which all are ended when the process is told to end. */
+    readonly shutdown: number;
+  };
+  readonly log: { readonly level: LogLevel; readonly format: LogFormat };
+  readonly lease: { readonly name: string; readonly namespace: string };
+  readonly statusWrites: boolean;
+}
+
+/** What decides how objects are understood, also without a server. */
+export interface MeshSettings {
+  readonly domainSuffix: string;
+  readonly rootNamespace: string;
+  readonly clusterId: string;
+  readonly gatewayScope: 'mesh' | 'namespace';
+  readonly defaultProxyNamespace: string;
+  readonly defaultProxyType: 'sidecar' | 'router';
+}
+
+export type SourceConfig =
+  | { readonly kind: 'kubernetes'; readonly kubeconfig?: string; readonly context?: string }
+  | { readonly kind: 'directory'; readonly paths: readonly string[] };
+
+/** A setting is wrong: the message is one line that names where it was set. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly code = 'CONFIG';
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where settings are looked for, the first one first; what none of them has is at its default. */
+export interface Origins {
+  readonly flags: Partial<Record<SettingName | 'config', string | readonly string[]>>;
+  readonly env: Environment;
+}
+
+type AddressName = 'grpcAddress' | 'healthAddress' | 'monitoringAddress';
+const LOOPBACK = '127.0.0.1';
+
+/** Everything for `fairlead serve`. Throws a {@link ConfigError}. */
+export function readConfig(origins: Origins): Config {
+  const values = new Values(origins);
+  const paths = values.all('directory');
+  const kubeconfig = values.optional('kubeconfig');
+  const context = values.optional('context');
+  if (paths.length > 0 && (kubeconfig ?? context) !== undefined) {
+    const other = kubeconfig === undefined ? 'context' : 'kubeconfig';
+    throw new ConfigError(`${values.origin('directory')} and ${values.origin(other)} cannot be combined`);
+  }
+  const revision = values.optional('revision');
+  const mesh = meshOf(values);
+  const address = (name: AddressName): Address => {
+    const { port } = values.one(name);
+    // A directory has no tenants: its proxies are on this machine unless an address says otherwise.
+    return values.optional(name) ?? (paths.length > 0 ? { host: LOOPBACK, port } : values.one(name));
+  };
+  return deepFreeze({
+    source:
+      paths.length > 0
+        ? { kind: 'directory', paths }
+        : {
+            kind: 'kubernetes',
+            ...(kubeconfig === undefined ? {} : { kubeconfig }),
+            ...(context === undefined ? {} : { context }),
+          },
+    grpcAddress: address('grpcAddress'),
+    healthAddress: address('healthAddress'),
+    monitoringAddress: address('monitoringAddress'),
+    mesh,
+    ...(revision === undefined ? {} : { revision }),
+    batch: values.one('batch'),
+    streams: {
+      most: values.one('maxStreams'),
+      maxAge: values.one('keepaliveMaxServerConnectionAge'),
+      shutdown: values.one('shutdownDuration'),
+    },
+    log: { level: values.one('logLevel'), format: values.one('logFormat') },
+    lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
+    statusWrites: values.one('statusWrites') === 'on',
+  });
+}
+
+/** What commands without a server need. Throws a {@link ConfigError}. */
+export function readMeshSettings(origins: Origins): MeshSettings {
+  return deepFreeze(meshOf(new Values(origins)));
+}
+
+function meshOf(values: Values): MeshSettings {
+  return {
+    domainSuffix: values.one('domainSuffix'),
+    rootNamespace: values.one('rootNamespace'),
+    clusterId: values.one('clusterId'),
+    gatewayScope: values.one('gatewayScope'),
+    defaultProxyNamespace: values.one('defaultProxyNamespace'),
+    defaultProxyType: values.one('defaultProxyType'),
+  };
+}
+
+interface Found {
+  /** Flag, variable, or file and key. */
+  readonly origin: string;
+  readonly texts: readonly string[];
+}
+
+class Values {
+  readonly #flags: Origins['flags'];
+  readonly #env: Environment;
+  readonly #file: ReadonlyMap<string, Found>;
+
+  constructor({ flags, env }: Origins) {
+    this.#flags = flags;
+    this.#env = env;
+    refuseUnknownVariables(env);
+    const file = flags.config === undefined ? env['FAIRLEAD_CONFIG'] : String(flags.config);
+    this.#file = file === undefined || file === '' ? new Map() : readConfigFile(file);
+  }
+
+  one<K extends SettingName>(name: K): ValueOf<K> {
+    const value = this.optional(name);
+    // Only settings with a fallback are asked for in this way.
+    return value ?? (settings[name].parse(settings[name].fallback) as ValueOf<K>);
+  }
+
+  optional<K extends SettingName>(name: K): ValueOf<K> | undefined {
+    return this.#parsed(name).at(-1);
+  }
+
+  all<K extends SettingName>(name: K): readonly ValueOf<K>[] {
+    return this.#parsed(name);
+  }
+
+  origin(name: SettingName): string {
+    return this.#find(name)?.origin ?? flagName(name);
+  }
+
+  #parsed<K extends SettingName>(name: K): ValueOf<K>[] {
+    const found = this.#find(name);
+    if (found === undefined) return [];
+    return found.texts.map((value) => {
+      const parsed = settings[name].parse(value);
+      if (parsed instanceof Wrong) throw new ConfigError(`${found.origin}: ${JSON.stringify(value)} ${parsed.reason}`);
+      return parsed as ValueOf<K>;
+    });
+  }
+
+  #find(name: SettingName): Found | undefined {
+    const flag = this.#flags[name];
+    if (flag !== undefined) return { origin: flagName(name), texts: typeof flag === 'string' ? [flag] : flag };
+    const variable = this.#env[variableName(name)];
+    if (variable !== undefined && variable !== '') {
+      const many = 'many' in settings[name];
+      const texts = many ? variable.split(delimiter).filter((part) => part !== '') : [variable];
+      return { origin: variableName(name), texts };
+    }
+    return this.#file.get(name);
+  }
+}
+
+/** Kubernetes describes every Service of the namespace in variables, also one called fairlead. */
+const serviceLink = /_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$/;
+
+/** Of the Makefile and the tests: whoever works on Fairlead runs it in the same shell. */
+const developmentVariables = ['FAIRLEAD_CACHE', 'FAIRLEAD_SEED', 'FAIRLEAD_REQUIRE_PEERS'];
+
+function refuseUnknownVariables(env: Environment): void {
+  const known = new Set(['FAIRLEAD_CONFIG', ...developmentVariables, ...settingNames.map(variableName)]);
+  for (const name of Object.keys(env))
+    if (name.startsWith('FAIRLEAD_') && !known.has(name) && !serviceLink.test(name))
+      throw new ConfigError(`${name}: unknown setting; see fairlead serve --help`);
+}
+
+function readConfigFile(file: string): ReadonlyMap<string, Found> {
+  let content: string;
+  try {
+    content = readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new ConfigError(`${file}: cannot be read: ${(cause as NodeJS.ErrnoException).code}`, { cause });
+  }
+  const document = readDocument(content);
+  if ('broken' in document) throw new ConfigError(`${file}:${document.broken.line}: ${document.broken.message}`);
+  const found = new Map<string, Found>();
+  const { value: map } = document;
+  if (map === null) return found;
+  if (typeof map !== 'object' || Array.isArray(map)) throw new ConfigError(`${file}: must be a map of settings`);
+  for (const [key, value] of Object.entries(map)) {
+    const origin = `${file}: ${key}`;
+    if (!(settingNames as readonly string[]).includes(key))
+      throw new ConfigError(`${origin}: unknown setting; see fairlead serve --help`);
+    if (value === null) continue;
+    const many = 'many' in settings[key as SettingName];
+    const values: readonly unknown[] = Array.isArray(value) && many ? value : [value];
+    if (values.some((item) => typeof item === 'object'))
+      throw new ConfigError(`${origin}: must be ${many ? 'a list of strings' : 'one value'}`);
+    found.set(key, { origin, texts: values.map(asText) });
+  }
+  return found;
+}
+
+/** YAML takes a plain `on` for a boolean. */
+function asText(value: unknown): string {
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  return String(value);
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) {
+    Object.freeze(value);
+    Object.values(value).forEach(deepFreeze);
+  }
+  return value;
+}

@@ -1,0 +1,179 @@
+import type { Graph, Input, Write } from '../cache/graph.ts';
+import type { Clock } from '../kube/clock.ts';
+
+export interface CommitterOptions {
+  /** Milliseconds without a change after which a batch is committed. */
+  readonly quiet: number;
+  /** A change waits no longer than this, however many follow it, unless its source holds it. Milliseconds. */
+  readonly max: number;
+  /** A commit lets others run after this long, or {@link LONG_SLICES} times as long when it is a long one. Milliseconds. */
+  readonly slice: number;
+  readonly clock: Pick<Clock, 'now' | 'after'>;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A commit that has worked for so long has slices that are so much longer: what waits for it waits for all of it, and has
+ * a larger part of a busy event loop then. Milliseconds.
+ */
+const LONG_WORK_MS = 100;
+const LONG_SLICES = 2.5;
+
+/** An observer that threw is told again after this long, if no commit comes before. Milliseconds. */
+const TELL_AGAIN_MS = 1_000;
+
+/** A published batch of changes. */
+export interface Commit {
+  readonly writes: number;
+  /** From its first change to its publication. Milliseconds. */
+  readonly delay: number;
+  /** Of the delay: what was computed. Milliseconds. */
+  readonly work: number;
+}
+
+export interface CommitterStats {
+  readonly commits: number;
+  readonly writes: number;
+  /** Changes that wait for the next commit. */
+  readonly pending: number;
+}
+
+/**
+ * The one way into the graph. Changes are gathered by key, the newest wins, and are committed in batches: the first one
+ * after a time of quiet at once, and in a stream of changes when it pauses or the first of them has waited long enough.
+ * Long commits are cut into slices.
+ */
+export class Committer {
+  private readonly graph: Graph;
+  private readonly options: CommitterOptions;
+  private readonly observers: ((commit: Commit) => void)[] = [];
+  private pending = new Map<Input<unknown>, Map<string, unknown>>();
+  private count = 0;
+  private firstAt = 0;
+  private since = 0;
+  private lastCommitAt = Number.NEGATIVE_INFINITY;
+  private cancelTimer: (() => void) | undefined;
+  private running = false;
+  private holds = 0;
+  /** Ends the hold that it begins with. */
+  private readonly begin: () => void;
+  private totals = { commits: 0, writes: 0 };
+  /** Who waits for the changes that are pending, and for those that are being committed. */
+  private waitingForNext: (() => void)[] = [];
+  private waitingForThis: (() => void)[] = [];
+
+  constructor(graph: Graph, options: CommitterOptions) {
+    this.graph = graph;
+    this.options = options;
+    this.begin = this.hold();
+    options.signal.addEventListener('abort', () => this.end(), { once: true });
+  }
+
+  get stats(): CommitterStats {
+    return { ...this.totals, pending: this.count };
+  }
+
+  /** When the first change of the present commit came, or of the last one. */
+  get changedAt(): number {
+    return this.since;
+  }
+
+  /** Calls back after every commit. */
+  onCommit(observer: (commit: Commit) => void): void {
+    this.observers.push(observer);
+  }
+
+  /** Nothing is committed before this: the first commit holds all that the sources knew when they were ready. */
+  open(): void {
+    this.begin();
+  }
+
+  /** Changes are gathered, and none is committed before the result is called. */
+  hold(): () => void {
+    let held = true;
+    this.holds++;
+    this.cancelTimer?.();
+    return () => {
+      if (!held) return;
+      held = false;
+      this.holds--;
+      this.schedule();
+    };
+  }
+
+  write({ input, key, value }: Write): void {
+    let values = this.pending.get(input);
+    if (values === undefined) this.pending.set(input, (values = new Map<string, unknown>()));
+    if (this.count === 0) this.firstAt = this.options.clock.now();
+    if (!values.has(key)) this.count++;
+    values.set(key, value);
+    this.schedule();
+  }
+
+  /** Resolves when every change so far is published, or when nothing is committed any more. */
+  settled(): Promise<void> {
+    if (this.options.signal.aborted || (this.count === 0 && !this.running)) return Promise.resolve();
+    return new Promise((resolve) => (this.count === 0 ? this.waitingForThis : this.waitingForNext).push(resolve));
+  }
+
+  private schedule(): void {
+    if (this.holds > 0 || this.running || this.options.signal.aborted) return;
+    const { quiet, max, clock } = this.options;
+    if (this.count === 0) {
+      this.cancelTimer?.();
+      if (this.graph.wantsCommit) this.cancelTimer = clock.after(TELL_AGAIN_MS, () => this.commit());
+      return;
+    }
+    const now = clock.now();
+    const afterQuiet = this.firstAt - this.lastCommitAt > quiet;
+    const due = afterQuiet ? now : Math.min(now + quiet, this.firstAt + max);
+    this.cancelTimer?.();
+    this.cancelTimer = clock.after(Math.max(0, due - now), () => this.commit());
+  }
+
+  private commit(): void {
+    this.cancelTimer = undefined;
+    const writes: Write[] = [];
+    for (const [input, values] of this.pending) for (const [key, value] of values) writes.push({ input, key, value });
+    this.pending = new Map();
+    this.count = 0;
+    this.waitingForThis = this.waitingForNext.splice(0);
+    this.running = true;
+    const { clock, signal, slice } = this.options;
+    const steps = this.graph.draftInSteps(writes, { discardable: false });
+    const firstAt = writes.length === 0 ? clock.now() : this.firstAt;
+    this.since = firstAt;
+    let work = 0;
+    const next = (): void => {
+      if (signal.aborted) return;
+      const begin = clock.now();
+      let step = steps.next();
+      const most = work < LONG_WORK_MS ? slice : slice * LONG_SLICES;
+      while (step.done !== true && clock.now() < begin + most) step = steps.next();
+      if (step.done !== true) {
+        work += clock.now() - begin;
+        setImmediate(next);
+        return;
+      }
+      step.value.publish();
+      const now = clock.now();
+      this.committed({ writes: writes.length, delay: now - firstAt, work: work + now - begin }, now);
+    };
+    next();
+  }
+
+  private committed(commit: Commit, now: number): void {
+    this.running = false;
+    this.lastCommitAt = now;
+    this.totals = { commits: this.totals.commits + 1, writes: this.totals.writes + commit.writes };
+    for (const [i, observer] of this.observers.entries())
+      this.graph.contain(`commit observer ${i + 1}`, () => observer(commit));
+    this.schedule();
+    for (const resolve of this.waitingForThis.splice(0)) resolve();
+  }
+
+  private end(): void {
+    this.cancelTimer?.();
+    for (const resolve of [...this.waitingForThis.splice(0), ...this.waitingForNext.splice(0)]) resolve();
+  }
+}

@@ -1,0 +1,125 @@
+import type { ConnectedProxy, DisconnectedProxy } from '../ads/types.ts';
+import type { Write } from '../cache/graph.ts';
+import type { Clock } from '../kube/clock.ts';
+import type { Inputs } from '../mesh/inputs.ts';
+
+/** A proxy that is gone for longer does not come back soon: Envoy tries again within 30 s. Milliseconds. */
+export const LINGER_MS = 60_000;
+/** Bound on all departed nodes together: beyond it the oldest are forgotten. Characters of JSON. */
+const MOST = 64 * 1024 * 1024;
+
+export interface DepartureOptions {
+  readonly signal: AbortSignal;
+  /** Nothing is computed for the proxy of this stream any more. */
+  readonly forgotten?: (stream: string) => void;
+  /** The address that the proxy of a stream came from, as long as something is computed for it. */
+  readonly peerOf: (stream: string) => string | undefined;
+}
+
+interface Departure {
+  readonly stream: string;
+  readonly peer: string | undefined;
+  readonly at: number;
+  readonly size: number;
+}
+
+/**
+ * Which proxies the mesh computes for. Streams break all at once and come back within seconds (a replica goes, a
+ * network blinks): what is made for a proxy is kept until the same node is back, or {@link LINGER_MS} have passed,
+ * instead of being thrown away and computed anew. Not for a stream that never acknowledged anything: it may not be a proxy.
+ */
+export class Departures {
+  readonly #proxies: Inputs['proxies'];
+  readonly #write: (write: Write) => void;
+  readonly #forgotten: (stream: string) => void;
+  readonly #peerOf: (stream: string) => string | undefined;
+  readonly #clock: Pick<Clock, 'now' | 'after'>;
+  /** By node id, the first to go first. */
+  readonly #gone = new Map<string, Departure>();
+  /** Their node ids by address: a refusal of one address looks at no other's. */
+  readonly #goneOf = new Map<string, Set<string>>();
+  #size = 0;
+  #cancel: (() => void) | undefined;
+  readonly #signal: AbortSignal;
+
+  constructor(
+    proxies: Inputs['proxies'],
+    write: (write: Write) => void,
+    clock: Pick<Clock, 'now' | 'after'>,
+    { signal, forgotten = () => {}, peerOf }: DepartureOptions,
+  ) {
+    this.#proxies = proxies;
+    this.#write = write;
+    this.#forgotten = forgotten;
+    this.#peerOf = peerOf;
+    this.#clock = clock;
+    this.#signal = signal;
+    signal.addEventListener('abort', () => this.#cancel?.(), { once: true });
+  }
+
+  connected(proxy: ConnectedProxy): void {
+    this.#forget(proxy.nodeId);
+    this.#write(this.#proxies.write(proxy.stream, proxy));
+  }
+
+  disconnected({ stream, nodeId, acknowledged }: DisconnectedProxy): void {
+    // No proxy returns to a process that ends, and a timer would keep it alive.
+    if (this.#signal.aborted) return;
+    this.#forget(nodeId);
+    const proxy = this.#proxies.get(stream);
+    if (proxy === undefined || !acknowledged) {
+      this.#end(stream);
+      return;
+    }
+    const size = JSON.stringify(proxy).length;
+    const peer = this.#peerOf(stream);
+    this.#gone.set(nodeId, { stream, peer, at: this.#clock.now(), size });
+    if (peer !== undefined) this.#nodesOf(peer).add(nodeId);
+    this.#size += size;
+    for (const oldest of this.#gone.keys()) {
+      if (this.#size <= MOST) break;
+      this.#forget(oldest);
+    }
+    this.#cancel ??= this.#clock.after(LINGER_MS, () => this.#sweep());
+  }
+
+  /** Stops waiting for the departed proxies of an address; undefined: of all. */
+  giveUp(peer: string | undefined): void {
+    const nodeIds = peer === undefined ? this.#gone : this.#goneOf.get(peer);
+    for (const nodeId of nodeIds?.keys() ?? []) this.#forget(nodeId);
+  }
+
+  #nodesOf(peer: string): Set<string> {
+    let nodeIds = this.#goneOf.get(peer);
+    if (nodeIds === undefined) this.#goneOf.set(peer, (nodeIds = new Set()));
+    return nodeIds;
+  }
+
+  #end(stream: string): void {
+    this.#write(this.#proxies.write(stream, undefined));
+    this.#forgotten(stream);
+  }
+
+  #forget(nodeId: string): void {
+    const departure = this.#gone.get(nodeId);
+    if (departure === undefined) return;
+    const { stream, peer, size } = departure;
+    this.#gone.delete(nodeId);
+    this.#size -= size;
+    const ofPeer = peer === undefined ? undefined : this.#goneOf.get(peer);
+    if (ofPeer?.delete(nodeId) && ofPeer.size === 0) this.#goneOf.delete(peer!);
+    this.#end(stream);
+  }
+
+  #sweep(): void {
+    this.#cancel = undefined;
+    const now = this.#clock.now();
+    for (const [nodeId, { at }] of this.#gone) {
+      if (at + LINGER_MS > now) {
+        this.#cancel = this.#clock.after(at + LINGER_MS - now, () => this.#sweep());
+        return;
+      }
+      this.#forget(nodeId);
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import type { AdsLimits } from '../ads/transport/limits.ts';
+import { Admission, type AdmissionRefusal } from './admission.ts';
+import { type AdsServer, startAdsServer } from '../ads/transport/server.ts';
+import type { AdsServerOptions, AdsLog } from '../ads/transport/server-options.ts';
+import type { Refusal } from '../ads/types.ts';
+import { Graph } from '../cache/graph.ts';
+import { catalog } from '../catalog.ts';
+import { Committer } from './committer.ts';
+import { DemandBudgets, demandLimits } from './demand-budgets.ts';
+import { Departures } from './departures.ts';
+import { Encoder } from '../envoy/encode/encoder.ts';
+import type { Protos } from '../envoy/encode/proto.ts';
+import { type Clock, systemClock } from '../kube/clock.ts';
+import { ListenError } from '../listen-error.ts';
+import { type Mesh, buildMesh } from '../mesh.ts';
+import { type MeshOptions, ONE } from '../mesh/inputs.ts';
+import { reportFailures } from './failure-reports.ts';
+import { NewKinds } from './new-kinds.ts';
+import { ObjectWriter } from './object-writer.ts';
+
+/** Other than the defaults: shorter in tests. */
+export type AdsTimes = Pick<AdsServerOptions, 'times' | 'tickMs'>;
+
+export interface EngineOptions {
+  readonly mesh: MeshOptions;
+  readonly revision?: string;
+  readonly protos: Protos;
+  readonly grpc: { readonly host: string; readonly port: number };
+  readonly batch: { readonly quiet: number; readonly max: number };
+  readonly log: AdsLog;
+  readonly refused: (refusal: Refusal) => void;
+  readonly limits?: Partial<AdsLimits>;
+  readonly notAdmitted: (refusal: AdmissionRefusal) => void;
+  /** How large the heap of this process may become. */
+  readonly heapBytes: number;
+  readonly adsTimes?: AdsTimes;
+  /** Other than the system's: tests skip time. */
+  readonly clock?: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** Objects in, resources out: the graph, the way into it, and the ADS server that its commits feed. */
+export interface Engine {
+  readonly mesh: Mesh;
+  readonly committer: Committer;
+  readonly objects: ObjectWriter;
+  readonly ads: AdsServer;
+  /** True from the first commit until {@link drain}. */
+  readonly ready: () => boolean;
+  readonly draining: () => boolean;
+  readonly admission: Pick<Admission, 'refusals'>;
+  /** Calls back whenever all that a change meant for a proxy is on its way to it; milliseconds since the change came. */
+  onConverged(observer: (ms: number) => void): void;
+  /** The first commit: call when the source has delivered all it knows. Proxies are served from then on. */
+  open(): Promise<void>;
+  /** Is not ready any more, and sends the proxies away in the course of so many milliseconds. */
+  drain(ms: number): Promise<void>;
+}
+
+/** Rejects with a {@link ListenError}. */
+export async function startEngine(options: EngineOptions): Promise<Engine> {
+  const { clock = systemClock } = options;
+  const graph = new Graph();
+  const encoder = new Encoder(options.protos);
+  const mesh = buildMesh(graph, encoder);
+  const committer = new Committer(graph, {
+    ...options.batch,
+    slice: 10,
+    clock,
+    signal: options.signal,
+  });
+  const { inputs } = mesh;
+  const budgets = new DemandBudgets(
+    () => demandLimits(options.heapBytes, mesh.services.size),
+    () => clock.now(),
+  );
+  const departures = new Departures(
+    inputs.proxies,
+    (write) => committer.write(write),
+    {
+      now: () => clock.now(),
+      after: (ms, fn) => clock.after(ms, () => graph.contain('departures', fn)),
+    },
+    {
+      signal: options.signal,
+      forgotten: (stream) => budgets.release(stream),
+      peerOf: (stream) => budgets.admitted(stream)?.peer,
+    },
+  );
+  const newKinds = new NewKinds({
+    proxies: inputs.proxies,
+    enter: (proxy) => departures.connected(proxy),
+    isBusy: () => committer.stats.pending > 0,
+    isMade: (traits) => mesh.isMade(traits),
+    newViewsOf: (proxy) => mesh.newViewsOf(proxy),
+    makeShards: (views, shards) => committer.write(inputs.shardsMade.write(views, shards)),
+    services: () => mesh.services.size,
+  });
+  committer.onCommit(() => newKinds.committed());
+  const admission = new Admission({
+    budgets,
+    departures,
+    preview: (proxy) => mesh.preview(proxy),
+    portsOf: (workload) => mesh.portsOf(workload),
+    refused: (refusal) => graph.contain('refusals', () => options.notAdmitted(refusal)),
+  });
+  let ready = false;
+  let draining = false;
+  let converged: ((ms: number) => void) | undefined;
+  const listening = startAdsServer({
+    ...options.grpc,
+    ...options.adsTimes,
+    ...(options.limits && { limits: options.limits }),
+    types: catalog(encoder),
+    events: {
+      admit: (proxy, peer) => admission.admit(proxy, peer),
+      connected: (proxy) => newKinds.connected(proxy, budgets.admitted(proxy.stream)?.demand.traits),
+      disconnected: (proxy) =>
+        graph.contain('departures', () => {
+          newKinds.disconnected(proxy.stream);
+          departures.disconnected(proxy);
+        }),
+      refused: (refusal) => graph.contain('refusals', () => options.refused(refusal)),
+      converged: (ms) => graph.contain('convergence', () => converged?.(ms)),
+    },
+    log: options.log,
+    ready: () => ready,
+    now: () => clock.now(),
+    signal: options.signal,
+  });
+  const ads = await listening.catch((cause: Error) => {
+    throw new ListenError('gRPC', options.grpc, cause);
+  });
+  graph.observe((draft) => ads.apply(mesh.publicationOf(draft), committer.changedAt), 'ads');
+  reportFailures(
+    mesh,
+    (write) => committer.write(write),
+    ({ collection, key, error }) =>
+      options.log.warn('Internal error contained: please report it', { collection, key, err: error }),
+  );
+  committer.write(inputs.options.write(ONE, options.mesh));
+  return {
+    mesh,
+    committer,
+    objects: new ObjectWriter(options.mesh.source, options.revision, inputs, (write) => committer.write(write)),
+    ads,
+    ready: () => ready && !draining,
+    draining: () => draining,
+    admission,
+    onConverged(observer) {
+      converged = observer;
+    },
+    async open() {
+      committer.open();
+      await committer.settled();
+      ready = true;
+    },
+    drain(ms) {
+      draining = true;
+      return ads.drain(ms);
+    },
+  };
+}

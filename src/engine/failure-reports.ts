@@ -1,0 +1,52 @@
+import { kinds, type KindName } from '../api/kinds.ts';
+import { refOf } from '../api/object.ts';
+import type { Problem } from '../api/problem.ts';
+import type { Draft, Failure, Input, Write } from '../cache/graph.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import type { Mesh } from '../mesh.ts';
+
+/**
+ * Tells the owners of objects of a bug of ours: a transform that threw keeps its last output, and every object whose
+ * change led to it gets an `InternalError`, until the transform runs again without throwing. `failed` hears of every
+ * failure once, and again when it fails in another way.
+ */
+export function reportFailures(mesh: Mesh, write: (write: Write) => void, failed: (failure: Failure) => void): void {
+  const { graph, inputs } = mesh;
+  let reported = new Map<string, Failure>();
+  const told = new Set<string>();
+  graph.observeFailures((draft) => {
+    for (const key of reported.keys())
+      if (!graph.failures.has(key) && told.delete(key)) write(inputs.failures.write(key, undefined));
+    for (const [key, failure] of graph.failures) {
+      const before = reported.get(key);
+      if (before === failure) continue;
+      if (before === undefined || textOf(before) !== textOf(failure)) failed(failure);
+      const problems = blamed(mesh, draft, failure);
+      // A write leads to a commit: a failure that recurs in every commit and blames no object must not cause the next one.
+      if (problems.length === 0 && !told.has(key)) continue;
+      told.add(key);
+      write(inputs.failures.write(key, { problems }));
+    }
+    reported = new Map(graph.failures);
+  });
+}
+
+function textOf({ error }: Failure): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function blamed(mesh: Mesh, draft: Draft, failure: Failure): Problem[] {
+  const text = textOf(failure);
+  const message = `Fairlead failed to process this (${failure.collection}: ${text}). The previous configuration stays in force. This is a bug: please report it with the object.`;
+  return draft.causesOf(failure.causes).flatMap(({ input, value }) => {
+    const kind = kindOf(mesh, input);
+    if (kind === undefined || value === undefined) return [];
+    const source = mesh.inputs.options.get('')?.source ?? '';
+    // The inputs of objects hold nothing else.
+    return [{ object: refOf(source, value as KubernetesObject), field: '', reason: 'InternalError' as const, message }];
+  });
+}
+
+function kindOf(mesh: Mesh, input: Input<unknown>): KindName | undefined {
+  return kinds.find(({ name }) => (mesh.inputs.objects[name] as Input<unknown>) === input)?.name;
+}

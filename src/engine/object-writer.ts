@@ -1,0 +1,105 @@
+import type { ConfigMap } from '../api/core.ts';
+import { type KindName, kinds } from '../api/kinds.ts';
+import { type KubernetesObject, type ObjectMeta, objectKey, revisionOf } from '../api/object.ts';
+import type { ObjectSink } from '../api/source.ts';
+import type { Write } from '../cache/graph.ts';
+import type { Inputs } from '../mesh/inputs.ts';
+import { isValidMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
+
+/**
+ * Writes what a source delivers into the object inputs. What no transform reads is left out here, once for all sources:
+ * a status write of our own must not look like a change.
+ */
+export class ObjectWriter implements ObjectSink {
+  private readonly source: string;
+  private readonly revision: string | undefined;
+  private readonly inputs: Inputs;
+  private readonly write: (write: Write) => void;
+  private readonly known = new Map<KindName, Set<string>>();
+
+  /** @param revision Istio's objects whose label istio.io/rev names another one are left to others; undefined: all are ours. */
+  constructor(source: string, revision: string | undefined, inputs: Inputs, write: (write: Write) => void) {
+    this.source = source;
+    this.revision = revision;
+    this.inputs = inputs;
+    this.write = write;
+  }
+
+  replace(kind: KindName, objects: readonly KubernetesObject[]): void {
+    const gone = new Set(this.keys(kind));
+    for (const object of objects) gone.delete(this.put(kind, object));
+    for (const key of gone) this.remove(kind, key);
+  }
+
+  upsert(kind: KindName, object: KubernetesObject): void {
+    this.put(kind, object);
+  }
+
+  delete(kind: KindName, namespace: string, name: string): void {
+    this.remove(kind, objectKey(this.source, namespace, name));
+  }
+
+  private put(kind: KindName, object: KubernetesObject): string {
+    const key = objectKey(this.source, object.metadata.namespace ?? '', object.metadata.name);
+    if (this.isForOthers(kind, object)) {
+      if (this.keys(kind).has(key)) this.remove(kind, key);
+      return key;
+    }
+    this.keys(kind).add(key);
+    this.write(this.inputs.objects[kind].write(key, relevant(kind, object)));
+    if (kind === 'ConfigMap') this.keepGood(key, object as ConfigMap);
+    return key;
+  }
+
+  /** Only for configuration: on Pods and Services the label says which control plane a proxy uses, and all see the same ones. */
+  private isForOthers(kind: KindName, object: KubernetesObject): boolean {
+    const revision = revisionOf(object);
+    if (this.revision === undefined || revision === '' || revision === this.revision) return false;
+    return kinds.some((known) => known.name === kind && known.custom);
+  }
+
+  private remove(kind: KindName, key: string): void {
+    this.keys(kind).delete(key);
+    this.write(this.inputs.objects[kind].write(key, undefined));
+    if (kind === 'ConfigMap') this.write(this.inputs.lastGood.write(key, undefined));
+  }
+
+  private keepGood(key: string, map: ConfigMap): void {
+    if (isValidMeshConfig(map.data?.['mesh'])) this.write(this.inputs.lastGood.write(key, map));
+  }
+
+  private keys(kind: KindName): Set<string> {
+    let keys = this.known.get(kind);
+    if (keys === undefined) this.known.set(kind, (keys = new Set()));
+    return keys;
+  }
+}
+
+type WithStatus = KubernetesObject & {
+  readonly status?: { readonly addresses?: unknown; readonly conditions?: readonly { readonly type: string }[] };
+};
+
+function relevant(kind: KindName, object: WithStatus): KubernetesObject {
+  const { resourceVersion: _, ...metadata }: ObjectMeta = object.metadata;
+  switch (kind) {
+    case 'VirtualService':
+    case 'DestinationRule':
+    case 'Gateway':
+    case 'Sidecar':
+    case 'ServiceEntry':
+    case 'WorkloadEntry': {
+      const { status, ...rest } = object;
+      const kept = statusOf(kind, status);
+      return kept === undefined ? { ...rest, metadata } : ({ ...rest, metadata, status: kept } as KubernetesObject);
+    }
+    default:
+      return { ...object, metadata };
+  }
+}
+
+function statusOf(kind: KindName, status: WithStatus['status']): object | undefined {
+  if (kind === 'ServiceEntry') return status?.addresses === undefined ? undefined : { addresses: status.addresses };
+  if (kind !== 'WorkloadEntry') return undefined;
+  const healthy = status?.conditions?.filter((condition) => condition.type === 'Healthy') ?? [];
+  return healthy.length === 0 ? undefined : { conditions: healthy };
+}

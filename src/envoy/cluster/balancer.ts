@@ -1,0 +1,107 @@
+import type { MeshService } from '../../model/service.ts';
+import type { LoadBalancer, OutlierDetection, TrafficPolicy } from '../../model/traffic-policy.ts';
+import { sendsUnhealthy } from '../endpoint/assignment.ts';
+import { duration } from '../duration.ts';
+import type { Cluster, Cluster_CommonLbConfig, Cluster_SlowStartConfig } from '../gen/types.gen.ts';
+import { type LocalityPlan, weighsLocalities } from '../../model/locality.ts';
+import { wrapped, wrappedIfSet } from '../encode/values.ts';
+
+type BalancerFields = Pick<
+  Cluster,
+  'lbPolicy' | 'roundRobinLbConfig' | 'leastRequestLbConfig' | 'ringHashLbConfig' | 'maglevLbConfig'
+>;
+
+/** Rings are this large where nothing is said; the deprecated field is an older way of saying it. */
+const defaultRingSize = 1024;
+
+/** How endpoints are chosen, for clusters that have endpoints to choose from. */
+export function balancerFields(balancer: LoadBalancer | undefined): BalancerFields {
+  const hash = balancer?.consistentHash;
+  if (hash?.ring?.kind === 'maglev') {
+    const { tableSize } = hash.ring;
+    return {
+      lbPolicy: 'MAGLEV',
+      ...(tableSize === undefined ? {} : { maglevLbConfig: { tableSize: wrapped(tableSize) } }),
+    };
+  }
+  if (hash !== undefined) {
+    const size = hash.ring === undefined ? (hash.minimumRingSize ?? defaultRingSize) : hash.ring.minimumRingSize;
+    return {
+      lbPolicy: 'RING_HASH',
+      ...(size === undefined ? {} : { ringHashLbConfig: { minimumRingSize: wrapped(size) } }),
+    };
+  }
+  const slowStartConfig = slowStart(balancer);
+  switch (balancer?.simple) {
+    case 'RANDOM':
+      return { lbPolicy: 'RANDOM' };
+    case 'ROUND_ROBIN':
+      return { lbPolicy: 'ROUND_ROBIN', ...(slowStartConfig && { roundRobinLbConfig: { slowStartConfig } }) };
+    default:
+      return { lbPolicy: 'LEAST_REQUEST', ...(slowStartConfig && { leastRequestLbConfig: { slowStartConfig } }) };
+  }
+}
+
+function slowStart(balancer: LoadBalancer | undefined): Cluster_SlowStartConfig | undefined {
+  if (balancer?.warmup !== undefined) {
+    const { duration: window, aggression = 1, minimumPercent = 10 } = balancer.warmup;
+    return {
+      slowStartWindow: duration(window),
+      // Envoy requires a runtime key. This one is never set.
+      aggression: { defaultValue: aggression, runtimeKey: '(' },
+      minWeightPercent: { value: minimumPercent },
+    };
+  }
+  return balancer?.warmupDuration === undefined ? undefined : { slowStartWindow: duration(balancer.warmupDuration) };
+}
+
+/**
+ * Envoy's panic mode sends requests to endpoints that are not ready, so it is off unless a rule asks for it by
+ * `minHealthPercent`.
+ */
+export function commonLbFields(
+  policy: TrafficPolicy,
+  service: MeshService,
+  plan: LocalityPlan | undefined,
+): Cluster_CommonLbConfig {
+  const panic = sendsUnhealthy(policy, service) ? 0 : (policy.outlierDetection?.minHealthPercent ?? 0);
+  return {
+    healthyPanicThreshold: { value: panic },
+    ...(weighsLocalities(plan) ? { localityWeightedLbConfig: {} } : {}),
+    ...(service.persistentSession
+      ? { overrideHostStatus: { statuses: ['HEALTHY', 'DRAINING', 'UNKNOWN', 'DEGRADED'] } }
+      : {}),
+  };
+}
+
+/** Ejection by success rate, on by default in Envoy, is never wanted: Istio's API cannot say it. */
+export function outlierFields(outlier: OutlierDetection | undefined): Pick<Cluster, 'outlierDetection'> {
+  if (outlier === undefined) return {};
+  const { consecutive5xx, consecutiveGatewayErrors, interval, baseEjectionTime, maxEjectionPercent } = outlier;
+  const localOrigin = outlier.splitExternalLocalOriginErrors;
+  const localFailures = outlier.consecutiveLocalOriginFailures ?? 0;
+  return {
+    outlierDetection: {
+      enforcingSuccessRate: wrapped(0),
+      consecutive5xx: wrappedIfSet(consecutive5xx),
+      enforcingConsecutive5xx: enforcing(consecutive5xx),
+      consecutiveGatewayFailure: wrappedIfSet(consecutiveGatewayErrors),
+      enforcingConsecutiveGatewayFailure: enforcing(consecutiveGatewayErrors),
+      interval: interval === undefined ? undefined : duration(interval),
+      baseEjectionTime: baseEjectionTime === undefined ? undefined : duration(baseEjectionTime),
+      maxEjectionPercent: maxEjectionPercent ? wrapped(maxEjectionPercent) : undefined,
+      ...(localOrigin ? { splitExternalLocalOriginErrors: true, enforcingLocalOriginSuccessRate: wrapped(0) } : {}),
+      ...(localOrigin && localFailures > 0
+        ? {
+            consecutiveLocalOriginFailure: wrapped(localFailures),
+            enforcingConsecutiveLocalOriginFailure: wrapped(100),
+          }
+        : {}),
+    },
+  };
+}
+
+/** Errors in a row eject always, or, where 0 are allowed, never. */
+function enforcing(errors: number | undefined): { readonly value: number } | undefined {
+  return errors === undefined ? undefined : wrapped(errors > 0 ? 100 : 0);
+}

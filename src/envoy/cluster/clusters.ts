@@ -1,0 +1,200 @@
+import type { EndpointSummary } from '../../model/endpoint.ts';
+import type { ClusterSettings } from '../../model/mesh-config.ts';
+import { mtlsUsable, resolvePolicy } from '../../model/policy-resolution.ts';
+import { isDns, isTls, type MeshService, outboundCluster, protocolClass, type ServicePort } from '../../model/service.ts';
+import { sniCluster } from '../../model/service.ts';
+import type { DestinationRuleModel, Subset, TrafficPolicy } from '../../model/traffic-policy.ts';
+import type { ClusterTraits } from '../../model/traits.ts';
+import type { Topology } from '../../model/topology.ts';
+import { balancerFields, commonLbFields, outlierFields } from './balancer.ts';
+import { dnsAssignment, dnsFields, lookupFamily } from './dns.ts';
+import { poolFields } from './pool.ts';
+import { portProtocol, protocolOptions, upstreamProtocol } from './protocol.ts';
+import { dnsCacheName } from '../listener/filters.ts';
+import type { Cluster, Cluster_EdsClusterConfig } from '../gen/types.gen.ts';
+import { configPath, istioMetadata } from '../istio-metadata.ts';
+import { localityPlan } from '../../model/locality.ts';
+import { any } from '../encode/proto.ts';
+import { altStatName } from '../../model/stat-name.ts';
+import { peerNames, type UpstreamTls, upstreamTls, withProxyProtocol } from '../tls/upstream.ts';
+import { wrapped } from '../encode/values.ts';
+
+export interface ClustersInput {
+  readonly service: MeshService;
+  /** One of the service's. */
+  readonly port: ServicePort;
+  /** The rule that the client uses for the service. */
+  readonly rule?: DestinationRuleModel | undefined;
+  readonly traits: ClusterTraits;
+  readonly settings: ClusterSettings;
+  readonly summary: EndpointSummary;
+  /** Needed for DNS services where the policy looks at locality: their endpoints stand in the cluster. */
+  readonly topology?: Topology | undefined;
+}
+
+/** The clusters of a port of a service: its own, and one for each subset. */
+export function buildClusters(input: ClustersInput): readonly Cluster[] {
+  const { service, port, rule } = input;
+  if (service.resolution === 'Alias' || protocolClass(port.protocol) === 'udp') return [];
+  const subsets = service.resolution === 'DynamicDNS' ? [] : (rule?.subsets ?? []);
+  return [undefined, ...subsets].flatMap((subset) => buildCluster(input, subset) ?? []);
+}
+
+/** What the parts of a cluster are made from. */
+interface Parts extends ClustersInput {
+  readonly name: string;
+  readonly subset: Subset | undefined;
+  readonly policy: TrafficPolicy;
+  readonly passthrough: boolean;
+}
+
+function buildCluster(input: ClustersInput, subset: Subset | undefined): Cluster | undefined {
+  const { service, port, rule, settings } = input;
+  const subsetName = subset?.name ?? '';
+  const name = outboundCluster(port.number, subsetName, service.host);
+  const policy = resolvePolicy(rule, port.number, subset, settings);
+  const parts: Parts = { ...input, name, subset, policy, passthrough: isPassthrough(input, policy) };
+  return service.resolution === 'DynamicDNS' ? dynamicCluster(parts) : resolvedCluster(parts);
+}
+
+function resolvedCluster(parts: Parts): Cluster | undefined {
+  const { service, policy, settings } = parts;
+  const plan = localityPlan(policy, service, settings);
+  const discovery = discoveryFields(parts);
+  if (discovery === undefined) return undefined;
+  return {
+    ...commonFields(parts, discovery.type === 'ORIGINAL_DST'),
+    ...outlierFields(policy.outlierDetection),
+    commonLbConfig: commonLbFields(policy, service, plan),
+    ...(discovery.type === 'ORIGINAL_DST' ? { lbPolicy: 'CLUSTER_PROVIDED' } : balancerFields(policy.loadBalancer)),
+    ...discovery,
+    metadata: metadataOf(parts, [service]),
+  };
+}
+
+/** Envoy resolves the host of each request: there are no endpoints to choose from. */
+function dynamicCluster(parts: Parts): Cluster | undefined {
+  const { service, port, traits } = parts;
+  if (protocolClass(port.protocol) !== 'http' && !isTls(port.protocol)) return undefined;
+  const type = 'envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig';
+  return {
+    ...commonFields(parts, true),
+    clusterType: {
+      name: 'envoy.clusters.dynamic_forward_proxy',
+      typedConfig: any(type, {
+        dnsCacheConfig: { name: dnsCacheName(service.host), dnsLookupFamily: lookupFamily(traits) },
+      }),
+    },
+    lbPolicy: 'CLUSTER_PROVIDED',
+    metadata: metadataOf(parts, undefined),
+  };
+}
+
+/** What every outbound cluster has. */
+function commonFields(parts: Parts, originalDestination: boolean): Cluster {
+  const { name, service, port, subset, policy, settings, traits } = parts;
+  const { connectionPool: pool, outlierDetection, retryBudget } = policy;
+  const protocol = upstreamProtocol(port, pool, settings, traits);
+  const tls = tlsOf(parts, protocol, originalDestination);
+  const preserveHeaderCase =
+    traits.preserveHeaderCase && (protocolClass(port.protocol) === 'http' || protocol === 'downstream');
+  const { upstreamHttp, ...sockets } = tls;
+  return {
+    name,
+    altStatName: altStatName(name, settings.outboundClusterStatName, { service, port, subset: subset?.name ?? '' }),
+    ...poolFields(pool, retryBudget, settings),
+    typedExtensionProtocolOptions: protocolOptions({
+      protocol,
+      pool,
+      outlierDetection,
+      upstreamHttp,
+      anyHost: service.resolution === 'DynamicDNS',
+      preserveHeaderCase,
+    }),
+    ...sockets,
+  };
+}
+
+function tlsOf(parts: Parts, protocol: ReturnType<typeof portProtocol>, originalDestination: boolean): UpstreamTls {
+  const { service, rule, port, subset, policy, settings, summary, traits } = parts;
+  const tls = upstreamTls({
+    tls: policy.tls,
+    autoMtls: settings.enableAutoMtls && !service.meshExternal && !sendsPlainText(parts),
+    peerNames: peerNames(summary.identities, service.subjectAltNames, settings),
+    meshSni: sniCluster(port.number, subset?.name ?? '', service.host),
+    entryNames: service.registry === 'External' ? service.subjectAltNames : [],
+    originalDestination,
+    selective: rule?.workloadSelector !== undefined,
+    protocol,
+    traits,
+    settings,
+  });
+  return policy.proxyProtocol === undefined ? tls : withProxyProtocol(tls, policy.proxyProtocol);
+}
+
+/**
+ * Where the client chooses the endpoint, all of them must speak mutual TLS: nothing tells one from the other. The
+ * question is asked of the policy as it is written for the host or the subset, not of what it inherits.
+ */
+function sendsPlainText({ service, rule, subset, summary }: Parts): boolean {
+  const written = (subset ?? rule)?.policy.loadBalancer?.simple;
+  return (service.resolution === 'Passthrough' || written === 'PASSTHROUGH') && summary.plaintext;
+}
+
+/** PASSTHROUGH of the host is that of its subsets too. */
+function isPassthrough({ rule, port, settings }: ClustersInput, policy: TrafficPolicy): boolean {
+  const host = resolvePolicy(rule, port.number, undefined, settings);
+  return [host, policy].some(
+    (level) => level.loadBalancer?.simple === 'PASSTHROUGH' && !level.loadBalancer.consistentHash,
+  );
+}
+
+/** How the cluster finds its endpoints; undefined when it cannot have any. */
+function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig' | 'loadAssignment'> | undefined {
+  const { name, service, port, traits, settings, passthrough } = parts;
+  if (isDns(service)) {
+    const loadAssignment = dnsAssignment({
+      clusterName: name,
+      service,
+      endpoints: parts.summary.dnsEndpoints,
+      port,
+      subsetLabels: parts.subset?.labels ?? {},
+      plan: localityPlan(parts.policy, service, settings),
+      mtls: traits.agent && mtlsUsable(parts.rule, port.number, parts.subset),
+      topology: parts.topology,
+    });
+    if (loadAssignment === undefined) return undefined;
+    if (!passthrough) return { ...dnsFields(service, settings, traits), loadAssignment };
+  }
+  const chosenByClient = service.resolution === 'Passthrough' && traits.proxyType === 'sidecar';
+  if (!passthrough && !chosenByClient) return { type: 'EDS', edsClusterConfig: edsConfig(name) };
+  // Where a rule alone asks for it, the client is believed as it is.
+  return { type: 'ORIGINAL_DST', ...(chosenByClient ? portOverride(service, port) : {}) };
+}
+
+/** Envoy waits for the endpoints without end: a proxy never starts half configured. */
+function edsConfig(serviceName: string): Cluster_EdsClusterConfig {
+  return {
+    serviceName,
+    edsConfig: { ads: {}, resourceApiVersion: 'V3', initialFetchTimeout: { seconds: 0 } },
+  };
+}
+
+/** A ServiceEntry without endpoints may say that its hosts listen on another port than the one that clients use. */
+function portOverride(service: MeshService, port: ServicePort): Pick<Cluster, 'originalDstLbConfig'> {
+  const { targetPort } = port;
+  if (service.registry !== 'External' || typeof targetPort !== 'number' || targetPort === port.number) return {};
+  return { originalDstLbConfig: { upstreamPortOverride: wrapped(targetPort) } };
+}
+
+function metadataOf(parts: Parts, services: readonly MeshService[] | undefined): Cluster['metadata'] {
+  const { service, rule, subset, policy } = parts;
+  const originates = policy.tls?.mode === 'SIMPLE' || policy.tls?.mode === 'MUTUAL';
+  return istioMetadata({
+    ...(services && { services: services.map(({ host, name, namespace }) => ({ host, name, namespace })) }),
+    config: rule && configPath({ ...rule, kind: 'DestinationRule' }),
+    subset: subset?.name,
+    external: service.meshExternal ? true : undefined,
+    alpn_override: originates ? 'false' : undefined,
+  });
+}

@@ -1,0 +1,125 @@
+import type { ConnectionPool, OutlierDetection } from '../../model/traffic-policy.ts';
+import type { ClusterSettings } from '../../model/mesh-config.ts';
+import { isHttp2, protocolClass, type ServicePort } from '../../model/service.ts';
+import type { Traits } from '../../model/traits.ts';
+import { duration } from '../duration.ts';
+import type {
+  Any,
+  CommonMatcherMatchPredicate,
+  Http1ProtocolOptions,
+  Http2ProtocolOptions,
+  UpstreamHttpProtocolOptions,
+  UpstreamsHttpProtocolOptions,
+} from '../gen/types.gen.ts';
+import { any } from '../encode/proto.ts';
+import { types } from '../encode/proto-types.ts';
+import { wrapped } from '../encode/values.ts';
+
+/**
+ * What a cluster speaks to its endpoints: HTTP/2, or whatever the client spoke. Undefined: HTTP/1.1 where it matters,
+ * which is what Envoy does without being told.
+ */
+export type UpstreamProtocol = 'http2' | 'downstream' | undefined;
+
+export function upstreamProtocol(
+  port: Pick<ServicePort, 'protocol'>,
+  pool: ConnectionPool | undefined,
+  settings: Pick<ClusterSettings, 'h2Upgrade'>,
+  traits: Pick<Traits, 'proxyType'>,
+): UpstreamProtocol {
+  if (pool?.http.useClientProtocol === true) return 'downstream';
+  const own = portProtocol(port, traits);
+  if (own !== undefined) return own;
+  const upgrade =
+    pool?.http.h2UpgradePolicy ??
+    (settings.h2Upgrade && protocolClass(port.protocol) === 'http' ? 'UPGRADE' : 'DO_NOT_UPGRADE');
+  return upgrade === 'UPGRADE' ? 'http2' : undefined;
+}
+
+/** By the port alone. A gateway knows what it forwards; only a sidecar sniffs. */
+export function portProtocol(
+  { protocol }: Pick<ServicePort, 'protocol'>,
+  { proxyType }: Pick<Traits, 'proxyType'>,
+): UpstreamProtocol {
+  if (isHttp2(protocol)) return 'http2';
+  return protocol === 'Unsupported' && proxyType === 'sidecar' ? 'downstream' : undefined;
+}
+
+export interface ProtocolInput {
+  readonly protocol: UpstreamProtocol;
+  readonly pool: ConnectionPool | undefined;
+  readonly outlierDetection?: OutlierDetection | undefined;
+  /** Server name and accepted names are those of the request. */
+  readonly upstreamHttp?: UpstreamHttpProtocolOptions | undefined;
+  /** The cluster is for any host: Envoy refuses options that do not bind the certificate to the host of the request. */
+  readonly anyHost?: boolean;
+  /** HTTP/1.1 headers keep the case that the client wrote. */
+  readonly preserveHeaderCase: boolean;
+}
+
+/** The cluster's HTTP options by their extension's name; undefined where there is nothing to say. */
+export function protocolOptions(input: ProtocolInput): { readonly [name: string]: Any } | undefined {
+  const options = httpOptions(input);
+  return options === undefined ? undefined : { [types.httpProtocolOptions]: any(types.httpProtocolOptions, options) };
+}
+
+function httpOptions(input: ProtocolInput): UpstreamsHttpProtocolOptions | undefined {
+  const { protocol, pool, upstreamHttp, preserveHeaderCase } = input;
+  const common = commonOptions(pool);
+  const codes = input.outlierDetection?.httpErrorCodes;
+  if (!protocol && !common && !upstreamHttp && !codes && !preserveHeaderCase) return undefined;
+  const http1 = preserveHeaderCase ? keepCase() : {};
+  return {
+    commonHttpProtocolOptions: common,
+    upstreamHttpProtocolOptions: input.anyHost === true ? { autoSni: true, autoSanValidation: true } : upstreamHttp,
+    outlierDetection: codes && { errorMatcher: matchStatuses(codes) },
+    ...(protocol === 'downstream'
+      ? { useDownstreamProtocolConfig: { httpProtocolOptions: http1, http2ProtocolOptions: {} } }
+      : {
+          explicitHttpConfig:
+            protocol === 'http2' ? { http2ProtocolOptions: http2Options(pool) } : { httpProtocolOptions: http1 },
+        }),
+  };
+}
+
+function commonOptions(pool: ConnectionPool | undefined): UpstreamsHttpProtocolOptions['commonHttpProtocolOptions'] {
+  if (pool === undefined) return undefined;
+  const idleTimeout = pool.http.idleTimeout ?? pool.tcp.idleTimeout;
+  const { maxConnectionDuration } = pool.tcp;
+  const maxRequests = pool.http.maxRequestsPerConnection ?? 0;
+  // Istio has the options, though empty, where the pool says something about HTTP/2, whatever is spoken.
+  const forHttp2 = (pool.http.maxConcurrentStreams ?? 0) > 0 || pool.http.http2KeepAlive !== undefined;
+  if (idleTimeout === undefined && maxConnectionDuration === undefined && maxRequests === 0 && !forHttp2)
+    return undefined;
+  return {
+    idleTimeout: idleTimeout === undefined ? undefined : duration(idleTimeout),
+    maxConnectionDuration: maxConnectionDuration === undefined ? undefined : duration(maxConnectionDuration),
+    maxRequestsPerConnection: maxRequests === 0 ? undefined : wrapped(maxRequests),
+  };
+}
+
+function http2Options(pool: ConnectionPool | undefined): Http2ProtocolOptions {
+  const streams = pool?.http.maxConcurrentStreams ?? 0;
+  const keepAlive = pool?.http.http2KeepAlive;
+  return {
+    maxConcurrentStreams: streams === 0 ? undefined : wrapped(streams),
+    connectionKeepalive: keepAlive && {
+      interval: keepAlive.interval === undefined ? undefined : duration(keepAlive.interval),
+      timeout: keepAlive.timeout === undefined ? undefined : duration(keepAlive.timeout),
+    },
+  };
+}
+
+function keepCase(): Http1ProtocolOptions {
+  const typedConfig = any('envoy.extensions.http.header_formatters.preserve_case.v3.PreserveCaseFormatterConfig', {});
+  return { headerKeyFormat: { statefulFormatter: { name: 'preserve_case', typedConfig } } };
+}
+
+/** A set needs two members, so a single status stands alone. */
+function matchStatuses(codes: readonly number[]): CommonMatcherMatchPredicate {
+  const rules = codes.map((code) => ({
+    httpResponseHeadersMatch: { headers: [{ name: ':status', stringMatch: { exact: String(code) } }] },
+  }));
+  const [only, ...others] = rules;
+  return only !== undefined && others.length === 0 ? only : { orMatch: { rules } };
+}

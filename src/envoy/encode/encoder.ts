@@ -1,0 +1,155 @@
+import type { EncodedResource, LeafPart, Part } from '../../ads/store/resource.ts';
+import type { Source } from '../../model/provenance.ts';
+import type { Cluster, Listener, Route, Secret, VirtualHost } from '../gen/types.gen.ts';
+import { types } from './proto-types.ts';
+import { type MessageOf, type Protos, typeUrl } from './proto.ts';
+import { leaf, node, resource } from './resource.ts';
+import { emptyRouteConfiguration, routeConfigurationHeader } from '../route/configuration.ts';
+import { type From, type Trace, fromNothing } from './trace.ts';
+import { BackwardWriter } from './wire.ts';
+
+export interface EncoderOptions {
+  readonly amend?: Amend;
+  /** Told what everything is made from. */
+  readonly trace?: Trace | undefined;
+}
+
+/** What a virtual host has beside its message. */
+export interface VirtualHostContent {
+  /** Encoded, in place of routes of its own. */
+  readonly routes: readonly Uint8Array[];
+  /** Names of the clusters that its routes name. */
+  readonly clusters: readonly string[];
+  /** What its own routes were made from. */
+  readonly own?: From;
+}
+
+/** The last chance to change a finished message, which is returned as it is otherwise. */
+export type Amend = <Name extends string>(type: Name, message: MessageOf<Name>) => MessageOf<Name>;
+
+const asItIs: Amend = (_, message) => message;
+
+/** RouteConfiguration.virtual_hosts */
+const VIRTUAL_HOSTS = 2;
+/** Fields of a VirtualHost. */
+const [NAME, DOMAINS] = [1, 2];
+
+/** Where finished messages become bytes: until then they can be read, and changed. */
+export class Encoder {
+  readonly #protos: Protos;
+  readonly #amend: Amend;
+  readonly #trace: Trace | undefined;
+
+  constructor(protos: Protos, { amend = asItIs, trace }: EncoderOptions = {}) {
+    this.#protos = protos;
+    this.#amend = amend;
+    this.#trace = trace;
+  }
+
+  cluster(cluster: Cluster, from = fromNothing): EncodedResource {
+    return this.#resource(types.cluster, cluster, leaf(this.#encode(types.cluster, cluster), []), from);
+  }
+
+  /** @param clusters names that it refers to. */
+  listener(listener: Listener, clusters: readonly string[], from = fromNothing): EncodedResource {
+    return this.#resource(types.listener, listener, leaf(this.#encode(types.listener, listener), clusters), from);
+  }
+
+  /** @param bytes of a ClusterLoadAssignment, which is written without a message: there are very many of them. */
+  assignment(name: string, bytes: Uint8Array, from = fromNothing): EncodedResource {
+    return this.#resource(types.endpoint, { name }, leaf(bytes, []), from);
+  }
+
+  secret(secret: Secret, from = fromNothing): EncodedResource {
+    return this.#resource(types.secret, secret, leaf(this.#encode(types.secret, secret), []), from);
+  }
+
+  /**
+   * A RouteConfiguration of virtual hosts that are encoded. It is the concatenation of a header and its virtual hosts:
+   * protobuf joins the fields of concatenated messages.
+   */
+  routeTable(name: string, virtualHosts: readonly Part[]): EncodedResource {
+    return resource(typeUrl(types.route), name, node([this.routeTableHeader(name), ...virtualHosts]));
+  }
+
+  /** What of a RouteConfiguration is not virtual hosts. */
+  routeTableHeader(name: string): LeafPart {
+    return leaf(this.#encode(types.route, routeConfigurationHeader(name)), []);
+  }
+
+  /** The answer for a table that does not exist. */
+  emptyRouteTable(name: string): EncodedResource {
+    return resource(typeUrl(types.route), name, leaf(this.#encode(types.route, emptyRouteConfiguration(name)), []));
+  }
+
+  /** A piece of a RouteConfiguration, encoded once for all tables that hold it. */
+  virtualHost(
+    virtualHost: VirtualHost,
+    content: VirtualHostContent = { routes: [], clusters: [] },
+    from = fromNothing,
+  ): LeafPart {
+    const part = leaf(this.#virtualHost(virtualHost, content.routes), content.clusters);
+    const { routes: own = [] } = virtualHost;
+    this.#trace?.note(part, from());
+    this.#trace?.noteRoutes(part, [
+      ...content.routes.flatMap((routes) => this.#trace!.routesOf(routes)),
+      ...own.map(() => content.own?.() ?? []),
+    ]);
+    return part;
+  }
+
+  #virtualHost(virtualHost: VirtualHost, routes: readonly Uint8Array[]): Uint8Array {
+    const finished = this.#amend(types.virtualHost, virtualHost);
+    if (routes.length === 0) return this.#protos.encode(types.route, { virtualHosts: [finished] });
+    const { name = '', domains = [], ...others } = finished;
+    const writer = new BackwardWriter(routes.reduce((sum, { length }) => sum + length, 1024));
+    writer.bytes(this.#protos.encode(types.virtualHost, others));
+    for (let i = routes.length - 1; i >= 0; i--) writer.bytes(routes[i]!);
+    for (let i = domains.length - 1; i >= 0; i--) writer.text(DOMAINS, domains[i]!);
+    writer.text(NAME, name);
+    writer.wrap(VIRTUAL_HOSTS, 0);
+    return writer.since(0);
+  }
+
+  /**
+   * Fields of a VirtualHost, for all virtual hosts that have these routes.
+   * @param from for each of them.
+   */
+  routes(routes: readonly Route[], from: () => readonly (readonly Source[])[] = () => []): Uint8Array {
+    const finished = routes.map((route) => this.#amend(types.routeEntry, route));
+    const bytes = this.#protos.encode(types.virtualHost, { routes: finished });
+    this.#trace?.noteRoutes(bytes, from());
+    return bytes;
+  }
+
+  /** The virtual hosts of a piece of a RouteConfiguration. */
+  virtualHostsOf({ bytes }: LeafPart): readonly VirtualHost[] {
+    return this.#protos.decode(types.route, bytes).virtualHosts ?? [];
+  }
+
+  /** The virtual host, which is finished, with some of its domains; undefined when none is left. */
+  withDomains(part: LeafPart, keep: (domain: string) => boolean): LeafPart | undefined {
+    const [virtualHost] = this.virtualHostsOf(part);
+    const domains = (virtualHost?.domains ?? []).filter(keep);
+    if (domains.length === 0) return undefined;
+    const bytes = this.#protos.encode(types.route, { virtualHosts: [{ ...virtualHost, domains }] });
+    const changed = leaf(bytes, part.clusters);
+    this.#trace?.note(changed, this.#trace.of(part));
+    this.#trace?.noteRoutes(changed, this.#trace.routesOf(part));
+    return changed;
+  }
+
+  #encode<Name extends string>(type: Name, message: MessageOf<Name>): Uint8Array {
+    return this.#protos.encode(type, this.#amend(type, message));
+  }
+
+  #resource(
+    type: string,
+    { name = '' }: { readonly name?: string | undefined },
+    body: Part,
+    from: From,
+  ): EncodedResource {
+    this.#trace?.note(body, from());
+    return resource(typeUrl(type), name, body);
+  }
+}

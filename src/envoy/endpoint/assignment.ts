@@ -1,0 +1,104 @@
+import type { Labels } from '../../model/labels.ts';
+import { selects } from '../../model/labels.ts';
+import type { ClusterSettings } from '../../model/mesh-config.ts';
+import type { MeshService } from '../../model/service.ts';
+import type { TrafficPolicy } from '../../model/traffic-policy.ts';
+import type { Topology } from '../../model/topology.ts';
+import { isDraining } from '../../model/endpoint.ts';
+import type { EncodedEndpoint } from './assignment-endpoint.ts';
+import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from '../../model/locality-groups.ts';
+import { localityPlan } from '../../model/locality.ts';
+import { BackwardWriter } from '../encode/wire.ts';
+
+export { type EncodedEndpoint, encodeEndpoints } from './assignment-endpoint.ts';
+export { topologyNeeds } from '../../model/locality.ts';
+export { mtlsUsable } from '../../model/policy-resolution.ts';
+
+export interface AssignmentInput {
+  readonly clusterName: string;
+  /** Of the service port. */
+  readonly endpoints: readonly EncodedEndpoint[];
+  /** Empty: all. */
+  readonly subsetLabels: Labels;
+  /** In force for the port and subset. */
+  readonly policy: TrafficPolicy;
+  readonly service: MeshService;
+  readonly settings: Pick<ClusterSettings, 'localityLb'>;
+  /** Endpoints are marked for mutual TLS: the proxy has certificates, and the rule does not say otherwise. */
+  readonly mtls: boolean;
+  /** Endpoints of other clusters than the proxy's are left out. */
+  readonly clusterLocal?: boolean;
+  /** Proxies of too many different labels ask: see {@link localityPlan}. */
+  readonly ignoresLabels?: boolean;
+  /** Needed where {@link topologyNeeds} says so. */
+  readonly topology?: Topology | undefined;
+}
+
+/** The bytes of a ClusterLoadAssignment. Without endpoints it has only its name. */
+export function buildAssignment(input: AssignmentInput): Uint8Array {
+  const { clusterName, policy, service, settings, topology, mtls, ignoresLabels } = input;
+  const endpoints = selectEndpoints(input);
+  if (endpoints.length === 0) return emptyAssignment(clusterName);
+  const plan = localityPlan(policy, service, settings, ignoresLabels);
+  const groups = placeGroups(groupByLocality(endpoints), plan, topology);
+  // ClusterLoadAssignment: cluster_name 1, endpoints 2.
+  const writer = new BackwardWriter(bytesOfEndpoint * endpoints.length);
+  for (const group of groups.toReversed()) {
+    const end = writer.mark();
+    writeGroup(writer, group, mtls);
+    writer.wrap(2, end);
+  }
+  writer.text(1, clusterName);
+  return writer.since(0);
+}
+
+/** More than most have, with their part of what a group has: buffers that do not grow are not copied. */
+const bytesOfEndpoint = 200;
+
+/** The answer for a cluster that has no endpoints, or does not exist. */
+export function emptyAssignment(clusterName: string): Uint8Array {
+  const writer = new BackwardWriter();
+  writer.text(1, clusterName);
+  return writer.since(0);
+}
+
+/**
+ * Endpoints that are not ready are sent, marked, so that Envoy does not fall into its panic mode. A rule with
+ * `minHealthPercent` wants the panic mode, which would send requests to them.
+ */
+export function sendsUnhealthy(policy: TrafficPolicy, service: Pick<MeshService, 'trafficDistribution'>): boolean {
+  return service.trafficDistribution !== undefined || (policy.outlierDetection?.minHealthPercent ?? 0) === 0;
+}
+
+function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
+  const { endpoints, subsetLabels, policy, service, topology } = input;
+  const wanted = Object.keys(subsetLabels).length > 0;
+  const unhealthy = sendsUnhealthy(policy, service);
+  const draining = service.persistentSession;
+  const sameCluster = service.nodeLocal || input.clusterLocal === true;
+  return endpoints.filter(
+    (endpoint) =>
+      endpoint.sendable &&
+      endpoint.health !== 'Terminating' &&
+      (unhealthy || endpoint.health !== 'UnHealthy') &&
+      (draining || !isDraining(endpoint)) &&
+      (!wanted || selects(subsetLabels, endpoint.labels)) &&
+      (!sameCluster || topology === undefined || endpoint.cluster === topology.cluster) &&
+      (!service.nodeLocal || topology === undefined || endpoint.nodeName === topology.nodeName),
+  );
+}
+
+/** LocalityLbEndpoints: locality 1, lb_endpoints 2, load_balancing_weight 3, priority 5. */
+function writeGroup(writer: BackwardWriter, group: LocalityGroup<EncodedEndpoint>, mtls: boolean): void {
+  writer.unsigned(5, group.priority);
+  const weight = writer.mark();
+  writer.unsigned(1, group.weight);
+  writer.wrap(3, weight);
+  for (const endpoint of group.endpoints.toReversed()) writer.bytes(mtls ? endpoint.mtls : endpoint.plain);
+  const locality = writer.mark();
+  const [region, zone, subzone] = partsOf(group.locality);
+  writer.text(3, subzone);
+  writer.text(2, zone);
+  writer.text(1, region);
+  writer.wrap(1, locality);
+}

@@ -1,0 +1,74 @@
+import type { GatewayChain, SettledGatewayListener } from '../../model/gateway.ts';
+import type { ListenerSettings } from '../../model/mesh-config.ts';
+import type { Traits } from '../../model/traits.ts';
+import { listenerAccessLogs } from './access-log.ts';
+import { downstreamTls } from '../tls/downstream.ts';
+import { listenerFilters } from './filters.ts';
+import type { Filter, FilterChain } from '../gen/types.gen.ts';
+import { httpConnectionManager } from './http-connection-manager.ts';
+import { listenerAddress, realListener } from './listener.ts';
+import { l4Filters } from './outbound-filters.ts';
+import { type BuiltListener, CONNECT_TIMEOUT } from './outbound-listener.ts';
+
+export interface GatewayListenerInput {
+  /** With at least one chain. */
+  readonly listener: SettledGatewayListener;
+  readonly traits: Traits;
+  readonly settings: ListenerSettings;
+}
+
+/** One listener of a router. */
+export function buildGatewayListener(input: GatewayListenerInput): BuiltListener {
+  const { traits, settings } = input;
+  const { name, address, port, chains } = input.listener;
+  const logs = listenerAccessLogs(settings);
+  const looksIntoTls = chains.some(({ serverNames, tls }) => serverNames.length > 0 || tls !== undefined);
+  const inspectors = [
+    // What it reads comes before TLS.
+    ...(settings.gatewayTopology.proxyProtocol ? [listenerFilters.proxyProtocol] : []),
+    ...(looksIntoTls ? [listenerFilters.tlsInspector] : []),
+  ];
+  const clusters = chains.flatMap(({ serves }) =>
+    serves.kind === 'l4' ? serves.target.clusters.map((cluster) => cluster.name) : [],
+  );
+  return {
+    listener: {
+      name,
+      address: listenerAddress(address, port),
+      trafficDirection: 'OUTBOUND',
+      ...realListener,
+      ...(traits.outboundExactBalance ? { connectionBalanceConfig: { exactBalance: {} } } : {}),
+      ...(inspectors.length === 0 ? {} : { listenerFilters: inspectors }),
+      filterChains: chains.map((chain) => filterChain(chain, input)),
+      ...(logs.length === 0 ? {} : { accessLog: logs }),
+    },
+    clusters: [...new Set(clusters)].sort(),
+  };
+}
+
+function filterChain(chain: GatewayChain, input: GatewayListenerInput): FilterChain {
+  const { serverNames, tls } = chain;
+  const any = serverNames.length === 0 || serverNames.includes('*');
+  return {
+    ...(any ? {} : { filterChainMatch: { serverNames: [...serverNames].sort() } }),
+    filters: filtersOf(chain, input),
+    ...(tls && { transportSocket: downstreamTls({ ...input, tls }) }),
+    transportSocketConnectTimeout: CONNECT_TIMEOUT,
+  };
+}
+
+function filtersOf({ serves }: GatewayChain, { listener, traits, settings }: GatewayListenerInput): readonly Filter[] {
+  if (serves.kind === 'l4') return l4Filters(serves.target, { traits, settings });
+  const { routes, statName, grpcWeb } = serves;
+  return [
+    httpConnectionManager({
+      direction: 'gateway',
+      traits,
+      settings,
+      statPrefix: `outbound_${listener.name}`,
+      ...(statName === '' ? {} : { statName }),
+      routes,
+      grpcWeb,
+    }),
+  ];
+}

@@ -1,0 +1,146 @@
+import { isIP } from 'node:net';
+import type { InboundTarget } from '../../model/inbound.ts';
+import type { ListenerSettings } from '../../model/mesh-config.ts';
+import { inboundCluster } from '../../model/service.ts';
+import { type Traits, wildcardAddress } from '../../model/traits.ts';
+import { listenerAccessLogs } from './access-log.ts';
+import { duration } from '../duration.ts';
+import { listenerFilters } from './filters.ts';
+import { blackHoleCluster, inboundPassthroughCluster } from '../../model/cluster-names.ts';
+import type { FilterChain, Listener, ListenerFilter } from '../gen/types.gen.ts';
+import { type InboundContext, buildInboundChains, passthroughChains } from './inbound-chains.ts';
+import { inboundInspectors } from './inbound-inspectors.ts';
+import type { MtlsMode } from './inbound-match.ts';
+import { listenerAddress, realListener } from './listener.ts';
+import { blackHoleFilter } from './outbound-filters.ts';
+import type { BuiltListener } from './outbound-listener.ts';
+
+export interface InboundInput {
+  readonly targets: readonly InboundTarget[];
+  readonly traits: Traits;
+  /** Of the proxy. Only the ports of a Sidecar's ingress use them. */
+  readonly addresses: readonly string[];
+  readonly settings: ListenerSettings;
+  /** Absent: PERMISSIVE where the proxy has certificates, else DISABLE. */
+  readonly mtls?: { readonly mode: MtlsMode; readonly ports: Readonly<Record<number, MtlsMode>> };
+}
+
+/**
+ * The inbound listeners of a sidecar: the one at which redirected connections arrive, and those that a Sidecar's
+ * ingress binds.
+ */
+export function buildInbound(input: InboundInput): readonly BuiltListener[] {
+  const { traits, settings } = input;
+  if (settings.proxyListenPort <= 0) return [];
+  const context = contextOf(input);
+  const wildcard = wildcardAddress(traits);
+  const redirected: { chains: readonly FilterChain[]; target: InboundTarget }[] = [];
+  const bound: BuiltListener[] = [];
+  for (const target of input.targets) {
+    const bind = bindOf(target, input, wildcard);
+    const toPort = traits.interception === 'NONE' || target.ingress?.bindToPort === true;
+    if (target.port === 0 || isReserved(target, toPort, input)) continue;
+    const chains = buildInboundChains(target, bind, context);
+    if (toPort) bound.push(boundListener(target, bind, chains, context));
+    else redirected.push({ chains, target });
+  }
+  if (traits.interception === 'NONE') return bound;
+  return [virtualInbound(redirected, wildcard, input, context), ...bound];
+}
+
+function contextOf({ traits, settings, mtls }: InboundInput): InboundContext {
+  return {
+    traits,
+    settings,
+    mtls: mtls ?? { mode: traits.agent ? 'PERMISSIVE' : 'DISABLE', ports: {} },
+  };
+}
+
+/** Ports of ingress listeners are named by the address of the workload. */
+function bindOf({ ingress }: InboundTarget, { addresses }: InboundInput, wildcard: string): string {
+  if (ingress === undefined) return wildcard;
+  return ingress.bind || addresses.find(isGlobalUnicast) || wildcard;
+}
+
+function isGlobalUnicast(address: string): boolean {
+  if (isIP(address) === 0) return false;
+  return isIP(address) === 4
+    ? !/^(0\.0\.0\.0$|127\.|169\.254\.|22[4-9]\.|23\d\.|255\.255\.255\.255$)/.test(address)
+    : !/^(::1?$|fe[89ab]|ff)/i.test(address);
+}
+
+function isReserved(target: InboundTarget, toPort: boolean, { traits, settings }: InboundInput): boolean {
+  const { port, ingress } = target;
+  if (toPort && traits.unprivileged && port < 1024) return true;
+  if (ingress !== undefined && ingress.bind !== '') return false;
+  if (traits.reservedPorts.includes(port) || port === settings.proxyInboundListenPort) return true;
+  return ingress === undefined && port === settings.proxyListenPort;
+}
+
+function virtualInbound(
+  redirected: readonly { readonly chains: readonly FilterChain[]; readonly target: InboundTarget }[],
+  wildcard: string,
+  { targets }: InboundInput,
+  context: InboundContext,
+): BuiltListener {
+  const { traits, settings } = context;
+  const port = settings.proxyInboundListenPort;
+  const transparent = traits.interception === 'TPROXY';
+  const chains: FilterChain[] = [
+    {
+      name: 'virtualInbound-blackhole',
+      filterChainMatch: { destinationPort: { value: port } },
+      filters: [blackHoleFilter],
+    },
+    ...passthroughChains(new Set(targets.map((target) => target.port)), context),
+    ...redirected.flatMap((one) => one.chains),
+  ];
+  const first: ListenerFilter[] = [listenerFilters.originalDst];
+  if (transparent) first.push(listenerFilters.originalSrc);
+  const listener: Listener = {
+    ...common('virtualInbound', wildcard, port, chains, first, context),
+    ...(transparent ? { transparent: { value: true } } : {}),
+  };
+  const served = redirected.map(({ target }) => target);
+  return {
+    listener,
+    clusters: [blackHoleCluster, inboundPassthroughCluster, ...served.map((target) => inboundCluster(target.port))],
+  };
+}
+
+function boundListener(
+  target: InboundTarget,
+  bind: string,
+  chains: readonly FilterChain[],
+  context: InboundContext,
+): BuiltListener {
+  return {
+    listener: common(`${bind}_${target.port}`, bind, target.port, chains, [], context),
+    clusters: [inboundCluster(target.port)],
+  };
+}
+
+function common(
+  name: string,
+  address: string,
+  port: number,
+  chains: readonly FilterChain[],
+  first: readonly ListenerFilter[],
+  context: InboundContext,
+): Listener {
+  const { traits, settings } = context;
+  const logs = listenerAccessLogs(settings);
+  const inspectors = [...first, ...inboundInspectors(chains)];
+  return {
+    name,
+    address: listenerAddress(address, port),
+    trafficDirection: 'INBOUND',
+    continueOnListenerFiltersTimeout: true,
+    ...realListener,
+    ...(traits.inboundExactBalance ? { connectionBalanceConfig: { exactBalance: {} } } : {}),
+    ...(logs.length === 0 ? {} : { accessLog: logs }),
+    filterChains: chains,
+    ...(inspectors.length === 0 ? {} : { listenerFilters: inspectors }),
+    listenerFiltersTimeout: duration(settings.protocolDetectionTimeout),
+  };
+}

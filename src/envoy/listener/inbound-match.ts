@@ -1,0 +1,66 @@
+import { type Protocol, protocolClass } from '../../model/service.ts';
+import { PLAINTEXT_HTTP, RAW_BUFFER, TLS } from './listener.ts';
+
+/** What a workload accepts: both, only mutual TLS, or none. */
+export type MtlsMode = 'PERMISSIVE' | 'STRICT' | 'DISABLE';
+
+/** One filter chain of an inbound port. */
+export interface InboundMatch {
+  readonly serves: 'http' | 'tcp';
+  /** Always there: Envoy takes an absent one for "nothing found yet", not for "any". */
+  readonly transport: typeof RAW_BUFFER | typeof TLS;
+  readonly alpn: readonly string[];
+  /** The chain ends mutual TLS. */
+  readonly terminates: boolean;
+}
+
+/** What a proxy of the mesh offers beside its own protocols, when it has found HTTP, or something else. */
+const MESH_HTTP = ['istio-http/1.0', 'istio-http/1.1', 'istio-h2'];
+const MESH_TCP = ['istio-peer-exchange', 'istio'];
+const MESH = ['istio', 'istio-peer-exchange', 'istio-http/1.0', 'istio-http/1.1', 'istio-h2'];
+
+type Serves = InboundMatch['serves'];
+
+const mutualTls = (serves: Serves, alpn: readonly string[] = []): InboundMatch => ({
+  serves,
+  transport: TLS,
+  alpn,
+  terminates: true,
+});
+const plaintext = (serves: Serves, alpn: readonly string[] = []): InboundMatch => ({
+  serves,
+  transport: RAW_BUFFER,
+  alpn,
+  terminates: false,
+});
+/** The workload's own TLS, passed through. */
+const otherTls: InboundMatch = { serves: 'tcp', transport: TLS, alpn: [], terminates: false };
+
+const chains: Readonly<Record<'http' | 'tcp' | 'sniffed', Readonly<Record<MtlsMode, readonly InboundMatch[]>>>> = {
+  http: {
+    PERMISSIVE: [mutualTls('http', MESH), plaintext('http')],
+    STRICT: [mutualTls('http')],
+    DISABLE: [plaintext('http')],
+  },
+  tcp: {
+    PERMISSIVE: [mutualTls('tcp', MESH), otherTls, plaintext('tcp')],
+    STRICT: [mutualTls('tcp')],
+    DISABLE: [plaintext('tcp')],
+  },
+  sniffed: {
+    PERMISSIVE: [
+      mutualTls('http', MESH_HTTP),
+      plaintext('http', PLAINTEXT_HTTP),
+      mutualTls('tcp', MESH_TCP),
+      plaintext('tcp'),
+      otherTls,
+    ],
+    STRICT: [mutualTls('http', MESH_HTTP), mutualTls('tcp')],
+    DISABLE: [plaintext('http', PLAINTEXT_HTTP), plaintext('tcp')],
+  },
+};
+
+export function inboundMatches(protocol: Protocol, mode: MtlsMode): readonly InboundMatch[] {
+  const kind = protocolClass(protocol);
+  return chains[kind === 'udp' ? 'tcp' : kind][mode];
+}

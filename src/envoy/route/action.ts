@@ -1,0 +1,115 @@
+import type { BackendMirror, BackendTarget, ForwardToBackends, HeaderOperations } from '../../model/route.ts';
+import type { HashKey } from '../../model/traffic-policy.ts';
+import type { Traits } from '../../model/traits.ts';
+import { duration } from '../duration.ts';
+import { blackHoleCluster } from '../../model/cluster-names.ts';
+import type {
+  RouteAction,
+  RouteAction_HashPolicy as HashPolicy,
+  RouteAction_RequestMirrorPolicy as RequestMirrorPolicy,
+} from '../gen/types.gen.ts';
+import { regexMatcher } from '../regex.ts';
+import { retryPolicy } from './retry.ts';
+import { fractionalPercent } from './filters.ts';
+import { headersOf, type HeaderLists } from './headers.ts';
+import { wrapped } from '../encode/values.ts';
+
+const noTimeout = { timeout: duration(0), maxGrpcTimeout: duration(0) };
+
+/** Envoy's own timeout is 15 s; a route always says otherwise. */
+export function timeouts(ms: number | undefined): Pick<RouteAction, 'timeout' | 'maxGrpcTimeout'> {
+  if (ms === undefined) return noTimeout;
+  const timeout = duration(ms);
+  return { timeout, maxGrpcTimeout: timeout };
+}
+
+/** What does not exist is a cluster without endpoints, which answers for it. */
+export function clusterOf(target: BackendTarget): string {
+  return target.kind === 'cluster' ? target.cluster : blackHoleCluster;
+}
+
+/** @param headers of the rule. */
+export function routeAction(
+  { backends, mirrors, rewrite, timeout, retries, retriesStay }: ForwardToBackends,
+  headers: HeaderOperations | undefined,
+  traits: Traits,
+): RouteAction {
+  const authority = rewrite?.authority || headers?.authority;
+  const shared: RouteAction = {
+    ...timeouts(timeout),
+    ...(rewrite?.uri === undefined ? {} : { prefixRewrite: rewrite.uri }),
+    ...(rewrite?.regex === undefined
+      ? {}
+      : {
+          regexRewrite: {
+            pattern: regexMatcher(rewrite.regex.match, traits),
+            substitution: rewrite.regex.rewrite,
+          },
+        }),
+    ...(authority ? { hostRewriteLiteral: authority } : {}),
+    requestMirrorPolicies: mirrors.map(mirrorPolicy),
+    hashPolicy: backends.flatMap(({ hash }) => (hash === undefined ? [] : [hashPolicy(hash)])),
+    retryPolicy: retryPolicy(retries, retriesStay),
+  };
+  const [only] = backends;
+  if (only !== undefined && only.weight === undefined) {
+    return {
+      cluster: clusterOf(only.target),
+      ...(only.headers?.authority ? { hostRewriteLiteral: only.headers.authority } : {}),
+      ...shared,
+    };
+  }
+  return {
+    ...shared,
+    weightedClusters: {
+      clusters: backends.map((backend) => ({
+        name: clusterOf(backend.target),
+        weight: wrapped(backend.weight ?? 0),
+        ...headersOf(backend.headers),
+        ...(backend.headers?.authority ? { hostRewriteLiteral: backend.headers.authority } : {}),
+      })),
+    },
+  };
+}
+
+/** Lists that replace those of the rule: of its operations and, behind them, those of its only backend. */
+export function backendHeaders({ backends }: ForwardToBackends, headers: HeaderOperations | undefined): HeaderLists {
+  const [only] = backends;
+  return only?.weight === undefined && only?.headers !== undefined ? headersOf(headers, only.headers) : {};
+}
+
+function hashPolicy(hash: HashKey): HashPolicy {
+  switch (hash.kind) {
+    case 'header':
+      return { header: { headerName: hash.name } };
+    case 'queryParameter':
+      return { queryParameter: { name: hash.name } };
+    case 'sourceIp':
+      return { connectionProperties: { sourceIp: true } };
+    case 'cookie':
+      return {
+        cookie: {
+          name: hash.name,
+          path: hash.path,
+          ttl: hash.ttl === undefined ? undefined : duration(hash.ttl),
+          attributes: hash.attributes,
+        },
+      };
+  }
+}
+
+function mirrorPolicy({ target, percentage }: BackendMirror): RequestMirrorPolicy {
+  return {
+    cluster: clusterOf(target),
+    runtimeFraction: {
+      defaultValue:
+        percentage === undefined
+          ? { numerator: 100 }
+          : percentage.whole
+            ? { numerator: percentage.value }
+            : fractionalPercent(percentage.value),
+    },
+    traceSampled: wrapped(false),
+    disableShadowHostSuffixAppend: true,
+  };
+}

@@ -1,0 +1,19 @@
+import type { RouteConfiguration } from '../gen/types.gen.ts';
+
+/**
+ * A route table without its virtual hosts. Serialised messages can be concatenated, so the bytes of this one followed by
+ * those of virtual hosts, each as a field of the table, are the whole table.
+ */
+export function routeConfigurationHeader(name: string): RouteConfiguration {
+  return {
+    name,
+    validateClusters: { value: false },
+    ignorePortInHostMatching: true,
+    maxDirectResponseBodySizeBytes: { value: 1024 * 1024 },
+  };
+}
+
+/** The answer for a table that does not exist: a listener that waits for it would wait for ever. */
+export function emptyRouteConfiguration(name: string): RouteConfiguration {
+  return { name, validateClusters: { value: false } };
+}

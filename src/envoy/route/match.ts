@@ -1,0 +1,65 @@
+import type { Traits } from '../../model/traits.ts';
+import type { ClaimMatch, RequestMatch, StringMatch } from '../../model/route.ts';
+import type { HeaderMatcher, MetadataMatcher, RouteMatch, ValueMatcher } from '../gen/types.gen.ts';
+import { regexMatcher, stringMatcher } from '../regex.ts';
+import { wrapped } from '../encode/values.ts';
+
+/** Matches every request. */
+export const anyRequest: RouteMatch = { prefix: '/' };
+
+export function routeMatch(match: RequestMatch, traits: Traits): RouteMatch {
+  const headers = match.headers.map(({ name, match: value, invert }): HeaderMatcher => {
+    const matcher = headerMatcher(name, value, traits);
+    if (!invert) return matcher;
+    return { ...matcher, invertMatch: true, ...(matcher.presentMatch ? {} : { treatMissingHeaderAsEmpty: true }) };
+  });
+  if (match.method !== undefined) headers.push(headerMatcher(':method', match.method, traits));
+  if (match.authority !== undefined) headers.push(headerMatcher(':authority', match.authority, traits));
+  if (match.scheme !== undefined) headers.push(headerMatcher(':scheme', match.scheme, traits));
+  return {
+    ...pathMatch(match.uri, traits),
+    caseSensitive: wrapped(!match.ignoreUriCase),
+    headers,
+    queryParameters: match.queryParams.map(({ name, match: value }) =>
+      value.kind === 'present' ? { name, presentMatch: true } : { name, stringMatch: stringMatcher(value, traits) },
+    ),
+    dynamicMetadata: match.claims.map((claim) => claimMatcher(claim, traits)),
+  };
+}
+
+/** The path as the names of operations show it. */
+export function printPath(match: RouteMatch): string {
+  return match.path ?? match.safeRegex?.regex ?? `${match.prefix ?? '/'}*`;
+}
+
+function pathMatch(uri: StringMatch | undefined, traits: Traits): RouteMatch {
+  switch (uri?.kind) {
+    case 'exact':
+      return { path: uri.value };
+    case 'prefix':
+      return { prefix: uri.value };
+    case 'regex':
+      return { safeRegex: regexMatcher(uri.value, traits) };
+    default:
+      return anyRequest;
+  }
+}
+
+function headerMatcher(name: string, match: StringMatch, traits: Traits): HeaderMatcher {
+  return match.kind === 'present' ? { name, presentMatch: true } : { name, stringMatch: stringMatcher(match, traits) };
+}
+
+/** The JWT filter leaves claims as metadata; a claim is a text, or a list of texts of which one must match. */
+function claimMatcher({ path, match, invert }: ClaimMatch, traits: Traits): MetadataMatcher {
+  return {
+    filter: 'envoy.filters.http.jwt_authn',
+    path: ['payload', ...path].map((key) => ({ key })),
+    value:
+      match.kind === 'present' ? { presentMatch: true } : textOrList({ stringMatch: stringMatcher(match, traits) }),
+    invert,
+  };
+}
+
+function textOrList(text: ValueMatcher): ValueMatcher {
+  return { orMatch: { valueMatchers: [{ listMatch: { oneOf: text } }, text] } };
+}

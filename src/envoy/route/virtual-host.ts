@@ -1,0 +1,53 @@
+import type { OutboundPolicy } from '../../model/mesh-config.ts';
+import { bracketed } from '../../model/host.ts';
+import { passthroughCluster } from '../../model/cluster-names.ts';
+import type { Route, VirtualHost } from '../gen/types.gen.ts';
+import { timeouts } from './action.ts';
+import { anyRequest } from './match.ts';
+
+export interface VirtualHostInput {
+  /** Names it, with the port. */
+  readonly host: string;
+  readonly port: number;
+  readonly domains: readonly string[];
+  /** Apart from those that are encoded already. */
+  readonly routes?: readonly Route[];
+  /** Requests without TLS are sent away to where there is. */
+  readonly httpsRedirect?: boolean;
+}
+
+export function buildVirtualHost({ host, port, domains, routes, httpsRedirect }: VirtualHostInput): VirtualHost {
+  return {
+    name: `${bracketed(host)}:${port}`,
+    domains,
+    ...(routes && { routes }),
+    ...(httpsRedirect ? { requireTls: 'ALL' } : {}),
+    includeRequestAttemptCount: true,
+  };
+}
+
+/** The virtual host of a Gateway's table without any: every request is answered with 404. */
+export function blackHoleVirtualHost(port: number): VirtualHost {
+  return { name: `blackhole:${port}`, domains: ['*'] };
+}
+
+/** For requests whose host is not known: the last virtual host of every table of a sidecar. */
+export function catchAllVirtualHost(
+  policy: OutboundPolicy,
+  egressProxyCluster?: string,
+): { readonly virtualHost: VirtualHost; readonly clusters: readonly string[] } {
+  const [name, clusters] =
+    policy === 'ALLOW_ANY' ? ['allow_any', [egressProxyCluster ?? passthroughCluster]] : ['block_all', []];
+  const [cluster] = clusters;
+  const route: Route =
+    cluster === undefined ? { directResponse: { status: 502 } } : { route: { cluster, ...timeouts(undefined) } };
+  return {
+    virtualHost: {
+      name,
+      domains: ['*'],
+      routes: [{ name, match: anyRequest, ...route }],
+      includeRequestAttemptCount: true,
+    },
+    clusters,
+  };
+}

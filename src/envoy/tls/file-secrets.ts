@@ -1,0 +1,52 @@
+import type { ServerTls } from '../../model/gateway.ts';
+import type { DataSource, Secret } from '../gen/types.gen.ts';
+
+/**
+ * Secrets that hold names of files, never what is in them, for routers that have no agent. In a listener itself a file
+ * that cannot be read makes Envoy refuse the listener, with the servers of everybody on that port; as a secret it keeps
+ * only those servers from shaking hands that name it.
+ */
+export function fileSecretsOf({ mode, certificates, caCrl }: ServerTls): readonly Secret[] {
+  if (certificates.kind !== 'files') return [];
+  const pairs = certificates.files.map(({ certificate, key }): Secret => ({
+    name: pairName(certificate, key),
+    tlsCertificate: { certificateChain: file(certificate), privateKey: file(key), ...watched([certificate, key]) },
+  }));
+  if (mode === 'SIMPLE') return pairs;
+  const { roots } = certificates;
+  return [
+    ...pairs,
+    {
+      name: rootsName(roots, caCrl),
+      validationContext: {
+        trustedCa: file(roots),
+        ...(caCrl === '' ? {} : { crl: file(caCrl) }),
+        ...watched(caCrl === '' ? [roots] : [roots, caCrl]),
+      },
+    },
+  ];
+}
+
+/** The name of the secret of a certificate and its key. Other files have another name. */
+export function pairName(certificate: string, key: string): string {
+  return `file-cert:${escaped(certificate)}~${escaped(key)}`;
+}
+
+/** The name of the secret of the authorities of clients, and of what these have revoked. */
+export function rootsName(roots: string, caCrl: string): string {
+  return `file-root:${escaped(roots)}${caCrl === '' ? '' : `~${escaped(caCrl)}`}`;
+}
+
+function escaped(path: string): string {
+  return path.replaceAll('%', '%25').replaceAll('~', '%7E');
+}
+
+function file(filename: string): DataSource {
+  return { filename };
+}
+
+/** Mounted Secrets change by a link beside the files, which Envoy sees only where it is told to look. */
+function watched(paths: readonly string[]): { readonly watchedDirectory?: { readonly path: string } } {
+  const [first = '', ...others] = paths.map((path) => path.slice(0, Math.max(path.lastIndexOf('/'), 0)));
+  return first !== '' && others.every((directory) => directory === first) ? { watchedDirectory: { path: first } } : {};
+}

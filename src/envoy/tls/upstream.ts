@@ -1,0 +1,266 @@
+import { compareText } from '../../model/age.ts';
+import type { ClusterSettings } from '../../model/mesh-config.ts';
+import type { ClientTls } from '../../model/traffic-policy.ts';
+import type { ClusterTraits } from '../../model/traits.ts';
+import type { UpstreamProtocol } from '../cluster/protocol.ts';
+import type {
+  CertificateValidationContext,
+  Cluster_TransportSocketMatch,
+  CommonTlsContext,
+  DataSource,
+  TransportSocket,
+  UpstreamHttpProtocolOptions,
+} from '../gen/types.gen.ts';
+import { any } from '../encode/proto.ts';
+import { types } from '../encode/proto-types.ts';
+import {
+  certificateFiles,
+  clientTlsParameters,
+  credentialNames,
+  fileSecret,
+  meshRoots,
+  rootFile,
+  unservedSecret,
+  workloadCertificate,
+  workloadSecret,
+} from './secrets.ts';
+import { struct } from '../encode/values.ts';
+
+export interface UpstreamTlsInput {
+  /** Of the rule. */
+  readonly tls: ClientTls | undefined;
+  /** The peers may be expected to speak mutual TLS, each as its endpoint says. */
+  readonly autoMtls: boolean;
+  /** Names that peers prove in mutual TLS of the mesh; see {@link peerNames}. */
+  readonly peerNames: readonly string[];
+  /** Server name of mutual TLS of the mesh. */
+  readonly meshSni: string;
+  /** Names of a ServiceEntry, accepted where the rule has none. */
+  readonly entryNames: readonly string[];
+  /** Endpoints are where the client connects to: there is no endpoint that could say what it speaks. */
+  readonly originalDestination: boolean;
+  /** The rule is for some workloads only, so that these can be expected to have the credential. */
+  readonly selective: boolean;
+  readonly protocol: UpstreamProtocol;
+  readonly traits: ClusterTraits;
+  readonly settings: Pick<ClusterSettings, 'tlsDefaults'>;
+}
+
+export interface UpstreamTls {
+  readonly transportSocket?: TransportSocket;
+  readonly transportSocketMatches?: readonly Cluster_TransportSocketMatch[];
+  /** Where the server name follows the request. */
+  readonly upstreamHttp?: UpstreamHttpProtocolOptions;
+}
+
+/** The transport sockets of a cluster: a setting of the rule, else mutual TLS where the mesh has it. */
+export function upstreamTls(input: UpstreamTlsInput): UpstreamTls {
+  const { tls } = input;
+  if (tls === undefined) return input.autoMtls && input.traits.agent ? autoMtls(input) : {};
+  switch (tls.mode) {
+    case 'DISABLE':
+      return {};
+    case 'SIMPLE':
+      return originate(input, tls, false);
+    case 'MUTUAL':
+      return originate(input, withMountedFiles(tls, input.traits), true);
+    case 'ISTIO_MUTUAL': {
+      if (!input.traits.agent) return {};
+      if (input.traits.clientCertificate !== undefined)
+        return originate(input, withMountedFiles(tls, input.traits), true);
+      const names = tls.subjectAltNames.length > 0 ? tls.subjectAltNames : input.peerNames;
+      return { transportSocket: meshSocket(input, names, tls.sni === '' ? input.meshSni : tls.sni) };
+    }
+  }
+}
+
+function autoMtls(input: UpstreamTlsInput): UpstreamTls {
+  const { traits, peerNames, meshSni } = input;
+  if (traits.clientCertificate !== undefined) {
+    const tls = { ...withMountedFiles(noTls, traits), subjectAltNames: peerNames, sni: meshSni };
+    return originate(input, tls, true);
+  }
+  const transportSocket = meshSocket(input, peerNames, meshSni);
+  if (input.originalDestination) return { transportSocket };
+  return {
+    transportSocketMatches: [
+      { name: 'tlsMode-istio', match: struct({ tlsMode: 'istio' }), transportSocket },
+      { name: 'tlsMode-disabled', match: {}, transportSocket: plainSocket() },
+    ],
+  };
+}
+
+/** What peers prove to be: their identities and what the Service adds, in each of the mesh's trust domains. Sorted. */
+export function peerNames(
+  identities: readonly string[],
+  subjectAltNames: readonly string[],
+  { trustDomainAliases }: Pick<ClusterSettings, 'trustDomainAliases'>,
+): readonly string[] {
+  const names = new Set([...identities, ...subjectAltNames]);
+  for (const name of [...names]) {
+    const workload = /^spiffe:\/\/[^/]+(\/ns\/[^/]+\/sa\/[^/]+)$/.exec(name)?.[1];
+    if (workload !== undefined) for (const domain of trustDomainAliases) names.add(`spiffe://${domain}${workload}`);
+  }
+  return [...names].sort(compareText);
+}
+
+function plainSocket(): TransportSocket {
+  return {
+    name: 'envoy.transport_sockets.raw_buffer',
+    typedConfig: any(types.rawBuffer, {}),
+  };
+}
+
+/** Prepends the PROXY header to whatever the sockets speak. */
+export function withProxyProtocol(tls: UpstreamTls, version: 'V1' | 'V2'): UpstreamTls {
+  const wrap = (transportSocket: TransportSocket): TransportSocket => ({
+    name: 'envoy.transport_sockets.upstream_proxy_protocol',
+    typedConfig: any(types.upstreamProxyProtocol, { config: { version }, transportSocket }),
+  });
+  if (tls.transportSocketMatches === undefined)
+    return { ...tls, transportSocket: wrap(tls.transportSocket ?? plainSocket()) };
+  return {
+    ...tls,
+    transportSocketMatches: tls.transportSocketMatches.map((match) => ({
+      ...match,
+      transportSocket: wrap(match.transportSocket ?? plainSocket()),
+    })),
+  };
+}
+
+/** TLS with the certificate that Istio's agent got for the workload, to peers of the mesh. */
+function meshSocket(input: UpstreamTlsInput, names: readonly string[], sni: string): TransportSocket {
+  return tlsSocket(sni, {
+    tlsParams: clientTlsParameters(),
+    alpnProtocols: input.protocol === 'http2' ? ['istio', 'h2'] : ['istio'],
+    tlsCertificateSdsSecretConfigs: [workloadSecret(workloadCertificate)],
+    combinedValidationContext: {
+      defaultValidationContext: exactNames(names),
+      validationContextSdsSecretConfig: workloadSecret(meshRoots),
+    },
+  });
+}
+
+/** TLS to a server outside the mesh, or with certificates of the owner's own. */
+function originate(input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): UpstreamTls {
+  const { traits, settings, entryNames } = input;
+  // A Secret that most workloads may not read would keep their clusters from starting.
+  const sharedCredential =
+    tls.credentialName !== '' && !input.selective && !tls.credentialName.startsWith('configmap://');
+  if (traits.proxyType === 'sidecar' && sharedCredential) return {};
+  const autoSni = tls.sni === '';
+  const autoSanValidation = autoSni && tls.subjectAltNames.length === 0 && !tls.insecureSkipVerify;
+  const names = tls.subjectAltNames.length > 0 ? tls.subjectAltNames : entryNames;
+  const context: CommonTlsContext = {
+    tlsParams: clientTlsParameters(settings.tlsDefaults),
+    ...(input.protocol === 'http2' ? { alpnProtocols: ['h2'] } : {}),
+    ...(tls.credentialName !== ''
+      ? credentialContext(tls, names, mutual)
+      : traits.agent
+        ? agentFileContext(tls, names, mutual)
+        : fileContext(tls, names, mutual)),
+  };
+  return {
+    transportSocket: tlsSocket(tls.sni, context),
+    ...(autoSni ? { upstreamHttp: { autoSni, ...(autoSanValidation ? { autoSanValidation } : {}) } } : {}),
+  };
+}
+
+function credentialContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
+  const { certificate, roots } = credentialNames(tls.credentialName);
+  return {
+    ...(mutual ? { tlsCertificateSdsSecretConfigs: [unservedSecret(certificate)] } : {}),
+    ...(tls.insecureSkipVerify
+      ? { validationContext: {} }
+      : {
+          combinedValidationContext: {
+            defaultValidationContext: exactNames(names),
+            validationContextSdsSecretConfig: unservedSecret(roots),
+          },
+        }),
+  };
+}
+
+/** Files that Istio's agent reads and watches. */
+function agentFileContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
+  return {
+    ...(hasCertificate(tls, mutual)
+      ? { tlsCertificateSdsSecretConfigs: [fileSecret(certificateFiles(tls.clientCertificate, tls.privateKey))] }
+      : {}),
+    ...(tls.insecureSkipVerify
+      ? { validationContext: {} }
+      : {
+          combinedValidationContext: {
+            defaultValidationContext: fileChecks(tls, names),
+            validationContextSdsSecretConfig: fileSecret(rootFile(tls.caCertificates)),
+          },
+        }),
+  };
+}
+
+/**
+ * Where Debian, Alpine and the images of Envoy keep the roots of the operating system. Envoy itself does not look for
+ * them: its `system_root_certs` is accepted and then verifies nothing. Without the file Envoy refuses the cluster.
+ */
+const systemRoots = '/etc/ssl/certs/ca-certificates.crt';
+
+/** Files that Envoy reads itself, where it has no agent. */
+function fileContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
+  const file = (filename: string): DataSource => ({ filename });
+  const trustedCa = file(tls.caCertificates === '' ? systemRoots : tls.caCertificates);
+  return {
+    ...(hasCertificate(tls, mutual)
+      ? {
+          tlsCertificates: [{ certificateChain: file(tls.clientCertificate), privateKey: file(tls.privateKey) }],
+        }
+      : {}),
+    validationContext: tls.insecureSkipVerify ? {} : { trustedCa, ...fileChecks(tls, names) },
+  };
+}
+
+/**
+ * Without the files of its client certificate MUTUAL still speaks TLS: the server refuses it, instead of being sent
+ * plain text.
+ */
+function hasCertificate(tls: ClientTls, mutual: boolean): boolean {
+  return mutual && tls.clientCertificate !== '' && tls.privateKey !== '';
+}
+
+/** Secrets bring their list of revoked certificates with them; that of files Envoy reads itself. */
+function fileChecks({ caCrl }: ClientTls, names: readonly string[]): CertificateValidationContext {
+  return { ...exactNames(names), ...(caCrl === '' ? {} : { crl: { filename: caCrl } }) };
+}
+
+function exactNames(names: readonly string[]): CertificateValidationContext {
+  return names.length === 0 ? {} : { matchSubjectAltNames: names.map((exact) => ({ exact })) };
+}
+
+function tlsSocket(sni: string, commonTlsContext: CommonTlsContext): TransportSocket {
+  return { name: 'envoy.transport_sockets.tls', typedConfig: any(types.upstreamTls, { commonTlsContext, sni }) };
+}
+
+/** The certificate files that a proxy names in its metadata count instead of those of a rule, and of the mesh. */
+function withMountedFiles(tls: ClientTls, { clientCertificate: files }: ClusterTraits): ClientTls {
+  if (files === undefined) return tls;
+  return {
+    ...noTls,
+    mode: 'MUTUAL',
+    clientCertificate: files.chain,
+    privateKey: files.key,
+    caCertificates: files.root,
+    subjectAltNames: tls.subjectAltNames,
+    sni: tls.sni,
+  };
+}
+
+const noTls: ClientTls = {
+  caCrl: '',
+  mode: 'MUTUAL',
+  clientCertificate: '',
+  privateKey: '',
+  caCertificates: '',
+  credentialName: '',
+  subjectAltNames: [],
+  sni: '',
+  insecureSkipVerify: false,
+};

@@ -1,0 +1,125 @@
+import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
+import { printSelector } from '../../model/labels.ts';
+import { meshGateway } from '../../model/virtual-service.ts';
+import type { Audiences } from './audiences.ts';
+import type { Selectors } from './selectors.ts';
+import { routeTargets } from './route-targets.ts';
+import { type Services, shardOf } from '../objects/services.ts';
+import type { VirtualServices } from '../objects/virtual-services.ts';
+import { wholeOf } from '../whole.ts';
+
+export interface NamespaceDeps {
+  readonly services: Services;
+  readonly virtualServices: VirtualServices;
+  readonly selectors: Selectors;
+  readonly audiences: Audiences;
+  /** VirtualService hosts without a service. */
+  readonly routeHosts: { readonly hosts: Collection<{ readonly namespace: string; readonly host: string }> };
+}
+
+/** Who sees the services of a namespace differently. */
+export interface NamespaceClients {
+  readonly namespace: string;
+  /** Client namespaces with a view of their own. */
+  readonly audiences: readonly string[];
+  /** Selectors that split its clients further. */
+  readonly selectors: readonly string[];
+  /** Other namespaces whose VirtualServices have routes for hosts of this one. */
+  readonly routedFrom: readonly string[];
+  /** Other namespaces whose hosts VirtualServices of this one have routes for. */
+  readonly routedTo: readonly string[];
+  /** Whether another namespace has a service with one of its hosts. */
+  readonly contested: boolean;
+}
+
+export interface Namespaces {
+  /** Shards with services or route hosts, by namespace. */
+  readonly shards: Collection<readonly string[]>;
+  /** Group `all`. */
+  readonly all: Index<NamespaceClients>;
+}
+
+/** The namespaces that have services or route hosts. */
+export function declareNamespaces(graph: Graph, deps: NamespaceDeps): Namespaces {
+  const shards = graph.derive(
+    'shards',
+    graph.index<{ readonly namespace: string; readonly host: string }>(
+      'hosts by shard',
+      [deps.services.services, deps.routeHosts.hosts],
+      (_, value) => [shardOf(value)],
+    ),
+    (shard, _, __, emit: Emit<string>) => emit(shard, shard.slice(0, shard.lastIndexOf('/'))),
+  );
+  const byNamespace = graph.index('shards by namespace', shards, (_, namespace) => [namespace]);
+  const shardsOf = graph.derive(
+    'shards of namespaces',
+    byNamespace,
+    (namespace, members, _, emit: Emit<readonly string[]>) =>
+      emit(
+        namespace,
+        members.map((member) => member.key),
+      ),
+  );
+  const foreignRoutes = declareForeignRoutes(graph, deps);
+  const contested = declareContested(graph, deps);
+  // Kept apart from the shards, which come and go with services: scopes read this.
+  const clients = graph.derive('namespaces', shardsOf, (namespace, _, read, emit: Emit<NamespaceClients>) => {
+    const about = <T>(index: Index<T>) =>
+      [...read.group(index, namespace), ...read.group(index, '*')].map((member) => member.value);
+    emit(namespace, {
+      namespace,
+      audiences: [...new Set(about(deps.audiences.byTarget).map((claim) => claim.client))].sort(),
+      selectors: [...new Set(about(deps.selectors.byTarget).map((mention) => printSelector(mention.selector)))].sort(),
+      routedFrom: about(foreignRoutes.byTarget).filter((from) => from !== namespace),
+      routedTo: read.group(foreignRoutes.bySource, namespace).map((member) => member.value),
+      contested: read.get(contested, namespace) === true,
+    });
+  });
+  return { shards: shardsOf, all: wholeOf(graph, 'all namespaces', clients) };
+}
+
+/** Namespaces of VirtualServices by the namespaces whose hosts they have routes for (`*`: any), and the reverse. */
+function declareForeignRoutes(
+  graph: Graph,
+  { services, virtualServices }: NamespaceDeps,
+): { readonly byTarget: Index<string>; readonly bySource: Index<string> } {
+  interface ForeignRoute {
+    readonly target: string;
+    readonly from: string;
+  }
+  const each = graph.derive(
+    'foreignRoutes.each',
+    virtualServices.routes,
+    (key, model, read, emit: Emit<ForeignRoute>) => {
+      if (!model.gateways.includes(meshGateway)) return;
+      for (const target of routeTargets(model, read, services, virtualServices))
+        if (target !== model.namespace) emit(`${key}|${target}`, { target, from: model.namespace });
+    },
+  );
+  const distinct = graph.derive(
+    'foreignRoutes',
+    graph.index('foreign routes by namespaces', each, (_, { target, from }) => [`${target}|${from}`]),
+    (key, [first], _, emit: Emit<string>) => emit(key, first.value.from),
+  );
+  const targetOf = (key: string) => key.slice(0, key.indexOf('|'));
+  const targets = graph.derive('foreignRoutes.targets', distinct, (key, _, __, emit: Emit<string>) =>
+    emit(key, targetOf(key)),
+  );
+  return {
+    byTarget: graph.index('foreign routes by target', distinct, (key) => [targetOf(key)]),
+    bySource: graph.index('foreign routes by source', targets, (key) => [key.slice(key.indexOf('|') + 1)]),
+  };
+}
+
+/** Namespaces that share a host with another namespace. */
+function declareContested(graph: Graph, { services }: NamespaceDeps): Collection<true> {
+  const each = graph.derive('contested.each', services.byHost, (host, members, _, emit: Emit<string>) => {
+    const namespaces = new Set(members.map(({ value }) => value.namespace));
+    if (namespaces.size > 1) for (const namespace of namespaces) emit(`${host}|${namespace}`, namespace);
+  });
+  return graph.derive(
+    'contested',
+    graph.index('contested hosts by namespace', each, (_, namespace) => [namespace]),
+    (namespace, _, __, emit: Emit<true>) => emit(namespace, true),
+  );
+}

@@ -1,0 +1,230 @@
+import type { ConnectedProxy } from '../../ads/types.ts';
+import { objectKey } from '../../api/object.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { contentHash } from '../../model/hash.ts';
+import type { Workload } from '../../model/endpoint.ts';
+import { type Labels, printSelector, selects } from '../../model/labels.ts';
+import type { GatewayTopology } from '../../model/mesh-config.ts';
+import {
+  type Traits,
+  gatewayTraits,
+  inboundTraits,
+  outboundTraits,
+  traitsKey,
+  viewTraitsKey,
+} from '../../model/traits.ts';
+import type { Topology } from '../../model/topology.ts';
+import { type NodeFacts, readNode } from '../../reconcilers/proxy-node.ts';
+import { selectSidecar } from '../../reconcilers/sidecar/sidecar.ts';
+import { augmentLabels, localityOfLabels } from '../../reconcilers/core/workload.ts';
+import { type Inputs, optionsOf } from '../inputs.ts';
+import { type SelectedNames, type WorkloadClass, workloadClass } from './workload-classes.ts';
+import type { Workloads } from '../objects/workloads.ts';
+import type { Selectors } from './selectors.ts';
+import type { Sidecars } from '../objects/sidecars.ts';
+import { ownValue } from '../../model/own-value.ts';
+import { allOf } from '../whole.ts';
+
+/** A connected proxy, split into the parts that it shares with others. */
+export type ResolvedProxy = AcceptedProxy | { readonly error: string };
+
+export interface AcceptedProxy {
+  /** The outbound world: the same scope means the same clusters, listeners and routes. */
+  readonly scope: Scope;
+  /** The place from which it sees endpoints. */
+  readonly topology: Topology;
+  readonly topologyKey: string;
+  /** What the workload serves is computed once per class. */
+  readonly workload: WorkloadClass;
+  /** Its workload is an object; otherwise, labels and ports are what the proxy reports itself. */
+  readonly isKnown: boolean;
+  /** Its own addresses: listeners of its scope at these addresses are not for it. */
+  readonly addresses: readonly string[];
+  /** For routers: their labels, by which Gateways select them. */
+  readonly router: RouterFacts | undefined;
+}
+
+export interface Scope {
+  readonly key: string;
+  readonly traits: Traits;
+  readonly namespace: string;
+  /** Selectors mentioned anywhere that match the proxy; sorted. */
+  readonly matched: readonly string[];
+  /** Key of the Sidecar in force; empty: everything visible. */
+  readonly sidecar: string;
+}
+
+export interface RouterFacts {
+  readonly key: string;
+  readonly traits: Traits;
+  readonly namespace: string;
+  readonly labels: Labels;
+  /** Key of its {@link WorkloadClass}: routers with the same key have the same target ports. */
+  readonly workload: string;
+  /** What its node says about it. */
+  readonly gatewayTopology: Partial<GatewayTopology> | undefined;
+}
+
+export interface Proxies {
+  readonly resolved: Collection<ResolvedProxy>;
+  /** What a proxy would be if it connected now. */
+  readonly preview: (proxy: ConnectedProxy) => ResolvedProxy;
+  readonly byScope: Index<ResolvedProxy>;
+  /** By the key of their scope traits. */
+  readonly byTraits: Index<ResolvedProxy>;
+  /** By the key of their view traits. */
+  readonly byViewTraits: Index<ResolvedProxy>;
+  /** By the key of their workload class. */
+  readonly byWorkload: Index<ResolvedProxy>;
+  readonly byRouter: Index<ResolvedProxy>;
+  /** By topology key. */
+  readonly byTopology: Index<ResolvedProxy>;
+}
+
+export interface ProxyDeps {
+  readonly inputs: Inputs;
+  readonly workloads: Workloads;
+  readonly selectedNames: SelectedNames;
+  readonly sidecars: Sidecars;
+  readonly selectors: Selectors;
+  readonly priorityLabels: Index<string>;
+}
+
+export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
+  const view = (proxy: ConnectedProxy, read: Reader): ResolvedProxy => {
+    const options = optionsOf(read, deps.inputs);
+    const result = readNode(proxy, {
+      namespace: options.defaultProxyNamespace,
+      proxyType: options.defaultProxyType,
+      domainSuffix: options.domainSuffix,
+    });
+    return 'error' in result ? result : viewOf(result.node, read, deps);
+  };
+  const resolved = graph.derive(
+    'resolvedProxies',
+    deps.inputs.proxies,
+    (key, proxy, read, emit: Emit<ResolvedProxy>) => {
+      emit(key, view(proxy, read));
+    },
+  );
+  const keyed = (name: string, keyOf: (view: AcceptedProxy) => string | undefined) =>
+    graph.index(name, resolved, (_, view) => {
+      const key = 'error' in view ? undefined : keyOf(view);
+      return key === undefined ? [] : [key];
+    });
+  return {
+    resolved,
+    preview: (proxy) => view(proxy, graph.present),
+    byScope: keyed('proxies by scope', (view) => view.scope.key),
+    byTraits: keyed('proxies by traits', (view) => traitsKey(view.scope.traits)),
+    byViewTraits: keyed('proxies by traits of views', (view) => viewTraitsKey(view.scope.traits)),
+    byWorkload: keyed('proxies by workload', (view) => view.workload.key),
+    byRouter: keyed('proxies by router', (view) => view.router?.key),
+    byTopology: keyed('proxies by topology', (view) => view.topologyKey),
+  };
+}
+
+function viewOf(node: NodeFacts, read: Reader, deps: ProxyDeps): AcceptedProxy {
+  const { source, rootNamespace } = optionsOf(read, deps.inputs);
+  const { traits, namespace } = node;
+  const podKey = objectKey(source, namespace, node.workloadName);
+  const pod = node.workloadName === '' ? undefined : read.get(deps.workloads.pods, podKey);
+  const workload = pod ?? entryOf(node, read, deps);
+  const labels: Labels = { ...(workload?.labels ?? node.labels), ...node.staticLabels };
+  const locality = workload?.locality || localityOfLabels(labels) || node.locality;
+  // Several namespaces may mention the same selector.
+  const matching = mentioned(read, deps.selectors, namespace).filter((selector) => selects(selector, labels));
+  const matched = [...new Set(matching.map(printSelector))].sort();
+  const sidecar =
+    traits.proxyType === 'sidecar'
+      ? selectSidecar(
+          {
+            own: read.group(deps.sidecars.byNamespace, namespace).map((member) => member.value),
+            root: read.group(deps.sidecars.byNamespace, rootNamespace).map((member) => member.value),
+          },
+          labels,
+        )
+      : undefined;
+  const scope = {
+    traits: outboundTraits(traits),
+    namespace,
+    matched,
+    sidecar: sidecar?.key ?? '',
+  };
+  const nodeName = node.nodeName || (workload?.nodeName ?? '');
+  const topology: Topology = {
+    locality,
+    network: workload?.network || node.network,
+    cluster: node.cluster,
+    nodeName,
+    labels: placeLabels(
+      augmentLabels(labels, { locality, network: node.network, cluster: node.cluster, nodeName }),
+      allOf(read, deps.priorityLabels),
+    ),
+  };
+  const ofProxy = traits.proxyType === 'sidecar' ? inboundTraits(traits) : gatewayTraits(traits);
+  const facts = {
+    traits: ofProxy,
+    namespace,
+    labels,
+    matched,
+    sidecar: sidecar?.key ?? '',
+    ports: workload?.ports ?? node.podPorts,
+    isEntry: workload?.kind === 'WorkloadEntry',
+    addresses: node.addresses,
+    hasIngress: sidecar !== undefined && sidecar.ingress.length > 0,
+  };
+  const classOfIt = workloadClass(facts, read, deps.selectedNames);
+  return {
+    scope: { ...scope, key: scopeKey(scope) },
+    topology,
+    topologyKey: JSON.stringify(topology),
+    workload: classOfIt,
+    isKnown: workload !== undefined,
+    addresses: node.addresses,
+    router: traits.proxyType === 'router' ? routerOf(node, labels, classOfIt) : undefined,
+  };
+}
+
+function scopeKey(scope: Omit<Scope, 'key'>): string {
+  return [traitsKey(scope.traits), scope.namespace, scope.matched.join('&'), scope.sidecar].join('|');
+}
+
+/** Only the labels that some failover priority names: any others would split proxies needlessly. */
+function placeLabels(labels: Labels, names: readonly string[]): Labels {
+  return Object.fromEntries(
+    names.flatMap((name): [string, string][] => {
+      const value = ownValue(labels, name);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+}
+
+/**
+ * The WorkloadEntry of a proxy without a Pod, that is, on a virtual machine: one with an address of the proxy. If there
+ * are several, the one with the proxy's name, or else the first by name.
+ */
+function entryOf(
+  { namespace, workloadName, addresses }: NodeFacts,
+  read: Reader,
+  deps: ProxyDeps,
+): Workload | undefined {
+  const entries = addresses.flatMap((address) =>
+    read.group(deps.workloads.entriesByAddress, `${namespace}/${address}`).map((member) => member.value),
+  );
+  return entries.find(({ name }) => name === workloadName) ?? entries[0];
+}
+
+function mentioned(read: Reader, selectors: Selectors, namespace: string): readonly Labels[] {
+  const of = (target: string) => read.group(selectors.byClient, target).map((member) => member.value.selector);
+  return [...of('*'), ...of(namespace)];
+}
+
+function routerOf(
+  { traits, namespace, gatewayTopology }: NodeFacts,
+  labels: Labels,
+  workload: WorkloadClass,
+): RouterFacts {
+  const facts = { traits: gatewayTraits(traits), namespace, labels, workload: workload.key, gatewayTopology };
+  return { key: contentHash(JSON.stringify(facts)), ...facts };
+}

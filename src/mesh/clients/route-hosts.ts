@@ -1,0 +1,126 @@
+import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
+import { compareAge } from '../../model/age.ts';
+import { spreadHash } from '../../model/hash.ts';
+import { isWildcard, wildcardsOf } from '../../model/host.ts';
+import { type MeshService, isRouted } from '../../model/service.ts';
+import { meshGateway } from '../../model/virtual-service.ts';
+import { type Services, SHARDS, shardOf } from '../objects/services.ts';
+import { type VirtualServices, wildcardKey } from '../objects/virtual-services.ts';
+
+/**
+ * A host of one of the mesh's VirtualServices. On ports where no service has that name, it is a virtual host of its
+ * own: always on port 80, and on other ports alongside the services of its VirtualService.
+ */
+export interface RouteHost {
+  /** Key of the VirtualService. */
+  readonly virtualService: string;
+  /** Namespace of the VirtualService. */
+  readonly namespace: string;
+  readonly host: string;
+  readonly exportTo: readonly string[];
+  readonly createdAt: string;
+  readonly name: string;
+  /** Whether it has http routes. Without them, it is only a source of destinations. */
+  readonly routed: boolean;
+}
+
+/** The services that a VirtualService's hosts name: they decide on which ports all its hosts are served. */
+export interface NamedServices {
+  /** Hosts with exactly one service, exported to everyone. */
+  readonly hosts: readonly string[];
+  /** HTTP ports of these services. */
+  readonly ports: readonly number[];
+  /** Wildcards, and hosts of services that clients see differently. */
+  readonly others: readonly string[];
+}
+
+export interface RouteHosts {
+  readonly hosts: Collection<RouteHost>;
+  /**
+   * By key of the VirtualService. Each of its hosts reads this: there may be thousands, and few of them name a service.
+   */
+  readonly named: Collection<NamedServices>;
+  readonly byShard: Index<RouteHost>;
+  /** Services and route hosts by host name: those that may own a domain. */
+  readonly owners: Index<MeshService | RouteHost>;
+  /** By wildcard host. */
+  readonly portsUnder: Index<SuffixPorts>;
+}
+
+/** Declared before views, because shards hold these hosts too. */
+export function declareRouteHosts(graph: Graph, services: Services, virtualServices: VirtualServices): RouteHosts {
+  const hosts = graph.derive('routeHosts', virtualServices.routes, (key, model, _, emit: Emit<RouteHost>) => {
+    if (!model.gateways.includes(meshGateway)) return;
+    const routed = model.http.length > 0;
+    const { namespace, exportTo, createdAt, name } = model;
+    for (const host of model.hosts)
+      if (host !== '*')
+        emit(`${key}|${host}`, {
+          virtualService: key,
+          namespace,
+          host,
+          exportTo,
+          createdAt,
+          name,
+          routed,
+        });
+  });
+  const named = graph.derive(
+    'named services',
+    virtualServices.routes,
+    (key, model, read, emit: Emit<NamedServices>) => {
+      if (!model.gateways.includes(meshGateway)) return;
+      const found = { hosts: [] as string[], ports: new Set<number>(), others: [] as string[] };
+      for (const host of model.hosts) {
+        const [first, ...more] = isWildcard(host) ? [] : read.group(services.byHost, host);
+        if (first !== undefined && more.length === 0 && first.value.exportTo.includes('*')) {
+          found.hosts.push(host);
+          for (const { number, protocol } of first.value.ports) if (isRouted(protocol)) found.ports.add(number);
+        } else if (first !== undefined || isWildcard(host)) found.others.push(host);
+      }
+      emit(key, { ...found, ports: [...found.ports].sort((a, b) => a - b) });
+    },
+  );
+  return {
+    hosts,
+    named,
+    byShard: graph.index(
+      'route hosts by shard',
+      hosts,
+      (_, value) => [shardOf(value)],
+      (a, b) => compareAge(a.value, b.value),
+    ),
+    owners: graph.index<MeshService | RouteHost>('owners of domains', [services.services, hosts], (_, value) =>
+      ('resolution' in value ? value.resolution !== 'Alias' : value.routed) ? [value.host] : [],
+    ),
+    portsUnder: declareSuffixes(graph, services),
+  };
+}
+
+interface SuffixPorts {
+  /** `*.default.svc.cluster.local` */
+  readonly suffix: string;
+  readonly ports: readonly number[];
+  /** Ports that are served as HTTP. */
+  readonly routed: readonly number[];
+}
+
+/** By wildcard: ports of the services under it, in pieces of a namespace. */
+function declareSuffixes(graph: Graph, services: Services): Index<SuffixPorts> {
+  const pieces = graph.derive(
+    'ports by suffix',
+    graph.index('services by suffix', services.services, (_, { host }) => [
+      `${wildcardKey(`*${host.slice(host.indexOf('.'))}`)}|${spreadHash(host) % SHARDS}`,
+    ]),
+    (key, members, _, emit: Emit<SuffixPorts>) => {
+      const all = members.flatMap(({ value }) => value.ports);
+      const numbers = (ports: typeof all) => [...new Set(ports.map((port) => port.number))].sort((a, b) => a - b);
+      emit(key, {
+        suffix: key.slice(0, key.lastIndexOf('|')),
+        ports: numbers(all),
+        routed: numbers(all.filter((port) => isRouted(port.protocol))),
+      });
+    },
+  );
+  return graph.index('ports under wildcards', pieces, (_, { suffix }) => wildcardsOf(suffix));
+}

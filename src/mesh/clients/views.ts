@@ -1,0 +1,176 @@
+import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { type MeshService, isVisibleTo, serviceKey } from '../../model/service.ts';
+import { everything, importedPorts } from '../../model/sidecar.ts';
+import { traitsKey } from '../../model/traits.ts';
+import type { Candidate } from '../../settle/virtual-service-selection.ts';
+import { candidatesFor, ruleClientOf, serviceFor } from './lookups.ts';
+import type { Inputs } from '../inputs.ts';
+import type { Namespaces } from './namespaces.ts';
+import type { RouteHost, RouteHosts } from './route-hosts.ts';
+import { type Rules, ruleFor } from '../objects/rules.ts';
+import type { ScopeViews, View } from './scopes.ts';
+import { SHARDS, type Services, numberOfShard } from '../objects/services.ts';
+import { type Settings, settingOf } from '../settings.ts';
+import type { Sidecars } from '../objects/sidecars.ts';
+import type { VirtualServices } from '../objects/virtual-services.ts';
+
+export interface ShardView {
+  /** Key of the resource list. */
+  readonly list: string;
+  readonly view: View;
+  readonly shard: string;
+}
+
+/** Which VirtualServices apply, and by which of their hosts: see {@link candidatesFor}. */
+export type RouteKeys = readonly { readonly matched: string; readonly key: string }[];
+
+/** One service, as the clients of a view see it. */
+export interface ServiceView {
+  readonly list: string;
+  readonly view: View;
+  /** `namespace/host` */
+  readonly service: string;
+  /** Id of the rule that applies; empty: none. */
+  readonly rule: string;
+  readonly routes: RouteKeys;
+  /** Ports that routes and listeners may use. */
+  readonly ports: readonly number[];
+  /** Ports that clusters are built for here: an earlier egress listener may already have the others. */
+  readonly clusterPorts: readonly number[];
+}
+
+/** A host that only VirtualServices name, as the clients of a view see it. */
+export interface RouteHostView {
+  readonly list: string;
+  readonly view: View;
+  readonly host: RouteHost;
+  readonly routes: RouteKeys;
+}
+
+export interface Views {
+  readonly scopesByView: Index<ScopeViews>;
+  readonly shardViews: Collection<ShardView>;
+  /** Lists of the shards of a view; by view key. */
+  readonly viewLists: Collection<readonly string[]>;
+  readonly serviceViews: Collection<ServiceView>;
+  readonly routeHostViews: Collection<RouteHostView>;
+  /** Views that are local to some scope; by view key. */
+  readonly localViews: Collection<true>;
+}
+
+export interface ViewDeps {
+  readonly inputs: Inputs;
+  readonly settings: Settings;
+  readonly services: Services;
+  readonly rules: Rules;
+  readonly virtualServices: VirtualServices;
+  readonly routeHosts: RouteHosts;
+  readonly sidecars: Sidecars;
+  readonly namespaces: Namespaces;
+  readonly scopes: Collection<ScopeViews>;
+}
+
+/** Services as clients see them, in views that scopes share. */
+export function declareViews(graph: Graph, deps: ViewDeps): Views {
+  const { scopes, namespaces } = deps;
+  const scopesByView = graph.index('scopes by view', scopes, (_, value) => [
+    ...new Set(value.outlets.flatMap((outlet) => outlet.views.map((view) => view.key))),
+  ]);
+  const shardViews = graph.derive('shardViews', scopesByView, (key, [first], read, emit: Emit<ShardView>) => {
+    const views = first.value.outlets.flatMap((outlet) => outlet.views);
+    const view = views.find((candidate) => candidate.key === key)!;
+    const made = read.get(deps.inputs.shardsMade, traitsKey(view.traits)) ?? SHARDS;
+    for (const shard of read.get(namespaces.shards, view.namespace) ?? []) {
+      const number = numberOfShard(shard);
+      const list = `${key}/${number}`;
+      if (number < made) emit(list, { list, view, shard });
+    }
+  });
+  const members = graph.derive(
+    'serviceViews.members',
+    shardViews,
+    (list, { view, shard }, read, emit: Emit<Omit<ServiceView, 'rule' | 'routes'>>) => {
+      for (const { key, value: service } of read.group(deps.services.byShard, shard)) {
+        if (service.resolution === 'Alias' || !isServedTo(read, deps, view, service)) continue;
+        const ports = portsOf(read, deps, view, service);
+        if (ports !== undefined) emit(`${list}|${key}`, { list, view, service: key, ...ports });
+      }
+    },
+  );
+  const serviceViews = graph.derive('serviceViews', members, (key, member, read, emit: Emit<ServiceView>) => {
+    const service = read.get(deps.services.services, member.service);
+    if (service === undefined) return;
+    const { rootNamespace } = settingOf(read, deps.settings.visibility);
+    const rule = ruleFor(read, deps.rules, service, rootNamespace, ruleClientOf(member.view));
+    emit(key, {
+      ...member,
+      rule: rule?.id ?? '',
+      routes: routeKeys(candidatesFor(read, deps, member.view, service.host)),
+    });
+  });
+  const routeHostViews = declareRouteHostViews(graph, deps, shardViews);
+  const viewLists = graph.derive(
+    'viewLists',
+    graph.index('shards of view', shardViews, (_, value) => [value.view.key]),
+    (key, shards, _, emit: Emit<readonly string[]>) =>
+      emit(
+        key,
+        shards.map((shard) => shard.key),
+      ),
+  );
+  const localViews = graph.derive(
+    'localViews',
+    graph.index('scopes by local view', scopes, (_, { local }) => (local === '' ? [] : [local])),
+    (key, _, __, emit: Emit<true>) => emit(key, true),
+  );
+  return { scopesByView, shardViews, viewLists, serviceViews, routeHostViews, localViews };
+}
+
+function declareRouteHostViews(
+  graph: Graph,
+  deps: ViewDeps,
+  shardViews: Collection<ShardView>,
+): Collection<RouteHostView> {
+  const members = graph.derive(
+    'routeHostViews.members',
+    shardViews,
+    (list, { view, shard }, read, emit: Emit<Omit<RouteHostView, 'routes'>>) => {
+      if (view.traits.proxyType === 'router') return;
+      for (const { key, value: host } of read.group(deps.routeHosts.byShard, shard))
+        if (isVisibleTo(host, view.client)) emit(`${list}|${key}`, { list, view, host });
+    },
+  );
+  return graph.derive('routeHostViews', members, (key, member, read, emit: Emit<RouteHostView>) =>
+    emit(key, { ...member, routes: routeKeys(candidatesFor(read, deps, member.view, member.host.host)) }),
+  );
+}
+
+export function routeKeys(candidates: readonly Candidate[]): RouteKeys {
+  return candidates.map(({ matched, model }) => ({ matched, key: model.key }));
+}
+
+/** If services in several namespaces have the same host, a client gets one of them. */
+function isServedTo(read: Reader, deps: ViewDeps, view: View, service: MeshService): boolean {
+  const winner = serviceFor(read, deps, view, service.host);
+  return winner !== undefined && serviceKey(winner) === serviceKey(service);
+}
+
+/** The service's ports in the view; undefined if its egress listener takes none. */
+function portsOf(
+  read: Reader,
+  deps: ViewDeps,
+  view: View,
+  service: MeshService,
+): Pick<ServiceView, 'ports' | 'clusterPorts'> | undefined {
+  if (view.egress === undefined) {
+    const ports = service.ports.map((port) => port.number);
+    return { ports, clusterPorts: ports };
+  }
+  const listeners = read.get(deps.sidecars.models, view.egress.sidecar)?.egress ?? everything;
+  const [ports = [], ...earlier] = listeners
+    .slice(0, view.egress.listener + 1)
+    .map((listener) => importedPorts(listener, view.client, service))
+    .reverse();
+  if (ports.length === 0) return undefined;
+  return { ports, clusterPorts: ports.filter((port) => !earlier.some((taken) => taken.includes(port))) };
+}

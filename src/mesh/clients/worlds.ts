@@ -1,0 +1,46 @@
+import type { World } from '../../ads/store/publication.ts';
+import type { Collection, Emit, Graph } from '../../cache/graph.ts';
+import { listenerName } from '../../model/listener.ts';
+import { viewTraitsKey } from '../../model/traits.ts';
+import { gatewayList } from '../gateways/routers.ts';
+import { inboundList } from '../resources/inbounds.ts';
+import type { Inputs } from '../inputs.ts';
+import { qualifiers } from '../resources/members.ts';
+import type { AcceptedProxy, Proxies } from './proxies.ts';
+import type { WorkloadClasses } from './workload-classes.ts';
+
+/** What a proxy can reach, or why it is rejected. */
+export type ProxyWorld = World | { readonly error: string };
+
+/** By stream. */
+export type Worlds = Collection<ProxyWorld>;
+
+export interface WorldDeps {
+  readonly inputs: Inputs;
+  readonly proxies: Proxies;
+  readonly workloadClasses: WorkloadClasses;
+}
+
+/** A proxy has no world until its views are complete. */
+export function declareWorlds(graph: Graph, { inputs, proxies, workloadClasses }: WorldDeps): Worlds {
+  return graph.derive('worlds', proxies.resolved, (key, proxy, read, emit: Emit<ProxyWorld>) => {
+    if ('error' in proxy) emit(key, proxy);
+    else if (read.get(inputs.shardsMade, viewTraitsKey(proxy.scope.traits)) === undefined)
+      emit(key, worldOf(proxy, read.get(workloadClasses.headlessPorts, proxy.workload.key) ?? []));
+  });
+}
+
+function worldOf(
+  { scope, workload, router, topology, topologyKey, addresses }: AcceptedProxy,
+  headlessPorts: readonly number[],
+): World {
+  // Listeners of headless services have Pod addresses. A Pod's own address would catch what it sends to itself.
+  const excluded = addresses.flatMap((address) =>
+    headlessPorts.map((port) => listenerName({ bind: { addresses: [address] }, port })),
+  );
+  return {
+    roots: [scope.key, router === undefined ? inboundList(workload.key) : gatewayList(router.key)],
+    qualifiers: [qualifiers.locality(topology.locality), qualifiers.topology(topologyKey)],
+    ...(excluded.length > 0 && { excluded: [...new Set(excluded)].sort() }),
+  };
+}

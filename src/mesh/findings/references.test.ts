@@ -1,0 +1,142 @@
+import { expect, test } from 'vitest';
+import { TestMesh, connectedProxy, readObjects } from '../../../test/harness/mesh.ts';
+
+const service = (name: string, ports: string, namespace = 'shop', exportTo = '*'): string => `
+apiVersion: v1
+kind: Service
+metadata: {name: ${name}, namespace: ${namespace}, annotations: {networking.istio.io/exportTo: "${exportTo}"}}
+spec: {clusterIP: 10.0.0.1, ports: ${ports}}
+---`;
+
+const one = service('a', '[{name: http, port: 80}]');
+
+const route = (spec: string): string => `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: v, namespace: shop}
+spec: ${spec}
+---`;
+
+const to = (destination: string): string => `{hosts: [a], http: [{route: [{destination: ${destination}}]}]}`;
+
+/** Field and text of each problem. */
+function problemsOf(mesh: TestMesh): string[] {
+  return [...mesh.mesh.problems.byObject.entries()].flatMap(([, problems]) =>
+    problems.map(({ reason, field, message }) => `${reason} ${field}: ${message.split(';')[0]!}`),
+  );
+}
+
+function check(...yaml: string[]): string[] {
+  const mesh = new TestMesh();
+  mesh.apply(readObjects(yaml.join('')));
+  return problemsOf(mesh);
+}
+
+test('a destination that does not exist is a problem, whether a proxy is there or not', () => {
+  expect(check(one, route(to('{host: b}')))).toEqual([
+    'RefNotFound spec.http[0].route[0].destination.host: "b.shop.svc.cluster.local" does not exist or is not exported to the client',
+  ]);
+});
+
+test('a destination that is not exported to the namespace of the VirtualService does not exist', () => {
+  const hidden = service('b', '[{name: http, port: 80}]', 'other', '.');
+  expect(check(one, hidden, route(to('{host: b.other.svc.cluster.local}')))).toHaveLength(1);
+});
+
+test('a destination without a port is right when it has any of the ports that requests come to', () => {
+  const two = service('a', '[{name: http, port: 80}, {name: more, port: 81}]');
+  const target = (port: number) => service('b', `[{name: http, port: ${port}}, {name: x, port: 99}]`);
+  expect(check(two, target(81), route(to('{host: b}')))).toEqual([]);
+  expect(check(two, target(82), route(to('{host: b}')))).toEqual([
+    'RefNotFound spec.http[0].route[0].destination.port: "b.shop.svc.cluster.local" has no port 80, the port the request arrived on',
+  ]);
+});
+
+test('mirrors, tcp and tls routes are looked at too', () => {
+  const spec = `{
+    hosts: [a],
+    http: [{route: [{destination: {host: a}}], mirrors: [{destination: {host: m}}]}],
+    tcp: [{route: [{destination: {host: t}}]}],
+    tls: [{match: [{sniHosts: [a]}], route: [{destination: {host: s}}]}]
+  }`;
+  expect(check(one, route(spec)).map((text) => text.split(':')[0])).toEqual([
+    'RefNotFound spec.http[0].mirrors[0].destination.host',
+    'RefNotFound spec.tcp[0].route[0].destination.host',
+    'RefNotFound spec.tls[0].route[0].destination.host',
+  ]);
+});
+
+test('a Gateway that does not exist is named where it is written, also behind one that is written twice', () => {
+  const spec = (gateways: string) => `{hosts: [a], gateways: ${gateways}, http: [{route: [{destination: {host: a}}]}]}`;
+  const gateway = `
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: g, namespace: shop}
+spec: {selector: {istio: ingress}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}
+---`;
+  expect(check(one, gateway, route(spec('[g, mesh, ./g, none]')))).toEqual([
+    'RefNotFound spec.gateways[3]: There is no Gateway "none" in namespace "shop"',
+  ]);
+});
+
+test('a DestinationRule for a host that nobody has is a problem until somebody has it', () => {
+  const rule = `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: r, namespace: shop}
+spec: {host: a, trafficPolicy: {loadBalancer: {simple: RANDOM}}}
+---`;
+  const mesh = new TestMesh();
+  mesh.apply(readObjects(rule));
+  expect(problemsOf(mesh)).toEqual([
+    'RefNotFound spec.host: No Service or ServiceEntry has the host "a.shop.svc.cluster.local"',
+  ]);
+  mesh.apply(readObjects(one));
+  expect(problemsOf(mesh)).toEqual([]);
+});
+
+test.each([
+  ['host: gone.shop.svc.cluster.local, port: {number: 80}', 'host: "gone.shop.svc.cluster.local" does not exist'],
+  ['host: a, port: {number: 81}', 'port: "a.shop.svc.cluster.local" has no port 81'],
+  ['host: a, subset: v1, port: {number: 80}', 'subset: "v1" is not a subset of "a.shop.svc.cluster.local"'],
+])('an egress proxy of a Sidecar that does not exist is a problem: %s', (proxy, message) => {
+  const sidecar = `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: s, namespace: shop}
+spec: {outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {${proxy}}}}
+`;
+  const [found, ...others] = check(one, sidecar);
+  expect(found).toContain(`RefNotFound spec.outboundTrafficPolicy.egressProxy.${message}`);
+  expect(others).toEqual([]);
+});
+
+test('who delegates to another namespace is told what is wrong there, and its owner is not', () => {
+  const objects = readObjects(`
+${service('a', '[{name: http, port: 80}]', 'shop', '.')}
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: part, namespace: shop}
+spec: {http: [{match: [{uri: {prefix: /a}}], route: [{destination: {host: a}}]}, {match: [{uri: {prefix: /b}}], route: [{destination: {host: a}}]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: g, namespace: other}
+spec: {servers: [{port: {number: 8080, name: http, protocol: HTTP}, hosts: ["*"]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: root, namespace: other}
+spec: {hosts: [x.example.com], gateways: [mesh, g], http: [{match: [{uri: {prefix: /a}}], delegate: {name: part, namespace: shop}}]}
+`);
+  const mesh = new TestMesh();
+  mesh.apply(objects);
+  mesh.connect(connectedProxy('router', { id: 'router~10.1.0.2~r.other~other.svc.cluster.local' }));
+  const told = [...mesh.mesh.problems.byObject.entries()].flatMap(([, problems]) =>
+    problems.map(({ object, field, message }) => `${object.name} ${field}: ${message.split(';')[0]!.slice(0, 90)}`),
+  );
+  expect(told).toEqual([
+    'root spec.http: delegates to VirtualService/shop/part: spec.http[0].route[0].destination.host: "a.shop.svc',
+    'root spec.http: delegates to VirtualService/shop/part: spec.http[1].match: contradicts spec.http[0].match ',
+  ]);
+});

@@ -1,0 +1,93 @@
+import type { Problem } from '../../api/problem.ts';
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import type { DestinationTarget } from '../../model/client.ts';
+import { isWildcard } from '../../model/host.ts';
+import type { SidecarModel } from '../../model/sidecar.ts';
+import { anyTraits } from '../../model/traits.ts';
+import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
+import { destinationsOf } from '../../model/virtual-service-parts.ts';
+import { parseObjectKey, objectKey } from '../../api/object.ts';
+import { toldTo } from '../../settle/delegate.ts';
+import { missingDestination } from '../../settle/missing-destination.ts';
+import type { HasProblems } from './problems.ts';
+import { type DestinationDeps, lookupFor, nameOf } from '../resources/destinations.ts';
+import { serviceFor } from '../clients/lookups.ts';
+import type { Sidecars } from '../objects/sidecars.ts';
+import type { VirtualServices } from '../objects/virtual-services.ts';
+
+export interface ReferenceDeps extends DestinationDeps {
+  readonly virtualServices: VirtualServices;
+  readonly sidecars: Sidecars;
+}
+
+/** Names in objects that do not resolve for clients in the object's own namespace, even if no proxy is there. */
+export function declareReferences(graph: Graph, deps: ReferenceDeps): readonly Collection<HasProblems>[] {
+  const routes = graph.derive(
+    'references of routes',
+    deps.virtualServices.routes,
+    (key, model, read, emit: Emit<HasProblems>) => {
+      const problems = [...missingDestinations(model, read, deps), ...missingGateways(key, model, read, deps)];
+      if (problems.length > 0) emit(key, { problems });
+    },
+  );
+  const rules = graph.derive('references of rules', deps.rules.single, (key, rule, read, emit: Emit<HasProblems>) => {
+    if (isWildcard(rule.host) || read.group(deps.services.byHost, rule.host).length > 0) return;
+    const message = `No Service or ServiceEntry has the host ${JSON.stringify(rule.host)}; create it, or correct the name. Until then the rule has no effect.`;
+    emit(key, {
+      problems: rule.origins.map((object) => ({ object, field: 'spec.host', reason: 'RefNotFound' as const, message })),
+    });
+  });
+  const sidecars = graph.derive(
+    'references of sidecars',
+    deps.sidecars.models,
+    (key, model, read, emit: Emit<HasProblems>) => {
+      const problems = missingEgressProxy(model, read, deps);
+      if (problems.length > 0) emit(key, { problems });
+    },
+  );
+  return [routes, rules, sidecars];
+}
+
+function missingEgressProxy(model: SidecarModel, read: Reader, deps: ReferenceDeps): Problem[] {
+  const proxy = model.outboundTrafficPolicy?.egressProxy;
+  if (proxy === undefined) return [];
+  const egress = { sidecar: model.key, listener: 0 };
+  const view = { client: model.namespace, traits: anyTraits, matched: [], egress };
+  return missingDestination(model.ref, proxy, lookupFor(view, read, deps)(proxy, proxy.port ?? 0));
+}
+
+/** A service without endpoints does exist. */
+function isMissing(target: DestinationTarget): boolean {
+  return target.kind === 'missing' && target.what !== 'endpoints';
+}
+
+function missingDestinations(model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Problem[] {
+  const view = { client: model.namespace, traits: anyTraits, matched: [] };
+  const lookup = lookupFor(view, read, deps);
+  const ports = model.hosts.flatMap((host) =>
+    (serviceFor(read, deps, view, host)?.ports ?? []).map((port) => port.number),
+  );
+  return [...Map.groupBy(destinationsOf(model), ({ destination }) => nameOf(destination)).values()].flatMap((same) => {
+    const { destination } = same[0]!;
+    const own = serviceFor(read, deps, view, destination.host)?.ports.map((port) => port.number) ?? [];
+    // Without a port in the route, the request's port applies: it is enough if the destination has one of these ports.
+    const candidates = destination.port !== undefined || ports.length === 0 ? [own[0] ?? 0] : ports;
+    const targets = candidates.map((port) => lookup(destination, port));
+    return targets.every(isMissing)
+      ? same.flatMap((each) =>
+          missingDestination(each.object, each.destination, targets[0]!).map((problem) => toldTo(model, problem)),
+        )
+      : [];
+  });
+}
+
+function missingGateways(key: string, model: VirtualServiceModel, read: Reader, deps: ReferenceDeps): Problem[] {
+  const { source } = parseObjectKey(key);
+  return model.gateways.flatMap((gateway, i) => {
+    if (gateway === meshGateway) return [];
+    const [namespace = '', name = ''] = gateway.split('/');
+    if (read.get(deps.inputs.objects.Gateway, objectKey(source, namespace, name)) !== undefined) return [];
+    const message = `There is no Gateway ${JSON.stringify(name)} in namespace ${JSON.stringify(namespace)}; create it, or correct the name. Until then the routes are not served there.`;
+    return [{ object: model.ref, field: `spec.gateways[${i}]`, reason: 'RefNotFound' as const, message }];
+  });
+}

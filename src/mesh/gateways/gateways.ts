@@ -1,0 +1,177 @@
+import { type ObjectRef, distinctRefs, sourceOfKey } from '../../api/object.ts';
+import type { Gateway } from '../../api/gen/gateway.gen.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { buildGatewayListener } from '../../envoy/listener/gateway-listener.ts';
+import { settleGatewayListener } from '../../settle/gateway-chains.ts';
+import type { EncodedResource } from '../../ads/store/resource.ts';
+import { fileSecretsOf } from '../../envoy/tls/file-secrets.ts';
+import type { Secret } from '../../envoy/gen/types.gen.ts';
+import { sameResource } from '../../envoy/encode/resource.ts';
+import { compareAge } from '../../model/age.ts';
+import type { GatewayModel, MergedListener } from '../../model/gateway.ts';
+import { type Source, wholeObjects } from '../../model/provenance.ts';
+import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
+import { gatewayPrecedence, isVisible } from '../../settle/virtual-service-selection.ts';
+import { type ReconciledGateway, reconcileGateway } from '../../reconcilers/gateway/gateway.ts';
+import { mergeServers } from '../../settle/gateway-merge.ts';
+import {
+  type GatewayDeps,
+  type RouterClass,
+  type Routers,
+  declareRouters,
+  emitToRouters,
+  routerClient,
+} from './routers.ts';
+import { type GatewaySet, declareGatewayRoutes } from './routes.ts';
+import { type Member, type Members, sameMember } from '../resources/members.ts';
+import type { HasProblems } from '../findings/problems.ts';
+import { optionsOf } from '../inputs.ts';
+import { declareRouterFindings } from './findings.ts';
+import { settingOf } from '../settings.ts';
+
+/** From Gateways, and the VirtualServices that name them, to the listeners and route tables of routers. */
+export function declareGateways(
+  graph: Graph,
+  deps: GatewayDeps,
+): { readonly members: readonly Members[]; readonly problems: readonly Collection<HasProblems>[] } {
+  const { inputs } = deps;
+  const parsed = graph.derive('gateways', inputs.objects.Gateway, (key, object, _, emit: Emit<ReconciledGateway>) =>
+    emit(key, reconcileGateway(object as Gateway, { source: sourceOfKey(key) })),
+  );
+  const models = graph.derive('gatewayModels', parsed, (key, value, _, emit: Emit<GatewayModel>) => {
+    for (const model of value.models) emit(key, model);
+  });
+  const routers = declareRouters(graph, deps, models);
+  const sets = graph.derive('gatewaySets', routers.classes, (key, router, read, emit: Emit<GatewaySet>) => {
+    const merged = mergeServers({
+      gateways: router.gateways.flatMap((gateway) => read.get(models, gateway) ?? []),
+      targetPort: (port) => router.targetPorts[port] ?? port,
+      traits: router.traits,
+      namespace: router.namespace,
+      rootNamespace: optionsOf(read, inputs).rootNamespace,
+      servesSecrets: optionsOf(read, inputs).servesSecrets === true,
+    });
+    emit(key, { router, ...merged });
+  });
+
+  const listeners = declareListeners(graph, deps, routers, sets);
+  const routes = declareGatewayRoutes(graph, deps, routers, sets);
+  return {
+    members: [listeners.members, routes.members, declareSecrets(graph, deps, routers, sets)],
+    problems: [parsed, declareRouterFindings(graph, deps, routers, [sets, listeners.built, routes.virtualHosts])],
+  };
+}
+
+interface RouterListener {
+  readonly router: RouterClass;
+  readonly listener: MergedListener;
+}
+
+interface BuiltListener extends HasProblems {
+  /** Key of the class. */
+  readonly routers: string;
+  readonly resource: EncodedResource | undefined;
+}
+
+function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, sets: Collection<GatewaySet>) {
+  // Kept apart from their routes, so that HTTP routes do not affect listeners.
+  const forwarding = graph.index(
+    'forwarding routes by gateway',
+    deps.virtualServices.routes,
+    (_, { tcp, tls, gateways }) =>
+      tcp.length + tls.length === 0 ? [] : gateways.filter((gateway) => gateway !== meshGateway),
+    (a, b) => compareAge(a.value, b.value),
+  );
+  const listeners = graph.derive('routerListeners', sets, (key, set, _, emit: Emit<RouterListener>) => {
+    for (const listener of set.listeners) {
+      // One connection manager serves all HTTP servers: adding servers changes only routes.
+      const servers = listener.kind === 'http' ? listener.servers.slice(0, 1) : listener.servers;
+      emit(`${key}|${listener.name}`, { router: set.router, listener: { ...listener, servers } });
+    }
+  });
+  const built = graph.derive(
+    'gatewayListeners.built',
+    listeners,
+    (key, { router, listener }, read, emit: Emit<BuiltListener>) => {
+      const { lookup } = routerClient(router, read, deps);
+      const settings = settingOf(read, deps.settings.listeners);
+      const { traits } = router;
+      const settled = settleGatewayListener(listener, {
+        traits,
+        settings,
+        virtualServices: (gateway) => virtualServicesOf(read, forwarding, gateway, router.namespace),
+        lookup,
+      });
+      const gatewayTopology = { ...settings.gatewayTopology, ...router.gatewayTopology };
+      const input = { listener: settled.listener, traits, settings: { ...settings, gatewayTopology } };
+      const built = settled.listener.chains.length === 0 ? undefined : buildGatewayListener(input);
+      const from = (): readonly Source[] =>
+        wholeObjects(distinctRefs(settled.listener.chains.flatMap(({ origins }) => origins)));
+      emit(key, {
+        routers: router.key,
+        resource: built && deps.encoder.listener(built.listener, built.clusters, from),
+        problems: settled.problems,
+      });
+    },
+    sameListener,
+  );
+  const members = graph.derive(
+    'gatewayListeners',
+    built,
+    (_, value, read, emit: Emit<Member>) => {
+      if (value.resource !== undefined) emitToRouters(emit, read, routers, value.routers, value.resource);
+    },
+    sameMember,
+  );
+  return { built, members };
+}
+
+/** The files that a router must read for its servers, each once. */
+function declareSecrets(
+  graph: Graph,
+  { encoder }: GatewayDeps,
+  routers: Routers,
+  sets: Collection<GatewaySet>,
+): Members {
+  return graph.derive(
+    'gatewaySecrets',
+    sets,
+    (_, { router, listeners }, read, emit: Emit<Member>) => {
+      if (router.traits.agent) return;
+      const secrets = new Map<string, { readonly secret: Secret; readonly namedBy: ObjectRef[] }>();
+      for (const { ref, server } of listeners.flatMap(({ servers }) => servers)) {
+        const { serves } = server;
+        if (serves.kind !== 'https' && serves.kind !== 'tls') continue;
+        for (const secret of fileSecretsOf(serves.tls)) {
+          const { name = '' } = secret;
+          const known = secrets.get(name);
+          if (known === undefined) secrets.set(name, { secret, namedBy: [ref] });
+          else known.namedBy.push(ref);
+        }
+      }
+      for (const { secret, namedBy } of secrets.values()) {
+        const resource = encoder.secret(secret, () => wholeObjects(distinctRefs(namedBy)));
+        emitToRouters(emit, read, routers, router.key, resource);
+      }
+    },
+    sameMember,
+  );
+}
+
+function sameListener(a: BuiltListener, b: BuiltListener): boolean {
+  if (a.resource === undefined || b.resource === undefined || !sameResource(a.resource, b.resource)) return false;
+  return a.problems.length === 0 && b.problems.length === 0;
+}
+
+function virtualServicesOf(
+  read: Reader,
+  byGateway: Index<VirtualServiceModel>,
+  gateway: string,
+  namespace: string,
+): readonly VirtualServiceModel[] {
+  return read
+    .group(byGateway, gateway)
+    .map((member) => member.value)
+    .filter((model) => isVisible(model, namespace))
+    .sort((a, b) => gatewayPrecedence(a, namespace) - gatewayPrecedence(b, namespace));
+}

@@ -1,0 +1,185 @@
+import type { EncodedResource } from '../../ads/store/resource.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { compareAge } from '../../model/age.ts';
+import type { Client, DestinationLookup } from '../../model/client.ts';
+import type { GatewayModel } from '../../model/gateway.ts';
+import { contentHash } from '../../model/hash.ts';
+import { type Labels, printSelector, selects } from '../../model/labels.ts';
+import type { GatewayTopology } from '../../model/mesh-config.ts';
+import { type Traits, traitsKey } from '../../model/traits.ts';
+import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
+import { type MeshOptions, optionsOf } from '../inputs.ts';
+import { type Member, emitMember } from '../resources/members.ts';
+import type { AcceptedProxy, Proxies, RouterFacts } from '../clients/proxies.ts';
+import { labelKeys, selectorKey } from '../objects/label-keys.ts';
+import { lookupFor } from '../resources/destinations.ts';
+import type { RouteDeps } from '../resources/virtual-hosts.ts';
+import { clientOf } from '../clients/lookups.ts';
+import { type WorkloadClass, type WorkloadClasses, servicesOf } from '../clients/workload-classes.ts';
+import { ownValue } from '../../model/own-value.ts';
+import { allOf, wholeOf } from '../whole.ts';
+
+export interface GatewayDeps extends RouteDeps {
+  readonly proxies: Proxies;
+  readonly workloadClasses: WorkloadClasses;
+}
+
+/** Routers for which all Gateways mean the same, however their labels differ: they share listeners and tables. */
+export interface RouterClass {
+  readonly key: string;
+  readonly traits: Traits;
+  readonly namespace: string;
+  /** Client label selectors, mentioned by rules and routes, that match. Sorted. */
+  readonly matched: readonly string[];
+  /** Keys of the Gateways that select it, oldest first. */
+  readonly gateways: readonly string[];
+  /** Target ports of the Service in front of the router, by server port; other ports map to themselves. */
+  readonly targetPorts: Readonly<Record<number, number>>;
+  /** What its node says, in place of the mesh config. */
+  readonly gatewayTopology: Partial<GatewayTopology> | undefined;
+}
+
+export interface Routers {
+  /** By class key. */
+  readonly classes: Collection<RouterClass>;
+  /** The routers of a class, keyed as {@link RouterFacts}. */
+  readonly byClass: Index<RouterClass>;
+}
+
+/** The list of the resources that a router gets from Gateways. */
+export const gatewayList = (router: string): string => `gateway|${router}`;
+
+export function declareRouters(graph: Graph, deps: GatewayDeps, models: Collection<GatewayModel>): Routers {
+  const bySelector = graph.index('gateways by selector', models, (_, { selector }) => [
+    selectorKey('', selector) ?? ANY_ROUTER,
+  ]);
+  const mentions = declareGatewaySelectors(graph, deps);
+  const routers = graph.derive('routers', deps.proxies.byRouter, (key, [first], read, emit: Emit<RouterClass>) => {
+    const view = first.value;
+    if ('error' in view || view.router === undefined) return;
+    const { gatewayScope } = optionsOf(read, deps.inputs);
+    const gateways = gatewaysOf(read, bySelector, view.router, gatewayScope);
+    const content = {
+      traits: view.router.traits,
+      namespace: view.router.namespace,
+      matched: matchedSelectors(view, view.router, read, mentions),
+      gateways: gateways.map((gateway) => gateway.key),
+      targetPorts: targetPortsOf(gateways, targetsOf(view.workload, read, deps)),
+      gatewayTopology: view.router.gatewayTopology,
+    };
+    emit(key, { key: contentHash(JSON.stringify({ ...content, traits: traitsKey(content.traits) })), ...content });
+  });
+  const byClass = graph.index('routers by class', routers, (_, { key }) => [key]);
+  const classes = graph.derive('routerClasses', byClass, (key, [first], _, emit: Emit<RouterClass>) =>
+    emit(key, first.value),
+  );
+  return { classes, byClass };
+}
+
+/** Group for Gateways without a selector. */
+const ANY_ROUTER = '*';
+
+/** Gateways that select the labels. Source of the scope: Istio's PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */
+function gatewaysOf(
+  read: Reader,
+  bySelector: Index<GatewayModel>,
+  { labels, namespace: own }: Pick<RouterFacts, 'labels' | 'namespace'>,
+  scope: MeshOptions['gatewayScope'],
+): readonly GatewayModel[] {
+  return [ANY_ROUTER, ...labelKeys('', labels)]
+    .flatMap((key) => read.group(bySelector, key))
+    .map((member) => member.value)
+    .filter(({ selector, namespace }) => selects(selector, labels) && (scope === 'mesh' || namespace === own))
+    .sort((a, b) => compareAge(a, b) || (a.key < b.key ? -1 : 1));
+}
+
+/** Client selectors in the routes of Gateways, whose hosts need not be services of the mesh. */
+function declareGatewaySelectors(graph: Graph, deps: GatewayDeps): Index<Labels> {
+  const each = graph.derive('gateway mentions', deps.virtualServices.routes, (key, model, _, emit: Emit<Labels>) => {
+    for (const [text, selector] of sourceSelectors(model)) emit(`${key}|${text}`, selector);
+  });
+  const distinct = graph.derive(
+    'gateway selectors',
+    graph.index('gateway mentions by selector', each, (_, selector) => [printSelector(selector)]),
+    (key, [first], _, emit: Emit<Labels>) => emit(key, first.value),
+  );
+  return wholeOf(graph, 'all gateway selectors', distinct);
+}
+
+/** A match that names gateways does not restrict labels. */
+function sourceSelectors(model: VirtualServiceModel): ReadonlyMap<string, Labels> {
+  if (model.gateways.every((gateway) => gateway === meshGateway)) return new Map();
+  return new Map(
+    model.http
+      .flatMap((route) => route.matches)
+      .filter(({ gateways, sourceLabels }) => gateways.length === 0 && Object.keys(sourceLabels).length > 0)
+      .map(({ sourceLabels }) => [printSelector(sourceLabels), sourceLabels]),
+  );
+}
+
+function matchedSelectors(
+  { scope }: AcceptedProxy,
+  { labels }: RouterFacts,
+  read: Reader,
+  mentions: Index<Labels>,
+): readonly string[] {
+  const mentioned = allOf(read, mentions);
+  const matching = mentioned.filter((selector) => selects(selector, labels)).map(printSelector);
+  return [...new Set([...scope.matched, ...matching])].sort();
+}
+
+/** Target ports of the Services in front of a router, oldest first. 0: a name that no container has. */
+function targetsOf(
+  workload: WorkloadClass,
+  read: Reader,
+  deps: GatewayDeps,
+): readonly Readonly<Record<number, number>>[] {
+  const { ports = {} } = workload;
+  return servicesOf(workload, read, deps.workloadClasses, deps.services)
+    .filter((service) => service.translatesPorts)
+    .map((service) =>
+      Object.fromEntries(
+        service.ports.map((port) => {
+          const target = port.targetPort ?? port.number;
+          return [port.number, typeof target === 'number' ? target : (ownValue(ports, target) ?? 0)];
+        }),
+      ),
+    );
+}
+
+function targetPortsOf(
+  gateways: readonly GatewayModel[],
+  leading: readonly Readonly<Record<number, number>>[],
+): Readonly<Record<number, number>> {
+  const found: Record<number, number> = {};
+  for (const { servers } of gateways)
+    for (const { port } of servers) {
+      const target = leading.find((targets) => (targets[port.number] ?? 0) > 0)?.[port.number] ?? port.number;
+      if (target !== port.number) found[port.number] = target;
+    }
+  return found;
+}
+
+/** A router in its role as client of its routes. */
+export function routerClient(
+  { namespace: client, traits, matched }: RouterClass,
+  read: Reader,
+  deps: GatewayDeps,
+): { readonly client: Client; readonly lookup: DestinationLookup } {
+  const view = { client, traits, matched };
+  return {
+    client: clientOf(view, optionsOf(read, deps.inputs).domainSuffix),
+    lookup: lookupFor(view, read, deps),
+  };
+}
+
+/** Adds a resource to the lists of all routers in a class. */
+export function emitToRouters(
+  emit: Emit<Member>,
+  read: Reader,
+  { byClass }: Routers,
+  routerClass: string,
+  resource: EncodedResource,
+): void {
+  for (const { key } of read.group(byClass, routerClass)) emitMember(emit, gatewayList(key), resource);
+}

@@ -1,0 +1,319 @@
+import type { EncodedResource, LeafPart, Part } from '../../ads/store/resource.ts';
+import { type ObjectRef, withoutGeneration } from '../../api/object.ts';
+import type { Problem } from '../../api/problem.ts';
+import type { Collection, Emit, Graph } from '../../cache/graph.ts';
+import { blackHoleVirtualHost, buildVirtualHost } from '../../envoy/route/virtual-host.ts';
+import { node, samePart, sameResource } from '../../envoy/encode/resource.ts';
+import { type Aged, compareAge } from '../../model/age.ts';
+import { type GatewayServer, type MergedListener, hostsFor, intersectHosts, isSecure } from '../../model/gateway.ts';
+import { contentHash, spreadHash } from '../../model/hash.ts';
+import { bracketed, compareSpecificity } from '../../model/host.ts';
+import type { Source } from '../../model/provenance.ts';
+import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
+import { canHold, gatewayPrecedence, isVisible } from '../../settle/virtual-service-selection.ts';
+import { joinRoutes, reachedOf } from '../resources/encoded-routes.ts';
+import { type GatewayDeps, type RouterClass, type Routers, emitToRouters, routerClient } from './routers.ts';
+import { type Member, type Members, sameMember } from '../resources/members.ts';
+import type { HasProblems } from '../findings/problems.ts';
+import { type RouteUse, declareRoutePieces } from '../resources/route-pieces.ts';
+import { settingOf } from '../settings.ts';
+
+/** A table's virtual hosts are spread over this many nodes, so that a change to one of thousands is cheap. */
+const TABLE_SHARDS = 64;
+
+/** Everything that Gateways ask of the routers in a class. */
+export interface GatewaySet {
+  readonly router: RouterClass;
+  readonly listeners: readonly MergedListener[];
+  readonly problems: readonly Problem[];
+}
+
+/** A route table of a router class. Its key is `class|name`. */
+interface Table {
+  /** Key of the class; the same below. */
+  readonly router: string;
+  readonly name: string;
+  /** Port of its first server. */
+  readonly port: number;
+}
+
+/** The servers of one Gateway that share a table. */
+interface TableServers {
+  readonly table: string;
+  readonly router: string;
+  /** `namespace/name` */
+  readonly gateway: string;
+  readonly ref: ObjectRef;
+  readonly age: Aged;
+  readonly servers: readonly GatewayServer[];
+}
+
+/** What one VirtualService, or a redirect to https, adds to a host of a table. */
+interface HostClaim {
+  readonly table: string;
+  readonly router: string;
+  readonly host: string;
+  /** Port of the server. */
+  readonly port: number;
+  readonly httpsRedirect: boolean;
+  /** The server. */
+  readonly namedIn: Source;
+  /** Absent: no routes; the host only redirects. */
+  readonly source?: RouteSource;
+  /** Gateways by age, their servers as written, VirtualServices by precedence. */
+  readonly order: { readonly gateway: Aged; readonly server: number; readonly rank: number; readonly route: Aged };
+}
+
+/** The routes of a VirtualService, as seen by a server of a Gateway. */
+interface RouteSource {
+  /** Key of the VirtualService. */
+  readonly virtualService: string;
+  /** `namespace/name` */
+  readonly gateway: string;
+  /** Port of the server, not of the listener: matches compare with it. */
+  readonly port: number;
+  /** Requests reach the server over TLS. */
+  readonly secure: boolean;
+}
+
+/** The same source in the tables of a router class. */
+type GatewayRouteUse = RouteUse & RouteSource & { readonly router: string };
+
+function useOf(router: string, source: RouteSource): GatewayRouteUse {
+  const { virtualService, gateway, port, secure } = source;
+  return { routes: [router, gateway, port, secure, virtualService].join('|'), router, ...source };
+}
+
+/** A host of a table with all its routes. */
+interface TableHost {
+  readonly table: string;
+  readonly router: string;
+  readonly host: string;
+  readonly port: number;
+  readonly httpsRedirect: boolean;
+  readonly sources: readonly RouteSource[];
+  /** Servers that name the host. */
+  readonly namedIn: readonly Source[];
+  /** Equal for hosts that can share a virtual host. */
+  readonly sharing: string;
+}
+
+interface VirtualHostEntry extends HasProblems {
+  readonly table: string;
+  readonly part: LeafPart;
+}
+
+/** Virtual hosts of Gateways, and the tables made from them. */
+export function declareGatewayRoutes(
+  graph: Graph,
+  deps: GatewayDeps,
+  routers: Routers,
+  sets: Collection<GatewaySet>,
+): { readonly members: Members; readonly virtualHosts: Collection<HasProblems> } {
+  const tables = graph.derive('gatewayTables', sets, (router, set, _, emit: Emit<Table>) => {
+    for (const [name, [first]] of serversByTable(set)) {
+      if (first !== undefined) emit(`${router}|${name}`, { router, name, port: first.server.port.number });
+    }
+  });
+  const tableServers = graph.derive('tableServers', sets, (router, set, _, emit: Emit<TableServers>) => {
+    for (const [name, bound] of serversByTable(set))
+      for (const [object, own] of Map.groupBy(bound, ({ ref }) => ref)) {
+        const { gateway, age } = own[0]!;
+        const table = `${router}|${name}`;
+        const servers = own.map(({ server }) => server);
+        emit(`${table}|${object.source}/${gateway}`, {
+          table,
+          router,
+          gateway,
+          ref: withoutGeneration(object),
+          age,
+          servers,
+        });
+      }
+  });
+
+  const hosts = declareHosts(graph, deps, routers.classes, tableServers);
+  const byRoutes = graph.index(
+    'gateway hosts by routes',
+    hosts,
+    (_, { table, sharing }) => [`${table}|${sharing}`],
+    (a, b) => compareSpecificity(a.value.host, b.value.host),
+  );
+  const uses = graph.derive('gateway routes in use', byRoutes, (key, members, _, emit: Emit<GatewayRouteUse>) => {
+    const { router, sources } = members[0].value;
+    for (const [i, source] of sources.entries()) emit(`${key}|${i}`, useOf(router, source));
+  });
+  const pieces = declareRoutePieces(graph, 'gatewayRoutePieces', deps, [uses], (use, read) => {
+    const router = read.get(routers.classes, use.router);
+    if (router === undefined) return undefined;
+    const { gateway, port: listenerPort, secure: tls } = use;
+    const settings = settingOf(read, deps.settings.routes);
+    return { ...routerClient(router, read, deps), settings, gateway, listenerPort, tls };
+  });
+  const virtualHosts = graph.derive(
+    'gatewayVirtualHosts',
+    byRoutes,
+    (key, members, read, emit: Emit<VirtualHostEntry>) => {
+      const { table, router, port, httpsRedirect, sources } = members[0].value;
+      if (read.get(routers.classes, router) === undefined) return;
+      const hosts = members.map((member) => member.value.host);
+      const [host = ''] = hosts;
+      const { problems, ...content } = joinRoutes(
+        sources.flatMap((source) => reachedOf(pieces.of(read, useOf(router, source)))),
+      );
+      const virtualHost = buildVirtualHost({ host, port, domains: hosts.map(bracketed), httpsRedirect });
+      const from = (): readonly Source[] => members.flatMap((member) => member.value.namedIn);
+      emit(key, { table, part: deps.encoder.virtualHost(virtualHost, content, from), problems });
+    },
+    (a, b) => samePart(a.part, b.part) && a.problems.length === 0 && b.problems.length === 0,
+  );
+  return { members: declareTables(graph, deps, routers, tables, virtualHosts), virtualHosts };
+}
+
+function serversByTable({ listeners }: GatewaySet): ReadonlyMap<string, GatewaySet['listeners'][number]['servers']> {
+  const routed = listeners.flatMap(({ servers }) => servers).filter(({ routes }) => routes !== '');
+  return Map.groupBy(routed, ({ routes }) => routes);
+}
+
+/** Hosts of tables: where servers meet the VirtualServices of their Gateway, and where servers redirect. */
+function declareHosts(
+  graph: Graph,
+  deps: GatewayDeps,
+  routers: Collection<RouterClass>,
+  tableServers: Collection<TableServers>,
+): Collection<TableHost> {
+  const ofGateway = graph.index('table servers by gateway', tableServers, (_, { gateway }) => [gateway]);
+  const routeClaims = graph.derive(
+    'gatewayRouteClaims',
+    deps.virtualServices.routes,
+    (key, model, read, emit: Emit<HostClaim>) => {
+      if (model.http.length === 0) return;
+      for (const gateway of new Set(model.gateways)) {
+        if (gateway === meshGateway) continue;
+        for (const { key: serversKey, value: servers } of read.group(ofGateway, gateway)) {
+          const router = read.get(routers, servers.router);
+          if (router === undefined || !isVisible(model, router.namespace)) continue;
+          const { client } = routerClient(router, read, deps);
+          const holdsOn = (listenerPort: number): boolean =>
+            model.http.some((route) => canHold(route, { client, gateway, listenerPort }));
+          for (const claim of claimsOf(key, model, servers, router, holdsOn))
+            emit(`${serversKey}|${claim.order.server}|${claim.host}|${key}`, claim);
+        }
+      }
+    },
+  );
+  const redirects = graph.derive('gatewayRedirects', tableServers, (key, servers, _, emit: Emit<HostClaim>) => {
+    const nobody = { createdAt: '', name: '', namespace: '' };
+    const { table, router, age, ref } = servers;
+    for (const [index, server] of servers.servers.entries()) {
+      if (!server.httpsRedirect) continue;
+      const order = { gateway: age, server: index, rank: LAST, route: nobody };
+      for (const host of new Set(server.hosts.map((entry) => entry.host.toLowerCase())))
+        emit(`${key}|${index}|${host}`, {
+          table,
+          router,
+          host,
+          port: server.port.number,
+          httpsRedirect: true,
+          namedIn: { object: ref, field: server.field },
+          order,
+        });
+    }
+  });
+  const byHost = graph.index(
+    'gateway claims by host',
+    [routeClaims, redirects],
+    (_, { table, host }) => [`${table}|${host}`],
+    (a, b) => compareClaims(a.value, b.value),
+  );
+  return graph.derive('gatewayHosts', byHost, (key, members, _, emit: Emit<TableHost>) => {
+    const claims = members.map((member) => member.value);
+    const { table, router, host, port } = claims[0]!;
+    const httpsRedirect = claims.some((claim) => claim.httpsRedirect);
+    const sources = claims.flatMap(({ source }) => (source === undefined ? [] : [source]));
+    const sharing = contentHash(JSON.stringify([httpsRedirect, sources]));
+    emit(key, {
+      table,
+      router,
+      host,
+      port,
+      httpsRedirect,
+      sources,
+      namedIn: claims.map(({ namedIn }) => namedIn),
+      sharing,
+    });
+  });
+}
+
+/** The rank of redirects: after the routes of their server. */
+const LAST = 3;
+
+function compareClaims({ order: a }: HostClaim, { order: b }: HostClaim): number {
+  return compareAge(a.gateway, b.gateway) || a.server - b.server || a.rank - b.rank || compareAge(a.route, b.route);
+}
+
+/**
+ * The hosts that a VirtualService has on the servers of a Gateway. Its routes are those for the first server that it
+ * fits: on other servers of the same table they are identical.
+ */
+function* claimsOf(
+  key: string,
+  model: VirtualServiceModel,
+  { table, router, gateway, ref, age, servers }: TableServers,
+  { namespace }: RouterClass,
+  holdsOn: (port: number) => boolean,
+): Generator<HostClaim> {
+  let source: RouteSource | undefined;
+  for (const [index, server] of servers.entries()) {
+    const hosts = intersectHosts(hostsFor(server, model.namespace), model.hosts);
+    const port = server.port.number;
+    if (hosts.length === 0) continue;
+    if (source === undefined && !holdsOn(port)) continue;
+    source ??= { virtualService: key, gateway, port, secure: isSecure(server) };
+    const order = {
+      gateway: age,
+      server: index,
+      rank: gatewayPrecedence(model, namespace),
+      route: { createdAt: model.createdAt, name: model.name, namespace: model.namespace },
+    };
+    const namedIn = { object: ref, field: server.field };
+    for (const host of new Set(hosts.map((name) => name.toLowerCase())))
+      yield { table, router, host, port, httpsRedirect: server.httpsRedirect, namedIn, source, order };
+  }
+}
+
+/** Tables assembled from virtual hosts without copying them. */
+function declareTables(
+  graph: Graph,
+  { encoder }: GatewayDeps,
+  routers: Routers,
+  tables: Collection<Table>,
+  virtualHosts: Collection<VirtualHostEntry>,
+): Members {
+  const shards = graph.derive(
+    'gatewayTableShards',
+    graph.index('gateway virtual hosts by shard', virtualHosts, (key, { table }) => [
+      `${table}|${spreadHash(key) % TABLE_SHARDS}`,
+    ]),
+    (key, members, _, emit: Emit<{ table: string; part: Part }>) =>
+      emit(key, { table: members[0].value.table, part: node(members.map((member) => member.value.part)) }),
+    (a, b) => samePart(a.part, b.part),
+  );
+  const byTable = graph.index('gateway table shards by table', shards, (_, { table }) => [table]);
+  const built = graph.derive(
+    'gatewayRouteTables.built',
+    tables,
+    (key, { router, name, port }, read, emit: Emit<{ router: string; resource: EncodedResource }>) => {
+      const filled = read.group(byTable, key).map((member) => member.value.part);
+      const content = filled.length > 0 ? filled : [encoder.virtualHost(blackHoleVirtualHost(port))];
+      emit(key, { router, resource: encoder.routeTable(name, content) });
+    },
+    (a, b) => sameResource(a.resource, b.resource),
+  );
+  return graph.derive(
+    'gatewayRouteTables',
+    built,
+    (_, { router, resource: table }, read, emit: Emit<Member>) => emitToRouters(emit, read, routers, router, table),
+    sameMember,
+  );
+}

@@ -1,0 +1,204 @@
+import type { Endpoints, EndpointSlice } from '../../api/core.ts';
+import { type KubernetesObject, type ObjectRef, parseObjectKey, refOf } from '../../api/object.ts';
+import type { Problem } from '../../api/problem.ts';
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import type { Endpoint, EndpointSummary, Workload } from '../../model/endpoint.ts';
+import { type MeshService, exportsOf, isDns, isHeadless } from '../../model/service.ts';
+import { type EncodedEndpoint, encodeEndpoints } from '../../envoy/endpoint/assignment.ts';
+import {
+  type EndpointContext,
+  mostEndpoints,
+  reconcileEndpoints,
+  reconcileEndpointSlice,
+  serviceOfSlice,
+} from '../../reconcilers/core/endpoint-slice.ts';
+import { entryEndpoints, selectedEntries } from '../../reconcilers/service-entry/endpoints.ts';
+import { summarize } from '../../reconcilers/core/endpoint-summary.ts';
+import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
+import type { Services } from './services.ts';
+import { type Workloads, selectedWorkloads } from './workloads.ts';
+
+/** Some endpoints of one service, from one object. */
+export interface EndpointList {
+  /** `namespace/host` */
+  readonly service: string;
+  readonly endpoints: readonly Endpoint[];
+  /** The slice; none if the endpoints are defined in the service itself. */
+  readonly origins: readonly ObjectRef[];
+  readonly problems: readonly Problem[];
+}
+
+interface EncodedList extends Omit<EndpointList, 'endpoints' | 'problems'> {
+  readonly endpoints: readonly EncodedEndpoint[];
+}
+
+/** All endpoints of a service by port name, each with its encoded bytes. */
+export interface EndpointGroup {
+  readonly byPort: ReadonlyMap<string, readonly EncodedEndpoint[]>;
+  /** The slices that contain them. */
+  readonly origins: readonly ObjectRef[];
+}
+
+export interface ServiceEndpoints {
+  readonly lists: readonly Collection<EndpointList>[];
+  /** By `namespace/host`; absent for services without endpoints. */
+  readonly groups: Collection<EndpointGroup>;
+  readonly summaries: Collection<EndpointSummary>;
+}
+
+export const NO_ENDPOINTS: EndpointSummary = {
+  identities: [],
+  plaintext: true,
+  addresses: [],
+  dnsEndpoints: [],
+};
+
+export function declareEndpoints(
+  graph: Graph,
+  inputs: Inputs,
+  services: Services,
+  workloads: Workloads,
+): ServiceEndpoints {
+  const { objects } = inputs;
+  const hostOf = (read: Reader, namespace: string, name: string) =>
+    `${namespace}/${name}.${namespace}.svc.${optionsOf(read, inputs).domainSuffix}`;
+  // Kept apart from the service: most changes to a service do not affect its slices.
+  const persistentSessions = graph.index('services with persistent sessions', services.services, (key, service) =>
+    service.persistentSession ? [key] : [],
+  );
+  const contextOf = (read: Reader, key: string, service: string): EndpointContext => ({
+    cluster: optionsOf(read, inputs).clusterId,
+    persistentSession: read.group(persistentSessions, service).length > 0,
+    pod: (ns, name) => read.get(workloads.pods, siblingKey(key, ns, name)),
+    podAt: (ns, address) => read.group(workloads.readyByAddress, `${ns}/${address}`)[0]?.value,
+  });
+
+  const slices = graph.derive(
+    'sliceEndpoints',
+    objects.EndpointSlice,
+    (key, object, read, emit: Emit<EndpointList>) => {
+      const slice = object as EndpointSlice;
+      const name = serviceOfSlice(slice);
+      if (name === undefined) return;
+      const service = hostOf(read, slice.metadata.namespace ?? '', name);
+      const endpoints = reconcileEndpointSlice(slice, contextOf(read, key, service));
+      const origin = originOf(key, slice);
+      emit(key, { service, endpoints, origins: [origin], problems: tooMany(endpoints, origin, 'endpoints') });
+    },
+  );
+  const slicesByService = graph.index('slices by service', slices, (_, list) => [list.service]);
+  const legacy = graph.derive('legacyEndpoints', objects.Endpoints, (key, object, read, emit: Emit<EndpointList>) => {
+    const { name, namespace = '' } = object.metadata;
+    const service = hostOf(read, namespace, name);
+    if (read.group(slicesByService, service).length > 0) return;
+    const endpoints = reconcileEndpoints(object as Endpoints, contextOf(read, key, service));
+    const origin = originOf(key, object);
+    emit(`${key}#legacy`, { service, endpoints, origins: [origin], problems: tooMany(endpoints, origin, 'subsets') });
+  });
+  const claimed = graph.derive(
+    'claimedEndpoints',
+    services.services,
+    (key, service, read, emit: Emit<EndpointList>) => {
+      const cluster = optionsOf(read, inputs).clusterId;
+      const selected =
+        service.selector === undefined ? [] : selectedWorkloads(read, workloads, service.namespace, service.selector);
+      const ofKind =
+        service.registry === 'External' ? selected : selected.filter(({ kind }) => kind === 'WorkloadEntry');
+      const able = ofKind.filter((workload) => isForAll(service, workload, optionsOf(read, inputs).rootNamespace));
+      const picked = able.slice(0, Math.max(1, Math.floor(mostEndpoints / Math.max(1, service.ports.length))));
+      const endpoints =
+        service.registry === 'External'
+          ? entryEndpoints(service, cluster, picked)
+          : selectedEntries(service, cluster, picked);
+      const message = `selects ${able.length} workloads with ${service.ports.length} ports each; only the first ${picked.length} count, because at most ${mostEndpoints} endpoints are allowed. Use fewer ports.`;
+      const field = service.registry === 'External' ? 'spec.workloadSelector' : 'spec.selector';
+      const problems =
+        picked.length === able.length ? [] : service.origins.map((object) => ineffective(object, field, message));
+      if (able.length < ofKind.length) {
+        const local = `selects ${ofKind.length - able.length} WorkloadEntries that point to each client's own proxy (a unix socket, or a port from 15000 to 15099 on loopback). They are ignored where other namespaces see the service; export it to "." only.`;
+        problems.push(...service.origins.map((object) => ineffective(object, field, local)));
+      }
+      if (endpoints.length > 0 || problems.length > 0) emit(key, { service: key, endpoints, origins: [], problems });
+    },
+  );
+
+  const lists = [slices, legacy, claimed];
+  // A union: each list is a group of its own.
+  const each = graph.index('endpoint lists', lists, (key) => [key]);
+  const encoded = graph.derive('encodedEndpoints', each, (key, members, _, emit: Emit<EncodedList>) => {
+    for (const { value } of members) {
+      const { service, origins, endpoints } = value;
+      emit(key, { service, origins, endpoints: encodeEndpoints(endpoints) });
+    }
+  });
+  const byService = graph.index('encoded endpoints by service', encoded, (_, list) => [list.service]);
+  const groups = graph.derive(
+    'endpointGroups',
+    byService,
+    (key, members, _, emit: Emit<EndpointGroup>) =>
+      emit(key, {
+        byPort: groupByPort(members.flatMap((member) => member.value.endpoints)),
+        origins: members.flatMap((member) => member.value.origins),
+      }),
+    () => false,
+  );
+  const plainByService = graph.index('endpoint lists by service', lists, (_, list) => [list.service]);
+  const summaries = graph.derive(
+    'endpointSummaries',
+    plainByService,
+    (key, members, read, emit: Emit<EndpointSummary>) => {
+      const service = read.get(services.services, key);
+      if (service === undefined) return;
+      emit(
+        key,
+        summarize(
+          members.flatMap((member) => member.value.endpoints),
+          { addresses: isHeadless(service), dns: isDns(service) },
+        ),
+      );
+    },
+  );
+  return { lists, groups, summaries };
+}
+
+/** A client's own proxy is not an endpoint for clients in other namespaces. */
+function isForAll(service: MeshService, { addresses, ports }: Workload, rootNamespace: string): boolean {
+  const endpoints = addresses.map((address) => ({ address, ports, servicePorts: service.ports }));
+  return exportsOf({ ...service, endpoints }, rootNamespace) === service.exportTo;
+}
+
+function tooMany(endpoints: readonly Endpoint[], object: ObjectRef, field: string): Problem[] {
+  if (endpoints.length < mostEndpoints) return [];
+  const message = `has ${mostEndpoints} or more endpoints, one for each address and port; the rest are ignored. Use several objects.`;
+  return [ineffective(object, field, message)];
+}
+
+const ineffective = (object: ObjectRef, field: string, message: string): Problem => ({
+  object,
+  field,
+  reason: 'Ineffective',
+  message,
+});
+
+/** Without its generation, which changes with every endpoint. */
+function originOf(key: string, object: KubernetesObject): ObjectRef {
+  const { generation: _, ...ref } = refOf(parseObjectKey(key).source, object);
+  return ref;
+}
+
+/** An address serves a port once, whatever the slices say. */
+function groupByPort(endpoints: readonly EncodedEndpoint[]): Map<string, readonly EncodedEndpoint[]> {
+  const byPort = new Map<string, EncodedEndpoint[]>();
+  const seen = new Set<string>();
+  for (const endpoint of endpoints) {
+    if (endpoint.fromSlice) {
+      const identity = `${endpoint.portName}|${endpoint.address}`;
+      if (seen.has(identity)) continue;
+      seen.add(identity);
+    }
+    const list = byPort.get(endpoint.portName);
+    if (list === undefined) byPort.set(endpoint.portName, [endpoint]);
+    else list.push(endpoint);
+  }
+  return byPort;
+}

@@ -1,0 +1,121 @@
+import { sourceOfKey } from '../../api/object.ts';
+import type { DestinationRule } from '../../api/gen/destination-rule.gen.ts';
+import type { Problem } from '../../api/problem.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { compareAge } from '../../model/age.ts';
+import { isWildcard } from '../../model/host.ts';
+import type { Labels } from '../../model/labels.ts';
+import { fitRings } from '../../model/ring-sizes.ts';
+import type { MeshService } from '../../model/service.ts';
+import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
+import { selectRule } from '../../settle/rule-selection.ts';
+import { type MergedRules, mergeRules } from '../../settle/destination-rule-merge.ts';
+import { type ReconciledRule, reconcileDestinationRule } from '../../reconcilers/destination-rule/destination-rule.ts';
+import { type Inputs, optionsOf } from '../inputs.ts';
+import { type Settings, settingOf } from '../settings.ts';
+
+export interface Rules {
+  readonly parsed: Collection<{ rules: readonly DestinationRuleModel[]; problems: readonly Problem[] }>;
+  /** By object key, before merging. */
+  readonly single: Collection<DestinationRuleModel>;
+  readonly merged: Collection<{ rules: readonly DestinationRuleModel[]; problems: readonly Problem[] }>;
+  /** By rule id. */
+  readonly rules: Collection<DestinationRuleModel>;
+  /** By `namespace/host`, exact hosts only. */
+  readonly byHost: Index<DestinationRuleModel>;
+  /** By namespace: rules for wildcard hosts; a namespace has few. */
+  readonly wildcards: Index<DestinationRuleModel>;
+}
+
+export function declareRules(graph: Graph, inputs: Inputs, settings: Settings): Rules {
+  const parsed = graph.derive(
+    'destinationRules',
+    inputs.objects.DestinationRule,
+    (key, object, read, emit: Emit<ReconciledRule>) => {
+      const { domainSuffix } = optionsOf(read, inputs);
+      emit(
+        key,
+        reconcileDestinationRule(object as DestinationRule, {
+          source: sourceOfKey(key),
+          domainSuffix,
+          defaultExportTo: settingOf(read, settings.visibility).defaultDestinationRuleExportTo,
+        }),
+      );
+    },
+  );
+  const single = graph.derive('rule of object', parsed, (key, { rules }, _, emit: Emit<DestinationRuleModel>) => {
+    for (const rule of rules) emit(key, rule);
+  });
+  const sameHost = graph.index(
+    'rules of one host',
+    single,
+    (_, rule) => [`${rule.namespace}/${rule.host}`],
+    (a, b) => compareAge(a.value, b.value),
+  );
+  const merged = graph.derive('merged rules', sameHost, (key, members, _, emit: Emit<MergedRules>) =>
+    emit(key, mergeRules(members.map((member) => member.value))),
+  );
+  const rules = graph.derive('rules', merged, (_, value, __, emit: Emit<DestinationRuleModel>) => {
+    for (const rule of value.rules) emit(rule.id, rule);
+  });
+  return {
+    parsed,
+    merged,
+    single,
+    rules,
+    byHost: graph.index('rules by host', rules, (_, rule) =>
+      isWildcard(rule.host) ? [] : [`${rule.namespace}/${rule.host}`],
+    ),
+    wildcards: graph.index('wildcard rules', rules, (_, rule) => (isWildcard(rule.host) ? [rule.namespace] : [])),
+  };
+}
+
+/**
+ * The rule that a client uses for a service. `client` is absent for clients whose namespace has no rule for it (the
+ * audience shared by most).
+ */
+export function ruleFor(
+  read: Reader,
+  rules: Rules,
+  service: Pick<MeshService, 'namespace' | 'host' | 'ports' | 'hostsOfEntry'>,
+  rootNamespace: string,
+  client: { readonly namespace: string; matches(selector: Labels): boolean } | undefined,
+): DestinationRuleModel | undefined {
+  const of = (namespace: string) =>
+    [...read.group(rules.byHost, `${namespace}/${service.host}`), ...read.group(rules.wildcards, namespace)].map(
+      (member) => member.value,
+    );
+  const rule = selectRule({
+    host: service.host,
+    serviceNamespace: service.namespace,
+    rootNamespace,
+    clientNamespace: client?.namespace,
+    matches: client && ((selector) => client.matches(selector)),
+    rulesOf: of,
+  });
+  return rule && fitRule(rule, service);
+}
+
+/** The rule with this id as it applies to a service, just as {@link ruleFor} returns it. */
+export function ruleOf(
+  read: Reader,
+  { rules }: Rules,
+  id: string,
+  service: Pick<MeshService, 'ports' | 'hostsOfEntry'>,
+): DestinationRuleModel | undefined {
+  const rule = id === '' ? undefined : read.get(rules, id);
+  return rule && fitRule(rule, service);
+}
+
+/** Maximum number of subset clusters per service. All readers of its rule must agree on which these are. */
+export const mostSubsetClusters = 10_000;
+
+/** Keeps the first subsets, as many as count for all ports of the service, and limits rings so that all of them fit. */
+export function fitRule(
+  rule: DestinationRuleModel,
+  service: Pick<MeshService, 'ports' | 'hostsOfEntry'>,
+): DestinationRuleModel {
+  const most = Math.floor(mostSubsetClusters / Math.max(1, service.ports.length));
+  const fitting = rule.subsets.length <= most ? rule : { ...rule, subsets: rule.subsets.slice(0, most) };
+  return fitRings(fitting, service);
+}

@@ -1,0 +1,190 @@
+import { sourceOfKey } from '../../api/object.ts';
+import type { Namespace, Service } from '../../api/core.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { compareAge } from '../../model/age.ts';
+import { spreadHash } from '../../model/hash.ts';
+import { isWildcard } from '../../model/host.ts';
+import { type Alias, type MeshService, exportsOf, serviceKey } from '../../model/service.ts';
+import { mergeClaims } from '../../reconcilers/service-entry/host-claims.ts';
+import { type ReconciledServiceEntry, reconcileServiceEntry } from '../../reconcilers/service-entry/service-entry.ts';
+import { reconcileService } from '../../reconcilers/core/service.ts';
+import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
+import { selectorKey } from './label-keys.ts';
+import { type LostRanges, declareLostRanges, lostRangesOf } from './lost-ranges.ts';
+import { type Settings, settingOf } from '../settings.ts';
+
+/**
+ * A namespace's services are spread over this many shards. Shards are the unit in which proxies share what they see.
+ */
+export const SHARDS = 16;
+
+export interface Services {
+  /** ServiceEntries as parsed. */
+  readonly parsedEntries: Collection<ReconciledServiceEntry>;
+  /** What each object claims, before the claims for one host are merged. */
+  readonly claims: Index<MeshService>;
+  /** By `namespace/host`. */
+  readonly services: Collection<MeshService>;
+  /** By host, the winner first: Kubernetes before ServiceEntry, then oldest first. */
+  readonly byHost: Index<MeshService>;
+  /** By `namespace/shard`. */
+  readonly byShard: Index<MeshService>;
+  /** By address, including allocated ones. Oldest first. */
+  readonly byAddress: Index<MeshService>;
+  /** Kubernetes Services by address, oldest first. */
+  readonly addressOwners: Index<MeshService>;
+  /** Kubernetes Services by name, in any namespace. Oldest first. */
+  readonly byName: Index<MeshService>;
+  readonly lostRanges: LostRanges;
+  /** By the first label of the selector: `namespace|label=value`. */
+  readonly bySelector: Index<MeshService>;
+  /** By the addresses of inline endpoints: `namespace/address`. */
+  readonly byEndpoint: Index<MeshService>;
+}
+
+export function declareServices(graph: Graph, inputs: Inputs, settings: Settings): Services {
+  const serviceClaims = graph.derive(
+    'serviceClaims',
+    inputs.objects.Service,
+    (key, object, read, emit: Emit<MeshService>) => {
+      const { namespace = '' } = object.metadata;
+      const { trustDomain, defaultServiceExportTo } = settingOf(read, settings.visibility);
+      const service = reconcileService(object as Service, {
+        source: sourceOfKey(key),
+        domainSuffix: optionsOf(read, inputs).domainSuffix,
+        trustDomain,
+        defaultExportTo: defaultServiceExportTo,
+        namespace: read.get(inputs.objects.Namespace, siblingKey(key, '', namespace)) as Namespace | undefined,
+      });
+      emit(`Service/${key}`, service);
+    },
+  );
+  const parsedEntries = graph.derive(
+    'serviceEntries',
+    inputs.objects.ServiceEntry,
+    (key, object, read, emit: Emit<ReconciledServiceEntry>) => {
+      const { trustDomain, defaultServiceExportTo } = settingOf(read, settings.visibility);
+      emit(
+        key,
+        reconcileServiceEntry(object, {
+          source: sourceOfKey(key),
+          trustDomain,
+          defaultExportTo: defaultServiceExportTo,
+          rootNamespace: optionsOf(read, inputs).rootNamespace,
+        }),
+      );
+    },
+  );
+  const addressOwners = graph.index(
+    'owners of addresses',
+    serviceClaims,
+    (_, { addresses }) => addresses.filter((address) => address !== '0.0.0.0'),
+    (a, b) => compareAge(a.value, b.value),
+  );
+  const entryClaims = graph.derive('entryClaims', parsedEntries, (key, { services }, read, emit: Emit<MeshService>) => {
+    for (const service of services) {
+      const addresses = service.addresses.filter(
+        (address) => ownerOf(read, addressOwners, service, address) === undefined,
+      );
+      const autoAddresses = service.autoAddresses.filter(
+        (address) => ownerOf(read, addressOwners, service, address) === undefined,
+      );
+      // Without any address, it would take all unclaimed traffic.
+      if (addresses.length > 0) emit(`ServiceEntry/${key}/${service.host}`, { ...service, addresses, autoAddresses });
+    }
+  });
+  const both = [serviceClaims, entryClaims];
+  const byAge = (a: { value: MeshService }, b: { value: MeshService }) =>
+    Number(a.value.registry !== 'Kubernetes') - Number(b.value.registry !== 'Kubernetes') ||
+    compareAge(a.value, b.value);
+  const claims = graph.index('claims', both, (_, service) => [serviceKey(service)], byAge);
+  const lostRanges = declareLostRanges(graph, serviceClaims, entryClaims, claims);
+  const aliases = graph.index('aliases', both, (_, service) =>
+    service.resolution === 'Alias' ? [service.externalName!] : [],
+  );
+  const services = graph.derive('services', claims, (key, members, read, emit: Emit<MeshService>) => {
+    const joined = mergeClaims(members.map((member) => member.value));
+    const merged = { ...joined, exportTo: exportsOf(joined, optionsOf(read, inputs).rootNamespace) };
+    const found = merged.resolution === 'Alias' ? [] : aliasesOf(merged.host, (host) => read.group(aliases, host));
+    const lost = lostRangesOf(merged, read, lostRanges);
+    emit(key, {
+      ...merged,
+      ...(found.length > 0 && { aliases: found }),
+      ...(lost.length > 0 && { lostRanges: lost }),
+    });
+  });
+  return {
+    parsedEntries,
+    claims,
+    services,
+    byHost: graph.index('services by host', services, (_, service) => [service.host], byAge),
+    byShard: graph.index(
+      'services by shard',
+      services,
+      (_, service) => [shardOf(service)],
+      (a, b) => compareAge(a.value, b.value),
+    ),
+    addressOwners,
+    byName: graph.index(
+      'services by name',
+      serviceClaims,
+      (_, { name }) => [name],
+      (a, b) => compareAge(a.value, b.value),
+    ),
+    lostRanges,
+    byAddress: graph.index(
+      'services by address',
+      services,
+      (_, { addresses, autoAddresses }) => [
+        ...new Set([...addresses, ...autoAddresses].filter((address) => address !== '0.0.0.0')),
+      ],
+      (a, b) => compareAge(a.value, b.value),
+    ),
+    bySelector: graph.index('services by selector', services, (_, service) => {
+      const key = service.selector === undefined ? undefined : selectorKey(service.namespace, service.selector);
+      return key === undefined ? [] : [key];
+    }),
+    byEndpoint: graph.index('services by endpoint', services, (_, service) =>
+      service.endpoints.map(({ address }) => endpointKey(service.namespace, address)),
+    ),
+  };
+}
+
+/** The Service in another namespace that owns an address of a ServiceEntry, so that the entry loses it. */
+export function ownerOf(
+  read: Reader,
+  addressOwners: Index<MeshService>,
+  entry: Pick<MeshService, 'namespace'>,
+  address: string,
+): MeshService | undefined {
+  return read.group(addressOwners, address).find(({ value }) => value.namespace !== entry.namespace)?.value;
+}
+
+/** Namespaces that have services with these hosts; `*` if a wildcard may match services in any namespace. */
+export function namespacesOf(read: Reader, services: Services, hosts: readonly string[]): string[] {
+  if (hosts.some(isWildcard)) return ['*'];
+  return [...new Set(hosts.flatMap((host) => read.group(services.byHost, host).map(({ value }) => value.namespace)))];
+}
+
+export const endpointKey = (namespace: string, address: string): string => `${namespace}/${address}`;
+
+/** `namespace/shard` */
+/** Number among the shards of its namespace. */
+export const numberOfShard = (shard: string): number => Number(shard.slice(shard.lastIndexOf('/') + 1));
+
+export function shardOf(service: Pick<MeshService, 'namespace' | 'host'>): string {
+  return `${service.namespace}/${spreadHash(service.host) % SHARDS}`;
+}
+
+/** Aliases of a host, and their aliases; a loop ends where it began. */
+function aliasesOf(host: string, pointingTo: (host: string) => readonly { value: MeshService }[]): Alias[] {
+  const found = new Map<string, Alias>();
+  const open = [host];
+  for (let next = open.pop(); next !== undefined; next = open.pop())
+    for (const { value } of pointingTo(next))
+      if (value.host !== host && !found.has(value.host)) {
+        found.set(value.host, { host: value.host, namespace: value.namespace, origins: value.origins });
+        open.push(value.host);
+      }
+  return [...found.values()].sort((a, b) => (a.host < b.host ? -1 : 1));
+}

@@ -1,0 +1,55 @@
+import { sourceOfKey } from '../../api/object.ts';
+import type { Sidecar } from '../../api/gen/sidecar.gen.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { compareAge } from '../../model/age.ts';
+import { type EgressListener, type SidecarModel, everything } from '../../model/sidecar.ts';
+import { type ReconciledSidecar, reconcileSidecar } from '../../reconcilers/sidecar/sidecar.ts';
+import { type Inputs, optionsOf } from '../inputs.ts';
+
+/** An egress listener of a Sidecar. */
+export interface EgressRef {
+  readonly sidecar: string;
+  readonly listener: number;
+}
+
+export interface Sidecars {
+  readonly parsed: Collection<ReconciledSidecar>;
+  /** By object key. */
+  readonly models: Collection<SidecarModel>;
+  /** Oldest first. */
+  readonly byNamespace: Index<SidecarModel>;
+}
+
+/** The egress listener that a view belongs to; undefined for views of everything visible. */
+export function egressOf(
+  read: Reader,
+  { models }: Pick<Sidecars, 'models'>,
+  { egress }: { readonly egress?: EgressRef },
+): EgressListener | undefined {
+  return egress && (read.get(models, egress.sidecar)?.egress ?? everything)[egress.listener];
+}
+
+export function declareSidecars(graph: Graph, inputs: Inputs): Sidecars {
+  const parsed = graph.derive('sidecars', inputs.objects.Sidecar, (key, object, read, emit: Emit<ReconciledSidecar>) =>
+    emit(
+      key,
+      reconcileSidecar(object as Sidecar, {
+        source: sourceOfKey(key),
+        domainSuffix: optionsOf(read, inputs).domainSuffix,
+      }),
+    ),
+  );
+  const models = graph.derive('sidecarModels', parsed, (key, value, _, emit: Emit<SidecarModel>) => {
+    for (const model of value.models) emit(key, model);
+  });
+  return {
+    parsed,
+    models,
+    byNamespace: graph.index(
+      'sidecars by namespace',
+      models,
+      (_, model) => [model.namespace],
+      (a, b) => compareAge(a.value, b.value),
+    ),
+  };
+}

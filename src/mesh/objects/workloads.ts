@@ -1,0 +1,70 @@
+import type { Node, Pod } from '../../api/core.ts';
+import { parseObjectKey } from '../../api/object.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import type { Workload } from '../../model/endpoint.ts';
+import type { Labels } from '../../model/labels.ts';
+import { type ReconciledWorkloadEntry, reconcilePod, reconcileWorkloadEntry } from '../../reconcilers/core/workload.ts';
+import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
+import { labelKeys, selectorKey } from './label-keys.ts';
+import { type Settings, settingOf } from '../settings.ts';
+
+export interface Workloads {
+  readonly pods: Collection<Workload>;
+  /** WorkloadEntries as parsed. */
+  readonly parsedEntries: Collection<ReconciledWorkloadEntry>;
+  readonly entries: Collection<Workload>;
+  /** Ready Pods by `namespace/address`; several if they share their node's address. Sorted by name. */
+  readonly readyByAddress: Index<Workload>;
+  /** WorkloadEntries by `namespace/address`; sorted by name. */
+  readonly entriesByAddress: Index<Workload>;
+  /** By `namespace|label=value`; see {@link selectedWorkloads}. */
+  readonly byLabel: Index<Workload>;
+}
+
+export function declareWorkloads(graph: Graph, inputs: Inputs, settings: Settings): Workloads {
+  const contextOf = (read: Reader) => ({
+    cluster: optionsOf(read, inputs).clusterId,
+    trustDomain: settingOf(read, settings.visibility).trustDomain,
+  });
+  const pods = graph.derive('pods', inputs.objects.Pod, (key, object, read, emit: Emit<Workload>) => {
+    const pod = object as Pod;
+    const nodeName = pod.spec?.nodeName;
+    const node = nodeName ? read.get(inputs.objects.Node, siblingKey(key, '', nodeName)) : undefined;
+    const workload = reconcilePod(pod, { ...contextOf(read), node: node as Node | undefined });
+    if (workload !== undefined) emit(key, workload);
+  });
+  const parsedEntries = graph.derive(
+    'workloadEntries',
+    inputs.objects.WorkloadEntry,
+    (key, object, read, emit: Emit<ReconciledWorkloadEntry>) =>
+      emit(key, reconcileWorkloadEntry(object, { ...contextOf(read), source: parseObjectKey(key).source })),
+  );
+  const entries = graph.derive('entryWorkloads', parsedEntries, (key, { workloads }, _, emit: Emit<Workload>) => {
+    for (const workload of workloads) emit(`${key}#entry`, workload);
+  });
+  const both = [pods, entries];
+  return {
+    pods,
+    parsedEntries,
+    entries,
+    readyByAddress: graph.index('ready pods by address', pods, (_, pod) => (pod.ready ? addressKeys(pod) : [])),
+    entriesByAddress: graph.index('workload entries by address', entries, (_, entry) => addressKeys(entry)),
+    byLabel: graph.index('workloads by label', both, (_, w) => labelKeys(w.namespace, w.labels)),
+  };
+}
+
+function addressKeys({ namespace, addresses }: Workload): string[] {
+  return addresses.map((address) => `${namespace}/${address}`);
+}
+
+/** Workloads of a namespace that may match a selector, by kind, then name. The caller checks the other labels. */
+export function selectedWorkloads(
+  read: Reader,
+  workloads: Workloads,
+  namespace: string,
+  selector: Labels,
+): readonly Workload[] {
+  const key = selectorKey(namespace, selector);
+  if (key === undefined) return [];
+  return read.group(workloads.byLabel, key).map((member) => member.value);
+}

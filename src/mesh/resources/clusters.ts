@@ -1,0 +1,111 @@
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import { dnsTopologyNeeds } from '../../envoy/cluster/dns.ts';
+import { buildClusters } from '../../envoy/cluster/clusters.ts';
+import type { TopologyNeeds } from '../../model/locality.ts';
+import { type Source, wholeObjects } from '../../model/provenance.ts';
+import { isDns } from '../../model/service.ts';
+import { type ClusterTraits, clusterTraits, clusterTraitsKey } from '../../model/traits.ts';
+import { declareAssignments } from './assignments.ts';
+import { NO_ENDPOINTS } from '../objects/endpoints.ts';
+import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import { type Topologies, declareTopologies, placesOf } from './places.ts';
+import type { HasProblems } from '../findings/problems.ts';
+import {
+  type ClusterDeps,
+  type Demand,
+  type ResourceSet,
+  at,
+  declareDemands,
+  portOfKey,
+  portsOf,
+  ruledPortOf,
+  sameSet,
+} from './resource-sets.ts';
+import { settingOf } from '../settings.ts';
+import type { ServiceView } from '../clients/views.ts';
+
+/**
+ * Outbound clusters and their assignments. Rules may have hundreds of subsets, for every port: each port is a separate
+ * step.
+ */
+export function declareClusters(
+  graph: Graph,
+  deps: ClusterDeps,
+): { readonly members: readonly Members[]; readonly problems: readonly Collection<HasProblems>[] } {
+  const topologies = declareTopologies(graph, deps.proxies);
+  const sources = [deps.views.serviceViews, deps.destinationViews];
+  const clusterSets = graph.derive(
+    'clusterSets',
+    declareDemands(graph, 'cluster set', sources, {
+      keyOf: clusterSetKey,
+      clientOf: ({ view }) => clusterTraits(view.traits),
+    }),
+    (key, demand, read, emit: Emit<ResourceSet>) => {
+      const set = clusterSet(demand, read, deps, topologies);
+      if (set !== undefined) emit(key, set);
+    },
+    sameSet,
+  );
+  const assignments = declareAssignments(graph, deps, sources, topologies);
+  const clustersFor = (view: ServiceView, port: string, read: Reader): readonly ResourceSet[] => {
+    const set = read.get(clusterSets, clusterSetKey(view, port));
+    return set === undefined ? [] : [set];
+  };
+  const byPort = sources.map((source) =>
+    graph.index(`ports of ${source.name}`, source, (key, view) => portsOf(view).map((port) => `${key}|${port}`)),
+  );
+  const membersOf = (
+    name: string,
+    setsFor: (view: ServiceView, port: string, read: Reader) => readonly ResourceSet[],
+  ): readonly Members[] =>
+    byPort.map((source) =>
+      graph.derive(
+        `${name} of ${source.name}`,
+        source,
+        (key, [first], read, emit: Emit<Member>) => {
+          const view = first.value;
+          for (const { resources } of setsFor(view, portOfKey(key), read))
+            for (const entry of resources) emitMember(emit, view.list, entry.resource, entry.qualifier);
+        },
+        sameMember,
+      ),
+    );
+  return {
+    members: [...membersOf('clusters', clustersFor), ...membersOf('assignments', assignments.of)],
+    problems: assignments.problems,
+  };
+}
+
+const clusterSetKey = (view: ServiceView, port: string): string =>
+  [view.service, view.rule, clusterTraitsKey(view.view.traits), port].join('|');
+
+const noNeeds: TopologyNeeds = { locality: false, nodeName: false, cluster: false, labels: [] };
+
+function clusterSet(
+  demand: Demand<ClusterTraits>,
+  read: Reader,
+  deps: ClusterDeps,
+  topologies: Topologies,
+): ResourceSet | undefined {
+  const found = ruledPortOf(demand, read, deps);
+  if (found === undefined) return undefined;
+  const { service, port, rule } = found;
+  const settings = settingOf(read, deps.settings.clusters);
+  const summary = read.get(deps.endpoints.summaries, demand.service) ?? NO_ENDPOINTS;
+  const from = (): readonly Source[] => wholeObjects([...service.origins, ...(rule?.origins ?? [])]);
+  // The cluster itself contains the endpoints of a DNS service.
+  const needs = isDns(service) ? dnsTopologyNeeds(service, port, rule, settings) : noNeeds;
+  return {
+    resources: placesOf(read, topologies, needs).flatMap((place) =>
+      buildClusters({
+        service,
+        port,
+        ...(rule && { rule }),
+        traits: demand.client,
+        settings,
+        summary,
+        topology: place.topology,
+      }).flatMap((cluster) => at(place, deps.encoder.cluster(cluster, from))),
+    ),
+  };
+}

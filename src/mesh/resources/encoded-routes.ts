@@ -1,0 +1,51 @@
+import type { Problem } from '../../api/problem.ts';
+import type { Encoder, VirtualHostContent } from '../../envoy/encode/encoder.ts';
+import { buildRoutes, clustersOf } from '../../envoy/route/route.ts';
+import type { Source } from '../../model/provenance.ts';
+import type { RouteRule, SettledRoutes } from '../../model/route.ts';
+import type { Traits } from '../../model/traits.ts';
+
+/** Some of an object's rules, as clients see them: encoded once for all virtual hosts that contain them. */
+export interface EncodedRoutes {
+  /** Lower precedence first. Each consists of fields of a VirtualHost, so it can be placed between others. */
+  readonly routes: readonly { readonly precedence: number; readonly bytes: Uint8Array }[];
+  /** One of them matches every request: the object's later rules are never reached. */
+  readonly isComplete: boolean;
+  /** Names of the clusters that the routes refer to. Sorted, distinct. */
+  readonly clusters: readonly string[];
+  /** References that do not resolve. */
+  readonly problems: readonly Problem[];
+}
+
+export function encodeRoutes({ rules, ...found }: SettledRoutes, traits: Traits, encoder: Encoder): EncodedRoutes {
+  const routes = [...Map.groupBy(rules, ({ precedence }) => precedence)]
+    .sort(([a], [b]) => a - b)
+    .map(([precedence, same]) => ({
+      precedence,
+      bytes: encoder.routes(buildRoutes(same, traits), () => same.flatMap(sourcesOfEach)),
+    }));
+  return { routes, clusters: clustersOf(rules), ...found };
+}
+
+/** The pieces that can be reached. */
+export function reachedOf(pieces: readonly EncodedRoutes[]): readonly EncodedRoutes[] {
+  const end = pieces.findIndex((piece) => piece.isComplete);
+  return end < 0 ? pieces : pieces.slice(0, end + 1);
+}
+
+/** The routes of a virtual host, from one or more objects, passed in the order in which they are evaluated. */
+export function joinRoutes(
+  pieces: readonly EncodedRoutes[],
+): VirtualHostContent & { readonly problems: readonly Problem[] } {
+  const all = pieces.flatMap(({ routes }) => routes).sort((a, b) => a.precedence - b.precedence);
+  return {
+    routes: all.map(({ bytes }) => bytes),
+    clusters: [...new Set(pieces.flatMap(({ clusters }) => clusters))].sort(),
+    problems: pieces.flatMap(({ problems }) => problems),
+  };
+}
+
+/** A rule becomes one route per match. */
+function sourcesOfEach({ matches, sources }: RouteRule): readonly (readonly Source[])[] {
+  return Array.from({ length: Math.max(1, matches.length) }, () => sources);
+}

@@ -1,0 +1,89 @@
+import { distinctRefs } from '../../api/object.ts';
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import type { Encoder } from '../../envoy/encode/encoder.ts';
+import { buildInboundClusters } from '../../envoy/cluster/inbound-clusters.ts';
+import { buildInbound } from '../../envoy/listener/inbound-listeners.ts';
+import { type Labels, printSelector } from '../../model/labels.ts';
+import { type Source, wholeObjects } from '../../model/provenance.ts';
+import { inboundCluster } from '../../model/service.ts';
+import { egressImports } from '../../model/sidecar.ts';
+import { type InboundTargets, inboundTargets } from '../../settle/inbound.ts';
+import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import type { HasProblems } from '../findings/problems.ts';
+import { type Rules, ruleFor } from '../objects/rules.ts';
+import type { Services } from '../objects/services.ts';
+import { type Settings, settingOf } from '../settings.ts';
+import type { Sidecars } from '../objects/sidecars.ts';
+import { type WorkloadClass, type WorkloadClasses, servicesOf } from '../clients/workload-classes.ts';
+
+export interface InboundDeps {
+  readonly settings: Settings;
+  readonly services: Services;
+  readonly rules: Rules;
+  readonly sidecars: Sidecars;
+  readonly workloadClasses: WorkloadClasses;
+  readonly encoder: Encoder;
+}
+
+/** What workloads themselves serve, by class. */
+export function declareInbounds(
+  graph: Graph,
+  deps: InboundDeps,
+): { readonly members: Members; readonly problems: Collection<HasProblems> } {
+  const { encoder } = deps;
+  const targets = graph.derive(
+    'inboundTargets',
+    deps.workloadClasses.classes,
+    (key, one, read, emit: Emit<InboundTargets>) => {
+      if (one.traits.proxyType === 'sidecar') emit(key, targetsOf(one, read, deps));
+    },
+  );
+  const members = graph.derive(
+    'inboundResources',
+    targets,
+    (key, { targets: served }, read, emit: Emit<Member>) => {
+      const one = read.get(deps.workloadClasses.classes, key);
+      if (one === undefined) return;
+      const list = inboundList(key);
+      const addresses = served.some((target) => target.ingress !== undefined) ? one.addresses : [];
+      const shared = { targets: served, traits: one.traits, addresses };
+      const from = (clusters: readonly string[]): readonly Source[] => {
+        const named = served.filter(({ port }) => clusters.includes(inboundCluster(port)));
+        return wholeObjects(distinctRefs(named.flatMap(({ origins }) => origins)));
+      };
+      for (const cluster of buildInboundClusters({ ...shared, settings: settingOf(read, deps.settings.clusters) })) {
+        const resource = encoder.cluster(cluster, () => from([cluster.name ?? '']));
+        emitMember(emit, list, resource);
+      }
+      for (const built of buildInbound({ ...shared, settings: settingOf(read, deps.settings.listeners) })) {
+        const resource = encoder.listener(built.listener, built.clusters, () => from(built.clusters));
+        emitMember(emit, list, resource);
+      }
+    },
+    sameMember,
+  );
+  return { members, problems: targets };
+}
+
+/** @param key of a workload class. */
+export const inboundList = (key: string): string => `inbound|${key}`;
+
+function targetsOf(one: WorkloadClass, read: Reader, deps: InboundDeps): InboundTargets {
+  const { namespace, matched } = one;
+  const { rootNamespace } = settingOf(read, deps.settings.visibility);
+  const sidecar = one.sidecar === '' ? undefined : read.get(deps.sidecars.models, one.sidecar);
+  const client = { namespace, matches: (selector: Labels) => matched.includes(printSelector(selector)) };
+  return inboundTargets({
+    services: servicesOf(one, read, deps.workloadClasses, deps.services),
+    addresses: one.addresses,
+    ports: one.ports,
+    isEntry: one.isEntry,
+    sidecar,
+    interception: one.traits.interception,
+    ruleOf: (service) =>
+      // A workload whose Sidecar does not import its own service sees no rules for it.
+      sidecar?.egress.some(({ hosts }) => egressImports(hosts, namespace, service)) === false
+        ? undefined
+        : ruleFor(read, deps.rules, service, rootNamespace, client),
+  });
+}

@@ -1,0 +1,89 @@
+import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { type TopologyNeeds, narrowTopology } from '../../model/locality.ts';
+import { spreadHash } from '../../model/hash.ts';
+import type { Topology } from '../../model/topology.ts';
+import { qualifiers } from './members.ts';
+import type { Proxies } from '../clients/proxies.ts';
+import { allOf, wholeOf } from '../whole.ts';
+
+export interface Topologies {
+  /** Group `all`: every locality of a connected proxy. */
+  readonly localities: Index<Place>;
+  readonly full: Index<{ readonly key: string; readonly topology: Topology }>;
+}
+
+/** Demand is data: assignments are built for the places where proxies are. */
+export function declareTopologies(graph: Graph, proxies: Proxies): Topologies {
+  const full = graph.derive(
+    'topologies',
+    proxies.byTopology,
+    (key, members, _, emit: Emit<{ key: string; topology: Topology }>) => {
+      const { value } = members[0];
+      if ('topology' in value) emit(key, { key, topology: value.topology });
+    },
+  );
+  const localities = graph.derive(
+    'localities',
+    graph.index('topologies by locality', full, (_, { topology }) => [topology.locality]),
+    (locality, _, __, emit: Emit<Place>) => {
+      const topology = { ...nowhere.topology, locality };
+      emit(locality, { topology, qualifiers: [qualifiers.locality(locality)], hash: spreadHash(locality) });
+    },
+  );
+  return {
+    localities: wholeOf(graph, 'all localities', localities),
+    full: wholeOf(graph, 'all topologies', full),
+  };
+}
+
+export interface Place {
+  readonly topology: Topology;
+  /** Qualifiers of the proxies there; a single empty one for something that looks the same from everywhere. */
+  readonly qualifiers: readonly string[];
+  /** Hash of the topology. */
+  readonly hash: number;
+}
+
+export interface Places {
+  of(read: Reader, needs: TopologyNeeds): readonly Place[];
+}
+
+/** Places by the properties compared there. Those that differ in labels are computed once for all that need them. */
+export function declarePlaces(graph: Graph, topologies: Topologies, needs: Collection<TopologyNeeds>): Places {
+  const byLabels = graph.derive(
+    'places',
+    graph.index('needs of places', needs, (_, value) => [needsKey(value)]),
+    (key, members, read, emit: Emit<readonly Place[]>) => emit(key, placesOf(read, topologies, members[0].value)),
+  );
+  return {
+    of: (read, wanted) =>
+      wanted.labels.length === 0 ? placesOf(read, topologies, wanted) : (read.get(byLabels, needsKey(wanted)) ?? []),
+  };
+}
+
+export const needsKey = ({ locality, nodeName, cluster, labels }: TopologyNeeds): string =>
+  JSON.stringify([locality, nodeName, cluster, labels]);
+
+/** The places from which something looks different, each once, however many proxies are there. */
+export function placesOf(read: Reader, topologies: Topologies, needs: TopologyNeeds): readonly Place[] {
+  if (needs.nodeName || needs.cluster || needs.labels.length > 0) {
+    const places = new Map<string, Place & { readonly qualifiers: string[] }>();
+    for (const value of allOf(read, topologies.full)) {
+      const topology = narrowTopology(value.topology, needs);
+      const id = JSON.stringify(topology);
+      const place = places.get(id) ?? { topology, qualifiers: [], hash: spreadHash(id) };
+      places.set(id, place);
+      place.qualifiers.push(qualifiers.topology(value.key));
+    }
+    return [...places.values()];
+  }
+  if (!needs.locality) return [nowhere];
+  return allOf(read, topologies.localities);
+}
+
+/** The same for all proxies. */
+export const nowhere: Place = {
+  topology: { locality: '', network: '', cluster: '', nodeName: '', labels: {} },
+  qualifiers: [''],
+  hash: 0,
+};

@@ -1,0 +1,190 @@
+import type { LeafPart, Part } from '../../ads/store/resource.ts';
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import { httpProxyPort } from '../../model/listener.ts';
+import { types } from '../../envoy/encode/proto-types.ts';
+import type { Encoder } from '../../envoy/encode/encoder.ts';
+import { typeUrl } from '../../envoy/encode/proto.ts';
+import { node, resource, samePart } from '../../envoy/encode/resource.ts';
+import { catchAllVirtualHost } from '../../envoy/route/virtual-host.ts';
+import { protocolClass } from '../../model/service.ts';
+import type { EgressListener } from '../../model/sidecar.ts';
+import { type DoubledDomain, declareDoubledDomains, withoutDomains } from './doubled-domains.ts';
+import { type Member, type Members, emitMember, sameMember } from './members.ts';
+import type { Scope } from '../clients/proxies.ts';
+import type { ScopeViews } from '../clients/scopes.ts';
+import { settingOf } from '../settings.ts';
+import { unknownTraffic } from './unknown-traffic.ts';
+import {
+  PROXY_TABLE,
+  type RouteDeps,
+  type VirtualHostEntry,
+  declareVirtualHosts,
+  isOwnTable,
+  localKey,
+} from './virtual-hosts.ts';
+
+export interface TableDeps extends RouteDeps {
+  readonly scopes: Collection<ScopeViews>;
+}
+
+/** Virtual hosts of a table, from one shard or one view. */
+interface TablePiece {
+  readonly view: string;
+  readonly table: string;
+  readonly declares: boolean;
+  readonly part: Part;
+}
+
+/** The tables of scopes, assembled from virtual hosts without copying them. */
+export function declareRouteTables(graph: Graph, deps: TableDeps): readonly Members[] {
+  const virtualHosts = declareVirtualHosts(graph, deps);
+  const all = [virtualHosts.ofServices, virtualHosts.ofHosts];
+  const byTable = graph.index('virtual hosts by table', all, (_, { list, table }) =>
+    isOwnTable(table) ? [] : [`${list}|${table}`],
+  );
+  const doubled = declareDoubledDomains(graph, all, deps.views.scopesByView);
+  const routeShards = graph.derive(
+    'routeShards',
+    byTable,
+    (key, members, read, emit: Emit<TablePiece>) => {
+      const lost = read.group(doubled, key).map((member) => member.value);
+      const pieces = lost.length === 0 ? members.map((member) => member.value) : left(members, lost, deps.encoder);
+      emitPiece(key, pieces, emit);
+    },
+    samePiece,
+  );
+  const routeNamespaces = graph.derive(
+    'routeNamespaces',
+    graph.index('route shards by view', routeShards, (_, { view, table }) => [`${view}|${table}`]),
+    (key, members, _, emit: Emit<TablePiece>) =>
+      emitPiece(
+        key,
+        members.map((member) => member.value),
+        emit,
+      ),
+    samePiece,
+  );
+  const tablesOfView = graph.derive(
+    'tablesOfView',
+    graph.index('tables by view', routeNamespaces, (_, { view, declares }) => (declares ? [view] : [])),
+    (view, members, _, emit: Emit<readonly string[]>) => emit(view, members.map((member) => member.value.table).sort()),
+  );
+  const routeTables = declareTables(graph, deps, routeNamespaces, tablesOfView);
+  const ownTables = graph.derive(
+    'routeTables.sniffed',
+    virtualHosts.ofServices,
+    (_, { list, table, part }, __, emit: Emit<Member>) => {
+      if (!isOwnTable(table)) return;
+      emitMember(emit, list, deps.encoder.routeTable(table, [part]));
+    },
+    sameMember,
+  );
+  return [routeTables, ownTables];
+}
+
+function emitPiece(key: string, pieces: readonly TablePiece[], emit: Emit<TablePiece>): void {
+  const [first] = pieces;
+  if (first === undefined) return;
+  const { view, table } = first;
+  const declares = pieces.some((piece) => piece.declares);
+  emit(key, { view, table, declares, part: node(pieces.map((piece) => piece.part)) });
+}
+
+/** Virtual hosts with the domains that they keep. */
+function left(
+  members: readonly { readonly key: string; readonly value: VirtualHostEntry }[],
+  lost: readonly DoubledDomain[],
+  encoder: Encoder,
+): TablePiece[] {
+  return members.flatMap(({ key, value }) => {
+    const own = lost.filter(({ loser }) => loser === key);
+    const part = own.length === 0 ? value.part : withoutDomains(value.part, own, encoder);
+    return part === undefined ? [] : [{ ...value, part }];
+  });
+}
+
+function samePiece(a: TablePiece, b: TablePiece): boolean {
+  return samePart(a.part, b.part) && a.declares === b.declares;
+}
+
+/** A table of a scope: its own parts, and keys of the pieces that it shares with others. */
+interface ScopeTable {
+  readonly list: string;
+  readonly name: string;
+  readonly header: LeafPart;
+  readonly pieces: readonly string[];
+  readonly catchAll: LeafPart;
+}
+
+/** Which tables each scope has, under which names, and from which views. */
+function declareTables(
+  graph: Graph,
+  deps: TableDeps,
+  routeNamespaces: Collection<TablePiece>,
+  tablesOfView: Collection<readonly string[]>,
+): Members {
+  const tables = graph.derive(
+    'scopeTables',
+    deps.scopes,
+    (list, { scope, outlets, local }, read, emit: Emit<ScopeTable>) => {
+      if (scope.traits.proxyType === 'router') return;
+      const catchAll = catchAllPart(scope, read, deps);
+      const taken = new Set<string>();
+      const emitTable = (name: string, pieces: readonly string[]): void => {
+        if (taken.has(name)) return;
+        taken.add(name);
+        emit(`${list}|${name}`, { list, name, header: deps.encoder.routeTableHeader(name), pieces, catchAll });
+      };
+      for (const { listener, views } of outlets) {
+        const found = new Set(views.flatMap((view) => read.get(tablesOfView, view.key) ?? []));
+        for (const { name, source } of tablesOfOutlet(listener, found, scope, read, deps))
+          emitTable(
+            name,
+            views.map((view) => `${view.key === local ? localKey(view.key) : view.key}|${source}`),
+          );
+      }
+      // Even if a Sidecar imports nothing for it, its listener has a table.
+      if (hasHttpProxy(scope, read, deps)) emitTable(PROXY_TABLE, []);
+    },
+  );
+  // When one virtual host changes, this runs once per scope: it creates no key or part that already exists.
+  return graph.derive(
+    'routeTables',
+    tables,
+    (key, { list, name, header, pieces, catchAll }, read, emit: Emit<Member>) => {
+      const shared = pieces.flatMap((piece) => read.get(routeNamespaces, piece)?.part ?? []);
+      const table = node([header, ...shared, catchAll]);
+      emit(key, { list, qualifier: '', resource: resource(typeUrl(types.route), name, table) });
+    },
+    sameMember,
+  );
+}
+
+function tablesOfOutlet(
+  listener: EgressListener,
+  tables: ReadonlySet<string>,
+  scope: Scope,
+  read: Reader,
+  deps: RouteDeps,
+): { name: string; source: string }[] {
+  const { port } = listener;
+  if (port === undefined) {
+    const all = [...tables].filter((table) => table !== PROXY_TABLE).map((table) => ({ name: table, source: table }));
+    return hasHttpProxy(scope, read, deps) ? [...all, { name: PROXY_TABLE, source: PROXY_TABLE }] : all;
+  }
+  if (port.number === 0) return [{ name: listener.bind, source: PROXY_TABLE }];
+  if (port.protocol === 'HTTP_PROXY') return [{ name: String(port.number), source: PROXY_TABLE }];
+  const own = String(port.number);
+  const routed = protocolClass(port.protocol) === 'http' || tables.has(own);
+  return routed ? [{ name: own, source: own }] : [];
+}
+
+function hasHttpProxy(scope: Scope, read: Reader, deps: RouteDeps): boolean {
+  return httpProxyPort(scope.traits, settingOf(read, deps.settings.listeners)) > 0;
+}
+
+function catchAllPart(scope: Scope, read: Reader, deps: RouteDeps): LeafPart {
+  const { policy, egressProxy } = unknownTraffic(scope, read, deps);
+  const { virtualHost, clusters } = catchAllVirtualHost(policy, egressProxy);
+  return deps.encoder.virtualHost(virtualHost, { routes: [], clusters });
+}

@@ -1,0 +1,328 @@
+import type { LeafPart } from '../../ads/store/resource.ts';
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import type { Encoder } from '../../envoy/encode/encoder.ts';
+import { samePart } from '../../envoy/encode/resource.ts';
+import { buildVirtualHost } from '../../envoy/route/virtual-host.ts';
+import type { Client } from '../../model/client.ts';
+import { type Source, wholeObjects } from '../../model/provenance.ts';
+import { type MeshService, type ServicePort, isRouted, protocolClass } from '../../model/service.ts';
+import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
+import { type Candidate, dependsOnSourceNamespace, virtualServiceFor } from '../../settle/virtual-service-selection.ts';
+import { clientOf, serviceFor } from '../clients/lookups.ts';
+import { isServedNow, lookupFor } from './destinations.ts';
+import { type Content, defaultContent, routedContent } from './virtual-host-content.ts';
+import type { ServiceEndpoints } from '../objects/endpoints.ts';
+import { type Inputs, optionsOf } from '../inputs.ts';
+import { freeDomains } from './free-domains.ts';
+import type { RouteHost, RouteHosts } from '../clients/route-hosts.ts';
+import { type RoutePieces, type RouteUse, declareRoutePieces } from './route-pieces.ts';
+import { type Rules, ruleOf } from '../objects/rules.ts';
+import type { View } from '../clients/scopes.ts';
+import type { Services } from '../objects/services.ts';
+import { activePorts, isProxied, portsFor } from '../clients/served-ports.ts';
+import { type Settings, settingOf } from '../settings.ts';
+import { type Sidecars, egressOf } from '../objects/sidecars.ts';
+import type { RouteHostView, RouteKeys, ServiceView, Views } from '../clients/views.ts';
+import type { VirtualServices } from '../objects/virtual-services.ts';
+
+/** A virtual host in a table of a list, with its place there. */
+export interface VirtualHostEntry {
+  readonly list: string;
+  readonly view: string;
+  /** Name of the route table. */
+  readonly table: string;
+  /** Services create a table; hosts that only VirtualServices name do not. */
+  readonly declares: boolean;
+  readonly host: string;
+  /** Namespace of the object that defines the host. */
+  readonly namespace: string;
+  readonly domains: readonly string[];
+  readonly part: LeafPart;
+}
+
+export interface RouteDeps {
+  readonly inputs: Inputs;
+  readonly settings: Settings;
+  readonly services: Services;
+  readonly rules: Rules;
+  readonly virtualServices: VirtualServices;
+  readonly routeHosts: RouteHosts;
+  readonly sidecars: Sidecars;
+  readonly views: Views;
+  readonly endpoints: ServiceEndpoints;
+  readonly encoder: Encoder;
+}
+
+export interface VirtualHosts {
+  readonly ofServices: Collection<VirtualHostEntry>;
+  /** For hosts that only VirtualServices name. */
+  readonly ofHosts: Collection<VirtualHostEntry>;
+}
+
+/** Virtual hosts, once for each table that contains them. */
+export function declareVirtualHosts(graph: Graph, deps: RouteDeps): VirtualHosts {
+  const { serviceViews, routeHostViews } = deps.views;
+  // Each port is a separate step: services may have any number of them.
+  const portsOf = (key: string, { view, ports }: ServiceView): string[] =>
+    view.traits.proxyType === 'router' ? [] : [...new Set(ports)].map((port) => `${key}|${port}`);
+  const servicePorts = graph.index('routed ports of serviceViews', serviceViews, portsOf);
+  const usesOfServices = graph.derive(
+    'routes in use by services',
+    graph.index('ports of serviceViews with routes', serviceViews, (key, view) =>
+      view.routes.length === 0 ? [] : portsOf(key, view),
+    ),
+    (key, [first], read, emit: Emit<ViewRouteUse>) =>
+      emitUses(key, first.value.view, choicesOfService(first.value, portOfKey(key), read, deps), emit),
+  );
+  const usesOfHosts = graph.derive(
+    'routes in use by hosts',
+    routeHostViews,
+    (key, host, read, emit: Emit<ViewRouteUse>) => emitUses(key, host.view, choicesOfHost(host, read, deps), emit),
+  );
+  const pieces = declareRoutePieces(graph, 'routePieces', deps, [usesOfServices, usesOfHosts], (use, read) => ({
+    client: clientOf(use.local ? { ...use.view, client: use.view.namespace } : use.view, domainSuffixOf(read, deps)),
+    lookup: lookupFor(use.view, read, deps),
+    settings: settingOf(read, deps.settings.routes),
+    gateway: meshGateway,
+    listenerPort: use.listenerPort,
+  }));
+  const ofServices = graph.derive(
+    'virtualHosts',
+    servicePorts,
+    (key, [first], read, emit: Emit<VirtualHostEntry>) => {
+      const view = first.value;
+      for (const [name, entry] of serviceVirtualHosts(view, portOfKey(key), read, deps, pieces))
+        if (!isOwnTable(entry.table) || entry.list === view.list) emit(`${entry.list}|${entry.table}|${name}`, entry);
+    },
+    sameEntry,
+  );
+  const ofHosts = graph.derive(
+    'virtualHosts.routeHosts',
+    routeHostViews,
+    (_, view, read, emit: Emit<VirtualHostEntry>) => {
+      for (const [name, entry] of hostVirtualHosts(view, read, deps, pieces))
+        emit(`${entry.list}|${entry.table}|${name}`, entry);
+    },
+    sameEntry,
+  );
+  return { ofServices, ofHosts };
+}
+
+const portOfKey = (key: string): number => Number(key.slice(key.lastIndexOf('|') + 1));
+
+const domainSuffixOf = (read: Reader, deps: RouteDeps): string => optionsOf(read, deps.inputs).domainSuffix;
+
+/** The routes of a VirtualService for the clients of a view. */
+interface ViewRouteUse extends RouteUse {
+  readonly view: View;
+  /** Only for clients in the view's own namespace, which have other routes. */
+  readonly local: boolean;
+  /** 0: for all ports. */
+  readonly listenerPort: number;
+}
+
+/** A virtual host before it is built: where it goes, and which VirtualService applies. */
+interface Choice {
+  readonly target: ListTarget;
+  readonly port: number;
+  /** 0: the table is for all ports. */
+  readonly listenerPort: number;
+  readonly table: string;
+  readonly virtualService: VirtualServiceModel | undefined;
+}
+
+function useOf(view: View, { target, listenerPort, virtualService }: Choice): ViewRouteUse | undefined {
+  if (virtualService === undefined) return undefined;
+  const { key } = virtualService;
+  const local = isLocalKey(target.view) && dependsOnSourceNamespace(virtualService);
+  const routes = [local ? target.view : view.key, listenerPort, key].join('|');
+  return { routes, virtualService: key, view, local, listenerPort };
+}
+
+function emitUses(key: string, view: View, choices: Iterable<Choice>, emit: Emit<ViewRouteUse>): void {
+  const uses = new Map<string, ViewRouteUse>();
+  for (const choice of choices) {
+    const use = useOf(view, choice);
+    if (use !== undefined) uses.set(use.routes, use);
+  }
+  for (const use of uses.values()) emit(`${key}|${use.routes}`, use);
+}
+
+function sameEntry(a: VirtualHostEntry, b: VirtualHostEntry): boolean {
+  return samePart(a.part, b.part);
+}
+
+function* choicesOfService(view: ServiceView, number: number, read: Reader, deps: RouteDeps): Generator<Choice> {
+  const service = read.get(deps.services.services, view.service);
+  const port = service?.ports.find((own) => own.number === number && isRouted(own.protocol));
+  if (service === undefined || port === undefined) return;
+  const candidates = candidatesOf(view.routes, read, deps);
+  for (const target of listTargetsOf(view.list, view.view, read, deps)) {
+    const virtualService = virtualServiceFor(candidates, { client: target.client, listenerPort: number });
+    for (const table of tablesOf(service, port, view.view, read, deps))
+      yield { target, port: number, listenerPort: table === PROXY_TABLE ? 0 : number, table, virtualService };
+  }
+}
+
+function* serviceVirtualHosts(
+  view: ServiceView,
+  number: number,
+  read: Reader,
+  deps: RouteDeps,
+  pieces: RoutePieces,
+): Generator<[name: string, entry: VirtualHostEntry]> {
+  const service = read.get(deps.services.services, view.service);
+  if (service === undefined) return;
+  const rule = ruleOf(read, deps.rules, view.rule, service);
+  const settings = settingOf(read, deps.settings.routes);
+  for (const choice of choicesOfService(view, number, read, deps)) {
+    const { target, port, listenerPort, table } = choice;
+    const { client } = target;
+    const subject = { client, host: service.host, service, port, listenerPort };
+    const use = useOf(view.view, choice);
+    const served = isServedNow(service, port, {}, read, deps);
+    const content =
+      routedContent(use === undefined ? [] : pieces.of(read, use)) ??
+      defaultContent({ service, port, rule, served, settings }, client.traits);
+    const free = freeDomains(subject, view.view, read, deps);
+    // A table for a single service needs no names.
+    const domains = isOwnTable(table) ? ['*'] : free;
+    const entry = entryOf(content, service, { ...choice, domains, alias: undefined }, true, deps);
+    if (entry !== undefined) yield [`${service.host}:${port}`, entry];
+  }
+}
+
+function candidatesOf(routes: RouteKeys, read: Reader, deps: RouteDeps): Candidate[] {
+  return routes.flatMap(({ matched, key }): Candidate[] => {
+    const model = read.get(deps.virtualServices.routes, key);
+    return model === undefined ? [] : [{ matched, model }];
+  });
+}
+
+interface ListTarget {
+  readonly list: string;
+  readonly view: string;
+  readonly client: Client;
+}
+
+/** Where the virtual hosts of a view go, and for which client each is built. */
+function listTargetsOf(list: string, view: View, read: Reader, deps: RouteDeps): ListTarget[] {
+  const domainSuffix = domainSuffixOf(read, deps);
+  const targets: ListTarget[] = [{ list, view: view.key, client: clientOf(view, domainSuffix) }];
+  if (read.get(deps.views.localViews, view.key) === true) {
+    const client = clientOf({ ...view, client: view.namespace }, domainSuffix);
+    targets.push({ list: localKey(list), view: localKey(view.key), client });
+  }
+  return targets;
+}
+
+interface Named {
+  readonly domains: readonly string[];
+  /** Gives a route host its domains. */
+  readonly alias: MeshService | undefined;
+}
+
+/** Undefined if no domain is left. */
+function entryOf(
+  { own, encoded }: Content,
+  named: MeshService | RouteHost,
+  { target, port, table, domains, alias }: Choice & Named,
+  declares: boolean,
+  { encoder }: RouteDeps,
+): VirtualHostEntry | undefined {
+  if (domains.length === 0) return undefined;
+  const { host, namespace } = named;
+  const virtualHost = buildVirtualHost({ host, port, domains, ...(own && { routes: own }) });
+  const { list, view } = target;
+  const part = encoder.virtualHost(virtualHost, encoded, () => namersOf(alias ?? named));
+  return { list, view, table, declares, host, namespace, domains, part };
+}
+
+/** The objects that give a host its names; a VirtualService's host gets them from its routes. */
+function namersOf(named: MeshService | RouteHost): readonly Source[] {
+  return 'aliases' in named ? wholeObjects([named, ...named.aliases].flatMap(({ origins }) => origins)) : [];
+}
+
+/** A view's virtual hosts for clients in its own namespace are kept separately from those for all others. */
+export const localKey = (view: string): string => `${view}~`;
+
+export const isLocalKey = (key: string): boolean => key.endsWith('~');
+
+/** The view for a key that may be the key of its local virtual hosts. */
+export const viewOfKey = (key: string): string => (isLocalKey(key) ? key.slice(0, -1) : key);
+
+/** The table for the port; a sniffed service with an address has its own; proxies for any port have one for all. */
+function tablesOf(
+  service: MeshService,
+  { number, protocol }: ServicePort,
+  view: View,
+  read: Reader,
+  deps: RouteDeps,
+): string[] {
+  const tables = [String(number), ...proxyTables(view, read, deps)];
+  const listener = egressOf(read, deps.sidecars, view);
+  const heard = listener?.port?.protocol ?? protocol;
+  if (protocolClass(heard) === 'sniffed') tables.push(`${service.host}:${number}`);
+  return tables;
+}
+
+/** The table for HTTP proxies, for all ports at once. */
+export const PROXY_TABLE = 'http_proxy';
+
+/** The table for one sniffed service, shared by all scopes that see the service. */
+export const isOwnTable = (table: string): boolean => table.includes(':');
+
+/** Only if something listens for all ports at once. */
+function proxyTables(view: View, read: Reader, deps: RouteDeps): string[] {
+  const { proxyHttpPort } = settingOf(read, deps.settings.listeners);
+  return proxyHttpPort > 0 || view.traits.httpProxyPort > 0 || view.egress !== undefined ? [PROXY_TABLE] : [];
+}
+
+function* choicesOfHost(
+  { list, view, host, routes }: RouteHostView,
+  read: Reader,
+  deps: RouteDeps,
+): Generator<Choice & { readonly alias: MeshService | undefined }> {
+  if (!host.routed) return;
+  const service = serviceFor(read, deps, view, host.host);
+  // An Alias has virtual hosts like a service, but only through its VirtualServices.
+  const alias = service?.resolution === 'Alias' ? service : undefined;
+  const served = alias === undefined ? portsFor(host.host, view, read, deps, 'ports') : [];
+  const ports = activePorts(host.virtualService, view, read, deps);
+  const all = candidatesOf(routes, read, deps);
+  // On ports other than 80, a VirtualService counts if one of its hosts is served there.
+  const activeOn = (port: number, rivals: readonly Candidate[]) =>
+    port === 80 || rivals.length === 1
+      ? rivals
+      : rivals.filter(({ model }) => activePorts(model.key, view, read, deps).has(port));
+  for (const target of listTargetsOf(list, view, read, deps))
+    for (const port of [...ports].filter((candidate) => !served.includes(candidate))) {
+      const candidates = activeOn(port, all);
+      const virtualService = virtualServiceFor(candidates, { client: target.client, listenerPort: port });
+      // If several VirtualServices have the host, in any namespaces, one gets it: Envoy accepts a domain only once.
+      if (virtualService?.key !== host.virtualService) continue;
+      const named = alias?.ports.some((own) => own.number === port) ? alias : undefined;
+      const inProxyTables = isProxied(host, view, read, deps) ? proxyTables(view, read, deps) : [];
+      for (const table of [String(port), ...inProxyTables])
+        yield { target, port, listenerPort: table === PROXY_TABLE ? 0 : port, table, virtualService, alias: named };
+    }
+}
+
+function* hostVirtualHosts(
+  hostView: RouteHostView,
+  read: Reader,
+  deps: RouteDeps,
+  pieces: RoutePieces,
+): Generator<[name: string, entry: VirtualHostEntry]> {
+  const { view, host } = hostView;
+  for (const choice of choicesOfHost(hostView, read, deps)) {
+    const { target, port, listenerPort, alias } = choice;
+    const subject = { client: target.client, host: host.host, port, listenerPort, ...(alias && { service: alias }) };
+    const domains = freeDomains(subject, view, read, deps);
+    const use = useOf(view, choice);
+    const content = routedContent(use === undefined ? [] : pieces.of(read, use));
+    if (content === undefined) continue;
+    const entry = entryOf(content, host, { ...choice, domains }, false, deps);
+    if (entry !== undefined) yield [`${host.host}:${port}`, entry];
+  }
+}

@@ -1,0 +1,116 @@
+import type { Endpoints, EndpointSlice } from '../../api/core.ts';
+import type { Endpoint, Health, Workload } from '../../model/endpoint.ts';
+
+export interface EndpointContext {
+  readonly cluster: string;
+  /** Sessions of the Service stick to an endpoint: those that leave are drained, not dropped. */
+  readonly persistentSession: boolean;
+  /** The Pod that a targetRef names; undefined when there is none. */
+  pod(namespace: string, name: string): Workload | undefined;
+  /** A Pod of the namespace that has this address and is ready, for endpoints without a targetRef. */
+  podAt(namespace: string, address: string): Workload | undefined;
+}
+
+/** Lists of addresses and of ports multiply. Those of an object are made in one step, 2 µs each. */
+export const mostEndpoints = 40_000;
+
+const SERVICE_NAME = 'kubernetes.io/service-name';
+
+/** Name of the Service that a slice belongs to; undefined for slices that are not for the mesh. */
+export function serviceOfSlice(slice: EndpointSlice): string | undefined {
+  const labels = slice.metadata.labels ?? {};
+  if (slice.addressType === 'FQDN' || labels['multicluster.kubernetes.io/service-name'] !== undefined) return undefined;
+  return labels[SERVICE_NAME];
+}
+
+/**
+ * The endpoints of a slice, one for each address and port; the first ones, where there are too many. A Pod that is not
+ * known yet hides its address.
+ */
+export function reconcileEndpointSlice(slice: EndpointSlice, context: EndpointContext): readonly Endpoint[] {
+  const found: Endpoint[] = [];
+  const namespace = slice.metadata.namespace ?? '';
+  for (const entry of slice.endpoints ?? []) {
+    const health = healthOf(entry.conditions ?? {}, context.persistentSession);
+    for (const address of entry.addresses ?? []) {
+      const workload = workloadOf(entry.targetRef, namespace, address, context);
+      if (workload === 'unknown') continue;
+      for (const port of slice.ports ?? []) {
+        if (found.length === mostEndpoints) return found;
+        found.push(endpointOf(address, port.port ?? 0, port.name ?? '', health, workload, context.cluster));
+      }
+    }
+  }
+  return found;
+}
+
+/** The endpoints of the legacy kind, which has subsets of addresses and no terminating state. */
+export function reconcileEndpoints(object: Endpoints, context: EndpointContext): readonly Endpoint[] {
+  const found: Endpoint[] = [];
+  const namespace = object.metadata.namespace ?? '';
+  for (const subset of object.subsets ?? []) {
+    const addresses = [
+      ...(subset.addresses ?? []).map((address) => ({ address, health: 'Healthy' as const })),
+      ...(subset.notReadyAddresses ?? []).map((address) => ({ address, health: 'UnHealthy' as const })),
+    ];
+    for (const { address, health } of addresses) {
+      const workload = workloadOf(address.targetRef, namespace, address.ip, context);
+      if (workload === 'unknown') continue;
+      for (const port of subset.ports ?? []) {
+        if (found.length === mostEndpoints) return found;
+        found.push(endpointOf(address.ip, port.port, port.name ?? '', health, workload, context.cluster));
+      }
+    }
+  }
+  return found;
+}
+
+function healthOf(
+  conditions: {
+    readonly ready?: boolean | null;
+    readonly serving?: boolean | null;
+    readonly terminating?: boolean | null;
+  },
+  persistentSession: boolean,
+): Health {
+  if (conditions.ready !== false) return 'Healthy';
+  const leaving = conditions.terminating !== false;
+  if (persistentSession && leaving && conditions.serving !== false) return 'Draining';
+  return leaving ? 'Terminating' : 'UnHealthy';
+}
+
+function workloadOf(
+  target: { readonly kind?: string; readonly name?: string; readonly namespace?: string } | undefined,
+  namespace: string,
+  address: string,
+  context: EndpointContext,
+): Workload | undefined | 'unknown' {
+  if (target?.kind === 'Pod' && target.name !== undefined)
+    return context.pod(target.namespace ?? namespace, target.name) ?? 'unknown';
+  return context.podAt(namespace, address);
+}
+
+function endpointOf(
+  address: string,
+  port: number,
+  portName: string,
+  health: Health,
+  workload: Workload | undefined,
+  cluster: string,
+): Endpoint {
+  return {
+    addresses: [address],
+    port,
+    portName,
+    health,
+    labels: workload?.labels ?? {},
+    locality: workload?.locality ?? '',
+    network: workload?.network ?? '',
+    cluster,
+    identity: workload?.identity ?? '',
+    tlsMode: workload?.tlsMode ?? 'disabled',
+    workload: workload?.workload ?? '',
+    namespace: workload?.namespace ?? '',
+    nodeName: workload?.nodeName ?? '',
+  };
+}

@@ -1,0 +1,105 @@
+import type { Namespace, Service } from '../../api/core.ts';
+import { refOf } from '../../api/object.ts';
+import type { MeshService, Resolution, ServicePort } from '../../model/service.ts';
+import { settleExportTo } from '../export-to.ts';
+import { servicePortProtocol } from '../protocol.ts';
+import { readServiceLabels } from './service-labels.ts';
+import { canonicalAddress, isAddress } from '../../model/address.ts';
+import { canonicalHost } from '../../model/host.ts';
+
+export interface ServiceContext {
+  readonly source: string;
+  readonly domainSuffix: string;
+  readonly trustDomain: string;
+  readonly defaultExportTo: readonly string[];
+  /** The Namespace of the Service: its annotation is the default traffic distribution. */
+  readonly namespace?: Namespace | undefined;
+}
+
+/** The host that a Kubernetes Service claims. */
+export function reconcileService(object: Service, context: ServiceContext): MeshService {
+  const { name, namespace = '' } = object.metadata;
+  const annotations = object.metadata.annotations ?? {};
+  const spec = object.spec ?? {};
+  const distribution = trafficDistribution(
+    spec.trafficDistribution ??
+      annotations['networking.istio.io/traffic-distribution'] ??
+      context.namespace?.metadata.annotations?.['networking.istio.io/traffic-distribution'],
+  );
+  return {
+    host: canonicalHost(`${name}.${namespace}.svc.${context.domainSuffix}`),
+    namespace,
+    name,
+    createdAt: object.metadata.creationTimestamp ?? '',
+    registry: 'Kubernetes',
+    resolution: resolutionOf(spec),
+    ports: portsOf(spec),
+    addresses: addressesOf(spec),
+    autoAddresses: [],
+    exportTo: settleExportTo(list(annotations['networking.istio.io/exportTo']), namespace, context.defaultExportTo),
+    meshExternal: spec.type === 'ExternalName',
+    ...readServiceLabels(object.metadata.labels),
+    ...(spec.selector === undefined || Object.keys(spec.selector).length === 0 ? {} : { selector: spec.selector }),
+    ...(spec.type === 'ExternalName' && spec.externalName ? { externalName: canonicalHost(spec.externalName) } : {}),
+    endpoints: [],
+    subjectAltNames: [
+      ...list(annotations['alpha.istio.io/canonical-serviceaccounts']),
+      ...list(annotations['alpha.istio.io/kubernetes-serviceaccounts']).map(
+        (account) => `spiffe://${context.trustDomain}/ns/${namespace}/sa/${account}`,
+      ),
+    ],
+    ...(distribution === undefined ? {} : { trafficDistribution: distribution }),
+    nodeLocal: spec.internalTrafficPolicy === 'Local',
+    aliases: [],
+    raceConnect: false,
+    origins: [refOf(context.source, object)],
+  };
+}
+
+/** An API server takes as many as fit into the object. Each is a cluster, a step of its own, and up to 0.2 ms of a listener's. */
+export const mostPorts = 1000;
+
+/** A number may be there for UDP beside another transport; of two of a kind, which an API server refuses, the first. */
+function portsOf(spec: NonNullable<Service['spec']>): ServicePort[] {
+  const ports = new Map<string, ServicePort>();
+  for (const port of spec.ports?.slice(0, mostPorts) ?? []) {
+    const { name = '', port: number, targetPort } = port;
+    const protocol = servicePortProtocol(port);
+    const key = `${number} ${String(protocol === 'UDP')}`;
+    if (!ports.has(key))
+      ports.set(key, { name, number, protocol, ...(targetPort === undefined ? {} : { targetPort }) });
+  }
+  return [...ports.values()];
+}
+
+function resolutionOf(spec: NonNullable<Service['spec']>): Resolution {
+  if (spec.clusterIP === 'None') return 'Passthrough';
+  return spec.type === 'ExternalName' && spec.externalName ? 'Alias' : 'ClientSideLB';
+}
+
+/** Only addresses: an API server refuses anything else. */
+function addressesOf({ clusterIP = '', clusterIPs = [] }: NonNullable<Service['spec']>): readonly string[] {
+  const addresses = (clusterIPs.length > 1 ? clusterIPs : [clusterIP]).filter(isAddress).map(canonicalAddress);
+  return isAddress(clusterIP) && addresses.length > 0 ? addresses : ['0.0.0.0'];
+}
+
+/** A comma separated annotation. */
+function list(text: string | undefined): string[] {
+  return (text ?? '')
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+}
+
+/** `PreferClose` and its newer names; anything else states no preference. */
+export function trafficDistribution(text: string | undefined): 'same-zone' | 'same-node' | undefined {
+  switch (text?.toLowerCase()) {
+    case 'preferclose':
+    case 'prefersamezone':
+      return 'same-zone';
+    case 'prefersamenode':
+      return 'same-node';
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,141 @@
+import { isHostName } from '../../model/host.ts';
+import type { ClientTls, TrafficPolicy, Tunnel } from '../../model/traffic-policy.ts';
+import { readLoadBalancer } from './balancer.ts';
+import { readConnectionPool, readOutlierDetection, readRetryBudget } from './pool.ts';
+import { present } from './values.ts';
+import { quote } from '../../api/quote.ts';
+import type { Field } from '../field.ts';
+
+/** A policy and what it says for single ports. */
+export interface PortedPolicy {
+  readonly policy: TrafficPolicy;
+  readonly portPolicies: Readonly<Record<number, TrafficPolicy>>;
+}
+
+const noPolicy: PortedPolicy = { policy: {}, portPolicies: {} };
+
+/** A `trafficPolicy`. A broken field is reported and left out; the rest of the policy counts. */
+export function readTrafficPolicy(field: Field, namespace: string): PortedPolicy {
+  if (!field.expectObject().isSet) return noPolicy;
+  const blocks = readPortPolicy(field, namespace);
+  const tunnel = readTunnel(field.get('tunnel'));
+  const proxyProtocol = readProxyProtocol(field.get('proxyProtocol'));
+  if (tunnel !== undefined && proxyProtocol !== undefined)
+    field.get('tunnel').invalid('cannot be combined with proxyProtocol; remove one.');
+  const policy = present({ ...blocks, tunnel, proxyProtocol, retryBudget: readRetryBudget(field.get('retryBudget')) });
+  const portPolicies = readPortLevelSettings(field.get('portLevelSettings'), namespace);
+  if (isEmpty(policy) && isEmpty(portPolicies) && isEmpty(field.value as object))
+    field.invalid('is empty; give it a setting or remove it.');
+  return { policy, portPolicies };
+}
+
+/** The blocks that may also stand in `portLevelSettings`. */
+function readPortPolicy(field: Field, namespace: string): TrafficPolicy {
+  return present({
+    connectionPool: readConnectionPool(field.get('connectionPool')),
+    loadBalancer: readLoadBalancer(field.get('loadBalancer')),
+    outlierDetection: readOutlierDetection(field.get('outlierDetection')),
+    tls: readClientTls(field.get('tls'), namespace),
+  });
+}
+
+function readPortLevelSettings(field: Field, namespace: string): Readonly<Record<number, TrafficPolicy>> {
+  const found: Record<number, TrafficPolicy> = {};
+  for (const element of field.objects()) {
+    const port = element.get('port').get('number');
+    const number = port.integer(1, 65_535);
+    const policy = readPortPolicy(element, namespace);
+    if (number === undefined) {
+      if (!port.isSet) port.invalid('must be the number of a port of the service.');
+    } else if (found[number] !== undefined) port.invalid(`${number} already has settings; merge the two.`);
+    else {
+      found[number] = policy;
+      if (isEmpty(policy)) element.invalid('is empty; give the port a setting or remove it.');
+    }
+  }
+  return found;
+}
+
+function readProxyProtocol(field: Field): 'V1' | 'V2' | undefined {
+  return field.expectObject().isSet ? field.get('version').oneOf('V1', 'V2') : undefined;
+}
+
+function readTunnel(field: Field): Tunnel | undefined {
+  if (!field.expectObject().isSet) return undefined;
+  const protocol = field.get('protocol').string() === '' ? 'CONNECT' : field.get('protocol').oneOf('CONNECT', 'POST');
+  const host = field.get('targetHost');
+  const targetHost = host.string();
+  const port = field.get('targetPort');
+  const targetPort = port.integer(1, 65_535);
+  const isAddress = /^[0-9a-fA-F.:]+$/.test(targetHost);
+  if (!isAddress && (!isHostName(targetHost) || targetHost.startsWith('*'))) {
+    host.invalid(`${quote(targetHost)} is not a host name or an IP address.`);
+    return undefined;
+  }
+  if (targetPort !== undefined) return { protocol, targetHost, targetPort };
+  if (!port.isSet) port.invalid('must be the port to connect to.');
+  return undefined;
+}
+
+/**
+ * TLS to the endpoints. A broken setting never turns TLS off: a proxy that would then speak plain text gives away what
+ * its owner wanted to be encrypted.
+ */
+function readClientTls(field: Field, namespace: string): ClientTls | undefined {
+  if (!field.expectObject().isSet) return undefined;
+  const tls: ClientTls = {
+    mode: field.get('mode').oneOf('DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'),
+    clientCertificate: field.get('clientCertificate').string(),
+    privateKey: field.get('privateKey').string(),
+    caCertificates: field.get('caCertificates').string(),
+    caCrl: field.get('caCrl').string(),
+    credentialName: field.get('credentialName').string(),
+    subjectAltNames: field
+      .get('subjectAltNames')
+      .strings()
+      .filter((name) => name !== ''),
+    sni: readServerName(field.get('sni')),
+    insecureSkipVerify: field.get('insecureSkipVerify').boolean() ?? false,
+  };
+  checkClientTls(tls, field, namespace);
+  if (tls.caCrl !== '') checkRevocation(tls, field.get('caCrl'));
+  return tls;
+}
+
+function checkClientTls(tls: ClientTls, field: Field, namespace: string): void {
+  const files = (['clientCertificate', 'privateKey', 'caCertificates'] as const).filter((name) => tls[name] !== '');
+  if (tls.mode === 'MUTUAL' && tls.credentialName === '') {
+    if (tls.clientCertificate === '') field.get('clientCertificate').invalid('must name a file in mode MUTUAL.');
+    if (tls.privateKey === '') field.get('privateKey').invalid('must name a file in mode MUTUAL.');
+  }
+  if (tls.credentialName !== '' && files.length > 0)
+    field.get('credentialName').invalid(`cannot be combined with ${files.join(' and ')}; remove one of them.`);
+  if (tls.mode === 'ISTIO_MUTUAL' && (tls.credentialName !== '' || files.length > 0))
+    field.get('mode').invalid('ISTIO_MUTUAL uses the certificates of the mesh; remove the others, or use MUTUAL.');
+  if (tls.insecureSkipVerify && (tls.caCertificates !== '' || tls.subjectAltNames.length > 0))
+    field.get('insecureSkipVerify').invalid('contradicts caCertificates and subjectAltNames; remove one.');
+  const other = /^configmap:\/\/([^/]+)\//.exec(tls.credentialName)?.[1];
+  if (other !== undefined && other !== namespace)
+    field.get('credentialName').invalid(`names a ConfigMap of namespace ${quote(other)}; use one of ${namespace}.`);
+}
+
+/** The list is read where certificates of servers are verified with files. */
+function checkRevocation({ mode, credentialName, insecureSkipVerify }: ClientTls, field: Field): void {
+  const ineffective = (why: string): void =>
+    field.findings.report(field.path, 'Ineffective', `${quote(String(field.value))} has no effect ${why}`);
+  if (credentialName !== '')
+    field.invalid('cannot be combined with credentialName; put the list into the Secret as ca.crl.');
+  else if (mode !== 'SIMPLE' && mode !== 'MUTUAL') ineffective(`in mode ${mode}; use SIMPLE or MUTUAL.`);
+  else if (insecureSkipVerify) ineffective('with insecureSkipVerify, which verifies nothing; remove one of them.');
+}
+
+function readServerName(field: Field): string {
+  const name = field.string();
+  if (name.length <= 255) return name;
+  field.invalid('is longer than 255 characters.');
+  return '';
+}
+
+function isEmpty(members: object): boolean {
+  return Object.keys(members).length === 0;
+}

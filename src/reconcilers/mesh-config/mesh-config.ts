@@ -1,0 +1,323 @@
+import type { ObjectRef } from '../../api/object.ts';
+import type { Problem } from '../../api/problem.ts';
+import { printPath } from '../../api/schema-path.ts';
+import { canonicalHost, compareSpecificity, isHostName } from '../../model/host.ts';
+import type {
+  ClusterSettings,
+  ListenerSettings,
+  MeshConfig,
+  RetrySetting,
+  RouteSettings,
+  TlsDefaults,
+  VisibilitySettings,
+} from '../../model/mesh-config.ts';
+import type { TrafficPolicy, LocalityLbSetting } from '../../model/traffic-policy.ts';
+import { readConnectionPool, readOutlierDetection } from '../destination-rule/pool.ts';
+import { present } from '../destination-rule/values.ts';
+import { quote } from '../../api/quote.ts';
+import { Field, Findings } from '../field.ts';
+import { readGatewayTopology } from './gateway-topology.ts';
+import { cipherListProblem, cipherProblem, curveProblem } from '../gateway/ciphers.ts';
+import { type FormatProblem, problemOfFormat } from '../virtual-service/header-format.ts';
+import { reportUnknownMeshFields } from './fields.ts';
+import { readDocument } from '../../yaml/document.ts';
+
+export interface MeshConfigProblem extends Pick<Problem, 'reason' | 'message'> {
+  /** Path within the mesh config; empty for the text as a whole. */
+  readonly field: string;
+}
+
+/** What the API server allows for a ConfigMap. */
+const LONGEST = 1024 * 1024;
+/** Every proxy holds the format once for each connection manager. */
+const LONGEST_FORMAT = 8192;
+
+/**
+ * The mesh config of the text under `mesh` in the ConfigMap `istio`. A field that is wrong is reported and has its
+ * default; a field that Fairlead does not act on is reported once.
+ */
+export function reconcileMeshConfig(
+  yaml: string | undefined,
+  rootNamespace = 'istio-system',
+  domainSuffix = 'cluster.local',
+): { readonly config: MeshConfig; readonly problems: readonly MeshConfigProblem[] } {
+  const findings = new Findings(configMap(rootNamespace));
+  const mesh = new Field(parse(yaml, findings), '', findings).expectObject();
+  reportUnknownMeshFields(mesh, findings);
+  const identity = {
+    rootNamespace: mesh.get('rootNamespace').string() || rootNamespace,
+    trustDomain: mesh.get('trustDomain').string() || 'cluster.local',
+    trustDomainAliases: mesh.get('trustDomainAliases').strings(),
+  };
+  const shared: Shared = {
+    ...identity,
+    inboundTrafficPolicy: mesh.get('inboundTrafficPolicy').get('mode').oneOf('PASSTHROUGH', 'LOCALHOST'),
+    tlsDefaults: tlsDefaults(mesh.get('tlsDefaults').expectObject()),
+    inboundClusterStatName: mesh.get('inboundClusterStatName').string(),
+    outboundClusterStatName: mesh.get('outboundClusterStatName').string(),
+  };
+  const config: MeshConfig = {
+    visibility: visibility(mesh, shared, domainSuffix),
+    clusters: clusters(mesh, shared),
+    routes: routes(mesh),
+    listeners: listeners(mesh, shared),
+  };
+  return {
+    config,
+    problems: findings.problems.map(({ field, ...problem }) => ({ ...problem, field: field.replace(/^\./, '') })),
+  };
+}
+
+/** Whether the text is free of errors; a field without effect is not one. */
+export function isValidMeshConfig(yaml: string | undefined): boolean {
+  return reconcileMeshConfig(yaml).problems.every(({ reason }) => reason !== 'Invalid');
+}
+
+function configMap(namespace: string): ObjectRef {
+  return { source: '', group: '', kind: 'ConfigMap', namespace, name: 'istio' };
+}
+
+/** Plain JSON of the text, as Istio reads it: with the library that kubectl has. Invalid YAML is a finding. */
+function parse(yaml: string | undefined, findings: Findings): unknown {
+  if (yaml === undefined) return {};
+  const invalid = (message: string): unknown => {
+    findings.report('', 'Invalid', message);
+    return {};
+  };
+  if (yaml.length > LONGEST) return invalid('The text is longer than 1 MiB.');
+  const document = readDocument(yaml);
+  if (!('broken' in document)) return document.value ?? {};
+  const { line, path, message } = document.broken;
+  return invalid(`Line ${line} of the text${path.length === 0 ? '' : `, ${printPath(path)}`}: ${message}.`);
+}
+
+/** What several sections have. */
+type Shared = Pick<VisibilitySettings, 'rootNamespace' | 'trustDomain'> &
+  Pick<
+    ListenerSettings,
+    'trustDomainAliases' | 'inboundTrafficPolicy' | 'tlsDefaults' | 'inboundClusterStatName' | 'outboundClusterStatName'
+  >;
+
+function visibility(mesh: Field, shared: Shared, domainSuffix: string): VisibilitySettings {
+  const { rootNamespace, trustDomain } = shared;
+  const clusterLocal = new Map<string, boolean>([
+    [`*.kube-system.svc.${domainSuffix}`, true],
+    [`kubernetes.default.svc.${domainSuffix}`, true],
+  ]);
+  for (const setting of mesh.get('serviceSettings').objects()) {
+    const local = setting.get('settings').get('clusterLocal').boolean();
+    if (local === undefined) continue;
+    for (const field of setting.get('hosts').list()) {
+      const host = field.string();
+      if (isHostName(host)) clusterLocal.set(canonicalHost(host), local);
+      else field.invalid(`${JSON.stringify(host)} is not a host name; use a DNS name, with * only as its first label.`);
+    }
+  }
+  return {
+    rootNamespace,
+    trustDomain,
+    defaultServiceExportTo: exportTo(mesh.get('defaultServiceExportTo')),
+    defaultVirtualServiceExportTo: exportTo(mesh.get('defaultVirtualServiceExportTo')),
+    defaultDestinationRuleExportTo: exportTo(mesh.get('defaultDestinationRuleExportTo')),
+    clusterLocalHosts: [...clusterLocal]
+      .map(([host, local]) => ({ host, clusterLocal: local }))
+      .sort((a, b) => compareSpecificity(a.host, b.host)),
+  };
+}
+
+function exportTo(field: Field): readonly string[] {
+  const values = field.strings().filter((value) => value !== '');
+  return values.length === 0 ? ['*'] : values;
+}
+
+function clusters(mesh: Field, shared: Shared): ClusterSettings {
+  const { trustDomainAliases, inboundTrafficPolicy, tlsDefaults: tls } = shared;
+  const keepalive = mesh.get('tcpKeepalive').expectObject();
+  const policy = defaultTrafficPolicy(mesh.get('defaultTrafficPolicy').expectObject());
+  const localityLb = locality(mesh.get('localityLbSetting').expectObject());
+  return {
+    connectTimeout: mesh.get('connectTimeout').duration() || 10_000,
+    dnsRefreshRate: mesh.get('dnsRefreshRate').duration() || 60_000,
+    enableAutoMtls: mesh.get('enableAutoMtls').boolean() ?? true,
+    trustDomainAliases,
+    h2Upgrade: mesh.get('h2UpgradePolicy').oneOf('DO_NOT_UPGRADE', 'UPGRADE') === 'UPGRADE',
+    inboundTrafficPolicy,
+    ...(keepalive.isSet
+      ? {
+          tcpKeepalive: present({
+            probes: keepalive.get('probes').integer(0, 2 ** 32 - 1),
+            time: keepalive.get('time').duration(),
+            interval: keepalive.get('interval').duration(),
+          }),
+        }
+      : {}),
+    tlsDefaults: tls,
+    ...(policy === undefined ? {} : { defaultTrafficPolicy: policy }),
+    ...(localityLb === undefined ? {} : { localityLb }),
+    outboundClusterStatName: shared.outboundClusterStatName,
+    inboundClusterStatName: shared.inboundClusterStatName,
+  };
+}
+
+function defaultTrafficPolicy(field: Field): TrafficPolicy | undefined {
+  if (!field.isSet) return undefined;
+  return present({
+    connectionPool: readConnectionPool(field.get('connectionPool')),
+    outlierDetection: readOutlierDetection(field.get('outlierDetection')),
+  });
+}
+
+function locality(field: Field): LocalityLbSetting | undefined {
+  if (field.get('enabled').boolean() === false) return undefined;
+  return {
+    distribute: field
+      .get('distribute')
+      .objects()
+      .map((rule) => ({
+        from: rule.get('from').string(),
+        to: Object.fromEntries(
+          rule
+            .get('to')
+            .entries()
+            .map(([to, weight]) => [to, weight.integer(0, 100) ?? 0]),
+        ),
+      })),
+    failover: field
+      .get('failover')
+      .objects()
+      .map((rule) => ({ from: rule.get('from').string(), to: rule.get('to').string() })),
+    failoverPriority: field.get('failoverPriority').strings(),
+  };
+}
+
+function routes(mesh: Field): RouteSettings {
+  const retry = mesh.get('defaultHttpRetryPolicy').expectObject();
+  return retry.isSet ? { defaultHttpRetryPolicy: retrySetting(retry) } : {};
+}
+
+function retrySetting(field: Field): RetrySetting {
+  return {
+    attempts: field.get('attempts').integer(-(2 ** 31), 2 ** 31 - 1) ?? 0,
+    retryOn: field.get('retryOn').string(),
+    retryRemoteLocalities: field.get('retryRemoteLocalities').boolean() ?? false,
+    ...present({
+      perTryTimeout: field.get('perTryTimeout').duration(),
+      retryIgnorePreviousHosts: field.get('retryIgnorePreviousHosts').boolean(),
+      backoff: field.get('backoff').duration(),
+    }),
+  };
+}
+
+const NORMALIZATIONS = ['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES'] as const;
+
+function listeners(mesh: Field, shared: Shared): ListenerSettings {
+  const normalization = mesh
+    .get('pathNormalization')
+    .get('normalization')
+    .oneOf(...NORMALIZATIONS);
+  const outbound = mesh.get('outboundTrafficPolicy').get('mode');
+  const encoding = mesh.get('accessLogEncoding').oneOf('TEXT', 'JSON');
+  return {
+    proxyListenPort: mesh.get('proxyListenPort').integer(-1, 65535) ?? 15001,
+    proxyInboundListenPort: mesh.get('proxyInboundListenPort').integer(1, 65535) ?? 15006,
+    proxyHttpPort: mesh.get('proxyHttpPort').integer(0, 65535) ?? 0,
+    protocolDetectionTimeout: mesh.get('protocolDetectionTimeout').duration() ?? 0,
+    // Absent is ALLOW_ANY here, although the enum of the API begins with REGISTRY_ONLY.
+    outboundTrafficPolicy: outbound.oneOf('ALLOW_ANY', 'REGISTRY_ONLY'),
+    inboundTrafficPolicy: shared.inboundTrafficPolicy,
+    pathNormalization: normalization === 'DEFAULT' ? 'BASE' : normalization,
+    accessLogFile: mesh.get('accessLogFile').string(),
+    accessLogFormat: accessLogFormat(mesh.get('accessLogFormat'), encoding),
+    accessLogEncoding: encoding,
+    listenerAccessLog: mesh.get('disableEnvoyListenerLog').boolean() !== true,
+    ...(mesh.get('enableTracing').boolean() === false
+      ? {}
+      : { tracingSampling: mesh.get('defaultConfig').get('tracing').get('sampling').number() ?? 1 }),
+    trustDomain: shared.trustDomain,
+    trustDomainAliases: shared.trustDomainAliases,
+    minTlsVersion: tlsVersion(mesh.get('meshMTLS').get('minProtocolVersion')) ?? 'TLSV1_2',
+    meshCipherSuites: knownCiphers(mesh.get('meshMTLS').get('cipherSuites')),
+    tlsDefaults: shared.tlsDefaults,
+    inboundClusterStatName: shared.inboundClusterStatName,
+    outboundClusterStatName: shared.outboundClusterStatName,
+    gatewayTopology: {
+      numTrustedProxies: 0,
+      forwardClientCertDetails: 'SANITIZE_SET',
+      proxyProtocol: false,
+      ...readGatewayTopology(mesh.get('defaultConfig').get('gatewayTopology')),
+    },
+  };
+}
+
+/** Empty, the default format, also for one that Envoy would refuse: with it all listeners would be refused. */
+function accessLogFormat(field: Field, encoding: 'TEXT' | 'JSON'): string {
+  const format = field.string();
+  if (format === '') return format;
+  if (format.length > LONGEST_FORMAT) {
+    field.invalid(`is longer than ${LONGEST_FORMAT} characters.`);
+    return '';
+  }
+  const problem = encoding === 'JSON' ? problemOfJson(format) : problemOfText(format);
+  if (problem === undefined) return format;
+  field.findings.report(field.path, problem.reason, `${problem.message} Until then the default format is used.`);
+  return '';
+}
+
+function problemOfJson(format: string): FormatProblem | undefined {
+  try {
+    const parsed: unknown = JSON.parse(format);
+    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return problemOfMembers(parsed);
+  } catch {
+    // Said below.
+  }
+  return { reason: 'Invalid', message: 'must be a JSON object because accessLogEncoding is JSON.' };
+}
+
+function problemOfMembers(json: unknown): FormatProblem | undefined {
+  if (typeof json === 'string') return problemOfText(json);
+  if (typeof json !== 'object' || json === null) return undefined;
+  let remark: FormatProblem | undefined;
+  for (const member of Object.values(json)) {
+    const problem = problemOfMembers(member);
+    if (problem?.reason === 'Invalid') return problem;
+    remark ??= problem;
+  }
+  return remark;
+}
+
+function problemOfText(format: string): FormatProblem | undefined {
+  // The formatter that knows this one is sent along; it takes what REQ takes.
+  return problemOfFormat(format.replaceAll('%REQ_WITHOUT_QUERY(', '%REQ('), true);
+}
+
+function tlsDefaults(field: Field): TlsDefaults {
+  const min = tlsVersion(field.get('minProtocolVersion'));
+  return {
+    cipherSuites: knownCiphers(field.get('cipherSuites')),
+    ecdhCurves: known(field.get('ecdhCurves'), curveProblem),
+    ...(min === undefined ? {} : { minProtocolVersion: min }),
+  };
+}
+
+/** The names without those that would make Envoy refuse every TLS context of the mesh. */
+function known(field: Field, problemOf: (name: string) => string | undefined): readonly string[] {
+  return field.list().flatMap((element) => {
+    const name = element.string();
+    const problem = problemOf(name);
+    if (problem !== undefined)
+      field.findings.report(element.path, 'Ineffective', `${quote(name)} is left out. ${problem}`);
+    return problem !== undefined || name === '' ? [] : [name];
+  });
+}
+
+function knownCiphers(field: Field): readonly string[] {
+  const ciphers = known(field, cipherProblem);
+  const problem = cipherListProblem(ciphers);
+  if (problem !== undefined) field.invalid(`is left out: it ${problem}`);
+  return problem === undefined ? ciphers : [];
+}
+
+function tlsVersion(field: Field): 'TLSV1_2' | 'TLSV1_3' | undefined {
+  const version = field.oneOf('TLS_AUTO', 'TLSV1_2', 'TLSV1_3');
+  return version === 'TLS_AUTO' ? undefined : version;
+}

@@ -1,0 +1,136 @@
+import type { Problem } from '../../api/problem.ts';
+import { compareText } from '../../model/age.ts';
+import type { StringMatch } from '../../model/route.ts';
+import type { HttpMatch, L4Match, VirtualServiceModel } from '../../model/virtual-service.ts';
+
+/** Of one object so many are named: one route before all others shadows all others. */
+const MOST_REMARKS = 20;
+
+interface Shadowing {
+  readonly field: string;
+  readonly matches: readonly (HttpMatch | L4Match)[];
+  /** Which of its requests another object takes, is not known here. */
+  readonly isDelegate: boolean;
+}
+
+/**
+ * Says which routes and matches are never used, because one before them takes all of theirs: everything, the same, or a
+ * prefix of their path without further conditions. Sorts the paths: what it takes grows hardly faster than their number.
+ */
+export function shadowedRoutes({ ref, http, tcp, tls }: VirtualServiceModel): readonly Problem[] {
+  const problems: Problem[] = [];
+  const report = (field: string, message: string): void => {
+    if (problems.length < MOST_REMARKS) problems.push({ object: ref, field, reason: 'Ineffective', message });
+  };
+  const routes = http.map(({ action, ...route }) => ({ ...route, isDelegate: action.kind === 'delegate' }));
+  for (const list of [routes, ...[tcp, tls].map((l4) => l4.map((route) => ({ ...route, isDelegate: false })))])
+    reportList(list, report);
+  return problems;
+}
+
+function reportList(routes: readonly Shadowing[], report: (field: string, message: string) => void): void {
+  const matches = routes.flatMap((route) => route.matches.map((match, index) => placed(route, index, match)));
+  const ownersOfPaths = ownersByPath(matches);
+  const same = new Map<string, Placed>();
+  /** The field that takes everything. */
+  let all: string | undefined;
+  let next = 0;
+  for (const { field, matches: own, isDelegate } of routes) {
+    const first = next;
+    next += own.length;
+    if (all !== undefined) {
+      report(field, `is never used: ${all} comes first and matches everything; move it after this route.`);
+      continue;
+    }
+    for (const match of matches.slice(first, next)) {
+      const key = keyOf(match);
+      const earlier = same.get(key) ?? ownersOfPaths.get(match);
+      const owner = all ?? (earlier && fieldOf(earlier));
+      if (owner !== undefined)
+        report(fieldOf(match), `is never used: ${owner} comes first and matches the same; remove one of them.`);
+      else if (!isDelegate) {
+        same.set(key, match);
+        if (match.others === '' && takesAllPaths(match.uri)) all = fieldOf(match);
+      }
+    }
+    if (own.length === 0 && !isDelegate) all = field;
+  }
+}
+
+/** A match, and where it stands. */
+interface Placed {
+  readonly route: Shadowing;
+  readonly index: number;
+  readonly uri: StringMatch | undefined;
+  readonly ignoreUriCase: boolean;
+  /** Its conditions beside the path, as text; empty without any. */
+  readonly others: string;
+}
+
+function placed(route: Shadowing, index: number, match: Partial<HttpMatch> | L4Match): Placed {
+  const { uri, ignoreUriCase = false } = match as Partial<HttpMatch>;
+  return { route, index, uri, ignoreUriCase, others: othersOf(match) };
+}
+
+const fieldOf = ({ route, index }: Placed): string => `${route.field}.match[${index}]`;
+
+/** Equal for matches that take the same. */
+function keyOf({ uri, ignoreUriCase, others }: Placed): string {
+  const path = uri === undefined ? '' : `${uri.kind} ${uri.kind === 'present' ? '' : uri.value}`;
+  return `${others}\0${Number(ignoreUriCase)}\0${path}`;
+}
+
+function takesAllPaths(uri: StringMatch | undefined): boolean {
+  if (uri === undefined) return true;
+  if (uri.kind === 'prefix') return uri.value === '' || uri.value === '/';
+  return uri.kind === 'regex' && uri.value === '.*';
+}
+
+/**
+ * For matches of a path, or of the paths with a prefix: the first match before it that takes all paths with a prefix of
+ * that. Sorted, a text follows its prefixes, and what stands between begins with the nearest of them.
+ */
+function ownersByPath(matches: readonly Placed[]): ReadonlyMap<Placed, Placed> {
+  const paths = matches.flatMap((match, order) =>
+    match.uri?.kind === 'exact' || match.uri?.kind === 'prefix'
+      ? [{ match, order, path: match.uri.value, takes: match.uri.kind === 'prefix' && isTaker(match) }]
+      : [],
+  );
+  const owners = new Map<Placed, Placed>();
+  if (!paths.some(({ takes }) => takes)) return owners;
+  paths.sort((a, b) => compareText(a.path, b.path) || a.order - b.order);
+  /** Prefixes of the present path, each with the first of those up to it. */
+  const open: { readonly path: string; readonly first: { readonly match: Placed; readonly order: number } }[] = [];
+  for (const entry of paths) {
+    while (open.length > 0 && !entry.path.startsWith(open.at(-1)!.path)) open.pop();
+    const first = open.at(-1)?.first;
+    if (first !== undefined && first.order < entry.order && !entry.match.ignoreUriCase)
+      owners.set(entry.match, first.match);
+    if (entry.takes)
+      open.push({ path: entry.path, first: first !== undefined && first.order < entry.order ? first : entry });
+  }
+  return owners;
+}
+
+/** Takes every request for its paths. */
+const isTaker = ({ route, others }: Placed): boolean => others === '' && !route.isDelegate;
+
+function othersOf(match: Partial<HttpMatch> | L4Match): string {
+  let others: [string, unknown][] | undefined;
+  for (const [name, value] of Object.entries(match))
+    if (!NO_CONDITIONS.has(name) && !isUnset(value)) (others ??= []).push([name, value]);
+  return others === undefined ? '' : JSON.stringify(others);
+}
+
+/** The path counts by itself. */
+const NO_CONDITIONS: ReadonlySet<string> = new Set(['uri', 'ignoreUriCase', 'name', 'statPrefix']);
+
+/** Whether the value of a condition is that of one which is not there. */
+function isUnset(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  if (typeof value === 'object' && value !== null) {
+    for (const _ in value) return false;
+    return true;
+  }
+  return value === undefined || value === '' || value === 0;
+}
