@@ -2,7 +2,7 @@ import { itemsOf, type Sent } from './sent.ts';
 import type { Subscription } from './subscription.ts';
 import type { WorldView } from '../store/world.ts';
 
-/** A response was accepted. That says nothing of bytes that this client has refused before. */
+/** A response was accepted. That says nothing about bytes that this client has rejected before. */
 export function accept(subscription: Subscription, sent: Sent, view: WorldView): void {
   const { ledger, type, wholeState } = subscription;
   const { refusals } = ledger;
@@ -19,7 +19,7 @@ export function accept(subscription: Subscription, sent: Sent, view: WorldView):
     if (sent.tolerated.has(name) || !refusals.has(name)) continue;
     const present = view.resolve(type.typeUrl, name);
     if (refusals.suspects(name, version)) {
-      // Taken back without need.
+      // It was taken back needlessly.
       ledger.ask(name, refusals.held(name));
       refusals.forget(name);
     } else {
@@ -27,7 +27,7 @@ export function accept(subscription: Subscription, sent: Sent, view: WorldView):
       refusals.accepted(name, item, sent.nonce, target?.version === version);
     }
   }
-  // It knows now that these are gone.
+  // The client now knows that these are gone.
   const gone = wholeState ? [...refusals.names()] : sent.removed;
   for (const name of gone) {
     if (view.resolve(type.typeUrl, name) === undefined && ledger.kept?.has(name) !== true) refusals.forget(name);

@@ -7,17 +7,17 @@ import type { Subscription } from './subscription.ts';
 import { type Referring, type UsesByTime, usesOf } from './uses.ts';
 import type { WorldView } from '../store/world.ts';
 
-/** How long a stream waits for what it can prove, in milliseconds. */
+/** How long a stream waits for proof, in milliseconds. */
 export interface BarrierTimes {
-  /** Retries in back-off look a cluster up again: it stays this long after the last table let go of it. */
+  /** A cluster stays this long after the last table stopped naming it: retries in back-off look it up again. */
   readonly lingerMs: number;
-  /** A wait for an answer ends here; what waited is sent anyway, and counted. */
+  /** A wait for an answer ends after this time; what waited is sent anyway, and counted. */
   readonly timeoutMs: number;
-  /** An answer that is missing for so long is held back by something that warms. */
+  /** If an answer is missing for this long, something that is warming holds it back. */
   readonly overdueMs: number;
-  /** After this time it is asked whether the client has choked on something that it refused. */
+  /** After this time, the barrier checks whether the client is stuck on something that it rejected. */
   readonly stuckMs: number;
-  /** A former listener routes on for so long. Of a client that does not say: Istio's default. */
+  /** How long a former listener keeps routing. For a client that does not report it: Istio's default. */
   readonly drainMs: number;
 }
 
@@ -32,15 +32,15 @@ export const BARRIER_TIMES: BarrierTimes = {
 export interface BarrierEvents {
   /** A wait ended by timeout. */
   timedOut(): void;
-  /** The client has not answered for long, and was sent again what it may be waiting for. */
+  /** The client has not answered for a long time, and was resent what it may be waiting for. */
   overdue(): void;
 }
 
-/** The subscriptions of one stream by what they are to a barrier. */
+/** The subscriptions of one stream, by their role in the barrier. */
 export interface Parties extends Referring {
   /** What others refer to: clusters. */
   readonly guarded: Subscription | undefined;
-  /** What belongs to it: assignments. */
+  /** What belongs to the guarded resources: assignments. */
   readonly followers: readonly Subscription[];
   readonly view: WorldView;
 }
@@ -50,16 +50,16 @@ interface Arrival extends Group {
   readonly since: number;
   /** Nonce of the response that carried them. */
   readonly nonce: number;
-  /** Nonce of the response that carried what belongs to them, sent after that; 0 before. */
+  /** Nonce of the later response that carried what belongs to them; 0 until it is sent. */
   readonly followed: number;
-  /** Something was held back because of one of them. */
+  /** Something was held back because of one of these names. */
   awaited: boolean;
 }
 
-/** Names that left the world together, and that the client may all use, or none of them. */
+/** Names that left the world together; the client may use either all or none of them. */
 interface Departure extends Group {
   readonly since: number;
-  /** Since when nothing that the client may use names one of them. */
+  /** Since when nothing that the client may use has named one of them. */
   readonly freeAt: number | undefined;
   readonly timedOut: boolean;
 }
@@ -68,26 +68,26 @@ interface Departure extends Group {
  * Make before break, for one stream. A table or listener that names a new cluster waits until the client can use the
  * cluster; a cluster that left the world stays until nothing that the client may still use names it.
  *
- * A new cluster is usable when the client acknowledged the response that carried it, or (those answers are held back
- * while anything warms) subscribed to its assignment and acknowledged one that was sent after it. A live cluster that
- * is changed in place waits for nothing: the old one serves until the new one is warm.
+ * A new cluster is usable once the client has acknowledged the response that carried it, or (since those answers are
+ * held back while anything warms) once it has subscribed to the cluster's assignment and acknowledged one that was sent
+ * later. A live cluster that is changed in place waits for nothing: the old one serves until the new one is warm.
  *
- * It looks at the few clusters that come or go, and costs nothing while there are none.
+ * It looks only at the few clusters that come or go, and costs nothing while there are none.
  */
 export class Barrier {
   readonly #times: BarrierTimes;
   readonly #references: References;
   readonly #events: BarrierEvents;
-  /** They end with the answer, or after {@link BarrierTimes.timeoutMs}. */
+  /** Each ends with its answer, or after {@link BarrierTimes.timeoutMs}. */
   #arrivals: readonly Arrival[] = [];
   #departures: readonly Departure[] = [];
-  /** What was kept when they were last brought up to date. */
+  /** What was kept when the departures were last updated. */
   #departing: Names = NONE;
-  /** What former listeners named that their successors do not, and until when they may route to it. */
+  /** Clusters that former listeners named and their successors do not, and until when they may be routed to. */
   readonly #drains = new Map<string, number>();
-  /** Set when a former listener's clusters are unknown: all are kept until then. */
+  /** Set if a former listener's clusters are unknown: all clusters are kept until then. */
   #drainsAll = 0;
-  /** A response whose new clusters cannot be told apart; everything waits for its answer. */
+  /** A response whose new clusters cannot be identified; everything waits for its answer. */
   #unknown: { readonly since: number; readonly nonce: number } | undefined;
   readonly #stuck: Intervals;
   readonly #overdue: Intervals;
@@ -100,7 +100,7 @@ export class Barrier {
     this.#overdue = new Intervals(times.overdueMs);
   }
 
-  /** A response with guarded resources went out that are new to the client. */
+  /** A response was sent with guarded resources that are new to the client. */
   sent(names: ReadonlySet<string>, nonce: number, now: number): void {
     const earlier = this.#arrivals.map((arrival) => split(arrival, names)[1]);
     this.#arrivals = fewer(notEmpty([...earlier, { names, since: now, nonce, followed: 0, awaited: false }]));
@@ -108,8 +108,8 @@ export class Barrier {
   }
 
   /**
-   * A client that routes already does not say what it holds: it came back in state of the world, or without versions.
-   * The answer comes when all of it is warm.
+   * A client that already routes does not say what it holds: it reconnected in state of the world, or without versions.
+   * It answers when everything is warm.
    */
   sentUnknown(sent: Sent, now: number): void {
     this.#unknown = { since: now, nonce: sent.nonce };
@@ -120,12 +120,12 @@ export class Barrier {
     return this.#unknown !== undefined;
   }
 
-  /** A response with what belongs to guarded resources went out. */
+  /** A response was sent with what belongs to guarded resources. */
   followed(sent: Sent, { guarded }: Parties): void {
     if (this.#arrivals.length === 0) return;
     const names = new Set<string>();
-    // It proves nothing about a cluster that it does not belong to: where it was made up for a name that does not exist,
-    // and where the client is still to be sent the cluster that it belongs to. Another kind of cluster ignores it.
+    // An assignment proves nothing about a cluster that it does not belong to: if it was made up for a name that does
+    // not exist, or if the client has yet to be sent its cluster. A cluster of another kind ignores it.
     for (const { name, holders } of itemsOf(sent))
       if (holders > 0 && guarded?.ledger.pending?.has(name) !== true) names.add(name);
     const arrivals = this.#arrivals.flatMap((arrival) => {
@@ -146,13 +146,13 @@ export class Barrier {
     this.#arrivals = this.#arrivals.filter(({ nonce }) => !isIn(sent, nonce));
   }
 
-  /** A response with what belongs to them was accepted. */
+  /** A response with what belongs to guarded resources was accepted. */
   followedAccepted(sent: Sent): void {
     this.#arrivals = this.#arrivals.filter(({ followed }) => !isIn(sent, followed));
     this.#stuck.restart();
   }
 
-  /** Listeners were replaced or removed, or may have been: the former ones drain, and name what they named. */
+  /** Listeners were replaced or removed, or may have been: the former ones drain, and still name their clusters. */
   drains(sent: Sent, now: number): void {
     const until = now + this.#times.drainMs;
     if (sent.prior === undefined) {
@@ -177,7 +177,7 @@ export class Barrier {
     }
   }
 
-  /** Guarded resources that changed: those that are there again depart anew when they go, however soon that is. */
+  /** Guarded resources changed: those that are back start a new departure when they leave again, however soon. */
   present(differences: ReadonlyMap<string, { readonly now: Served | undefined }>): void {
     if (this.#departures.length === 0) return;
     const names = new Set<string>();
@@ -189,7 +189,7 @@ export class Barrier {
   blocks({ guarded, view }: Parties, now: number): ((item: Served) => boolean) | undefined {
     const unsent = new Set<string>();
     for (const [name, held] of guarded?.ledger.pending ?? []) {
-      // Only a few unanswered responses may be out: this one has not been sent at all.
+      // Only a few unanswered responses may be out: this cluster has not been sent at all.
       if (held === undefined && !this.#arrivals.some(({ names }) => names.has(name))) unsent.add(name);
     }
     if (unsent.size > 0) this.sent(unsent, Infinity, now);
@@ -238,15 +238,15 @@ export class Barrier {
     for (const departure of waiting) if (isOver(departure)) guarded!.release(departure.names);
   }
 
-  /** Of names that nothing which is known to be in force names. `named`: by something that the client may yet use. */
+  /** For names that nothing known to be in force names. `named`: something that the client may yet use names them. */
   #age(departure: Departure, { lasting, awaited }: UsesByTime, named: boolean, now: number): Departure {
     if (departure.names.size === 0) return departure;
     const { since, timedOut } = departure;
     const isFree = { ...departure, freeAt: departure.freeAt ?? now };
     const isUsed = { ...departure, freeAt: undefined };
     if (now < this.#drainsAll) return isUsed;
-    // What drains (kept), or stays in force after a refusal, goes on for as long as it takes; but what is
-    // unknown holds nothing back for longer than an old listener can.
+    // What drains (kept), or stays in force after a rejection, takes as long as it takes; but what is unknown holds
+    // nothing back for longer than an old listener can.
     if (lasting.all && now - since < this.#times.drainMs) return isUsed;
     if (timedOut || !(awaited.all || named)) return isFree;
     if (now - since < this.#times.timeoutMs) return isUsed;
@@ -255,9 +255,10 @@ export class Barrier {
   }
 
   /**
-   * Some refused clusters warm for ever: Envoy then holds the refusal itself back. It shows in what it does not do: it
-   * acknowledged assignments that were sent later, and did not subscribe to that of this cluster. Taken back, it frees
-   * all answers. Looked for when the client has acknowledged assignments, and then in growing intervals.
+   * Some rejected clusters warm forever, and Envoy then holds back the rejection itself. It shows in what Envoy does
+   * not do: it acknowledged assignments that were sent later, but did not subscribe to this cluster's. Taking the
+   * cluster back frees all answers. Checked when the client has acknowledged assignments, and then at growing
+   * intervals.
    */
   #takeBackStuck({ guarded, followers, view }: Parties, now: number): void {
     const oldest = guarded?.inFlight.oldest;
@@ -281,8 +282,8 @@ export class Barrier {
   }
 
   /**
-   * While anything warms Envoy holds all its answers back; what it waits for may have been lost on it (an assignment
-   * that came before its cluster). It is sent again, in growing intervals.
+   * While anything warms, Envoy holds back all its answers; it may have lost what it waits for (an assignment that came
+   * before its cluster). That is resent, at growing intervals.
    */
   #repeatOverdue({ guarded, followers, view }: Parties, now: number): void {
     const oldest = guarded?.inFlight.oldest;
@@ -294,7 +295,7 @@ export class Barrier {
     this.#events.overdue();
     const attempt = this.#overdue.count;
     for (const follower of followers) {
-      // Perhaps it warms since before it came back, and nothing of that has been sent here.
+      // Perhaps something has been warming since before the client reconnected, and was never sent on this stream.
       if (attempt === 2) follower.repeatAll();
       for (const sent of guarded!.inFlight) {
         if (sent.prior === undefined) follower.repeatAll();
@@ -305,7 +306,7 @@ export class Barrier {
   }
 }
 
-/** Perhaps one of them is a new version of a live cluster, which the client has refused without saying so. */
+/** One of them may be a new version of a live cluster that the client has rejected without saying so. */
 function takeBackChanged(guarded: Subscription, sent: Sent, now: number): void {
   for (const item of itemsOf(sent)) {
     const prior = sent.prior?.get(item.name);
@@ -313,19 +314,19 @@ function takeBackChanged(guarded: Subscription, sent: Sent, now: number): void {
   }
 }
 
-/** The times at which something that lasts is looked at: further and further apart. */
+/** When to check a lasting condition: at growing intervals. */
 class Intervals {
   readonly #first: number;
   #ms: number;
   #at = 0;
-  /** How often it was due since it began. */
+  /** How many times it has been due since it began. */
   count = 0;
 
   constructor(ms: number) {
     this.#first = this.#ms = ms;
   }
 
-  /** Whether it has lasted long enough since it began, and since the last time. */
+  /** Whether enough time has passed since it began, and since the last time. */
   isDue(since: number, now: number): boolean {
     if (now - Math.max(since, this.#at) < this.#ms) return false;
     this.#at = now;
@@ -342,10 +343,10 @@ class Intervals {
 
 const MAX_REPEAT_MS = 300_000;
 
-/** Whatever may be sent is looked up in each of so many arrivals; of more, those that began first become one. */
+/** Each resource to be sent is looked up in each arrival; beyond this number, the earliest arrivals are merged. */
 const MAX_ARRIVALS = 16;
 
-/** A client could be sent each cluster by itself, and answer nothing. */
+/** A client may be sent each cluster separately, and answer nothing. */
 function fewer(arrivals: readonly Arrival[]): readonly Arrival[] {
   if (arrivals.length <= MAX_ARRIVALS) return arrivals;
   const early = arrivals.slice(0, -MAX_ARRIVALS / 2);
@@ -353,7 +354,7 @@ function fewer(arrivals: readonly Arrival[]): readonly Arrival[] {
   return [...together(unsent!), ...together(sent!), ...arrivals.slice(-MAX_ARRIVALS / 2)];
 }
 
-/** They end when the last of them is answered, or when the first of them has waited for too long. */
+/** Ends when the last of them is answered, or when the first of them has waited too long. */
 function together(arrivals: readonly Arrival[]): readonly Arrival[] {
   if (arrivals.length === 0) return [];
   return [
@@ -369,14 +370,14 @@ function together(arrivals: readonly Arrival[]): readonly Arrival[] {
   ];
 }
 
-/** Departures as they were, of names that are still kept, and those of new ones. */
+/** The former departures, as far as their names are still kept, and one for new names. */
 function departuresOf(kept: Names, former: readonly Departure[], now: number): readonly Departure[] {
   const departures: Departure[] = [];
   const known = new Set<string>();
   for (const departure of former) {
     const [still] = split(departure, kept);
     if (still.names.size === 0) continue;
-    // The map that other streams share, too: what is let go as a whole is not gone through.
+    // Other streams share this map: what is released as a whole is not iterated over.
     if (still.names.size === kept.size) return [{ ...still, names: kept }];
     departures.push(still);
     for (const name of still.names.keys()) known.add(name);
@@ -385,7 +386,7 @@ function departuresOf(kept: Names, former: readonly Departure[], now: number): r
   return added.names.size === 0 ? departures : [...departures, added];
 }
 
-/** Whether a nonce is one of those that a response stands for. */
+/** Whether a response stands for this nonce. */
 function isIn({ first, nonce: last }: Sent, nonce: number): boolean {
   return first <= nonce && nonce <= last;
 }

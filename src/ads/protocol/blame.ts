@@ -3,7 +3,7 @@ import { halves, itemsOf, priorOf, type Sent } from './sent.ts';
 import { type Held, type Served, versionOf } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
 
-/** Whether a refusal says nothing that was not known when the response was sent. */
+/** Whether a rejection only repeats what was known when the response was sent. */
 export function isTolerated(sent: Sent, message: string): boolean {
   if (sent.tolerated.size === 0) return false;
   const mentioned = namesIn(message, new Set([...itemsOf(sent)].map(({ name }) => name)));
@@ -11,11 +11,12 @@ export function isTolerated(sent: Sent, message: string): boolean {
 }
 
 /**
- * A refused response counts as not delivered: Envoy applies the good clusters and listeners of it, but of assignments
- * and tables only some, and does not say which. All of it is owed again at once, but for the suspects: the names in
- * the message, else what the client did not hold before. Several nameless suspects are cut in halves and tried apart.
+ * A rejected response counts as not delivered: Envoy applies its good clusters and listeners, but only some of its
+ * assignments and tables, and does not say which. All of it is owed again at once, except the suspects: the names in
+ * the message, or else what the client did not hold before. Several suspects that the message does not name are split
+ * in halves and tried separately.
  *
- * Returns the resources that are to blame; their versions are not repeated. None: not known yet.
+ * Returns the resources that are to blame; their versions are not repeated. Empty if not known yet.
  */
 export function blame(subscription: Subscription, refused: readonly Sent[], message: string, now: number): Served[] {
   const { inFlight, ledger } = subscription;
@@ -23,7 +24,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   const unchanged = new Map<string, Served>();
   for (const sent of refused) {
     for (const item of itemsOf(sent)) {
-      // Given up meanwhile, or known to be refused.
+      // Given up meanwhile, or known to be rejected.
       if (!subscription.interest.has(item.name) || sent.tolerated.has(item.name)) continue;
       // State of the world repeats what the client has.
       if (sent.prior?.has(item.name) === false) unchanged.set(item.name, item);
@@ -45,7 +46,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   const mentioned = namesIn(message, new Set([...delivered.keys(), ...unchanged.keys()]));
   for (const name of mentioned) {
     const item = unchanged.get(name);
-    // Not by the name as it was mentioned: that is a piece of the message, and would keep all of it.
+    // Not the name as mentioned: that is a slice of the message, and would keep all of it in memory.
     if (item !== undefined && !delivered.has(name)) delivered.set(item.name, { item, prior: UNKNOWN });
   }
   const fresh = [...delivered].filter(([, { item, prior }]) => item.version !== versionOf(prior)).map(([name]) => name);
@@ -81,8 +82,9 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
         if (prior !== undefined) ledger.keep(name, prior);
       }
       if (takenBack || (later !== undefined && later.version !== item.version)) continue;
-      // A refused cluster may warm forever and block all answers, so the client gets its previous version back or is
-      // told the name is gone. One that has nothing yet must not wait forever either: it is told that there is nothing.
+      // A rejected cluster may warm forever and block all answers, so the client gets its previous version back or is
+      // told that the name is gone. A client that has nothing yet must not wait forever either: it is told that there
+      // is nothing.
       if (prior === undefined && subscription.absent(name) !== undefined) ledger.ask(name, undefined);
       else ledger.owe(name, item);
     } else if (later === undefined) {
@@ -95,7 +97,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   return culprits;
 }
 
-/** What a refused state left out the client may still have: nothing else of that state is owed again. */
+/** The client may still have what a rejected state left out: nothing else of that state is owed again. */
 function askForLeftOut(subscription: Subscription, refused: readonly Sent[]): void {
   for (const { batches, prior } of refused) {
     for (const [name, held] of prior ?? []) {
@@ -106,8 +108,8 @@ function askForLeftOut(subscription: Subscription, refused: readonly Sent[]): vo
 }
 
 /**
- * To leave out half of a state would delete what the client has; and what it refuses anyway, or may have refused before,
- * says nothing of the rest. It keeps what it has until the state changes, or is tried again.
+ * Leaving out half of a state would delete what the client has; and what it rejects anyway, or may have rejected
+ * before, says nothing about the rest. The client keeps what it has until the state changes, or is tried again.
  */
 function isIndivisible(
   { isWholeRefused }: Subscription,

@@ -5,8 +5,8 @@ import type { Subscription } from './subscription.ts';
 import type { WorldView } from '../store/world.ts';
 
 /**
- * Names that do not exist, answered in one response; the others follow when that is acknowledged. What is made for them
- * serves one client alone, and costs about 10 µs each.
+ * How many names that do not exist are answered in one response; the others follow when it is acknowledged. Each such
+ * answer is made for one client alone, and costs about 10 µs.
  */
 export const MAX_ABSENT = 4_096;
 
@@ -14,8 +14,8 @@ export const MAX_ABSENT = 4_096;
 export type Blocked = ((item: Served) => boolean) | undefined;
 
 /**
- * The next response of a subscription, if one is owed and may be sent now. The caller sets its nonce. What `blocked` says
- * yes to stays owed.
+ * The next response of a subscription, if one is owed and may be sent now. The caller sets its nonce. Whatever
+ * `blocked` returns true for stays owed.
  */
 export function take(of: Subscription, view: WorldView, now: number, blocked?: Blocked): Sent | undefined {
   if (!of.owes || of.waits(now)) return undefined;
@@ -36,7 +36,7 @@ function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | un
   if (marks !== undefined) return composeAlike(of, view, marks);
   const first = of.all && (of.interest.wildcard || of.wholeState);
   oweEach(of, view);
-  // Each piece of a refused response is looked at once; what is in none of them goes when none of them can.
+  // Each piece of a rejected response is considered once; what is in no piece is sent when no piece can be.
   const pieces = of.trial?.owed(of.ledger.pending ?? NONE) ?? [];
   if (pieces.length === 0) of.endTrial();
   for (const piece of [...pieces, undefined]) {
@@ -50,7 +50,7 @@ function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | un
   return composeState(of, { view, blocked, piece: undefined, only: () => true, first });
 }
 
-/** No piece of it can go alone: nobody has the bytes of what the client has beside. */
+/** No piece can be sent alone: nobody has the bytes of the rest of what the client holds. */
 function needsWhole({ ledger, inFlight }: Subscription): boolean {
   if (inFlight.size > 0) return false;
   return [...(ledger.pending ?? NONE)].some(([name, held]) => typeof ledger.goesBackTo(name, held) === 'string');
@@ -60,7 +60,7 @@ function manyMarksOf({ context, ledger }: Subscription): Marks | undefined {
   return (ledger.pending?.size ?? 0) >= context.shared().many ? ledger.marks : undefined;
 }
 
-/** What many streams owe alike is put together once. */
+/** What is owed to many streams alike is composed once. */
 function composeAlike(of: Subscription, view: WorldView, { pending, kept, asked }: Marks): Sent | undefined {
   const { context, type, interest, ledger } = of;
   const kind = context.delta ? DELTA : STATE_OF_THE_WORLD;
@@ -77,14 +77,14 @@ function composeAlike(of: Subscription, view: WorldView, { pending, kept, asked 
 const DELTA = {};
 const STATE_OF_THE_WORLD = {};
 
-/** What a response is to be made of. */
+/** What to compose a response from. */
 interface Wanted {
   readonly view: WorldView;
   readonly blocked: Blocked;
   readonly piece: Piece | undefined;
-  /** The names that may be in it. */
+  /** The names that it may contain. */
   readonly only: (name: string) => boolean;
-  /** The first response: a wildcard is answered, whatever there is. */
+  /** The first response: a wildcard is answered, even if there is nothing. */
   readonly first: boolean;
 }
 
@@ -99,7 +99,7 @@ function oweEach(of: Subscription, view: WorldView): void {
   for (const name of missing) if (of.ledger.kept?.has(name) !== true) of.ledger.ask(name, undefined);
 }
 
-/** Everything that is subscribed. */
+/** Everything that the client is subscribed to. */
 function composeAll(of: Subscription, view: WorldView): Sent | undefined {
   const { ledger, before, known } = of;
   const owed = ledger.pending ?? NONE;
@@ -157,8 +157,8 @@ function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wa
       if (blocked?.(offer) === true) rest.set(name, held);
       else items.push(offer);
     } else if (!ledger.lacks(name, present)) {
-      // It has something that nobody has the bytes of, and is left alone with it. Should the name come back, it is sent
-      // though it may be what the client has.
+      // The client has something whose bytes nobody has, and is left with it. If the name comes back, it is sent, even
+      // though the client may already have it.
       if (must) unanswered.add(name);
     } else if (must && absents === MAX_ABSENT) {
       rest.set(name, held);
@@ -179,7 +179,7 @@ function composeOwed(of: Subscription, { view, blocked, piece, only, first }: Wa
   return { ...UNSENT, batches: items.length === 0 ? [] : [new Batch(items)], removed, prior, trial: piece };
 }
 
-/** State of the world where absence means removal: all of it, as soon as something in it is owed. */
+/** State of the world, where absence means removal: all of it, as soon as something in it is owed. */
 function composeState(of: Subscription, { view, blocked, piece, only, first }: Wanted): Sent | undefined {
   const { ledger } = of;
   const rest = new Map<string, Held>();
@@ -195,7 +195,7 @@ function composeState(of: Subscription, { view, blocked, piece, only, first }: W
     const withheld = !only(name) || (offer !== undefined && blocked?.(offer) === true);
     (withheld ? rest : differing).set(name, held);
   }
-  // What waits has to be in the state as the client has it. If nobody has these bytes, all of it waits.
+  // What waits must be in the state as the client has it. If nobody has those bytes, all of it waits.
   if ([...rest].some(([name, held]) => typeof ledger.goesBackTo(name, held) === 'string')) {
     ledger.oweOnly(new Map([...rest, ...differing]));
     return undefined;
@@ -222,7 +222,7 @@ function stateOf(
     const offer = withheld(name) ? ledger.goesBackTo(name, ledger.pending?.get(name)) : ledger.offer(name, present);
     if (typeof offer === 'object') items.set(name, offer);
     else if (!withheld(name) && present !== undefined && of.wholeState && !ledger.lacks(name, present)) {
-      // Left out it would be deleted; refused once more, it leaves the client what that has.
+      // Left out, it would be deleted; rejected once more, it leaves the client with what it has.
       items.set(name, present);
       tolerated.add(name);
     }
@@ -232,7 +232,7 @@ function stateOf(
   return { batches: [new Batch([...items.values()])], tolerated };
 }
 
-/** What the client goes back to if it refuses what it is sent now. */
+/** What the client goes back to if it rejects what is being sent. */
 function priorsOf({ ledger }: Subscription, owed: ReadonlyMap<string, Held>): ReadonlyMap<string, Held> {
   if (ledger.refusals === undefined) return owed;
   return new Map([...owed].map(([name, held]) => [name, ledger.goesBackTo(name, held)]));

@@ -14,12 +14,12 @@ import type { ResourceType, ResourceTypes } from '../types.ts';
 import type { DiscoveryRequest } from '../wire/wire-read.ts';
 import type { Sight, WorldView } from '../store/world.ts';
 
-/** What a delivery tells its stream. */
+/** What a delivery reports to its stream. */
 export interface DeliveryEvents extends BarrierEvents {
-  /** Something may be owed: {@link Delivery.next} wants to be called. */
+  /** Something may be owed: {@link Delivery.next} should be called. */
   wake(): void;
   sent(type: ResourceType, frame: Frame): void;
-  /** A response was refused. `items` is empty while the culprit is unknown. */
+  /** A response was rejected. `items` is empty while the culprit is unknown. */
   refused(type: ResourceType, items: readonly Served[], message: string): void;
   unknownType(typeUrl: string): void;
 }
@@ -30,7 +30,7 @@ export interface DeliveryContext extends SubscriptionContext {
   readonly frames: Frames;
   readonly references: References;
   readonly times: BarrierTimes;
-  /** What a world is like now. */
+  /** A world as it is now. */
   remember(view: WorldView): FormerWorld;
   move(before: FormerWorld, after: WorldView): Differences;
   update(sight: Sight, news: readonly News[]): Differences;
@@ -38,7 +38,7 @@ export interface DeliveryContext extends SubscriptionContext {
 
 /**
  * One stream's share of the protocol, without its connection: subscriptions by type, in the order in which a push is
- * sent. Changes only mark; what is owed is worked out when the stream can take it, so that a slow one always gets the
+ * sent. Changes only mark; what is owed is computed when the stream can take it, so a slow stream always gets the
  * newest state.
  */
 export class Delivery implements Watcher {
@@ -48,11 +48,11 @@ export class Delivery implements Watcher {
   #barrier: Barrier | undefined;
   #parties: Parties;
   #view: WorldView;
-  /** Of the newest response of any type. */
+  /** Nonce of the newest response of any type. */
   #nonce = 0;
   /** Published since the stream's last turn, oldest first; shared by all streams of a root. A turn empties it. */
   #unseen: News[] = [];
-  /** What was seen up to a move that is still to be carried out, and what {@link #unseen} is about. */
+  /** What the stream saw before a move that is yet to be carried out; {@link #unseen} refers to it. */
   #former: FormerWorld | undefined;
   /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
   #resumedAt: number | undefined;
@@ -69,14 +69,14 @@ export class Delivery implements Watcher {
     return this.#view;
   }
 
-  /** By type, in order; undefined where nothing was requested. */
+  /** By type, in order; undefined for types that were not requested. */
   get subscriptions(): readonly (Subscription | undefined)[] {
     return this.#subscriptions;
   }
 
   /**
-   * The world of the stream is another one from now on. The two are compared by {@link catchUp}, with what the other one
-   * is like by then: until that nothing has to be heard, and of several moves only the first one's world is remembered.
+   * Moves the stream to another world. {@link catchUp} compares the two, with the new one as it is by then: until then
+   * nothing needs to be heard, and of several moves, only the world before the first one is remembered.
    */
   move(view: WorldView): void {
     if (view === this.#view) return;
@@ -123,7 +123,7 @@ export class Delivery implements Watcher {
     if (this.owes) this.#events.wake();
   }
 
-  /** The next response in the order of types, if one may be sent. */
+  /** The next response, in the order of types, if one may be sent. */
   next(now: number): Frame | undefined {
     this.catchUp();
     for (const subscription of this.#subscriptions) {
@@ -137,19 +137,19 @@ export class Delivery implements Watcher {
     return undefined;
   }
 
-  /** Time passes: to be called about once a second, and {@link next} after it. */
+  /** Time passes: to be called about once a second, followed by {@link next}. */
   tick(now: number): void {
     this.catchUp();
     for (const subscription of this.#subscriptions) subscription?.retry(now);
     this.#tickBarrier(now);
   }
 
-  /** Changes or another world came that were not looked at yet. */
+  /** There are changes, or a move to another world, that have not been looked at yet. */
   get isBehind(): boolean {
     return this.#unseen.length > 0 || this.#former !== undefined;
   }
 
-  /** The client has taken something that it was sent. */
+  /** The client has acknowledged something that it was sent. */
   get acknowledged(): boolean {
     return this.#subscriptions.some((subscription) => (subscription?.inFlight.ackedNonce ?? 0) > 0);
   }
@@ -175,7 +175,7 @@ export class Delivery implements Watcher {
     subscription.inFlight.handed(sent, frame, now);
     if (type.drains === true) this.#drains(sent, now);
     if (subscription.guarded) {
-      // A client that starts asks for listeners when its first clusters are ready: nothing has to be held before.
+      // A starting client asks for listeners when its first clusters are ready: nothing needs to be held back before.
       if (this.#resumedAt !== undefined || this.#parties.referrers.length > 0) this.#arrived(sent, now);
     } else if (type.behind !== undefined) {
       this.#barrier?.followed(sent, this.#parties);
@@ -185,19 +185,19 @@ export class Delivery implements Watcher {
     return frame;
   }
 
-  /** What belongs to changed resources is sent right behind them: a client warms them, and need not ask again. */
+  /** What belongs to changed resources is sent right after them: a client warms them, and need not ask again. */
   #followBehind(type: ResourceType, sent: Sent): void {
     for (const follower of this.#subscriptions) {
       if (follower?.type.behind === type.typeUrl) follower.follow(sent, this.#view);
     }
   }
 
-  /** The same for what was sent before this was first asked for: it was asked for without knowing of it. */
+  /** The same for what was sent before this type was first requested: the client asked without knowing of it. */
   #followEarlier(follower: Subscription): void {
     for (const sent of this.#parties.guarded?.inFlight ?? []) follower.follow(sent, this.#view);
   }
 
-  /** False: the request answers a response that is not the newest any more, and says nothing. */
+  /** False: the request answers a response that is no longer the newest, and does not count. */
   #answer(subscription: Subscription, request: DiscoveryRequest, now: number): boolean {
     if (request.nonce === '') return true;
     const { error } = request;
@@ -228,7 +228,7 @@ export class Delivery implements Watcher {
     if (type.drains === true) this.#drains(sent, now);
   }
 
-  /** Former listeners drain from when their successors serve: that is not before they are sent, nor long after the answer. */
+  /** Former listeners drain once their successors serve: not before these are sent, nor long after the answer. */
   #drains(sent: Sent, now: number): void {
     for (const held of sent.prior?.values() ?? [sent.before]) {
       if (held === undefined) continue;
@@ -237,7 +237,7 @@ export class Delivery implements Watcher {
     }
   }
 
-  /** Marks what the changes since the last call concern. They are shared by all streams of a root until then. */
+  /** Marks what is affected by the changes since the last call. Until then, all streams of a root share them. */
   catchUp(): void {
     if (this.#unseen.length > 0) {
       const update = this.#context.update(this.#former ?? this.#view, this.#unseen);
@@ -259,12 +259,12 @@ export class Delivery implements Watcher {
     if (guarded !== undefined) this.#barrier?.present(differences.of(guarded.type.typeUrl));
   }
 
-  /** Streams in which no cluster comes or goes have no barrier. */
+  /** A stream in which no cluster comes or goes has no barrier. */
   #needBarrier(): Barrier {
     return (this.#barrier ??= new Barrier(this.#context.times, this.#context.references, this.#events));
   }
 
-  /** The client says that it was connected before; what it was sent until then may be new to it. */
+  /** The client says that it was connected before; what it was sent so far may be new to it. */
   #resume(now: number): void {
     if (this.#resumedAt !== undefined) return;
     this.#resumedAt = now;

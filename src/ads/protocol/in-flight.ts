@@ -2,16 +2,16 @@ import type { Frame } from '../wire/frames.ts';
 import { fold, itemsOf, namesOf, type Sent, type Subscribed } from './sent.ts';
 import type { Held, Served } from '../store/served.ts';
 
-/** What an answer of the client said about earlier responses. */
+/** What a client's answer said about earlier responses. */
 export interface Settled {
   readonly accepted: readonly Sent[];
   readonly refused: readonly Sent[];
 }
 
 const NOTHING: Settled = { accepted: [], refused: [] };
-/** A client that never answers costs bounded memory: when there are more records, they are folded into one. */
+/** A client that never answers costs bounded memory: beyond this number, records are folded into one. */
 const MAX_RECORDS = 32;
-/** The same for the names in them: so many, or as many as have been folded before. */
+/** The same for the names in newer records: this many, or as many as were folded before. */
 const MAX_NEWER_NAMES = 65_536;
 
 /** The responses of one type that the client has not answered yet, oldest first. */
@@ -27,12 +27,12 @@ export class InFlight {
     this.#subscribed = subscribed;
   }
 
-  /** Of the newest response; 0 before. */
+  /** Nonce of the newest response; 0 before the first. */
   get sentNonce(): number {
     return this.#sentNonce;
   }
 
-  /** Of the newest accepted response; 0 before. */
+  /** Nonce of the newest accepted response; 0 before the first. */
   get ackedNonce(): number {
     return this.#ackedNonce;
   }
@@ -75,7 +75,7 @@ export class InFlight {
     this.#responses.length = 0;
   }
 
-  /** The newest resource of a name that is on its way. */
+  /** The newest resource with this name that is on its way. */
   last(name: string): Served | undefined {
     for (let i = this.#responses.length - 1; i >= 0; i--) {
       for (const batch of this.#responses[i]!.batches) {
@@ -86,7 +86,7 @@ export class InFlight {
     return undefined;
   }
 
-  /** The same for many names: all, if none are given. */
+  /** The same for many names: for all, if none are given. */
   lastOf(names?: readonly string[]): ReadonlyMap<string, Served> {
     const last = new Map<string, Served>();
     if (names === undefined) {
@@ -101,8 +101,8 @@ export class InFlight {
   }
 
   /**
-   * What the client had of these names is not what it was thought to have: the first response on its way that has such a
-   * name was sent on the wrong assumption. Later ones replace that one.
+   * What the client had of these names is not what it was assumed to have: the first response on its way with such a
+   * name was sent on that wrong assumption. Later ones replace that one.
    */
   amend(priors: ReadonlyMap<string, Held>): void {
     let rest = priors;
@@ -122,11 +122,11 @@ export class InFlight {
   }
 
   /**
-   * An answer to a response. Undefined: to one that is not the newest any more.
+   * Settles an answer to a response. Undefined if that response is no longer the newest.
    *
-   * In delta every response is answered. In state of the world an answer stands for all earlier responses too; and a
-   * refusal that reports the version of the very response it answers accepts that one: Envoy held the answer back, and
-   * the error is an earlier response's.
+   * In delta, every response is answered. In state of the world, an answer also stands for all earlier responses; and a
+   * rejection that reports the version of the very response it answers accepts that response: Envoy held the answer
+   * back, and the error belongs to an earlier response.
    */
   settle(nonce: number, error: boolean, version: string): Settled | undefined {
     const responses = this.#responses;

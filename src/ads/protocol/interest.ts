@@ -15,11 +15,11 @@ export interface InterestContext {
   readonly address: string;
 }
 
-/** What came of a request that names all that a client wants. */
+/** The outcome of a request that names everything that a client wants. */
 export interface Replaced {
   readonly added: readonly string[];
   readonly removed: readonly string[];
-  /** Named again after a request that left it out and was not heard. */
+  /** Named again after a request that left them out and was ignored. */
   readonly again: readonly string[];
   /** The client was sent everything all along. */
   readonly sawAll: boolean;
@@ -28,14 +28,14 @@ export interface Replaced {
 
 /** What a client has asked for of one type: names, everything, or both. */
 export class Interest {
-  /** Everything, be it named or not. */
+  /** Everything, whether named or not. */
   wildcard = false;
   names: NameSet;
   readonly #type: ResourceType;
   readonly #context: InterestContext;
-  /** The client has named names, `*` included: from then on an empty list means none, not all. */
+  /** The client has named names, including `*`: from then on an empty list means none, not all. */
   #explicit = false;
-  /** Names that requests left out which were not heard. */
+  /** Names that ignored requests left out. */
   #givenUp: Set<string> | undefined;
   #gaveUpWildcard = false;
 
@@ -49,7 +49,7 @@ export class Interest {
     return !this.wildcard && this.names.size === 0;
   }
 
-  /** The same objects for clients that have asked for the same. */
+  /** Identical objects for clients that have asked for the same. */
   get key(): readonly [object, object] {
     return [this.wildcard ? EVERYTHING : NAMES, this.names];
   }
@@ -58,7 +58,7 @@ export class Interest {
     return this.wildcard || this.names.has(name);
   }
 
-  /** What the world has of it, and the names that it does not have. */
+  /** What the world has of this interest, and the names that it lacks. */
   in(view: WorldView): { batches: readonly Batch[]; missing: readonly string[] } {
     const { typeUrl } = this.#type;
     if (!this.wildcard) return view.select(typeUrl, this.names);
@@ -66,7 +66,7 @@ export class Interest {
     return { batches: view.all(typeUrl), missing };
   }
 
-  /** With the first request of a stream. */
+  /** Takes the first request of a stream. */
   begin(names: WireNames): void {
     this.#explicit = names.any;
     this.wildcard = names.star || (this.#type.wildcard && !names.any);
@@ -77,7 +77,7 @@ export class Interest {
     this.#set(this.#context.sets.empty);
   }
 
-  /** Delta: these, too. Returns those that the client sees already, and the others. */
+  /** Delta: adds these names. Returns those that the client already sees, and the others. */
   add(names: WireNames): { again: readonly string[]; fresh: readonly string[] } {
     const added = names.strings();
     this.#explicit ||= names.any;
@@ -93,7 +93,7 @@ export class Interest {
     if (names.length > 0) this.#set(this.#context.sets.without(this.names, names, this.#context.address));
   }
 
-  /** State of the world: the names take the place of the former ones. Undefined: nothing was said. */
+  /** State of the world: the names replace the former ones. Undefined if nothing was said. */
   replace(names: WireNames): Replaced | undefined {
     if (this.wildcard && !this.#explicit && !names.any) return undefined;
     this.#explicit ||= names.any;
@@ -116,8 +116,9 @@ export class Interest {
   }
 
   /**
-   * State of the world: a request that answers an old response is not heard. But what it leaves out the client has given
-   * up: should the next one name it again, it has to be answered. And who has named names knows how to ask for none.
+   * State of the world: a request that answers an old response is ignored. But the client has given up what it leaves
+   * out: if the next request names it again, that must be answered. And a client that has named names knows how to ask
+   * for none.
    */
   unheard(names: WireNames, isOnItsWay: (name: string) => boolean): void {
     const { sets } = this.#context;
@@ -125,7 +126,7 @@ export class Interest {
     if (heard !== this.names) {
       for (const name of this.names.names) if (!heard.has(name)) (this.#givenUp ??= new Set<string>()).add(name);
     }
-    // What it asks for again before the newest response arrives, it takes from that.
+    // What the client asks for again before the newest response arrives, it takes from that response.
     for (const name of this.#givenUp ?? []) if (heard.has(name) && isOnItsWay(name)) this.#givenUp!.delete(name);
     sets.release(heard);
     this.#explicit ||= names.any;
@@ -136,7 +137,7 @@ export class Interest {
     return this.#context.sets.of(names, this.#context.address);
   }
 
-  /** Takes over a set that is held for it. */
+  /** Takes ownership of a set that is already held. */
   #set(names: NameSet): void {
     this.#context.sets.release(this.names);
     this.names = names;

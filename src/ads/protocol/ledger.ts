@@ -4,7 +4,7 @@ import { type Held, type Names, Served, versionOf } from '../store/served.ts';
 /** Names with what a client holds of them. */
 export type HeldNames = ReadonlyMap<string, Held>;
 
-/** All that there is to know of a client that refuses nothing. */
+/** Everything known about a client that rejects nothing. */
 export interface Marks {
   readonly pending: HeldNames;
   readonly kept: HeldNames;
@@ -12,8 +12,8 @@ export interface Marks {
 }
 
 /**
- * What a client is owed of one type, by name. A name that is in none of these is current at the client, and that is
- * nearly every name nearly always: the maps exist only while they have something in them.
+ * What a client is owed of one type, by name. A name that is in none of these maps is current at the client, as nearly
+ * every name nearly always is: the maps exist only while they have entries.
  */
 export class Ledger {
   readonly #pending = new CopiedOnWrite();
@@ -22,22 +22,22 @@ export class Ledger {
   #refusals: Refusals | undefined;
   #partial: Map<string, Set<Served>> | undefined;
 
-  /** Owed names, with what the client holds of them (as far as responses on their way will be accepted). */
+  /** Owed names, with what the client holds of them (provided that it accepts the responses on their way). */
   get pending(): HeldNames | undefined {
     return this.#pending.names;
   }
 
-  /** Names that left the world and are served on, unchanged. */
+  /** Names that left the world and are still served, unchanged. */
   get kept(): HeldNames | undefined {
     return this.#kept.names;
   }
 
-  /** Names that have to be answered even if the client holds the present version, once they are owed. */
+  /** Names that must be answered once they are owed, even if the client holds the present version. */
   get asked(): Pick<HeldNames, 'has' | 'keys'> | undefined {
     return this.#asked.names;
   }
 
-  /** Undefined as long as nothing is refused, and again when the last refusal is over. */
+  /** Undefined as long as nothing is rejected, and again when the last rejection is over. */
   get refusals(): Refusals | undefined {
     return this.#refusals?.size === 0 ? undefined : this.#refusals;
   }
@@ -47,13 +47,13 @@ export class Ledger {
     this.#partial = this.#refusals = undefined;
   }
 
-  /** All there is to know, shared from now on; undefined if there is more than marks. */
+  /** Everything known, shared from now on; undefined if there is more than marks. */
   get marks(): Marks | undefined {
     if (this.refusals !== undefined) return undefined;
     return { pending: this.#pending.share(), kept: this.#kept.share(), asked: this.#asked.share() };
   }
 
-  /** Takes over what is the same for others. */
+  /** Takes over marks that are the same for other clients. */
   take({ pending, kept, asked }: Marks): void {
     this.#pending.take(pending);
     this.#kept.take(kept);
@@ -64,7 +64,7 @@ export class Ledger {
     this.#pending.set(name, held);
   }
 
-  /** These stay owed, and nothing else; `unanswered` ones, now or before, are to be answered as soon as they are owed again. */
+  /** Only these stay owed; `unanswered` names, present and earlier, must be answered once they are owed again. */
   oweOnly(names: HeldNames, unanswered?: ReadonlySet<string>): void {
     const owed = this.pending ?? NONE;
     this.#pending.take(names);
@@ -88,14 +88,14 @@ export class Ledger {
     this.#kept.set(name, held);
   }
 
-  /** Ends the keeping of a name; what the client holds of it. */
+  /** Stops keeping a name. Returns what the client holds of it. */
   unkeep(name: string): Held {
     const held = this.kept?.get(name);
     this.#kept.delete(name);
     return held;
   }
 
-  /** Ends the keeping of these names: that they are gone is owed. */
+  /** Stops keeping these names: their removal is owed. */
   letGo(names: Names): void {
     if (names === this.kept && this.pending === undefined) {
       this.#pending.take(this.#kept.share());
@@ -122,25 +122,25 @@ export class Ledger {
     if (owed && uses !== undefined && uses === held && this.asked?.has(name) !== true) this.settled(name);
   }
 
-  /** What the client uses where it is thought to hold this: something else if that was refused. */
+  /** What the client uses if it is assumed to hold this: something else if it rejected that. */
   uses(name: string, held: Held): Held {
     const version = versionOf(held);
     return version !== undefined && this.#forbids(name, version) ? this.refusals!.held(name) : held;
   }
 
-  /** The same, for when it is refused once more what it is just sent again. */
+  /** The same, in case it rejects once more what it is being sent. */
   goesBackTo(name: string, held: Held): Held {
     const version = versionOf(held);
     return version !== undefined && this.refusals?.refused(name, version) === true ? this.refusals.held(name) : held;
   }
 
-  /** Not owed any more. */
+  /** No longer owed. */
   settled(name: string): void {
     this.#pending.delete(name);
     this.#asked.delete(name);
   }
 
-  /** The client does not want it any more. */
+  /** The client no longer wants it. */
   forget(name: string): void {
     this.settled(name);
     this.unkeep(name);
@@ -152,20 +152,20 @@ export class Ledger {
     (this.#refusals ??= new Refusals()).refuse(name, refusal);
   }
 
-  /** It left the world, and what the client had when it last refused something of it is not certain. */
+  /** It left the world, and what the client had when it last rejected some version of it is uncertain. */
   uncertain(name: string, present: Served | undefined): boolean {
     return present === undefined && this.kept?.has(name) !== true && this.refusals?.has(name) === true;
   }
 
-  /** What this client is to have, where the world has `present`. */
+  /** What this client should have, given that the world has `present`. */
   target(name: string, present: Served | undefined): Served | undefined {
     const target = present ?? this.kept?.get(name);
     return target instanceof Served ? target : undefined;
   }
 
   /**
-   * What this client is to be given in its place: the same, unless that was refused. Undefined: nothing that it would
-   * take, or nothing whose bytes are still there.
+   * What this client is to be given instead: the same, unless it rejected that. Undefined: nothing that it would
+   * accept, or nothing whose bytes are still available.
    */
   offer(name: string, present: Served | undefined): Served | undefined {
     const target = this.target(name, present);
@@ -174,23 +174,23 @@ export class Ledger {
     return held instanceof Served && !this.#forbids(name, held.version) ? held : undefined;
   }
 
-  /** The client has nothing under this name and takes nothing of what there is, or the name is gone. */
+  /** The client has nothing under this name and accepts nothing that there is, or the name is gone. */
   lacks(name: string, present: Served | undefined): boolean {
     if (this.target(name, present) === undefined) return this.kept?.has(name) !== true;
     return this.offer(name, present) === undefined && this.refusals?.held(name) === undefined;
   }
 
-  /** To hear that a name is gone was refused. */
+  /** The client rejected the removal of this name. */
   refusesRemoval(name: string): boolean {
     return this.#forbids(name, GONE);
   }
 
-  /** Something else than the world's own resources is to be offered of some name. */
+  /** For some name, something other than the world's own resource is to be offered. */
   get deviates(): boolean {
     return this.kept !== undefined || this.refusals !== undefined;
   }
 
-  /** What the client may have taken of responses that it refused without saying what of. */
+  /** What the client may have applied from responses that it rejected without naming the culprit. */
   get partial(): ReadonlyMap<string, ReadonlySet<Served>> | undefined {
     return this.#partial;
   }
@@ -199,17 +199,17 @@ export class Ledger {
     const partial = (this.#partial ??= new Map<string, Set<Served>>());
     const items = partial.get(name);
     if (items === undefined) partial.set(name, new Set([item]));
-    // Only a client that keeps refusing gets more than one or two: the oldest has long been replaced.
+    // Only a client that keeps rejecting gets more than one or two: the oldest was replaced long ago.
     else if (items.add(item).size > MAX_PARTIAL) for (const oldest of items) return void items.delete(oldest);
   }
 
-  /** It refused this very item. What it may have taken of earlier responses it still may have. */
+  /** The client rejected this very item. It may still have what it took from earlier responses. */
   tookNot(name: string, item: Served): void {
     const items = this.#partial?.get(name);
     if (items?.delete(item) === true && items.size === 0) this.certain(name);
   }
 
-  /** It is certain again what the client has. */
+  /** What the client has is certain again. */
   certain(name: string): void {
     if (this.#partial?.delete(name) === true && this.#partial.size === 0) this.#partial = undefined;
   }
@@ -225,13 +225,13 @@ export class Ledger {
 
 const MAX_PARTIAL = 8;
 
-/** No names. There is one such map, so that it is known by identity. */
+/** No names. There is only one such map, so it can be recognized by identity. */
 export const NONE: HeldNames = new Map();
 const NO_MARKS: Marks = { pending: NONE, kept: NONE, asked: NONE };
 
 /**
- * Names of one client that may be those of others too: streams that leave a world together owe the same thousands of
- * names, and share a map until one of them deviates.
+ * Names of one client that may be shared with others: streams that leave a world together are owed the same thousands
+ * of names, and share a map until one of them deviates.
  */
 class CopiedOnWrite {
   /** Undefined: none. */

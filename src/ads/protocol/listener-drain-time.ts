@@ -1,10 +1,10 @@
 const UNITS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1, us: 0.001, ns: 0.000001 };
-/** Longer than any Envoy is told to drain by default (10 min), and short enough that nothing is kept for ever. */
+/** Longer than any Envoy drains by default (10 min), and short enough that nothing is kept forever. */
 const MAX_MS = 3_600_000;
 
 /**
- * How long former listeners of a proxy serve on, in milliseconds: `drainDuration` of the ProxyConfig that Istio's agent
- * reports in the node's metadata, and starts Envoy with. Undefined where the node does not say.
+ * How long a proxy's former listeners keep serving, in milliseconds: `drainDuration` of the ProxyConfig that Istio's
+ * agent reports in the node metadata and starts Envoy with. Undefined if the node does not report it.
  */
 export function drainTimeOf(metadata: Readonly<Record<string, unknown>>): number | undefined {
   const config = metadata['PROXY_CONFIG'];

@@ -1,7 +1,7 @@
 import { NONE } from './ledger.ts';
 import type { Names } from '../store/served.ts';
 
-/** Names that have the same fate so far. */
+/** Names that have shared the same fate so far. */
 export interface Group {
   readonly names: Names;
 }
@@ -10,7 +10,7 @@ export function notEmpty<G extends Group>(groups: readonly G[]): readonly G[] {
   return groups.filter(({ names }) => names.size > 0);
 }
 
-/** What of a group is in a set, and what is not. */
+/** The part of a group that is in a set, and the rest. */
 export function split<G extends Group>(group: G, set: Names): [G, G] {
   const { names } = group;
   const [few, many] = set.size < names.size ? [set, names] : [names, set];

@@ -2,48 +2,50 @@ import { type Held, versionOf } from '../store/served.ts';
 
 const FIRST_BACKOFF_MS = 60_000;
 const LAST_BACKOFF_MS = 3_600_000;
-/** Of one name so many refused versions are remembered; of more, the oldest is forgotten, and may be tried again. */
+/** How many rejected versions of a name are remembered. Beyond that, the oldest is forgotten and may be retried. */
 const MAX_VERSIONS = 8;
 
-/** Stands for the version of a name that is told to be gone: a client may refuse to hear that, too. */
+/** Stands for the version of a name that a client is told is gone: it may reject that, too. */
 export const GONE = '(gone)';
 /** Version of a held resource whose content is unknown. */
 export const UNKNOWN = '';
 
-/** When something that was refused is tried again, in milliseconds, and how long that is after the refusal. */
+/** When something rejected is tried again, in milliseconds, and how long that is after the rejection. */
 export interface BackOff {
   readonly retryAt: number;
   readonly backoff: number;
 }
 
-/** Doubles with every refusal. */
+/** Doubles with every rejection. */
 export function backOff(former: BackOff | undefined, now: number): BackOff {
   const backoff = former === undefined ? FIRST_BACKOFF_MS : Math.min(former.backoff * 2, LAST_BACKOFF_MS);
   return { retryAt: now + backoff, backoff };
 }
 
-/** One version that the client refused. */
+/** One version that the client rejected. */
 interface Refused extends BackOff {
   /** It is being tried again. */
   due: boolean;
-  /** The client has not said so: it is taken to be refused because it blocks answers. */
+  /** The client has not said so: the version is assumed to be rejected because it blocks answers. */
   readonly suspected: boolean;
-  /** Nonce of the response that was refused. */
+  /** Nonce of the rejected response. */
   readonly about: number;
   /** Nonce of the newest response at that time: an older one may have carried the same bytes. */
   readonly after: number;
 }
 
-/** What a client refused of one name. */
+/** What a client rejected of one name. */
 interface RefusedName {
   readonly versions: Map<string, Refused>;
   /** What it has instead. */
   held: Held;
-  /** What it was sent since the last refusal, and has if it takes that; `held: undefined`: it was told that there is none. */
+  /**
+   * What it was sent since the last rejection, and has if it accepts that; `held: undefined`: told that there is none.
+   */
   given: { readonly held: Held } | undefined;
 }
 
-/** What is known of a refusal. */
+/** What is known about a rejection. */
 export interface NewRefusal extends Readonly<Pick<Refused, 'about' | 'after' | 'suspected'>> {
   readonly version: string;
   /** What the client has instead. */
@@ -52,12 +54,12 @@ export interface NewRefusal extends Readonly<Pick<Refused, 'about' | 'after' | '
 }
 
 /**
- * Versions that one proxy refused: not repeated to it before a back-off, which doubles with every refusal. Each refusal
- * forbids one more thing that could be sent of a name, so that a client which refuses all comes to rest.
+ * Versions that one proxy rejected: not sent to it again before a back-off, which doubles with every rejection. Each
+ * rejection forbids one more thing that could be sent for a name, so a client that rejects everything comes to rest.
  */
 export class Refusals {
   readonly #names = new Map<string, RefusedName>();
-  /** Nothing is due before. */
+  /** Nothing is due before this time. */
   #dueAt = Infinity;
 
   get size(): number {
@@ -81,7 +83,7 @@ export class Refusals {
     }
     refused.versions.set(version, { ...next, due: false, suspected, about, after });
     this.#dueAt = Math.min(this.#dueAt, next.retryAt);
-    // It was thought to have the very bytes that it refuses: whatever it has, it is something else.
+    // It was assumed to have the very bytes that it rejects: whatever it has, it is something else.
     refused.held = versionOf(held) === version ? UNKNOWN : held;
     refused.given = undefined;
   }
@@ -96,7 +98,7 @@ export class Refusals {
     if (refused !== undefined) refused.given = { held };
   }
 
-  /** This version was refused, and not accepted since. */
+  /** This version was rejected, and has not been accepted since. */
   refused(name: string, version: string): boolean {
     return this.#names.get(name)?.versions.has(version) === true;
   }
@@ -117,8 +119,8 @@ export class Refusals {
   }
 
   /**
-   * A response with this was accepted. Of a version that was refused before it counts only when that was tried again:
-   * clients skip bytes that they know, and acknowledge them. `present`: it is what the client is to have.
+   * A response with this was accepted. For a version that was rejected before, this counts only after that was tried
+   * again: clients skip bytes that they know, and acknowledge them. `present`: it is what the client should have.
    */
   accepted(name: string, item: Exclude<Held, undefined>, nonce: number, present: boolean): void {
     const known = this.#names.get(name);
@@ -139,7 +141,7 @@ export class Refusals {
     this.#names.delete(name);
   }
 
-  /** The client has what it is to have: refused versions that would be tried again no longer matter. */
+  /** The client has what it should have: rejected versions that are due for another try no longer matter. */
   settled(name: string): void {
     const known = this.#names.get(name);
     if (known === undefined) return;
@@ -147,12 +149,12 @@ export class Refusals {
     if (known.versions.size === 0) this.#names.delete(name);
   }
 
-  /** The client asks for the name again, and there is nothing better to give: what it refused is tried again. */
+  /** The client asks for the name again, and there is nothing better to give: what it rejected is tried again. */
   pardon(name: string): void {
     for (const refused of this.#names.get(name)?.versions.values() ?? []) refused.due = true;
   }
 
-  /** Names of which a refused version's time has come, with what the client holds. From now on it may be sent. */
+  /** Names with a rejected version that is due, and what the client holds. From now on that version may be sent. */
   *due(now: number): Generator<[string, Held]> {
     if (now < this.#dueAt) return;
     this.#dueAt = Infinity;
@@ -169,7 +171,7 @@ export class Refusals {
 }
 
 /**
- * The names that a refusal mentions. Envoy names each bad cluster and listener (`Error adding/updating cluster(s) a:
+ * The names that a rejection mentions. Envoy names each bad cluster and listener (`Error adding/updating cluster(s) a:
  * ..., b: ...`), but no assignment and no route table; gRPC clients put the name into free text.
  */
 export function namesIn(message: string, names: ReadonlySet<string>): string[] {
@@ -181,16 +183,16 @@ export function namesIn(message: string, names: ReadonlySet<string>): string[] {
   return [...mentioned];
 }
 
-/** What a client writes beyond this is not read. Characters. */
+/** How much of a client's message is read, in characters. */
 const MAX_SEARCHED = 16_384;
 
 /**
- * A name is looked up, not searched for: one with other characters counts as not mentioned. Brackets are around a list
- * of errors, but belong to a name that begins with an IPv6 address.
+ * Names are looked up, not searched for: a name with other characters counts as not mentioned. Brackets enclose a list
+ * of errors, but also belong to names that begin with an IPv6 address.
  */
 const RUN_OF_NAME_CHARACTERS = /(?:\[[\da-f]{0,4}:[\da-f:.]{0,45}\])?[\w.:|/~*^-]+/gi;
 
-/** Long messages hold a copy of the config in an unstable format: what follows the last constraint is the message. */
+/** Long messages contain a copy of the config in an unstable format: the message begins at the last constraint. */
 export function shortMessage(message: string): string {
   const at = message.lastIndexOf('Proto constraint validation failed');
   return (at < 0 ? message : message.slice(at)).slice(0, MAX_MESSAGE);

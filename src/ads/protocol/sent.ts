@@ -1,23 +1,23 @@
 import { Batch, type Held, type Served } from '../store/served.ts';
 
-/** A response on its way: until it is answered, what the client holds of its names is not certain. */
+/** A response on its way: until it is answered, it is uncertain what the client holds of its names. */
 export interface Sent {
   nonce: number;
-  /** Lower than `nonce` where older responses were folded into this record. */
+  /** Lower than `nonce` if older responses were folded into this record. */
   first: number;
   /** When it was handed to the connection, in milliseconds. */
   at: number;
-  /** Of its content, as the client repeats it in state of the world. */
+  /** Version of its content, as the client repeats it in state of the world. */
   version: string;
   readonly batches: readonly Batch[];
   readonly removed: readonly string[];
-  /** What the client held before. A name that is sent and not in here was held in the version sent. */
+  /** What the client held before. A name that is sent but not in this map was held in the version sent. */
   prior: ReadonlyMap<string, Held> | undefined;
-  /** Used when `prior` is absent: either nothing was held, or it is unknown what. */
+  /** Used if `prior` is absent: either nothing was held, or it is unknown what. */
   readonly before: Held;
-  /** The piece of a refused response that this is. */
+  /** The piece of a rejected response that this is. */
   readonly trial: Piece | undefined;
-  /** Versions that the client has refused before: left out they would be deleted, and with them what it has instead. */
+  /** Names whose version the client rejected before: left out, what it has instead would be deleted. */
   readonly tolerated: ReadonlySet<string>;
 }
 
@@ -51,7 +51,7 @@ export function newNamesOf(sent: Sent): ReadonlySet<string> {
   return names;
 }
 
-/** How many names a record is about. */
+/** How many names a record covers. */
 export function namesOf({ batches, removed }: Sent): number {
   return batches.reduce((sum, { items }) => sum + items.length, removed.length);
 }
@@ -59,13 +59,13 @@ export function namesOf({ batches, removed }: Sent): number {
 /** What a client is subscribed to. */
 export interface Subscribed {
   has(name: string): boolean;
-  /** By name, and not only by a wildcard. */
+  /** By name, not only by a wildcard. */
   readonly names: { has(name: string): boolean };
 }
 
 /**
- * One record for several responses that follow each other: of each name its newest bytes and its oldest prior. Without
- * what the client has given up meanwhile, and names it was only told do not exist: it may ask for ever different ones.
+ * One record for several consecutive responses: for each name, its newest bytes and its oldest prior. Leaves out what
+ * the client has given up meanwhile, and names that it was only told do not exist: it may keep asking for new ones.
  */
 export function fold(oldest: Sent, newer: readonly Sent[], subscribed: Subscribed): Sent {
   const items = new Map<string, Served>();
@@ -101,12 +101,13 @@ export function fold(oldest: Sent, newer: readonly Sent[], subscribed: Subscribe
   };
 }
 
-/** Names of a refused response that are tried together. */
+/** Names of a rejected response that are tried together. */
 export type Piece = ReadonlySet<string>;
 
 /**
- * The pieces of a refused response that named nobody: tried one by one, halved when they are refused. One culprit among
- * ten thousand is found in fourteen steps; a client that goes on refusing is believed to refuse all that is left.
+ * The pieces of a response whose rejection names no resource: tried one by one, and halved when rejected. One culprit
+ * among ten thousand is found in fourteen steps; a client that keeps rejecting is assumed to reject everything that is
+ * left.
  */
 export class Trial {
   #pieces: readonly Piece[] = [];
@@ -123,12 +124,12 @@ export class Trial {
     this.#pieces = this.#pieces.filter((each) => each !== piece);
   }
 
-  /** One more refusal that names nobody; false: there were enough of them. */
+  /** One more rejection that names no resource; false: there were enough of them. */
   goOn(): boolean {
     return ++this.#refused <= MAX_NAMELESS;
   }
 
-  /** The pieces of which something is owed, in the order in which they are to be tried. The rest are dropped. */
+  /** The pieces with something owed, in the order in which they are to be tried. The rest are dropped. */
   owed(pending: ReadonlyMap<string, Held>): readonly Piece[] {
     this.#pieces = this.#pieces.filter((piece) => [...piece].some((name) => pending.has(name)));
     return this.#pieces;

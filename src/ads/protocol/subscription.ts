@@ -13,7 +13,7 @@ import type { ResourceType } from '../types.ts';
 import type { DiscoveryRequest, RequestedVersions } from '../wire/wire-read.ts';
 import type { WorldView } from '../store/world.ts';
 
-/** What the subscriptions of one stream have in common. */
+/** What the subscriptions of one stream share. */
 export interface SubscriptionContext extends InterestContext {
   readonly delta: boolean;
   /** A new one with each publication. */
@@ -22,32 +22,32 @@ export interface SubscriptionContext extends InterestContext {
   once(resource: Served['resource']): Served;
 }
 
-/** Un-ACKed responses to a type whose answers are held back, in state of the world: one more each time a wait ends. */
+/** State of the world: un-ACKed responses to a type whose answers are held back; one more each time a wait ends. */
 const MAX_HELD_BACK = 3;
 
 /**
- * What one stream asked for of one type and what it is still owed: the same machine for state of the world and delta,
- * for wildcards and names. A name that is neither owed nor on its way is current at the client, so that the steady
- * state is empty. Names are owed together with what the client holds of them, not with what happened meanwhile: a
- * resource that changes and changes back is not sent.
+ * What one stream asked for of one type, and what it is still owed: the same machine for state of the world and delta,
+ * wildcards and names. A name that is neither owed nor on its way is current at the client, so the steady state is
+ * empty. Owed names are recorded with what the client holds of them, not with what happened meanwhile: a resource that
+ * changes and changes back is not sent.
  *
- * One response at a time waits for its answer. Clusters are the exception: Envoy applies every response at once but
- * holds its answers back while any cluster warms, and in state of the world then answers the newest only.
+ * Only one response at a time awaits its answer. Clusters are the exception: Envoy applies every response at once, but
+ * holds its answers back while any cluster warms, and in state of the world then answers only the newest.
  */
 export class Subscription {
   readonly type: ResourceType;
   readonly ledger = new Ledger();
   readonly context: SubscriptionContext;
   readonly #maxInFlight: number;
-  /** Milliseconds after which an answer that is held back is not waited for. */
+  /** Milliseconds after which a held-back answer is no longer waited for. */
   readonly #patience: number;
   /** Other resources refer to those of this type. */
   readonly guarded: boolean;
   readonly interest: Interest;
   #all = false;
-  /** With {@link all}: the client holds what it was sent, apart from names that are owed besides. */
+  /** With {@link all}: the client holds what it was sent, apart from names that are owed separately. */
   known = false;
-  /** With {@link all}, unless it is {@link known}: what the client holds of each name, nothing or {@link UNKNOWN}. */
+  /** With {@link all}, unless {@link known}: what the client holds of each name, nothing or {@link UNKNOWN}. */
   before: Held;
   readonly inFlight: InFlight;
   #trial: Trial | undefined;
@@ -68,14 +68,14 @@ export class Subscription {
     return this.#all;
   }
 
-  /** What was refused is sent in pieces. */
+  /** What was rejected is being sent in pieces. */
   get trial(): Trial | undefined {
     return this.#trial;
   }
 
   /**
-   * A whole state was refused, it is not known why: until one is accepted, what is unchanged proves nothing. It
-   * is tried again after a back-off.
+   * A whole state was rejected for an unknown reason: until one is accepted, unchanged content proves nothing. It is
+   * tried again after a back-off.
    */
   get isWholeRefused(): boolean {
     return this.#wholeRefusal !== undefined;
@@ -102,17 +102,17 @@ export class Subscription {
     this.#wholeRefusal = undefined;
   }
 
-  /** Responses carry the whole state: what is left out is deleted by the client. */
+  /** Responses carry the whole state: the client deletes what is left out. */
   get wholeState(): boolean {
     return this.type.fullState && !this.context.delta;
   }
 
-  /** What a name is answered with that does not exist. Under a wildcard, and for other types, it is told to be gone. */
+  /** The answer for a name that does not exist. Under a wildcard, and for other types, the name is reported as gone. */
   absent(name: string): EncodedResource | undefined {
     return this.interest.names.has(name) ? this.type.whenAbsent?.(name) : undefined;
   }
 
-  /** What left the world is kept by the client: until it unsubscribes, or until {@link release}. */
+  /** The client keeps what left the world until it unsubscribes, or until {@link release}. */
   #keeps(name: string): boolean {
     return this.guarded || (this.type.whenAbsent !== undefined && this.interest.names.has(name));
   }
@@ -121,7 +121,7 @@ export class Subscription {
     return this.#all || this.ledger.pending !== undefined;
   }
 
-  /** For answers to what is on its way. */
+  /** Whether it waits for answers to what is on its way. */
   waits(now: number): boolean {
     const { newest, size } = this.inFlight;
     return newest !== undefined && size >= this.#maxInFlight && now - newest.at < this.#patience;
@@ -152,7 +152,7 @@ export class Subscription {
     const { interest } = this;
     const gone = request.removed.strings();
     interest.remove(gone);
-    // Under a wildcard the client keeps seeing the name, and has to be told its state once more.
+    // Under a wildcard, the client still sees the name, and must be told its state again.
     if (interest.wildcard || request.names.star) this.#wantAgain(gone, view);
     else for (const name of gone) this.ledger.forget(name);
     if (request.removed.star) {
@@ -164,7 +164,7 @@ export class Subscription {
     this.#want(fresh, view);
     if (request.names.star && !interest.wildcard) {
       interest.wildcard = true;
-      // What is on its way the client takes, too: of names that are gone it has to be told.
+      // The client also takes what is on its way: it must be told which of these names are gone.
       const names = new Set(this.inFlight.lastOf().keys());
       for (const batch of view.all(this.type.typeUrl)) for (const { name } of batch.items) names.add(name);
       this.#want(
@@ -208,7 +208,7 @@ export class Subscription {
     });
   }
 
-  /** What belongs to what was sent is owed once more: a client warms that, and need not ask. */
+  /** What belongs to the resources just sent is owed again: a client warms these, and need not ask. */
   follow(sent: Sent, view: WorldView): void {
     if (this.#all) return;
     const { typeUrl } = this.type;
@@ -225,8 +225,8 @@ export class Subscription {
   }
 
   /**
-   * Changes what is known of the client, or takes over what came of that for another: streams of one world mostly hold
-   * the same, and hold the same afterwards.
+   * Changes what is known about the client, or takes over the result for another client: streams of one world mostly
+   * hold the same, and still do afterwards.
    */
   #alike(known: Alike<Marks>, from: readonly object[], change: (ledger: Ledger) => void): void {
     const { marks } = this.ledger;
@@ -244,12 +244,12 @@ export class Subscription {
     this.ledger.take(known.of([this.type, ...this.interest.key, pending, kept, asked, ...from], work));
   }
 
-  /** Names that left the world are no longer needed by anything that the client uses: they may go. */
+  /** Nothing that the client uses needs these names, which left the world: they may go. */
   release(names: Names): void {
     this.ledger.letGo(names);
   }
 
-  /** The client seems to choke on a resource: it is given back what it had, until its answer comes. */
+  /** The client seems to be stuck on a resource: it is given back what it had, until its answer comes. */
   suspectStuck(item: Served, prior: Held, now: number): void {
     if (this.ledger.refusals?.forbids(item.name, item.version) === true || this.inFlight.last(item.name) !== item)
       return;
@@ -258,7 +258,7 @@ export class Subscription {
     this.ledger.owe(item.name, item);
   }
 
-  /** What was refused is tried again when its time has come. */
+  /** Tries what was rejected again, when it is due. */
   retry(now: number): void {
     for (const [name, held] of this.ledger.refusals?.due(now) ?? []) {
       if (this.ledger.pending?.has(name) !== true) this.ledger.owe(name, held);
@@ -267,14 +267,14 @@ export class Subscription {
       this.#repeatUnknown();
   }
 
-  /** Everything is owed once more to a client that has taken what it was sent. */
+  /** Everything is owed again to a client that has accepted what it was sent. */
   repeatAll(): void {
     if (this.#all) return;
     this.#all = !this.interest.isEmpty;
     this.known = true;
   }
 
-  /** The same for one that may hold any of it, in any version. */
+  /** The same for a client that may hold any of it, in any version. */
   #repeatUnknown(): void {
     if (this.#all && !this.known) return;
     this.#all = !this.interest.isEmpty;
@@ -282,19 +282,19 @@ export class Subscription {
     this.before = UNKNOWN;
   }
 
-  /** What changes makes no difference: all is owed anyway, whatever the client holds. */
+  /** Changes make no difference: everything is owed anyway, whatever the client holds. */
   get #owesBlindly(): boolean {
     return this.#all && !this.known;
   }
 
-  /** The client asks for names: it has nothing, or has given it up; but what is on its way it may yet take. */
+  /** The client asks for names: it has nothing, or has given it up; but it may yet take what is on its way. */
   #want(names: readonly string[], view: WorldView): void {
     const onTheWay = this.inFlight.lastOf(names);
     this.inFlight.amend(new Map([...onTheWay.keys()].map((name) => [name, undefined])));
     for (const name of names) this.#ask(name, onTheWay.get(name), view);
   }
 
-  /** The client asks once more for names that it is subscribed to: it may have what it was sent. */
+  /** The client asks again for names that it is subscribed to: it may have what it was sent. */
   #wantAgain(names: readonly string[], view: WorldView): void {
     const { ledger, type } = this;
     const onTheWay = this.inFlight.lastOf(names);
@@ -320,7 +320,7 @@ export class Subscription {
     this.ledger.mark(name, was, gone && this.#keeps(name));
   }
 
-  /** What a reconnecting client holds: only differences are owed. */
+  /** Compares with what a reconnecting client holds: only differences are owed. */
   #compare(versions: RequestedVersions, view: WorldView): void {
     const { typeUrl } = this.type;
     this.#all = false;
@@ -342,14 +342,14 @@ export class Subscription {
     }
   }
 
-  /** A client that comes back in state of the world does not say what it holds. */
+  /** A client that reconnects in state of the world does not say what it holds. */
   #keepMissing(view: WorldView): void {
     for (const name of this.interest.in(view).missing) if (this.#isLeft(name, view)) this.ledger.keep(name, UNKNOWN);
   }
 
   /**
-   * Of names that do not exist any more a client that comes back is left with what it has, which old listeners and
-   * tables may use. But a cluster that lives must not wait for its assignment.
+   * A reconnecting client keeps what it has of names that no longer exist, since old listeners and tables may use it.
+   * But a live cluster must not wait for its assignment.
    */
   #isLeft(name: string, view: WorldView): boolean {
     const { behind } = this.type;

@@ -2,25 +2,25 @@ import { itemsOf } from './sent.ts';
 import { type Held, type Names, type References, Served } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
 
-/** What a client may use of some names, by how long that may take. */
+/** What a client may use of some names, by how long it may do so. */
 export interface UsesByTime {
   readonly lasting: Uses;
   /** Until an answer comes, or the wait for it ends. */
   readonly awaited: Uses;
 }
 
-/** Those of a stream's subscriptions that refer to others. */
+/** The subscriptions of a stream that refer to others. */
 export interface Referring {
   readonly referrers: readonly Subscription[];
   /** The client was connected before: it has listeners and tables, whether or not it has asked for them here. */
   readonly resumed: boolean;
-  /** When what it has not asked for until now is what it does not have; 0 when it has asked for all. */
+  /** When to assume that the client lacks what it has not asked for; 0 if it has asked for everything. */
   readonly silentUntil: number;
 }
 
 /**
- * Which of these the client may use something of. Not by the tables and listeners of today's world, which name only
- * what is in it: so only those that deviate are looked at.
+ * Which of these names the client may be using. Tables and listeners of the present world name only what is in it, so
+ * only those that deviate are checked.
  */
 export function usesOf(
   { referrers, resumed, silentUntil }: Referring,
@@ -46,10 +46,10 @@ export function usesOf(
   return { lasting, awaited };
 }
 
-/** Which of the wanted names are in what was looked at. */
+/** Which of the wanted names occur in what was checked. */
 class Uses {
   readonly names = new Set<string>();
-  /** Something was among it whose names are unknown. */
+  /** Something that was checked has unknown names. */
   all = false;
   readonly #references: References;
   readonly #wanted: Names;
