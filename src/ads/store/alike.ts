@@ -1,13 +1,13 @@
 /**
- * What was worked out once and holds wherever the same objects are involved: by identity, so that finding it costs the
- * same whatever their size. Forgotten with the objects.
+ * Results that were computed once and hold wherever the same objects are involved: looked up by identity, so that
+ * finding one costs the same whatever the size of the objects. Forgotten with the objects.
  */
 export class Alike<T> {
   readonly #most: number;
   #known = new Known<T>();
   #count = 0;
 
-  /** @param most results that are kept; of more, all are forgotten. */
+  /** @param most how many results are kept; beyond that, all are forgotten. */
   constructor(most = Infinity) {
     this.#most = most;
   }
@@ -28,7 +28,7 @@ export class Alike<T> {
   }
 }
 
-/** What follows from some objects, and from these with others. */
+/** What follows from some objects, and from these together with others. */
 class Known<T> {
   result: { readonly is: T } | undefined;
   readonly #further = new WeakMap<object, Known<T>>();

@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer';
  * Hashes byte strings into two lanes of 32 bits, left in {@link a} and {@link b} by the last call. Hashes of members
  * are *added* to make the hash of a set, so that it does not depend on order and can follow additions and removals.
  *
- * Fast, and no proof of anything: whatever the seed, somebody who chooses names can make two of them collide. It may
+ * Fast, but no proof of anything: whatever the seed, someone who chooses names can make two of them collide. It may
  * decide only where a collision harms nobody else (`NameSets` compares the names it finds; versions that a client
  * reports are compared with what it should have, and a lie harms the liar).
  */
@@ -51,7 +51,7 @@ export class ContentHasher {
     let a = this.a ^ (to - from);
     let b = this.b;
     let i = from;
-    // Both lanes take both words, each in its own way: changes of neighbouring words do not cancel out.
+    // Both lanes take both words, each in its own way, so that changes of neighbouring words do not cancel out.
     for (; i + 8 <= to; i += 8) {
       const word = view.getInt32(i, true);
       const next = view.getInt32(i + 4, true);
@@ -125,7 +125,7 @@ export class SetHash {
   }
 }
 
-/** 53 bits of a hash as a map key; whoever finds something under it compares the rest. */
+/** 53 bits of a hash as a map key; the rest must be compared when something is found under it. */
 export function hashKey(hash: { readonly a: number; readonly b: number }): number {
   return (hash.a >>> 0) * 0x200000 + (hash.b & 0x1fffff);
 }

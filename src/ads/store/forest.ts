@@ -1,9 +1,9 @@
 import type { Served } from './served.ts';
 
-/** Several variants of a name, by qualifier; a single one without a qualifier is kept as itself. */
+/** Several variants of a name, by qualifier; a single variant without a qualifier is stored as itself. */
 export type Member = Served | ReadonlyMap<string, Served>;
 
-/** What became of one name for those that a qualifier lets see it. */
+/** What happened to one name, as seen by those with a qualifier. */
 export interface Change {
   readonly qualifier: string;
   readonly was: Served | undefined;
@@ -19,23 +19,23 @@ export interface News {
   readonly changes: Changes;
 }
 
-/** Whoever must hear what changes: a world, and in it a stream. */
+/** Must be notified of changes: a world, and in it a stream. */
 export interface Watcher {
   changed(news: News): void;
 }
 
-/** A world, to its roots. */
+/** A world, as its roots see it. */
 interface RootWorld extends Watcher {
   /** There are streams in it. */
   readonly watched: boolean;
 }
 
-/** Remembers what lists had. */
+/** Remembers what lists contained. */
 export interface Former {
   note(list: List, changes: Changes): void;
 }
 
-/** A named list: members and child lists. Lists without any are kept while a parent or a world names them. */
+/** A named list: members and child lists. A list with neither is kept while a parent or a world names it. */
 export class List {
   readonly key: string;
   children: readonly List[] = [];
@@ -46,7 +46,7 @@ export class List {
   changedIn = 0;
   /** The roots that it is reachable from. */
   readonly roots = new Set<Root>();
-  /** Roots that it was reachable from, which must be told what it had when it changes. */
+  /** Roots that it was reachable from, which must be told what it contained when it changes. */
   formers: Set<Former> | undefined;
 
   constructor(key: string) {
@@ -76,7 +76,7 @@ export function variantOf(member: Member, qualifiers: readonly string[]): Served
   return undefined;
 }
 
-/** What a root had of a name before the news, which are oldest first; undefined: none of them is about it. */
+/** What a root had of a name before the news (oldest first); undefined if none of the news is about it. */
 export function wasIn(
   root: Root,
   news: readonly News[],
@@ -87,7 +87,7 @@ export function wasIn(
   for (const each of news) {
     const changes = each.root === root ? each.changes.get(typeUrl)?.get(name) : undefined;
     let first: Change | undefined;
-    // Of the variants that are seen a name has one at a time: the others were not there.
+    // A name has only one variant at a time among those that are seen: the others were not there.
     for (const change of changes ?? []) {
       if (isSeenWith(qualifiers, change.qualifier) && first?.was === undefined) first = change;
     }
@@ -100,13 +100,13 @@ function isSeenWith(qualifiers: readonly string[], qualifier: string): boolean {
   return qualifier === '' || qualifiers.includes(qualifier);
 }
 
-/** A list as the root of worlds: all lists reachable from it, with the number of ways that lead to each. */
+/** A list as the root of worlds: all lists reachable from it, with the number of paths to each. */
 export class Root {
   readonly list: List;
   readonly lists = new Map<List, number>();
-  /** The worlds that have it. */
+  /** The worlds that have this root. */
   readonly worlds = new Set<RootWorld>();
-  /** For lists that were gained or lost since {@link settle}: were they reachable before? */
+  /** Lists gained or lost since {@link settle}: were they reachable before? */
   readonly #before = new Map<List, boolean>();
 
   constructor(list: List) {
@@ -136,7 +136,7 @@ export class Root {
     for (const child of list.children) this.lose(child);
   }
 
-  /** Somebody wants to hear what changes below it. */
+  /** Some world needs to hear what changes below this root. */
   get watched(): boolean {
     for (const world of this.worlds) if (world.watched) return true;
     return false;
@@ -146,7 +146,7 @@ export class Root {
     return this.#before.size > 0;
   }
 
-  /** Lists that came and went since the last call. */
+  /** Lists gained and lost since the last call. */
   settle(): { readonly gained: readonly List[]; readonly lost: readonly List[] } {
     const gained: List[] = [];
     const lost: List[] = [];
@@ -169,7 +169,7 @@ export class Root {
 export class ChangeSet {
   readonly byType = new Map<string, Map<string, Change[]>>();
 
-  /** Of several changes of one name the first one's `was` and the last one's `now` count. */
+  /** For several changes of one name, the first one's `was` and the last one's `now` count. */
   add(typeUrl: string, name: string, qualifier: string, was: Served | undefined, now: Served | undefined): void {
     let names = this.byType.get(typeUrl);
     if (names === undefined) this.byType.set(typeUrl, (names = new Map<string, Change[]>()));

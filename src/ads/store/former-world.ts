@@ -10,13 +10,13 @@ interface Noted {
 }
 
 /**
- * What a root reached at one time. Lists go on changing; what they had of a name is noted when that changes, so that
- * this costs pointers to the lists, and what changed since.
+ * What a root reached at one time. Lists go on changing; what they had of a name is noted when it changes, so that this
+ * costs only pointers to the lists, and what has changed since.
  */
 export class FormerRoot implements Former {
   readonly root: Root;
   readonly lists: ReadonlySet<List>;
-  /** How many former worlds have it. */
+  /** How many former worlds have this root. */
   users = 0;
   readonly #noted = new Map<string, Map<string, Noted[]>>();
 
@@ -26,7 +26,7 @@ export class FormerRoot implements Former {
     for (const list of this.lists) (list.formers ??= new Set<Former>()).add(this);
   }
 
-  /** A list of it changed. Of several changes the first one's `was` counts. */
+  /** One of its lists changed. For several changes, the first one's `was` counts. */
   note(list: List, changes: Changes): void {
     for (const [typeUrl, names] of changes) {
       let byName = this.#noted.get(typeUrl);
@@ -42,7 +42,7 @@ export class FormerRoot implements Former {
     }
   }
 
-  /** By the names of which something has changed since. */
+  /** Keyed by the names that have changed since. */
   changed(typeUrl: string): ReadonlyMap<string, unknown> {
     return this.#noted.get(typeUrl) ?? NOTHING;
   }
@@ -72,7 +72,7 @@ export class FormerRoot implements Former {
 
 const NOTHING: ReadonlyMap<string, unknown> = new Map();
 
-/** What streams saw when they were told to move to another world: what a client has, until its stream's turn comes. */
+/** What streams saw when they were told to move to another world: what a client has until its stream's turn comes. */
 export class FormerWorld implements Sight {
   /** How many streams remember it. */
   streams = 0;

@@ -7,16 +7,16 @@ import type { WorldView } from './world.ts';
 type Visit = (name: string, was: Served | undefined, now: Served | undefined) => void;
 
 /**
- * From what streams saw to what they see, as of one publication. Worlds have most of their lists in common: of these
- * only what has changed in the meantime is looked at.
+ * From what streams saw to what they see, as of one publication. Two worlds have most of their lists in common: of
+ * these, only what has changed meanwhile is looked at.
  */
 export class Move extends Differences {
   readonly #before: FormerWorld;
   readonly #after: WorldView;
-  /** Lists that only one of the two has. */
+  /** Lists that only one of the two worlds has. */
   readonly #left: readonly List[];
   readonly #entered: readonly List[];
-  /** Lists that are seen in another way: by other qualifiers, or by a root that goes before or behind another one now. */
+  /** Lists that are seen differently: by other qualifiers, or through a root that now has another rank. */
   readonly #common: readonly List[];
 
   constructor(before: FormerWorld, after: WorldView) {
@@ -43,7 +43,7 @@ export class Move extends Differences {
     return differences;
   }
 
-  /** Visits names that may be different, some of them more than once. */
+  /** Visits names that may differ, some of them more than once. */
   #visit(typeUrl: string, visit: Visit): void {
     const before = this.#before;
     const after = this.#after;

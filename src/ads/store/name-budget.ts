@@ -1,27 +1,27 @@
 import { BadRequest } from '../bad-request.ts';
 import { getHeapStatistics } from 'node:v8';
 
-/** Of the heap, for the names of all streams, each set once; half of it for sets that came from one address. */
+/** Share of the heap for the names of all streams, each set counted once; half of it for sets from one address. */
 const SHARE = 1 / 4;
-/** What a name takes beside its text, in a set: measured. */
+/** What a name in a set takes besides its text: measured. */
 const NAME_OVERHEAD = 100;
 
-/** Room that names take, to be given back. */
+/** Memory that names take, to be given back. */
 export interface Room {
   readonly address: string;
   readonly bytes: number;
 }
 
 /**
- * Memory for names that clients are subscribed to. A stream may have 65,536 of a type and a connection a hundred streams:
- * names that others have, too, cost nothing, but every client could name something of its own.
+ * Memory for names that clients are subscribed to. A stream may have 65,536 of a type, and a connection a hundred
+ * streams: names that others also have cost nothing, but every client could name different ones.
  */
 export class NameBudget {
   readonly #most: number;
   readonly #ofAddress = new Map<string, number>();
   #all = 0;
 
-  /** @param most bytes in all. */
+  /** @param most bytes in total. */
   constructor(most = SHARE * getHeapStatistics().heap_size_limit) {
     this.#most = most;
   }

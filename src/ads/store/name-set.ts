@@ -7,18 +7,18 @@ export const MAX_DIFFERENCES = 1024;
 /**
  * An immutable set of subscribed names. Streams of one scope subscribe to the same thousands of names: they share one
  * object, so that a stream costs a pointer and equal subscriptions are equal by identity. A set that gains or loses a
- * few names shares the others with the former one.
+ * few names shares the others with the former set.
  */
 export class NameSet {
   readonly base: ReadonlySet<string>;
-  /** Names that it has and the base has not (true), and the reverse (false). */
+  /** Names that it has and the base does not (true), and the reverse (false). */
   readonly differences: ReadonlyMap<string, boolean>;
   readonly hash: SetHash;
-  /** Of the requests that it came in, in some order each. */
+  /** Digests of the requests that named this set, each in some order. */
   readonly digests: string[] = [];
   /** How many subscriptions hold it. */
   holders = 0;
-  /** What its differences take. */
+  /** Memory that its differences take. */
   room: Room | undefined;
 
   constructor(base: ReadonlySet<string>, differences: ReadonlyMap<string, boolean>, hash: SetHash) {
@@ -46,26 +46,26 @@ export class NameSet {
   }
 }
 
-/** Names as a request carries them; only a set that is not known yet makes strings of them. */
+/** Names as a request carries them; they become strings only for a set that is not known yet. */
 export interface RequestedNames {
   readonly count: number;
-  /** Equal only for requests with equal names: nobody can find two others (SHA-256). */
+  /** Equal only for requests with equal names: nobody can find a collision (SHA-256). */
   digest(): string;
   strings(): readonly string[];
 }
 
 /**
- * All sets in use. Whoever gets a set holds it until {@link release}.
+ * All sets in use. A caller that gets a set holds it until {@link release}.
  *
  * A set is found by the digest of a request, which is proof, or by the hash of its names, which is not: a client could
- * make two sets collide and so change what another is subscribed to. What is found by hash is compared name by name.
+ * make two sets collide and so change what another is subscribed to. Sets found by hash are compared name by name.
  */
 export class NameSets {
   readonly empty = new NameSet(new Set(), new Map(), new SetHash());
-  /** Of sets whose keys collide the first is found here. The others are not shared, or by digest only. */
+  /** If keys collide, this has the first set. The others are not shared, or only by digest. */
   readonly #byHash = new Map<number, NameSet>();
   readonly #byDigest = new Map<string, NameSet>();
-  /** What bases take, and how many sets have them. */
+  /** Memory that bases take, and how many sets have them. */
   readonly #bases = new Map<ReadonlySet<string>, { readonly room: Room; sets: number }>();
   readonly #hasher: ContentHasher;
   readonly #budget: NameBudget;
@@ -77,7 +77,7 @@ export class NameSets {
   }
 
   /**
-   * @param address for whom the names are kept if nobody else has them; of {@link with} and {@link without}, too.
+   * @param address who is charged for the names if nobody else has them; likewise for {@link with} and {@link without}.
    * @throws BadRequest if there is no room.
    */
   of(requested: RequestedNames, address = ''): NameSet {
@@ -114,7 +114,7 @@ export class NameSets {
     return this.#size;
   }
 
-  /** Costs what the names cost, and at most {@link MAX_DIFFERENCES}; the whole set once for as many changes. */
+  /** Costs what the names cost, plus at most {@link MAX_DIFFERENCES}; after that many changes, the whole set once. */
   #changed(set: NameSet, names: readonly string[], present: boolean, address: string): NameSet {
     const { base } = set;
     const differences = new Map(set.differences);
@@ -133,11 +133,11 @@ export class NameSets {
     if (differences.size > MAX_DIFFERENCES) {
       return this.#shared(changed, address, same, () => new NameSet(new Set(changed.names), new Map(), hash));
     }
-    // Sets with equal names and another base are rare, and need not be found.
+    // Equal sets with different bases are rare, and need not be found.
     return this.#shared(changed, address, changed.size <= MAX_DIFFERENCES ? same : differSame);
   }
 
-  /** The set in use that is equal to this one, else this one (or what it is kept as). */
+  /** The set in use that equals this one, or else this one (or the form in which it is kept). */
   #shared(
     set: NameSet,
     address: string,
@@ -179,7 +179,7 @@ export class NameSets {
     this.#budget.give(known.room);
   }
 
-  /** Streams that hold a set may each name it in an order of their own, and repeat that with every answer. */
+  /** Streams that hold a set may each name it in a different order, and repeat that with every answer. */
   #remember(digest: string, set: NameSet): void {
     this.#byDigest.set(digest, set);
     set.digests.push(digest);
@@ -208,7 +208,7 @@ function same(a: NameSet, b: NameSet): boolean {
   return true;
 }
 
-/** Differ from the same base in the same names. */
+/** They differ from the same base in the same names. */
 function differSame(a: NameSet, b: NameSet): boolean {
   if (a.base !== b.base || a.differences.size !== b.differences.size) return false;
   for (const [name, present] of b.differences) if (a.differences.get(name) !== present) return false;

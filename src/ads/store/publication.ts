@@ -1,10 +1,10 @@
 import type { EncodedResource } from './resource.ts';
 
 /**
- * What one published commit changed, as the ADS store takes it. The store is a forest of named lists: a list has
- * members (resources) and children (other lists). A proxy's world is all that is reachable from its roots. Lists are
- * shared: most proxies reach the same ones, so that a change is stored once and whom it concerns is found by climbing
- * from the list to its parents to the roots to the streams.
+ * What one published commit changed, in the form that the ADS store takes. The store is a forest of named lists: a list
+ * has members (resources) and children (other lists). A proxy's world is everything reachable from its roots. Lists are
+ * shared: most proxies reach the same ones, so a change is stored once, and the streams that it concerns are found by
+ * climbing from the list to its parents, to the roots, to the streams.
  */
 export interface Publication {
   readonly members: readonly MemberChange[];
@@ -18,8 +18,8 @@ export interface MemberChange {
   readonly typeUrl: string;
   readonly name: string;
   /**
-   * Empty: for every proxy that reaches the list. Else only for proxies that have this qualifier (a locality, say);
-   * a proxy never has two qualifiers that a name exists for, nor one beside the empty one.
+   * Empty: for every proxy that reaches the list. Otherwise only for proxies that have this qualifier (a locality,
+   * say); a proxy never has two qualifiers under which a name exists, nor one besides the empty one.
    */
   readonly qualifier: string;
   /** Absent: it left. */
@@ -32,7 +32,7 @@ export interface ListChange {
   readonly children?: readonly string[];
 }
 
-/** What a connected stream may see changed. Neither world nor error: the stream is unknown (its world is empty). */
+/** What a connected stream may see has changed. Neither world nor error: the stream is unknown (its world is empty). */
 export interface WorldChange {
   readonly stream: string;
   readonly world?: World;
@@ -43,6 +43,6 @@ export interface WorldChange {
 export interface World {
   readonly roots: readonly string[];
   readonly qualifiers: readonly string[];
-  /** Names of resources below the roots that these proxies are not given. */
+  /** Names of resources below the roots that these proxies do not get. */
   readonly excluded?: readonly string[];
 }

@@ -12,7 +12,7 @@ interface PartFacts {
 }
 
 export interface LeafPart extends PartFacts {
-  /** Memory of its own (not a slice of a pool), never changed. */
+  /** Its own memory (not a slice of a pool), never changed. */
   readonly bytes: Uint8Array;
   /** Names of the clusters that these bytes refer to. */
   readonly clusters: readonly string[];

@@ -1,12 +1,12 @@
 import type { Batch, Served } from './served.ts';
 
 /**
- * Resources by the hash of their name and version: a table of integers, since clients that come back report thousands
- * of pairs each, and a `Map` of strings takes ten times as long.
+ * Resources by the hash of their name and version: a table of integers, since reconnecting clients report thousands of
+ * pairs each, and a `Map` of strings takes ten times as long.
  */
 export class ServedIndex {
   readonly items: readonly Served[];
-  /** Number of an item plus one; 0 is free. At least half are. */
+  /** Number of an item plus one; 0 is free. At least half of the slots are free. */
   readonly #slots: Int32Array;
   readonly #mask: number;
   /** Both lanes of the hashes. */
@@ -31,7 +31,7 @@ export class ServedIndex {
     return this.#slots[this.#slotOf(a, b)]! - 1;
   }
 
-  /** Where the hash is, or may be put. */
+  /** Where the hash is, or can be put. */
   #slotOf(a: number, b: number): number {
     for (let slot = (a ^ Math.imul(b, 0x9e3779b1)) & this.#mask; ; slot = (slot + 1) & this.#mask) {
       const item = this.#slots[slot]! - 1;

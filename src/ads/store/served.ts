@@ -6,7 +6,7 @@ export class Served {
   readonly resource: EncodedResource;
   /** Unique in this process. */
   readonly id: number;
-  /** How many lists hold it; zero for those made for one answer (an absent name). */
+  /** How many lists hold it; zero if it was made for one answer (an absent name). */
   holders = 0;
   /** Hash of name and version, as a client that holds it would report it. */
   readonly a: number;
@@ -29,7 +29,7 @@ export class Served {
   }
 }
 
-/** What a client holds of a name: these very bytes, something of this version, or nothing. */
+/** What a client holds of a name: these very bytes, something with this version, or nothing. */
 export type Held = Served | string | undefined;
 
 export function versionOf(held: Held): string | undefined {
@@ -68,7 +68,7 @@ export class Batch {
     return (this.#versionHash = versionHash);
   }
 
-  /** A number that tells batches apart cheaply; equal ones still have to be compared by {@link equals}. */
+  /** A number that tells batches apart cheaply; batches with equal numbers must still be compared by {@link equals}. */
   get cacheKey(): number {
     if (this.#cacheKey === 0) {
       let key = 7;
@@ -88,14 +88,14 @@ export class Batch {
 
 /**
  * Which clusters a part refers to. Sets are kept for nodes as long as the nodes live: a new version of a table shares
- * most of its nodes with the former one, so that only the changed ones are walked again.
+ * most of its nodes with the former one, so only the changed ones are walked again.
  */
 export class References {
   readonly #ofNode = new WeakMap<Part, ReadonlySet<string>>();
 
   /**
-   * Calls `visit` with each of the wanted names that the part refers to, until it says true, and says whether it did.
-   * Costs as much as the smaller of the two, node by node.
+   * Calls `visit` with each wanted name that the part refers to, until it returns true; returns whether it did. Costs
+   * as much as the smaller of the two sets, node by node.
    */
   find(part: Part, wanted: Names, visit: (name: string) => boolean): boolean {
     if ('bytes' in part) return part.clusters.some((name) => wanted.has(name) && visit(name));

@@ -3,12 +3,12 @@ import type { NameSet } from './name-set.ts';
 import { Batch, type Served } from './served.ts';
 
 /**
- * Names in all sets that selections are kept for, and keep alive. Clients of one kind have few sets; whoever asks for
- * ever different ones has everybody's discarded.
+ * Total names in all sets that selections are kept for, and keep alive. Clients of one kind have few sets; a client
+ * that keeps asking for different ones has everyone's selections discarded.
  */
 export const MAX_SELECTED = 2_000_000;
 
-/** Of what is subscribed by name: the resources that a root has, and the names that it does not have. */
+/** For a subscription by name: the resources that a root has, and the names that it does not have. */
 export interface RootSelection {
   readonly batches: readonly Batch[];
   readonly others: readonly string[];
@@ -16,7 +16,7 @@ export interface RootSelection {
 
 /**
  * Everything of one type below a root, by the qualifiers that make a difference there: there are as many as resources
- * have variants, whatever clients say of themselves.
+ * have variants, whatever clients say about themselves.
  */
 interface RootBatches {
   readonly qualifiers: ReadonlySet<string>;
@@ -25,28 +25,28 @@ interface RootBatches {
 
 /** Everything of one type in some lists. */
 interface Branch {
-  /** Number of the publication that it has seen. */
+  /** Number of the publication that it is based on. */
   readonly madeIn: number;
   readonly lists: ReadonlySet<List>;
   readonly qualifiers: ReadonlySet<string>;
   readonly batches: Map<string, Batch>;
-  /** What it was like before the last publication, which may have changed nothing in it. */
+  /** Its batches before the last publication, which may have changed nothing in it. */
   readonly former: ReadonlyMap<string, Batch>;
 }
 
 /**
- * Everything of a type, for streams that connect. Most roots differ in few of the lists right below them: each of these
- * branches is one batch, made and laid out once for all roots that have it. Kept until something changes, or until
- * {@link clear}.
+ * Everything of a type, for streams that connect. Most roots differ in few of the lists directly below them: each of
+ * these branches is one batch, made and laid out once for all roots that have it. Kept until something changes, or
+ * until {@link clear}.
  */
 export class SharedBatches {
   readonly #roots = new Map<Root, Map<string, RootBatches>>();
-  /** What is in sets of names, by the batches that it was made from. */
+  /** The resources in sets of names, by the batches that they were selected from. */
   #selections = new WeakMap<readonly Batch[], Map<NameSet, RootSelection>>();
   #selected = 0;
   #publication = 0;
   readonly #maxSelected: number;
-  /** Of roots as lists of their own, and of the lists right below roots. */
+  /** For roots as lists of their own, and for the lists directly below roots. */
   #branches: readonly [Branches, Branches] = [new Branches(), new Branches()];
 
   constructor(maxSelected = MAX_SELECTED) {
@@ -86,13 +86,13 @@ export class SharedBatches {
     this.#roots.delete(root);
   }
 
-  /** Something was published: in any list, below a root or not. Publications are numbered. */
+  /** Something was published: in any list, whether below a root or not. Publications are numbered. */
   published(number: number): void {
     this.#publication = number;
     for (const branches of this.#branches) branches.published();
   }
 
-  /** Selections keep name sets alive and full lists cost memory: both go when nobody connects any more. */
+  /** Selections keep name sets alive, and full lists cost memory: both are dropped when nobody connects any more. */
   clear(): void {
     this.#roots.clear();
     this.#branches = [new Branches(), new Branches()];
@@ -118,7 +118,7 @@ export class SharedBatches {
     const batches = this.#branchesOf(root, typeUrl)
       .map((branch) => batchOf(branch, typeUrl, qualifiers))
       .filter((batch) => batch.items.length > 0);
-    // A name that several branches have is sent once.
+    // A name in several branches is sent once.
     const items = new Map<string, Served>();
     let count = 0;
     for (const batch of batches) {
@@ -137,7 +137,7 @@ export class SharedBatches {
   }
 }
 
-/** Branches by the list that they begin with. */
+/** Branches by the list that they start with. */
 class Branches {
   #branches = new Map<List, Map<string, Branch>>();
   #former = this.#branches;
@@ -187,7 +187,7 @@ function batchOf(branch: Branch, typeUrl: string, qualifiers: readonly string[])
     }
   }
   const made = new Batch([...items.values()]);
-  // What was laid out for the wire stays so if nothing in it has changed.
+  // What was laid out for the wire is kept if nothing in it has changed.
   const former = branch.former.get(key);
   const batch = former?.equals(made) === true ? former : made;
   branch.batches.set(key, batch);
@@ -212,7 +212,7 @@ function qualifiersIn(lists: ReadonlySet<List>, typeUrl: string): ReadonlySet<st
   return found;
 }
 
-/** What of a batch is in a set of names; the batch itself if all of it is. */
+/** The part of a batch that is in a set of names; the batch itself if all of it is. */
 function restricted(batch: Batch, names: NameSet): Batch | undefined {
   const items = batch.items.filter((item) => names.has(item.name));
   if (items.length === batch.items.length) return batch;
@@ -225,7 +225,7 @@ function namesBeside(batches: readonly Batch[], names: NameSet): readonly string
   return found.size === names.size ? [] : [...names.names].filter((name) => !found.has(name));
 }
 
-/** Proxies of different nodes or zones share what is the same for all of these. */
+/** Proxies on different nodes or in different zones share whatever is the same for them. */
 function keyOf(qualifiers: readonly string[], different: ReadonlySet<string>): string {
   return qualifiers.filter((qualifier) => different.has(qualifier)).join('\n');
 }

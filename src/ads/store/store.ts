@@ -12,7 +12,7 @@ import { type Sight, WorldView } from './world.ts';
 
 /**
  * What the published commits made: a forest of lists, and the worlds that streams see of it. Applying a publication
- * costs in proportion to what it changes: nothing looks at all names, all lists or all streams.
+ * costs in proportion to what it changes: nothing iterates over all names, all lists or all streams.
  */
 export class Store {
   readonly #hasher: ContentHasher;
@@ -23,7 +23,7 @@ export class Store {
   readonly #holders = new Map<string, Map<string, List | Set<List>>>();
   readonly #served = new Map<string, Served>();
   readonly shared = new SharedBatches();
-  /** What roots and worlds are like since the last publication. */
+  /** Roots and worlds as they are since the last publication. */
   readonly #formers = new Map<Root, FormerRoot>();
   readonly #formerWorlds = new Map<WorldView, FormerWorld>();
   /** Starts afresh with each publication. */
@@ -32,14 +32,14 @@ export class Store {
   #lastId = 0;
   #publication = 0;
 
-  /** @param many other than the default of {@link SharedWork}. */
+  /** @param many overrides the default of {@link SharedWork}. */
   constructor(hasher: ContentHasher, many?: number) {
     this.#hasher = hasher;
     this.#many = many;
     this.work = new SharedWork(many);
   }
 
-  /** Members and lists of a publication; its worlds are for whoever knows the streams. */
+  /** Members and lists of a publication; the caller, which knows the streams, handles its worlds. */
   apply(publication: Pick<Publication, 'members' | 'lists'>): void {
     this.shared.published(++this.#publication);
     this.#formers.clear();
@@ -58,7 +58,7 @@ export class Store {
     for (const change of publication.lists) this.#drop(this.#lists.get(change.list));
   }
 
-  /** The world of these roots, shared with all who have the same. To be given back by {@link leave}. */
+  /** The world of these roots, shared by all that have the same. To be given back with {@link leave}. */
   enter(world: World): WorldView {
     const roots = [...new Set(world.roots)];
     const key = JSON.stringify([roots, world.qualifiers, world.excluded ?? []]);
@@ -86,7 +86,7 @@ export class Store {
     }
   }
 
-  /** What a world is like now, for a stream that leaves it and compares later. To be released by who gets it. */
+  /** What a world is like now, for a stream that leaves it and compares later. The caller must release it. */
   remember(view: WorldView): FormerWorld {
     const known = this.#formerWorlds.get(view);
     if (known !== undefined && known.streams > 0) return known.hold();
@@ -100,23 +100,23 @@ export class Store {
     return former.hold();
   }
 
-  /** What it is for a stream to move from one world to another now. */
+  /** What changes for a stream that moves from one world to another now. */
   move(before: FormerWorld, after: WorldView): Move {
     return this.work.moves.of([before, after], () => new Move(before, after));
   }
 
-  /** Gives back what is kept for streams that may need the same. */
+  /** Drops what is kept for streams that may need the same. */
   forget(): void {
     this.shared.clear();
     this.work = new SharedWork(this.#many);
   }
 
-  /** What it is for a stream to look at its world again. */
+  /** What changes for a stream that looks at its world again. */
   update(sight: Sight, news: readonly News[]): Update {
     return this.work.updates.of([sight, ...news], () => new Update(sight, news));
   }
 
-  /** A resource that is in no list: made for an answer. */
+  /** A resource that is in no list: made for one answer. */
   once(resource: EncodedResource): Served {
     return new Served(resource, ++this.#lastId, this.#hasher);
   }
@@ -200,7 +200,7 @@ export class Store {
     this.#drop(child);
   }
 
-  /** What each root sees changed: climbing from the lists, so that nobody else is looked at. */
+  /** What changed for each root: climbs from the lists, so that no other root is looked at. */
   *#changesByRoot(touched: ReadonlyMap<List, ChangeSet>, moved: ReadonlySet<Root>): Generator<[Root, Changes]> {
     const direct = new Map<Root, List[]>();
     for (const list of touched.keys()) {
@@ -213,7 +213,7 @@ export class Store {
     for (const root of moved) if (!direct.has(root)) direct.set(root, []);
     for (const [root, lists] of direct) {
       if (!root.watched) {
-        // Its streams are still to come, or gone to another world already.
+        // Its streams are yet to come, or have moved to another world.
         root.settle();
         this.shared.dissolved(root);
         continue;
@@ -250,7 +250,7 @@ export class Store {
     }
   }
 
-  /** One object per content: what a client holds is compared by identity where many lists carry the same bytes. */
+  /** One object per content: what a client holds is compared by identity, even if many lists carry the same bytes. */
   #serve(resource: EncodedResource, was: Served | undefined): Served {
     if (was !== undefined && same(was.resource, resource)) return was;
     const known = this.#served.get(resource.version);

@@ -2,12 +2,12 @@ import { type Difference, Differences } from './differences.ts';
 import type { News } from './forest.ts';
 import type { Sight } from './world.ts';
 
-/** From what streams of a world saw to what they see since some publications. */
+/** From what the streams of a world saw before some publications to what they see now. */
 export class Update extends Differences {
   readonly #sight: Sight;
   readonly #news: readonly News[];
 
-  /** @param news of the roots of the world, oldest first, up to now. */
+  /** @param news of the world's roots, oldest first, up to now. */
   constructor(sight: Sight, news: readonly News[]) {
     super();
     this.#sight = sight;

@@ -13,26 +13,26 @@ export interface Selection {
   readonly missing: readonly string[];
 }
 
-/** What somebody sees, or saw. */
+/** What a stream sees, or saw. */
 export interface Sight {
   readonly qualifiers: readonly string[];
   readonly excluded: ReadonlySet<string>;
-  /** @param before what it was like before these news, oldest first; absent: as it is. */
+  /** @param before resolves as of before these news, oldest first; absent: as of now. */
   resolve(typeUrl: string, name: string, before?: readonly News[]): Served | undefined;
 }
 
-/** What is reachable from a set of roots by those with a set of qualifiers, less some names. Streams that see the same share one. */
+/** What is reachable from some roots with some qualifiers, minus some names. Streams that see the same share one. */
 export class WorldView implements Watcher, Sight {
   readonly key: string;
   readonly roots: readonly Root[];
   readonly qualifiers: readonly string[];
   readonly excluded: ReadonlySet<string>;
-  /** The streams in it. */
+  /** The streams in this world. */
   readonly watchers = new Set<Watcher>();
-  /** How many have entered it. */
+  /** How many have entered this world. */
   holders = 0;
   readonly #holders: HoldersByName;
-  /** Rebuilt when needed after a change of the type: they serve streams that connect, not changes. */
+  /** Rebuilt on demand after a change of the type: it serves streams that connect, not changes. */
   readonly #shared: SharedBatches;
 
   constructor(
@@ -93,7 +93,7 @@ export class WorldView implements Watcher, Sight {
     return { batches: items.length === 0 ? given : [...given, new Batch(items)], missing };
   }
 
-  /** Batches of this root without names an earlier root also has; the first root wins. */
+  /** This root's batches without names that an earlier root also has; the first root wins. */
   #firstOf(
     root: Root,
     typeUrl: string,
@@ -114,7 +114,7 @@ export class WorldView implements Watcher, Sight {
     return { own: own.filter(({ items }) => items.length > 0), doubled };
   }
 
-  /** Without what is excluded. */
+  /** Leaves out what is excluded. */
   #given(typeUrl: string, batches: readonly Batch[]): readonly Batch[] {
     const holders = this.#holders.get(typeUrl);
     const excluded = [...this.excluded].filter((name) => holders?.has(name) === true);
@@ -127,7 +127,7 @@ export class WorldView implements Watcher, Sight {
   }
 }
 
-/** The resource of a name in some lists. It is found by the few lists that hold the name, or by few lists to look in. */
+/** The resource of a name in some lists: checks the lists that hold the name, or these lists if they are fewer. */
 export function findIn(
   lists: Pick<ReadonlySet<List>, 'has' | 'size' | 'keys'>,
   holdersByName: HoldersByName,
