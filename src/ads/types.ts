@@ -1,6 +1,6 @@
 import type { EncodedResource } from './store/resource.ts';
 
-/** What the protocol has to know about a resource type. The table of types is made by the composition root. */
+/** What the protocol needs to know about a resource type. The composition root builds the table of types. */
 export interface ResourceType {
   readonly typeUrl: string;
   /** As in metrics: cds, eds, lds, rds. */
@@ -10,21 +10,22 @@ export interface ResourceType {
   /** State of the world: what a response lacks is deleted (CDS and LDS); otherwise it stays unchanged (EDS and RDS). */
   readonly fullState: boolean;
   /**
-   * What a name that does not exist is answered with, so that no proxy waits for ever: an empty table, an empty
-   * assignment. Undefined for types where absence is an answer.
+   * The answer for a name that does not exist, so that no proxy waits forever: an empty table, an empty assignment.
+   * Undefined for types where absence is an answer.
    */
   readonly whenAbsent?: (name: string) => EncodedResource;
   /**
-   * Type URL of the resources that those of this type belong to, name for name (EDS: CDS). A client that gets a
-   * changed cluster warms it until its assignment comes again, without asking: it is sent right behind.
+   * Type URL of the resources that those of this type belong to, name for name (EDS: CDS). A client that gets a changed
+   * cluster warms it until its assignment comes again, without asking: the assignment is sent right after.
    */
   readonly behind?: string;
   /**
-   * Type URL of the resources that leaves of this type name in `clusters` (LDS, RDS: CDS): a name is not sent before
-   * the client can use what it stands for, and that is not removed while the client may still use the name.
+   * Type URL of the resources that leaves of this type name in `clusters` (LDS, RDS: CDS). A name is not sent before
+   * the client can use the resource that it refers to, and that resource is not removed while the client may still use
+   * the name.
    */
   readonly refersTo?: string;
-  /** A replaced or removed one serves on what it has accepted until the client's drain time is over (LDS). */
+  /** When replaced or removed, it keeps serving what it has accepted until the client's drain time is over (LDS). */
   readonly drains?: boolean;
 }
 
@@ -41,42 +42,42 @@ export interface ConnectedProxy {
   readonly locality: { readonly region: string; readonly zone: string; readonly subZone: string };
   /** `user_agent_name` and build version, e.g. `envoy 1.40.0`; empty when unknown. */
   readonly build: string;
-  /** Names of the extensions that it has beside those of Envoy itself (`envoy.…`); empty when it did not say. */
+  /** Names of the extensions that it has besides Envoy's own (`envoy.…`); empty if it did not report any. */
   readonly extensions: readonly string[];
 }
 
-/** A proxy whose stream is over. */
+/** A proxy whose stream has ended. */
 export interface DisconnectedProxy extends Pick<ConnectedProxy, 'stream' | 'nodeId'> {
-  /** It took something that it was sent: it is likely to come back. */
+  /** It accepted something that it was sent: it is likely to come back. */
   readonly acknowledged: boolean;
 }
 
-/** A response that a proxy refused, as far as it could be pinned to resources. */
+/** A response that a proxy rejected, as far as the rejection could be pinned to resources. */
 export interface Refusal {
   readonly stream: string;
   readonly nodeId: string;
   readonly build: string;
   readonly typeUrl: string;
-  /** The first of the refused resources, when they are known. */
+  /** The first of the rejected resources, if known. */
   readonly name?: string;
   readonly version?: string;
-  /** How many they are. */
+  /** How many resources were rejected. */
   readonly resources?: number;
   /** The proxy's own words, cut to a bounded length. */
   readonly message: string;
 }
 
-/** What the protocol layer tells the rest of the program. Called synchronously; must be cheap. */
+/** What the protocol layer reports to the rest of the program. Called synchronously; must be cheap. */
 export interface AdsEvents {
-  /** Before `connected`: why this proxy is refused, which ends its stream (RESOURCE_EXHAUSTED); undefined if it is not. */
+  /** Before `connected`: why to refuse this proxy, ending its stream (RESOURCE_EXHAUSTED); undefined to admit it. */
   admit?(proxy: ConnectedProxy, address: string): string | undefined;
   /**
-   * The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. `address`: the IP
-   * address it came from. Thousands of proxies may share one; it is for budgets, and not for what a proxy is sent.
+   * The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. `address`: the
+   * IP address that it came from. Thousands of proxies may share one; it is for budgets, not for what a proxy is sent.
    */
   connected(proxy: ConnectedProxy, address: string): void;
   disconnected(proxy: DisconnectedProxy): void;
   refused(refusal: Refusal): void;
-  /** Everything that a change meant for one client is on its way to it, so many milliseconds after the change came. */
+  /** All that a change means for one client is on its way, this many milliseconds after the change came. */
   converged?(ms: number): void;
 }
