@@ -24,31 +24,31 @@ import { Turns } from './turns.ts';
 import { readDeltaRequest, readRequest } from '../wire/wire-read.ts';
 import type { WorldView } from '../store/world.ts';
 
-/** What a turn hands to connections, which copy and send it right behind the turn: about as long as that again. */
+/** What a turn hands to connections, which copy and send it right after the turn: that takes about as long again. */
 const TURN_BYTES = 8 * 1024 * 1024;
-/** How long requests of one round of the event loop are handled at once. */
+/** How long requests in one round of the event loop are handled at once. */
 const REQUESTS_MS = 4;
-/** Streams that wait for their first world, and streams that are sent everything of a type, at one time. */
+/** Streams that may wait for their first world, and streams that may be sent everything of a type, at one time. */
 const MAX_ANNOUNCING = 256;
 const MAX_COMPLETE = 32;
-/** Requests that are longer end their stream. */
+/** Longer requests end their stream. */
 export const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
 /**
- * The same for first requests: as much as istiod takes of any. A sidecar that comes back with the versions of 10,000
+ * The same for first requests: istiod's limit for any request. A sidecar that reconnects with the versions of 10,000
  * services sends 1.3 MB.
  */
 const MAX_FIRST_REQUEST_BYTES = 4 * 1024 * 1024;
 /**
- * Large requests that are being received, or wait for their world: so much of those that sidecars of ten
- * thousand services send, and as much of longer ones.
+ * Large requests that are being received, or that wait for their world: this much for those of the size that sidecars
+ * of ten thousand services send, and the same again for longer ones.
  */
 const RECEIVING_BYTES = 32 * 1024 * 1024;
-/** Who kept room for too long is served behind all others for so long at most. */
+/** Addresses that kept room for too long are served after all others for at most this long. */
 const FORGIVE_MS = 60_000;
-/** Unsupported type URLs to warn of, each once; further ones are ignored. */
+/** Unsupported type URLs to warn about, once each; further ones are ignored. */
 const MAX_UNKNOWN_TYPES = 64;
 
-/** What the deliveries of all streams of one kind have in common. */
+/** What the deliveries of all streams of one kind share. */
 type CommonContext = Omit<DeliveryContext, 'address'>;
 
 /** All streams, and the store that they see. */
@@ -80,7 +80,7 @@ export class AdsStreams {
   readonly #turns = new Turns<AdsStream>({
     now: () => this.#options.now(),
     begin: () => {
-      // What a turn handles is followed by what its client sent behind it.
+      // The request that a turn handles is followed by those that its client sent after it.
       this.#hasTime();
       this.#sent = 0;
     },
@@ -90,15 +90,15 @@ export class AdsStreams {
     },
     isFull: () => this.#sent > TURN_BYTES,
   });
-  /** Bytes that were sent in the present turn. */
+  /** Bytes sent in the present turn. */
   #sent = 0;
-  /** When requests of this round of the event loop have to wait for turns; undefined before the first one. */
+  /** When requests in this round of the event loop must start to wait for turns; undefined before the first request. */
   #roundEnds: number | undefined;
   #forgaveAt = 0;
-  /** Something was sent, or somebody came, since the last tick. */
+  /** Something was sent, or a stream was opened, since the last tick. */
   #active = false;
   #lastId = 0;
-  /** The last one that was logged: they come as fast as connections do. */
+  /** The last error that was logged: they come as fast as connections do. */
   #acceptError: string | undefined;
 
   constructor(options: AdsServerOptions) {
@@ -127,7 +127,7 @@ export class AdsStreams {
   }
 
   /**
-   * Marks what is affected. Streams work out what follows from it in their turns.
+   * Marks what is affected. Streams work out the consequences in their turns.
    * @param changedAt when the first of its changes came, on the clock of the options.
    */
   apply(publication: Publication, changedAt = this.#options.now()): void {
@@ -144,7 +144,7 @@ export class AdsStreams {
     this.#frames.outdate();
   }
 
-  /** Time passes: about once a second. */
+  /** Time passes: to be called about once a second. */
   tick(): void {
     const now = this.#options.now();
     this.#arrivals.tick(now);
@@ -197,12 +197,12 @@ export class AdsStreams {
     return [...this.#streams.values()].flatMap((stream) => stateOf(stream, before));
   }
 
-  /** Refuses new streams from now on, and ends those that there are in the course of so many milliseconds. */
+  /** Refuses new streams from now on, and ends the existing ones over this many milliseconds. */
   drain(ms: number): void {
     this.#shutdown ??= new Shutdown([...this.#streams.values()], this.#options.now(), ms);
   }
 
-  /** Ends streams whose time has come in a drain. Whether all are gone. */
+  /** Ends the streams that are due in a drain. Returns whether all are gone. */
   drained(): boolean {
     this.#shutdown?.step(this.#options.now());
     return this.#streams.size === 0 && this.#endings.over();
@@ -334,7 +334,7 @@ export class AdsStreams {
     this.#turns.add(stream, acknowledges);
   }
 
-  /** False: what comes in this round of the event loop has taken long enough. */
+  /** False: handling what arrives in this round of the event loop has taken long enough. */
   #hasTime(): boolean {
     const now = this.#options.now();
     if (this.#roundEnds === undefined) {

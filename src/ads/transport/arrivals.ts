@@ -1,23 +1,23 @@
 import { Headcount } from './headcount.ts';
 
 /**
- * Streams of one address that begin at once, and those that begin in each second after. A replica that went leaves
- * thousands of proxies behind one address (a load balancer, a node that hides its Pods), and all come back together:
- * those above the rate wait.
+ * How many streams of one address begin at once, and how many in each second after that. A replica that went away may
+ * leave thousands of proxies behind one address (a load balancer, a node that hides its Pods), and all come back
+ * together: those above the rate wait.
  */
 const BURST = 2_000;
 const PER_SECOND = 500;
-/** Addresses whose rate is remembered; the oldest are forgotten first, unless streams of them wait. */
+/** Addresses whose rate is remembered; the oldest are forgotten first, unless streams of theirs are waiting. */
 const MAX_ADDRESSES = 10_000;
 
 /** Admits streams: a total, a share per address, and a rate per address. */
 export class Arrivals {
   readonly #streams: Headcount;
-  /** Addresses of which streams have begun lately. Any other may begin {@link BURST}. */
+  /** Addresses with streams that began lately. Any other address may begin {@link BURST}. */
   readonly #rates = new Map<string, Rate>();
   #toldAt: number | undefined;
 
-  /** @param most streams in all. */
+  /** @param most streams in total. */
   constructor(most: number) {
     this.#streams = new Headcount(most);
   }
@@ -29,12 +29,12 @@ export class Arrivals {
     return waiting;
   }
 
-  /** Addresses that are remembered. */
+  /** How many addresses are remembered. */
   get addresses(): number {
     return this.#rates.size;
   }
 
-  /** Calls `begin` when the stream may begin, mostly at once. Returns how to leave, begun or not, or why it is refused. */
+  /** Calls `begin` when the stream may, mostly at once. Returns how to leave, begun or not, or why it is refused. */
   enter(address: string, begin: () => void): (() => void) | 'full' | 'address full' {
     const refused = this.#streams.enter(address);
     if (refused !== undefined) return refused;

@@ -1,18 +1,18 @@
 /**
- * How long a change takes to be on its way to each connected client that it concerns, as a whole: from when it came until
- * nothing is owed to the client any more. A change that comes meanwhile does not restart that.
+ * How long a change takes until all of it is on its way to each connected client that it concerns: from when it came
+ * until nothing is owed to the client any more. A change that comes meanwhile does not restart the clock.
  */
 export class Convergence<S> {
   readonly #converged: (ms: number) => void;
   readonly #behind = new Map<S, { readonly since: number; sent: boolean }>();
   #changedAt: number | undefined;
 
-  /** @param converged hears of every client that was sent something. */
+  /** @param converged is called for every client that was sent something. */
   constructor(converged: (ms: number) => void) {
     this.#converged = converged;
   }
 
-  /** Who is {@link marked} within `apply` is behind since then. */
+  /** A stream that is {@link marked} within `apply` has been behind since `changedAt`. */
   during(changedAt: number, apply: () => void): void {
     this.#changedAt = changedAt;
     try {
@@ -32,7 +32,7 @@ export class Convergence<S> {
     if (behind !== undefined) behind.sent = true;
   }
 
-  /** Nothing is owed to it. */
+  /** Nothing is owed to the stream. */
   caughtUp(stream: S, now: number): void {
     const behind = this.#behind.get(stream);
     if (behind === undefined) return;

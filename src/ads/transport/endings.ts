@@ -1,12 +1,12 @@
 import { Lasting } from './lasting.ts';
 import type { FrameWriter } from './frame-writer.ts';
 
-/** How long a client may take to close a stream after it was told its end. Milliseconds. */
+/** How long a client may take to close a stream after being told that it has ended. Milliseconds. */
 const CLOSE_MS = 10_000;
 
 /**
- * Streams that were told their end and are still open. The status of a stream comes behind what was written before it:
- * a client that does not read never gets it, and one that does not care keeps the stream.
+ * Streams whose clients were told that they have ended, and that are still open. A stream's status is sent after what
+ * was written before it: a client that does not read never gets it, and one that ignores it keeps the stream.
  */
 export class Endings {
   readonly #open = new Map<FrameWriter, Lasting>();
@@ -15,13 +15,13 @@ export class Endings {
     this.#open.set(writer, new Lasting());
   }
 
-  /** None is open any more. */
+  /** True if none is open any more. */
   over(): boolean {
     for (const writer of this.#open.keys()) if (!writer.gone) return false;
     return true;
   }
 
-  /** Cuts those off that have been open for too long; returns how many. */
+  /** Cuts off streams that have been open for too long; returns how many. */
   tick(now: number): number {
     let cut = 0;
     for (const [writer, open] of this.#open) {

@@ -1,8 +1,8 @@
 /**
  * Bounds how many holders, or how many bytes, are admitted at once. Others wait; none is refused. The waiters of one
- * address are admitted in order, and hold at most half of the capacity. Addresses take turns. Those that held capacity
- * for too long while others waited are served last for a while, and have no more than half of it together: the other half is
- * there when somebody else comes.
+ * address are admitted in order, and hold at most half of the capacity. Addresses take turns. Addresses that held
+ * capacity for too long while others waited are served last for a while, and together hold at most half of it: the
+ * other half is free when someone else comes.
  */
 export class FairSemaphore {
   readonly #total: number;
@@ -11,7 +11,7 @@ export class FairSemaphore {
   /** By address, the next one first. */
   readonly #queues: Queues = new Map();
   readonly #queuesBehind: Queues = new Map();
-  /** At most as many as were admitted since the last {@link forgive}. */
+  /** Contains at most the addresses admitted since the last {@link forgive}. */
   readonly #behind = new Set<string>();
   #waiting = 0;
   #serving = false;
@@ -24,12 +24,12 @@ export class FairSemaphore {
     return this.#taken;
   }
 
-  /** How many wait. */
+  /** How many are waiting. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** Calls `enter` when there is room, at once if nobody waits and there is some now. Returns how to give up waiting. */
+  /** Calls `enter` when there is room: at once if there is room and nobody waits. Returns how to give up waiting. */
   wait(address: string, size: number, enter: () => void): () => void {
     const request = { size, enter };
     const queues = this.#queuesOf(address);
@@ -55,7 +55,7 @@ export class FairSemaphore {
     this.#serve();
   }
 
-  /** An address comes behind all others from now on. */
+  /** From now on, an address is served after all others. */
   putBehind(address: string): void {
     const queue = this.#queuesOf(address).get(address);
     this.#queues.delete(address);
@@ -75,7 +75,7 @@ export class FairSemaphore {
     return this.#behind.has(address) ? this.#queuesBehind : this.#queues;
   }
 
-  /** Whoever is let in may leave at once: what that makes room for is served by the same loop. */
+  /** A holder that is admitted may leave at once: the same loop admits those that this makes room for. */
   #serve(): void {
     if (this.#serving) return;
     this.#serving = true;
@@ -91,7 +91,7 @@ export class FairSemaphore {
     if (errors.length > 0) throw errors[0];
   }
 
-  /** Whoever is next waits until there is room for all of it, and small ones behind do not overtake it. */
+  /** The next waiter waits until there is room for all of its size; smaller ones behind it do not overtake it. */
   #next(): Request | undefined {
     const next = this.#nextOf(this.#queues, 0) ?? this.#nextOf(this.#queuesBehind, this.#takenBehind);
     return next === 'full' ? undefined : next;
@@ -103,14 +103,14 @@ export class FairSemaphore {
     return taken;
   }
 
-  /** @param shared what the addresses of these queues hold of a half that they have together. */
+  /** @param shared what the addresses of these queues hold of the half that they share. */
   #nextOf(queues: Queues, shared: number): Request | 'full' | undefined {
     for (const [address, queue] of queues) {
       const [next] = queue;
       if (next === undefined) return undefined;
       const ofAddress = this.#ofAddress.get(address) ?? 0;
       const ofHalf = Math.max(shared, ofAddress);
-      // What is larger than everything is let in alone. No more than two addresses can have their half.
+      // Anything larger than the capacity is admitted alone. At most two addresses can have their half.
       if (ofHalf > 0 && ofHalf + next.size > this.#total / 2) continue;
       if (this.#taken > 0 && this.#taken + next.size > this.#total) return 'full';
       queue.delete(next);
@@ -152,19 +152,19 @@ export class Permit {
     return this.#giveUp !== undefined;
   }
 
-  /** Others wait for permits. */
+  /** Others are waiting for permits. */
   get wanted(): boolean {
     return this.#semaphore.waiting > 0;
   }
 
-  /** Its address comes behind all others. */
+  /** From now on, its address is served after all others. */
   putBehind(): void {
     this.#semaphore.putBehind(this.#address);
   }
 
   /**
-   * Calls `then` as soon as there is room. If it throws, the permit is given back, and the error goes to whoever made
-   * room: streams contain their own errors in `then`.
+   * Calls `then` as soon as there is room. If it throws, the permit is given back, and the error goes to the caller
+   * that made room: streams contain their own errors in `then`.
    */
   take(then: () => void, size = 1): void {
     if (this.had || this.waiting) return;

@@ -5,17 +5,17 @@ import { PREFIX } from '../wire/deframer.ts';
 import type { Frame } from '../wire/frames.ts';
 import { SLICE_BYTES } from '../wire/slice-writer.ts';
 
-/** What is handed to a connection at once, where that keeps no buffer of the size. */
+/** How much is handed to a connection at once, if the connection keeps no buffer of that size. */
 const PLAINTEXT_BYTES = 16 * SLICE_BYTES;
 
 export type Call = ServerDuplexStream<Uint8Array, Uint8Array>;
 
 /**
- * Where the frames of one stream go. The fast way is the HTTP/2 stream under the call: grpc-js would copy every message
- * for every stream (a private field of 1.14.7; where it is missing, messages go through `call.write`). Never both.
+ * Where one stream's frames go. The fast way is the HTTP/2 stream below the call: grpc-js would copy every message for
+ * every stream. (This is a private field of 1.14.7; if it is missing, messages go through `call.write`.) Never both.
  *
- * A large frame is written in pieces, each after the former one was taken. With TLS these are slices: a connection keeps
- * a buffer of the size of its largest write.
+ * A large frame is written in pieces, each after the previous one was taken. With TLS these are slices: a connection
+ * keeps a buffer as large as its largest write.
  */
 export class FrameWriter {
   readonly #call: Call;
@@ -29,36 +29,36 @@ export class FrameWriter {
     call.sendMetadata(new Metadata());
   }
 
-  /** Bytes go past grpc-js. */
+  /** Bytes bypass grpc-js. */
   get direct(): boolean {
     return this.#http2 !== undefined;
   }
 
-  /** Nothing of the stream is left. True where that is unknown, without access to the HTTP/2 stream. */
+  /** Nothing of the stream is left. True if unknown, that is, without access to the HTTP/2 stream. */
   get gone(): boolean {
     return this.#http2?.destroyed ?? true;
   }
 
-  /** The status goes out behind what was written. */
+  /** The status is sent after what was written. */
   end(code: number, details: string): void {
     this.#call.emit('error', { code, details });
   }
 
-  /** Ends the stream at once, and gives up what was not taken. */
+  /** Ends the stream at once, and drops what was not taken. */
   cut(): void {
     this.#http2?.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
   /**
-   * Lets no new stream come over this connection, which closes behind the last one it has: the client reconnects, and
-   * maybe to another replica.
+   * Allows no new streams on this connection, which closes after its last one: the client reconnects, maybe to another
+   * replica.
    */
   leaveConnection(): void {
     const session = this.#http2?.session;
     if (session !== undefined && !session.closed) session.close();
   }
 
-  /** Calls back when the connection took the last byte, and with false when it is gone. `progress`: some were taken. */
+  /** Calls `done` when the connection took the last byte, with false if it is gone. `progress`: some were taken. */
   write(frames: readonly Frame[], done: (taken: boolean) => void, progress: () => void): void {
     const http2 = this.#http2;
     if (http2 === undefined) {
@@ -113,11 +113,11 @@ export class FrameWriter {
   }
 }
 
-/** The HTTP/2 stream below a call, where there is no interceptor between. */
+/** The HTTP/2 stream below a call, if there is no interceptor in between. */
 export function http2StreamOf(call: Call): Http2Stream | undefined {
   const inner = (call as unknown as { call?: { stream?: unknown; nextCall?: unknown } }).call;
   const stream = inner?.stream as Partial<Http2Stream> | undefined;
-  // With interceptors `call` is a chain, and bytes must not go past it.
+  // With interceptors `call` is a chain, and bytes must not bypass it.
   if (inner === undefined || inner.nextCall !== undefined || stream === undefined) return undefined;
   return typeof stream.write === 'function' && typeof stream.cork === 'function' && 'rstCode' in stream
     ? (stream as Http2Stream)

@@ -10,7 +10,7 @@ export class Headcount {
     this.#mostOfAddress = Math.ceil(most / 2);
   }
 
-  /** Why there is no place for one more, if there is none. */
+  /** Why there is no room for one more; undefined if there is room. */
   enter(address: string): 'full' | 'address full' | undefined {
     const count = this.#ofAddress.get(address) ?? 0;
     if (this.#all >= this.#most) return 'full';

@@ -1,13 +1,13 @@
 /**
- * For how long one thing has gone on, looked at about once a second. Nothing is said before the third look: what
- * arrived while the process itself was busy is read first, and nobody's stream ends for it.
+ * How long one thing has lasted, checked about once a second. Before the third check this is zero: what arrived while
+ * the process itself was busy is read first, and no stream ends because of it.
  */
 export class Lasting {
   #what: unknown;
   #since = 0;
   #looks = 0;
 
-  /** Milliseconds since `what` became what it is now; undefined never lasts. */
+  /** Milliseconds since `what` took its present value; undefined never lasts. */
   of(what: unknown, now: number): number {
     if (what !== this.#what) {
       this.#what = what;

@@ -1,15 +1,15 @@
 /**
- * Why streams and connections that broke no rule of the protocol are refused or ended: the label `reason` of
- * the metric that counts them. docs/user-guide.md has the table of the limits.
+ * Why streams and connections that broke no rule of the protocol are refused or ended: the label `reason` of the metric
+ * that counts them. docs/user-guide.md has the table of the limits.
  */
 export const limits = [
-  /** As many streams as this replica takes. */
+  /** This replica has its maximum number of streams. */
   'streams',
-  /** As many streams of one address. */
+  /** One address has its maximum number of streams. */
   'streams_of_address',
-  /** As many connections, in all or of one address. */
+  /** The maximum number of connections is reached, in total or for one address. */
   'connections',
-  /** The system did not hand over a connection, for example for want of file descriptors. */
+  /** The system did not hand over a connection, for example because file descriptors ran out. */
   'accept',
   /** The stream or its connection has reached its maximum age. */
   'age',
@@ -17,7 +17,7 @@ export const limits = [
   'first_request_time',
   /** The proxy was assigned no configuration in time. */
   'world_time',
-  /** A node with too long an id, too many extensions, and so on. */
+  /** The node has too long an id, too many extensions, and so on. */
   'node_size',
   /** A message is too long. */
   'message_size',
@@ -29,15 +29,15 @@ export const limits = [
   'request_size',
   /** The client stopped reading responses. */
   'write_time',
-  /** Client was told the stream ended but keeps it open. */
+  /** The client was told that the stream had ended, but keeps it open. */
   'end_time',
 ] as const;
 
 export type Limit = (typeof limits)[number];
 
-/** Of a server; users may change them. */
+/** Limits of a server; users may change them. */
 export interface AdsLimits {
-  /** Streams at one time, and twice as many connections. One address has half of them at most. */
+  /** Maximum number of streams; connections may be twice as many. One address may have at most half. */
   readonly maxStreams: number;
   /** Streams end at this age, a tenth more or less, in milliseconds: connections spread over replicas. */
   readonly maxAgeMs: number;

@@ -4,14 +4,14 @@ import { plainAddress } from './address.ts';
 
 export interface ListenerOptions {
   readonly host: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number;
-  /** Connections at one time. One address has half of them at most. */
+  /** Maximum number of connections. One address may have at most half of them. */
   readonly most: number;
   connected(socket: Socket): void;
-  /** A connection was closed at once: there are enough. */
+  /** A connection was closed at once: the maximum is reached. */
   refused(): void;
-  /** A connection could not be accepted, for example for want of file descriptors. The listener goes on. */
+  /** A connection could not be accepted, for example because file descriptors ran out. The listener goes on. */
   failed(error: Error): void;
 }
 
@@ -20,7 +20,7 @@ export interface Listener {
   close(): void;
 }
 
-/** Takes connections, of one address not too many. Rejects if the address cannot be had. */
+/** Accepts connections, with a limit per address. Rejects if it cannot listen on the address. */
 export async function listen({ host, port, most, connected, refused, failed }: ListenerOptions): Promise<Listener> {
   const connections = new Headcount(most);
   const server = createServer({ noDelay: true }, (socket) => {

@@ -8,8 +8,8 @@ const MAX_DEPTH = 64;
 const MAX_NODE_BYTES = 1024 * 1024;
 
 /**
- * What a node says of itself is in log lines and labels. In bytes, for each of its texts; the longest id that Kubernetes
- * and Istio make of usual names has some 230.
+ * What a node says about itself appears in log lines and labels. Bytes, for each of its texts; the longest id that
+ * Kubernetes and Istio build from usual names has some 230.
  */
 const MAX_TEXT_BYTES = 256;
 /** Extensions that are not Envoy's own. */
@@ -72,7 +72,7 @@ function shortText(reader: FieldReader, what: string, advice = 'shorten it'): st
   return reader.string();
 }
 
-/** Whether Envoy itself has the extension. Every node lists some five hundred of these: 40 KB for each proxy. */
+/** Whether the extension is Envoy's own. Every node lists some five hundred of these: 40 KB per proxy. */
 function isStock(extension: string): boolean {
   return extension.startsWith('envoy.');
 }

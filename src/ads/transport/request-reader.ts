@@ -7,17 +7,17 @@ import { type Call, http2StreamOf } from './frame-writer.ts';
 
 /** What all readers of a server share. */
 export interface Receiving {
-  /** The first message of a stream may not be longer: who sends it has not said who it is. */
+  /** The first message of a stream may not be longer: its sender has not identified itself yet. */
   readonly maxFirstLength: number;
   /** No message may be longer. */
   readonly maxLength: number;
-  /** For all messages that are {@link LARGE} and not finished, or kept until their stream is resumed. */
+  /** For all messages that are {@link LARGE} and unfinished, or kept until their stream is resumed. */
   readonly budget: ReceivingBudget;
-  /** What they are received into. */
+  /** Buffers that they are received into. */
   readonly buffers: BufferPool;
 }
 
-/** Bytes. Whoever announces longer messages than sidecars send takes no room from sidecars. */
+/** Bytes. A client that announces longer messages than sidecars send takes no room from sidecars. */
 export interface ReceivingBudget {
   /** For messages that are not {@link HUGE}. */
   readonly large: FairSemaphore;
@@ -25,43 +25,43 @@ export interface ReceivingBudget {
 }
 
 export interface RequestReaderEvents {
-  /** The bytes are valid during the call only; see {@link RequestReader.hold}. */
+  /** The bytes are valid only during the call; see {@link RequestReader.hold}. */
   message(bytes: Uint8Array): void;
-  /** The client has no more to say. */
+  /** The client has nothing more to say. */
   end(): void;
   unreadable(error: UnreadableStream): void;
-  /** A message has begun and does not end; or there was no room for it for too long, which is not the client's fault. */
+  /** A message began and does not end; or room for it was missing for too long, which is not the client's fault. */
   late(what: 'message' | 'room'): void;
 }
 
 /**
- * A message that is longer than this is received when there is room for it. As much may wait in the HTTP/2 window of
- * every stream anyway.
+ * A longer message is received only when there is room for it. This much may wait in the HTTP/2 window of every stream
+ * anyway.
  */
 export const LARGE = 65_536;
-/** Longer than what a sidecar sends that comes back to a mesh of ten thousand services with two ports each. */
+/** Longer than what a sidecar sends when it reconnects to a mesh of ten thousand services with two ports each. */
 export const HUGE = 4_194_304;
 
-/** How long a message may take from its first bytes to its last, and how long nothing of it may come. Milliseconds. */
+/** How long a message may take from first byte to last, and how long nothing of it may arrive. Milliseconds. */
 interface Patience {
   readonly whole: number;
   readonly standstill: number;
 }
 
 const PATIENT: Patience = { whole: 30_000, standstill: 10_000 };
-/** With room that others wait for. */
+/** If others wait for the room that it has. */
 const PRESSED: Patience = { whole: 2_000, standstill: 2_000 };
-/** And for so many bytes that have come a millisecond more. A window of HTTP/2 for each round trip of 130 ms is as fast. */
+/** One millisecond more for this many bytes received: the speed of one HTTP/2 window per round trip of 130 ms. */
 const BYTES_PER_MS = 500;
-/** Who is not received for so long is better served by another replica. */
+/** A client whose message gets no room for this long is better served by another replica. */
 const ROOM_MS = 60_000;
 
 /**
- * Where the requests of one stream come from: the HTTP/2 stream below the call, for the reasons of {@link FrameWriter}
- * (grpc-js takes several rounds of the event loop and copies for each message), else the call.
+ * Where the requests of one stream come from: the HTTP/2 stream below the call, for the same reasons as
+ * {@link FrameWriter} (for each message, grpc-js takes several rounds of the event loop and copies), or else the call.
  *
- * The requests of clients that come back are hundreds of kilobytes each. Only so many bytes of them are received at a
- * time; the others are held up by flow control.
+ * The requests of reconnecting clients are hundreds of kilobytes each. Only a limited number of these bytes are
+ * received at a time; flow control holds up the rest.
  */
 export class RequestReader {
   readonly #call: Call;
@@ -72,21 +72,21 @@ export class RequestReader {
   readonly #address: string;
   readonly #budget: ReceivingBudget;
   readonly #buffers: BufferPool;
-  /** Of a large message, had or waited for. */
+  /** Room for a large message, held or waited for. */
   #room: Permit | undefined;
-  /** What a large message is received into, until it has been handled. */
+  /** What a large message is received into, until it is handled. */
   #buffer: Buffer | undefined;
   /** What the reader waits for, and for how long. */
   readonly #waits = new Lasting();
   /** The same for a standstill. */
   readonly #stands = new Lasting();
-  /** Messages that came. */
+  /** Messages received. */
   #count = 0;
-  /** Pieces of messages that came. */
+  /** Pieces of messages received. */
   #chunks = 0;
   #paused = false;
   #ended = false;
-  /** Said by the client before the last messages were taken. */
+  /** The client has ended the stream, and its last messages are yet to be taken. */
   #endsAfter = false;
 
   /** @param address of the client. */
@@ -115,7 +115,7 @@ export class RequestReader {
     }
     stream.removeAllListeners('data');
     stream.on('data', (chunk: Buffer) => this.#received(chunk));
-    // grpc-js has paused it, until somebody reads the call.
+    // grpc-js has paused it until the call is read.
     stream.resume();
   }
 
@@ -124,11 +124,11 @@ export class RequestReader {
     return this.#room?.waiting === true;
   }
 
-  /** Pauses; the bytes of the message that has just come stay as they are until {@link resume}. */
+  /** Pauses; the bytes of the message that just came stay as they are until {@link resume}. */
   hold(bytes: Uint8Array): Uint8Array {
     this.#paused = true;
     (this.#http2 ?? this.#call).pause();
-    // A short one is copied: what it came in is much longer.
+    // A short one is copied: the chunk that it came in is much longer.
     return bytes.buffer === this.#buffer?.buffer ? bytes : new Uint8Array(bytes);
   }
 
@@ -205,7 +205,7 @@ export class RequestReader {
     if (!this.#paused && !this.#ended && this.#needsRoom && this.#room === undefined) this.#waitForRoom();
   }
 
-  /** Not before as much of it has come as streams may have anyway: to announce a message takes nothing. */
+  /** Only after as much of it has arrived as any stream may have anyway: announcing a message takes no room. */
   get #needsRoom(): boolean {
     const { expected, received } = this.#deframer;
     return expected > LARGE && received >= LARGE;
@@ -216,7 +216,7 @@ export class RequestReader {
     const { expected } = this.#deframer;
     this.#room = new Permit(expected > HUGE ? this.#budget.huge : this.#budget.large, this.#address);
     this.#room.take(() => {
-      // It may have come meanwhile.
+      // It may have arrived meanwhile.
       if (this.#deframer.expected !== expected) return;
       this.#buffer = this.#buffers.take(expected);
       this.#deframer.receiveInto(this.#buffer);

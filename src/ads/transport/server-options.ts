@@ -9,20 +9,20 @@ export interface AdsLog {
 
 export interface AdsServerOptions {
   readonly host: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number;
   readonly types: ResourceTypes;
   readonly events: AdsEvents;
   readonly log: AdsLog;
-  /** Streams are refused with UNAVAILABLE while this says no. */
+  /** Streams are refused with UNAVAILABLE while this returns false. */
   readonly ready: () => boolean;
   /** Milliseconds; only differences count. */
   readonly now: () => number;
-  /** Other than the defaults. */
+  /** Overrides of the defaults. */
   readonly limits?: Partial<AdsLimits>;
-  /** Other than the defaults: shorter in tests. */
+  /** Overrides of the defaults: shorter in tests. */
   readonly times?: Partial<BarrierTimes>;
-  /** How often time is looked at. */
+  /** How often timers are checked. */
   readonly tickMs?: number;
   /** Ends the server. */
   readonly signal: AbortSignal;

@@ -23,9 +23,8 @@ export interface AdsServer {
   counts(): AdsCounts;
   streams(): StreamState[];
   /**
-   * Refuses new streams from now on, and ends those that there are in the course of so many milliseconds, with their
-   * connections. Resolves when all are gone, or a second after all were told, or when
-   * the server ends.
+   * Refuses new streams from now on, and ends the existing ones over this many milliseconds, with their connections.
+   * Resolves when all are gone, a second after all were told to end, or when the server ends.
    */
   drain(ms: number): Promise<void>;
   close(): Promise<void>;
@@ -35,7 +34,8 @@ const TICK_MS = 1_000;
 
 const OPTIONS: ChannelOptions = {
   'grpc.max_receive_message_length': MAX_REQUEST_BYTES,
-  // Of one connection. An Envoy has one ADS stream or two, a gRPC client one; whoever tests with more is told by HTTP/2.
+  // Per connection. An Envoy has one or two ADS streams, a gRPC client one; test clients with more learn the limit from
+  // HTTP/2.
   'grpc.max_concurrent_streams': 100,
   // A connection without a stream.
   'grpc.max_connection_idle_ms': 300_000,
@@ -46,10 +46,10 @@ const OPTIONS: ChannelOptions = {
 
 const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 
-/** Starts listening; rejects if the address cannot be had. */
+/** Starts listening; rejects if it cannot listen on the address. */
 export async function startAdsServer(options: AdsServerOptions): Promise<AdsServer> {
   options.signal.throwIfAborted();
-  // What it would print comes as an error, too. Who asks for more is given it.
+  // What grpc-js would print also arrives as an error. An explicit verbosity is respected.
   if (process.env['GRPC_VERBOSITY'] === undefined) setLogVerbosity(logVerbosity.NONE);
   const ads = new AdsStreams(options);
   const server = new Server(OPTIONS);
@@ -61,7 +61,7 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
   const listener = await listen({
     host: options.host,
     port: options.port,
-    // More than streams: whoever has a connection can be told why it has no stream.
+    // More connections than streams: a client with a connection can be told why it gets no stream.
     most: 2 * { ...ADS_LIMITS, ...options.limits }.maxStreams,
     connected: (socket) => injector.injectConnection(socket),
     refused: () => ads.limited('connections'),
@@ -93,7 +93,7 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
   };
 }
 
-/** Looks ten times a second for streams to end. */
+/** Checks ten times a second for streams to end. */
 async function drain(ads: AdsStreams, ms: number, { now, signal }: AdsServerOptions): Promise<void> {
   const until = now() + ms + CLOSING_MS;
   ads.drain(ms);
@@ -101,7 +101,7 @@ async function drain(ads: AdsStreams, ms: number, { now, signal }: AdsServerOpti
 }
 
 const DRAIN_STEP_MS = 100;
-/** How long clients have to close streams that they were told the end of. */
+/** How long clients have to close streams that were ended. */
 const CLOSING_MS = 1_000;
 
 const identity = (bytes: Uint8Array): Buffer => bytes as Buffer;

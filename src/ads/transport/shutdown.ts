@@ -1,6 +1,6 @@
 import type { AdsStream } from './stream.ts';
 
-/** Ends the streams that there are one after the other, spread evenly over a time: they come back elsewhere. */
+/** Ends the existing streams one by one, spread evenly over a period: they reconnect elsewhere. */
 export class Shutdown {
   readonly #streams: readonly AdsStream[];
   readonly #begun: number;
@@ -13,7 +13,7 @@ export class Shutdown {
     this.#ms = ms;
   }
 
-  /** Ends those whose time has come. */
+  /** Ends the streams that are due. */
   step(now: number): void {
     const passed = this.#ms === 0 ? 1 : Math.min(1, (now - this.#begun) / this.#ms);
     const due = Math.floor(this.#streams.length * passed);

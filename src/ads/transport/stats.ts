@@ -7,21 +7,21 @@ import type { Subscription } from '../protocol/subscription.ts';
 import type { ResourceType, ResourceTypes } from '../types.ts';
 import type { WorldView } from '../store/world.ts';
 
-/** Figures of the server. Counters are by short name of the type. */
+/** Figures of the server. Counters are by the type's short name. */
 export interface AdsCounts {
   readonly pushes: Readonly<Record<string, number>>;
   readonly bytes: Readonly<Record<string, number>>;
   readonly refusals: Readonly<Record<string, number>>;
-  /** Waits for an acknowledgement that ended by time: what waited was sent all the same. */
+  /** Waits for an acknowledgement that timed out: what waited was sent anyway. */
   readonly timeouts: number;
-  /** Times that a stream was sent assignments again because its answer to clusters was missing for long. */
+  /** Times that a stream was resent assignments because its answer to clusters was missing for a long time. */
   readonly overdue: number;
   /** Bugs that ended a stream. Must be zero. */
   readonly failures: number;
-  /** Streams whose bytes went through grpc-js instead of past it: several times the CPU. Must be zero. */
+  /** Streams whose bytes went through grpc-js instead of bypassing it: several times the CPU. Must be zero. */
   readonly indirect: number;
   readonly streams: number;
-  /** Streams that something is owed to, whether or not it may be sent now. */
+  /** Streams that are owed something, whether or not it may be sent now. */
   readonly pendingStreams: number;
   readonly waitingForWorld: number;
   readonly waitingForPlace: number;
@@ -32,9 +32,9 @@ export interface AdsCounts {
   readonly nameSets: number;
   /** Streams that may not begin yet: their address has begun too many. */
   readonly waitingToBegin: number;
-  /** Streams that something is owed to, and whose turn has not come. */
+  /** Streams that are owed something, and whose turn has not come. */
   readonly waitingForTurn: number;
-  /** Streams whose message is not received yet: there is no room. */
+  /** Streams whose message is not received yet, for lack of room. */
   readonly waitingForRoom: number;
   /** How often each limit refused or ended something. */
   readonly limits: Readonly<Record<Limit, number>>;
@@ -96,18 +96,18 @@ export interface TypeState {
   readonly acked: string;
   /** Number of names owed. */
   readonly pending: number;
-  /** All that the client is owed was sent and accepted. */
+  /** Everything that the client is owed was sent and accepted. */
   readonly synced: boolean;
-  /** Names whose present version this client refused. */
+  /** Names whose present version this client rejected. */
   readonly refused: readonly string[];
-  /** Some of the names in a response whose answer is missing for long: of clusters, those that do not get warm. */
+  /** Some of the names in a response whose answer is long overdue; for clusters, those that do not get warm. */
   readonly overdue: readonly string[];
 }
 
 /** Enough names to see a pattern. */
 const MOST_OVERDUE = 20;
 
-/** Nothing for a stream that has not said yet who it is. */
+/** Empty for a stream that has not identified itself yet. */
 export function stateOf(stream: AdsStream, overdueBefore: number): StreamState[] {
   const { proxy, delivery } = stream;
   if (proxy === undefined) return [];
@@ -155,7 +155,7 @@ function overdueOf(oldest: Sent | undefined, before: number): string[] {
   const names: string[] = [];
   for (const { name } of itemsOf(oldest)) {
     if (names.length === MOST_OVERDUE) break;
-    // What the client held before in another version serves on.
+    // What the client held before in another version keeps serving.
     if (oldest.prior === undefined || (oldest.prior.has(name) && oldest.prior.get(name) === undefined))
       names.push(name);
   }

@@ -22,7 +22,7 @@ export interface StreamHost {
   readonly complete: FairSemaphore;
   readonly receiving: Receiving;
   readonly endings: Endings;
-  /** How old the next stream may become, in milliseconds. */
+  /** Maximum age of the next stream, in milliseconds. */
   maxAge(): number;
   now(): number;
   read(bytes: Uint8Array): DiscoveryRequest;
@@ -31,26 +31,26 @@ export interface StreamHost {
   connected(proxy: ConnectedProxy, address: string): void;
   closed(stream: AdsStream): void;
   limited(limit: Limit): void;
-  /** The stream goes the public way of grpc-js. */
+  /** The stream uses the public API of grpc-js. */
   indirect(): void;
   wake(stream: AdsStream): void;
-  /** What comes now may be handled at once; otherwise others have their turn first. */
+  /** What arrives now may be handled at once; otherwise others have their turn first. */
   hasTime(): boolean;
   failed(stream: AdsStream, error: unknown): void;
 }
 
-/** What is kept of the node of a stream. */
+/** What is kept of a stream's node. */
 export interface ProxyIdentity {
   readonly nodeId: string;
   readonly build: string;
-  /** How long its former listeners serve on, in milliseconds, if it says so. */
+  /** How long its former listeners keep serving, in milliseconds, if it says so. */
   readonly drainMs: number | undefined;
 }
 
-/** A connection that is slower to take what it is sent makes room for others; its bytes stay where they are. */
+/** A connection that takes its data more slowly makes room for others; its bytes stay where they are. */
 const STALLED_MS = 2_000;
 const BYTES_PER_MS = 8_000;
-/** One that takes nothing for so long is ended, although it answers pings: its response stays in memory. */
+/** A connection that takes nothing for this long is ended, even if it answers pings: its response stays in memory. */
 const STUCK_MS = 120_000;
 /** A client that sends no request for this long is disconnected. */
 const SILENT_MS = 60_000;
@@ -63,10 +63,10 @@ export class AdsStream {
   /** IP address of the client. */
   readonly address: string;
   readonly #endsAt: number;
-  /** Who it is; undefined before its first request. The rest of the node is not kept. */
+  /** Who the client is; undefined before its first request. The rest of the node is not kept. */
   proxy: ProxyIdentity | undefined;
   delivery: Delivery | undefined;
-  /** Is in the queue of streams to be served. */
+  /** In the queue of streams to be served. */
   queued = false;
   readonly #host: StreamHost;
   readonly #writer: FrameWriter;
@@ -74,10 +74,10 @@ export class AdsStream {
   readonly #announcing: Permit;
   #announced = false;
   readonly #complete: Permit;
-  /** A request that waits for the stream's turn; meanwhile no other is read. */
+  /** A request that waits for the stream's turn; no other is read meanwhile. */
   #request: DiscoveryRequest | undefined;
   #writing = false;
-  /** Since its last turn. */
+  /** Time has passed since its last turn. */
   #timePassed = false;
   #writingSince = 0;
   #writingBytes = 0;
@@ -119,13 +119,14 @@ export class AdsStream {
     call.on('error', () => this.#close());
   }
 
-  /** The rest of the program has been told of it. */
+  /** The rest of the program has been told about it. */
   get announced(): boolean {
     return this.#announced;
   }
 
   /**
-   * What it may see from now on; returns what it saw before. This only marks: what follows from it is for its turn.
+   * Sets what it may see from now on; returns what it saw before. This only marks: the consequences are worked out in
+   * its turn.
    */
   world(view: WorldView): WorldView | undefined {
     const former = this.delivery?.view;
@@ -135,7 +136,7 @@ export class AdsStream {
     return former;
   }
 
-  /** Its turn: handles the request that waits, or writes what is owed, unless a former write is still under way. */
+  /** Its turn: handles the waiting request, or writes what is owed, unless an earlier write is still under way. */
   serve(): void {
     this.contain(() => {
       if (this.delivery === undefined) return;
@@ -183,7 +184,7 @@ export class AdsStream {
     }
   }
 
-  /** Ends it, and has its client reconnect instead of opening a stream on the same connection. */
+  /** Ends it, and makes its client reconnect rather than open a stream on the same connection. */
   retire(details: string): void {
     if (this.#closed) return;
     this.#writer.leaveConnection();
@@ -219,8 +220,8 @@ export class AdsStream {
   }
 
   /**
-   * Requests wait for the stream's turn when much has to be compared first, and when those before them have taken long:
-   * a few bytes may ask for a lot. The first one waits for what the proxy may see.
+   * Requests wait for the stream's turn if much must be compared first, or if those before them have taken long: a few
+   * bytes may ask for a lot. The first request waits for what the proxy may see.
    */
   #wait(bytes: Uint8Array): DiscoveryRequest {
     this.#request = this.#host.read(this.#reader.hold(bytes));
@@ -241,7 +242,7 @@ export class AdsStream {
     if (this.#writing) return;
     if (delivery.owesAll && !this.#complete.had) {
       let waits = false;
-      // Without a wait this turn goes on: another one for each place that is left unused would follow without end.
+      // If there is no wait, this turn goes on; otherwise each unused place would cause another turn, without end.
       this.#complete.take(() => {
         if (waits) this.#host.wake(this);
       });

@@ -1,8 +1,8 @@
 /** A stream that can be queued for a turn. */
 export interface Waiting {
-  /** Of its client. */
+  /** Address of its client. */
   readonly address: string;
-  /** Is in the queue. */
+  /** In the queue. */
   queued: boolean;
 }
 
@@ -18,22 +18,22 @@ export interface TurnWork<Stream> {
 
 /** How long a turn lasts before the event loop does the rest of its work. Milliseconds. */
 const TURN_MS = 8;
-/** How much of it is for those that acknowledge, while others wait. */
+/** How much of it is for streams whose clients acknowledge, while others wait. */
 const ACKNOWLEDGING_MS = 6;
 const OTHERS_MS = TURN_MS - ACKNOWLEDGING_MS;
 const STREAMS_PER_QUEUE = 64;
 
 /**
- * The queue of streams that something is owed to. Those whose clients acknowledge what they are sent go first. The others
- * get the rest of the turn, a quarter of the time: one that takes longer than that is paid for with the next turns. Among either, addresses are
- * served one after the other, a stream of each: one that has a thousand waits for itself, and nobody else does.
+ * The queue of streams that are owed something. Streams whose clients acknowledge what they are sent go first. The
+ * others get the rest of the turn, a quarter of the time: if one takes longer, the following turns pay for it. In each
+ * group, addresses take turns, one stream at a time: an address with a thousand streams delays only itself.
  */
 export class Turns<Stream extends Waiting> {
   readonly #work: TurnWork<Stream>;
   readonly #acknowledging: Queues<Stream> = new Map();
   readonly #others: Queues<Stream> = new Map();
   #waiting = 0;
-  /** How much longer the others took than was theirs, while somebody who acknowledges waited. Milliseconds. */
+  /** Time that the others took and have yet to make up for, while acknowledging streams wait. Milliseconds. */
   #owed = 0;
   #scheduled = false;
 
@@ -46,7 +46,7 @@ export class Turns<Stream extends Waiting> {
     return this.#waiting;
   }
 
-  /** @param acknowledges the client has taken something that it was sent. */
+  /** @param acknowledges the client has acknowledged something that it was sent. */
   add(stream: Stream, acknowledges: boolean): void {
     if (stream.queued) return;
     stream.queued = true;
@@ -78,7 +78,7 @@ export class Turns<Stream extends Waiting> {
     if (this.#waiting > 0) this.#schedule();
   }
 
-  /** The first ones: one at least, and more while there is time. */
+  /** Serves the first streams: at least one, and more while there is time. */
   #serve(queues: Queues<Stream>, until: number): void {
     for (let served = 0; served < STREAMS_PER_QUEUE; served++) {
       const stream = takeFirst(queues);
