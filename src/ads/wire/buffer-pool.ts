@@ -1,25 +1,25 @@
 import { Buffer } from 'node:buffer';
 
-/** Lengths are rounded up to this, so that messages of nearly the same length can use the same buffers. */
+/** Lengths are rounded up to this, so that messages of similar length can use the same buffers. */
 const GRAIN = 65_536;
-/** A buffer may be so many times as long as was asked for: what is in use is bounded by what is asked for. */
+/** How many times longer than requested a buffer may be: the memory in use is bounded by what is requested. */
 const MOST_TIMES = 2;
 
 /**
- * Buffers that large messages are received into, one after the other. Clients that come back send a megabyte each: in
- * buffers of their own they would have the garbage collector go through the whole heap for every few dozen of them.
+ * Buffers that large messages are received into, one after the other. Reconnecting clients send a megabyte each: with a
+ * new buffer per message, the garbage collector would go through the whole heap for every few dozen of them.
  */
 export class BufferPool {
   readonly #most: number;
   #free: Buffer[] = [];
   #bytes = 0;
 
-  /** @param most bytes that are kept while nobody uses them. */
+  /** @param most how many bytes are kept while unused. */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** At least as long, and not much longer. To be given back. */
+  /** At least this long, and not much longer. To be given back. */
   take(length: number): Buffer {
     const rounded = Math.ceil(length / GRAIN) * GRAIN;
     let best = -1;
@@ -33,7 +33,7 @@ export class BufferPool {
     return buffer!;
   }
 
-  /** Those that nobody could use for longest go first. */
+  /** Those that were unused for longest go first. */
   give(buffer: Buffer): void {
     this.#free.push(buffer);
     this.#bytes += buffer.length;

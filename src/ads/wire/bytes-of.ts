@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { type Part, leavesOf } from '../store/resource.ts';
 
-/** The bytes of a part, copied together. */
+/** The bytes of a part, copied into one array. */
 export function bytesOf(part: Part): Uint8Array {
   const bytes = Buffer.allocUnsafe(part.length);
   let at = 0;

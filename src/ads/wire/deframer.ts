@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 
-/** The messages of a gRPC stream cannot be read on: too long, compressed. */
+/** The messages of a gRPC stream can no longer be read: too long, or compressed. */
 export class UnreadableStream extends Error {
   readonly reason: 'too long' | 'compressed';
 
@@ -12,24 +12,24 @@ export class UnreadableStream extends Error {
   }
 }
 
-/** Before each message of a gRPC stream: a flag, and its length. */
+/** Precedes each message of a gRPC stream: a flag, and the length. */
 export const PREFIX = 5;
-/** Pieces that are shorter than this are merged, so that a client that sends byte by byte costs hardly more memory. */
+/** Shorter pieces are merged, so that a client that sends byte by byte costs hardly more memory. */
 const SHORT = 4096;
-/** A piece may keep alive so many times its bytes: it is a part of what came over the connection with others. */
+/** How many times its own bytes a piece may keep alive: it is part of a larger chunk from the connection. */
 const MOST_KEPT = 2;
 
 /**
- * Cuts the bytes of a stream into messages: a flag, four bytes of length, the message. One that comes in one piece is not
- * copied; the pieces of another one are kept until the last of them is there, or go into a buffer.
+ * Cuts the bytes of a stream into messages: a flag, four bytes of length, the message. A message that comes in one
+ * piece is not copied; otherwise its pieces are kept until the last one arrives, or go into a buffer.
  */
 export class Deframer {
-  /** No message may be longer; read when it begins. */
+  /** No message may be longer; read when a message begins. */
   maxLength: number;
   readonly #prefix = Buffer.allocUnsafeSlow(PREFIX);
   #prefixLength = 0;
   #length = 0;
-  /** Of the message that is being received: those of its bytes that have arrived. */
+  /** The bytes that have arrived of the message that is being received. */
   #pieces: Buffer[] | undefined;
   #received = 0;
   #buffer: Buffer | undefined;
@@ -39,7 +39,7 @@ export class Deframer {
     this.maxLength = maxLength;
   }
 
-  /** Bytes that arrived. */
+  /** Takes bytes that arrived. */
   add(chunk: Buffer): void {
     this.#chunk = this.#chunk.length === 0 ? chunk : Buffer.concat([this.#chunk, chunk]);
   }
@@ -51,7 +51,7 @@ export class Deframer {
     this.#prefixLength = 0;
   }
 
-  /** The rest of the message that is being received goes there, behind what has arrived. */
+  /** The rest of the message that is being received goes into this buffer, after what has arrived. */
   receiveInto(buffer: Buffer): void {
     let at = 0;
     for (const piece of this.#pieces?.splice(0) ?? []) at += piece.copy(buffer, at);
@@ -63,12 +63,12 @@ export class Deframer {
     return this.#pieces === undefined ? 0 : this.#length;
   }
 
-  /** How much of it has arrived. */
+  /** How much of that message has arrived. */
   get received(): number {
     return this.#pieces === undefined ? 0 : this.#received;
   }
 
-  /** The next message that is complete: in the buffer that it was received into, if that was given. */
+  /** The next complete message: in the buffer that it was received into, if there was one. */
   next(): Buffer | undefined {
     if (this.#pieces !== undefined) return this.#goOn(this.#pieces);
     const chunk = this.#chunk;
@@ -114,7 +114,7 @@ export class Deframer {
   }
 }
 
-/** A byte is copied as often as the length of its piece doubles, until that is not short any more. */
+/** A byte is copied each time the length of its piece doubles, until the piece is no longer short. */
 function keep(pieces: Buffer[], piece: Buffer): void {
   for (let last = pieces.at(-1); last !== undefined && piece.length < SHORT; last = pieces.at(-1)) {
     if (last.length > piece.length) break;

@@ -5,10 +5,10 @@ import type { NodePart, Part } from '../store/resource.ts';
 import type { Batch, Served } from '../store/served.ts';
 import { SLICE_BYTES, SliceWriter, slicesOf } from './slice-writer.ts';
 
-/** A response as it goes over the wire, prefix of the gRPC message included; shared by all streams that get the same. */
+/** A response as sent over the wire, with the gRPC message prefix; shared by all streams that get the same. */
 export interface Frame {
   readonly nonce: number;
-  /** Of the content, in state of the world: equal content has an equal version, whoever serves it. */
+  /** Version of the content, in state of the world: equal content has an equal version, whichever replica serves it. */
   readonly version: string;
   /** Each at most {@link SLICE_BYTES} long. */
   readonly slices: readonly Uint8Array[];
@@ -22,20 +22,20 @@ export interface FrameContent {
   readonly removed: readonly string[];
 }
 
-/** Memory that is kept for streams that may get the same, in bytes: it is given up as a whole when it is used up. */
+/** Memory kept for streams that may get the same, in bytes: all of it is dropped when it is used up. */
 export const FRAME_LIMITS = {
-  /** Of frames, beside what they share: publications clear them, streams that ask for different things fill them. */
+  /** For frames, besides what they share: publications clear them, streams that ask for different things fill them. */
   frames: 64 * 1024 * 1024,
-  /** Of batches laid out for the wire. The resources of one type for a mesh of 10,000 services are about 10 MB. */
+  /** For batches laid out for the wire. The resources of one type for a mesh of 10,000 services take about 10 MB. */
   layouts: 192 * 1024 * 1024,
 };
-/** What a frame takes beside its bytes. */
+/** What a frame takes besides its bytes. */
 const FRAME_OVERHEAD = 1024;
 
-/** Parts from this length on are not copied into frames: frames refer to them. */
+/** Parts of at least this length are not copied into frames: frames refer to them. */
 const SHARED_BYTES = 4096;
 
-/** The bytes of parts that are worth sharing, of which tables have most in common. */
+/** The bytes of parts worth sharing, most of which tables have in common. */
 class SharedParts {
   readonly #bytes = new WeakMap<NodePart, Uint8Array>();
 
@@ -47,7 +47,7 @@ class SharedParts {
   }
 }
 
-/** A batch as it goes over the wire; without slices where it is too small to be shared. */
+/** A batch as sent over the wire; without slices if it is too small to be shared. */
 interface Layout {
   readonly size: number;
   readonly slices?: readonly Uint8Array[];
@@ -62,9 +62,9 @@ interface CachedFrame extends Frame {
 }
 
 /**
- * Puts responses together from the bytes of resources, without an encoder. Within one push most streams get the same:
- * a frame is made once, nonce included (nonces grow over all streams, so they are unique in each), and what is common
- * to different frames is laid out once.
+ * Assembles responses from the bytes of resources, without an encoder. Within one push, most streams get the same: a
+ * frame is made once, nonce included (nonces increase across all streams, so they are unique in each), and what
+ * different frames have in common is laid out once.
  */
 export class Frames {
   #nonce = 0;
@@ -73,7 +73,7 @@ export class Frames {
   #layouts: readonly [Layouts, Layouts] = [new WeakMap(), new WeakMap()];
   #parts = new SharedParts();
   readonly #limits: typeof FRAME_LIMITS;
-  /** What of the limits is used. */
+  /** How much of the limits is used. */
   #kept = 0;
   #laidOut = 0;
 
@@ -81,7 +81,7 @@ export class Frames {
     this.#limits = limits;
   }
 
-  /** The frame of a response. Its nonce is higher than `after`, the stream's last of any type: nonces say what came first. */
+  /** The frame of a response. Its nonce is above `after`, the stream's last of any type: nonces show the order. */
   of(content: FrameContent, after: number): Frame {
     const key = printOf(content);
     const known = this.#frames.get(key);
@@ -101,13 +101,13 @@ export class Frames {
     else known.push(frame);
   }
 
-  /** What was shared is about former versions now. */
+  /** What was shared is now about former versions. */
   outdate(): void {
     this.#frames.clear();
     this.#kept = 0;
   }
 
-  /** Nothing is under way any more that could be shared. */
+  /** Nothing that could be shared is under way any more. */
   clear(): void {
     this.outdate();
     this.#layouts = [new WeakMap(), new WeakMap()];
@@ -126,7 +126,7 @@ export class Frames {
     const writer = new SliceWriter(own);
     writer.byte(0);
     writer.bigEndian(size);
-    // Fields of a message may come in any order: what differs goes first, what is shared behind.
+    // The fields of a message may come in any order: what differs goes first, followed by what is shared.
     if (!delta) writer.string(SOTW.version, version);
     writer.string(delta ? DELTA.typeUrl : SOTW.typeUrl, typeUrl);
     writer.string(delta ? DELTA.nonce : SOTW.nonce, String(nonce));
@@ -167,7 +167,7 @@ const RESOURCE = { version: 1, resource: 2, name: 3 };
 /** Field numbers of `google.protobuf.Any`. */
 const ANY = { typeUrl: 1, value: 2 };
 
-/** Of names and versions, whatever their order. Clients keep it; a collision would only mislead who compares two. */
+/** Hash of names and versions, in any order. Clients keep it; a collision would only mislead someone comparing two. */
 function versionOf(batches: readonly Batch[]): string {
   let [a, b, count] = [0, 0, 0];
   for (const { versionHash } of batches) {
@@ -189,7 +189,7 @@ function batchSize(batch: Batch, delta: boolean): number {
   return size;
 }
 
-/** Of the parts that are not copied. */
+/** Size of the parts that are not copied. */
 function sharedSize(batch: Batch): number {
   let size = 0;
   for (const item of batch.items) for (const part of topOf(item.resource.body)) size += sharedSizeOf(part);
@@ -204,7 +204,7 @@ function sharedSizeOf(part: Part): number {
   return size;
 }
 
-/** Of a part that is longer than a slice, its children are shared. */
+/** If a part is longer than a slice, its children are shared instead. */
 function isShared(part: Part): boolean {
   return part.length >= SHARED_BYTES && (part.length <= SLICE_BYTES || 'bytes' in part);
 }
@@ -246,7 +246,7 @@ function writeResource(writer: SliceWriter, parts: SharedParts, item: Served, de
   for (const part of topOf(body)) writePart(writer, parts, part);
 }
 
-/** A whole resource is shared as itself, with its name and version; only what is below can be part of others. */
+/** A whole resource is shared with its name and version; only the parts below it can be shared with others. */
 function topOf(body: Part): readonly Part[] {
   return 'bytes' in body ? [body] : body.children;
 }

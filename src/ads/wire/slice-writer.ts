@@ -1,16 +1,16 @@
 import { Buffer } from 'node:buffer';
 
-/** The largest buffer that is handed to a socket at once: with TLS a connection keeps one as large as that for ever. */
+/** The largest buffer that is handed to a socket at once: with TLS, a connection keeps one that large forever. */
 export const SLICE_BYTES = 65_536;
 
 /**
- * Writes into slices of bounded size. As many bytes must be written (not appended) as were announced, since the length
- * in front of a message is written first: anything else is an error.
+ * Writes into slices of bounded size. Exactly the announced number of bytes must be written (not appended), since the
+ * length before a message is written first: anything else is an error.
  */
 export class SliceWriter {
   readonly #slices: Uint8Array[] = [];
   readonly #announced: number;
-  /** Bytes that were announced and are not in {@link #slices} yet. */
+  /** Announced bytes that are not in {@link #slices} yet. */
   #left: number;
   #slice: Buffer;
   #from = 0;
@@ -53,7 +53,7 @@ export class SliceWriter {
     }
   }
 
-  /** Slices that were laid out before. */
+  /** Adds slices that were laid out before. */
   append(slices: readonly Uint8Array[]): void {
     this.#cut();
     this.#slices.push(...slices);
@@ -79,7 +79,7 @@ export class SliceWriter {
   }
 }
 
-/** Bytes that are not copied, cut to slices. */
+/** The bytes as slices, without copying. */
 export function slicesOf(bytes: Uint8Array): Uint8Array[] {
   if (bytes.length <= SLICE_BYTES) return [bytes];
   const slices: Uint8Array[] = [];

@@ -7,27 +7,27 @@ import type { Served } from '../store/served.ts';
 import type { ServedIndex } from '../store/served-index.ts';
 
 /**
- * Names that a stream may have subscribed to, and versions that it may report, of one type: three for each of 20,000
- * services. What they cost holds up all other streams.
+ * Names that a stream may be subscribed to, and versions that it may report, per type: three for each of 20,000
+ * services. What they cost delays all other streams.
  */
 export const MAX_NAMES = 65_536;
 
-/** Legitimate type URLs and nonces are shorter. Bytes. */
+/** In bytes. Legitimate type URLs and nonces are shorter. */
 const MAX_ID_BYTES = 256;
-/** Of a resource. The longest name that is made of DNS names, ports and subsets has some 600. */
+/** The same for resource names. The longest name built from DNS names, ports and subsets has some 600. */
 const MAX_NAME_BYTES = 4_096;
 
 /** Names and versions of `initial_resource_versions`. */
 export interface RequestedVersions {
   readonly count: number;
   /**
-   * The items that are not among the pairs, and the pairs that are not among the items. Strings are made of the latter
-   * only; equal hashes count as equal pairs, so that a client which makes hashes collide is not sent something.
+   * The items that are not among the pairs, and the pairs that are not among the items. Strings are made only for the
+   * latter; equal hashes count as equal pairs, so a client that makes hashes collide merely misses something.
    */
   compare(index: ServedIndex): { readonly items: readonly Served[]; readonly held: Map<string, string> };
 }
 
-/** Either kind of discovery request, as far as it matters. */
+/** A discovery request of either kind, as far as it matters. */
 export interface DiscoveryRequest {
   readonly typeUrl: string;
   readonly nonce: string;
@@ -36,7 +36,7 @@ export interface DiscoveryRequest {
   /** The encoded node; absent in all but the first request. */
   readonly node: Uint8Array | undefined;
   readonly error: { readonly code: number; readonly message: string } | undefined;
-  /** State of the world: all names. Delta: the names added. `*` is not among them. */
+  /** State of the world: all names. Delta: the added names. `*` is not included. */
   readonly names: WireNames;
   readonly removed: WireNames;
   readonly versions: RequestedVersions;
@@ -48,12 +48,12 @@ export class FieldReader {
   readonly #end: number;
   field = 0;
   wireType = 0;
-  /** Of a length-delimited field: its bytes. */
+  /** The bytes of a length-delimited field. */
   from = 0;
   to = 0;
-  /** Of a varint field: its lower 56 bits, as far as a number is exact. */
+  /** The lower 56 bits of a varint field, as far as a number is exact. */
   varint = 0;
-  /** Where the current field begins, and the next one. */
+  /** Where the current field begins, and where the next one does. */
   start = 0;
   at: number;
 
@@ -89,7 +89,7 @@ export class FieldReader {
     return true;
   }
 
-  /** The bytes of the current field must be there. */
+  /** The current field must have bytes. */
   expectBytes(): void {
     if (this.wireType !== 2) throw new BadRequest(`field ${this.field} has wire type ${this.wireType}`);
   }
@@ -99,7 +99,7 @@ export class FieldReader {
     return stringOf(this.buffer, this.from, this.to);
   }
 
-  /** A string that may not be longer. */
+  /** A string of limited length. */
   shortString(what: string, maxBytes: number): string {
     if (this.to - this.from > maxBytes) throw new BadRequest(`${what} is longer than ${maxBytes} bytes`);
     return this.string();
@@ -130,17 +130,17 @@ function stringOf(buffer: Buffer, from: number, to: number): string {
   return text;
 }
 
-/** Repeated names, counted while the message was read; strings are made of them only if somebody asks. */
+/** Repeated names, counted while the message is read; strings are made of them only on demand. */
 export class WireNames implements RequestedNames {
-  /** Of names that are neither `*` nor blank. */
+  /** Number of names that are neither `*` nor blank. */
   count = 0;
-  /** The name `*` is among them. */
+  /** Whether the name `*` is among them. */
   star = false;
-  /** Whether there was any, `*` and blank ones included. */
+  /** Whether there were any, including `*` and blank ones. */
   any = false;
   readonly #buffer: Buffer;
   readonly #field: number;
-  /** Where the first name's field begins, and the last one's ends. */
+  /** Where the field of the first name begins, and where that of the last one ends. */
   #from = 0;
   #to = 0;
 
@@ -149,7 +149,7 @@ export class WireNames implements RequestedNames {
     this.#field = field;
   }
 
-  /** A name, and where its field begins. */
+  /** Adds a name. `start`: where its field begins. */
   add(start: number, from: number, to: number): void {
     this.any = true;
     if (to === from) return;
@@ -163,7 +163,7 @@ export class WireNames implements RequestedNames {
   }
 
   /**
-   * Takes all names that follow each other from `at` on; where the next other field begins. Requests have thousands of
+   * Takes all consecutive names from `at` on; returns where the next other field begins. Requests have thousands of
    * names, and the general reader is several times slower.
    */
   addRun(at: number, end: number): number {
@@ -180,8 +180,8 @@ export class WireNames implements RequestedNames {
   }
 
   /**
-   * Of the bytes from the first name to the last: they say which names these are. Both kinds of requests have their
-   * names in field 3. Delta Envoys sort them, others name them in the order in which they came to know them.
+   * Digest of the bytes from the first name to the last, which identify the names. Both kinds of requests have their
+   * names in field 3. Delta Envoys sort them; others list them in the order in which they learned of them.
    */
   digest(): string {
     return hash('sha256', this.#buffer.subarray(this.#from, this.#to), 'base64url');
@@ -227,7 +227,7 @@ class WireVersions implements RequestedVersions {
     this.#hasher = hasher;
   }
 
-  /** Takes the current entry of a reader and those right behind it. */
+  /** Takes the current entry of a reader and the entries right after it. */
   add(reader: FieldReader): void {
     this.#visit(reader, () => this.count++);
   }
@@ -262,7 +262,7 @@ class WireVersions implements RequestedVersions {
     return [name, version];
   }
 
-  /** Visits the current entry of a reader, and those right behind it as far as they are as every encoder writes them. */
+  /** Visits the current entry of a reader, and those right after it as long as they have the usual encoding. */
   #visit(reader: FieldReader, visit: VisitPair): void {
     const entry = reader.message();
     let [nameFrom, nameTo, versionFrom, versionTo] = [0, 0, 0, 0];
@@ -301,7 +301,7 @@ export function readDeltaRequest(bytes: Uint8Array, hasher: ContentHasher): Disc
   return read(bytes, hasher, { node: 1, typeUrl: 2, names: 3, removed: 4, versions: VERSIONS, nonce: 6, error: 7 });
 }
 
-/** Field numbers; absent: this kind of request has no such field. */
+/** Field numbers; absent if this kind of request has no such field. */
 interface Numbers {
   readonly node: number;
   readonly typeUrl: number;
