@@ -3,12 +3,13 @@ import { type Asked, CDS, decodeFrame, EDS, encodeRequest, LDS, RDS, type Respon
 
 /**
  * As much of Envoy as matters to traffic: clusters warm until their assignment comes, answers to clusters are held back
- * meanwhile, listeners wait for their tables, and old ones route by theirs until they have drained. Nothing happens by
- * itself: responses arrive and requests leave one by one, when the test says so.
+ * meanwhile, listeners wait for their tables, and old listeners route by theirs until they have drained. Nothing
+ * happens by itself: responses arrive and requests leave one by one, when the test says so.
  *
- * The content of a cluster is its version; one of version {@link RESOLVED} has no assignment, but warms until the test
- * says that its addresses are found. That of a listener is `version:table`, of a table `version:cluster,cluster`. A table of version {@link BAD} is
- * refused, without a name; of those beside it some are applied.
+ * The content of a cluster is its version; a cluster with version {@link RESOLVED} has no assignment, but warms until
+ * the test says that its addresses are resolved. The content of a listener is `version:table`, that of a table
+ * `version:cluster,cluster`. A table with version {@link BAD} is rejected, without a name; some of the other tables in
+ * its response are applied.
  */
 export class EnvoyModel {
   readonly #server: TestServer;
@@ -16,14 +17,14 @@ export class EnvoyModel {
   #delivery: Delivery;
   /** Version in use. */
   readonly clusters = new Map<string, string>();
-  /** Version that waits for its assignment. */
+  /** Version that is waiting for its assignment. */
   readonly warming = new Map<string, string>();
   /** Names whose assignment it has. */
   readonly #assignments = new Map<string, string>();
   readonly #listeners = new Map<string, string>();
   /** Newer versions whose table is missing. */
   readonly #waitingListeners = new Map<string, string>();
-  /** Tables of former listeners, with how many use them. */
+  /** Tables of former listeners that still drain, oldest first, once per listener. */
   readonly draining: string[] = [];
   readonly tables = new Map<string, string>();
   readonly #requests: Asked[] = [];
@@ -32,7 +33,7 @@ export class EnvoyModel {
   readonly #nonces = new Map<string, string>();
   readonly #versions = new Map<string, string>();
   #started = false;
-  /** Of the good tables in a response that is refused so many are applied. */
+  /** How many of the good tables in a rejected response are applied. */
   applied = 0;
   readonly violations: string[] = [];
 
@@ -62,7 +63,7 @@ export class EnvoyModel {
     this.#assignmentsChanged(before);
   }
 
-  /** Of all clusters that it knows. */
+  /** Names of all clusters that it knows. */
   get names(): string[] {
     return [...new Set([...this.clusters.keys(), ...this.warming.keys()])];
   }
@@ -105,7 +106,7 @@ export class EnvoyModel {
     this.#tablesChanged(before);
   }
 
-  /** The connection is lost with all that was on its way; config stays. */
+  /** The connection is lost with everything that was on its way; config stays. */
   reconnect(delivery: Delivery): void {
     this.#delivery = delivery;
     this.#requests.length = this.#responses.length = this.#held.length = 0;
@@ -167,7 +168,7 @@ export class EnvoyModel {
     ];
   }
 
-  /** In state of the world it asks for all once more when a cluster is `changed`. */
+  /** In state of the world, it asks for all of them again when a cluster is `changed`. */
   #assignmentsChanged(before: readonly string[], changed = false): void {
     const wanted = this.#assignmentsWanted();
     const names = wanted.filter((name) => !before.includes(name));
@@ -178,7 +179,7 @@ export class EnvoyModel {
     else this.#requests.push({ typeUrl: EDS, names: wanted, nonce: this.#nonces.get(EDS) ?? '' });
   }
 
-  /** Answers to clusters leave when nothing warms; before the first listeners they always do. */
+  /** Answers to clusters leave when nothing warms; before the first listeners, they always do. */
   #release(): void {
     if (this.#started && this.warming.size > 0) return;
     const held = this.#held.splice(0);
@@ -218,7 +219,7 @@ export class EnvoyModel {
     this.#answer(response, this.#tablesWanted(), refuses);
   }
 
-  /** Listeners whose table is there take over from the former ones. */
+  /** Listeners whose table has arrived take over from the former ones. */
   #activate(): void {
     for (const [name, content] of [...this.#waitingListeners]) {
       if (!this.tables.has(tableOf(content))) continue;
@@ -251,7 +252,7 @@ export class EnvoyModel {
     this.#requests.push(this.#delta ? { typeUrl, nonce, error } : { typeUrl, nonce, error, version, names });
   }
 
-  /** Every table that requests are routed by must name usable clusters only. */
+  /** Every table that requests are routed by must name only usable clusters. */
   #check({ typeUrl, nonce }: Response): void {
     const used = [...[...this.#listeners.values()].map(tableOf), ...this.draining];
     for (const table of used) {
@@ -264,7 +265,7 @@ export class EnvoyModel {
   }
 }
 
-/** Version of a table that is refused. */
+/** Version of a table that is rejected. */
 export const BAD = 3;
 
 /** Version of a cluster that has no assignment. */

@@ -54,7 +54,7 @@ export class Lab {
     this.ask({ ...asked, nonce, version, ...(this.#delta ? { names: [], initial: new Map() } : {}) });
   }
 
-  /** Takes whatever comes for so many seconds, tick by tick; answers nothing of a silent type. */
+  /** Takes whatever comes for this many seconds, tick by tick; answers nothing for a silent type. */
   pass(seconds: number, names: Readonly<Record<string, readonly string[]>> = {}, silent?: string): string[] {
     const log: string[] = [];
     for (let i = 0; i < seconds; i++) {

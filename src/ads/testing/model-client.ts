@@ -9,7 +9,7 @@ interface Wish {
 
 const NOTHING: Wish = { wildcard: false, names: new Set() };
 
-/** A request, and what else the model knows of it. */
+/** A request, and what else the model knows about it. */
 interface Request {
   readonly asked: Asked;
   /** What the client wanted when it wrote this. */
@@ -18,34 +18,34 @@ interface Request {
   readonly accepted: readonly (readonly [string, string])[];
 }
 
-/** What a client that obeys the protocol, and nothing more, knows of one type. */
+/** What a client that obeys the protocol, and nothing more, knows about one type. */
 class ModelType {
   requested = false;
   wildcard = false;
-  /** It has named names on this stream, `*` and none at all included: an empty list means nothing from then on. */
+  /** It has named names on this stream, even just `*` or none: from then on an empty list means nothing. */
   explicit = false;
   readonly names = new Set<string>();
   /** What it uses: name to content. */
   readonly held = new Map<string, string>();
-  /** Names of which it has told that it accepted what it holds. Whatever else it took may be taken away. */
+  /** Names for which it has reported that it accepted what it holds. Anything else it took may be taken away. */
   readonly accepted = new Set<string>();
-  /** Names that it gave up at some time: responses and requests cross, so that what it holds is not certain. */
+  /** Names that it gave up at some time: responses and requests cross, so it is uncertain what it holds. */
   readonly givenUp = new Set<string>();
-  /** Names that may be sent although it holds the very content, and how often: as often as it gave a reason. */
+  /** Names that may be sent although it holds the same content, and how often: once for each reason that it gave. */
   readonly #repeats = new Map<string, number>();
-  /** What the server knows of what it wants. */
+  /** What the server knows about what it wants. */
   heard = NOTHING;
-  /** Names that the server was asked for, and has not sent since. Delta. */
+  /** Delta: names that the server was asked for, and has not sent since. */
   readonly unanswered = new Set<string>();
-  /** Those of them that it was asked for after the last refusal: what it knows of is answered at once, refused or not. */
+  /** Those requested after the last rejection: what the server knows is answered at once, rejected or not. */
   readonly pressing = new Set<string>();
-  /** Nonces of responses that the server has not heard an answer to. */
+  /** Nonces of responses whose answer the server has not heard. */
   #sent: string[] = [];
-  /** Of the newest response; empty before the first one. */
+  /** Nonce of the newest response; empty before the first one. */
   #newest = '';
   nonce = '';
   version = '';
-  /** It gave up everything and wants it again: whatever is under way may come twice. */
+  /** It gave up everything and wants it again: whatever is on its way may come twice. */
   wavered = false;
 
   wants(name: string): boolean {
@@ -54,7 +54,7 @@ class ModelType {
 
   /** A response was written to it. */
   sent({ nonce, resources, removed }: Response): void {
-    // The first answer to a wildcard is all that there is.
+    // The first answer to a wildcard contains everything.
     if (this.#newest === '' && this.heard.wildcard) this.#answered(this.unanswered);
     this.#sent.push(nonce);
     this.#newest = nonce;
@@ -65,7 +65,7 @@ class ModelType {
   hears({ asked, wish }: Request, delta: boolean): void {
     const { nonce = '', names = [], unsubscribe = [], initial, error } = asked;
     const at = this.#sent.indexOf(nonce);
-    // In state of the world what answers an old response is not heard.
+    // In state of the world, a request that answers an old response is ignored.
     if (!delta && nonce !== '' && nonce !== this.#newest && at < 0) return;
     this.heard = wish;
     this.#sent = this.#sent.slice(at + 1);
@@ -93,7 +93,7 @@ class ModelType {
     for (const name of names) this.#repeats.set(name, (this.#repeats.get(name) ?? 0) + 1);
   }
 
-  /** One of the reasons to send it is used up; false: there was none. */
+  /** Uses up one of the reasons to send it; false: there was none. */
   repeats(name: string): boolean {
     const left = this.#repeats.get(name) ?? 0;
     this.#repeats.set(name, Math.max(0, left - 1));
@@ -101,17 +101,17 @@ class ModelType {
   }
 }
 
-/** How a client answers a response that has something bad in it. */
+/** How a client answers a response with something bad in it. */
 export interface Answer {
-  /** Of a refused response's tables and assignments so many are applied, by name; clusters and listeners all are. */
+  /** How many of a rejected response's tables and assignments are applied, by name; clusters and listeners all are. */
   readonly applied: number;
-  /** The refusal says which clusters or listeners it is about, or what it is about in any case. */
+  /** Whether the rejection names the bad clusters or listeners; `always`: whatever is bad. */
   readonly names: boolean | 'always';
 }
 
 /**
  * A client with a connection on which nothing happens by itself: requests leave and responses arrive one by one, when
- * the test says so. Content that starts with `bad` is refused; in a bad mood, everything is.
+ * the test says so. Content that starts with `bad` is rejected; if the client is moody, everything is.
  */
 export class ModelClient {
   readonly types: ReadonlyMap<string, ModelType>;
@@ -121,13 +121,13 @@ export class ModelClient {
   #requests: Request[] = [];
   #responses: Response[] = [];
   moody = false;
-  /** Sent again without a reason. */
+  /** Resent without a reason. */
   readonly repeated: string[] = [];
   /** Accepted, in the world, and taken away all the same. */
   readonly deprived: string[] = [];
-  /** Sent or said to be gone, although the server had not been asked for it, or not any more. */
+  /** Sent, or reported as gone, although the server had not been asked for it, or no longer. */
   readonly unasked: string[] = [];
-  /** What happened, for whoever has to understand a history that failed. */
+  /** What happened, for anyone who has to understand a failed history. */
   readonly log: string[] = [];
 
   readonly #isPresent: (typeUrl: string, name: string) => boolean;
@@ -167,7 +167,8 @@ export class ModelClient {
       const asked = all && type.explicit ? ['*', ...names] : names;
       this.#ask({ typeUrl, names: asked });
     } else {
-      // In state of the world `*` stays with those who said it, and with those who began with nothing unless they name.
+      // In state of the world, `*` stays with clients that named it, and with those that began with no names until they
+      // name some.
       if (!first && type.wildcard && !star && names.length === 0) return;
       this.#ask({ typeUrl, names: this.#list(type), nonce: type.nonce, version: type.version });
     }
@@ -177,7 +178,7 @@ export class ModelClient {
     const type = this.#type(typeUrl);
     if (!type.requested) return;
     const gone = names.filter((name) => type.names.has(name));
-    // In state of the world a wildcard that began with an empty list is not ended by another one.
+    // In state of the world, an empty list does not end a wildcard that began with one.
     const all = star && type.wildcard && (this.#delta || type.explicit || type.names.size > 0);
     if (gone.length === 0 && !all) return;
     for (const name of gone) type.names.delete(name);
@@ -236,7 +237,7 @@ export class ModelClient {
       if (type.held.get(name) !== content) type.accepted.delete(name);
       type.held.set(name, content);
     }
-    // Who says what it refuses has taken all else, and what is gone is gone.
+    // A client that names what it rejects has taken everything else, and what is gone is gone.
     const saysWhat = ((isWild(typeUrl) && names) || names === 'always') && bad.length > 0;
     if (!this.moody || !refuses || saysWhat) {
       for (const name of removed) type.held.delete(name);
@@ -258,7 +259,7 @@ export class ModelClient {
     return true;
   }
 
-  /** The connection is lost with all that was on its way; what the client uses stays. */
+  /** The connection is lost with everything that was on its way; what the client uses stays. */
   reconnect(delivery: Delivery): void {
     this.log.push('reconnects');
     this.#delivery = delivery;
@@ -288,7 +289,7 @@ export class ModelClient {
     this.#requests.push({ asked, wish: { wildcard, names: new Set(names) }, accepted });
   }
 
-  /** State of the world: all that is wanted, in one list. */
+  /** State of the world: everything wanted, in one list. */
   #list(type: ModelType): string[] {
     if (!type.explicit) return [];
     return [...(type.wildcard ? ['*'] : []), ...type.names];
@@ -321,7 +322,7 @@ export class ModelClient {
       if (type.held.get(name) === content && !type.repeats(name) && !wholeState && !type.wavered) {
         this.repeated.push(`${typeUrl} ${name} ${content}`);
       }
-      // A cluster that is sent is followed by its assignment, changed or not.
+      // When a cluster is sent, its assignment follows, changed or not.
       if (typeUrl === CDS) for (const other of this.types.values()) if (other !== type) other.mayRepeat([name]);
     }
   }

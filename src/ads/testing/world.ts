@@ -38,7 +38,7 @@ export const TYPES: ResourceTypes = [
   },
 ];
 
-/** The version is the content; the body is `name@content`, so that it can be read in either kind of response. */
+/** The version is the content; the body is `name@content`, so that it can be read in both kinds of response. */
 export function resource(
   typeUrl: string,
   name: string,
@@ -54,7 +54,7 @@ export function resource(
   };
 }
 
-/** A store, and what deliveries need of it. */
+/** A store, and what deliveries need from it. */
 export class TestServer {
   readonly hasher = new ContentHasher([17, 4]);
   readonly store: Store;
@@ -64,7 +64,7 @@ export class TestServer {
   timeouts = 0;
   times = BARRIER_TIMES;
 
-  /** @param many from so many names on streams share what is worked out; the default is that of the server. */
+  /** @param many from how many names on streams share work; defaults to the server's value. */
   constructor(many?: number) {
     this.store = new Store(this.hasher, many);
   }
@@ -101,7 +101,7 @@ export class TestServer {
   }
 }
 
-/** A request in the terms of both kinds. */
+/** A request, in terms of either kind. */
 export interface Asked {
   readonly typeUrl: string;
   readonly nonce?: string;
@@ -112,7 +112,7 @@ export interface Asked {
   readonly initial?: ReadonlyMap<string, string>;
 }
 
-/** Goes through the wire format. */
+/** Encodes a request to the wire format and reads it back. */
 export function encodeRequest(asked: Asked, delta: boolean, hasher: ContentHasher): DiscoveryRequest {
   const fields: Buffer[] = [];
   const bytes = (field: number, value: string | Buffer): void => {
@@ -148,7 +148,7 @@ export interface Response {
   readonly removed: readonly string[];
 }
 
-/** Reads the frame of a response, the prefix of the gRPC message included. */
+/** Reads the frame of a response, including the gRPC message prefix. */
 export function decodeFrame(slices: readonly Uint8Array[], delta: boolean): Response {
   const frame = Buffer.concat(slices);
   if (frame.readUInt32BE(1) !== frame.length - 5) throw new Error('the prefix does not say the length of the message');
