@@ -30,7 +30,7 @@ export interface DeliveryContext extends SubscriptionContext {
   readonly frames: Frames;
   readonly references: References;
   readonly times: BarrierTimes;
-  /** A world as it is now. */
+  /** Remembers a world as it is now. */
   remember(view: WorldView): FormerWorld;
   move(before: FormerWorld, after: WorldView): Differences;
   update(sight: Sight, news: readonly News[]): Differences;

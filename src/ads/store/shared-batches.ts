@@ -46,7 +46,7 @@ export class SharedBatches {
   #selected = 0;
   #publication = 0;
   readonly #maxSelected: number;
-  /** For roots as lists of their own, and for the lists directly below roots. */
+  /** For the roots' own lists, and for the lists directly below roots. */
   #branches: readonly [Branches, Branches] = [new Branches(), new Branches()];
 
   constructor(maxSelected = MAX_SELECTED) {
