@@ -15,10 +15,7 @@ import { type LocalityPlan, localityPlan, type TopologyNeeds } from '../../model
 import { any } from '../encode/proto.ts';
 import { connectAddress, struct, wrapped } from '../encode/values.ts';
 
-/**
- * DNS queries per socket, so that their source ports cannot be guessed; and jitter, which spreads the queries over
- * time.
- */
+/** DNS queries per socket, so that source ports cannot be guessed; and jitter, to spread the queries over time. */
 const maxQueriesPerSocket = 100;
 const jitterMs = 100;
 

@@ -17,9 +17,7 @@ export interface Protos {
    * does not have, a value of the wrong type, and two members of a oneof are bugs in the caller, and throw.
    */
   encode<Name extends string>(type: Name, message: MessageOf<Name>): Uint8Array;
-  /**
-   * Enums as names, 64-bit numbers as decimal strings, absent members absent. Throws if the bytes are not a message.
-   */
+  /** Enum names, 64-bit numbers as decimal strings, absent members absent. Throws for bytes that are not a message. */
   decode<Name extends string>(type: Name, bytes: Uint8Array): MessageOf<Name>;
   /** The message in an `Any` of this type. */
   unpack<Name extends string>(type: Name, any: Any): MessageOf<Name>;

@@ -147,7 +147,7 @@ function healthStatus(health: Health | undefined): number {
   }
 }
 
-/** Field 1 of Metadata, a map of Structs. A map entry: key 1, value 2. Struct: fields 1, a map. Value: string_value 3. */
+/** Field 1 of Metadata, a map of Structs. Map entry: key 1, value 2. Struct: fields 1, a map. Value: string_value 3. */
 function writeMetadata(writer: BackwardWriter, filter: string, key: string, value: string): void {
   const entry = writer.mark();
   const field = writer.mark();

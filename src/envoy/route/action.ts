@@ -72,7 +72,7 @@ export function routeAction(
   };
 }
 
-/** Header lists that replace the rule's: its own operations, followed by those of its only backend. */
+/** Lists in place of the rule's own: its operations, followed by those of its only backend. */
 export function backendHeaders({ backends }: ForwardToBackends, headers: HeaderOperations | undefined): HeaderLists {
   const [only] = backends;
   return only?.weight === undefined && only?.headers !== undefined ? headersOf(headers, only.headers) : {};

@@ -12,7 +12,7 @@ const retryHostPredicate = [
   },
 ];
 
-/** Without the predicate: with a consistent hash, retries go where the hash leads. */
+/** Without the predicate: with a consistent hash, retries stay where the hash leads. */
 const hashed: RetryPolicy = {
   retryOn: 'connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes',
   numRetries: { value: 2 },

@@ -8,14 +8,12 @@ const agentCluster = 'sds-grpc';
 export const workloadCertificate = 'default';
 export const meshRoots = 'ROOTCA';
 
-/**
- * A secret of the workload itself (`default`, `ROOTCA`), fetched from Istio's agent. Envoy waits for it indefinitely.
- */
+/** A secret of the workload itself (`default`, `ROOTCA`) from Istio's agent. Envoy waits for it indefinitely. */
 export function workloadSecret(name: string): SdsSecretConfig {
   return { name, sdsConfig: { ...agentSource, initialFetchTimeout: { seconds: 0 } } };
 }
 
-/** A file on the proxy's disk, served and watched by Istio's agent; see {@link certificateFiles} and {@link rootFile}. */
+/** A file on the proxy's disk, served and watched by Istio's agent; see {@link certificateFiles}, {@link rootFile}. */
 export function fileSecret(name: string): SdsSecretConfig {
   return { name, sdsConfig: agentSource };
 }

@@ -37,7 +37,7 @@ export interface UpstreamTlsInput {
   readonly meshSni: string;
   /** Names of a ServiceEntry, accepted if the rule has none. */
   readonly entryNames: readonly string[];
-  /** Endpoints are the client's original destinations: no endpoint says what it speaks. */
+  /** Endpoints are the client's original destinations, so no endpoint says what it speaks. */
   readonly originalDestination: boolean;
   /** The rule selects some workloads only, so these can be expected to have the credential. */
   readonly selective: boolean;
@@ -90,9 +90,7 @@ function autoMtls(input: UpstreamTlsInput): UpstreamTls {
   };
 }
 
-/**
- * The names that peers prove: their identities and what the Service adds, in each of the mesh's trust domains. Sorted.
- */
+/** Names that peers prove: their identities and what the Service adds, in each of the mesh's trust domains. Sorted. */
 export function peerNames(
   identities: readonly string[],
   subjectAltNames: readonly string[],
