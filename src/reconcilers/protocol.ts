@@ -31,9 +31,7 @@ export function parseProtocol(text: string): Protocol {
   return Object.hasOwn(NAMES, lower) ? NAMES[lower]! : 'Unsupported';
 }
 
-/**
- * Protocol of a Service port: from the transport, then `appProtocol`, then the part of its name before the first dash.
- */
+/** Protocol of a Service port: by transport, then `appProtocol`, then the part of its name before the first dash. */
 export function servicePortProtocol(port: {
   readonly port: number;
   readonly name?: string;

@@ -3,9 +3,7 @@ import { RE2JS } from 're2js';
 
 /** Istio's limit, in characters. */
 const longest = 1024;
-/**
- * Instructions. Envoy's RE2 works on bytes and needs up to about eight times as many; Istio's settings allow 32,768.
- */
+/** Instructions. Envoy's RE2 works on bytes and needs up to about eight times that; Istio's settings allow 32,768. */
 const largest = 4096;
 
 export const tooManyRegexes =

@@ -62,10 +62,7 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
  */
 export const mostPorts = 1000;
 
-/**
- * A number may appear for UDP and for another transport; of two of a kind, which an API server refuses, the first
- * counts.
- */
+/** A number may appear for UDP and another transport; of two of a kind, which API servers refuse, the first counts. */
 function portsOf(spec: NonNullable<Service['spec']>): ServicePort[] {
   const ports = new Map<string, ServicePort>();
   for (const port of spec.ports?.slice(0, mostPorts) ?? []) {

@@ -54,9 +54,7 @@ export function printResolution(resolution: Resolution): string {
   return Object.entries(RESOLUTIONS).find(([, known]) => known === resolution)?.[0] ?? resolution;
 }
 
-/**
- * Limits for the product of a ServiceEntry's lists: far more than anybody needs, and no more than a commit can handle.
- */
+/** Limits on the product of a ServiceEntry's lists: far more than anybody needs, but no more than a commit can bear. */
 const most = {
   /** Each port of each host is a cluster. */
   clusters: 10_000,
@@ -154,7 +152,7 @@ function everythingOf(ports: readonly number[]): string {
   return `Without addresses, the entry takes every TCP connection to port ${some} that is not to another address of the mesh. List the addresses of its hosts.`;
 }
 
-/** See `yielding` in outbound listeners. */
+/** See `yielding` in `src/settle/outbound-conflicts.ts`. */
 function lostOf(ports: readonly ServicePort[]): string {
   const first = ports.find(({ protocol }) => protocol === 'Mongo' || protocol === 'MySQL');
   return first === undefined

@@ -75,10 +75,7 @@ function apartFrom(
   });
 }
 
-/**
- * Where it listens: at its bind address; else at loopback if it binds, or at all addresses if connections are
- * redirected.
- */
+/** Where it listens: its bind address; else loopback if it binds, or all addresses if connections are redirected. */
 function egressAddresses({ bind, bindToPort }: EgressListener): readonly string[] {
   if (bind !== '') return [bind];
   return bindToPort ? ['127.0.0.1', '::1'] : ['0.0.0.0', '::'];

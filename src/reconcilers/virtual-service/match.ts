@@ -83,10 +83,7 @@ export function readMatchPort(field: Field): number {
   return field.get('port').integer(0, 65_535) ?? 0;
 }
 
-/**
- * A match for headers and query parameters, which may be empty. The regex `*` is Istio's older spelling of an empty
- * match.
- */
+/** A match for headers and query parameters, possibly empty. The regex `*` is Istio's older spelling of that. */
 function readPresence(field: Field): StringMatch {
   if (!field.isSet) {
     field.invalid('must be a match, or {} for any value.');
