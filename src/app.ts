@@ -27,11 +27,11 @@ interface Surroundings extends SourceSurroundings {
   readonly adsTimes?: AdsTimes;
 }
 
-/** A program that serves. */
+/** A program that is serving. */
 export interface Serving {
   readonly engine: Engine;
   readonly ports: { readonly grpc: number; readonly health: number; readonly monitoring: number };
-  /** Fulfilled when the signal has fired and everything is closed. */
+  /** Resolves when the signal has fired and everything is closed. */
   readonly ended: Promise<void>;
 }
 
@@ -40,12 +40,12 @@ async function serve(config: Config, signal: AbortSignal): Promise<void> {
     const { ended } = await startServing(config, signal);
     await ended;
   } catch (error) {
-    // To be stopped before the start is complete is not a failure.
+    // Being stopped during the start is not a failure.
     if (!signal.aborted) throw error;
   }
 }
 
-/** Rejects when an address, a directory or a kubeconfig cannot be had. */
+/** Rejects if an address, a directory or a kubeconfig is not available. */
 export async function startServing(
   config: Config,
   signal: AbortSignal,
@@ -55,7 +55,7 @@ export async function startServing(
     now: () => performance.now(),
   });
   const end = new AbortController();
-  // During the start there are no proxies to drain.
+  // There are no proxies to drain during the start.
   const endAtOnce = (): void => end.abort();
   signal.addEventListener('abort', endAtOnce);
   if (signal.aborted) endAtOnce();
@@ -97,7 +97,7 @@ export async function startServing(
   }
 }
 
-/** Files have none, and neither have the kinds of Kubernetes itself. */
+/** Files have no status, and neither do Kubernetes' own kinds. */
 function hasNoStatus({ source, statusWrites }: Config): (problem: Problem) => boolean {
   const writes = source.kind === 'kubernetes' && statusWrites;
   return ({ object }) =>

@@ -5,7 +5,7 @@ import { typeUrl } from './envoy/encode/proto.ts';
 import { leaf, resource } from './envoy/encode/resource.ts';
 import { type ServedType, servedTypes } from './served-types.ts';
 
-/** The resource types that are served, in the order in which a push sends them. */
+/** The resource types that are served, in the order of a push. */
 export function catalog(encoder: Encoder): ResourceTypes {
   const named = (shortName: ServedType) => ({ typeUrl: typeUrl(servedTypes[shortName]), shortName });
   return [

@@ -14,7 +14,7 @@ export interface ExplainContext {
   readonly locate: Locate;
 }
 
-/** The objects, with file and line where known, behind a resource; of a route table, behind each virtual host and route. */
+/** The objects behind a resource, with file and line if known; of a route table, behind each virtual host and route. */
 export function explain(resource: EncodedResource, context: ExplainContext): ExplainedResource {
   const { name, body } = resource;
   const leaves = [...leavesOf(body)];
@@ -29,7 +29,7 @@ export function explain(resource: EncodedResource, context: ExplainContext): Exp
   return { name, virtualHosts: leaves.flatMap((leaf) => explainVirtualHosts(leaf, context)) };
 }
 
-/** A leaf of a table is a table with one virtual host, or with none. */
+/** A leaf of a table is a table with one virtual host, or none. */
 function explainVirtualHosts(leaf: LeafPart, context: ExplainContext): readonly ExplainedVirtualHost[] {
   const { virtualHosts = [] } = context.protos.toJson(types.route, bytesOf(leaf)) as {
     virtualHosts?: { name: string; routes?: { name?: string; match?: object }[] }[];

@@ -1,4 +1,4 @@
-/** An address cannot be listened on. The message is one line that names it, and what stands in the way. */
+/** An address cannot be listened on. The message is one line that names it and the reason. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
   readonly code = 'LISTEN';
@@ -20,7 +20,7 @@ const reasons: Readonly<Record<string, string>> = {
   ENOTFOUND: 'unknown host',
 };
 
-/** grpc-js wraps what the system said in a text of its own. */
+/** grpc-js wraps the system's message in its own text. */
 function reasonOf(cause: unknown): string {
   const { code, message } = cause as NodeJS.ErrnoException;
   const known = [code, ...(message ?? '').split(/\W+/)].find(

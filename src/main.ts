@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Nothing else may be imported here: the other modules do not load on the Nodes that this one refuses.
+// Import nothing else here: the other modules do not load on the Node versions that this one refuses.
 import { refusalOf } from './node-version.ts';
 
 const refusal = refusalOf(process.versions.node);

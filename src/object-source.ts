@@ -21,11 +21,11 @@ import { version } from './version.ts';
 
 /** Where objects come from, and its state. */
 export interface ObjectSource {
-  /** Fulfilled when all that there is was delivered. */
+  /** Resolves when everything there is has been delivered. */
   readonly ready: Promise<void>;
-  /** What {@link ready} waits for, for people; empty when it is fulfilled. */
+  /** What {@link ready} is waiting for, for people; empty once it has resolved. */
   readonly waitingFor: () => readonly string[];
-  /** Fulfilled when nothing of it runs any more. */
+  /** Resolves when nothing of it is running any more. */
   end(): Promise<void>;
   readonly figures?: () => ApiServerFigures;
   readonly status?: NonNullable<MetricSources['status']>;
@@ -36,13 +36,13 @@ export interface ObjectSource {
 
 /** What tests replace. */
 export interface SourceSurroundings {
-  /** For all that has to do with the API server. */
+  /** For everything that involves the API server. */
   readonly clock?: Clock;
   /** Name of this replica among those that share a Lease. */
   readonly identity?: string;
 }
 
-/** Rejects when a directory or a kubeconfig cannot be had. */
+/** Rejects if a directory or a kubeconfig is not available. */
 export async function startSource(
   config: Config,
   engine: Engine,
@@ -149,7 +149,7 @@ function clusterSource(
   };
 }
 
-/** `namespace/name` of the Pod that this runs in, as the chart says it. */
+/** `namespace/name` of the Pod that this runs in, as set by the chart. */
 function podOf({ POD_NAMESPACE: namespace, POD_NAME: name }: NodeJS.ProcessEnv): string | undefined {
   return namespace === undefined || name === undefined ? undefined : `${namespace}/${name}`;
 }

@@ -21,7 +21,7 @@ import { ObjectWriter } from './engine/object-writer.ts';
 import { type ServedType, servedTypeNames } from './served-types.ts';
 import { jsonOf, snapshotOf } from './snapshot.ts';
 
-/** The mesh of the objects in files, computed once. */
+/** The mesh of the objects in some files, computed once. */
 interface OfflineMesh {
   readonly loaded: LoadedDirectory;
   readonly mesh: Mesh;
@@ -50,7 +50,7 @@ async function build(
   return { loaded, mesh, store, protos };
 }
 
-/** `fairlead check`: what the files and the objects in them get wrong. */
+/** `fairlead check`: what is wrong with the files and the objects in them. */
 export async function checkFiles(request: CheckRequest): Promise<CheckResult> {
   const { loaded, mesh } = await build(request.paths, request.mesh, () => []);
   const usable = [...loaded.objects.values()].reduce((sum, found) => sum + found.length, 0);
@@ -58,13 +58,13 @@ export async function checkFiles(request: CheckRequest): Promise<CheckResult> {
   return { findings: findingsOf(loaded, mesh, request.complete), objects, ignored: loaded.ignored };
 }
 
-/** Objects of which the files have nothing that is valid. */
+/** Objects for which the files contain nothing valid. */
 function unusable({ reports, locate }: LoadedDirectory): ReadonlySet<string> {
   const named = reports.flatMap(({ object }) => object ?? []);
   return new Set(named.filter((object) => locate(object, '') === undefined).map(printRef));
 }
 
-/** `fairlead translate`: all that one proxy would hold. */
+/** `fairlead translate`: everything that one proxy would hold. */
 export async function translateFiles(request: TranslateRequest): Promise<Translation> {
   const stream = 'translate';
   const connected = ({ inputs }: Mesh): Write[] => [inputs.proxies.write(stream, { stream, ...request.proxy })];
@@ -82,7 +82,7 @@ export async function translateFiles(request: TranslateRequest): Promise<Transla
   };
 }
 
-/** Why the proxy is given nothing. */
+/** Why the proxy gets nothing. */
 function remarkOnNode(
   view: ResolvedProxy | undefined,
   { objects }: LoadedDirectory,
@@ -102,7 +102,7 @@ function remarkOnNode(
   return { remark: `no Gateway selects the labels of the proxy: ${own}, and Gateways select ${shown}. ${how}` };
 }
 
-/** Selectors that are named at most. */
+/** At most this many selectors are named. */
 const SHOWN = 5;
 
 function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Finding[] {
@@ -123,7 +123,7 @@ function severityOf({ reason }: Problem, complete: boolean): Finding['severity']
   return reason === 'RefNotFound' && !complete ? 'warning' : 'error';
 }
 
-/** The tenth of a list comes behind the second. */
+/** Sorts the tenth element of a list after the second. */
 const numeric = new Intl.Collator('en', { numeric: true });
 
 const compare = (a = '', b = ''): number => (a < b ? -1 : a > b ? 1 : 0);

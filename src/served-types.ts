@@ -1,6 +1,6 @@
 import { types } from './envoy/encode/proto-types.ts';
 
-/** The resource types that are served, by the names that operators know, in the order in which a push sends them. */
+/** The resource types that are served, by the names that operators know, in the order of a push. */
 export const servedTypes = {
   cds: types.cluster,
   eds: types.endpoint,

@@ -13,9 +13,9 @@ import { types } from './envoy/encode/proto-types.ts';
 import type { ServedType } from './served-types.ts';
 import { type Json, type Protos, typeOfUrl, typeUrl } from './envoy/encode/proto.ts';
 
-/** What a proxy would hold once it has asked for everything: all clusters and listeners, and what these name. */
+/** What a proxy would hold after asking for everything: all clusters and listeners, and what these name. */
 export interface Snapshot extends Readonly<Record<ServedType, readonly EncodedResource[]>> {
-  /** Names that clusters and listeners refer to and that do not exist. */
+  /** Names that clusters and listeners refer to but that do not exist. */
   readonly missing: readonly string[];
 }
 
@@ -67,7 +67,7 @@ function assignmentOf(protos: Protos, { body }: EncodedResource): string[] {
   return [cluster.edsClusterConfig?.serviceName || (cluster.name ?? '')];
 }
 
-/** Those that come from the control plane, not from an agent. */
+/** Secrets that come from the control plane, not from an agent. */
 function secretsOf(protos: Protos, listener: EncodedResource): string[] {
   return chainsOf(protos, listener).flatMap(({ transportSocket }) => {
     const config = transportSocket?.typedConfig;

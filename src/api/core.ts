@@ -1,13 +1,11 @@
-/**
- * The fields of core kinds that Fairlead reads. What a source delivers may have more; nothing here is written back.
- */
+/** The fields of core kinds that Fairlead reads. A source may deliver more; nothing here is written back. */
 import type { KubernetesObject } from './object.ts';
 
 export interface Namespace extends KubernetesObject {
   readonly kind: 'Namespace';
 }
 
-/** Labels and annotations say where a node is; nothing else of it matters. */
+/** Only labels and annotations matter: they say where a node is. */
 export interface Node extends KubernetesObject {
   readonly kind: 'Node';
 }
@@ -24,11 +22,11 @@ export interface Service extends KubernetesObject {
 }
 
 export interface ServiceSpec {
-  /** ClusterIP when absent. */
+  /** ClusterIP if absent. */
   readonly type?: 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
   /** `None` for a headless Service. */
   readonly clusterIP?: string;
-  /** One for each IP family; the first one is `clusterIP`. */
+  /** One per IP family; the first is `clusterIP`. */
   readonly clusterIPs?: readonly string[];
   readonly externalIPs?: readonly string[];
   readonly externalName?: string;
@@ -41,13 +39,13 @@ export interface ServiceSpec {
 }
 
 export interface CoreServicePort {
-  /** May be absent when there is one port only. */
+  /** May be absent if there is only one port. */
   readonly name?: string;
   readonly port: number;
-  /** TCP when absent. */
+  /** TCP if absent. */
   readonly protocol?: Transport;
   readonly appProtocol?: string;
-  /** A number, or the name of a container port. The same as `port` when absent. */
+  /** A number, or the name of a container port. The same as `port` if absent. */
   readonly targetPort?: number | string;
   readonly nodePort?: number;
 }
@@ -69,7 +67,7 @@ export interface EndpointSlice extends KubernetesObject {
 
 export interface SliceEndpoint {
   readonly addresses: readonly string[];
-  /** null and absent mean the same. */
+  /** null means the same as absent. */
   readonly conditions?: {
     readonly ready?: boolean | null;
     readonly serving?: boolean | null;
@@ -82,7 +80,7 @@ export interface SliceEndpoint {
 }
 
 export interface SlicePort {
-  /** Name of the port of the Service; empty for one that is alone. */
+  /** Name of the Service's port; empty if it is the only one. */
   readonly name?: string;
   readonly port?: number;
   readonly protocol?: Transport;
@@ -97,7 +95,7 @@ export interface TargetRef {
   readonly uid?: string;
 }
 
-/** The legacy kind, for Services that have no slice. */
+/** The legacy kind, for Services without slices. */
 export interface Endpoints extends KubernetesObject {
   readonly kind: 'Endpoints';
   readonly subsets?: readonly EndpointSubset[];
@@ -131,12 +129,12 @@ export interface Pod extends KubernetesObject {
 
 export interface PodSpec {
   readonly containers?: readonly Container[];
-  /** Those with restartPolicy Always run beside the containers and have ports of their own. */
+  /** Those with restartPolicy Always run beside the containers and have their own ports. */
   readonly initContainers?: readonly Container[];
   readonly serviceAccountName?: string;
   readonly nodeName?: string;
   readonly hostNetwork?: boolean;
-  /** Own DNS names of the Pod within a headless Service. */
+  /** For the Pod's own DNS names within a headless Service. */
   readonly hostname?: string;
   readonly subdomain?: string;
 }

@@ -1,17 +1,17 @@
-/** The kinds that Fairlead watches. One line names a watch; sources, RBAC and tests read this table. */
+/** The kinds that Fairlead watches. One line defines a watch; sources, RBAC and tests read this table. */
 export interface Kind {
-  /** What keys everything that is kept by kind. Unlike `kind` it is unique: several groups may have a `Gateway`. */
+  /** The key for everything that is kept by kind. Unlike `kind`, it is unique: several groups may have a `Gateway`. */
   readonly name: KindName;
-  /** As objects have it. */
+  /** As written in objects. */
   readonly kind: string;
   readonly group: string;
   /** The version that is read; the API server converts the others to it. */
   readonly version: string;
-  /** Every version a file may use. */
+  /** Every version that a file may use. */
   readonly versions: readonly string[];
   readonly plural: string;
   readonly namespaced: boolean;
-  /** The kind has a CRD of ours: it may be missing in a cluster, and its status carries our conditions. */
+  /** The kind has a CRD of ours: a cluster may lack it, and its status carries our conditions. */
   readonly custom: boolean;
 }
 
@@ -45,8 +45,8 @@ const networking = (name: CustomKindName, plural: string): Kind => ({
 });
 
 /**
- * In the order in which a source should read them: what others refer to comes first.
- * ConfigMap means the one of the mesh config only.
+ * In the order in which a source should read them: kinds that others refer to come first. ConfigMap means only that of
+ * the mesh config.
  */
 export const kinds: readonly Kind[] = [
   core('ConfigMap', 'configmaps'),
@@ -73,7 +73,7 @@ export const kinds: readonly Kind[] = [
   networking('VirtualService', 'virtualservices'),
 ];
 
-/** The kind of an object's `apiVersion` and `kind`, or undefined when it is not one of ours. */
+/** The kind for an object's `apiVersion` and `kind`; undefined if it is not one of ours. */
 export function kindOf(apiVersion: string, kind: string): Kind | undefined {
   const slash = apiVersion.indexOf('/');
   const group = slash < 0 ? '' : apiVersion.slice(0, slash);

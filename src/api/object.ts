@@ -7,7 +7,7 @@ export interface ObjectMeta {
   /** A JSON integer; absent for kinds without generations. */
   readonly generation?: number;
   readonly resourceVersion?: string;
-  /** RFC 3339. Decides which of two conflicting objects is the older one; absent counts as older than all. */
+  /** RFC 3339. Decides which of two conflicting objects is older; absent counts as oldest. */
   readonly creationTimestamp?: string;
   readonly deletionTimestamp?: string;
   readonly labels?: Readonly<Record<string, string>>;
@@ -15,20 +15,20 @@ export interface ObjectMeta {
   readonly ownerReferences?: readonly { readonly kind: string; readonly name: string; readonly controller?: boolean }[];
 }
 
-/** The annotations that sources keep: those of Istio. Others are not read, often large, and change often. */
+/** The annotations that sources keep: Istio's. Others are not read, often large, and change often. */
 export function isMeshAnnotation(key: string): boolean {
   const slash = key.indexOf('/');
   return slash > 0 && (key.slice(0, slash) === 'istio.io' || key.slice(0, slash).endsWith('.istio.io'));
 }
 
-/** Any Kubernetes object as plain JSON. The parts beside `metadata` are typed by the kind's own interface. */
+/** Any Kubernetes object as plain JSON. The kind's own interface types everything except `metadata`. */
 export interface KubernetesObject {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: ObjectMeta;
 }
 
-/** Which object of which source something is about: the currency of blame. */
+/** Identifies the object, and its source, that something is about. */
 export interface ObjectRef {
   /** The cluster id, or the name of the directory source. */
   readonly source: string;
@@ -52,7 +52,7 @@ export function parseObjectKey(key: string): { source: string; namespace: string
   return { source, namespace, name };
 }
 
-/** The source of the object whose key this is. */
+/** The source of the object with this key. */
 export function sourceOfKey(key: string): string {
   return key.slice(0, key.indexOf('/'));
 }
@@ -71,12 +71,12 @@ export function refOf(source: string, object: KubernetesObject): ObjectRef {
   };
 }
 
-/** For what stays equal while the object changes. */
+/** For values that stay equal while the object changes. */
 export function withoutGeneration({ source, group, kind, namespace, name }: ObjectRef): ObjectRef {
   return { source, group, kind, namespace, name };
 }
 
-/** Whether refs name one object. They may be different values, of different generations. */
+/** Whether two refs name the same object. They may be different values, of different generations. */
 export function sameObject(a: ObjectRef, b: ObjectRef): boolean {
   return (
     a.name === b.name &&
@@ -87,7 +87,7 @@ export function sameObject(a: ObjectRef, b: ObjectRef): boolean {
   );
 }
 
-/** Each object once: values that were made of one object at different times may have a ref each. */
+/** Each object once: values made from one object at different times may each have a ref. */
 export function distinctRefs(refs: Iterable<ObjectRef>): readonly ObjectRef[] {
   const found = new Set(refs);
   if (found.size < 2) return [...found];
@@ -104,7 +104,7 @@ export function printRef(ref: Pick<ObjectRef, 'kind' | 'namespace' | 'name'>): s
   return ref.namespace === '' ? `${ref.kind}/${ref.name}` : `${ref.kind}/${ref.namespace}/${ref.name}`;
 }
 
-/** The revision of control plane that an object is meant for (label `istio.io/rev`); empty when it names none. */
+/** The control plane revision that an object is meant for (label `istio.io/rev`); empty if it names none. */
 export function revisionOf({ metadata }: KubernetesObject): string {
   return metadata.labels?.['istio.io/rev'] ?? '';
 }

@@ -1,8 +1,8 @@
 import type { ObjectRef } from './object.ts';
 
 /**
- * What is wrong with an object, for its owner. Never thrown, always reported: it ends in a condition
- * (`src/status/`) or in a line of `fairlead check`.
+ * What is wrong with an object, for its owner. Never thrown, always reported: it becomes a condition (`src/status/`) or
+ * a line of `fairlead check`.
  */
 export interface Problem {
   readonly object: ObjectRef;
@@ -13,22 +13,25 @@ export interface Problem {
   readonly message: string;
 }
 
-/** The condition that a problem makes False, and whether the object is still served, follow from the reason. */
+/** The reason determines which condition the problem makes False, and whether the object is still served. */
 export type ProblemReason =
   /** The object is not valid; the part named by the field is not served. -> Accepted=False */
   | 'Invalid'
-  /** Another, older object has the same claim. -> Accepted=False */
+  /** An older object has the same claim. -> Accepted=False */
   | 'Conflicted'
   /**
-   * The field is part of Istio's API, but Fairlead does not act on it yet. Of the kinds with a CRD each such field is an
-   * entry of one list, from which alone these problems come. -> Accepted=True, reason UnsupportedField
+   * The field is part of Istio's API, but Fairlead does not act on it yet. For kinds with a CRD, every such field is in
+   * one list, and these problems come only from that list. -> Accepted=True, reason UnsupportedField
    */
   | 'UnsupportedField'
-  /** What a supported field says here can have no effect; the object is served without it. -> Accepted=True, reason Ineffective */
+  /**
+   * The value of a supported field can have no effect here; the object is served without it. -> Accepted=True, reason
+   * Ineffective
+   */
   | 'Ineffective'
-  /** It applies to more than its owner can have meant; served as it is written. -> Accepted=True, reason TooBroad */
+  /** It applies to more than its owner can have meant; it is served as written. -> Accepted=True, reason TooBroad */
   | 'TooBroad'
   /** A host, subset, gateway or secret that does not exist or is not visible. -> ResolvedRefs=False */
   | 'RefNotFound'
-  /** A bug of ours while this object was processed; its last good state is served. -> Accepted=False */
+  /** A bug of ours while processing this object; its last good state is served. -> Accepted=False */
   | 'InternalError';

@@ -11,10 +11,10 @@ export interface Finding {
   readonly message: string;
 }
 
-/** Checks a pruned value against one definition; a path starts with `at`. */
+/** Checks a pruned value against one definition; paths start with `at`. */
 export type Check = (value: unknown, at: FieldPath) => readonly Finding[];
 
-/** A check ends at `limit` errors. */
+/** A check stops at `limit` errors. */
 export function createCompiler(
   definitions: Readonly<Record<string, SchemaNode>>,
   { limit }: { readonly limit: number },
@@ -85,7 +85,7 @@ function explain(error: ErrorObject): Finding[] {
   }
 }
 
-/** A JSON pointer does not tell list indexes from keys that are digits; the value does. */
+/** A JSON pointer does not distinguish list indexes from keys made of digits; the value does. */
 function stepsOf(pointer: string, root: unknown): FieldPath {
   let value = root;
   return pointer
@@ -99,7 +99,7 @@ function stepsOf(pointer: string, root: unknown): FieldPath {
     });
 }
 
-/** The groups of which more than one field is set. */
+/** The groups with more than one field set. */
 function broken(groups: Groups, data: Json): Groups {
   const isSet = (field: string) => {
     const value = data[field];
@@ -108,7 +108,7 @@ function broken(groups: Groups, data: Json): Groups {
   return groups.filter((group) => group.filter(isSet).length > 1);
 }
 
-/** Indexes of the elements whose keys an earlier element has. */
+/** Indexes of elements whose keys an earlier element already has. */
 function repeated(keys: readonly string[], data: readonly unknown[]): number[] {
   const seen = new Set<string>();
   const found: number[] = [];
@@ -123,7 +123,7 @@ function repeated(keys: readonly string[], data: readonly unknown[]): number[] {
   return found;
 }
 
-/** Standard base64 with padding. A search for what is wrong: matching the whole of it would cost stack. */
+/** Standard base64 with padding. Searches for errors: matching the whole text would take too much stack. */
 function isBase64(text: string): boolean {
   return text !== '' && text.length % 4 === 0 && !/[^A-Za-z0-9+/=]|=[^=]|={3}/.test(text);
 }

@@ -1,4 +1,4 @@
-/** How many letters must be inserted, removed, replaced or swapped to make one text of the other. For short texts. */
+/** How many letters must be inserted, removed, replaced or swapped to turn one text into the other. For short texts. */
 export function editDistance(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)];
   for (let i = 1; i <= a.length; i++) {

@@ -1,7 +1,7 @@
 import type { ErrorObject } from 'ajv';
 import { editDistance } from './schema-edit-distance.ts';
 
-/** What the API server and the offline validator say when more than one field of a group is set. */
+/** What the API server and the offline validator say if more than one field of a group is set. */
 export function exclusiveMessage(fields: readonly string[]): string {
   return `at most one of ${fields.slice(0, -1).join(', ')} and ${fields.at(-1)} may be set`;
 }
@@ -33,7 +33,7 @@ const TYPES: Readonly<Record<string, string>> = {
   boolean: 'true or false',
 };
 
-/** A sentence for an error of a keyword of JSON Schema. */
+/** A sentence for an error in a JSON Schema keyword. */
 export function keywordMessage({ keyword, params, data }: ErrorObject): string {
   const given = params as Readonly<Record<string, unknown>>;
   switch (keyword) {

@@ -1,4 +1,4 @@
-/** A part of a schema: what a CRD can say, apart from `$ref` and `x-exclusive` (see tools/api/source.ts). */
+/** A part of a schema. A CRD can express all of it except `$ref` and `x-exclusive` (see tools/api/source.ts). */
 export interface SchemaNode {
   readonly $ref?: string;
   readonly description?: string;

@@ -2,13 +2,13 @@ import { isObject, type Json } from './json.ts';
 import type { SchemaNode } from './schema-node.ts';
 import type { FieldPath } from './schema-path.ts';
 
-/** What the API server would keep of a value before it checks it. */
+/** What the API server would keep of a value before checking it. */
 export interface Pruned {
-  /** Without unknown fields, and without the members that are null: they count as absent. */
+  /** Without unknown fields, and without null members, which count as absent. */
   readonly value: unknown;
-  /** The first unknown fields, with the names that are known in their place. */
+  /** The first unknown fields, with the names that are known there. */
   readonly unknown: readonly { readonly path: FieldPath; readonly known: readonly string[] }[];
-  /** How many values it consists of. */
+  /** How many values it contains. */
   readonly size: number;
 }
 
@@ -38,7 +38,7 @@ class Pruning {
   prune(value: unknown, schema: SchemaNode, path: FieldPath): unknown {
     this.size++;
     const { properties, items, additionalProperties } = resolve(schema, this.definitions);
-    // A value of another type than the schema's is left as it is: its type is the error.
+    // A value of the wrong type is left as it is: its type is the error.
     if (Array.isArray(value))
       return items === undefined ? value : value.map((item, index) => this.prune(item, items, [...path, index]));
     if (!isObject(value)) return value;
@@ -60,7 +60,7 @@ class Pruning {
   }
 
   private pruneMap(value: Json, schema: SchemaNode, path: FieldPath): unknown {
-    // Without a prototype `__proto__` is a key like any other.
+    // Without a prototype, `__proto__` is an ordinary key.
     const kept = Object.create(null) as Record<string, unknown>;
     for (const key of Object.keys(value))
       if (value[key] !== null) kept[key] = this.prune(value[key], schema, [...path, key]);

@@ -1,11 +1,11 @@
 import { kinds } from './kinds.ts';
 import { editDistance } from './schema-edit-distance.ts';
 
-/** A kind of Istio or of the Gateway API that is not read. */
+/** A kind of Istio or of the Gateway API that Fairlead does not read. */
 interface UnreadKind {
   readonly group: string;
   readonly kind: string;
-  /** What does not happen, although its owner expects it. */
+  /** What does not happen, although the owner expects it. */
   readonly consequence: string;
 }
 
@@ -49,30 +49,30 @@ const unreadKinds: readonly UnreadKind[] = [
   }),
 ];
 
-/** What is to be said about an object of a kind that is not read. */
+/** What to say about an object of a kind that is not read. */
 export interface KindRemark {
   readonly severity: 'error' | 'warning';
   readonly field: 'apiVersion' | 'kind';
   readonly message: string;
 }
 
-/** Groups of which every kind is known. */
+/** Groups whose kinds are all known. */
 const ISTIO = ['networking.istio.io', 'security.istio.io', 'telemetry.istio.io', 'extensions.istio.io'];
 const GATEWAY_API = 'gateway.networking.k8s.io';
 
-/** Groups that a misspelt one may mean. `networking.k8s.io` has too many neighbours. */
+/** Groups that a misspelt group may mean. `networking.k8s.io` has too many neighbours. */
 const MISTAKABLE = [...ISTIO, GATEWAY_API, 'discovery.k8s.io'];
-/** Longer names are not typing errors. */
+/** Longer names are not typos. */
 const LONGEST_NAME = 60;
 
 /** A kind of Istio that is not read, as the API server has it. */
 export interface UnreadResource extends UnreadKind {
   readonly plural: string;
-  /** The server has at least one of these if it has the kind; the newest first. */
+  /** A server that has the kind has at least one of these; newest first. */
   readonly versions: readonly string[];
 }
 
-/** Those of Istio: nobody else acts on them. What is of the Gateway API, or an Ingress, may be for another program. */
+/** Istio's kinds: nobody else acts on them. A Gateway API kind, or an Ingress, may be for another program. */
 export const unreadResources: readonly UnreadResource[] = unreadKinds
   .filter(({ group }) => ISTIO.includes(group))
   .map((unread) => ({
@@ -82,8 +82,8 @@ export const unreadResources: readonly UnreadResource[] = unreadKinds
   }));
 
 /**
- * What to tell the owner of an object of a kind that is not read; undefined when the kind is unrelated. Only for
- * what `kindOf` does not know.
+ * What to tell the owner of an object of a kind that is not read; undefined if the kind is unrelated. Only for kinds
+ * that `kindOf` does not know.
  */
 export function remarkOn(apiVersion: string, kind: string): KindRemark | undefined {
   const slash = apiVersion.indexOf('/');

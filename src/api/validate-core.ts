@@ -3,7 +3,7 @@ import type { Finding } from './schema-compile.ts';
 import type { FieldPath } from './schema-path.ts';
 import { isObject } from './json.ts';
 
-/** Gives the reason why a value is wrong, or nothing. Members report for themselves, and are absent when they are null. */
+/** Returns why a value is wrong, or nothing. Members report for themselves; a null member counts as absent. */
 type Shape = (value: unknown, path: FieldPath, errors: Finding[]) => string | undefined;
 
 const text: Shape = (value) => (typeof value === 'string' ? undefined : 'must be a string; put it in quotes');
@@ -40,7 +40,7 @@ const map =
     return undefined;
   };
 
-/** Fields that are not listed are not read, so that they may be anything. `required` ones come first. */
+/** Fields that are not listed are not read, so they may be anything. `required` fields come first. */
 const object =
   (required: Readonly<Record<string, Shape>>, optional: Readonly<Record<string, Shape>> = {}): Shape =>
   (value, path, errors) => {
@@ -67,7 +67,7 @@ const containers = list(
 );
 const addresses = list(object({ ip: text }, { hostname: text, nodeName: text, targetRef }));
 
-/** The fields of Kubernetes' own kinds that the model reads, as the API server would have checked them. */
+/** The fields of Kubernetes' own kinds that the model reads, checked as by the API server. */
 const shapes: Readonly<Record<CoreKindName, Shape>> = {
   ConfigMap: object({}, { data: map(text) }),
   Namespace: object({}),

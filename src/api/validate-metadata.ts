@@ -7,7 +7,7 @@ const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])
 const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const qualifiedName = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 
-/** What every object has in common, as the API server checks it before it looks at the kind. */
+/** Checks what every object has in common, as the API server does before it looks at the kind. */
 export function validateMetadata(metadata: unknown, kind: Kind): readonly Finding[] {
   if (!isObject(metadata)) return [{ path: ['metadata'], message: 'is missing; give the object a name' }];
   const errors = [...checkName(metadata['name'], kind), ...checkNamespace(metadata['namespace'], kind)];
@@ -22,7 +22,7 @@ export function validateMetadata(metadata: unknown, kind: Kind): readonly Findin
   return errors;
 }
 
-/** What an object is called; undefined when that is in doubt. */
+/** What an object is called; undefined if in doubt. */
 export function identityOf(metadata: unknown, kind: Kind): Identity | undefined {
   if (!isObject(metadata)) return undefined;
   const { name, namespace } = metadata;

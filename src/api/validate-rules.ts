@@ -1,6 +1,6 @@
 import { isObject } from './json.ts';
 
-/** A rule holds for values of another type: that is another error. */
+/** A rule holds for values of another type: that is a different error. */
 type Holds = (self: unknown) => boolean;
 
 const whenText =
@@ -18,10 +18,10 @@ const whenList =
   (self) =>
     !Array.isArray(self) || holds(self);
 
-/** The equivalent of each CEL rule in the schemas, except those that `x-exclusive` stands for. */
+/** The equivalent of each CEL rule in the schemas, except those that `x-exclusive` covers. */
 const rules: Readonly<Record<string, Holds>> = {
   "duration(self) >= duration('1ms')": whenText((self) => {
-    // Longer ones break maxLength; they are not worth the time.
+    // Longer ones exceed maxLength, and are not worth the time.
     const nanoseconds = self.length > 64 ? Infinity : parseGoDuration(self);
     return nanoseconds !== undefined && nanoseconds >= 1e6;
   }),
@@ -57,7 +57,7 @@ const rules: Readonly<Record<string, Holds>> = {
   }),
 };
 
-/** Whether a rule of a schema holds. Throws for a rule that has no equivalent here. */
+/** Whether a schema rule holds. Throws if the rule has no equivalent here. */
 export function ruleHolds(rule: string, self: unknown): boolean {
   const holds = rules[rule];
   if (holds === undefined) throw new Error(`no equivalent of the rule ${rule}`);
@@ -78,7 +78,7 @@ const COMPONENT = /^(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/;
 /** Go counts nanoseconds in an int64. */
 const MAX_NANOSECONDS = 2 ** 63;
 
-/** Nanoseconds of what Go's time.ParseDuration reads; undefined for anything else. */
+/** Nanoseconds as Go's time.ParseDuration reads them; undefined for anything else. */
 function parseGoDuration(text: string): number | undefined {
   const sign = text.startsWith('-') ? -1 : 1;
   let rest = text.replace(/^[+-]/, '');

@@ -10,30 +10,30 @@ import { prune } from './schema-prune.ts';
 import { validateCore } from './validate-core.ts';
 import { validateMetadata } from './validate-metadata.ts';
 
-/** What is wrong with an object by its schema. */
+/** What is wrong with an object according to its schema. */
 export interface SchemaError {
   /** As kubectl prints it: `spec.http[0].match[1].uri`. Empty for the object as a whole. */
   readonly field: string;
   /** Without the field: `must be a string`. */
   readonly message: string;
-  /** The API server refuses errors. It drops unknown fields, which are warnings. */
+  /** The API server refuses objects with errors. It drops unknown fields, which are warnings. */
   readonly severity: 'error' | 'warning';
 }
 
 export type Validate = (object: unknown) => readonly SchemaError[];
 
-/** Of each severity an object gets at most so many. */
+/** An object gets at most this many of each severity. */
 const MAX_FINDINGS = 100;
-/** Up to this size all errors of an object are found, beyond it the first one: each takes memory. */
+/** Up to this size, all errors of an object are found; beyond it, only the first: each takes memory. */
 const MAX_SIZE_FOR_ALL = 50_000;
 
-/** The members that the API server knows at the top of an object. */
+/** The top-level members that the API server knows. */
 const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
 
 /**
- * The verdict of the API server, without one: same errors at the same fields. Never throws, whatever JSON it is given. An
- * object of a kind that is not ours is always right, and so is a `status`, which users do not write. Schemas are compiled
- * on first use, about 50 ms for each kind.
+ * The API server's verdict, without an API server: the same errors at the same fields. Never throws, whatever JSON it
+ * gets. An object of a kind that is not ours is always right, and so is a `status`, which users do not write. Schemas
+ * are compiled on first use, about 50 ms per kind.
  */
 export function createValidator(): Validate {
   const allErrors = lazyChecks(MAX_FINDINGS);
@@ -74,7 +74,7 @@ export function createValidator(): Validate {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Checks by the name of their definition, compiled when they are first asked for. */
+/** Checks by definition name, compiled on first use. */
 function lazyChecks(limit: number): (definition: string) => Check {
   const checks = new Map<string, Check>();
   let compile: ((definition: string) => Check) | undefined;

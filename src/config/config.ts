@@ -15,21 +15,21 @@ import {
   Wrong,
 } from './settings.ts';
 
-/** Everything that `fairlead serve` can be told. One frozen value, read once at the start. */
+/** Everything that `fairlead serve` can be told: one frozen value, read once at the start. */
 export interface Config {
   readonly source: SourceConfig;
   readonly grpcAddress: Address;
   readonly healthAddress: Address;
   readonly monitoringAddress: Address;
   readonly mesh: MeshSettings;
-  /** Objects of other revisions are left to others; absent: all objects are ours. */
+  /** Objects of other revisions are left to others; if absent, all objects are ours. */
   readonly revision?: string;
   readonly batch: Batch;
   readonly streams: {
     readonly most: number;
-    /** Milliseconds; infinite when they may stay for ever. */
+    /** Milliseconds; infinite if they may stay forever. */
     readonly maxAge: number;
-    /** Milliseconds in which all are ended when the process is told to end. */
+    /** Milliseconds within which all streams end when the process is told to end. */
     readonly shutdown: number;
   };
   readonly log: { readonly level: LogLevel; readonly format: LogFormat };
@@ -37,7 +37,7 @@ export interface Config {
   readonly statusWrites: boolean;
 }
 
-/** What decides how objects are understood, also without a server. */
+/** Decides how objects are understood, also without a server. */
 export interface MeshSettings {
   readonly domainSuffix: string;
   readonly rootNamespace: string;
@@ -59,7 +59,7 @@ export class ConfigError extends Error {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where settings are looked for, the first one first; what none of them has is at its default. */
+/** Where settings are looked up, in this order; a setting that none of them has is at its default. */
 export interface Origins {
   readonly flags: Partial<Record<SettingName | 'config', string | readonly string[]>>;
   readonly env: Environment;
@@ -111,7 +111,7 @@ export function readConfig(origins: Origins): Config {
   });
 }
 
-/** What commands without a server need. Throws a {@link ConfigError}. */
+/** Settings for commands without a server. Throws a {@link ConfigError}. */
 export function readMeshSettings(origins: Origins): MeshSettings {
   return deepFreeze(meshOf(new Values(origins)));
 }
@@ -148,7 +148,7 @@ class Values {
 
   one<K extends SettingName>(name: K): ValueOf<K> {
     const value = this.optional(name);
-    // Only settings with a fallback are asked for in this way.
+    // Only settings with a fallback are read this way.
     return value ?? (settings[name].parse(settings[name].fallback) as ValueOf<K>);
   }
 
@@ -187,10 +187,10 @@ class Values {
   }
 }
 
-/** Kubernetes describes every Service of the namespace in variables, also one called fairlead. */
+/** Kubernetes describes every Service of the namespace in variables, including one called fairlead. */
 const serviceLink = /_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$/;
 
-/** Of the Makefile and the tests: whoever works on Fairlead runs it in the same shell. */
+/** For the Makefile and the tests: developers run Fairlead in the same shell. */
 const developmentVariables = ['FAIRLEAD_CACHE', 'FAIRLEAD_SEED', 'FAIRLEAD_REQUIRE_PEERS'];
 
 function refuseUnknownVariables(env: Environment): void {
@@ -227,7 +227,7 @@ function readConfigFile(file: string): ReadonlyMap<string, Found> {
   return found;
 }
 
-/** YAML takes a plain `on` for a boolean. */
+/** YAML reads a plain `on` as a boolean. */
 function asText(value: unknown): string {
   if (typeof value === 'boolean') return value ? 'on' : 'off';
   return String(value);

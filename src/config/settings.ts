@@ -2,11 +2,11 @@ import { networkInterfaces } from 'node:os';
 
 export interface Address {
   readonly host: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number;
 }
 
-/** A commit waits until no change came for `quiet` milliseconds, but for at most `max`. */
+/** A commit waits until no change has come for `quiet` milliseconds, but at most `max`. */
 export interface Batch {
   readonly quiet: number;
   readonly max: number;
@@ -15,7 +15,7 @@ export interface Batch {
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 export type LogFormat = 'text' | 'json';
 
-/** Why a text is not a valid value of a setting. */
+/** Why a text is not a valid value for a setting. */
 export class Wrong {
   readonly reason: string;
   constructor(reason: string) {
@@ -24,12 +24,12 @@ export class Wrong {
 }
 
 interface Setting<T> {
-  /** What stands for the value in the help. */
+  /** Stands for the value in the help. */
   readonly placeholder: string;
   readonly help: string;
   /** As text, like every value; empty for none. */
   readonly fallback: string;
-  /** How the help prints the fallback, where it is not the text itself. */
+  /** How the help prints the fallback, if not as the text itself. */
   readonly fallbackHelp?: string;
   readonly many?: true;
   readonly parse: (text: string) => T | Wrong;
@@ -56,7 +56,7 @@ function address(value: string): Address | Wrong {
   return { host: match[1] ?? (match[2] || everyAddress()), port };
 }
 
-/** Takes connections of both families where the machine has both: a Pod may have no address but one of IPv6. */
+/** Accepts connections of both families if the machine has both: a Pod may have only an IPv6 address. */
 function everyAddress(): string {
   const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   return addresses.some(({ family }) => family === 'IPv6') ? '::' : '0.0.0.0';
@@ -82,7 +82,7 @@ function positive(value: string): number | Wrong {
   return /^[1-9]\d{0,8}$/.test(value) ? Number(value) : new Wrong('must be a whole number above 0');
 }
 
-/** In the order of the help. The flag is the name with dashes, the variable the name in capitals behind FAIRLEAD_. */
+/** In the order of the help. The flag is the name with dashes; the variable is the name in capitals after FAIRLEAD_. */
 export const settings = {
   directory: {
     placeholder: 'path...',
@@ -231,11 +231,11 @@ export type ValueOf<K extends SettingName> = Exclude<ReturnType<(typeof settings
 
 export const settingNames = Object.keys(settings) as readonly SettingName[];
 
-/** Those that also matter without a server. */
+/** Settings that also matter without a server. */
 export const meshSettingNames: readonly SettingName[] = ['domainSuffix', 'rootNamespace', 'clusterId', 'gatewayScope'];
 export const proxySettingNames: readonly SettingName[] = ['defaultProxyNamespace', 'defaultProxyType'];
 
-/** How a setting is called on the command line, and what the help says of it. */
+/** The flag of a setting on the command line, and what the help says about it. */
 export function flagOf(name: SettingName): { readonly flags: string; readonly description: string } {
   const { placeholder, help, fallback, fallbackHelp }: Setting<unknown> = settings[name];
   const shown = fallbackHelp ?? fallback;

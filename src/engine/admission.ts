@@ -16,7 +16,7 @@ export interface AdmissionOptions {
   readonly budgets: DemandBudgets;
   readonly departures: Pick<Departures, 'giveUp'>;
   readonly preview: (proxy: ConnectedProxy) => ResolvedProxy;
-  /** How many ports such a workload serves now. */
+  /** How many ports a workload of this class serves now. */
   readonly portsOf: (workload: WorkloadClass) => number;
   readonly refused: (refusal: AdmissionRefusal) => void;
 }
@@ -29,7 +29,7 @@ export interface AdmissionRefusal {
   readonly reason: string;
 }
 
-/** Decides by its node whether a proxy is computed for. */
+/** Decides, from a proxy's node, whether anything is computed for it. */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #refusals: Record<DemandKind, number> = { traits: 0, scopes: 0, routers: 0, workloads: 0, places: 0 };
@@ -43,13 +43,13 @@ export class Admission {
     return this.#refusals;
   }
 
-  /** Why the proxy is refused; undefined: it is admitted. */
+  /** Why the proxy is refused; undefined if it is admitted. */
   admit(proxy: ConnectedProxy, peer: string): string | undefined {
     const { budgets, departures, preview, portsOf } = this.#options;
     const demand = demandOf(preview(proxy), portsOf);
     let full = budgets.admit(proxy.stream, peer, demand);
     if (full !== undefined) {
-      // Proxies that are gone make room first.
+      // Departed proxies make room first.
       departures.giveUp(full.ofPeer ? peer : undefined);
       full = budgets.admit(proxy.stream, peer, demand);
     }
@@ -62,7 +62,7 @@ export class Admission {
   }
 }
 
-/** Nothing for a node that cannot be read: it is refused without being computed for. */
+/** No demand for a node that cannot be read: it is refused, and nothing is computed for it. */
 function demandOf(view: ResolvedProxy, portsOf: AdmissionOptions['portsOf']): Demand {
   if ('error' in view) return noDemand;
   const { scope, router, workload, isKnown, topology } = view;

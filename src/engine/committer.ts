@@ -4,43 +4,43 @@ import type { Clock } from '../kube/clock.ts';
 export interface CommitterOptions {
   /** Milliseconds without a change after which a batch is committed. */
   readonly quiet: number;
-  /** A change waits no longer than this, however many follow it, unless its source holds it. Milliseconds. */
+  /** A change waits no longer than this, however many follow, unless its source holds it. Milliseconds. */
   readonly max: number;
-  /** A commit lets others run after this long, or {@link LONG_SLICES} times as long when it is a long one. Milliseconds. */
+  /** A commit yields after this long, or {@link LONG_SLICES} times as long if it is a long one. Milliseconds. */
   readonly slice: number;
   readonly clock: Pick<Clock, 'now' | 'after'>;
   readonly signal: AbortSignal;
 }
 
 /**
- * A commit that has worked for so long has slices that are so much longer: what waits for it waits for all of it, and has
- * a larger part of a busy event loop then. Milliseconds.
+ * A commit that has worked for this long gets longer slices, by this factor: what waits for the commit waits for all of
+ * it, and longer slices give it a larger share of a busy event loop. Milliseconds.
  */
 const LONG_WORK_MS = 100;
 const LONG_SLICES = 2.5;
 
-/** An observer that threw is told again after this long, if no commit comes before. Milliseconds. */
+/** An observer that threw is called again after this long, if no commit comes before. Milliseconds. */
 const TELL_AGAIN_MS = 1_000;
 
 /** A published batch of changes. */
 export interface Commit {
   readonly writes: number;
-  /** From its first change to its publication. Milliseconds. */
+  /** From the first change to publication. Milliseconds. */
   readonly delay: number;
-  /** Of the delay: what was computed. Milliseconds. */
+  /** The part of the delay that was computation. Milliseconds. */
   readonly work: number;
 }
 
 export interface CommitterStats {
   readonly commits: number;
   readonly writes: number;
-  /** Changes that wait for the next commit. */
+  /** Changes waiting for the next commit. */
   readonly pending: number;
 }
 
 /**
- * The one way into the graph. Changes are gathered by key, the newest wins, and are committed in batches: the first one
- * after a time of quiet at once, and in a stream of changes when it pauses or the first of them has waited long enough.
+ * The only way into the graph. Changes are collected by key (the newest wins) and committed in batches: the first one
+ * after a quiet period at once; in a stream of changes, when it pauses or the first of them has waited long enough.
  * Long commits are cut into slices.
  */
 export class Committer {
@@ -55,10 +55,10 @@ export class Committer {
   private cancelTimer: (() => void) | undefined;
   private running = false;
   private holds = 0;
-  /** Ends the hold that it begins with. */
+  /** Ends the hold that the committer starts with. */
   private readonly begin: () => void;
   private totals = { commits: 0, writes: 0 };
-  /** Who waits for the changes that are pending, and for those that are being committed. */
+  /** Callers waiting for the pending changes, and for those being committed. */
   private waitingForNext: (() => void)[] = [];
   private waitingForThis: (() => void)[] = [];
 
@@ -73,7 +73,7 @@ export class Committer {
     return { ...this.totals, pending: this.count };
   }
 
-  /** When the first change of the present commit came, or of the last one. */
+  /** When the first change of the current commit arrived, or else of the last one. */
   get changedAt(): number {
     return this.since;
   }
@@ -83,12 +83,12 @@ export class Committer {
     this.observers.push(observer);
   }
 
-  /** Nothing is committed before this: the first commit holds all that the sources knew when they were ready. */
+  /** Nothing is committed before this: the first commit contains all that the sources knew when they were ready. */
   open(): void {
     this.begin();
   }
 
-  /** Changes are gathered, and none is committed before the result is called. */
+  /** Collects changes without committing any, until the returned function is called. */
   hold(): () => void {
     let held = true;
     this.holds++;
@@ -110,7 +110,7 @@ export class Committer {
     this.schedule();
   }
 
-  /** Resolves when every change so far is published, or when nothing is committed any more. */
+  /** Resolves when every change so far is published, or when nothing will be committed any more. */
   settled(): Promise<void> {
     if (this.options.signal.aborted || (this.count === 0 && !this.running)) return Promise.resolve();
     return new Promise((resolve) => (this.count === 0 ? this.waitingForThis : this.waitingForNext).push(resolve));

@@ -1,13 +1,13 @@
-/** The ways in which proxies differ, each of which makes resources of its own. */
+/** The ways in which proxies differ. Each difference needs its own resources. */
 export type DemandKind = 'traits' | 'scopes' | 'routers' | 'workloads' | 'places';
 
-/** What a proxy asks for of each kind; undefined: nothing. */
+/** What a proxy demands of each kind; undefined: nothing. */
 export type Demand = Readonly<Record<DemandKind, string | undefined>> & {
-  /** As how many its workload counts: it may have any number of ports. */
+  /** How many its workload counts as: it may have any number of ports. */
   readonly workloadSize?: number;
 };
 
-/** A workload counts once for so many ports that it serves. */
+/** A workload counts once per this many ports that it serves. */
 export const PORTS_OF_WORKLOAD = 40;
 
 export const noDemand: Demand = {
@@ -18,28 +18,28 @@ export const noDemand: Demand = {
   places: undefined,
 };
 
-/** How many different values there may be: behind one address, and in all. */
+/** How many different values are allowed: behind one address, and in total. */
 export type DemandLimits = Readonly<Record<DemandKind, { readonly perPeer: number; readonly inAll: number }>>;
 
 /**
- * A proxy's own node decides what is computed for it. Replicas share it, so the bound is not on proxies but on what
- * differs between them.
+ * A proxy's own node decides what is computed for it. Replicas share it, so the limit is not on proxies but on the
+ * differences between them.
  *
- * - traits: every cluster, listener and virtual host of the mesh anew. Measured: 13 KB for each service, and half a
- *   millisecond of work, which is why one address has no more than 16 in a minute. All of them may fill 40 % of the heap. A
- *   mesh has a handful: sidecars and routers, with Istio's agent or without.
- * - scopes: a namespace, a Sidecar, the labels that rules mention. Measured: 90 to 310 KB, at 1,000 and 10,000 services. A
- *   quarter of the heap.
- * - routers: the labels by which Gateways select, the ports of Services. Reckoned: 2 KB for each host. A quarter.
- * - workloads: what nobody but the proxy itself says of its workload, where there is no Pod or WorkloadEntry: labels, numbers of
- *   ports and addresses by which Services select. Measured: 3 KB and 80 µs for each port that it serves, again with every edit
- *   of a Service that selects it. A quarter; one address has no more than 256, of up to 40 ports each. One with more ports counts
- *   as several.
- * - places: localities, of which assignments of services with outlier detection are made. Reckoned: 1 KB for each service.
- *   A quarter.
+ * - traits: every cluster, listener and virtual host of the mesh again. Measured: 13 KB and half a millisecond of work
+ *   for each service, so one address has no more than 16 in a minute. All of them may fill 40 % of the heap. A mesh has
+ *   a handful: sidecars and routers, with or without Istio's agent.
+ * - scopes: a namespace, a Sidecar, the labels that rules mention. Measured: 90 to 310 KB, at 1,000 and 10,000
+ *   services. A quarter of the heap.
+ * - routers: the labels that Gateways select by, the ports of Services. Estimated: 2 KB for each host. A quarter.
+ * - workloads: what only the proxy itself says about its workload, if there is no Pod or WorkloadEntry: the labels,
+ *   port numbers and addresses that Services select by. Measured: 3 KB and 80 µs for each port that it serves, again
+ *   with every edit of a Service that selects it. A quarter; one address has no more than 256, of up to 40 ports each.
+ *   A workload with more ports counts as several.
+ * - places: localities, which determine the assignments of services with outlier detection. Estimated: 1 KB for each
+ *   service. A quarter.
  *
- * The shares add up to more than the heap, because no mesh needs the most of everything. Half of each may come from one
- * address: that is enough for 2,000 proxies behind a load balancer or a node, and leaves as much to others. The minimum
+ * The shares add up to more than the heap, because no mesh needs the maximum of everything. Half of each may come from
+ * one address: enough for 2,000 proxies behind a load balancer or a node, while leaving as much for others. The minimum
  * fits honest meshes, however small the heap is.
  */
 export function demandLimits(heapBytes: number, services: number): DemandLimits {
@@ -70,7 +70,10 @@ export const demandKinds: Readonly<Record<DemandKind, string>> = {
   places: 'localities',
 };
 
-/** Traits still count this long after their last proxy is gone, or a client could have new ones computed without end. Milliseconds. */
+/**
+ * Traits still count for this long after their last proxy is gone; otherwise a client could have new ones computed
+ * endlessly. Milliseconds.
+ */
 const TRAITS_COUNT_MS = 60_000;
 
 const kinds = Object.keys(demandKinds) as readonly DemandKind[];
@@ -80,7 +83,7 @@ export interface Admitted {
   readonly demand: Demand;
 }
 
-/** Counts the different demands of the proxies that are computed for. */
+/** Counts the different demands of the proxies that Fairlead computes for. */
 export class DemandBudgets {
   readonly #limits: () => DemandLimits;
   readonly #now: () => number;
@@ -97,7 +100,7 @@ export class DemandBudgets {
     this.#inAll = new Counts(now);
   }
 
-  /** What there is no room for, for the proxies of this address or for all; undefined: admitted until {@link release}. */
+  /** The kind for which there is no room, for this address or in total; undefined: admitted until {@link release}. */
   admit(
     stream: string,
     peer: string,
@@ -132,7 +135,7 @@ export class DemandBudgets {
     this.#forgetIdlePeers();
   }
 
-  /** Drops addresses of which nothing counts any more. At most those with proxies within the last minute remain. */
+  /** Drops addresses with nothing left to count. At most those with proxies within the last minute remain. */
   #forgetIdlePeers(): void {
     if (this.#now() < this.#lookAt) return;
     this.#lookAt = this.#now() + TRAITS_COUNT_MS;
@@ -144,7 +147,7 @@ export class DemandBudgets {
     return this.#admitted.get(stream);
   }
 
-  /** How many different ones there are; of workloads, as how many they count. */
+  /** How many different values there are; for workloads, how many they count as. */
   sizes(): Readonly<Record<DemandKind, number>> {
     return this.#inAll.sizes();
   }
@@ -155,11 +158,11 @@ const sizeOf = (kind: DemandKind, { workloadSize = 1 }: Demand): number => (kind
 interface Counted {
   /** How many proxies have it. */
   readonly proxies: number;
-  /** As how many it counts: what it came to when the first of them was admitted. */
+  /** How many it counts as: its size when the first of them was admitted. */
   readonly size: number;
 }
 
-/** Which values there are. */
+/** The values in use. */
 class Counts {
   readonly #now: () => number;
   readonly #byKind: Readonly<Record<DemandKind, Map<string, Counted>>> = {
@@ -170,7 +173,7 @@ class Counts {
     places: new Map(),
   };
   readonly #sizes: Record<DemandKind, number> = { traits: 0, scopes: 0, routers: 0, workloads: 0, places: 0 };
-  /** Traits without a proxy, and when they stop counting; the oldest first. */
+  /** Traits without a proxy, and when they stop counting; oldest first. */
   readonly #former = new Map<string, number>();
 
   constructor(now: () => number) {
@@ -210,7 +213,7 @@ class Counts {
     return { ...this.#sizes };
   }
 
-  /** The oldest come first. */
+  /** Forgets expired traits; the oldest come first. */
   #forget(): void {
     for (const [value, until] of this.#former) {
       if (until > this.#now()) return;

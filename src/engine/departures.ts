@@ -3,16 +3,16 @@ import type { Write } from '../cache/graph.ts';
 import type { Clock } from '../kube/clock.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 
-/** A proxy that is gone for longer does not come back soon: Envoy tries again within 30 s. Milliseconds. */
+/** A proxy that is gone for longer will not be back soon: Envoy retries within 30 s. Milliseconds. */
 export const LINGER_MS = 60_000;
-/** Bound on all departed nodes together: beyond it the oldest are forgotten. Characters of JSON. */
+/** Limit for all departed nodes together: beyond it, the oldest are forgotten. Characters of JSON. */
 const MOST = 64 * 1024 * 1024;
 
 export interface DepartureOptions {
   readonly signal: AbortSignal;
-  /** Nothing is computed for the proxy of this stream any more. */
+  /** Called when nothing is computed any more for the proxy of this stream. */
   readonly forgotten?: (stream: string) => void;
-  /** The address that the proxy of a stream came from, as long as something is computed for it. */
+  /** The address that the proxy of a stream came from, while something is computed for it. */
   readonly peerOf: (stream: string) => string | undefined;
 }
 
@@ -24,9 +24,10 @@ interface Departure {
 }
 
 /**
- * Which proxies the mesh computes for. Streams break all at once and come back within seconds (a replica goes, a
- * network blinks): what is made for a proxy is kept until the same node is back, or {@link LINGER_MS} have passed,
- * instead of being thrown away and computed anew. Not for a stream that never acknowledged anything: it may not be a proxy.
+ * Decides which proxies the mesh computes for. Streams break all at once and come back within seconds (a replica goes
+ * away, the network blinks), so what was made for a proxy is kept until the same node is back or {@link LINGER_MS} have
+ * passed, instead of being discarded and computed again. This does not apply to a stream that never acknowledged
+ * anything: it may not be a proxy.
  */
 export class Departures {
   readonly #proxies: Inputs['proxies'];
@@ -34,9 +35,9 @@ export class Departures {
   readonly #forgotten: (stream: string) => void;
   readonly #peerOf: (stream: string) => string | undefined;
   readonly #clock: Pick<Clock, 'now' | 'after'>;
-  /** By node id, the first to go first. */
+  /** By node id, in order of departure. */
   readonly #gone = new Map<string, Departure>();
-  /** Their node ids by address: a refusal of one address looks at no other's. */
+  /** Their node ids by address, so that a refusal for one address looks at no other's. */
   readonly #goneOf = new Map<string, Set<string>>();
   #size = 0;
   #cancel: (() => void) | undefined;
@@ -63,7 +64,7 @@ export class Departures {
   }
 
   disconnected({ stream, nodeId, acknowledged }: DisconnectedProxy): void {
-    // No proxy returns to a process that ends, and a timer would keep it alive.
+    // No proxy returns to a process that is ending, and a timer would keep it alive.
     if (this.#signal.aborted) return;
     this.#forget(nodeId);
     const proxy = this.#proxies.get(stream);
@@ -83,7 +84,7 @@ export class Departures {
     this.#cancel ??= this.#clock.after(LINGER_MS, () => this.#sweep());
   }
 
-  /** Stops waiting for the departed proxies of an address; undefined: of all. */
+  /** Stops waiting for the departed proxies of an address; undefined: of all addresses. */
   giveUp(peer: string | undefined): void {
     const nodeIds = peer === undefined ? this.#gone : this.#goneOf.get(peer);
     for (const nodeId of nodeIds?.keys() ?? []) this.#forget(nodeId);

@@ -18,7 +18,7 @@ import { reportFailures } from './failure-reports.ts';
 import { NewKinds } from './new-kinds.ts';
 import { ObjectWriter } from './object-writer.ts';
 
-/** Other than the defaults: shorter in tests. */
+/** Replaces the defaults: shorter in tests. */
 export type AdsTimes = Pick<AdsServerOptions, 'times' | 'tickMs'>;
 
 export interface EngineOptions {
@@ -34,7 +34,7 @@ export interface EngineOptions {
   /** How large the heap of this process may become. */
   readonly heapBytes: number;
   readonly adsTimes?: AdsTimes;
-  /** Other than the system's: tests skip time. */
+  /** Replaces the system clock: tests skip time. */
   readonly clock?: Clock;
   readonly signal: AbortSignal;
 }
@@ -49,11 +49,11 @@ export interface Engine {
   readonly ready: () => boolean;
   readonly draining: () => boolean;
   readonly admission: Pick<Admission, 'refusals'>;
-  /** Calls back whenever all that a change meant for a proxy is on its way to it; milliseconds since the change came. */
+  /** Calls back when everything that a change means for a proxy is on its way; milliseconds since the change came. */
   onConverged(observer: (ms: number) => void): void;
-  /** The first commit: call when the source has delivered all it knows. Proxies are served from then on. */
+  /** The first commit: call when the source has delivered everything it knows. Proxies are served from then on. */
   open(): Promise<void>;
-  /** Is not ready any more, and sends the proxies away in the course of so many milliseconds. */
+  /** Makes the engine not ready, and sends the proxies away over this many milliseconds. */
   drain(ms: number): Promise<void>;
 }
 

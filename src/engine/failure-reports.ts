@@ -6,9 +6,9 @@ import type { KubernetesObject } from '../api/object.ts';
 import type { Mesh } from '../mesh.ts';
 
 /**
- * Tells the owners of objects of a bug of ours: a transform that threw keeps its last output, and every object whose
- * change led to it gets an `InternalError`, until the transform runs again without throwing. `failed` hears of every
- * failure once, and again when it fails in another way.
+ * Tells the owners of objects about a bug of ours: a transform that threw keeps its last output, and every object whose
+ * change led to it gets an `InternalError` until the transform runs again without throwing. `failed` is called once for
+ * every failure, and again if it fails in a different way.
  */
 export function reportFailures(mesh: Mesh, write: (write: Write) => void, failed: (failure: Failure) => void): void {
   const { graph, inputs } = mesh;
@@ -22,7 +22,7 @@ export function reportFailures(mesh: Mesh, write: (write: Write) => void, failed
       if (before === failure) continue;
       if (before === undefined || textOf(before) !== textOf(failure)) failed(failure);
       const problems = blamed(mesh, draft, failure);
-      // A write leads to a commit: a failure that recurs in every commit and blames no object must not cause the next one.
+      // A write leads to a commit: a failure in every commit that blames no object must not cause the next one.
       if (problems.length === 0 && !told.has(key)) continue;
       told.add(key);
       write(inputs.failures.write(key, { problems }));
@@ -42,7 +42,7 @@ function blamed(mesh: Mesh, draft: Draft, failure: Failure): Problem[] {
     const kind = kindOf(mesh, input);
     if (kind === undefined || value === undefined) return [];
     const source = mesh.inputs.options.get('')?.source ?? '';
-    // The inputs of objects hold nothing else.
+    // The inputs of objects contain nothing else.
     return [{ object: refOf(source, value as KubernetesObject), field: '', reason: 'InternalError' as const, message }];
   });
 }

@@ -2,20 +2,20 @@ import type { ConnectedProxy } from '../ads/types.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 import { SHARDS } from '../mesh/objects/services.ts';
 
-/** For so many services the views of a kind are made in one commit: about 100 ms of work. */
+/** For this many services, one commit builds the views of a kind: about 100 ms of work. */
 const SERVICES_AT_ONCE = 250;
 
 export interface NewKindsOptions {
-  /** Where those that entered are, once a commit had them: what they need was published then, or failed. */
+  /** Contains entered proxies once a commit has included them: what they need was then published, or failed. */
   readonly proxies: Pick<Inputs['proxies'], 'get'>;
   readonly enter: (proxy: ConnectedProxy) => void;
-  /** Resources of this kind are computed already. */
+  /** Whether resources of this kind are already computed. */
   readonly isMade: (traits: string) => boolean;
-  /** The views that a proxy would be the first to have; undefined: there are such. */
+  /** The views for which the proxy would be the first; undefined: such views exist already. */
   readonly newViewsOf: (proxy: ConnectedProxy) => string | undefined;
-  /** The next commit makes views as far as this many shards of each namespace; undefined: as a whole. */
+  /** The next commit builds views up to this many shards of each namespace; undefined: completely. */
   readonly makeShards: (views: string, shards: number | undefined) => void;
-  /** Of the mesh. */
+  /** Number of services in the mesh. */
   readonly services: () => number;
   /** Whether changes wait for the next commit. */
   readonly isBusy: () => boolean;
@@ -23,23 +23,23 @@ export interface NewKindsOptions {
 
 interface Making {
   readonly traits: string;
-  /** Those who began it, and are still there. */
+  /** The proxies that began it and are still connected. */
   readonly streams: Set<string>;
-  /** What is left of its views; undefined: nothing. */
+  /** The views that remain to be built; undefined: none. */
   views: { readonly key: string; readonly shards: number; readonly atOnce: number } | undefined;
 }
 
 /**
- * Admits proxies to the graph, but those with new traits only one kind at a time, and has its views made in several
- * commits. To compute a kind takes seconds in a large mesh, and a commit is published as a whole: what came during one of
- * these has a commit of its own before the next.
+ * Admits proxies to the graph, but those with new traits only one kind at a time, and has the kind's views built over
+ * several commits. Computing a kind takes seconds in a large mesh, and a commit is published as a whole: changes that
+ * arrive during one of these get a commit of their own before the next.
  */
 export class NewKinds {
   readonly #options: NewKindsOptions;
   #making: Making | undefined;
-  /** The next commit makes nothing new. */
+  /** The next commit builds nothing new. */
   #resting = false;
-  /** By stream, in the order in which they came. */
+  /** By stream, in order of arrival. */
   readonly #waiting = new Map<string, { readonly proxy: ConnectedProxy; readonly traits: string }>();
 
   constructor(options: NewKindsOptions) {
@@ -53,7 +53,7 @@ export class NewKinds {
 
   disconnected(stream: string): void {
     this.#waiting.delete(stream);
-    // Who entered goes with a commit, as he came: until then no other kind enters.
+    // A proxy that entered leaves with a commit, as it came: until then, no other kind enters.
     this.#making?.streams.delete(stream);
   }
 
@@ -77,7 +77,7 @@ export class NewKinds {
     }
   }
 
-  /** Or nobody is left who would. */
+  /** Also true if no proxy is left that could. */
   #hasEntered({ streams }: Making): boolean {
     return streams.size === 0 || [...streams].some((stream) => this.#options.proxies.get(stream) !== undefined);
   }

@@ -7,8 +7,8 @@ import type { Inputs } from '../mesh/inputs.ts';
 import { isValidMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
 
 /**
- * Writes what a source delivers into the object inputs. What no transform reads is left out here, once for all sources:
- * a status write of our own must not look like a change.
+ * Writes what a source delivers into the object inputs. Whatever no transform reads is left out here, once for all
+ * sources: our own status writes must not look like changes.
  */
 export class ObjectWriter implements ObjectSink {
   private readonly source: string;
@@ -17,7 +17,7 @@ export class ObjectWriter implements ObjectSink {
   private readonly write: (write: Write) => void;
   private readonly known = new Map<KindName, Set<string>>();
 
-  /** @param revision Istio's objects whose label istio.io/rev names another one are left to others; undefined: all are ours. */
+  /** @param revision Istio's objects with another istio.io/rev label are left to others; undefined: all are ours. */
   constructor(source: string, revision: string | undefined, inputs: Inputs, write: (write: Write) => void) {
     this.source = source;
     this.revision = revision;
@@ -51,7 +51,10 @@ export class ObjectWriter implements ObjectSink {
     return key;
   }
 
-  /** Only for configuration: on Pods and Services the label says which control plane a proxy uses, and all see the same ones. */
+  /**
+   * Only for configuration: on Pods and Services, the label says which control plane a proxy uses, and all control
+   * planes see the same objects.
+   */
   private isForOthers(kind: KindName, object: KubernetesObject): boolean {
     const revision = revisionOf(object);
     if (this.revision === undefined || revision === '' || revision === this.revision) return false;

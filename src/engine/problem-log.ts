@@ -11,10 +11,10 @@ export interface ProblemLogOptions {
   readonly locate?: ((problem: Problem) => string | undefined) | undefined;
 }
 
-/** Problems logged for one commit: one missing Service may break thousands of routes. */
+/** Problems logged per commit: one missing Service may break thousands of routes. */
 const NAMED = 20;
 
-/** Logs new problems of objects that have no status to show them. */
+/** Logs new problems of objects without a status to show them. */
 export function logProblems(mesh: Mesh, log: Logger, { about, locate }: ProblemLogOptions): void {
   mesh.graph.observe((draft) => {
     const appeared: Problem[] = [];
@@ -38,7 +38,7 @@ export function logProblems(mesh: Mesh, log: Logger, { about, locate }: ProblemL
   }, 'problem log');
 }
 
-/** Logs new problems of files; for a kind that is not read, only once. */
+/** Logs new problems in files; for a kind that is not read, only once. */
 export function reportLog(log: Logger): (appeared: readonly FileReport[]) => void {
   const unreadKinds = new Set<string>();
   return (appeared) => {
@@ -55,7 +55,7 @@ export function reportLog(log: Logger): (appeared: readonly FileReport[]) => voi
   };
 }
 
-/** Bounds what is remembered of made-up kinds; real ones are far fewer. */
+/** Limits how many made-up kinds are remembered; there are far fewer real ones. */
 const MOST_KINDS = 1_000;
 
 function idOf({ field, reason, message }: Problem): string {

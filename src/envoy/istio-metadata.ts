@@ -4,8 +4,8 @@ import type { Json } from './encode/proto.ts';
 import { struct } from './encode/values.ts';
 
 /**
- * The filter metadata under the name `istio`, which telemetry and tools read. Envoy itself never decides by it.
- * Undefined members are left out.
+ * The filter metadata named `istio`, which telemetry and tools read. Envoy itself never decides by it. Undefined
+ * members are left out.
  */
 export interface IstioMetadata {
   /** The services that a cluster leads to. */

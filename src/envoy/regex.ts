@@ -2,19 +2,19 @@ import type { Traits } from '../model/traits.ts';
 import type { RegexMatcher, StringMatcher } from './gen/types.gen.ts';
 import type { StringMatch } from '../model/route.ts';
 
-/** What Istio's bootstrap allows. */
+/** The limit in Istio's bootstrap. */
 const roomy = { maxProgramSize: { value: 32_768 } };
 
 /**
- * An Envoy that no agent of Istio's has started refuses a route table with a regex of more than 100 instructions, unless
- * the regex itself asks for more. The field for that is deprecated, so it is set only where it may be needed: most
- * characters are one instruction, and none is more than four, except in repetitions and classes of Unicode.
+ * An Envoy that was not started by Istio's agent rejects a route table if a regex has more than 100 instructions,
+ * unless the regex itself allows more. The field for that is deprecated, so it is set only where it may be needed: most
+ * characters are one instruction, and none is more than four, except in repetitions and Unicode classes.
  */
 export function regexMatcher(regex: string, { agent }: Pick<Traits, 'agent'>): RegexMatcher {
   return agent || (regex.length <= 24 && !/\{\d|\\[pP]/.test(regex)) ? { regex } : { googleRe2: roomy, regex };
 }
 
-/** Any match but the presence of a value. */
+/** Any match except for presence. */
 export function stringMatcher(
   match: Exclude<StringMatch, { kind: 'present' }>,
   traits: Pick<Traits, 'agent'>,

@@ -10,12 +10,12 @@ const units: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 
-/** 292 years: what both Go's durations and Envoy's can hold. */
+/** 292 years: the limit of both Go's durations and Envoy's. */
 const longest = 9_223_372_036_000;
 
 /**
  * Milliseconds of a duration as Kubernetes and Istio users write it (`1h2m3.5s`, as in Go), possibly with a fraction.
- * Undefined for what is none, for a negative one, and for one that Envoy cannot hold.
+ * Undefined if it is not a duration, is negative, or is too long for Envoy.
  */
 export function parseDuration(text: string): number | undefined {
   if (text === '0') return 0;

@@ -1,6 +1,6 @@
 import type { Field } from './field.ts';
 
-/** `exportTo` settled: `.` replaced by the own namespace, the mesh default when empty. Sorted, distinct. */
+/** Settles `exportTo`: `.` becomes the own namespace; if empty, the mesh default applies. Sorted, distinct. */
 export function settleExportTo(
   values: readonly string[] | undefined,
   namespace: string,
@@ -12,10 +12,10 @@ export function settleExportTo(
   return [...settled].sort();
 }
 
-/** Each is a few µs of work in a step, and half a kilobyte. */
+/** Each costs a few µs of a step, and half a kilobyte. */
 const mostExports = 20_000;
 
-/** A namespace that is named sees each host of the object, and each selector of clients in it, in a way of its own. */
+/** Each named namespace has its own view of each host of the object, and of each selector of clients in it. */
 export function checkExports(field: Field, exportTo: readonly string[], each: number): void {
   const product = exportTo.length * each;
   if (product > mostExports)

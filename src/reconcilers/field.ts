@@ -7,7 +7,7 @@ import { parseDuration } from './durations.ts';
 /** A tenth of a second. */
 const mostWork = 80_000;
 
-/** What was found wrong while one object was read. */
+/** Problems found while reading one object. */
 export class Findings {
   readonly problems: Problem[] = [];
   private refused = false;
@@ -18,38 +18,38 @@ export class Findings {
     this.object = object;
   }
 
-  /** Whether something makes it impossible to serve the object as its owner meant it. */
+  /** Whether a finding makes it impossible to serve the object as its owner meant it. */
   get invalid(): boolean {
     return this.refused;
   }
 
   /**
-   * Whether the object may cost so much more, in units of 1 to 2 µs. Reading is one step of a commit and blocks everything
-   * else, so it must be short whatever an object holds.
+   * Whether the object may use this much more work, in units of 1 to 2 µs. Reading is one step of a commit and blocks
+   * everything else, so it must be short whatever an object contains.
    */
   spend(work: number): boolean {
     this.work += work;
     return this.work <= mostWork;
   }
 
-  /** Fields that are not supported come from their list, and are not reported by those who read. */
+  /** Unsupported fields come from their list, and readers do not report them. */
   report(field: string, reason: Exclude<ProblemReason, 'UnsupportedField'>, message: string): void {
     if (reason === 'Invalid') this.refused = true;
-    // An object with 10,000 broken routes is told about the first ones.
+    // For an object with 10,000 broken routes, only the first ones are reported.
     if (this.problems.length < 100) this.problems.push({ object: this.object, field, reason, message });
   }
 }
 
 /**
- * A value of an object's JSON with the path to it. Reading it as a type that it is not is a finding, and gives the
- * default: reading always goes on, so that an owner hears of everything at once. `null` counts as absent, as it does
- * for the API server.
+ * A value in an object's JSON, with its path. Reading it as the wrong type is a finding, and returns the default:
+ * reading always continues, so that an owner learns of everything at once. `null` counts as absent, as for the API
+ * server.
  */
 export class Field {
   readonly value: unknown;
   readonly findings: Findings;
   private readonly parent: Field | undefined;
-  /** A name, an index of a list, or a key of a map in brackets. Made a text only where somebody asks for the path. */
+  /** A name, a list index, or a map key in brackets. Becomes text only if the path is needed. */
   private readonly step: string | number;
 
   constructor(value: unknown, step: string | number, findings: Findings, parent?: Field) {
@@ -67,7 +67,7 @@ export class Field {
     return step.startsWith('[') ? parent.path + step : `${parent.path}.${step}`;
   }
 
-  /** Where problems of this value are reported. */
+  /** Reports a problem with this value. */
   invalid(message: string): void {
     this.findings.report(this.path, 'Invalid', message);
   }
@@ -76,7 +76,7 @@ export class Field {
     return this.value !== undefined && this.value !== null;
   }
 
-  /** A member of an object; absent when this is not an object. */
+  /** A member of an object; absent if this is not an object. */
   get(name: string): Field {
     const value = this.value;
     // Own members only: `__proto__` and `constructor` are not fields.
@@ -84,7 +84,7 @@ export class Field {
     return new Field(member, name, this.findings, this);
   }
 
-  /** Reports what is neither absent nor an object. */
+  /** Reports a value that is neither absent nor an object. */
   expectObject(): this {
     if (this.isSet && !isObject(this.value)) this.invalid('must be an object.');
     return this;
@@ -134,7 +134,7 @@ export class Field {
     return ms;
   }
 
-  /** One of the names; the first stands for absent. */
+  /** One of the names; the first if absent. */
   oneOf<Name extends string>(...names: readonly [Name, ...Name[]]): Name {
     const text = this.string(names[0]);
     const found = names.find((name) => name === text);
@@ -151,7 +151,7 @@ export class Field {
     return this.value.map((value: unknown, index) => new Field(value, index, this.findings, this));
   }
 
-  /** Elements of a list of objects. A null is a finding. */
+  /** Elements of a list of objects. A null element is a finding. */
   objects(): Field[] {
     return this.list().filter((element) => {
       if (isObject(element.value)) return true;

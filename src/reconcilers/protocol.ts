@@ -21,17 +21,17 @@ const APP_PROTOCOLS: Readonly<Record<string, Protocol>> = {
   'kubernetes.io/wss': 'HTTPS',
 };
 
-/** Ports whose protocols the server begins, so that sniffing would wait for ever. */
+/** Ports of protocols where the server speaks first, so that sniffing would wait forever. */
 const SERVER_FIRST: ReadonlySet<number> = new Set([25, 53, 3306, 27017]);
 
-/** Protocol of the `protocol` field of a ServiceEntry, Gateway or Sidecar port; what is not known is sniffed. */
+/** Protocol in the `protocol` field of a ServiceEntry, Gateway or Sidecar port; unknown ones are sniffed. */
 export function parseProtocol(text: string): Protocol {
   const lower = text.toLowerCase();
   if (lower.startsWith('grpc-web')) return 'GRPCWeb';
   return Object.hasOwn(NAMES, lower) ? NAMES[lower]! : 'Unsupported';
 }
 
-/** Protocol of a Service port: transport, then `appProtocol`, then the part of its name before the first dash. */
+/** Protocol of a Service port: by transport, then `appProtocol`, then the part of its name before the first dash. */
 export function servicePortProtocol(port: {
   readonly port: number;
   readonly name?: string;

@@ -13,25 +13,25 @@ import { readGatewayTopology } from './mesh-config/gateway-topology.ts';
 /** What a proxy's node says about it. Source: Istio's node metadata. */
 export interface NodeFacts {
   readonly traits: Traits;
-  /** Of its configuration; empty when the node names none. */
+  /** Namespace of the proxy's configuration; empty if the node names none. */
   readonly namespace: string;
-  /** Name of the Pod (or WorkloadEntry); empty when the node names none. */
+  /** Name of the Pod (or WorkloadEntry); empty if the node names none. */
   readonly workloadName: string;
-  /** Empty for a plain Envoy that does not say. */
+  /** Empty for a plain Envoy that states none. */
   readonly addresses: readonly string[];
-  /** Stands in when the workload is not known. */
+  /** Used if the workload is unknown. */
   readonly labels: Labels;
-  /** Win over the labels of the workload. */
+  /** Take precedence over the workload's labels. */
   readonly staticLabels: Labels;
-  /** Named container ports, for a workload that is not known; undefined when the node says nothing. */
+  /** Named container ports, used if the workload is unknown; undefined if the node names none. */
   readonly podPorts: Readonly<Record<string, number>> | undefined;
-  /** `region/zone/subzone` of the request; empty when unknown. */
+  /** `region/zone/subzone` from the request; empty if unknown. */
   readonly locality: string;
   readonly network: string;
-  /** Of a router: the members of metadata PROXY_CONFIG gatewayTopology that are set. */
+  /** For a router: the members of metadata PROXY_CONFIG gatewayTopology that are set. */
   readonly gatewayTopology: Partial<GatewayTopology> | undefined;
   readonly cluster: string;
-  /** Name of the Kubernetes node; empty when the proxy does not say. */
+  /** Name of the Kubernetes node; empty if the proxy does not state it. */
   readonly nodeName: string;
 }
 
@@ -45,7 +45,7 @@ export interface NodeInput {
 /** For proxies whose node does not follow Istio's form. */
 export interface NodeDefaults {
   readonly namespace: string;
-  /** When the metadata has no `PROXY_TYPE`. */
+  /** Used if the metadata has no `PROXY_TYPE`. */
   readonly proxyType?: Traits['proxyType'];
   /** Suffix of cluster hosts, `cluster.local`. */
   readonly domainSuffix: string;
@@ -67,8 +67,8 @@ export function readNode(
 class NodeError extends Error {}
 
 /**
- * A node is kept while its proxy is connected, and what is read of it becomes part of keys. These are beyond what
- * Kubernetes and file systems allow. Characters; addresses; labels.
+ * A node is kept while its proxy is connected, and what is read from it becomes part of keys. These limits are beyond
+ * what Kubernetes and file systems allow. Characters; addresses; labels.
  */
 const MAX_TEXT = 4_096;
 const MAX_POD_PORTS_TEXT = 65_536;
@@ -116,7 +116,7 @@ interface ParsedId {
 
 const ISTIO_TYPES: readonly string[] = ['sidecar', 'router', 'waypoint', 'ztunnel', 'agentgateway'];
 
-/** `type~ip~workload.namespace~domain` of Istio's agents, or any other text. */
+/** `type~ip~workload.namespace~domain` from Istio's agents, or any other text. */
 function parseId(nodeId: string, metadata: Metadata, defaults: NodeDefaults): ParsedId {
   if (nodeId === '') throw new NodeError('the node id is empty');
   const parts = nodeId.split('~');
@@ -167,7 +167,7 @@ function traitsOf({ type, shortNames }: ParsedId, addresses: readonly string[], 
       .sort((a, b) => a - b),
     inboundExactBalance: metadata.flag('INBOUND_LISTENER_EXACT_BALANCE'),
     outboundExactBalance: metadata.flag('OUTBOUND_LISTENER_EXACT_BALANCE'),
-    // Roots alone do not make a client's certificate.
+    // Roots alone are not a client certificate.
     ...(client === undefined || client.chain === '' ? {} : { clientCertificate: client }),
     ...(server === undefined ? {} : { serverCertificate: server }),
     preserveHeaderCase: metadata.preserveHeaderCase(),
@@ -181,7 +181,7 @@ const RESERVED_PORTS = [
   'ENVOY_SECURE_MERGED_METRICS_PORT',
 ] as const;
 
-/** A proxy that does not say its addresses counts as IPv4. */
+/** A proxy that states no addresses counts as IPv4. */
 function ipFamilyOf(addresses: readonly string[]): Traits['ipFamily'] {
   const v4 = addresses.some((address) => isIP(address) === 4);
   const v6 = addresses.some((address) => isIP(address) === 6);
@@ -192,7 +192,7 @@ function isPort(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 65535;
 }
 
-/** A port written as text; what is none counts as absent, as in Istio. */
+/** A port written as text; an invalid one counts as absent, as in Istio. */
 function portOf(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
   return port <= 65535 ? port : 0;
@@ -201,7 +201,7 @@ function portOf(text: string): number {
 const TRUE: readonly string[] = ['1', 't', 'T', 'true', 'TRUE', 'True'];
 const FALSE: readonly string[] = ['0', 'f', 'F', 'false', 'FALSE', 'False'];
 
-/** Reads node metadata. Booleans are text and port keys numbers there; a value of the wrong type is an error. */
+/** Reads node metadata. There, booleans are text and port keys are numbers; a value of the wrong type is an error. */
 class Metadata {
   private readonly values: Readonly<Record<string, unknown>>;
 
@@ -237,7 +237,7 @@ class Metadata {
     throw new NodeError(`metadata ${key} must be a port number`);
   }
 
-  /** Undefined unless all of them are IP addresses. */
+  /** Undefined unless all are IP addresses. */
   addresses(key: string): readonly string[] | undefined {
     const list = this.text(key).split(',');
     if (!list.every(isAddress)) return undefined;
@@ -256,7 +256,7 @@ class Metadata {
       if (typeof text !== 'string') throw new NodeError(`metadata ${key} must hold strings only`);
       if (name.length + text.length > MAX_TEXT) throw new NodeError(`metadata ${key} holds a label that is too long`);
     }
-    // Every value was just checked.
+    // Every value has just been checked.
     return value as Labels;
   }
 
@@ -273,7 +273,7 @@ class Metadata {
     return Object.fromEntries(ports);
   }
 
-  /** Undefined when no file is named. */
+  /** Undefined if no file is named. */
   certificate(prefix: 'TLS_CLIENT' | 'TLS_SERVER'): CertificateFiles | undefined {
     const chain = this.text(`${prefix}_CERT_CHAIN`);
     const key = this.text(`${prefix}_KEY`);
@@ -281,7 +281,7 @@ class Metadata {
     return chain === '' && root === '' ? undefined : { chain, key, root };
   }
 
-  /** Undefined when nothing is set. */
+  /** Undefined if nothing is set. */
   gatewayTopology(): Partial<GatewayTopology> | undefined {
     const findings = new Findings(refOf('', { apiVersion: '', kind: '', metadata: { name: '' } }));
     const topology = readGatewayTopology(
@@ -304,7 +304,7 @@ function parseList(text: string, key: string): readonly unknown[] {
     const parsed: unknown = JSON.parse(text);
     if (Array.isArray(parsed)) return parsed;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new NodeError(`metadata ${key} must be a string that holds a JSON list`);
 }

@@ -3,15 +3,15 @@ import { RE2JS } from 're2js';
 
 /** Istio's limit, in characters. */
 const longest = 1024;
-/** Instructions. Envoy's RE2 works on bytes and needs up to about eight times as many; with Istio's settings it takes 32,768. */
+/** Instructions. Envoy's RE2 works on bytes and needs up to about eight times that; Istio's settings allow 32,768. */
 const largest = 4096;
 
 export const tooManyRegexes =
   'exceeds a limit: the regexes of this object are too complex together; use prefixes or split the object';
 
 /**
- * Why Envoy would refuse the regex, in words that follow its name; undefined when RE2 compiles it. RE2's syntax is not
- * JavaScript's: there are no look-arounds and no back references.
+ * Why Envoy would reject the regex, worded to follow its name; undefined if RE2 compiles it. Unlike JavaScript, RE2 has
+ * no look-arounds and no back references.
  */
 export function problemOfRegex(regex: string): string | undefined {
   const compiled = compile(regex);
@@ -35,15 +35,15 @@ export function problemOfRewrite(regex: string, substitution: string): string | 
 }
 
 /**
- * About how long it takes to compile the regex, in units of 2 µs: an instruction is one. Classes of Unicode have hundreds
- * of ranges.
+ * The approximate time to compile the regex, in units of 2 µs: one per instruction. Unicode classes have hundreds of
+ * ranges.
  */
 export function workOf(regex: string): number {
   if (regex.length > longest) return 0;
   return Math.min(expandedSize(regex), largest) + 50 * (regex.match(/\\[pP]/g) ?? []).length;
 }
 
-/** The number of groups, or the reason why there is none. */
+/** The number of groups, or the reason why the regex does not compile. */
 function compile(regex: string): number | string {
   if (regex === '') return 'must not be empty';
   if (regex.length > longest) return `must have at most ${longest} characters, not ${regex.length}`;
@@ -55,7 +55,7 @@ function compile(regex: string): number | string {
     const unknown = unknownClass.exec(regex);
     if (unknown !== null) return `has the class ${unknown[1]}, which Envoy does not know; use another`;
     const wide = /(?<!\\)(?:\\\\)*\\x\{0*([1-9a-f][0-9a-f]{2,})\}/i.exec(regex);
-    // Envoy compiles in Latin-1, where such a character cannot be named by number.
+    // Envoy compiles as Latin-1, where such a character cannot be named by number.
     if (wide !== null) return `cannot name the character \\x{${wide[1]}}; write the character itself`;
     if (!compilesAsBytes(regex)) return 'has a range that is reversed when encoded as bytes; use only ASCII in ranges';
     return compiled.groupCount();
@@ -65,11 +65,11 @@ function compile(regex: string): number | string {
   }
 }
 
-/** Scripts of Unicode 16 and 17, and groups of categories that Go knows beside RE2. */
+/** Scripts of Unicode 16 and 17, and category groups that Go knows but RE2 does not. */
 const unknownClass =
   /(?<!\\)(?:\\\\)*(\\[pP]\{\^?(?:Assigned|Beria_Erfe|Cn|Garay|Gurung_Khema|Kirat_Rai|LC|Ol_Onal|Sidetic|Sunuwar|Tai_Yo|Todhri|Tolong_Siki|Tulu_Tigalari|Unknown)\})/;
 
-/** Envoy compiles in Latin-1, where each byte of UTF-8 is a character: `[\xff-Ā]` is a range from 255 to 196. */
+/** Envoy compiles as Latin-1, where each byte of UTF-8 is a character: `[\xff-Ā]` is a range from 255 to 196. */
 function compilesAsBytes(regex: string): boolean {
   const bytes = Buffer.from(regex).toString('latin1');
   if (bytes === regex) return true;
@@ -82,7 +82,7 @@ function compilesAsBytes(regex: string): boolean {
 }
 
 /**
- * About how many instructions the regex has once its repetitions are written out. Compiling takes as long as that: half a
+ * The approximate number of instructions once repetitions are expanded. It determines how long compiling takes: half a
  * second for 1,024 characters chosen for it.
  */
 function expandedSize(regex: string): number {

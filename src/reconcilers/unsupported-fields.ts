@@ -3,23 +3,23 @@ import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
 import { quote } from '../api/quote.ts';
 
-/** A field of Istio's API that is accepted, but has no effect. */
+/** A field of Istio's API that is accepted but has no effect. */
 export interface UnsupportedField {
   readonly kind: KindName;
   /**
-   * Path of the field. `[]` stands for every element of a list, `{x*}` for the members of a map whose names begin with x,
-   * in whatever case: `spec.servers[].defaultEndpoint`.
+   * Path of the field. `[]` stands for every list element, `{x*}` for map members whose names begin with x in any case:
+   * `spec.servers[].defaultEndpoint`.
    */
   readonly field: string;
   /** Only this value of the field has no effect. */
   readonly value?: string;
-  /** Istio does not act on it either, any more. */
+  /** Istio no longer acts on it either. */
   readonly isDeprecated?: true;
-  /** A sentence for the owner, where there is more to say. */
+  /** A sentence for the owner, if there is more to say. */
   readonly note?: string;
 }
 
-/** All of them, for every kind. An empty list is the goal. */
+/** All such fields, for every kind. The goal is an empty list. */
 export const unsupportedFields: readonly UnsupportedField[] = [
   ...inTrafficPolicies('loadBalancer.zoneAwareLbSetting', 'Use localityLbSetting.'),
   ...inTrafficPolicies(
@@ -85,7 +85,7 @@ export function findUnsupported(object: ObjectRef, spec: unknown): Problem[] {
 
 const maxProblems = 100;
 
-/** A DestinationRule has its policies in four places. */
+/** A DestinationRule has policies in four places. */
 function inTrafficPolicies(field: string, note?: string): UnsupportedField[] {
   const policies = ['spec.trafficPolicy', 'spec.subsets[].trafficPolicy'];
   return policies
@@ -97,16 +97,16 @@ function inTrafficPolicies(field: string, note?: string): UnsupportedField[] {
     }));
 }
 
-/** Without `spec`; a name in braces may have dots, and `[]` is a step of its own. */
+/** Without `spec`; a name in braces may contain dots, and `[]` is its own step. */
 function stepsOf(field: string): readonly string[] {
   return (field.match(/\{[^}]*\}|\[\]|[^.{[]+/g) ?? []).slice(1);
 }
 
 /**
- * Finds the paths of the fields that match the steps and are set. Objects have thousands of routes, and nearly none of these
- * fields: a path is made a text when there is something at its end.
+ * Finds the paths of fields that match the steps and are set. Objects have thousands of routes and almost none of these
+ * fields, so a path becomes text only if there is something at its end.
  *
- * @param way from the spec to the present value, by as many of the steps: member names, indexes, keys in brackets.
+ * @param way from the spec to the current value, one entry per step: member names, indexes, keys in brackets.
  */
 function findSet(
   from: unknown,
@@ -142,7 +142,7 @@ function printPath(way: readonly (string | number)[]): string {
   return path;
 }
 
-/** What protobuf cannot tell from absence counts as absent. */
+/** Whatever protobuf cannot tell from absence counts as absent. */
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null && value !== '' && value !== false && value !== 0 && !isEmptyList(value);
 }

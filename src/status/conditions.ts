@@ -1,6 +1,6 @@
 import type { Problem, ProblemReason } from '../api/problem.ts';
 
-/** A condition as this layer decides it; when it last changed is known to who writes it. */
+/** A condition without the time of its last change, which only its writer knows. */
 export interface Condition {
   readonly type: 'Accepted' | 'ResolvedRefs';
   readonly status: 'True' | 'False';
@@ -10,17 +10,17 @@ export interface Condition {
   readonly observedGeneration: number;
 }
 
-/** Messages are for people: so many findings are named, the others are counted. */
+/** Messages are for people: this many findings are named, the others are counted. */
 const NAMED = 5;
 
 const REFUSALS: readonly ProblemReason[] = ['InternalError', 'Invalid', 'Conflicted'];
 
-/** What leaves an object accepted, although it does less or more than its owner meant. */
+/** Findings that leave an object accepted, although it does less or more than its owner meant. */
 const REMARKS: readonly ProblemReason[] = ['UnsupportedField', 'Ineffective', 'TooBroad'];
 
 /**
- * What the owner of an object is told. `Accepted`: it is valid and lost no conflict; `ResolvedRefs`: all that it names
- * exists. Remarks leave it accepted, and are named there.
+ * What the owner of an object is told. `Accepted`: it is valid and lost no conflict; `ResolvedRefs`: everything that it
+ * names exists. Remarks leave it accepted, and are named there.
  */
 export function conditionsOf(generation: number, problems: readonly Problem[]): readonly Condition[] {
   const of = (reason: ProblemReason) => problems.filter((problem) => problem.reason === reason);

@@ -2,7 +2,7 @@
 export class Cursor {
   readonly text: string;
   at = 0;
-  /** Offset of the first character of this line, and how many lines are before it. */
+  /** Offset of the first character of this line, and the number of lines before it. */
   lineStart = 0;
   line = 0;
 
@@ -67,7 +67,7 @@ export function isBlank(code: number): boolean {
   return code === SPACE || code === TAB;
 }
 
-/** Of YAML 1.1, which has more of them than 1.2. */
+/** In YAML 1.1, which has more line breaks than 1.2. */
 export function isBreak(code: number): boolean {
   return code === LF || code === CR || code === NEL || code === LS || code === PS;
 }
@@ -80,7 +80,7 @@ export function isBlankOrEnd(code: number): boolean {
   return isBlank(code) || isBreakOrEnd(code);
 }
 
-/** What names of anchors and handles of tags are made of. */
+/** Characters of anchor names and tag handles. */
 export function isWord(code: number): boolean {
   return (
     (code >= 0x30 && code <= 0x39) ||

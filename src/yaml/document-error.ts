@@ -1,12 +1,12 @@
 import type { FieldPath } from '../api/schema-path.ts';
 
-/** What makes a document unusable, and where in its text. */
+/** What makes a document unusable, and where. */
 export class DocumentError extends Error {
   override readonly name = 'DocumentError';
   readonly code = 'DOCUMENT';
   readonly offset: number;
   readonly path: FieldPath;
-  /** Whether the text is wrong, the key of a map, or something else that is well spelled. */
+  /** Whether the syntax is wrong, the key of a map, or something else that is well formed. */
   readonly kind: 'syntax' | 'key' | 'content';
 
   constructor(message: string, offset: number, path: FieldPath = [], kind: DocumentError['kind'] = 'content') {

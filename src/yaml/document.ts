@@ -25,9 +25,9 @@ export function readDocument(text: string): DocumentContent {
   }
 }
 
-/** Many times faster than YAML; undefined for text that YAML's reader explains better. */
+/** Many times faster than YAML; undefined for text that the YAML reader explains better. */
 function readJson(text: string): DocumentContent | undefined {
-  // The marker before it is as long as this.
+  // As many spaces as the marker has characters.
   const json = /^---[ \t\r\n]/.test(text) ? `   ${text.slice(3)}` : text;
   if (!/^\s*\{/.test(json)) return undefined;
   let value: unknown;
@@ -41,18 +41,18 @@ function readJson(text: string): DocumentContent | undefined {
 
 const TEMPLATE = 'looks like a template with {{ ... }}; render it first, for example with "helm template"';
 
-/** Unquoted, `{{` begins a map whose key is a map: what the parser says of that would not help. */
+/** Unquoted, `{{` begins a map whose key is a map: the parser's message would not help. */
 function templateAt(text: string, key: number): number | undefined {
   return text.startsWith('{{', key - 1) ? key - 1 : undefined;
 }
 
-/** Where a line of a template, or a value, may be what the parser stumbled over. */
+/** A template, on a line of its own or as a value, where the parser may have stumbled. */
 function templateIn(text: string): number | undefined {
   const match = /^[ \t]*(?:-[ \t]+)*(?:[^\s'"#:]+:[ \t]+)?\{\{.*\}\}/m.exec(text);
   return match === null ? undefined : match.index + match[0].indexOf('{{');
 }
 
-/** Line of an offset, counted from 1. */
+/** Line number of an offset, counted from 1. */
 export function lineOf(text: string, offset: number): number {
   let line = 1;
   for (let at = text.indexOf('\n'); at >= 0 && at < offset; at = text.indexOf('\n', at + 1)) line++;

@@ -1,8 +1,8 @@
 import { DocumentError } from './document-error.ts';
 
 /**
- * Whether text that `JSON.parse` accepts needs a closer look than it takes: a key that an object has twice, a nesting
- * beyond `maxDepth`, half of a surrogate pair. A number that is infinite is an error here: YAML takes it for text.
+ * Whether text that `JSON.parse` accepts needs a closer look: a duplicate key in an object, nesting deeper than
+ * `maxDepth`, half of a surrogate pair. An infinite number throws here, because YAML reads it as text.
  */
 export function isSuspicious(json: string, maxDepth: number): boolean {
   if (!json.isWellFormed()) return true;
@@ -46,7 +46,7 @@ export function isSuspicious(json: string, maxDepth: number): boolean {
   return false;
 }
 
-/** Position behind the closing quote of the string that begins at `start`. */
+/** Position after the closing quote of the string that begins at `start`. */
 function endOfString(json: string, start: number): number {
   for (let at = start + 1; ;) {
     const quote = json.indexOf('"', at);

@@ -4,19 +4,19 @@ import { DocumentError } from './document-error.ts';
 import { keyOf, valueOf } from './plain-scalar.ts';
 import { type AliasNode, type MappingNode, MAX_DEPTH, type Node, type ScalarNode } from './tree.ts';
 
-/** Values and characters that aliases may add to a document: what a chain of aliases multiplies ends here. */
+/** Values and characters that aliases may add to a document. This limits what a chain of aliases can multiply. */
 const MAX_ALIASED = 1 << 20;
 
 /**
- * The tree as plain JSON, or a {@link DocumentError}. Stricter than kubectl: keys are unique, strings are valid Unicode,
- * and the result is bounded by the size of the text.
+ * The tree as plain JSON. Throws a {@link DocumentError}. Stricter than kubectl: keys are unique, strings are valid
+ * Unicode, and the result is bounded by the size of the text.
  */
 export function toPlainJson(root: Node | undefined): unknown {
   return root === undefined ? null : new Conversion().convert(root, [], 0);
 }
 
 class Conversion {
-  /** The alias being followed; the outermost one, where aliases contain aliases. */
+  /** The alias being followed; the outermost one if aliases contain aliases. */
   #alias: { readonly at: number; readonly path: FieldPath } | undefined;
   #aliased = 0;
 
@@ -62,7 +62,7 @@ class Conversion {
     const seen = new Set<string>();
     for (const { key: keyNode, value: valueNode } of node.pairs) {
       if (isMerge(keyNode)) {
-        // As kubectl has it, what is merged replaces what stands above it.
+        // As in kubectl, merged members replace those above.
         for (const source of this.#merged(valueNode, path, depth))
           for (const [key, value] of Object.entries(source)) define(result, key, value);
         continue;
@@ -75,7 +75,7 @@ class Conversion {
     return result;
   }
 
-  /** The maps that `<<` names, in reverse: the first one wins. */
+  /** The maps that `<<` names, in reverse, because the first one wins. */
   #merged(node: Node, path: FieldPath, depth: number): Json[] {
     const sources = node.kind === 'sequence' ? [...node.items].reverse() : [node];
     return sources.map((source) => {
@@ -103,7 +103,7 @@ class Conversion {
   }
 }
 
-/** Errors about a scalar know its place in the text only. */
+/** Adds the path to errors about a scalar, which know only their place in the text. */
 function within<T>(path: FieldPath, read: () => T): T {
   try {
     return read();
@@ -113,7 +113,7 @@ function within<T>(path: FieldPath, read: () => T): T {
   }
 }
 
-/** `__proto__` becomes a member like any other. */
+/** Makes `__proto__` an ordinary member. */
 function define(object: Json, key: string, value: unknown): void {
   if (key === '__proto__')
     Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });

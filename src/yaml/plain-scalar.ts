@@ -17,8 +17,8 @@ const CONSTANTS = new Map<string, boolean | null | number>([
 ]);
 
 /**
- * What a scalar is to kubectl: goyaml v2, which is YAML 1.1 without numbers of base 60 and without dates, and with
- * Go's `0o17`. `y` and `n` are booleans.
+ * What a scalar means to kubectl: goyaml v2, which is YAML 1.1 without base 60 numbers and dates, and with Go's `0o17`.
+ * `y` and `n` are booleans.
  */
 export function valueOf({ text, tag, isPlain, at }: ScalarNode): string | number | boolean | null {
   if (tag === '') return isPlain ? resolve(text) : text;
@@ -60,13 +60,13 @@ function resolve(text: string): string | number | boolean | null {
   return /^[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$/.test(plain) ? finite(plain, text) : text;
 }
 
-/** A number beyond all floats stays text. */
+/** A number too large for a float stays text. */
 function finite(plain: string, text: string): number | string {
   const value = Number(plain);
   return Number.isFinite(value) ? value : text;
 }
 
-/** An integer of 64 bits, as Go writes them: 0x, 0o, 0b, octal after a leading zero, and _ anywhere. */
+/** A 64-bit integer in Go's notation: 0x, 0o, 0b, octal after a leading zero, and _ anywhere. */
 function integerOf(text: string): bigint | undefined {
   if (!/^[-+\d]/.test(text)) return undefined;
   const match = /^([-+]?)(0[xX][\da-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9]\d*)$/.exec(text.replaceAll('_', ''));
@@ -78,7 +78,7 @@ function integerOf(text: string): bigint | undefined {
   return sign === '-' ? -size : size;
 }
 
-/** The text of a key, undefined for what no key can be. */
+/** The text of a key; undefined if the node cannot be a key. */
 export function keyOf(node: ScalarNode): string | undefined {
   const value = valueOf(node);
   if (value === null) return undefined;

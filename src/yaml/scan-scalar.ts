@@ -1,15 +1,15 @@
 import { type Cursor, isBlank, isBlankOrEnd, isBreak, isBreakOrEnd } from './cursor.ts';
 import { indentedWithTab, notYaml } from './document-error.ts';
 
-/** What becomes of line breaks in a row: one is a space, further ones are kept. */
+/** Folds consecutive line breaks: one becomes a space, further ones are kept. */
 function fold(breaks: readonly string[]): string {
   const [first = '', ...more] = breaks;
   return first === '\n' ? more.join('') || ' ' : breaks.join('');
 }
 
 /**
- * Text without quotes. Ends before `: `, ` #`, in a flow collection before one of `,?[]{}`, and in a block where a line
- * is indented less than `indent`. `atNewLine`: a line break was what ended it.
+ * Text without quotes. Ends before `: `, before ` #`, in a flow collection before one of `,?[]{}`, and in a block
+ * before a line that is indented less than `indent`. `atNewLine`: a line break ended it.
  */
 export function scanPlain(cursor: Cursor, indent: number, inFlow: boolean): { text: string; atNewLine: boolean } {
   let text = '';
@@ -43,7 +43,7 @@ export function scanPlain(cursor: Cursor, indent: number, inFlow: boolean): { te
   return { text, atNewLine };
 }
 
-/** Text in quotes. How far its lines are indented does not matter, even where they begin left of all around them. */
+/** Text in quotes. The indentation of its lines does not matter, even left of everything around them. */
 export function scanQuoted(cursor: Cursor): string {
   const start = cursor.at;
   const quote = cursor.character();
@@ -61,7 +61,7 @@ export function scanQuoted(cursor: Cursor): string {
       if (isBlankOrEnd(cursor.code())) break;
       if (cursor.character() === '\\') {
         cursor.at++;
-        // In single quotes it is a character like any other; before the end of a line it takes the break away.
+        // In single quotes, it is an ordinary character; in double quotes, it removes a line break that follows.
         if (!isDouble) text += '\\';
         else if (isBreak(cursor.code())) {
           cursor.takeBreak();
@@ -108,7 +108,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 const HEX_LENGTHS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 
-/** Behind the backslash. */
+/** After the backslash. */
 function scanEscape(cursor: Cursor): string {
   const character = cursor.character();
   const known = ESCAPES[character];
@@ -127,7 +127,7 @@ function scanEscape(cursor: Cursor): string {
   return String.fromCodePoint(point);
 }
 
-/** Text behind `|` or `>`. `parent`: how far the collection around it is indented, -1 without one. */
+/** Text after `|` or `>`. `parent`: the indentation of the enclosing collection, -1 if there is none. */
 export function scanBlock(cursor: Cursor, parent: number): string {
   const start = cursor.at;
   const isLiteral = cursor.character() === '|';

@@ -2,7 +2,7 @@ import { Cursor, isBlank, isBlankOrEnd, isBreak, isBreakOrEnd, isWord } from './
 import { type DocumentError, indentedWithTab, notYaml } from './document-error.ts';
 import { scanBlock, scanPlain, scanQuoted } from './scan-scalar.ts';
 
-/** The smallest parts of a document. `block-*` and `key` are where indentation, or a `:` further on, says so. */
+/** The smallest parts of a document. `block-*` and `key` appear where indentation, or a later `:`, says so. */
 export type Token = { readonly at: number } & (
   | { readonly type: '[' | ']' | '{' | '}' | ',' | '-' | 'key' | 'value' }
   | { readonly type: 'block-sequence' | 'block-mapping' | 'block-end' | '---' | '...' | 'end' }
@@ -13,7 +13,7 @@ export type Token = { readonly at: number } & (
   | { readonly type: '%TAG'; readonly handle: string; readonly prefix: string }
 );
 
-/** Something that becomes a key when a `:` follows it: on its line, and not further away than this. */
+/** Something becomes a key if a `:` follows on the same line, no further away than this. */
 const LONGEST_KEY = 1024;
 
 interface SimpleKey {
@@ -22,14 +22,14 @@ interface SimpleKey {
   readonly at: number;
   readonly line: number;
   readonly column: number;
-  /** Nothing but a key can stand there. */
+  /** Only a key can stand there. */
   readonly isRequired: boolean;
 }
 
 /**
- * The tokens of a text, as libyaml splits it, of which goyaml is a translation: YAML 1.1, except that
- * indentation within flow collections and quotes does not matter, and that `:` in a flow collection ends a plain text
- * only before a blank, as in `[::1, a:]`.
+ * Splits a text into tokens as libyaml does (goyaml is a translation of it): YAML 1.1, except that indentation within
+ * flow collections and quotes does not matter, and that `:` in a flow collection ends a plain text only before a blank,
+ * as in `[::1, a:]`.
  */
 export class Scanner {
   readonly #cursor: Cursor;
@@ -38,7 +38,7 @@ export class Scanner {
   #indent = -1;
   readonly #indents: number[] = [];
   #isKeyAllowed = true;
-  /** One place for each flow collection around, and one for the block around them. */
+  /** One slot per enclosing flow collection, and one for the block around them. */
   readonly #keys: (SimpleKey | undefined)[] = [undefined];
   #isHeadDecided = false;
 
@@ -65,7 +65,7 @@ export class Scanner {
     return token;
   }
 
-  /** Whether the head may yet turn out to be a key. */
+  /** Whether the head may still turn out to be a key. */
   #isHeadUndecided(): boolean {
     for (let level = 0; level < this.#keys.length; level++)
       if (this.#keys[level]?.token === this.#taken) return this.#validKey(level) !== undefined;
@@ -135,7 +135,7 @@ export class Scanner {
     this.#queue.push(token);
   }
 
-  /** An indicator of one character. */
+  /** A single-character indicator. */
   #indicator(type: '[' | ']' | '{' | '}' | ',' | '-' | 'key' | 'value'): void {
     this.#push({ type, at: this.#cursor.at });
     this.#cursor.at++;
@@ -156,12 +156,12 @@ export class Scanner {
   #endStream(): void {
     this.#unroll(-1);
     this.#dropKey();
-    // No colon comes any more, for none of the collections around. Who asks again is told the same.
+    // No more colons will come for any of the enclosing collections. Asking again gives the same answer.
     this.#keys.fill(undefined);
     this.#push({ type: 'end', at: this.#cursor.at });
   }
 
-  /** Begins a block collection when the column is further right than the one around it. */
+  /** Begins a block collection if the column is further right than the enclosing one. */
   #roll(column: number, type: 'block-sequence' | 'block-mapping', at: number, index = this.#queue.length): void {
     if (this.#inFlow || this.#indent >= column) return;
     this.#indents.push(this.#indent);
@@ -189,7 +189,7 @@ export class Scanner {
     };
   }
 
-  /** What might have been a key is none. */
+  /** What might have been a key is not one. */
   #dropKey(): void {
     const key = this.#keys.at(-1);
     if (key?.isRequired === true) throw this.#missingColon(key);
@@ -295,7 +295,7 @@ export class Scanner {
     if (isMalformed || !isBlankOrEnd(this.#cursor.code()))
       throw notYaml('! begins a tag; put text that begins with it in quotes', at);
     const suffix = verbatim ?? unescapeUri(rest, at);
-    // A lone `!` is a tag of its own.
+    // A lone `!` is its own tag.
     if (handle === '!' && suffix === '') this.#push({ type: 'tag', at, handle: '', suffix: '!' });
     else this.#push({ type: 'tag', at, handle, suffix });
   }
@@ -332,5 +332,5 @@ function unescapeUri(text: string, at: number): string {
   }
 }
 
-// What a document may not have, not even in quotes.
+// Characters that a document may not contain, even in quotes.
 const CONTROL = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]/;

@@ -1,16 +1,16 @@
 import { DocumentError, notYaml } from './document-error.ts';
 import { Scanner, type Token } from './scanner.ts';
 
-/** A value as it stands in the text; `at` is its offset. */
+/** A value as it appears in the text; `at` is its offset. */
 export type Node = ScalarNode | SequenceNode | MappingNode | AliasNode;
 
 export interface ScalarNode {
   readonly kind: 'scalar';
   readonly at: number;
   readonly text: string;
-  /** Empty where none is given. */
+  /** Empty if none is given. */
   readonly tag: string;
-  /** Without quotes: what it is follows from its text. */
+  /** Without quotes: its text determines what it is. */
   readonly isPlain: boolean;
 }
 
@@ -34,14 +34,14 @@ export interface Pair {
 export interface AliasNode {
   readonly kind: 'alias';
   readonly at: number;
-  /** May be what the alias stands in. */
+  /** May be a node that contains the alias. */
   readonly target: Node;
 }
 
-/** Deeper than any object of Kubernetes, and shallow enough for code that walks JSON by recursion. */
+/** Deeper than any Kubernetes object, and shallow enough for code that walks JSON recursively. */
 export const MAX_DEPTH = 100;
 
-/** The tree of a text with one document; undefined without content. Throws a {@link DocumentError}. */
+/** The tree of a text with one document; undefined if it has no content. Throws a {@link DocumentError}. */
 export function parseTree(text: string): Node | undefined {
   return new Parser(text).document();
 }
@@ -94,7 +94,7 @@ class Parser {
     return types.includes(this.#scanner.peek().type);
   }
 
-  /** `entry`: a block in which a list need not be indented, as that of a key. */
+  /** `entry`: a block in which a list need not be indented, as after a key. */
   #node(context: 'block' | 'entry' | 'flow'): Node {
     const first = this.#scanner.peek();
     if (first.type === 'alias') {
@@ -116,7 +116,7 @@ class Parser {
     return node ?? keep({ kind: 'scalar', at: first.at, text: '', tag, isPlain: true });
   }
 
-  /** `keep` is told of a collection before its content, which may have an alias of it. */
+  /** `keep` gets a collection before its content, which may contain an alias to it. */
   #content(context: 'block' | 'entry' | 'flow', tag: string, keep: <N extends Node>(node: N) => N): Node | undefined {
     const token = this.#scanner.peek();
     const { at } = token;
@@ -164,13 +164,13 @@ class Parser {
     return prefix + suffix;
   }
 
-  /** The end of a block; `expected` is what could have stood there instead of what does. */
+  /** The end of a block; `expected` is what could have come instead. */
   #end(expected: string): void {
     const token = this.#scanner.next();
     if (token.type !== 'block-end') throw notYaml(`expected ${expected}, not ${name(token)}`, token.at);
   }
 
-  /** The items of a block list. Behind the last one stands what the list is in. */
+  /** The items of a block list. After the last one, the enclosing node continues. */
   #sequence(at: number, keep: <N extends Node>(node: N) => N): Node {
     const items: Node[] = [];
     const node = keep({ kind: 'sequence', at, items });
@@ -224,7 +224,7 @@ class Parser {
     return { key, value: this.#is('value') ? this.#entry([',', close], 'flow') : empty(key.at) };
   }
 
-  /** What stands between commas; one may stand behind the last. `start`: where the bracket was opened. */
+  /** Items between commas, with an optional one after the last. `start`: where the bracket was opened. */
   #separated(close: ']' | '}', start: number, item: () => void): void {
     for (let isFirst = true; !this.#is(close); isFirst = false) {
       if (this.#is('end')) throw notYaml(`${close === ']' ? '[' : '{'} is never closed`, start);
@@ -238,7 +238,7 @@ class Parser {
     this.#scanner.next();
   }
 
-  /** What stands behind an indicator; nothing when one of `ends` follows. */
+  /** What follows an indicator; empty if one of `ends` comes next. */
   #entry(ends: readonly TokenType[], context: 'entry' | 'flow'): Node {
     const { at } = this.#scanner.next();
     return this.#is(...ends) ? empty(at) : this.#node(context);
@@ -249,7 +249,7 @@ function empty(at: number): ScalarNode {
   return { kind: 'scalar', at, text: '', tag: '', isPlain: true };
 }
 
-/** What a person sees of a token. */
+/** How users see a token. */
 function name(token: Token): string {
   switch (token.type) {
     case 'scalar':

@@ -11,7 +11,7 @@ type BalancerFields = Pick<
   'lbPolicy' | 'roundRobinLbConfig' | 'leastRequestLbConfig' | 'ringHashLbConfig' | 'maglevLbConfig'
 >;
 
-/** Rings are this large where nothing is said; the deprecated field is an older way of saying it. */
+/** The default ring size; the deprecated field is an older way to set it. */
 const defaultRingSize = 1024;
 
 /** How endpoints are chosen, for clusters that have endpoints to choose from. */
@@ -56,7 +56,7 @@ function slowStart(balancer: LoadBalancer | undefined): Cluster_SlowStartConfig 
 }
 
 /**
- * Envoy's panic mode sends requests to endpoints that are not ready, so it is off unless a rule asks for it by
+ * Envoy's panic mode sends requests to endpoints that are not ready, so it is off unless a rule asks for it with
  * `minHealthPercent`.
  */
 export function commonLbFields(
@@ -74,7 +74,7 @@ export function commonLbFields(
   };
 }
 
-/** Ejection by success rate, on by default in Envoy, is never wanted: Istio's API cannot say it. */
+/** Turns off ejection by success rate, which Envoy enables by default: Istio's API cannot express it. */
 export function outlierFields(outlier: OutlierDetection | undefined): Pick<Cluster, 'outlierDetection'> {
   if (outlier === undefined) return {};
   const { consecutive5xx, consecutiveGatewayErrors, interval, baseEjectionTime, maxEjectionPercent } = outlier;
@@ -101,7 +101,7 @@ export function outlierFields(outlier: OutlierDetection | undefined): Pick<Clust
   };
 }
 
-/** Errors in a row eject always, or, where 0 are allowed, never. */
+/** Consecutive errors always eject, or never if the number is 0. */
 function enforcing(errors: number | undefined): { readonly value: number } | undefined {
   return errors === undefined ? undefined : wrapped(errors > 0 ? 100 : 0);
 }

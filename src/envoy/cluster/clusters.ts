@@ -21,18 +21,18 @@ import { wrapped } from '../encode/values.ts';
 
 export interface ClustersInput {
   readonly service: MeshService;
-  /** One of the service's. */
+  /** One of the service's ports. */
   readonly port: ServicePort;
   /** The rule that the client uses for the service. */
   readonly rule?: DestinationRuleModel | undefined;
   readonly traits: ClusterTraits;
   readonly settings: ClusterSettings;
   readonly summary: EndpointSummary;
-  /** Needed for DNS services where the policy looks at locality: their endpoints stand in the cluster. */
+  /** Needed for DNS services if the policy considers locality: their endpoints are part of the cluster. */
   readonly topology?: Topology | undefined;
 }
 
-/** The clusters of a port of a service: its own, and one for each subset. */
+/** The clusters for one port of a service: its own, and one per subset. */
 export function buildClusters(input: ClustersInput): readonly Cluster[] {
   const { service, port, rule } = input;
   if (service.resolution === 'Alias' || protocolClass(port.protocol) === 'udp') return [];
@@ -72,7 +72,7 @@ function resolvedCluster(parts: Parts): Cluster | undefined {
   };
 }
 
-/** Envoy resolves the host of each request: there are no endpoints to choose from. */
+/** Envoy resolves the host of each request, so there are no endpoints to choose from. */
 function dynamicCluster(parts: Parts): Cluster | undefined {
   const { service, port, traits } = parts;
   if (protocolClass(port.protocol) !== 'http' && !isTls(port.protocol)) return undefined;
@@ -133,15 +133,15 @@ function tlsOf(parts: Parts, protocol: ReturnType<typeof portProtocol>, original
 }
 
 /**
- * Where the client chooses the endpoint, all of them must speak mutual TLS: nothing tells one from the other. The
- * question is asked of the policy as it is written for the host or the subset, not of what it inherits.
+ * If the client chooses the endpoint, all endpoints must speak mutual TLS, because nothing tells them apart. This
+ * depends on the policy written for the host or the subset, not on what that inherits.
  */
 function sendsPlainText({ service, rule, subset, summary }: Parts): boolean {
   const written = (subset ?? rule)?.policy.loadBalancer?.simple;
   return (service.resolution === 'Passthrough' || written === 'PASSTHROUGH') && summary.plaintext;
 }
 
-/** PASSTHROUGH of the host is that of its subsets too. */
+/** PASSTHROUGH on the host also applies to its subsets. */
 function isPassthrough({ rule, port, settings }: ClustersInput, policy: TrafficPolicy): boolean {
   const host = resolvePolicy(rule, port.number, undefined, settings);
   return [host, policy].some(
@@ -149,7 +149,7 @@ function isPassthrough({ rule, port, settings }: ClustersInput, policy: TrafficP
   );
 }
 
-/** How the cluster finds its endpoints; undefined when it cannot have any. */
+/** How the cluster finds its endpoints; undefined if it cannot have any. */
 function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig' | 'loadAssignment'> | undefined {
   const { name, service, port, traits, settings, passthrough } = parts;
   if (isDns(service)) {
@@ -168,11 +168,11 @@ function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig
   }
   const chosenByClient = service.resolution === 'Passthrough' && traits.proxyType === 'sidecar';
   if (!passthrough && !chosenByClient) return { type: 'EDS', edsClusterConfig: edsConfig(name) };
-  // Where a rule alone asks for it, the client is believed as it is.
+  // If only a rule asks for this, the client's destination is used as it is.
   return { type: 'ORIGINAL_DST', ...(chosenByClient ? portOverride(service, port) : {}) };
 }
 
-/** Envoy waits for the endpoints without end: a proxy never starts half configured. */
+/** Envoy waits for the endpoints indefinitely, so a proxy never starts half configured. */
 function edsConfig(serviceName: string): Cluster_EdsClusterConfig {
   return {
     serviceName,
@@ -180,7 +180,7 @@ function edsConfig(serviceName: string): Cluster_EdsClusterConfig {
   };
 }
 
-/** A ServiceEntry without endpoints may say that its hosts listen on another port than the one that clients use. */
+/** A ServiceEntry without endpoints may say that its hosts listen on a different port from the one that clients use. */
 function portOverride(service: MeshService, port: ServicePort): Pick<Cluster, 'originalDstLbConfig'> {
   const { targetPort } = port;
   if (service.registry !== 'External' || typeof targetPort !== 'number' || targetPort === port.number) return {};

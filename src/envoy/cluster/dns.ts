@@ -15,11 +15,11 @@ import { type LocalityPlan, localityPlan, type TopologyNeeds } from '../../model
 import { any } from '../encode/proto.ts';
 import { connectAddress, struct, wrapped } from '../encode/values.ts';
 
-/** DNS queries on one socket, so that their source ports cannot be guessed; and a spread of the queries in time. */
+/** DNS queries per socket, so that source ports cannot be guessed; and jitter, to spread the queries over time. */
 const maxQueriesPerSocket = 100;
 const jitterMs = 100;
 
-/** What makes a cluster resolve the names of its endpoints. */
+/** The fields that make a cluster resolve the names of its endpoints. */
 export function dnsFields(
   service: MeshService,
   settings: Pick<ClusterSettings, 'dnsRefreshRate'>,
@@ -43,7 +43,7 @@ export function dnsFields(
   };
 }
 
-/** What the clusters of a port of a DNS service have to know of the proxy: nothing, or its locality. */
+/** What the clusters for a port of a DNS service depend on: nothing, or the proxy's locality. */
 export function dnsTopologyNeeds(
   service: MeshService,
   port: ServicePort,
@@ -65,7 +65,7 @@ export function lookupFamily({ ipFamily }: Pick<Traits, 'ipFamily'>): 'V4_ONLY' 
 export interface DnsEndpointsInput {
   readonly clusterName: string;
   readonly service: MeshService;
-  /** Of all ports. */
+  /** Endpoints of all ports. */
   readonly endpoints: readonly Endpoint[];
   readonly port: Pick<ServicePort, 'name' | 'number'>;
   readonly subsetLabels: Labels;
@@ -74,7 +74,7 @@ export interface DnsEndpointsInput {
   readonly topology: Topology | undefined;
 }
 
-/** The endpoints that stand in the cluster itself; undefined when there are none, as Envoy then refuses the cluster. */
+/** The endpoints in the cluster itself; undefined if there are none, because Envoy then rejects the cluster. */
 export function dnsAssignment(input: DnsEndpointsInput): ClusterLoadAssignment | undefined {
   const { clusterName, service, port, subsetLabels, plan, mtls } = input;
   const endpoints = dnsEndpointsOf(input.endpoints, port, subsetLabels)
@@ -101,19 +101,19 @@ export function dnsAssignment(input: DnsEndpointsInput): ClusterLoadAssignment |
   };
 }
 
-/** Envoy refuses a logical host with more than one name. */
+/** Envoy rejects a LOGICAL_DNS cluster with more than one name. */
 function resolvesOneAddress(service: MeshService): boolean {
   return service.resolution === 'DNSRoundRobinLB' || service.raceConnect;
 }
 
-/** Priorities by label are for endpoints of EDS; clusters are shared by proxies with different labels. */
+/** Priorities by label are for EDS endpoints: clusters are shared by proxies with different labels. */
 function withoutLabels(plan: LocalityPlan | undefined): LocalityPlan | undefined {
   if (plan === undefined || plan.setting.failoverPriority.length === 0) return plan;
   const failover = plan.failover && plan.setting.failover.length > 0;
   return { setting: { ...plan.setting, failoverPriority: [] }, failover };
 }
 
-/** Health is DNS's business here. */
+/** Health is left to DNS here. */
 function lbEndpoint(endpoint: Endpoint, mtls: boolean): LbEndpoint {
   const { addresses, port, weight, tlsMode } = endpoint;
   return {

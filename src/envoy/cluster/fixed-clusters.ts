@@ -13,7 +13,7 @@ export interface FixedClustersInput {
   readonly settings: ClusterSettings;
 }
 
-/** The clusters that every proxy of a kind has, whatever the mesh holds. */
+/** The clusters that every proxy of a kind has, whatever the mesh contains. */
 export function fixedClusters({ traits, settings }: FixedClustersInput): readonly Cluster[] {
   const blackHole = {
     name: blackHoleCluster,
@@ -31,14 +31,14 @@ export function fixedClusters({ traits, settings }: FixedClustersInput): readonl
 }
 
 /**
- * Connections from the proxy to the workload leave from an address that the interception rules know, or they would be
- * sent back to the proxy.
+ * Connections from the proxy to the workload use a source address that the interception rules know. Otherwise they
+ * would be sent back to the proxy.
  */
 export function bindInbound({ ipFamily }: Pick<Traits, 'ipFamily'>): BindConfig {
   return { sourceAddress: socketAddress(ipFamily === 'v6' ? '::6' : '127.0.0.6', 0) };
 }
 
-/** Where nothing says which family the workload was reached by. */
+/** For connections where nothing says by which family the workload was reached. */
 function bindPassthrough(traits: Pick<Traits, 'ipFamily'>): BindConfig {
   const bind = bindInbound(traits);
   return traits.ipFamily === 'dual' ? { ...bind, extraSourceAddresses: [{ address: socketAddress('::6', 0) }] } : bind;
@@ -46,7 +46,7 @@ function bindPassthrough(traits: Pick<Traits, 'ipFamily'>): BindConfig {
 
 const passthroughIdleMs = 300_000;
 
-/** Both passthrough clusters count under one name in Istio's statistics. */
+/** Istio's statistics count both passthrough clusters under one name. */
 function originalDestination(settings: ClusterSettings): Cluster {
   return {
     altStatName: `${passthroughCluster};`,

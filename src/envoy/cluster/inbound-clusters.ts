@@ -11,24 +11,24 @@ import { altStatName } from '../../model/stat-name.ts';
 import { connectAddress } from '../encode/values.ts';
 
 export interface InboundClustersInput {
-  /** One for each port. */
+  /** One per port. */
   readonly targets: readonly InboundTarget[];
   readonly traits: Traits;
-  /** Addresses of the workload, needed where an ingress listener forwards to them. */
+  /** Addresses of the workload, needed if an ingress listener forwards to them. */
   readonly addresses: readonly string[];
   readonly settings: ClusterSettings;
 }
 
 /** The clusters through which a sidecar reaches its own workload. */
 export function buildInboundClusters(input: InboundClustersInput): readonly Cluster[] {
-  // Without interception nothing arrives on ports that no ingress listener binds.
+  // Without interception, nothing arrives on ports that no ingress listener binds.
   const targets = input.traits.interception === 'NONE' ? input.targets.filter((t) => t.ingress) : input.targets;
   return targets
     .filter((target) => protocolClass(target.protocol) !== 'udp')
     .map((target) => buildCluster(input, target, inboundCluster(target.port)));
 }
 
-/** An idle original destination is kept for ever: its address cannot change. */
+/** An idle original destination is kept forever: its address cannot change. */
 const never = 9_223_372_035;
 
 function buildCluster(input: InboundClustersInput, target: InboundTarget, name: string): Cluster {
@@ -80,7 +80,7 @@ function endpointFields(input: InboundClustersInput, target: InboundTarget, name
   return {
     type: 'STATIC',
     loadAssignment: { clusterName: name, endpoints: [{ lbEndpoints: [{ endpoint: { address } }] }] },
-    // What goes to loopback is not intercepted.
+    // Traffic to loopback is not intercepted.
     ...(endpoint.kind === 'loopback' ? {} : { upstreamBindConfig: bindInbound(traits) }),
   };
 }
@@ -101,7 +101,7 @@ function addressOf(
   }
 }
 
-/** The family that was asked for, where the proxy has it. */
+/** The requested family, if the proxy has it. */
 function loopbackOf(family: 'v4' | 'v6', { ipFamily }: Pick<Traits, 'ipFamily'>): string {
   return (ipFamily === 'dual' ? family : ipFamily) === 'v6' ? '::1' : '127.0.0.1';
 }

@@ -4,10 +4,10 @@ import { duration } from '../duration.ts';
 import type { Cluster, TcpKeepalive } from '../gen/types.gen.ts';
 import { wrapped } from '../encode/values.ts';
 
-/** As good as none. Envoy's own limits (1024 requests, 3 retries) would surprise whoever sets no limit. */
+/** Practically none. Envoy's own limits (1024 requests, 3 retries) would surprise users who set no limit. */
 const unlimited = 4_294_967_295;
 
-/** The limits of a connection pool, with the mesh's defaults for what it leaves out. 0 means no limit. */
+/** The limits of a connection pool, with the mesh's defaults for those that it leaves out. 0 means no limit. */
 export function poolFields(
   pool: ConnectionPool | undefined,
   retryBudget: RetryBudget | undefined,
@@ -38,7 +38,7 @@ export function poolFields(
 
 type Keepalive = ClusterSettings['tcpKeepalive'];
 
-/** An empty one turns it on, with the times of the operating system. */
+/** An empty message turns keepalive on, with the operating system's times. */
 function keepalive(mesh: Keepalive, own: Keepalive): TcpKeepalive | undefined {
   if (mesh === undefined && own === undefined) return undefined;
   const { probes, time, interval } = { ...mesh, ...own };

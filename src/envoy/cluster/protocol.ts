@@ -16,8 +16,8 @@ import { types } from '../encode/proto-types.ts';
 import { wrapped } from '../encode/values.ts';
 
 /**
- * What a cluster speaks to its endpoints: HTTP/2, or whatever the client spoke. Undefined: HTTP/1.1 where it matters,
- * which is what Envoy does without being told.
+ * What a cluster speaks to its endpoints: HTTP/2, or the client's protocol. Undefined: HTTP/1.1 if it matters, which is
+ * Envoy's default.
  */
 export type UpstreamProtocol = 'http2' | 'downstream' | undefined;
 
@@ -36,7 +36,7 @@ export function upstreamProtocol(
   return upgrade === 'UPGRADE' ? 'http2' : undefined;
 }
 
-/** By the port alone. A gateway knows what it forwards; only a sidecar sniffs. */
+/** From the port alone. A gateway knows what it forwards; only a sidecar sniffs. */
 export function portProtocol(
   { protocol }: Pick<ServicePort, 'protocol'>,
   { proxyType }: Pick<Traits, 'proxyType'>,
@@ -49,15 +49,15 @@ export interface ProtocolInput {
   readonly protocol: UpstreamProtocol;
   readonly pool: ConnectionPool | undefined;
   readonly outlierDetection?: OutlierDetection | undefined;
-  /** Server name and accepted names are those of the request. */
+  /** The server name and accepted names come from the request. */
   readonly upstreamHttp?: UpstreamHttpProtocolOptions | undefined;
-  /** The cluster is for any host: Envoy refuses options that do not bind the certificate to the host of the request. */
+  /** The cluster serves any host: Envoy rejects options that do not bind the certificate to the host of the request. */
   readonly anyHost?: boolean;
-  /** HTTP/1.1 headers keep the case that the client wrote. */
+  /** HTTP/1.1 headers keep the client's case. */
   readonly preserveHeaderCase: boolean;
 }
 
-/** The cluster's HTTP options by their extension's name; undefined where there is nothing to say. */
+/** The cluster's HTTP options by extension name; undefined if there is nothing to set. */
 export function protocolOptions(input: ProtocolInput): { readonly [name: string]: Any } | undefined {
   const options = httpOptions(input);
   return options === undefined ? undefined : { [types.httpProtocolOptions]: any(types.httpProtocolOptions, options) };
@@ -87,7 +87,7 @@ function commonOptions(pool: ConnectionPool | undefined): UpstreamsHttpProtocolO
   const idleTimeout = pool.http.idleTimeout ?? pool.tcp.idleTimeout;
   const { maxConnectionDuration } = pool.tcp;
   const maxRequests = pool.http.maxRequestsPerConnection ?? 0;
-  // Istio has the options, though empty, where the pool says something about HTTP/2, whatever is spoken.
+  // As in Istio, the options are present, though empty, if the pool sets anything for HTTP/2, whatever is spoken.
   const forHttp2 = (pool.http.maxConcurrentStreams ?? 0) > 0 || pool.http.http2KeepAlive !== undefined;
   if (idleTimeout === undefined && maxConnectionDuration === undefined && maxRequests === 0 && !forHttp2)
     return undefined;

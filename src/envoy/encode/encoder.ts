@@ -10,21 +10,21 @@ import { BackwardWriter } from './wire.ts';
 
 export interface EncoderOptions {
   readonly amend?: Amend;
-  /** Told what everything is made from. */
+  /** Records what everything is made from. */
   readonly trace?: Trace | undefined;
 }
 
-/** What a virtual host has beside its message. */
+/** What belongs to a virtual host besides its message. */
 export interface VirtualHostContent {
-  /** Encoded, in place of routes of its own. */
+  /** Encoded routes, in place of its own. */
   readonly routes: readonly Uint8Array[];
-  /** Names of the clusters that its routes name. */
+  /** Names of the clusters that its routes refer to. */
   readonly clusters: readonly string[];
   /** What its own routes were made from. */
   readonly own?: From;
 }
 
-/** The last chance to change a finished message, which is returned as it is otherwise. */
+/** The last chance to change a finished message; otherwise returns it unchanged. */
 export type Amend = <Name extends string>(type: Name, message: MessageOf<Name>) => MessageOf<Name>;
 
 const asItIs: Amend = (_, message) => message;
@@ -34,7 +34,7 @@ const VIRTUAL_HOSTS = 2;
 /** Fields of a VirtualHost. */
 const [NAME, DOMAINS] = [1, 2];
 
-/** Where finished messages become bytes: until then they can be read, and changed. */
+/** Turns finished messages into bytes. Until then, they can be read and changed. */
 export class Encoder {
   readonly #protos: Protos;
   readonly #amend: Amend;
@@ -50,12 +50,12 @@ export class Encoder {
     return this.#resource(types.cluster, cluster, leaf(this.#encode(types.cluster, cluster), []), from);
   }
 
-  /** @param clusters names that it refers to. */
+  /** @param clusters names that the listener refers to. */
   listener(listener: Listener, clusters: readonly string[], from = fromNothing): EncodedResource {
     return this.#resource(types.listener, listener, leaf(this.#encode(types.listener, listener), clusters), from);
   }
 
-  /** @param bytes of a ClusterLoadAssignment, which is written without a message: there are very many of them. */
+  /** @param bytes of a ClusterLoadAssignment, written without a message because there are very many of them. */
   assignment(name: string, bytes: Uint8Array, from = fromNothing): EncodedResource {
     return this.#resource(types.endpoint, { name }, leaf(bytes, []), from);
   }
@@ -65,14 +65,14 @@ export class Encoder {
   }
 
   /**
-   * A RouteConfiguration of virtual hosts that are encoded. It is the concatenation of a header and its virtual hosts:
+   * A RouteConfiguration made of encoded virtual hosts: the concatenation of a header and its virtual hosts, because
    * protobuf joins the fields of concatenated messages.
    */
   routeTable(name: string, virtualHosts: readonly Part[]): EncodedResource {
     return resource(typeUrl(types.route), name, node([this.routeTableHeader(name), ...virtualHosts]));
   }
 
-  /** What of a RouteConfiguration is not virtual hosts. */
+  /** A RouteConfiguration without its virtual hosts. */
   routeTableHeader(name: string): LeafPart {
     return leaf(this.#encode(types.route, routeConfigurationHeader(name)), []);
   }
@@ -82,7 +82,7 @@ export class Encoder {
     return resource(typeUrl(types.route), name, leaf(this.#encode(types.route, emptyRouteConfiguration(name)), []));
   }
 
-  /** A piece of a RouteConfiguration, encoded once for all tables that hold it. */
+  /** A piece of a RouteConfiguration, encoded once for all tables that contain it. */
   virtualHost(
     virtualHost: VirtualHost,
     content: VirtualHostContent = { routes: [], clusters: [] },
@@ -112,8 +112,8 @@ export class Encoder {
   }
 
   /**
-   * Fields of a VirtualHost, for all virtual hosts that have these routes.
-   * @param from for each of them.
+   * Fields of a VirtualHost, for all virtual hosts with these routes.
+   * @param from for each route.
    */
   routes(routes: readonly Route[], from: () => readonly (readonly Source[])[] = () => []): Uint8Array {
     const finished = routes.map((route) => this.#amend(types.routeEntry, route));
@@ -122,12 +122,12 @@ export class Encoder {
     return bytes;
   }
 
-  /** The virtual hosts of a piece of a RouteConfiguration. */
+  /** The virtual hosts in a piece of a RouteConfiguration. */
   virtualHostsOf({ bytes }: LeafPart): readonly VirtualHost[] {
     return this.#protos.decode(types.route, bytes).virtualHosts ?? [];
   }
 
-  /** The virtual host, which is finished, with some of its domains; undefined when none is left. */
+  /** The finished virtual host with only some of its domains; undefined if none is left. */
   withDomains(part: LeafPart, keep: (domain: string) => boolean): LeafPart | undefined {
     const [virtualHost] = this.virtualHostsOf(part);
     const domains = (virtualHost?.domains ?? []).filter(keep);

@@ -1,13 +1,13 @@
 import protobuf from 'protobufjs';
 
-/** A message that its type cannot hold: a bug of whoever built it. */
+/** A message that does not fit its type: a bug in the code that built it. */
 export class MessageError extends Error {
   override readonly name = 'MessageError';
 }
 
 /**
- * Makes a message safe for protobufjs' encoder, which writes garbage or nothing for what it does not expect: enum
- * names become numbers, maps are sorted, and a wrong member or value throws. What needs no change is not copied.
+ * Makes a message safe for protobufjs' encoder, which writes garbage or nothing for unexpected input: enum names become
+ * numbers, maps are sorted, and a wrong member or value throws. Whatever needs no change is not copied.
  */
 export type Prepare = (type: protobuf.Type, message: object) => object;
 
@@ -15,7 +15,7 @@ type Convert = (value: unknown) => unknown;
 
 interface FieldPlan {
   readonly convert: Convert;
-  /** Of a real oneof: its index in the type's list. */
+  /** For a member of a real oneof: the oneof's index in the type's list. */
   readonly oneof: number;
 }
 
@@ -23,7 +23,7 @@ type Plan = ReadonlyMap<string, FieldPlan>;
 
 /**
  * @param anyType the type that holds any message.
- * @param encode what it holds.
+ * @param encode encodes the message that it holds.
  */
 export function createPreparer(
   anyType: protobuf.Type,
@@ -31,7 +31,7 @@ export function createPreparer(
 ): Prepare {
   const plans = new Map<protobuf.Type, Plan>();
 
-  /** Of those that never change. */
+  /** For messages that never change. */
   const constants = new WeakMap<HeldMessage, Members>();
   const packed = (held: HeldMessage): Members => {
     const known = constants.get(held);
@@ -57,7 +57,7 @@ export function createPreparer(
 
 type Members = Record<string, unknown>;
 
-/** An `Any` whose message is not encoded. */
+/** An `Any` whose message is not yet encoded. */
 interface HeldMessage {
   readonly typeUrl: string;
   readonly value: object;
@@ -123,7 +123,7 @@ function enumOf(field: protobuf.Field, values: Readonly<Record<string, number>>)
         : refuse(field, value);
 }
 
-/** The value as it is written, or undefined for a value that the type cannot hold. */
+/** The value as it is written, or undefined if the type cannot hold it. */
 function scalarOf(type: string): Convert {
   switch (type) {
     case 'string':
@@ -149,7 +149,7 @@ function scalarOf(type: string): Convert {
   }
 }
 
-/** A small number is written as a number, also when it comes as a string: the encoder omits 0, but not '0'. */
+/** A small number is written as a number, even if given as a string: the encoder omits 0, but not '0'. */
 function wideInteger(value: unknown, negative: boolean): unknown {
   if (typeof value === 'string') {
     if (!/^-?\d+$/.test(value) || (!negative && value.startsWith('-'))) return undefined;
@@ -177,7 +177,7 @@ function mapOf(field: protobuf.Field, single: Convert): Convert {
   return (value) => {
     if (!hasMembers(value)) return refuse(field, value);
     const entries = value as Members;
-    // Without a prototype: a key may be `__proto__`.
+    // No prototype: a key may be `__proto__`.
     const sorted = Object.create(null) as Members;
     for (const key of Object.keys(entries).sort()) {
       const item = entries[key];

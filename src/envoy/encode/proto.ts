@@ -5,7 +5,7 @@ import type { Any, MessageTypes } from '../gen/types.gen.ts';
 import { createPreparer } from './proto-prepare.ts';
 import { createRoot } from './proto-root.ts';
 
-/** The message of a type named in full; any object when the type has no generated interface (EnvoyFilter). */
+/** The message of a type given by its full name; any object if the type has no generated interface (EnvoyFilter). */
 export type MessageOf<Name extends string> = Name extends keyof MessageTypes ? MessageTypes[Name] : object;
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -13,13 +13,13 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 /** Envoy's types, looked up by full name (`envoy.config.cluster.v3.Cluster`). */
 export interface Protos {
   /**
-   * The same bytes for the same message, in memory of its own. Map entries are sorted by key. A member that the type
-   * does not have, a value of the wrong type and two members of a oneof are bugs of the caller, and throw.
+   * The same bytes for the same message, in their own memory. Map entries are sorted by key. A member that the type
+   * does not have, a value of the wrong type, and two members of a oneof are bugs in the caller, and throw.
    */
   encode<Name extends string>(type: Name, message: MessageOf<Name>): Uint8Array;
-  /** Enums as names, 64-bit numbers as decimal strings, absent members absent. Throws for bytes that are not a message. */
+  /** Enum names, 64-bit numbers as decimal strings, absent members absent. Throws for bytes that are not a message. */
   decode<Name extends string>(type: Name, bytes: Uint8Array): MessageOf<Name>;
-  /** What an `Any` holds, which is of this type. */
+  /** The message in an `Any` of this type. */
   unpack<Name extends string>(type: Name, any: Any): MessageOf<Name>;
   /** Canonical protobuf JSON; every `Any` is expanded under its `@type`. */
   toJson(type: string, bytes: Uint8Array): Json;
@@ -39,17 +39,17 @@ export function typeOfUrl(url: string): string {
   return url.slice(url.lastIndexOf('/') + 1);
 }
 
-/** A message in a place for any: it is encoded with what it is in. */
+/** A message for an `Any` field. It is encoded together with the message around it. */
 export function any<Name extends string>(type: Name, message: MessageOf<Name>): Any {
   return { typeUrl: typeUrl(type), value: message };
 }
 
-/** The same of a message that never changes: it is encoded once. */
+/** Like {@link any}, for a message that never changes: it is encoded once. */
 export function constantAny<Name extends string>(type: Name, message: MessageOf<Name>): Any {
   return Object.freeze(any(type, message));
 }
 
-/** Takes about 100 ms: made once, by the composition root. */
+/** Takes about 100 ms: the composition root makes it once. */
 export function createProtos(root: protobuf.Root = createRoot()): Protos {
   const types = new Map<string, protobuf.Type>();
   const lookup = (name: string): protobuf.Type => {
@@ -60,7 +60,7 @@ export function createProtos(root: protobuf.Root = createRoot()): Protos {
     }
     return type;
   };
-  // Bytes in memory that others use, too: valid until they are written into what holds them.
+  // Bytes in shared memory: valid until they are written into the message around them.
   const encode = (type: protobuf.Type, message: object): Uint8Array => type.encode(prepare(type, message)).finish();
   const prepare = createPreparer(lookup('google.protobuf.Any'), (url, message) =>
     encode(lookup(typeOfUrl(url)), message),

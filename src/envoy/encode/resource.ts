@@ -1,12 +1,12 @@
 import type { EncodedResource, LeafPart, NodePart, Part } from '../../ads/store/resource.ts';
 import { contentHash } from '../../model/hash.ts';
 
-/** Bytes that were just encoded, as the leaf of a resource. */
+/** Newly encoded bytes, as a leaf of a resource. */
 export function leaf(bytes: Uint8Array, clusters: readonly string[]): LeafPart {
   return { bytes, length: bytes.length, hash: contentHash(bytes), clusters };
 }
 
-/** The concatenation of parts, of which nothing is copied. */
+/** Concatenates parts without copying them. */
 export function node(children: readonly Part[]): NodePart {
   let length = 0;
   let hashes = '';
@@ -22,7 +22,7 @@ export function resource(typeUrl: string, name: string, body: Part): EncodedReso
   return { typeUrl, name, version: body.hash, body };
 }
 
-/** The same bytes, whatever they were made from: a new generation of an object that comes to the same stops here. */
+/** The same bytes, whatever they were made from: a new generation of an object with the same result stops here. */
 export function sameResource(a: EncodedResource, b: EncodedResource): boolean {
   return a.name === b.name && a.typeUrl === b.typeUrl && samePart(a.body, b.body);
 }

@@ -1,13 +1,13 @@
 import type { Source } from '../../model/provenance.ts';
 
-/** Asked only where somebody wants to know. */
+/** Called only if the answer is needed. */
 export type From = () => readonly Source[];
 
 export const fromNothing: From = () => [];
 
 /**
- * Records which objects each encoded part came from. A server has none: transforms are pure, so whoever asks
- * (`translate --explain`) computes again with one.
+ * Records which objects each encoded part came from. A server has none: transforms are pure, so `translate --explain`
+ * computes again with one.
  */
 export class Trace {
   readonly #sources = new WeakMap<object, readonly Source[]>();
@@ -17,12 +17,12 @@ export class Trace {
     this.#sources.set(piece, sources);
   }
 
-  /** @param sources of each of the routes that a piece holds, in their order. */
+  /** @param sources of each route in the piece, in order. */
   noteRoutes(piece: object, sources: readonly (readonly Source[])[]): void {
     this.#routes.set(piece, sources);
   }
 
-  /** Of the piece as such; for a virtual host, of its names. */
+  /** Sources of the piece itself; for a virtual host, of its names. */
   of(piece: object): readonly Source[] {
     return this.#sources.get(piece) ?? [];
   }

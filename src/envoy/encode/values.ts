@@ -1,12 +1,12 @@
 import type { Address, SocketAddress, Struct, Value } from '../gen/types.gen.ts';
 import type { Json } from './proto.ts';
 
-/** A wrapper message (UInt32Value, BoolValue, Percent, ...): a value that may be absent, and is there. */
+/** A wrapper message (UInt32Value, BoolValue, Percent, ...): an optional value that is present. */
 export function wrapped<Type extends number | boolean | string>(value: Type): { readonly value: Type } {
   return { value };
 }
 
-/** A wrapper, or undefined for an absent value. */
+/** A wrapper, or undefined if the value is absent. */
 export function wrappedIfSet<Type extends number | boolean>(value: Type | undefined): { value: Type } | undefined {
   return value === undefined ? undefined : { value };
 }
@@ -15,7 +15,7 @@ export function socketAddress(address: string, port: number): SocketAddress {
   return { address, portValue: port };
 }
 
-/** An address to connect to. Port 0 means that it is the path of a unix socket. */
+/** An address to connect to. Port 0 means that the address is the path of a unix socket. */
 export function connectAddress(address: string, port: number): Address {
   return port === 0 ? { pipe: { path: address } } : { socketAddress: socketAddress(address, port) };
 }

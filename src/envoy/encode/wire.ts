@@ -1,12 +1,12 @@
 import { Buffer } from 'node:buffer';
 
 /**
- * Just enough of the protobuf wire format to put messages together from parts that were encoded once, and to encode
- * what there is very much of. What is written here is what the encoder of `proto.ts` writes; tests compare the two.
- * Field numbers above 15 are not needed.
+ * Just enough of the protobuf wire format to assemble messages from parts that were encoded once, and to encode what is
+ * very numerous. The output is the same as that of the encoder in `proto.ts`; tests compare the two. Field numbers
+ * above 15 are not needed.
  */
 
-/** Writes a message from its end to its start, so that the length of what is nested is known when it is needed. */
+/** Writes a message from end to start, so that the length of a nested part is known when it is needed. */
 export class BackwardWriter {
   private buffer: Buffer;
   private start: number;
@@ -16,14 +16,14 @@ export class BackwardWriter {
     this.start = capacity;
   }
 
-  /** Bytes written since a {@link mark}, in memory of their own. */
+  /** Bytes written since a {@link mark}, in their own memory. */
   since(mark: number): Uint8Array {
     const bytes = Buffer.allocUnsafeSlow(this.lengthSince(mark));
     this.buffer.copy(bytes, 0, this.start, this.start + bytes.length);
     return bytes;
   }
 
-  /** The end of something that is written next. Counted from the end of the buffer: growing does not move it. */
+  /** The end of whatever is written next. Counted from the end of the buffer, so growing does not move it. */
   mark(): number {
     return this.buffer.length - this.start;
   }
@@ -36,13 +36,13 @@ export class BackwardWriter {
     this.start = this.buffer.length;
   }
 
-  /** Makes what was written since the mark a nested message, or a string. */
+  /** Turns what was written since the mark into a nested message or a string. */
   wrap(field: number, mark: number): void {
     this.varint(this.lengthSince(mark));
     this.byte((field << 3) | 2);
   }
 
-  /** Nothing when it is empty, as proto3 has it. */
+  /** Writes nothing if the text is empty, as in proto3. */
   text(field: number, text: string): void {
     if (text === '') return;
     const mark = this.mark();
@@ -53,12 +53,12 @@ export class BackwardWriter {
     this.wrap(field, mark);
   }
 
-  /** An unsigned integer or enum; nothing when it is 0. */
+  /** An unsigned integer or enum. Writes nothing if it is 0. */
   unsigned(field: number, value: number): void {
     if (value !== 0) this.presentUnsigned(field, value);
   }
 
-  /** A member of a oneof is present even when it is 0. */
+  /** A member of a oneof is present even if it is 0. */
   presentUnsigned(field: number, value: number): void {
     this.varint(value);
     this.byte(field << 3);
@@ -75,7 +75,7 @@ export class BackwardWriter {
     this.buffer[--this.start] = value;
   }
 
-  /** Up to 2^32, which is more than any number here. */
+  /** Up to 2^32, larger than any number here. */
   private varint(value: number): void {
     const length = varintLength(value);
     this.reserve(length);

@@ -5,7 +5,7 @@ import { BackwardWriter } from '../encode/wire.ts';
 
 /**
  * An endpoint with its bytes (the field of a locality that holds it), encoded once and shared by all assignments that
- * it is in, and with what decides in which ones that is.
+ * contain it, and with the properties that decide which assignments these are.
  */
 export interface EncodedEndpoint {
   readonly portName: string;
@@ -17,12 +17,12 @@ export interface EncodedEndpoint {
   readonly nodeName: string;
   readonly health: Health | undefined;
   readonly weight: number;
-  /** Whether the address can stand in an assignment: an IP, or the path of a unix socket. */
+  /** Whether the address is valid in an assignment: an IP, or the path of a unix socket. */
   readonly sendable: boolean;
-  /** It came from a Kubernetes slice or Pod: an address serves a port once, whatever slices say. */
+  /** The endpoint came from a Kubernetes slice or Pod: an address serves a port once, whatever slices say. */
   readonly fromSlice: boolean;
   readonly plain: Uint8Array;
-  /** With the mark that selects mutual TLS; the same memory as `plain` where the peer has none. */
+  /** With the mark that selects mutual TLS; the same memory as `plain` if the peer has none. */
   readonly mtls: Uint8Array;
 }
 
@@ -37,7 +37,7 @@ export function encodeEndpoints(endpoints: readonly Endpoint[]): readonly Encode
     return { plain, mtls, end: writer.mark() };
   });
   const all = writer.since(0);
-  // The writer went backwards: marks count from the end.
+  // The writer works backwards, so marks count from the end.
   const between = (from: number, to: number) => all.subarray(all.length - to, all.length - from);
   return endpoints.map((endpoint, index) => {
     const { plain, mtls, end } = marks[index]!;
@@ -66,8 +66,8 @@ function factsOf(endpoint: Endpoint, plain: Uint8Array, mtls: Uint8Array): Encod
 }
 
 /**
- * What Istio tells telemetry of an endpoint: workload, namespace, canonical name and revision, cluster. The default
- * revision stays empty.
+ * What telemetry learns about an endpoint, as in Istio: workload, namespace, canonical name and revision, cluster. The
+ * default revision stays empty.
  */
 export function workloadOf(endpoint: Pick<Endpoint, 'labels' | 'workload' | 'namespace' | 'cluster'>): string {
   const { labels, workload, namespace, cluster } = endpoint;
@@ -82,14 +82,14 @@ function weightOf({ weight }: Pick<Endpoint, 'weight'>): number {
   return weight === undefined || weight === 0 ? 1 : weight;
 }
 
-/** Envoy refuses a whole assignment for one address that it cannot parse. */
+/** Envoy rejects a whole assignment if it cannot parse one address. */
 function isAddress(address: string): boolean {
   return isIP(address) !== 0 && !address.includes('%');
 }
 
 /**
- * Field 2 of a LocalityLbEndpoints, a LbEndpoint: endpoint 1, health_status 2, metadata 3, load_balancing_weight 4. From
- * its last field to its first.
+ * Field 2 of LocalityLbEndpoints, an LbEndpoint: endpoint 1, health_status 2, metadata 3, load_balancing_weight 4.
+ * Written from the last field to the first.
  */
 function writeEndpoint(writer: BackwardWriter, endpoint: Endpoint, mtls: boolean): void {
   const { addresses, port, health } = endpoint;
@@ -132,7 +132,7 @@ function writeAddress(writer: BackwardWriter, address: string, port: number): vo
   writer.wrap(1, field);
 }
 
-/** Envoy's numbers. An endpoint without a health of its own is unknown to be unhealthy. */
+/** Envoy's numbers. An endpoint without a health of its own is sent as unknown, not as unhealthy. */
 function healthStatus(health: Health | undefined): number {
   switch (health) {
     case undefined:
@@ -147,7 +147,7 @@ function healthStatus(health: Health | undefined): number {
   }
 }
 
-/** Field 1 of Metadata, a map of Structs. A map entry: key 1, value 2. Struct: fields 1, a map. Value: string_value 3. */
+/** Field 1 of Metadata, a map of Structs. Map entry: key 1, value 2. Struct: fields 1, a map. Value: string_value 3. */
 function writeMetadata(writer: BackwardWriter, filter: string, key: string, value: string): void {
   const entry = writer.mark();
   const field = writer.mark();

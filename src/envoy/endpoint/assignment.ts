@@ -16,25 +16,25 @@ export { mtlsUsable } from '../../model/policy-resolution.ts';
 
 export interface AssignmentInput {
   readonly clusterName: string;
-  /** Of the service port. */
+  /** All endpoints of the service port. */
   readonly endpoints: readonly EncodedEndpoint[];
-  /** Empty: all. */
+  /** Empty: all endpoints. */
   readonly subsetLabels: Labels;
-  /** In force for the port and subset. */
+  /** The policy for the port and subset. */
   readonly policy: TrafficPolicy;
   readonly service: MeshService;
   readonly settings: Pick<ClusterSettings, 'localityLb'>;
   /** Endpoints are marked for mutual TLS: the proxy has certificates, and the rule does not say otherwise. */
   readonly mtls: boolean;
-  /** Endpoints of other clusters than the proxy's are left out. */
+  /** Endpoints in clusters other than the proxy's are left out. */
   readonly clusterLocal?: boolean;
-  /** Proxies of too many different labels ask: see {@link localityPlan}. */
+  /** Proxies with too many different labels ask: see {@link localityPlan}. */
   readonly ignoresLabels?: boolean;
-  /** Needed where {@link topologyNeeds} says so. */
+  /** Needed if {@link topologyNeeds} says so. */
   readonly topology?: Topology | undefined;
 }
 
-/** The bytes of a ClusterLoadAssignment. Without endpoints it has only its name. */
+/** The bytes of a ClusterLoadAssignment. Without endpoints, it has only a name. */
 export function buildAssignment(input: AssignmentInput): Uint8Array {
   const { clusterName, policy, service, settings, topology, mtls, ignoresLabels } = input;
   const endpoints = selectEndpoints(input);
@@ -52,10 +52,10 @@ export function buildAssignment(input: AssignmentInput): Uint8Array {
   return writer.since(0);
 }
 
-/** More than most have, with their part of what a group has: buffers that do not grow are not copied. */
+/** More than most endpoints need, including their share of the group: buffers that do not grow are not copied. */
 const bytesOfEndpoint = 200;
 
-/** The answer for a cluster that has no endpoints, or does not exist. */
+/** The answer for a cluster that has no endpoints or does not exist. */
 export function emptyAssignment(clusterName: string): Uint8Array {
   const writer = new BackwardWriter();
   writer.text(1, clusterName);
@@ -63,8 +63,8 @@ export function emptyAssignment(clusterName: string): Uint8Array {
 }
 
 /**
- * Endpoints that are not ready are sent, marked, so that Envoy does not fall into its panic mode. A rule with
- * `minHealthPercent` wants the panic mode, which would send requests to them.
+ * Endpoints that are not ready are sent, marked as such, so that Envoy does not enter panic mode. A rule with
+ * `minHealthPercent` asks for panic mode, which would send requests to them.
  */
 export function sendsUnhealthy(policy: TrafficPolicy, service: Pick<MeshService, 'trafficDistribution'>): boolean {
   return service.trafficDistribution !== undefined || (policy.outlierDetection?.minHealthPercent ?? 0) === 0;

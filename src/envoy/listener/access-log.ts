@@ -9,12 +9,12 @@ export type AccessLogSettings = Pick<
   'accessLogFile' | 'accessLogFormat' | 'accessLogEncoding' | 'listenerAccessLog'
 >;
 
-/** The logs of requests and connections; none unless the mesh config names a file. */
+/** The logs for requests and connections; none unless the mesh config names a file. */
 export function accessLogs(settings: AccessLogSettings): readonly AccessLog[] {
   return settings.accessLogFile === '' ? [] : [fileLog(settings)];
 }
 
-/** The log of a listener itself: connections that no filter chain takes, which no other log sees. */
+/** The listener's own log: connections that match no filter chain, which no other log sees. */
 export function listenerAccessLogs(settings: AccessLogSettings): readonly AccessLog[] {
   if (settings.accessLogFile === '' || !settings.listenerAccessLog) return [];
   return [{ ...fileLog(settings), filter: { responseFlagFilter: { flags: ['NR'] } } }];
@@ -41,7 +41,7 @@ function logFormat(settings: AccessLogSettings): SubstitutionFormatString {
       ]
     : undefined;
   if (settings.accessLogEncoding === 'JSON') {
-    // The reconciler has checked that it is a JSON object.
+    // The reconciler has checked that this is a JSON object.
     const json = format === '' ? defaultJson : (JSON.parse(format) as Readonly<Record<string, Json>>);
     return { jsonFormat: struct(json), jsonFormatOptions: { sortProperties: false }, formatters };
   }
@@ -49,7 +49,7 @@ function logFormat(settings: AccessLogSettings): SubstitutionFormatString {
   return { textFormatSource: { inlineString: text.endsWith('\n') ? text : `${text}\n` }, formatters };
 }
 
-/** Istio's format: dashboards and log parsers know the order of the fields. */
+/** Istio's format: dashboards and log parsers rely on the order of the fields. */
 const defaultText =
   [
     '[%START_TIME%]',

@@ -2,7 +2,7 @@ import type { Any, Filter, HttpFilter, ListenerFilter } from '../gen/types.gen.t
 import { constantAny } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 
-/** The mark of connections that the proxy makes with the client's address, which the rules of iptables know. */
+/** The mark on connections that the proxy opens with the client's address. The iptables rules know it. */
 const ORIGINAL_SRC_MARK = 1337;
 
 const listener = (name: string, typedConfig: Any): ListenerFilter => ({
@@ -12,7 +12,7 @@ const listener = (name: string, typedConfig: Any): ListenerFilter => ({
 
 const http = (name: string, typedConfig: Any): HttpFilter => ({ name: `envoy.filters.http.${name}`, typedConfig });
 
-/** HTTP filters whose configuration is always the same. */
+/** HTTP filters whose configuration never changes. */
 export const httpFilters = {
   grpcWeb: http('grpc_web', constantAny('envoy.extensions.filters.http.grpc_web.v3.GrpcWeb', {})),
   grpcStats: http(
@@ -24,7 +24,7 @@ export const httpFilters = {
   router: http('router', constantAny(types.router, {})),
 } as const;
 
-/** The same for filters of listeners. */
+/** Listener filters whose configuration never changes. */
 export const listenerFilters = {
   tlsInspector: listener('tls_inspector', constantAny(types.tlsInspector, { initialReadBufferSize: { value: 512 } })),
   httpInspector: listener('http_inspector', constantAny(types.httpInspector, {})),
@@ -37,7 +37,7 @@ export function networkFilter(name: string, typedConfig: Any): Filter {
   return { name: `envoy.filters.network.${name}`, typedConfig };
 }
 
-/** By this name a filter and a cluster that look up the hosts of a DYNAMIC_DNS ServiceEntry find each other's cache. */
+/** The DNS cache that the filter and the cluster for a DYNAMIC_DNS ServiceEntry share by this name. */
 export function dnsCacheName(host: string): string {
   return `${host}_dfp_dns_cache`;
 }

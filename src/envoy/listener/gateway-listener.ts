@@ -11,7 +11,7 @@ import { l4Filters } from './outbound-filters.ts';
 import { type BuiltListener, CONNECT_TIMEOUT } from './outbound-listener.ts';
 
 export interface GatewayListenerInput {
-  /** With at least one chain. */
+  /** Has at least one chain. */
   readonly listener: SettledGatewayListener;
   readonly traits: Traits;
   readonly settings: ListenerSettings;
@@ -24,7 +24,7 @@ export function buildGatewayListener(input: GatewayListenerInput): BuiltListener
   const logs = listenerAccessLogs(settings);
   const looksIntoTls = chains.some(({ serverNames, tls }) => serverNames.length > 0 || tls !== undefined);
   const inspectors = [
-    // What it reads comes before TLS.
+    // The PROXY header comes before TLS.
     ...(settings.gatewayTopology.proxyProtocol ? [listenerFilters.proxyProtocol] : []),
     ...(looksIntoTls ? [listenerFilters.tlsInspector] : []),
   ];

@@ -13,27 +13,27 @@ import type {
 import { any, constantAny } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 
-/** What one connection manager serves. Everything else follows from the direction, the proxy and the mesh config. */
+/** What one connection manager serves. The rest follows from the direction, the proxy and the mesh config. */
 export interface ConnectionManagerOptions {
   readonly direction: 'outbound' | 'inbound' | 'gateway';
   readonly traits: Traits;
   readonly settings: ListenerSettings;
-  /** Without the `;` that ends it. */
+  /** Without the final `;`. */
   readonly statPrefix: string;
-  /** The owner's own name for the statistics, used instead and as it is. */
+  /** The owner's own name for the statistics, used verbatim instead. */
   readonly statName?: string;
   /** The name of a route table, or the table itself. */
   readonly routes: string | RouteConfiguration;
   readonly grpcWeb?: boolean;
-  /** The port names HTTP/2 as its protocol. */
+  /** The port's protocol is HTTP/2. */
   readonly http2?: boolean;
   /** Clients use the listener as an HTTP proxy. */
   readonly absoluteUrls?: boolean;
-  /** Beside those that every connection manager has. */
+  /** In addition to those of every connection manager. */
   readonly filters?: Partial<Record<HttpFilterPhase, readonly HttpFilter[]>>;
 }
 
-/** What HTTP filters are for, in the order in which requests pass them. It is Istio's. */
+/** What HTTP filters are for, in the order in which requests pass them. This is Istio's order. */
 const phases = [
   'bridge',
   'authentication',
@@ -88,7 +88,7 @@ function filtersOf({ grpcWeb = false, filters }: ConnectionManagerOptions): Http
   return phases.flatMap((phase) => [...(always[phase] ?? []), ...(filters?.[phase] ?? [])]);
 }
 
-/** Routes come over the same stream. Envoy waits for them without end: an answer to every name is promised. */
+/** Routes come over the same stream. Envoy waits for them indefinitely: every name is promised an answer. */
 function routeSource(name: string): HttpConnectionManager['rds'] {
   return {
     configSource: { ads: {}, initialFetchTimeout: { seconds: 0 }, resourceApiVersion: 'V3' },
@@ -151,7 +151,7 @@ function pathNormalization({ pathNormalization: mode }: ListenerSettings): HttpC
   };
 }
 
-/** Takes effect where the proxy's bootstrap names a tracer. */
+/** Takes effect if the proxy's bootstrap names a tracer. */
 function tracing({ tracingSampling }: ListenerSettings): HttpConnectionManager {
   if (tracingSampling === undefined) return {};
   return {

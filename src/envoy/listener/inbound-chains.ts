@@ -26,14 +26,14 @@ export interface InboundContext extends FilterContext {
 
 /** What all chains of one port have in common. */
 interface InboundPort {
-  /** 0: all that have no chains of their own. */
+  /** 0: all ports without chains of their own. */
   readonly port: number;
   readonly protocol: Protocol;
   readonly cluster: string;
   readonly httpName: string;
   readonly tcpName: string;
   readonly statPrefix: string;
-  /** Statistics of TCP connections. */
+  /** For the statistics of TCP connections. */
   readonly tcpStatPrefix: string;
   readonly host: string;
   readonly servicePort: number;
@@ -67,7 +67,7 @@ export function buildInboundChains(target: InboundTarget, bind: string, context:
   );
 }
 
-/** By the mesh's pattern, in which Istio knows no target port here. */
+/** Follows the mesh's pattern. As in Istio, the target port is unknown here. */
 function tcpStatPrefix(
   cluster: string,
   service: InboundService | undefined,
@@ -78,7 +78,7 @@ function tcpStatPrefix(
   return statName(pattern, { service, port, targetPort: '%TARGET_PORT%' }) || cluster;
 }
 
-/** In the place of a service where connections lead to none. */
+/** Replaces the service for connections that lead to none. */
 const anyService: InboundService = {
   host: '',
   name: '',
@@ -88,7 +88,7 @@ const anyService: InboundService = {
   portName: 'virtualInbound',
 };
 
-/** Chains for connections to all other ports, and to those that have a mode of their own but no service. */
+/** Chains for connections to all other ports, and to ports with a mode of their own but no service. */
 export function passthroughChains(served: ReadonlySet<number>, context: InboundContext): FilterChain[] {
   const ports = Object.keys(context.mtls.ports).map(Number);
   return [0, ...ports.filter((port) => !served.has(port)).sort((a, b) => a - b)].flatMap((port) =>
@@ -149,7 +149,7 @@ function tcpFilters(port: InboundPort, context: InboundContext): Filter[] {
   return [networkFilter('mongo_proxy', any(types.mongoProxy, { statPrefix })), proxy];
 }
 
-/** All requests of the port go to the workload. Its client decides about timeouts, so there is none here. */
+/** All requests to the port go to the workload. The client decides about timeouts, so none is set here. */
 function inlineRoutes({ cluster, servicePort, host, protocol }: InboundPort): RouteConfiguration {
   const grpc = protocol === 'GRPC' || protocol === 'GRPCWeb';
   return {
@@ -168,7 +168,7 @@ function inlineRoutes({ cluster, servicePort, host, protocol }: InboundPort): Ro
               cluster,
               timeout: { seconds: 0 },
               maxStreamDuration: { maxStreamDuration: { seconds: 0 }, grpcTimeoutHeaderMax: { seconds: 0 } },
-              // The workload has closed an idle connection just when a request came: it has not seen the request.
+              // The workload closed an idle connection just as a request arrived, and has not seen the request.
               ...(grpc ? {} : { retryPolicy: { retryOn: 'reset-before-request', numRetries: { value: 2 } } }),
             },
           },
@@ -188,7 +188,7 @@ const CIPHERS: readonly string[] = [
   'AES128-GCM-SHA256',
 ];
 
-/** Ends mutual TLS with the workload's certificate, for peers of the trust domain and its aliases. */
+/** Terminates mutual TLS with the workload's certificate, for peers of the trust domain and its aliases. */
 function mutualTlsSocket({ traits, settings }: InboundContext): TransportSocket {
   const { chain = '', key = '', root = '' } = traits.serverCertificate ?? {};
   const own =

@@ -7,7 +7,7 @@ interface Needs {
   http: boolean;
 }
 
-/** The filters that find out what inbound chains match by, switched off for ports whose chains do not ask. */
+/** The filters that detect what inbound chains match on, disabled for ports whose chains do not need them. */
 export function inboundInspectors(chains: readonly FilterChain[]): ListenerFilter[] {
   /** By destination port; 0: all others. */
   const needs = new Map<number, Needs>();
@@ -23,7 +23,7 @@ export function inboundInspectors(chains: readonly FilterChain[]): ListenerFilte
   const filters: ListenerFilter[] = [];
   const tls = ports((need) => need.tls);
   if (tls.length > 0) {
-    // Where other ports need it, it is switched off for some, else on for some.
+    // If all other ports need it, it is disabled for some ports; otherwise it is enabled for some.
     const disabled = tls.includes(0)
       ? onPorts(ports((need) => !need.tls))
       : { notMatch: onPorts(tls) ?? { anyMatch: true } };

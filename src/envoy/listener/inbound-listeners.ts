@@ -18,16 +18,16 @@ import type { BuiltListener } from './outbound-listener.ts';
 export interface InboundInput {
   readonly targets: readonly InboundTarget[];
   readonly traits: Traits;
-  /** Of the proxy. Only the ports of a Sidecar's ingress use them. */
+  /** Addresses of the proxy. Only the ports of a Sidecar's ingress use them. */
   readonly addresses: readonly string[];
   readonly settings: ListenerSettings;
-  /** Absent: PERMISSIVE where the proxy has certificates, else DISABLE. */
+  /** If absent: PERMISSIVE if the proxy has certificates, else DISABLE. */
   readonly mtls?: { readonly mode: MtlsMode; readonly ports: Readonly<Record<number, MtlsMode>> };
 }
 
 /**
- * The inbound listeners of a sidecar: the one at which redirected connections arrive, and those that a Sidecar's
- * ingress binds.
+ * The inbound listeners of a sidecar: the one that receives redirected connections, and those that a Sidecar's ingress
+ * binds.
  */
 export function buildInbound(input: InboundInput): readonly BuiltListener[] {
   const { traits, settings } = input;
@@ -56,7 +56,7 @@ function contextOf({ traits, settings, mtls }: InboundInput): InboundContext {
   };
 }
 
-/** Ports of ingress listeners are named by the address of the workload. */
+/** Ingress listeners are named after their bind address, or else the address of the workload. */
 function bindOf({ ingress }: InboundTarget, { addresses }: InboundInput, wildcard: string): string {
   if (ingress === undefined) return wildcard;
   return ingress.bind || addresses.find(isGlobalUnicast) || wildcard;

@@ -1,20 +1,20 @@
 import { type Protocol, protocolClass } from '../../model/service.ts';
 import { PLAINTEXT_HTTP, RAW_BUFFER, TLS } from './listener.ts';
 
-/** What a workload accepts: both, only mutual TLS, or none. */
+/** What a workload accepts: plaintext and mutual TLS, only mutual TLS, or no mutual TLS. */
 export type MtlsMode = 'PERMISSIVE' | 'STRICT' | 'DISABLE';
 
 /** One filter chain of an inbound port. */
 export interface InboundMatch {
   readonly serves: 'http' | 'tcp';
-  /** Always there: Envoy takes an absent one for "nothing found yet", not for "any". */
+  /** Always set: Envoy reads an absent one as "nothing detected yet", not as "any". */
   readonly transport: typeof RAW_BUFFER | typeof TLS;
   readonly alpn: readonly string[];
-  /** The chain ends mutual TLS. */
+  /** The chain terminates mutual TLS. */
   readonly terminates: boolean;
 }
 
-/** What a proxy of the mesh offers beside its own protocols, when it has found HTTP, or something else. */
+/** What a proxy of the mesh offers besides its own protocols if it has detected HTTP, or something else. */
 const MESH_HTTP = ['istio-http/1.0', 'istio-http/1.1', 'istio-h2'];
 const MESH_TCP = ['istio-peer-exchange', 'istio'];
 const MESH = ['istio', 'istio-peer-exchange', 'istio-http/1.0', 'istio-http/1.1', 'istio-h2'];

@@ -1,13 +1,13 @@
 import type { Address, Listener } from '../gen/types.gen.ts';
 
-/** What the HTTP inspector calls plaintext HTTP/1.1 and HTTP/2. */
+/** The HTTP inspector's names for plaintext HTTP/1.1 and HTTP/2. */
 export const PLAINTEXT_HTTP: readonly string[] = ['http/1.1', 'h2c'];
 
-/** What the TLS inspector calls a connection without TLS. */
+/** The TLS inspector's name for a connection without TLS. */
 export const RAW_BUFFER = 'raw_buffer';
 export const TLS = 'tls';
 
-/** For listeners that accept connections themselves: one at a time, so that workers share the load. */
+/** For listeners that accept connections themselves: one connection at a time, so that workers share the load. */
 export const realListener: Pick<Listener, 'maxConnectionsToAcceptPerSocketEvent'> = {
   maxConnectionsToAcceptPerSocketEvent: { value: 1 },
 };

@@ -11,9 +11,9 @@ import { types } from '../encode/proto-types.ts';
 
 /** What every outbound listener of a proxy depends on. */
 export interface OutboundContext extends FilterContext {
-  /** Of the Sidecar, else of the mesh. */
+  /** From the Sidecar, or else from the mesh. */
   readonly outboundPolicy: OutboundPolicy;
-  /** Cluster for unknown traffic instead of its own destination; ALLOW_ANY only. */
+  /** Cluster that gets unknown traffic instead of its own destination; ALLOW_ANY only. */
   readonly egressProxy: string | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface FilterContext {
   readonly settings: ListenerSettings;
 }
 
-/** The network filters of connections to a service. */
+/** The network filters for connections to a service. */
 export function l4Filters(target: L4Target, context: FilterContext): Filter[] {
   const { statPrefix, dynamicHost } = target;
   const found: Filter[] = [];
@@ -60,7 +60,7 @@ function tcpTarget(target: L4Target): TcpProxy {
   };
 }
 
-/** The `tcp_proxy` filter. The idle timeout of the rule wins over the proxy's. */
+/** The `tcp_proxy` filter. The rule's idle timeout takes precedence over the proxy's. */
 export function tcpProxy(
   message: TcpProxy,
   idleTimeout: number | undefined,
@@ -78,7 +78,7 @@ export function tcpProxy(
   );
 }
 
-/** Closes connections that were made to the listener's own port, which would come back for ever. Nothing is logged. */
+/** Closes connections to the listener's own port, which would loop forever. Nothing is logged. */
 export const blackHoleFilter: Filter = networkFilter(
   'tcp_proxy',
   constantAny(types.tcpProxy, { cluster: blackHoleCluster, statPrefix: blackHoleCluster }),

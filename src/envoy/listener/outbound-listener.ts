@@ -18,9 +18,9 @@ import {
 
 export interface OutboundListenerInput {
   readonly client: Pick<Client, 'traits'>;
-  /** Of the Sidecar, else of the mesh. */
+  /** From the Sidecar, or else from the mesh. */
   readonly outboundPolicy: OutboundPolicy;
-  /** Cluster for unknown traffic instead of its own destination; ALLOW_ANY only. */
+  /** Cluster that gets unknown traffic instead of its own destination; ALLOW_ANY only. */
   readonly egressProxy?: string | undefined;
   readonly settings: ListenerSettings;
 }
@@ -31,7 +31,7 @@ export interface BuiltListener {
   readonly clusters: readonly string[];
 }
 
-/** The listener of one address and port. There is at least one chain. */
+/** The listener for one address and port. There is at least one chain. */
 export function buildOutboundListener(resolved: ResolvedListener, input: OutboundListenerInput): BuiltListener {
   const context = contextOf(input);
   const { traits } = context;
@@ -62,7 +62,7 @@ export function contextOf({ client, outboundPolicy, egressProxy, settings }: Out
   return { traits: client.traits, outboundPolicy, egressProxy, settings };
 }
 
-/** Against clients that never end their TLS handshake. */
+/** Protects against clients that never finish their TLS handshake. */
 export const CONNECT_TIMEOUT = { seconds: 15 };
 
 function buildChain(chain: OutboundChain, listener: string, context: OutboundContext): FilterChain {
@@ -96,7 +96,7 @@ function buildChain(chain: OutboundChain, listener: string, context: OutboundCon
   return { ...common, filters: [manager] };
 }
 
-/** For connections that are none of the chains'. */
+/** For connections that match none of the chains. */
 function unknownTraffic(context: OutboundContext): FilterChain {
   return { name: 'PassthroughFilterChain', filterChainMatch: {}, filters: unknownTrafficFilters(context) };
 }
@@ -117,7 +117,7 @@ function matchOf({ serverNames, subnets, plaintextHttp }: OutboundChain): Filter
   };
 }
 
-/** Filters that find out what the chains match by. TLS comes first: encrypted bytes are not looked into for HTTP. */
+/** Filters that detect what the chains match on. TLS comes first: encrypted bytes are not inspected for HTTP. */
 function inspectors(
   chains: readonly OutboundChain[],
   { settings }: OutboundContext,

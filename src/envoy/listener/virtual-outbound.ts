@@ -9,8 +9,8 @@ import { blackHoleFilter, unknownTrafficCluster, unknownTrafficFilters } from '.
 import { type BuiltListener, CONNECT_TIMEOUT, type OutboundListenerInput, contextOf } from './outbound-listener.ts';
 
 /**
- * The listener that redirected connections arrive at. It gives each one to the listener of its original destination, and
- * keeps those that have none. Absent where nothing is redirected.
+ * The listener that receives redirected connections. It passes each one to the listener for its original destination,
+ * and keeps those that have none. Absent if nothing is redirected.
  */
 export function virtualOutbound(input: OutboundListenerInput): BuiltListener | undefined {
   const context = contextOf(input);
@@ -39,7 +39,7 @@ export function virtualOutbound(input: OutboundListenerInput): BuiltListener | u
   return { listener, clusters };
 }
 
-/** The listener that clients use as their HTTP proxy, when the proxy or the mesh names a port for it. */
+/** The listener that clients use as their HTTP proxy, if the proxy or the mesh names a port for it. */
 export function httpProxyListener(input: OutboundListenerInput): BuiltListener | undefined {
   const context = contextOf(input);
   const { traits, settings } = context;

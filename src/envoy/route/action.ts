@@ -16,14 +16,14 @@ import { wrapped } from '../encode/values.ts';
 
 const noTimeout = { timeout: duration(0), maxGrpcTimeout: duration(0) };
 
-/** Envoy's own timeout is 15 s; a route always says otherwise. */
+/** Envoy's own default is 15 s, so a route always sets a timeout. */
 export function timeouts(ms: number | undefined): Pick<RouteAction, 'timeout' | 'maxGrpcTimeout'> {
   if (ms === undefined) return noTimeout;
   const timeout = duration(ms);
   return { timeout, maxGrpcTimeout: timeout };
 }
 
-/** What does not exist is a cluster without endpoints, which answers for it. */
+/** A target that does not exist becomes a cluster without endpoints, which answers for it. */
 export function clusterOf(target: BackendTarget): string {
   return target.kind === 'cluster' ? target.cluster : blackHoleCluster;
 }
@@ -72,7 +72,7 @@ export function routeAction(
   };
 }
 
-/** Lists that replace those of the rule: of its operations and, behind them, those of its only backend. */
+/** Lists in place of the rule's own: its operations, followed by those of its only backend. */
 export function backendHeaders({ backends }: ForwardToBackends, headers: HeaderOperations | undefined): HeaderLists {
   const [only] = backends;
   return only?.weight === undefined && only?.headers !== undefined ? headersOf(headers, only.headers) : {};

@@ -1,8 +1,8 @@
 import type { RouteConfiguration } from '../gen/types.gen.ts';
 
 /**
- * A route table without its virtual hosts. Serialised messages can be concatenated, so the bytes of this one followed by
- * those of virtual hosts, each as a field of the table, are the whole table.
+ * A route table without its virtual hosts. Serialised messages can be concatenated: these bytes, followed by those of
+ * the virtual hosts (each as a field of the table), are the whole table.
  */
 export function routeConfigurationHeader(name: string): RouteConfiguration {
   return {
@@ -13,7 +13,7 @@ export function routeConfigurationHeader(name: string): RouteConfiguration {
   };
 }
 
-/** The answer for a table that does not exist: a listener that waits for it would wait for ever. */
+/** The answer for a table that does not exist: otherwise a listener would wait for it forever. */
 export function emptyRouteConfiguration(name: string): RouteConfiguration {
   return { name, validateClusters: { value: false } };
 }

@@ -7,7 +7,7 @@ import { types } from '../encode/proto-types.ts';
 import { stringMatcher } from '../regex.ts';
 import { wrapped } from '../encode/values.ts';
 
-/** What a route changes in the HTTP filters `fault` and `cors`. */
+/** A route's changes to the HTTP filters `fault` and `cors`. */
 export function filterConfigs(
   route: Pick<RouteRule, 'fault' | 'cors'>,
   traits: Traits,
@@ -20,7 +20,7 @@ export function filterConfigs(
   };
 }
 
-/** A percentage with the four decimals that Envoy can hold; the rest is cut off, as Istio does. */
+/** A percentage with the four decimals that Envoy supports; the rest is truncated, as in Istio. */
 export function fractionalPercent(percentage: number): FractionalPercent {
   return { numerator: Math.trunc(percentage * 10_000), denominator: 'MILLION' };
 }

@@ -1,13 +1,13 @@
 import type { HeaderOperations } from '../../model/route.ts';
 import type { HeaderValueOption, Route } from '../gen/types.gen.ts';
 
-/** The four lists that a route and a weighted cluster have alike. */
+/** The four lists that routes and weighted clusters have in common. */
 export type HeaderLists = Pick<
   Route,
   'requestHeadersToAdd' | 'requestHeadersToRemove' | 'responseHeadersToAdd' | 'responseHeadersToRemove'
 >;
 
-/** Those of a list of operations, one after the other. */
+/** The lists for these operations, in order. */
 export function headersOf(...operations: readonly (HeaderOperations | undefined)[]): HeaderLists {
   const given = operations.filter((one) => one !== undefined);
   if (given.length === 0) return {};

@@ -27,7 +27,7 @@ export function routeMatch(match: RequestMatch, traits: Traits): RouteMatch {
   };
 }
 
-/** The path as the names of operations show it. */
+/** The path as operation names show it. */
 export function printPath(match: RouteMatch): string {
   return match.path ?? match.safeRegex?.regex ?? `${match.prefix ?? '/'}*`;
 }
@@ -49,7 +49,7 @@ function headerMatcher(name: string, match: StringMatch, traits: Traits): Header
   return match.kind === 'present' ? { name, presentMatch: true } : { name, stringMatch: stringMatcher(match, traits) };
 }
 
-/** The JWT filter leaves claims as metadata; a claim is a text, or a list of texts of which one must match. */
+/** The JWT filter stores claims as metadata; a claim is a string, or a list of strings, one of which must match. */
 function claimMatcher({ path, match, invert }: ClaimMatch, traits: Traits): MetadataMatcher {
   return {
     filter: 'envoy.filters.http.jwt_authn',

@@ -4,7 +4,7 @@ import type { RetryPolicy } from '../gen/types.gen.ts';
 import { any, constantAny } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 
-/** Prefers endpoints that the request has not been tried on. The message has no fields. */
+/** Prefers endpoints that have not been tried for the request. The message has no fields. */
 const retryHostPredicate = [
   {
     name: 'envoy.retry_host_predicates.previous_hosts',
@@ -21,7 +21,7 @@ const hashed: RetryPolicy = {
 
 const standard: RetryPolicy = { ...hashed, retryHostPredicate };
 
-/** Istio's default, with what the setting changes. Undefined: requests are not retried. */
+/** Istio's default, with the setting's changes; undefined if requests are not retried. */
 export function retryPolicy(setting: RetrySetting | undefined, consistentHash: boolean): RetryPolicy | undefined {
   const base = consistentHash ? hashed : standard;
   if (setting === undefined) return base;
@@ -44,7 +44,7 @@ export function retryPolicy(setting: RetrySetting | undefined, consistentHash: b
   };
 }
 
-/** `retryOn` mixes names of conditions and HTTP status codes. */
+/** `retryOn` mixes condition names and HTTP status codes. */
 function retryConditions(retryOn: string): Partial<RetryPolicy> {
   const conditions: string[] = [];
   const codes: number[] = [];
@@ -55,7 +55,7 @@ function retryConditions(retryOn: string): Partial<RetryPolicy> {
   }
   const names = conditions.join(',');
   if (codes.length === 0) return { retryOn: names };
-  // Istio's text also where there are only codes: an empty name in front changes nothing.
+  // Istio's text, even if there are only codes: the empty name in front changes nothing.
   const complete = names.includes('retriable-status-codes') ? names : `${names},retriable-status-codes`;
   return { retryOn: complete, retriableStatusCodes: codes };
 }

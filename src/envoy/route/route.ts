@@ -7,7 +7,7 @@ import { filterConfigs } from './filters.ts';
 import { headersOf } from './headers.ts';
 import { anyRequest, printPath, routeMatch } from './match.ts';
 
-/** Envoy's routes for some rules: one for each match. */
+/** Envoy's routes for these rules: one per match. */
 export function buildRoutes(rules: readonly RouteRule[], traits: Traits): readonly Route[] {
   return rules.flatMap((rule) => {
     const shared = allButTheMatch(rule, traits);
@@ -16,7 +16,7 @@ export function buildRoutes(rules: readonly RouteRule[], traits: Traits): readon
   });
 }
 
-/** Names of the clusters that rules name, mirrors included. Sorted, distinct. */
+/** Names of the clusters that rules refer to, including mirrors. Sorted, distinct. */
 export function clustersOf(rules: readonly RouteRule[]): readonly string[] {
   const clusters = new Set<string>();
   for (const { action } of rules) {

@@ -6,13 +6,13 @@ import { timeouts } from './action.ts';
 import { anyRequest } from './match.ts';
 
 export interface VirtualHostInput {
-  /** Names it, with the port. */
+  /** Together with the port, names the virtual host. */
   readonly host: string;
   readonly port: number;
   readonly domains: readonly string[];
-  /** Apart from those that are encoded already. */
+  /** In addition to routes that are already encoded. */
   readonly routes?: readonly Route[];
-  /** Requests without TLS are sent away to where there is. */
+  /** Redirects requests without TLS to HTTPS. */
   readonly httpsRedirect?: boolean;
 }
 
@@ -26,12 +26,12 @@ export function buildVirtualHost({ host, port, domains, routes, httpsRedirect }:
   };
 }
 
-/** The virtual host of a Gateway's table without any: every request is answered with 404. */
+/** The virtual host of a Gateway's table that has no others: it answers every request with 404. */
 export function blackHoleVirtualHost(port: number): VirtualHost {
   return { name: `blackhole:${port}`, domains: ['*'] };
 }
 
-/** For requests whose host is not known: the last virtual host of every table of a sidecar. */
+/** For requests to unknown hosts: the last virtual host of every sidecar route table. */
 export function catchAllVirtualHost(
   policy: OutboundPolicy,
   egressProxyCluster?: string,

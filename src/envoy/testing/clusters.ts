@@ -15,12 +15,12 @@ import { protos, port, serviceOf, traitsOf } from './listeners.ts';
 
 export type Members = { readonly [name: string]: Json };
 
-/** Settings of a mesh config. */
+/** Settings from a mesh config. */
 export function settingsOf(mesh = ''): ClusterSettings {
   return reconcileMeshConfig(mesh).config.clusters;
 }
 
-/** A rule of the namespace `shop` for its service `a`. */
+/** A rule in namespace `shop` for its service `a`. */
 export function ruleOf(spec: object): DestinationRuleModel {
   const object = {
     apiVersion: 'networking.istio.io/v1',
@@ -39,7 +39,7 @@ export function summaryOf(summary: Partial<EndpointSummary> = {}): EndpointSumma
   return { identities: [], plaintext: false, addresses: [], dnsEndpoints: [], ...summary };
 }
 
-/** A ready endpoint of a Pod in the namespace `shop`, on the port `p`. */
+/** A ready endpoint of a Pod in namespace `shop`, on port `p`. */
 export function endpointOf(address: string, endpoint: Partial<Endpoint> = {}): Endpoint {
   return {
     addresses: [address],
@@ -90,12 +90,12 @@ export function clusterOf(given: ClustersCase, subset = ''): Members {
   return found[1];
 }
 
-/** As protobuf JSON, which is also the proof that Envoy's types can hold it. */
+/** As protobuf JSON, which also proves that Envoy's types can hold it. */
 export function jsonOf(cluster: Cluster): Members {
   return protos.toJson(types.cluster, protos.encode(types.cluster, cluster)) as Members;
 }
 
-/** What the named member of the cluster's HTTP options says; undefined when there are none. */
+/** The named member of the cluster's HTTP options; undefined if there are none. */
 export function httpOptionsOf(cluster: Members): Members | undefined {
   const options = cluster['typedExtensionProtocolOptions'] as Members | undefined;
   const { '@type': _, ...members } = (options?.[types.httpProtocolOptions] ?? {}) as Record<string, Json>;

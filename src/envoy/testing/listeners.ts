@@ -33,7 +33,7 @@ export function port(number: number, protocol: ServicePort['protocol'], name = '
   return { name, number, protocol };
 }
 
-/** A Kubernetes Service of the namespace `shop`. */
+/** A Kubernetes Service in namespace `shop`. */
 export function serviceOf(
   name: string,
   ports: readonly ServicePort[],
@@ -75,7 +75,7 @@ export const someEndpoints: EndpointSummary = {
   dnsEndpoints: [],
 };
 
-/** Every destination is there, at its port or that of the listener. */
+/** Every destination exists, at its own port or that of the listener. */
 export const lookupAll: DestinationLookup = ({ host, subset, port: written }, listenerPort) => {
   const found = serviceOf(host, [], { host });
   if (written === undefined && listenerPort === 0)

@@ -15,7 +15,7 @@ export const protos = createProtos();
 const rule = { origins: [{ kind: 'DestinationRule', name: 'hashed' }] } as unknown as DestinationRuleModel;
 const service = {} as MeshService;
 
-/** Every host exists but `nowhere`; hosts named after a hash have it. */
+/** Every host exists except `nowhere`; hosts named after a hash have it. */
 const lookup: DestinationLookup = ({ host, subset, port = 80 }) => {
   const name = host.split('.')[0] ?? '';
   const cluster = `outbound|${port}|${subset}|${name}`;
@@ -78,7 +78,7 @@ export function translateModel(
 
 const config = '/apis/networking.istio.io/v1/namespaces/shop/virtual-service/v';
 
-/** The routes as protobuf JSON, without what every one has. */
+/** The routes as protobuf JSON, without the parts common to all. */
 export function routesOf(http: readonly object[], options?: Parameters<typeof translate>[1]): Json[] {
   const { routes } = translate(http, options);
   const { virtualHosts } = protos.toJson(

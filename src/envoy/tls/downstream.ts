@@ -29,7 +29,7 @@ export interface DownstreamTlsInput {
   readonly settings: Pick<ListenerSettings, 'tlsDefaults'>;
 }
 
-/** The transport socket of a server that ends TLS. */
+/** The transport socket of a server that terminates TLS. */
 export function downstreamTls(input: DownstreamTlsInput): TransportSocket {
   const { tls } = input;
   const tlsParams = tls.mode === 'ISTIO_MUTUAL' ? undefined : parameters(input);
@@ -46,12 +46,12 @@ export function downstreamTls(input: DownstreamTlsInput): TransportSocket {
   };
 }
 
-/** The server's own settings, else those of the mesh. */
+/** The server's own settings, or else those of the mesh. */
 function parameters({ tls, settings: { tlsDefaults } }: DownstreamTlsInput): TlsParameters | undefined {
   const min = tls.minProtocolVersion ?? tlsDefaults.minProtocolVersion;
   const { maxProtocolVersion: max } = tls;
   const ciphers = tls.cipherSuites.length > 0 ? tls.cipherSuites : tlsDefaults.cipherSuites;
-  // The API of a server has none.
+  // The API of a server has no field for these.
   const curves = tlsDefaults.ecdhCurves;
   const found: TlsParameters = {
     ...(min === undefined ? {} : { tlsMinimumProtocolVersion: versions[min] }),
@@ -69,7 +69,7 @@ const versions: Readonly<Record<TlsVersion, TlsParameters_TlsProtocol>> = {
   TLSV1_3: 'TLSv1_3',
 };
 
-/** What the server shows, and what it wants to see of clients. */
+/** What the server presents, and what it requires of clients. */
 function certificates({ tls, traits }: DownstreamTlsInput): CommonTlsContext {
   const source = tls.certificates;
   switch (source.kind) {
@@ -89,7 +89,7 @@ function certificates({ tls, traits }: DownstreamTlsInput): CommonTlsContext {
       const pairs = files.map(({ certificate, key }) =>
         traits.agent ? fileSecret(certificateFiles(certificate, key)) : controlPlaneSecret(pairName(certificate, key)),
       );
-      // The agent does not know lists of what is revoked.
+      // The agent does not support revocation lists.
       if (traits.agent) return fromSecrets(pairs, fileSecret(rootFile(roots)), tls);
       return fromSecrets(pairs, controlPlaneSecret(rootsName(roots, tls.caCrl)), { ...tls, caCrl: '' });
     }

@@ -2,9 +2,9 @@ import type { ServerTls } from '../../model/gateway.ts';
 import type { DataSource, Secret } from '../gen/types.gen.ts';
 
 /**
- * Secrets that hold names of files, never what is in them, for routers that have no agent. In a listener itself a file
- * that cannot be read makes Envoy refuse the listener, with the servers of everybody on that port; as a secret it keeps
- * only those servers from shaking hands that name it.
+ * Secrets with file names, never file contents, for routers without an agent. If a listener names a file that cannot be
+ * read, Envoy rejects the listener, with everybody's servers on that port. With a secret, handshakes fail only for the
+ * servers that name it.
  */
 export function fileSecretsOf({ mode, certificates, caCrl }: ServerTls): readonly Secret[] {
   if (certificates.kind !== 'files') return [];
@@ -27,12 +27,12 @@ export function fileSecretsOf({ mode, certificates, caCrl }: ServerTls): readonl
   ];
 }
 
-/** The name of the secret of a certificate and its key. Other files have another name. */
+/** The name of the secret for a certificate and its key. Other files have other names. */
 export function pairName(certificate: string, key: string): string {
   return `file-cert:${escaped(certificate)}~${escaped(key)}`;
 }
 
-/** The name of the secret of the authorities of clients, and of what these have revoked. */
+/** The name of the secret for the client authorities, and for what these have revoked. */
 export function rootsName(roots: string, caCrl: string): string {
   return `file-root:${escaped(roots)}${caCrl === '' ? '' : `~${escaped(caCrl)}`}`;
 }
@@ -45,7 +45,7 @@ function file(filename: string): DataSource {
   return { filename };
 }
 
-/** Mounted Secrets change by a link beside the files, which Envoy sees only where it is told to look. */
+/** Mounted Secrets change through a link beside the files. Envoy notices only if told to watch the directory. */
 function watched(paths: readonly string[]): { readonly watchedDirectory?: { readonly path: string } } {
   const [first = '', ...others] = paths.map((path) => path.slice(0, Math.max(path.lastIndexOf('/'), 0)));
   return first !== '' && others.every((directory) => directory === first) ? { watchedDirectory: { path: first } } : {};

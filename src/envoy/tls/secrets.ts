@@ -1,31 +1,31 @@
 import { duration } from '../duration.ts';
 import type { ConfigSource, SdsSecretConfig, TlsParameters } from '../gen/types.gen.ts';
 
-/** The cluster of the bootstrap through which Envoy reaches Istio's agent on the same host. */
+/** The bootstrap cluster through which Envoy reaches Istio's agent on the same host. */
 const agentCluster = 'sds-grpc';
 
-/** Names under which Istio's agent serves the workload's own certificate, and the roots of the mesh. */
+/** Names under which Istio's agent serves the workload's own certificate, and the mesh's roots. */
 export const workloadCertificate = 'default';
 export const meshRoots = 'ROOTCA';
 
-/** A secret of the workload itself (`default`, `ROOTCA`), fetched from Istio's agent. Envoy waits for it without end. */
+/** A secret of the workload itself (`default`, `ROOTCA`) from Istio's agent. Envoy waits for it indefinitely. */
 export function workloadSecret(name: string): SdsSecretConfig {
   return { name, sdsConfig: { ...agentSource, initialFetchTimeout: { seconds: 0 } } };
 }
 
-/** A file on the proxy's disk, served and watched by Istio's agent; see {@link certificateFiles} and {@link rootFile}. */
+/** A file on the proxy's disk, served and watched by Istio's agent; see {@link certificateFiles}, {@link rootFile}. */
 export function fileSecret(name: string): SdsSecretConfig {
   return { name, sdsConfig: agentSource };
 }
 
-/** Fetched from the control plane. */
+/** A secret fetched from the control plane. */
 export function controlPlaneSecret(name: string): SdsSecretConfig {
   return { name, sdsConfig: { ads: {}, resourceApiVersion: 'V3' } };
 }
 
 /**
- * A Secret that a rule names and Fairlead does not serve. In state of the world absence does not answer it, and the proxy would wait
- * 15 s for it before it starts; the requests themselves fail.
+ * A Secret that a rule names and Fairlead does not serve. In state of the world, absence is not an answer: the proxy
+ * would wait 15 s for it before it starts. The requests themselves fail.
  */
 export function unservedSecret(name: string): SdsSecretConfig {
   const { sdsConfig } = controlPlaneSecret(name);
@@ -36,14 +36,14 @@ export function certificateFiles(certificate: string, key: string): string {
   return `file-cert:${certificate}~${key}`;
 }
 
-/** The roots of the operating system where no file is named. */
+/** The roots of the operating system if no file is named. */
 export function rootFile(path: string): string {
   return `file-root:${path === '' ? 'system' : path}`;
 }
 
 /**
- * Names of the Secret of a `credentialName`, and of its roots. A name may already be a URL
- * (`configmap://ns/name`); `sds://name` is the same as `name`.
+ * Names of the Secret for a `credentialName`, and of its roots. The name may already be a URL (`configmap://ns/name`);
+ * `sds://name` is the same as `name`.
  */
 export function credentialNames(credentialName: string): { readonly certificate: string; readonly roots: string } {
   const named = credentialName.replace(/^sds:\/\//, '');
@@ -51,7 +51,7 @@ export function credentialNames(credentialName: string): { readonly certificate:
   return { certificate, roots: `${certificate}-cacert` };
 }
 
-/** TLS as a client: 1.2 or 1.3, with the ciphers and curves of the mesh where it names any. */
+/** TLS as a client: 1.2 or 1.3, with the mesh's ciphers and curves if it names any. */
 export function clientTlsParameters(defaults?: {
   readonly cipherSuites: readonly string[];
   readonly ecdhCurves: readonly string[];

@@ -27,19 +27,19 @@ import {
 import { struct } from '../encode/values.ts';
 
 export interface UpstreamTlsInput {
-  /** Of the rule. */
+  /** The rule's setting. */
   readonly tls: ClientTls | undefined;
-  /** The peers may be expected to speak mutual TLS, each as its endpoint says. */
+  /** The peers can be expected to speak mutual TLS, each as its endpoint says. */
   readonly autoMtls: boolean;
-  /** Names that peers prove in mutual TLS of the mesh; see {@link peerNames}. */
+  /** Names that peers prove in the mesh's mutual TLS; see {@link peerNames}. */
   readonly peerNames: readonly string[];
-  /** Server name of mutual TLS of the mesh. */
+  /** Server name for the mesh's mutual TLS. */
   readonly meshSni: string;
-  /** Names of a ServiceEntry, accepted where the rule has none. */
+  /** Names of a ServiceEntry, accepted if the rule has none. */
   readonly entryNames: readonly string[];
-  /** Endpoints are where the client connects to: there is no endpoint that could say what it speaks. */
+  /** Endpoints are the client's original destinations, so no endpoint says what it speaks. */
   readonly originalDestination: boolean;
-  /** The rule is for some workloads only, so that these can be expected to have the credential. */
+  /** The rule selects some workloads only, so these can be expected to have the credential. */
   readonly selective: boolean;
   readonly protocol: UpstreamProtocol;
   readonly traits: ClusterTraits;
@@ -49,11 +49,11 @@ export interface UpstreamTlsInput {
 export interface UpstreamTls {
   readonly transportSocket?: TransportSocket;
   readonly transportSocketMatches?: readonly Cluster_TransportSocketMatch[];
-  /** Where the server name follows the request. */
+  /** Set if the server name follows the request. */
   readonly upstreamHttp?: UpstreamHttpProtocolOptions;
 }
 
-/** The transport sockets of a cluster: a setting of the rule, else mutual TLS where the mesh has it. */
+/** The transport sockets of a cluster: the rule's setting, or else mutual TLS if the mesh has it. */
 export function upstreamTls(input: UpstreamTlsInput): UpstreamTls {
   const { tls } = input;
   if (tls === undefined) return input.autoMtls && input.traits.agent ? autoMtls(input) : {};
@@ -90,7 +90,7 @@ function autoMtls(input: UpstreamTlsInput): UpstreamTls {
   };
 }
 
-/** What peers prove to be: their identities and what the Service adds, in each of the mesh's trust domains. Sorted. */
+/** Names that peers prove: their identities and what the Service adds, in each of the mesh's trust domains. Sorted. */
 export function peerNames(
   identities: readonly string[],
   subjectAltNames: readonly string[],
@@ -128,7 +128,7 @@ export function withProxyProtocol(tls: UpstreamTls, version: 'V1' | 'V2'): Upstr
   };
 }
 
-/** TLS with the certificate that Istio's agent got for the workload, to peers of the mesh. */
+/** TLS to peers of the mesh, with the certificate that Istio's agent got for the workload. */
 function meshSocket(input: UpstreamTlsInput, names: readonly string[], sni: string): TransportSocket {
   return tlsSocket(sni, {
     tlsParams: clientTlsParameters(),
@@ -141,10 +141,10 @@ function meshSocket(input: UpstreamTlsInput, names: readonly string[], sni: stri
   });
 }
 
-/** TLS to a server outside the mesh, or with certificates of the owner's own. */
+/** TLS to a server outside the mesh, or with the owner's own certificates. */
 function originate(input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): UpstreamTls {
   const { traits, settings, entryNames } = input;
-  // A Secret that most workloads may not read would keep their clusters from starting.
+  // A Secret that most workloads may not read would prevent their clusters from starting.
   const sharedCredential =
     tls.credentialName !== '' && !input.selective && !tls.credentialName.startsWith('configmap://');
   if (traits.proxyType === 'sidecar' && sharedCredential) return {};
@@ -199,12 +199,12 @@ function agentFileContext(tls: ClientTls, names: readonly string[], mutual: bool
 }
 
 /**
- * Where Debian, Alpine and the images of Envoy keep the roots of the operating system. Envoy itself does not look for
- * them: its `system_root_certs` is accepted and then verifies nothing. Without the file Envoy refuses the cluster.
+ * Where Debian, Alpine and Envoy's images keep the operating system's roots. Envoy itself does not look for them: it
+ * accepts `system_root_certs`, and then verifies nothing. Without the file, Envoy rejects the cluster.
  */
 const systemRoots = '/etc/ssl/certs/ca-certificates.crt';
 
-/** Files that Envoy reads itself, where it has no agent. */
+/** Files that Envoy reads itself if it has no agent. */
 function fileContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
   const file = (filename: string): DataSource => ({ filename });
   const trustedCa = file(tls.caCertificates === '' ? systemRoots : tls.caCertificates);
@@ -219,14 +219,14 @@ function fileContext(tls: ClientTls, names: readonly string[], mutual: boolean):
 }
 
 /**
- * Without the files of its client certificate MUTUAL still speaks TLS: the server refuses it, instead of being sent
+ * Without its client certificate files, MUTUAL still speaks TLS: the server refuses the connection instead of getting
  * plain text.
  */
 function hasCertificate(tls: ClientTls, mutual: boolean): boolean {
   return mutual && tls.clientCertificate !== '' && tls.privateKey !== '';
 }
 
-/** Secrets bring their list of revoked certificates with them; that of files Envoy reads itself. */
+/** Secrets bring their own revocation list; for files, Envoy reads the rule's. */
 function fileChecks({ caCrl }: ClientTls, names: readonly string[]): CertificateValidationContext {
   return { ...exactNames(names), ...(caCrl === '' ? {} : { crl: { filename: caCrl } }) };
 }
@@ -239,7 +239,7 @@ function tlsSocket(sni: string, commonTlsContext: CommonTlsContext): TransportSo
   return { name: 'envoy.transport_sockets.tls', typedConfig: any(types.upstreamTls, { commonTlsContext, sni }) };
 }
 
-/** The certificate files that a proxy names in its metadata count instead of those of a rule, and of the mesh. */
+/** Certificate files in a proxy's metadata override those of a rule and of the mesh. */
 function withMountedFiles(tls: ClientTls, { clientCertificate: files }: ClusterTraits): ClientTls {
   if (files === undefined) return tls;
   return {

@@ -3,20 +3,20 @@ import type { Endpoint, Health, Workload } from '../../model/endpoint.ts';
 
 export interface EndpointContext {
   readonly cluster: string;
-  /** Sessions of the Service stick to an endpoint: those that leave are drained, not dropped. */
+  /** The Service's sessions stick to an endpoint: endpoints that leave are drained, not dropped. */
   readonly persistentSession: boolean;
-  /** The Pod that a targetRef names; undefined when there is none. */
+  /** The Pod that a targetRef names; undefined if there is none. */
   pod(namespace: string, name: string): Workload | undefined;
-  /** A Pod of the namespace that has this address and is ready, for endpoints without a targetRef. */
+  /** A ready Pod of the namespace with this address, for endpoints without a targetRef. */
   podAt(namespace: string, address: string): Workload | undefined;
 }
 
-/** Lists of addresses and of ports multiply. Those of an object are made in one step, 2 µs each. */
+/** Lists of addresses and ports multiply. The endpoints of one object are built in one step, 2 µs each. */
 export const mostEndpoints = 40_000;
 
 const SERVICE_NAME = 'kubernetes.io/service-name';
 
-/** Name of the Service that a slice belongs to; undefined for slices that are not for the mesh. */
+/** Name of the Service that a slice belongs to; undefined if the slice is not for the mesh. */
 export function serviceOfSlice(slice: EndpointSlice): string | undefined {
   const labels = slice.metadata.labels ?? {};
   if (slice.addressType === 'FQDN' || labels['multicluster.kubernetes.io/service-name'] !== undefined) return undefined;
@@ -24,8 +24,8 @@ export function serviceOfSlice(slice: EndpointSlice): string | undefined {
 }
 
 /**
- * The endpoints of a slice, one for each address and port; the first ones, where there are too many. A Pod that is not
- * known yet hides its address.
+ * The endpoints of a slice, one per address and port; if there are too many, the first ones. An address is left out
+ * while its Pod is unknown.
  */
 export function reconcileEndpointSlice(slice: EndpointSlice, context: EndpointContext): readonly Endpoint[] {
   const found: Endpoint[] = [];

@@ -1,7 +1,7 @@
 import { compareText } from '../../model/age.ts';
 import type { Endpoint, EndpointSummary } from '../../model/endpoint.ts';
 
-/** What clusters and listeners see of the endpoints; parts that the service does not need stay empty, and never change. */
+/** What clusters and listeners see of endpoints; parts that the service does not need stay empty and never change. */
 export function summarize(
   endpoints: readonly Endpoint[],
   needs: { readonly addresses: boolean; readonly dns: boolean },

@@ -12,7 +12,7 @@ export interface ServiceContext {
   readonly domainSuffix: string;
   readonly trustDomain: string;
   readonly defaultExportTo: readonly string[];
-  /** The Namespace of the Service: its annotation is the default traffic distribution. */
+  /** The Service's Namespace: its annotation is the default traffic distribution. */
   readonly namespace?: Namespace | undefined;
 }
 
@@ -56,10 +56,13 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
   };
 }
 
-/** An API server takes as many as fit into the object. Each is a cluster, a step of its own, and up to 0.2 ms of a listener's. */
+/**
+ * An API server allows as many as fit into the object. Each is a cluster, a step of its own, and up to 0.2 ms of a
+ * listener's step.
+ */
 export const mostPorts = 1000;
 
-/** A number may be there for UDP beside another transport; of two of a kind, which an API server refuses, the first. */
+/** A number may appear for UDP and another transport; of two of a kind, which API servers refuse, the first counts. */
 function portsOf(spec: NonNullable<Service['spec']>): ServicePort[] {
   const ports = new Map<string, ServicePort>();
   for (const port of spec.ports?.slice(0, mostPorts) ?? []) {
@@ -77,13 +80,13 @@ function resolutionOf(spec: NonNullable<Service['spec']>): Resolution {
   return spec.type === 'ExternalName' && spec.externalName ? 'Alias' : 'ClientSideLB';
 }
 
-/** Only addresses: an API server refuses anything else. */
+/** Addresses only: an API server refuses anything else. */
 function addressesOf({ clusterIP = '', clusterIPs = [] }: NonNullable<Service['spec']>): readonly string[] {
   const addresses = (clusterIPs.length > 1 ? clusterIPs : [clusterIP]).filter(isAddress).map(canonicalAddress);
   return isAddress(clusterIP) && addresses.length > 0 ? addresses : ['0.0.0.0'];
 }
 
-/** A comma separated annotation. */
+/** A comma-separated annotation. */
 function list(text: string | undefined): string[] {
   return (text ?? '')
     .split(',')
@@ -91,7 +94,7 @@ function list(text: string | undefined): string[] {
     .filter((part) => part !== '');
 }
 
-/** `PreferClose` and its newer names; anything else states no preference. */
+/** `PreferClose` and its newer names; anything else expresses no preference. */
 export function trafficDistribution(text: string | undefined): 'same-zone' | 'same-node' | undefined {
   switch (text?.toLowerCase()) {
     case 'preferclose':

@@ -5,7 +5,7 @@ import { isHostName, isWildcard } from '../../model/host.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
 
-/** What a WorkloadEntry and an endpoint of a ServiceEntry say alike. */
+/** What a WorkloadEntry and an endpoint of a ServiceEntry have in common. */
 export interface WorkloadSpec {
   /** IP address, host name or `unix://` path; empty behind a gateway of another network. */
   readonly address: string;

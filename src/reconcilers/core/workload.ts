@@ -16,7 +16,7 @@ export interface WorkloadContext {
 
 const LOCALITY_LABELS = ['topology.istio.io/locality', 'istio-locality'] as const;
 
-/** A Pod that has an address; undefined for one that has none yet or has ended. */
+/** A Pod with an address; undefined if it has none yet or has ended. */
 export function reconcilePod(pod: Pod, context: WorkloadContext): Workload | undefined {
   const { name, namespace = '' } = pod.metadata;
   const status = pod.status ?? {};
@@ -52,7 +52,7 @@ export function reconcilePod(pod: Pod, context: WorkloadContext): Workload | und
 }
 
 export interface ReconciledWorkloadEntry {
-  /** None when the object is not valid. */
+  /** None if the object is not valid. */
   readonly workloads: readonly Workload[];
   readonly problems: readonly Problem[];
 }
@@ -87,7 +87,7 @@ export function reconcileWorkloadEntry(
   return { workloads: findings.invalid ? [] : [workload], problems: findings.problems };
 }
 
-/** As the agent that checks it wrote into the status; no fault of the owner when that is odd. */
+/** As the checking agent wrote it into the status; the owner is not to blame for odd values. */
 function isHealthy(status: unknown, object: ObjectRef): boolean {
   const conditions = new Field(status, 'status', new Findings(object)).get('conditions').objects();
   return conditions.some(
@@ -101,7 +101,7 @@ function tlsModeOf(labels: Labels): 'istio' | 'disabled' {
   return labels[TLS_MODE_LABEL] === 'istio' ? 'istio' : 'disabled';
 }
 
-/** Outside of Kubernetes a workload with an identity has a proxy, unless its labels say otherwise. */
+/** Outside Kubernetes, a workload with an identity has a proxy, unless its labels say otherwise. */
 export function tlsModeFor(labels: Labels, serviceAccount: string): 'istio' | 'disabled' {
   return serviceAccount !== '' && labels[TLS_MODE_LABEL] === undefined ? 'istio' : tlsModeOf(labels);
 }
@@ -110,7 +110,7 @@ export function spiffeId(trustDomain: string, namespace: string, serviceAccount:
   return `spiffe://${trustDomain}/ns/${namespace}/sa/${serviceAccount}`;
 }
 
-/** `region/zone/subzone` of a label, in which dots may stand for slashes. */
+/** `region/zone/subzone` from a label, where dots may stand for slashes. */
 export function localityOfLabels(labels: Labels): string {
   for (const key of LOCALITY_LABELS) {
     const value = labels[key];
@@ -119,7 +119,7 @@ export function localityOfLabels(labels: Labels): string {
   return '';
 }
 
-/** `region/zone/subzone` of a node's labels; empty when it has none of them. */
+/** `region/zone/subzone` from a node's labels; empty if it has none of them. */
 export function localityOfNode(node: Node | undefined): string {
   const labels = node?.metadata.labels ?? {};
   const region = labels['topology.kubernetes.io/region'] ?? labels['failure-domain.beta.kubernetes.io/region'] ?? '';
@@ -129,7 +129,7 @@ export function localityOfNode(node: Node | undefined): string {
   return `${region}/${zone}/${subZone}`;
 }
 
-/** Labels with the topology that failoverPriority and subsets may name. */
+/** Labels, plus the topology that failoverPriority and subsets may name. */
 export function augmentLabels(
   labels: Labels,
   topology: {
@@ -153,7 +153,7 @@ export function augmentLabels(
   return augmented;
 }
 
-/** Name of what owns the Pod: the Deployment behind a ReplicaSet, the CronJob behind a Job, else the owner or the Pod. */
+/** Name of the Pod's owner: the Deployment behind a ReplicaSet, the CronJob behind a Job, else the owner or the Pod. */
 function workloadName(pod: Pod): string {
   const owner = (pod.metadata.ownerReferences ?? []).find((reference) => reference.controller === true);
   if (owner === undefined) return pod.metadata.name;

@@ -6,12 +6,12 @@ import { quote } from '../../api/quote.ts';
 import { problemOfHeaderText } from '../virtual-service/headers.ts';
 
 /**
- * Largest ring that is served. Envoy takes up to eight times as much, but builds rings on its main thread, which then
- * answers nobody for seconds.
+ * The largest ring that is served. Envoy allows up to eight times as much, but builds rings on its main thread, which
+ * then does not respond for seconds.
  */
 const maxRingSize = 1_048_576;
 
-/** Istio's bound; Envoy refuses larger tables. */
+/** Istio's limit; Envoy rejects larger tables. */
 const maxTableSize = 5_000_010;
 
 export function readLoadBalancer(field: Field): LoadBalancer | undefined {
@@ -69,7 +69,7 @@ function readRing(ringHash: Field, maglev: Field): ConsistentHash['ring'] {
   return { kind: 'maglev', ...(tableSize === undefined ? {} : { tableSize }) };
 }
 
-/** 0 is the same as no size. */
+/** 0 means the same as no size. */
 function readRingSize(field: Field): number | undefined {
   return field.integer(0, maxRingSize) || undefined;
 }
@@ -122,7 +122,7 @@ function readAttributes(field: Field): { name: string; value: string }[] {
   return Array.from(found, ([name, value]) => ({ name, value }));
 }
 
-/** Of a header. Envoy would refuse the routes of all others with it. */
+/** Text for a header. An invalid one would make Envoy reject everyone else's routes with it. */
 function readText(field: Field): string | undefined {
   const text = field.string();
   const problem = problemOfHeaderText(text);
@@ -169,7 +169,7 @@ function readLocality(field: Field): (LocalityLbSetting & { readonly enabled: bo
   return { enabled: field.get('enabled').boolean() ?? true, distribute, failover, failoverPriority };
 }
 
-/** Each is compared for every endpoint, from every place where proxies with other labels are. */
+/** Each is compared for every endpoint, for every place that has proxies with other labels. */
 const mostPriorities = 20;
 
 const topologyLabels = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone', 'topology.istio.io/subzone'];
@@ -194,10 +194,10 @@ function readDistribute(field: Field): LocalityLbSetting['distribute'][number][]
   return found;
 }
 
-/** The first entry that covers a locality decides, so one that overlaps is partly without effect. */
+/** The first entry that covers a locality decides, so an overlapping entry partly has no effect. */
 function reportOverlaps(field: Field, found: readonly { readonly from: string }[]): void {
   const earlier = new Map<string, string>();
-  /** What would cover an earlier one. */
+  /** Patterns that would cover an earlier entry. */
   const around = new Map<string, string>();
   for (const { from } of found) {
     const wider = patternsAround(from);
@@ -212,7 +212,7 @@ function reportOverlaps(field: Field, found: readonly { readonly from: string }[
   }
 }
 
-/** `*`, `a/*` and `a/b/*` for `a/b/c`, and `a/b/*` for `a/b`, too. */
+/** `*`, `a/*` and `a/b/*` for `a/b/c`; also `a/b/*` for `a/b`. */
 function patternsAround(locality: string): string[] {
   const parts = locality.split('/').filter((part) => part !== '*');
   return ['*', ...parts.map((_, i) => `${parts.slice(0, i + 1).join('/')}/*`)].filter(

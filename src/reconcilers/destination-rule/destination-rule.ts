@@ -18,12 +18,12 @@ export interface DestinationRuleContext {
 }
 
 export interface ReconciledRule {
-  /** None when the host cannot be read; else one. */
+  /** None if the host cannot be read; otherwise one. */
   readonly rules: readonly DestinationRuleModel[];
   readonly problems: readonly Problem[];
 }
 
-/** What a DestinationRule says. A broken part is a problem and is left out; the other parts count. */
+/** What a DestinationRule says. A broken part is reported and left out; the other parts apply. */
 export function reconcileDestinationRule(object: DestinationRule, context: DestinationRuleContext): ReconciledRule {
   const ref = refOf(context.source, object);
   const { name, namespace = '', creationTimestamp = '' } = object.metadata;
@@ -73,7 +73,7 @@ function readSelector(field: Field): Labels | undefined {
   return labels;
 }
 
-/** A rule that some workloads alone obey is for its own namespace. */
+/** A rule that selects workloads applies only in its own namespace. */
 function readExportTo(
   field: Field,
   namespace: string,

@@ -6,7 +6,7 @@ import { present } from './values.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
 
-/** A policy and what it says for single ports. */
+/** A policy, and its settings for individual ports. */
 export interface PortedPolicy {
   readonly policy: TrafficPolicy;
   readonly portPolicies: Readonly<Record<number, TrafficPolicy>>;
@@ -14,7 +14,7 @@ export interface PortedPolicy {
 
 const noPolicy: PortedPolicy = { policy: {}, portPolicies: {} };
 
-/** A `trafficPolicy`. A broken field is reported and left out; the rest of the policy counts. */
+/** A `trafficPolicy`. A broken field is reported and left out; the rest of the policy applies. */
 export function readTrafficPolicy(field: Field, namespace: string): PortedPolicy {
   if (!field.expectObject().isSet) return noPolicy;
   const blocks = readPortPolicy(field, namespace);
@@ -29,7 +29,7 @@ export function readTrafficPolicy(field: Field, namespace: string): PortedPolicy
   return { policy, portPolicies };
 }
 
-/** The blocks that may also stand in `portLevelSettings`. */
+/** The blocks that `portLevelSettings` may also contain. */
 function readPortPolicy(field: Field, namespace: string): TrafficPolicy {
   return present({
     connectionPool: readConnectionPool(field.get('connectionPool')),
@@ -78,8 +78,8 @@ function readTunnel(field: Field): Tunnel | undefined {
 }
 
 /**
- * TLS to the endpoints. A broken setting never turns TLS off: a proxy that would then speak plain text gives away what
- * its owner wanted to be encrypted.
+ * TLS to the endpoints. A broken setting never turns TLS off: the proxy would then send in plain text what the owner
+ * wanted encrypted.
  */
 function readClientTls(field: Field, namespace: string): ClientTls | undefined {
   if (!field.expectObject().isSet) return undefined;
@@ -119,7 +119,7 @@ function checkClientTls(tls: ClientTls, field: Field, namespace: string): void {
     field.get('credentialName').invalid(`names a ConfigMap of namespace ${quote(other)}; use one of ${namespace}.`);
 }
 
-/** The list is read where certificates of servers are verified with files. */
+/** The list is read if server certificates are verified with files. */
 function checkRevocation({ mode, credentialName, insecureSkipVerify }: ClientTls, field: Field): void {
   const ineffective = (why: string): void =>
     field.findings.report(field.path, 'Ineffective', `${quote(String(field.value))} has no effect ${why}`);

@@ -15,7 +15,7 @@ function readTcp(tcp: Field): ConnectionPool['tcp'] {
   return present({
     maxConnections: count(tcp.get('maxConnections')),
     connectTimeout: positiveDuration(tcp.get('connectTimeout')),
-    // 0s is legal here: connections are never closed for being idle.
+    // 0s is valid here: idle connections are never closed.
     idleTimeout: tcp.get('idleTimeout').duration(),
     maxConnectionDuration: positiveDuration(tcp.get('maxConnectionDuration')),
     tcpKeepalive: keepalive.isSet
@@ -49,7 +49,7 @@ function readHttp(http: Field): ConnectionPool['http'] {
   };
 }
 
-/** Envoy refuses a cluster with a keepalive that has no timeout. */
+/** Envoy rejects a cluster whose keepalive has no timeout. */
 function readHttp2KeepAlive(field: Field): { readonly interval: number; readonly timeout: number } | undefined {
   if (!field.expectObject().isSet) return undefined;
   const interval = positiveDuration(field.get('interval'));

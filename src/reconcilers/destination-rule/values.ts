@@ -1,6 +1,6 @@
 import type { Field } from '../field.ts';
 
-/** Milliseconds of a duration that must be at least one, and a whole number of them. */
+/** Milliseconds of a duration that must be a whole number of at least one. */
 export function positiveDuration(field: Field): number | undefined {
   const ms = field.duration();
   if (ms === undefined || (ms >= 1 && Number.isInteger(ms))) return ms;
@@ -8,22 +8,22 @@ export function positiveDuration(field: Field): number | undefined {
   return undefined;
 }
 
-/** A number that counts from 0; an int32 of the API. */
+/** A count from 0; an int32 in the API. */
 export function count(field: Field): number | undefined {
   return field.integer(0, 2 ** 31 - 1);
 }
 
-/** A number that counts from 0; a uint32 of the API. */
+/** A count from 0; a uint32 in the API. */
 export function wideCount(field: Field): number | undefined {
   return field.integer(0, 2 ** 32 - 1);
 }
 
-/** Whole percents. */
+/** A whole percentage. */
 export function percent(field: Field): number | undefined {
   return field.integer(0, 100);
 }
 
-/** Percents and parts of them. */
+/** A percentage, possibly with a fraction. */
 export function share(field: Field): number | undefined {
   const value = field.number();
   if (value === undefined || (value >= 0 && value <= 100)) return value;
@@ -31,7 +31,7 @@ export function share(field: Field): number | undefined {
   return undefined;
 }
 
-/** Members that are undefined are left out: what is absent in an object is absent in the model. */
+/** Leaves out undefined members: what is absent in an object is absent in the model. */
 export function present<Members extends object>(members: Members): Present<Members> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Present<Members>;
 }

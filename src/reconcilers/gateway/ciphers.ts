@@ -1,4 +1,4 @@
-/** What BoringSSL, and so Envoy, knows by the names of OpenSSL. */
+/** The suites that BoringSSL, and so Envoy, knows by their OpenSSL names. */
 const suites: ReadonlySet<string> = new Set([
   'ECDHE-ECDSA-AES128-GCM-SHA256',
   'ECDHE-RSA-AES128-GCM-SHA256',
@@ -17,7 +17,7 @@ const suites: ReadonlySet<string> = new Set([
   'DES-CBC3-SHA',
 ]);
 
-/** Why an entry of `cipherSuites` cannot be used. It is a suite, one that is ruled out (`-X`, `!X`), or equals (`[X|Y]`). */
+/** Why an entry of `cipherSuites` cannot be used. It is a suite, an excluded one (`-X`, `!X`), or equals (`[X|Y]`). */
 export function cipherProblem(cipher: string): string | undefined {
   if (cipher === '') return undefined;
   const group = /^\[(.*)\]$/.exec(cipher)?.[1];
@@ -28,7 +28,7 @@ export function cipherProblem(cipher: string): string | undefined {
     : `${JSON.stringify(unknown)} is not a cipher suite that Envoy knows by name; TLS 1.3 suites cannot be configured.`;
 }
 
-/** Why BoringSSL refuses a list although it knows every entry. An empty list stands for its own choice. */
+/** Why BoringSSL rejects a list although it knows every entry. An empty list means BoringSSL's own choice. */
 export function cipherListProblem(ciphers: readonly string[]): string | undefined {
   const operators = ciphers.filter((cipher) => /^[-+!]/.test(cipher));
   if (operators.length > 0 && ciphers.some((cipher) => cipher.startsWith('[')))
@@ -51,7 +51,7 @@ function membersOf(text: string): readonly string[] {
   return named.flatMap((suite) => (suite === 'ALL' ? [...suites] : [suite]));
 }
 
-/** Others that BoringSSL had once (`P-224`, `X25519Kyber768Draft00`) make Envoy 1.40 refuse the TLS context. */
+/** Others that BoringSSL once had (`P-224`, `X25519Kyber768Draft00`) make Envoy 1.40 reject the TLS context. */
 const curves: ReadonlySet<string> = new Set(['P-256', 'P-384', 'P-521', 'X25519', 'X25519MLKEM768', 'MLKEM1024']);
 
 /** Why an entry of `ecdhCurves` cannot be used. */

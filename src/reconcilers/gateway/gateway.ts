@@ -12,12 +12,12 @@ import { findUnsupported } from '../unsupported-fields.ts';
 import { isSocketPath } from '../core/workload-spec.ts';
 
 export interface ReconciledGateway {
-  /** The model, or none when the object is not valid. */
+  /** The model; none if the object is not valid. */
   readonly models: readonly GatewayModel[];
   readonly problems: readonly Problem[];
 }
 
-/** Servers of one port are made in one step, 50 µs each. */
+/** The servers of one port are built in one step, 50 µs each. */
 const mostServers = 2000;
 
 export function reconcileGateway(
@@ -27,7 +27,7 @@ export function reconcileGateway(
   const { name, namespace = '', creationTimestamp = '' } = object.metadata;
   const findings = new Findings(refOf(context.source, object));
   const spec = new Field(object.spec, 'spec', findings).expectObject();
-  // VirtualServices write a dot before the namespace of a Gateway.
+  // VirtualServices write a dot before a Gateway's namespace.
   if (!isLabel(name)) findings.report('metadata.name', 'Invalid', `${quote(name)} must be a DNS label, without dots.`);
   const servers = spec.get('servers').objects();
   if (servers.length === 0) spec.get('servers').invalid('must have at least one server.');
@@ -47,7 +47,7 @@ export function reconcileGateway(
     selector: spec.get('selector').stringMap(),
     servers: servers.map((server) => readServer(server, namespace, names)),
   };
-  // What has no effect anyway needs no second word.
+  // What has no effect anyway needs no second message.
   const unsupported = findUnsupported(findings.object, object.spec).filter(
     ({ field }) => !findings.problems.some((problem) => problem.field === field),
   );
@@ -115,7 +115,7 @@ function readHost(field: Field, own: string): ServerHost[] {
   return [];
 }
 
-/** Envoy refuses a server name with a wildcard for a part of a label. */
+/** Envoy rejects a server name with a wildcard for part of a label. */
 function checkServerNames(hosts: Field): void {
   for (const element of hosts.list()) {
     const text = typeof element.value === 'string' ? element.value : '';

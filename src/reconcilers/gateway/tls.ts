@@ -128,7 +128,7 @@ function hashes(field: Field, form: RegExp, coding: string): readonly string[] {
   });
 }
 
-/** Without what Envoy does not know, for which it would refuse the listener. Distinct. */
+/** Without those that Envoy does not know, because it would reject the listener. Distinct. */
 function usableCiphers(field: Field): readonly string[] {
   const found = new Set<string>();
   for (const element of field.list()) {
@@ -149,7 +149,7 @@ function isGiven(field: Field): boolean {
   return field.isSet && value !== '' && value !== false && !(Array.isArray(value) && value.length === 0);
 }
 
-/** The object is served, without what the field asks for. */
+/** The object is served without what the field asks for. */
 function ineffective(field: Field, why: string): void {
   field.findings.report(field.path, 'Ineffective', `${printed(field.value)}has no effect. ${why}`);
 }

@@ -42,14 +42,14 @@ const SUPPORTED: Readonly<Record<string, readonly string[] | true>> = {
   enableTracing: true,
 };
 
-/** Members of `defaultConfig` that change what proxies are served; the others are for the agent and the injector. */
+/** Members of `defaultConfig` that change what proxies receive; the others are for the agent and the injector. */
 const DEFAULT_CONFIG: Readonly<Record<string, readonly string[]>> = {
   gatewayTopology: ['numTrustedProxies', 'forwardClientCertDetails', 'proxyProtocol'],
   proxyHeaders: [],
   connectionSettings: [],
 };
 
-/** Fields for others than the control plane: the injector, the agent, the certificate authority, Ingress. */
+/** Fields for components other than the control plane: the injector, the agent, the certificate authority, Ingress. */
 const NOT_OURS: readonly string[] = [
   'ca',
   'caCertificates',
@@ -65,11 +65,11 @@ const NOT_OURS: readonly string[] = [
   'ingressService',
 ];
 
-/** Each field that nothing acts on is a finding, once. */
+/** Reports each field that nothing acts on, once. */
 export function reportUnknownMeshFields(mesh: Field, findings: Findings): void {
   for (const [name, field] of mesh.isSet ? mesh.entries() : []) {
     if (name === 'defaultConfig') reportMembers(findings, field, name, DEFAULT_CONFIG);
-    // Metrics need a filter that only istio-proxy has; their absence was decided with the proxy.
+    // Metrics need a filter that only istio-proxy has; leaving them out was decided along with the proxy.
     if (name === 'defaultProviders') reportMembers(findings, field, name, { accessLogging: [], tracing: [] });
     if (!field.isSet || NOT_OURS.includes(name)) continue;
     const members = Object.hasOwn(SUPPORTED, name) ? SUPPORTED[name] : undefined;

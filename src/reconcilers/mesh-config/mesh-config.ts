@@ -23,18 +23,18 @@ import { reportUnknownMeshFields } from './fields.ts';
 import { readDocument } from '../../yaml/document.ts';
 
 export interface MeshConfigProblem extends Pick<Problem, 'reason' | 'message'> {
-  /** Path within the mesh config; empty for the text as a whole. */
+  /** Path within the mesh config; empty for the whole text. */
   readonly field: string;
 }
 
-/** What the API server allows for a ConfigMap. */
+/** The API server's limit for a ConfigMap. */
 const LONGEST = 1024 * 1024;
-/** Every proxy holds the format once for each connection manager. */
+/** Every proxy holds one copy of the format per connection manager. */
 const LONGEST_FORMAT = 8192;
 
 /**
- * The mesh config of the text under `mesh` in the ConfigMap `istio`. A field that is wrong is reported and has its
- * default; a field that Fairlead does not act on is reported once.
+ * The mesh config from the text under `mesh` in the ConfigMap `istio`. A wrong field is reported and has its default; a
+ * field that Fairlead does not act on is reported once.
  */
 export function reconcileMeshConfig(
   yaml: string | undefined,
@@ -77,7 +77,7 @@ function configMap(namespace: string): ObjectRef {
   return { source: '', group: '', kind: 'ConfigMap', namespace, name: 'istio' };
 }
 
-/** Plain JSON of the text, as Istio reads it: with the library that kubectl has. Invalid YAML is a finding. */
+/** The text as plain JSON, as Istio reads it: with the same library as kubectl. Invalid YAML is a finding. */
 function parse(yaml: string | undefined, findings: Findings): unknown {
   if (yaml === undefined) return {};
   const invalid = (message: string): unknown => {
@@ -91,7 +91,7 @@ function parse(yaml: string | undefined, findings: Findings): unknown {
   return invalid(`Line ${line} of the text${path.length === 0 ? '' : `, ${printPath(path)}`}: ${message}.`);
 }
 
-/** What several sections have. */
+/** Shared by several sections. */
 type Shared = Pick<VisibilitySettings, 'rootNamespace' | 'trustDomain'> &
   Pick<
     ListenerSettings,
@@ -222,7 +222,7 @@ function listeners(mesh: Field, shared: Shared): ListenerSettings {
     proxyInboundListenPort: mesh.get('proxyInboundListenPort').integer(1, 65535) ?? 15006,
     proxyHttpPort: mesh.get('proxyHttpPort').integer(0, 65535) ?? 0,
     protocolDetectionTimeout: mesh.get('protocolDetectionTimeout').duration() ?? 0,
-    // Absent is ALLOW_ANY here, although the enum of the API begins with REGISTRY_ONLY.
+    // ALLOW_ANY if absent, although the API's enum begins with REGISTRY_ONLY.
     outboundTrafficPolicy: outbound.oneOf('ALLOW_ANY', 'REGISTRY_ONLY'),
     inboundTrafficPolicy: shared.inboundTrafficPolicy,
     pathNormalization: normalization === 'DEFAULT' ? 'BASE' : normalization,
@@ -249,7 +249,7 @@ function listeners(mesh: Field, shared: Shared): ListenerSettings {
   };
 }
 
-/** Empty, the default format, also for one that Envoy would refuse: with it all listeners would be refused. */
+/** Empty means the default format. It also replaces a format that Envoy would reject, along with all listeners. */
 function accessLogFormat(field: Field, encoding: 'TEXT' | 'JSON'): string {
   const format = field.string();
   if (format === '') return format;
@@ -268,7 +268,7 @@ function problemOfJson(format: string): FormatProblem | undefined {
     const parsed: unknown = JSON.parse(format);
     if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return problemOfMembers(parsed);
   } catch {
-    // Said below.
+    // Reported below.
   }
   return { reason: 'Invalid', message: 'must be a JSON object because accessLogEncoding is JSON.' };
 }
@@ -286,7 +286,7 @@ function problemOfMembers(json: unknown): FormatProblem | undefined {
 }
 
 function problemOfText(format: string): FormatProblem | undefined {
-  // The formatter that knows this one is sent along; it takes what REQ takes.
+  // The formatter for this one is sent along; it takes the same arguments as REQ.
   return problemOfFormat(format.replaceAll('%REQ_WITHOUT_QUERY(', '%REQ('), true);
 }
 
@@ -299,7 +299,7 @@ function tlsDefaults(field: Field): TlsDefaults {
   };
 }
 
-/** The names without those that would make Envoy refuse every TLS context of the mesh. */
+/** The names, without those that would make Envoy reject every TLS context in the mesh. */
 function known(field: Field, problemOf: (name: string) => string | undefined): readonly string[] {
   return field.list().flatMap((element) => {
     const name = element.string();

@@ -5,7 +5,7 @@ import { ownValue } from '../../model/own-value.ts';
 import { augmentLabels } from '../core/workload.ts';
 
 /**
- * The endpoints of a ServiceEntry: its own, or the workloads that its selector picks (Pods and WorkloadEntries of its
+ * The endpoints of a ServiceEntry: its own, or the workloads that its selector picks (Pods and WorkloadEntries in its
  * namespace).
  */
 export function entryEndpoints(
@@ -27,7 +27,7 @@ function firstOfEachPort(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   return endpoints.filter(({ servicePort }) => !seen.has(servicePort) && seen.add(servicePort));
 }
 
-/** The WorkloadEntries that a Kubernetes Service selects, beside its slices. */
+/** The WorkloadEntries that a Kubernetes Service selects, in addition to its slices. */
 export function selectedEntries(
   service: MeshService,
   cluster: string,

@@ -9,7 +9,7 @@ import { parseProtocol } from '../protocol.ts';
 import { mostPorts } from '../core/service.ts';
 import { type WorkloadSpec, readWorkloadSpec } from '../core/workload-spec.ts';
 
-/** Protocols that tell hosts of one port apart. */
+/** Protocols that tell hosts on one port apart. */
 const NAMING: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'GRPCWeb', 'HTTPS', 'TLS', 'HTTP_PROXY']);
 
 export function readHosts(spec: Field, resolution: Resolution, ports: readonly ServicePort[]): string[] {
@@ -42,7 +42,7 @@ function looksUpHosts(spec: Field, resolution: Resolution): boolean {
   return spec.get('endpoints').list().length === 0 && !spec.get('workloadSelector').isSet;
 }
 
-/** IPs and CIDRs, each with the field that names it first; a CIDR of one address is that address. */
+/** IPs and CIDRs, each with the first field that names it; a CIDR with one address is that address. */
 export function readAddresses(field: Field, resolution: Resolution): ReadonlyMap<string, string> {
   const addresses = new Map<string, string>();
   for (const element of field.list()) {
@@ -102,7 +102,7 @@ export function readPorts(field: Field, resolution: Resolution): ServicePort[] {
   });
 }
 
-/** Absent: it selects nothing. */
+/** If absent, the entry selects nothing. */
 export function readSelector(spec: Field): Labels | undefined {
   const field = spec.get('workloadSelector').expectObject();
   if (!field.isSet) return undefined;

@@ -3,8 +3,8 @@ import { mostEndpoints } from '../core/endpoint-slice.ts';
 import { mostPorts } from '../core/service.ts';
 
 /**
- * One service of the claims of a host in one namespace, the winner first. Claims of the winner's registry and resolution
- * add their ports, addresses and endpoints; the others lose.
+ * Merges a host's claims in one namespace into one service; the winner comes first. Claims with the winner's registry
+ * and resolution add their ports, addresses and endpoints; the others lose.
  */
 export function mergeClaims(claims: readonly MeshService[]): MeshService {
   const [winner] = claims;
@@ -27,7 +27,7 @@ export function mergeClaims(claims: readonly MeshService[]): MeshService {
 /** Each address and port of a host is a listener. */
 export const mostListeners = 10_000;
 
-/** Those that are served together with the first one, as long as all have room: they are made in one step. */
+/** The claims that are served together with the first one, as long as there is room: they are built in one step. */
 export function joiningOf([winner, ...others]: readonly MeshService[]): readonly MeshService[] {
   if (winner === undefined) return [];
   let count = countEndpoints(winner);

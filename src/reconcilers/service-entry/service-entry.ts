@@ -32,11 +32,11 @@ export interface ServiceEntryContext {
 }
 
 export interface ReconciledServiceEntry {
-  /** One for each host; none when the object is not valid. */
+  /** One per host; none if the object is not valid. */
   readonly services: readonly MeshService[];
-  /** As `spec.hosts` lists them. */
+  /** As listed in `spec.hosts`. */
   readonly hosts: readonly string[];
-  /** Its addresses and ranges, and the fields that name them. */
+  /** Its addresses and ranges, with the fields that name them. */
   readonly addresses: readonly { readonly address: string; readonly field: string }[];
   readonly problems: readonly Problem[];
 }
@@ -49,21 +49,21 @@ const RESOLUTIONS = {
   DYNAMIC_DNS: 'DynamicDNS',
 } as const satisfies Readonly<Record<string, Resolution>>;
 
-/** As a ServiceEntry spells it. */
+/** As spelled in a ServiceEntry. */
 export function printResolution(resolution: Resolution): string {
   return Object.entries(RESOLUTIONS).find(([, known]) => known === resolution)?.[0] ?? resolution;
 }
 
-/** What lists of a ServiceEntry may come to together: far beyond what anybody needs, and no more than a commit can bear. */
+/** Limits on the product of a ServiceEntry's lists: far more than anybody needs, but no more than a commit can bear. */
 const most = {
   /** Each port of each host is a cluster. */
   clusters: 10_000,
   listeners: mostListeners,
-  /** Ranges of one port are filter chains of one listener, of each host its own. */
+  /** Ranges of one port are filter chains of one listener, separate for each host. */
   chainsOfListener: 2_500,
-  /** Listeners, and filter chains of ranges, of all hosts. */
+  /** Listeners, and filter chains for ranges, of all hosts. */
   chains: 10_000,
-  /** A cluster has each endpoint once for each address. */
+  /** A cluster contains each endpoint once per address. */
   endpointsOfHost: mostEndpoints,
   endpoints: 200_000,
 };
@@ -113,7 +113,7 @@ export function reconcileServiceEntry(
   checkExports(spec.get('exportTo'), shared.exportTo, Math.max(1, new Set(hosts).size));
   const allocated = addresses.length > 0 || resolution === 'Passthrough' ? [] : allocatedAddresses(object);
   const anywhere = ports.filter(({ protocol }) => ADDRESSED.has(protocol)).map(({ number }) => number);
-  // A listener takes a range from the wildcard address on as any address.
+  // A listener treats a range that starts at the wildcard address as any address.
   const isAnywhere = addresses.every((address) => /^(0\.0\.0\.0(\/\d+)?|::(\/0)?)$/.test(address));
   if (!findings.invalid && anywhere.length > 0 && isAnywhere && allocated.length === 0)
     findings.report('spec.addresses', 'TooBroad', everythingOf(anywhere) + lostOf(ports));
@@ -126,7 +126,7 @@ export function reconcileServiceEntry(
       `${quote(inline[ownProxy]!.address)} points to each client's own proxy (a unix socket, or a port from 15000 to 15099 on loopback), so only clients in namespace ${namespace} get this host. Set exportTo to ["."], or use another address or port.`,
     );
   const looksUpHost = isDns({ resolution }) && inline.length === 0 && selector === undefined;
-  // Istio makes a service of each address, and all of them share the endpoints.
+  // Istio makes a service for each address, and all of them share the endpoints.
   const written = findings.invalid ? [] : Array.from({ length: Math.max(1, addresses.length) }, () => inline).flat();
   const services = [...new Set(hosts)].map((host) => ({
     ...shared,
@@ -144,7 +144,7 @@ export function reconcileServiceEntry(
   };
 }
 
-/** Their connections say nothing about the host that they are for: only the address does. */
+/** Connections with these protocols do not reveal their host: only the address does. */
 const ADDRESSED: ReadonlySet<Protocol> = new Set<Protocol>(['TCP', 'Mongo', 'Redis', 'MySQL']);
 
 function everythingOf(ports: readonly number[]): string {
@@ -152,7 +152,7 @@ function everythingOf(ports: readonly number[]): string {
   return `Without addresses, the entry takes every TCP connection to port ${some} that is not to another address of the mesh. List the addresses of its hosts.`;
 }
 
-/** See `yielding` of outbound listeners. */
+/** See `yielding` in `src/settle/outbound-conflicts.ts`. */
 function lostOf(ports: readonly ServicePort[]): string {
   const first = ports.find(({ protocol }) => protocol === 'Mongo' || protocol === 'MySQL');
   return first === undefined
@@ -209,7 +209,7 @@ function endpointOf(
   };
 }
 
-/** Addresses that an allocator wrote into the status. If they are not, that is not the owner's fault. */
+/** Addresses that an allocator wrote into the status. If they are invalid, the owner is not to blame. */
 function allocatedAddresses({
   metadata,
   status,

@@ -62,7 +62,7 @@ function readHost(field: Field): EgressHost {
   const parts = text.split('/');
   const [scope = '', host = ''] = parts;
   const excluded = scope.startsWith('~');
-  // `~/host` leaves out in every namespace.
+  // `~/host` excludes the host in every namespace.
   const namespace = excluded ? scope.slice(1) || '*' : scope;
   if (parts.length !== 2 || !isNamespace(namespace))
     field.invalid(`${quote(text)} is not namespace/host; the namespace is a name, *, or . for this one.`);

@@ -17,7 +17,7 @@ export interface SidecarContext {
 }
 
 export interface ReconciledSidecar {
-  /** The model, or none when the object is not valid. */
+  /** The model; none if the object is not valid. */
   readonly models: readonly SidecarModel[];
   readonly problems: readonly Problem[];
 }
@@ -55,7 +55,7 @@ export function reconcileSidecar(
   };
 }
 
-/** Two listeners cannot be at one address and port, even where one of them does not bind it: the egress listener stays. */
+/** Two listeners cannot share an address and port, even if one does not bind it: the egress listener stays. */
 function apartFrom(
   egress: readonly EgressListener[],
   ingress: readonly IngressListener[],
@@ -75,7 +75,7 @@ function apartFrom(
   });
 }
 
-/** Where it listens: at what it says, else at loopback if it binds and at all addresses if connections are redirected to it. */
+/** Where it listens: its bind address; else loopback if it binds, or all addresses if connections are redirected. */
 function egressAddresses({ bind, bindToPort }: EgressListener): readonly string[] {
   if (bind !== '') return [bind];
   return bindToPort ? ['127.0.0.1', '::1'] : ['0.0.0.0', '::'];
@@ -106,8 +106,8 @@ function readOutboundPolicy(
 }
 
 /**
- * The Sidecar of a workload: the oldest of its namespace whose selector fits, else the oldest of its namespace without
- * a selector, else the one of the root namespace. There is no merging. Routers have none.
+ * The Sidecar of a workload: the oldest in its namespace whose selector matches, else the oldest in its namespace
+ * without a selector, else the one in the root namespace. Sidecars are not merged. Routers have none.
  */
 export function selectSidecar(
   candidates: { readonly own: readonly SidecarModel[]; readonly root: readonly SidecarModel[] },
@@ -121,7 +121,7 @@ export function selectSidecar(
   );
 }
 
-/** For messages: which Sidecars of a namespace without a selector never apply, because an older one does. */
+/** For messages: Sidecars of a namespace without a selector that never apply because an older one does. */
 export function shadowedSidecars(own: readonly SidecarModel[]): readonly { loser: SidecarModel; message: string }[] {
   const [winner, ...losers] = own.filter(({ workloadSelector }) => workloadSelector === undefined).sort(compareAge);
   if (winner === undefined) return [];

@@ -7,9 +7,9 @@ export interface FormatProblem {
 }
 
 interface Command {
-  /** What is allowed between the parentheses; absent: nothing is. */
+  /** What is allowed between the parentheses; absent: nothing. */
   readonly argument?: RegExp;
-  /** A length such as `:10` may follow, which cuts the value. */
+  /** A length such as `:10` may follow, which truncates the value. */
   readonly length?: true;
 }
 
@@ -17,7 +17,7 @@ type Commands = Readonly<Record<string, Command>>;
 
 const anything = /^[^]*$/;
 const something = /[^]/;
-/** `name` or `name?other`. A name may be empty, but no lone colon. */
+/** `name` or `name?other`. A name may be empty, but not a lone colon. */
 const header = {
   argument: /^(?=.)(:(?=[^?]))?[!#$%&'*+.^_`|~0-9A-Za-z-]*(\?(:(?=.))?[!#$%&'*+.^_`|~0-9A-Za-z-]*)?$/,
   length: true,
@@ -26,7 +26,7 @@ const header = {
 const time = { argument: /^([^%\n]|%(?!n)|%$)*$/ };
 const state = { argument: /^[^:]+(:(PLAIN|TYPED|FIELD:[^]+))?$/, length: true } as const;
 
-/** Those that take arguments, as Envoy 1.36 reads them. */
+/** Commands that take arguments, as Envoy 1.36 reads them. */
 const withArguments: Commands = {
   REQ: header,
   RESP: header,
@@ -53,7 +53,7 @@ const withArguments: Commands = {
   RESPONSE_CODE_DETAILS: { argument: anything },
 };
 
-/** Those that stand alone, in Envoy 1.36. */
+/** Commands without arguments, in Envoy 1.36. */
 const plain = `
   REQUEST_HEADERS_BYTES RESPONSE_HEADERS_BYTES RESPONSE_TRAILERS_BYTES BYTES_RECEIVED BYTES_SENT BYTES_RETRANSMITTED
   PACKETS_RETRANSMITTED PROTOCOL RESPONSE_CODE CONNECTION_TERMINATION_DETAILS DURATION REQUEST_DURATION
@@ -83,7 +83,7 @@ const plain = `
   DOWNSTREAM_PEER_CHAIN_FINGERPRINTS_1 DOWNSTREAM_PEER_CHAIN_SERIALS DOWNSTREAM_PEER_ISSUER DOWNSTREAM_PEER_CERT
   DOWNSTREAM_TRANSPORT_FAILURE_REASON`;
 
-/** What Envoy 1.40 accepts in addition. An older one refuses a table or listener that has it. */
+/** What Envoy 1.40 also accepts. Older versions reject a table or listener that contains it. */
 const newer: Commands = {
   REQUEST_HEADER: header,
   RESPONSE_HEADER: header,
@@ -109,7 +109,7 @@ const newer: Commands = {
 const inAll: ReadonlyMap<string, Command> = new Map(Object.entries({ ...standingAlone(plain), ...withArguments }));
 const inNewest: ReadonlyMap<string, Command> = new Map([...inAll, ...Object.entries(newer)]);
 
-/** Commands that are forbidden to all, and why. */
+/** Commands that nobody may use, and why. */
 const barred: ReadonlyMap<string, string> = new Map([
   ['CEL', 'an invalid expression makes Envoy reject the routes of everyone'],
   ['TYPED_CEL', 'an invalid expression makes Envoy reject the routes of everyone'],
@@ -117,9 +117,9 @@ const barred: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * What is wrong with a value that Envoy expands: it replaces `%COMMAND(argument):length%`, reads `%%` as a percent sign,
- * and refuses the whole route table for anything else. The root namespace may read the proxy's environment, and may use
- * what only the newest Envoy knows; all others may write what Envoy 1.36 to 1.40 take alike.
+ * What is wrong with a value that Envoy expands: it replaces `%COMMAND(argument):length%`, reads `%%` as a percent
+ * sign, and rejects the whole route table for anything else. The root namespace may read the proxy's environment, and
+ * may use what only the newest Envoy knows. All others may use only what Envoy 1.36 to 1.40 all accept.
  */
 export function problemOfFormat(value: string, byRoot: boolean): FormatProblem | undefined {
   const found = /%(?:%|([A-Z0-9_]+)(?:\((.*?)\))?(:[0-9]{1,9})?%)/y;

@@ -7,7 +7,7 @@ import { problemOfFormat } from './header-format.ts';
 
 /** Envoy's limit for a name and for a value, in bytes. */
 const longest = 16_384;
-/** Values in one list: Envoy takes 1,000, and those of a route and of its only destination are one list. */
+/** Values in one list: Envoy allows 1,000, and the values of a route and of its only destination are one list. */
 const mostValues = 500;
 
 /** `headers` of a route or of a destination; `byRoot`: of an object in the root namespace. */
@@ -24,22 +24,22 @@ export function readHeaderOperations(field: Field, byRoot: boolean): HeaderOpera
   return {
     requestSet: requestSet.values,
     requestAdd: requestAdd.values,
-    // What the owner meant to replace must not come from somebody else.
+    // A value that the owner meant to replace must not come from somebody else.
     requestRemove: [...readNames(request.get('remove')), ...requestSet.leftOut],
     responseSet: responseSet.values,
     responseAdd: responseAdd.values,
     responseRemove: [...readNames(response.get('remove')), ...responseSet.leftOut],
-    // With both, `set` has the last word.
+    // If both set it, `set` wins.
     authority: requestSet.authority || requestAdd.authority,
   };
 }
 
-/** Whether the name is one that HTTP allows for a header (RFC 7230 token). */
+/** Whether HTTP allows the name for a header (RFC 7230 token). */
 export function isHeaderName(name: string): boolean {
   return name.length <= longest && /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name);
 }
 
-/** Reports text that cannot stand in a header; Envoy checks rewrites and redirects by the same rule. */
+/** Reports text that a header cannot contain; Envoy applies the same rule to rewrites and redirects. */
 export function readHeaderText(field: Field): string {
   const text = field.string();
   const problem = problemOfHeaderText(text);
@@ -54,7 +54,7 @@ export function problemOfHeaderText(text: string): string | undefined {
 
 interface Values {
   readonly values: readonly HeaderValue[];
-  /** Names of headers whose values not every Envoy would take. */
+  /** Names of headers with values that some Envoys would reject. */
   readonly leftOut: readonly string[];
   readonly authority: string;
 }
@@ -95,7 +95,7 @@ function isAuthority(name: string): boolean {
   return /^(host|:authority)$/i.test(name);
 }
 
-/** Pseudo headers and `host` are left out, as in Istio; its webhook refuses them, but not every cluster has it. */
+/** Pseudo-headers and `host` are left out, as in Istio. Its webhook refuses them, but not every cluster has it. */
 function isSettable(name: string, field: Field, authorityAllowed: boolean): boolean {
   if (name.startsWith(':') || isAuthority(name)) {
     if (!(authorityAllowed && isAuthority(name))) {

@@ -17,7 +17,7 @@ import { readDestination, type NameContext } from './names.ts';
 import { readCors, readFault, readPercentage, readRetries, readTimeout } from './policies.ts';
 
 const maxBody = 1024 * 1024;
-/** Envoy adds the weights of a route up in 32 bits. */
+/** Envoy adds up a route's weights in 32 bits. */
 const maxWeights = 0xffff_ffff;
 
 export interface HttpContext extends NameContext {
@@ -46,7 +46,7 @@ export function readHttpRoute(field: Field, context: HttpContext): HttpRoute {
   };
 }
 
-/** What an action does not go with. */
+/** What each action excludes. */
 const excludes: readonly (readonly [string, readonly string[]])[] = [
   ['redirect', ['route', 'directResponse', 'fault', 'rewrite']],
   ['directResponse', ['route', 'fault', 'rewrite']],
@@ -98,7 +98,7 @@ function readDestinations(field: Field, context: HttpContext): HttpDestination[]
   return destinations;
 }
 
-/** One destination gets everything, whatever its weight says; of several at least one needs a weight. */
+/** A single destination gets everything, whatever its weight; of several, at least one needs a weight. */
 export function checkWeights(field: Field, destinations: readonly { readonly weight: number }[]): void {
   const total = destinations.reduce((sum, { weight }) => sum + weight, 0);
   if (destinations.length > 1 && total === 0) field.invalid('has several destinations without a weight; set weights.');
@@ -145,7 +145,7 @@ function readMirrors(field: Field, context: NameContext): Mirror[] | undefined {
     return mirrorOf(readDestination(destination, context), readPercentage(element.get('percentage')), undefined);
   });
   if (single.isSet) {
-    // The older Go name of the field is still in the schema.
+    // The schema still has the older Go name of the field.
     const whole = field.get('mirrorPercent').integer(0, 100) ?? field.get('mirror_percent').integer(0, 100);
     found.push(mirrorOf(readDestination(single, context), readPercentage(field.get('mirrorPercentage')), whole));
   }

@@ -19,7 +19,7 @@ export function readTcpRoute(field: Field, context: NameContext): L4Route {
   };
 }
 
-/** One element of `spec.tls`. `hasHost` says whether a host is one of the VirtualService. */
+/** One element of `spec.tls`. `hasHost` says whether a host belongs to the VirtualService. */
 export function readTlsRoute(field: Field, context: NameContext, hasHost: (host: string) => boolean): TlsRoute {
   const matches = field.get('match').objects();
   if (matches.length === 0) field.get('match').invalid('must specify the server names of the route.');
@@ -34,7 +34,7 @@ function readTlsMatch(field: Field, namespace: string, hasHost: (host: string) =
   const names = field.get('sniHosts');
   const sniHosts = names.list().map((element) => {
     const name = element.string();
-    // Envoy knows no part of a label as a wildcard here.
+    // Envoy does not support a wildcard for part of a label here.
     if (!isHost(name) || /^\*[^.]/.test(name)) {
       element.invalid(`${quote(name)} is not a server name; write a host name, *.suffix or *.`);
     } else if (!hasHost(canonicalHost(name))) {

@@ -83,7 +83,7 @@ export function readMatchPort(field: Field): number {
   return field.get('port').integer(0, 65_535) ?? 0;
 }
 
-/** A match that may be empty, for headers and query parameters. The regex `*` is Istio's older spelling of it. */
+/** A match for headers and query parameters, possibly empty. The regex `*` is Istio's older spelling of that. */
 function readPresence(field: Field): StringMatch {
   if (!field.isSet) {
     field.invalid('must be a match, or {} for any value.');
@@ -93,7 +93,7 @@ function readPresence(field: Field): StringMatch {
   return readStringMatch(field) ?? { kind: 'present' };
 }
 
-/** `exact`, `prefix` or `regex`. Absent when the field is. */
+/** `exact`, `prefix` or `regex`. Undefined if the field is absent. */
 export function readStringMatch(
   field: Field,
   { emptyPrefix = false }: { emptyPrefix?: boolean } = {},

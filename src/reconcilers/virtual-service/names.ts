@@ -11,7 +11,7 @@ export interface NameContext {
 }
 
 /**
- * `mesh`, or `namespace/name`. Written as `name`, `./name`, `namespace/name`, or by its former full name
+ * `mesh`, or `namespace/name`. Written as `name`, `./name`, `namespace/name`, or by the former full name
  * `name.namespace.svc.cluster.local`.
  */
 export function resolveGateway(field: Field, namespace: string): string {
@@ -34,7 +34,7 @@ export function resolveGateway(field: Field, namespace: string): string {
   return resolved;
 }
 
-/** `destination` of a route or a mirror. */
+/** The `destination` of a route or a mirror. */
 export function readDestination(field: Field, context: NameContext): Destination {
   const host = field.get('host');
   const written = host.string();
@@ -55,7 +55,7 @@ export function readDestination(field: Field, context: NameContext): Destination
   };
 }
 
-/** A host name, exact or wildcard, or an address. */
+/** An exact or wildcard host name, or an address. */
 export function isHost(text: string): boolean {
   return isHostName(text) || isAddress(text);
 }

@@ -26,7 +26,7 @@ const retryConditions = new Set([
 
 const corsMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', '*']);
 
-/** In the order of their numbers. */
+/** In numeric order. */
 const grpcStatuses = [
   'OK',
   'CANCELLED',
@@ -60,7 +60,7 @@ function readPositive(field: Field): number | undefined {
   return ms;
 }
 
-/** A `Percent` message: its `value`, where absent is 0. */
+/** A `Percent` message: its `value`, which is 0 if absent. */
 export function readPercentage(field: Field): number | undefined {
   if (!field.expectObject().isSet) return undefined;
   const value = field.get('value').number() ?? 0;
@@ -149,7 +149,7 @@ export function readCors(field: Field): Cors | undefined {
   };
 }
 
-/** `allowOrigins`, or else its deprecated form without matches. */
+/** `allowOrigins`, or its deprecated form without matches. */
 function readOrigins(field: Field): StringMatch[] {
   const origins = field.get('allowOrigins');
   if (!origins.isSet) {

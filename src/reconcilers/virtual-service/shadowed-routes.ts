@@ -3,19 +3,20 @@ import { compareText } from '../../model/age.ts';
 import type { StringMatch } from '../../model/route.ts';
 import type { HttpMatch, L4Match, VirtualServiceModel } from '../../model/virtual-service.ts';
 
-/** Of one object so many are named: one route before all others shadows all others. */
+/** At most this many are reported per object: one route before all others shadows all of them. */
 const MOST_REMARKS = 20;
 
 interface Shadowing {
   readonly field: string;
   readonly matches: readonly (HttpMatch | L4Match)[];
-  /** Which of its requests another object takes, is not known here. */
+  /** It is unknown here which of its requests the other object takes. */
   readonly isDelegate: boolean;
 }
 
 /**
- * Says which routes and matches are never used, because one before them takes all of theirs: everything, the same, or a
- * prefix of their path without further conditions. Sorts the paths: what it takes grows hardly faster than their number.
+ * Reports routes and matches that are never used because an earlier one takes all their requests: everything, the same,
+ * or a prefix of their path without further conditions. The paths are sorted, so the cost grows hardly faster than
+ * their number.
  */
 export function shadowedRoutes({ ref, http, tcp, tls }: VirtualServiceModel): readonly Problem[] {
   const problems: Problem[] = [];
@@ -57,13 +58,13 @@ function reportList(routes: readonly Shadowing[], report: (field: string, messag
   }
 }
 
-/** A match, and where it stands. */
+/** A match and its position. */
 interface Placed {
   readonly route: Shadowing;
   readonly index: number;
   readonly uri: StringMatch | undefined;
   readonly ignoreUriCase: boolean;
-  /** Its conditions beside the path, as text; empty without any. */
+  /** Its conditions other than the path, as text; empty if there are none. */
   readonly others: string;
 }
 
@@ -74,7 +75,7 @@ function placed(route: Shadowing, index: number, match: Partial<HttpMatch> | L4M
 
 const fieldOf = ({ route, index }: Placed): string => `${route.field}.match[${index}]`;
 
-/** Equal for matches that take the same. */
+/** Equal for matches that take the same requests. */
 function keyOf({ uri, ignoreUriCase, others }: Placed): string {
   const path = uri === undefined ? '' : `${uri.kind} ${uri.kind === 'present' ? '' : uri.value}`;
   return `${others}\0${Number(ignoreUriCase)}\0${path}`;
@@ -87,8 +88,8 @@ function takesAllPaths(uri: StringMatch | undefined): boolean {
 }
 
 /**
- * For matches of a path, or of the paths with a prefix: the first match before it that takes all paths with a prefix of
- * that. Sorted, a text follows its prefixes, and what stands between begins with the nearest of them.
+ * For matches on a path, or on the paths with a prefix: the first earlier match that takes all paths with a prefix of
+ * that path. In sorted order, a text follows its prefixes, and everything in between begins with the nearest one.
  */
 function ownersByPath(matches: readonly Placed[]): ReadonlyMap<Placed, Placed> {
   const paths = matches.flatMap((match, order) =>
@@ -99,7 +100,7 @@ function ownersByPath(matches: readonly Placed[]): ReadonlyMap<Placed, Placed> {
   const owners = new Map<Placed, Placed>();
   if (!paths.some(({ takes }) => takes)) return owners;
   paths.sort((a, b) => compareText(a.path, b.path) || a.order - b.order);
-  /** Prefixes of the present path, each with the first of those up to it. */
+  /** Prefixes of the current path, each with the first match among those so far. */
   const open: { readonly path: string; readonly first: { readonly match: Placed; readonly order: number } }[] = [];
   for (const entry of paths) {
     while (open.length > 0 && !entry.path.startsWith(open.at(-1)!.path)) open.pop();
@@ -112,7 +113,7 @@ function ownersByPath(matches: readonly Placed[]): ReadonlyMap<Placed, Placed> {
   return owners;
 }
 
-/** Takes every request for its paths. */
+/** Whether it takes every request for its paths. */
 const isTaker = ({ route, others }: Placed): boolean => others === '' && !route.isDelegate;
 
 function othersOf(match: Partial<HttpMatch> | L4Match): string {
@@ -122,10 +123,10 @@ function othersOf(match: Partial<HttpMatch> | L4Match): string {
   return others === undefined ? '' : JSON.stringify(others);
 }
 
-/** The path counts by itself. */
+/** The path is compared separately. */
 const NO_CONDITIONS: ReadonlySet<string> = new Set(['uri', 'ignoreUriCase', 'name', 'statPrefix']);
 
-/** Whether the value of a condition is that of one which is not there. */
+/** Whether a condition has the same value as an absent one. */
 function isUnset(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   if (typeof value === 'object' && value !== null) {

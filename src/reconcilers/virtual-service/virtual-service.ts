@@ -21,8 +21,8 @@ export interface VirtualServiceContext {
 
 export interface ReconciledVirtualService {
   /**
-   * The model, or none: a list of routes is served whole or not at all, since without one of them its requests would
-   * take the next one. With a model, problems name what is ignored.
+   * The model, or none: a list of routes is served whole or not at all, because without one route its requests would
+   * take the next. If there is a model, problems name what is ignored.
    */
   readonly models: readonly VirtualServiceModel[];
   readonly problems: readonly Problem[];
@@ -82,7 +82,7 @@ function readHosts(field: Field): string[] {
   });
 }
 
-/** Without hosts it only lends its http routes to others. */
+/** Without hosts, it only lends its http routes to others. */
 function checkDelegate(spec: Field, http: readonly Field[]): void {
   for (const name of ['gateways', 'tls', 'tcp']) {
     if (spec.get(name).list().length > 0) {
