@@ -2,18 +2,18 @@ import { connect, type ClientHttp2Session, type ClientHttp2Stream } from 'node:h
 import { framed, openDeltaStream } from '../test/harness/raw-ads.ts';
 
 /**
- * Many cheap xDS clients in a process of their own, so that the server's CPU can be told apart: raw HTTP/2, a
- * connection each, requests that were encoded once. Every response is acknowledged; of it only type and nonce are read.
- * The parent says what to do by messages, and is told when all have received what it expects.
+ * Many cheap xDS clients in a separate process, so that the server's CPU can be measured on its own: raw HTTP/2, one
+ * connection each, requests that were encoded once. They acknowledge every response, of which they read only type and
+ * nonce. The parent sends commands, and is notified once all clients have received what it expects.
  */
 interface Connect {
   readonly do: 'connect';
   readonly port: number;
   readonly clients: number;
-  /** Requests of each client, in base64: sent in this order, each after the response to the former; or all at once. */
+  /** Each client's requests, in base64: sent in this order, each after the response to the previous, or all at once. */
   readonly requests: readonly string[];
   readonly atOnce: boolean;
-  /** Responses after which a client is done. */
+  /** Number of responses after which a client is done. */
   readonly responses: number;
 }
 

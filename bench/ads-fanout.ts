@@ -5,8 +5,8 @@ import type { EncodedResource } from '../src/ads/store/resource.ts';
 import { CDS, EDS, LDS, RDS, leaf, member, Peers, request, resource, startServer } from './ads-peers.ts';
 
 /**
- * What it costs the ADS server to bring changes to many delta streams that see everything: CPU of this process (the
- * clients run in another one), wall time until the last one has acknowledged.
+ * What it costs the ADS server to push changes to many delta streams that see everything: CPU of this process (the
+ * clients run in another one), and wall time until the last client has acknowledged.
  *
  *     node bench/ads-fanout.ts [clients] [services] [changes]
  */
@@ -31,7 +31,7 @@ function table(name: string, changed: number, revision: number): EncodedResource
   return resource(RDS, name, { children, hash, length: children.reduce((sum, child) => sum + child.length, 0) });
 }
 
-/** Every proxy has the shared lists and one of its own, as in a mesh. */
+/** Every proxy has the shared lists and its own list, as in a mesh. */
 function initial(): MemberChange[] {
   const members: MemberChange[] = [];
   const add = (list: string, item: EncodedResource): void => {
@@ -119,7 +119,7 @@ for (let i = 1; i <= 2; i++) {
 await delay(2000);
 const idle = memory();
 const perStream = (of: 'rss' | 'heap'): string => ((idle[of] - alone[of]) / CLIENTS).toFixed(0);
-console.log(`idle: ${perStream('rss')} KB for each stream, ${perStream('heap')} KB of it in the heap`, server.counts());
+console.log(`idle: ${perStream('rss')} KB per stream, ${perStream('heap')} KB of it in the heap`, server.counts());
 
 await peers.disconnect();
 await delay(500);
@@ -132,7 +132,7 @@ const known = [
   request({ typeUrl: LDS, versions: new Map([...versions(LDS), ['virtualInbound', `not ${inboundFirst.version}`]]) }),
   request({ typeUrl: RDS, names: ['8080', '9090'], versions: versions(RDS) }),
 ];
-// All but the inbound listener is known, so that there is one response to wait for.
+// Everything but the inbound listener is known, so that there is exactly one response to wait for.
 await measure('reconnect, with versions', connect(known, true, 1), undefined);
 console.log(server.counts());
 peers.end();

@@ -4,8 +4,8 @@ import type { World } from '../src/ads/store/publication.ts';
 import { CDS, EDS, LDS, leaf, member, Peers, request, resource, startServer } from './ads-peers.ts';
 
 /**
- * How long the ADS server blocks the event loop while many delta streams reconnect, or move to another world: delay of
- * the loop, which other work of the machine lengthens, and CPU of its rounds, which is the server's own.
+ * How long the ADS server blocks the event loop while many delta streams reconnect, or move to another world: event
+ * loop delay, which also grows with other load on the machine, and CPU per round, which is the server's alone.
  *
  *     node bench/ads-moves.ts [clients] [services]
  */
@@ -19,7 +19,7 @@ const members = Array.from({ length: SERVICES }, (_, i) => [
   member(`shard-${i % SHARDS}`, resource(CDS, nameOf(i), leaf(`cluster ${i}`, 64))),
   member(`shard-${i % SHARDS}`, resource(EDS, nameOf(i), leaf(`endpoints ${i}`, 64))),
 ]).flat();
-// Beside the shards, each world has a listener of its own.
+// Besides the shards, each world has its own listener.
 members.push(...['wide', 'other', 'narrow'].map((list) => member(list, resource(LDS, 'listener', leaf(list, 64)))));
 
 const worldAt = (root: string): World => ({ roots: [root], qualifiers: [] });
@@ -35,7 +35,7 @@ function moveAll(root: string): void {
   server.apply({ members: [], lists: [], worlds: streams.map((stream) => ({ stream, world })) });
 }
 
-/** CPU of the main thread between ticks of a timer that is due every millisecond, in milliseconds. */
+/** CPU of the main thread between ticks of a 1 ms timer, in milliseconds. */
 function watchRounds(): () => number[] {
   const rounds: number[] = [];
   let last = process.threadCpuUsage();
@@ -93,17 +93,17 @@ const requests = [
   request({ typeUrl: EDS, names: Array.from({ length: SERVICES }, (_, i) => nameOf(i)), versions: versions(EDS) }),
   request({ typeUrl: LDS }),
 ];
-await measure('come back; one cluster, one assignment differ', () =>
+await measure('come back; one cluster and one assignment differ', () =>
   peers.connect({ port: server.port, clients: CLIENTS, requests, atOnce: true, responses: 3 }),
 );
-// Clusters stay for a while after they have left the world, so that what differs at once is the listener.
+// Clusters stay for a while after they have left the world, so at first only the listener differs.
 for (const [root, what, responses] of [
-  ['other', 'all but one of the lists are the same', 1],
+  ['other', 'all but one list stay the same', 1],
   ['wide', 'and back', 1],
-  ['narrow', 'a tenth of the lists is left', 1],
-  ['wide', 'and back, before the clusters go', 1],
-  ['narrow', 'a tenth of the lists is left, until the clusters go', 2],
-  ['wide', 'and back, when they are gone', 3],
+  ['narrow', 'a tenth of the lists', 1],
+  ['wide', 'and back, before the clusters are gone', 1],
+  ['narrow', 'a tenth of the lists, until the clusters are gone', 2],
+  ['wide', 'and back, once they are gone', 3],
 ] as const) {
   await peers.expect(responses);
   await measure(`move: ${what}`, () => moveAll(root));

@@ -8,7 +8,7 @@ import type { ResourceTypes } from '../src/ads/types.ts';
 import { types } from '../src/envoy/encode/proto-types.ts';
 import { typeUrl } from '../src/envoy/encode/proto.ts';
 
-/** What benchmarks of the ADS server have in common: resources, requests, and clients in a process of their own. */
+/** Shared by the benchmarks of the ADS server: resources, requests, and clients in a separate process. */
 
 export const CDS = typeUrl(types.cluster);
 export const EDS = typeUrl(types.endpoint);
@@ -41,7 +41,7 @@ const TYPES: ResourceTypes = [
   { typeUrl: RDS, shortName: 'rds', wildcard: false, fullState: false, refersTo: CDS, whenAbsent: absent(RDS) },
 ];
 
-/** A server that gives each stream its world, and streams that connect within 10 ms all at once. */
+/** A server that assigns each stream its world; streams that connect within 10 ms get theirs together. */
 export async function startServer(worldOf: (stream: string) => World): Promise<AdsServer> {
   const newcomers: string[] = [];
   const server = await startAdsServer({
@@ -89,7 +89,7 @@ interface Report {
   readonly bytes: number;
 }
 
-/** The process of the clients. */
+/** The client process. */
 export class Peers {
   readonly #child = fork(new URL('./ads-clients.ts', import.meta.url), { execArgv: [] });
 
@@ -103,7 +103,7 @@ export class Peers {
     this.#child.send({ do: 'connect', ...command });
   }
 
-  /** From now on all are done when each has received so many. */
+  /** From now on, clients are done once each has received this many responses. */
   async expect(responses: number): Promise<void> {
     this.#child.send({ do: 'expect', responses });
     await this.#answer();

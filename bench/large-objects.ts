@@ -1,4 +1,4 @@
-/** The longest step of a commit in which one large object comes, and what it makes: `node bench/large-objects.ts`. */
+/** The longest step of a commit that adds one large object, and what it produces: `node bench/large-objects.ts`. */
 import type { KubernetesObject } from '../src/api/object.ts';
 import { Derived } from '../src/cache/derived.ts';
 import { servedBeside } from '../test/robustness/large-objects.ts';
@@ -10,13 +10,13 @@ interface Step {
   readonly ms: number;
 }
 
-/** Of this thread: a busy machine does not count. */
+/** CPU of this thread, which load on the machine does not affect. */
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
 }
 
-/** Runs a body and tells which transform took longest in it. */
+/** Runs a body and returns the transform that took longest. */
 function longestStep(body: () => void): Step {
   const runs = Derived.prototype as unknown as {
     execute(this: { name: string }, key: string, causes: unknown): unknown;

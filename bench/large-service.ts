@@ -1,4 +1,7 @@
-/** One endpoint of a service with 1,000 endpoints changes, with 4 subsets and clients in 3 zones: `node bench/large-service.ts`. */
+/**
+ * One endpoint of a service with 1,000 endpoints changes, with 4 subsets and clients in 3 zones:
+ * `node bench/large-service.ts`.
+ */
 import type { KubernetesObject } from '../src/api/object.ts';
 import { TestMesh, connectedProxy } from '../test/harness/mesh.ts';
 
@@ -31,7 +34,7 @@ function slice(n: number, round: number): KubernetesObject {
     ports: [{ name: 'http', port: 8080 }],
     endpoints: Array.from({ length: SLICE }, (_, e) => ({
       addresses: [ip(n * SLICE + e)],
-      // The last one comes and goes.
+      // The last endpoint comes and goes.
       conditions: { ready: !(e === SLICE - 1 && round % 2 === 1) },
       targetRef: { kind: 'Pod', name: `p-${n * SLICE + e}`, namespace: 'big' },
     })),

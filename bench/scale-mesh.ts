@@ -18,7 +18,7 @@ const meta = (name: string, namespace: string, labels: Record<string, string> = 
 export const namespaceOf = (i: number, { namespaces }: Pick<ScaleOptions, 'namespaces'>): string =>
   `ns-${i % namespaces}`;
 
-/** Services of one port, all the same, spread over the namespaces. */
+/** Services with one port, all alike, spread over the namespaces. */
 export function scaleObjects(options: ScaleOptions): KubernetesObject[] {
   const objects: KubernetesObject[] = [];
   for (let i = 0; i < options.services; i++) {

@@ -1,4 +1,4 @@
-/** CPU of commits as the mesh grows: `node --expose-gc bench/scale.ts [SERVICES...]`. */
+/** CPU per commit as the mesh grows: `node --expose-gc bench/scale.ts [SERVICES...]`. */
 import { TestMesh, connectedProxy } from '../test/harness/mesh.ts';
 import { namespaceOf, scaleObjects, service, slice, virtualService } from './scale-mesh.ts';
 

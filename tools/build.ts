@@ -1,6 +1,6 @@
 /**
- * Bundles the program into a directory (dist/ by default). `main.js` is small and loads the rest, so that an old Node
- * still understands it well enough to be refused by name.
+ * Bundles the program into a directory (dist/ by default). `main.js` is small and loads the rest, so that even an old
+ * Node can load it and be refused by its version.
  */
 import { rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -8,7 +8,7 @@ import { build } from 'esbuild';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** Dependencies in CommonJS call `require`, which an ES module does not have. The names must be nobody else's. */
+/** CommonJS dependencies call `require`, which an ES module does not have. The names must not clash with any other. */
 const banner = `import { createRequire as createRequireOfBundle } from 'node:module';
 const require = createRequireOfBundle(import.meta.url);`;
 
@@ -25,7 +25,7 @@ export async function bundle(outdir: string): Promise<void> {
     platform: 'node',
     target: 'node22',
     sourcemap: true,
-    // Stack traces and messages name classes and functions.
+    // Stack traces and messages contain names of classes and functions.
     keepNames: true,
     legalComments: 'linked',
     banner: { js: banner },

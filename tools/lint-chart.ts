@@ -1,4 +1,4 @@
-/** `helm lint` of the chart, where there is a helm; says so where there is none. */
+/** Runs `helm lint` on the chart if there is a helm; otherwise says that there is none. */
 import { join } from 'node:path';
 import { peer, peersAreRequired } from '../test/peers/peer.ts';
 import { run } from '../test/peers/process.ts';

@@ -1,11 +1,11 @@
 /**
- * Reads vitest's JSON reports (paths as arguments), names every test that was not run and why, and ends with one line
- * of numbers. Fails when a test failed, and with FAIRLEAD_REQUIRE_PEERS=1 when one was skipped.
+ * Reads vitest's JSON reports (paths as arguments), lists every test that did not run and why, and ends with one line
+ * of numbers. Fails if a test failed, and with FAIRLEAD_REQUIRE_PEERS=1 also if one was skipped.
  */
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
-/** The part of vitest's JSON report that is read. */
+/** The part of vitest's JSON report that is used. */
 interface Report {
   readonly success: boolean;
   readonly testResults: readonly {
@@ -25,9 +25,9 @@ interface Summary {
   passed: number;
   failed: number;
   skipped: number;
-  /** Reason -> the tests that it kept from running. */
+  /** Reason -> tests that did not run because of it. */
   readonly reasons: Map<string, string[]>;
-  /** What failed outside of a test: a file that cannot be loaded, a hook. */
+  /** Failures outside of tests: files that cannot be loaded, hooks. */
   readonly broken: string[];
 }
 

@@ -7,7 +7,7 @@ import { translateCommand } from './translate.ts';
 import { versionCommand, versionLine } from './version.ts';
 import type { World } from './world.ts';
 
-/** Runs one command line (without the names of node and script). Gives the exit code; never rejects. */
+/** Runs one command line (without the names of node and script). Resolves with the exit code; never rejects. */
 export async function runCli(argv: readonly string[], world: World): Promise<number> {
   let code = 0;
   const done = (result: number): void => {
@@ -25,7 +25,7 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     command.exitOverride().configureOutput({
       writeOut: world.out,
       writeErr: world.err,
-      // The suggestion stands on a line of its own.
+      // Commander puts its suggestion on a separate line.
       outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}\n`),
     });
   try {
@@ -38,7 +38,7 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
   }
 }
 
-/** One line for what a person can mend; all there is to say for a bug. */
+/** One line for a mistake that the user can fix; everything known for a bug. */
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return `fairlead: ${String(error)}`;
   if ('code' in error && explainedCodes.has(String(error.code))) return `error: ${printable(error.message)}`;

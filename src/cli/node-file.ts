@@ -3,7 +3,7 @@ import { readDocument } from '../yaml/document.ts';
 import type { ProxyNode } from './program.ts';
 import { UsageError } from './usage-error.ts';
 
-/** A proxy that says nothing but its id. */
+/** A proxy that gives nothing but its id. */
 export function nodeOfId(nodeId: string): ProxyNode {
   if (nodeId === '') throw new UsageError('--proxy: the id is empty');
   return {
@@ -16,7 +16,7 @@ export function nodeOfId(nodeId: string): ProxyNode {
   };
 }
 
-/** The node with labels as they are written on a command line, `app=shop,version=v1`; they win over its own. */
+/** The node with labels from the command line, `app=shop,version=v1`; they override its own. */
 export function withLabels(node: ProxyNode, text: string): ProxyNode {
   const labels = text.split(',').map((pair) => {
     const [, name, value] = /^\s*([^=\s]+)=(\S*)\s*$/.exec(pair) ?? [];
@@ -29,7 +29,7 @@ export function withLabels(node: ProxyNode, text: string): ProxyNode {
   return { ...node, metadata: { ...node.metadata, LABELS: { ...known, ...Object.fromEntries(labels) } } };
 }
 
-/** Reads an Envoy `core.v3.Node` in JSON or YAML; either spelling of field names will do. */
+/** Reads an Envoy `core.v3.Node` in JSON or YAML, with either spelling of field names. */
 export async function readNodeFile(file: string): Promise<ProxyNode> {
   let text: string;
   try {
@@ -68,7 +68,7 @@ class Reading {
       build: this.#build(node),
       extensions: extensions
         .map((extension) => this.#text(this.#object(extension, 'extensions'), 'name'))
-        // As the server keeps it.
+        // As the server stores it.
         .filter((name) => !name.startsWith('envoy.')),
     };
   }

@@ -1,7 +1,7 @@
 import { printRef } from '../api/object.ts';
 import type { CheckResult, Finding } from './program.ts';
 
-/** `file:line: kind/namespace/name: field: sentence`; a warning says so before the sentence. */
+/** `file:line: kind/namespace/name: field: sentence`; a warning is marked as such before the sentence. */
 export function printFinding({ severity, file, line, object, field, message }: Finding): string {
   const place = [file, line].filter((part) => part !== undefined).join(':');
   const parts = [
@@ -24,7 +24,7 @@ export function printCounts({ objects, ignored, findings }: CheckResult): string
   return `${many(objects, 'object')}${other}: ${many(count('error'), 'error')}, ${many(count('warning'), 'warning')}`;
 }
 
-/** Names and values come from files: nothing in them moves the cursor, or ends the line. */
+/** Names and values come from files: nothing in them may move the cursor or end the line. */
 export function printable(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, (character) => {
     return `\\u{${character.codePointAt(0)!.toString(16)}}`;

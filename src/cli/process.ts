@@ -1,19 +1,19 @@
 import { runCli } from './cli.ts';
 
-/** How long the rest of the program may take to end after the command did, in milliseconds. */
+/** How long the rest of the program may take to end after the command has, in milliseconds. */
 const GRACE = 5_000;
 
-/** Runs the command line of this process and sets its exit code. The first SIGINT or SIGTERM ends it in order. */
+/** Runs the command line of this process and sets its exit code. The first SIGINT or SIGTERM shuts it down cleanly. */
 export async function runProcess(): Promise<void> {
   const stop = new AbortController();
   const onSignal = (): void => {
-    // The second signal has its default effect: it ends the process.
+    // The second signal has its default effect: it kills the process.
     for (const signal of signals) process.removeListener(signal, onSignal);
     stop.abort();
   };
   const signals = ['SIGINT', 'SIGTERM'] as const;
   for (const signal of signals) process.on(signal, onSignal);
-  // Whoever reads the output may stop reading, like `head`. What is found out is the same.
+  // The reader of the output may stop reading, like `head`. The result stays the same.
   let isRead = true;
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
     if (code !== 'EPIPE') process.exit(1);

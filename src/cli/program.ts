@@ -3,48 +3,48 @@ import type { Config, MeshSettings } from '../config/config.ts';
 import type { ServedType } from '../served-types.ts';
 
 /**
- * What the commands do, as the composition root provides it. A mistake that the person at the command line can mend is
- * thrown as an error with one of the codes of `explainedCodes`; any other error is a bug and is printed with its stack.
+ * What the commands do, provided by the composition root. A mistake that the user can fix is thrown as an error with
+ * one of the codes in `explainedCodes`; any other error is a bug and is printed with its stack.
  */
 export interface Program {
-  /** Serves until the signal fires, and settles when everything is closed. Rejects when it cannot start. */
+  /** Serves until the signal fires, and settles once everything is closed. Rejects if it cannot start. */
   serve(config: Config, signal: AbortSignal): Promise<void>;
-  /** What is wrong with the objects in files. */
+  /** Finds what is wrong with the objects in files. */
   check(request: CheckRequest): Promise<CheckResult>;
-  /** What a proxy would be given for the objects in files. */
+  /** Computes what a proxy would receive for the objects in files. */
   translate(request: TranslateRequest): Promise<Translation>;
 }
 
-/** Codes of errors whose message is all that is to be said: what is wrong, and where. */
+/** Codes of errors whose message says everything: what is wrong, and where. */
 export const explainedCodes: ReadonlySet<string> = new Set(['CONFIG', 'DIRECTORY', 'KUBECONFIG', 'LISTEN', 'USAGE']);
 
 export interface CheckRequest {
   /** Directories or files. */
   readonly paths: readonly string[];
-  /** The files are all there is: a reference that leads outside them is an error, not a warning. */
+  /** The files are complete: a reference to anything outside them is an error, not a warning. */
   readonly complete: boolean;
   readonly mesh: MeshSettings;
 }
 
 export interface CheckResult {
-  /** In the order in which they are printed. */
+  /** In the order of printing. */
   readonly findings: readonly Finding[];
-  /** Number of objects that were looked at. */
+  /** Number of objects that were checked. */
   readonly objects: number;
   /** Number of objects of kinds that Fairlead does not know. */
   readonly ignored: number;
 }
 
-/** One thing to tell about the files: a report of the directory, or a Problem with its place. */
+/** One finding about the files: a report from the directory, or a Problem with its location. */
 export interface Finding {
   readonly severity: 'error' | 'warning';
   readonly file?: string;
   readonly line?: number;
-  /** Absent when it is about a file, or a document that is not an object. */
+  /** Absent if the finding is about a file, or a document that is not an object. */
   readonly object?: { readonly kind: string; readonly namespace: string; readonly name: string };
   /** Empty for the object, document or file as a whole. */
   readonly field: string;
-  /** A ProblemReason, or `Unreadable` for what stands in the files. */
+  /** A ProblemReason, or `Unreadable` for a report from the directory. */
   readonly reason: string;
   readonly message: string;
 }
@@ -56,34 +56,34 @@ export interface TranslateRequest {
   readonly paths: readonly string[];
   readonly proxy: ProxyNode;
   readonly mesh: MeshSettings;
-  /** Say what everything was made from. */
+  /** Also list what everything was made from. */
   readonly explain?: boolean;
 }
 
 export interface Translation {
-  /** Protobuf JSON with `@type`, in the order in which a server would send them. EDS, RDS and SDS: all that CDS and LDS name. */
+  /** Protobuf JSON with `@type`, in the order of sending. EDS, RDS and SDS: everything that CDS and LDS name. */
   readonly resources: Readonly<Record<ServedType, readonly ResourceJson[]>>;
-  /** What these were made from, when that was asked for. */
+  /** What these were made from, if requested. */
   readonly explained?: Readonly<Record<ServedType, readonly ExplainedResource[]>>;
-  /** What is wrong with what stands in the files. What has errors is left out, as a server would. */
+  /** What is wrong with the content of the files. Anything with errors is left out, as in a server. */
   readonly findings: readonly Finding[];
-  /** Why the proxy is given nothing: a server would refuse it. */
+  /** Why the proxy receives nothing: a server would refuse it. */
   readonly refusal?: string;
-  /** Why it is given nothing, although a server would serve it. */
+  /** Why the proxy receives nothing although a server would serve it. */
   readonly remark?: string;
 }
 
-/** Places as `FILE:LINE: KIND/NAMESPACE/NAME: FIELD`. Empty where no single object accounts for it. */
+/** Locations as `FILE:LINE: KIND/NAMESPACE/NAME: FIELD`. Empty if no single object accounts for it. */
 export interface ExplainedResource {
   readonly name: string;
   readonly from?: readonly string[];
-  /** Of a route table. */
+  /** For a route table. */
   readonly virtualHosts?: readonly ExplainedVirtualHost[];
 }
 
 export interface ExplainedVirtualHost {
   readonly name: string;
-  /** What gave it its names. */
+  /** What its names come from. */
   readonly from: readonly string[];
   readonly routes: readonly {
     readonly name?: string;

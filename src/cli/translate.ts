@@ -82,7 +82,7 @@ function select(
   return Object.fromEntries(types.map((each) => [each, resources[each].filter(wanted)]));
 }
 
-/** A ClusterLoadAssignment is called by its cluster. */
+/** A ClusterLoadAssignment is named after its cluster. */
 function nameOf(resource: Named): unknown {
   return 'name' in resource ? resource.name : (resource as ResourceJson)['clusterName'];
 }

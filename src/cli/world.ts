@@ -3,9 +3,9 @@ import type { Environment, Origins } from '../config/config.ts';
 import { flagOf, type SettingName } from '../config/settings.ts';
 import type { Program } from './program.ts';
 
-/** What a command works with; a test brings its own. */
+/** What a command works with; tests provide their own. */
 export interface World {
-  /** Loaded when a command needs it: `version` and `--help` do without. */
+  /** Loaded only if a command needs it: `version` and `--help` do not. */
   readonly program: () => Promise<Program>;
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
@@ -13,7 +13,7 @@ export interface World {
   readonly signal: AbortSignal;
 }
 
-/** One command: says how it is called, and gives its exit code to `done`. */
+/** One command: defines its command line, and passes its exit code to `done`. */
 export type CommandFile = (world: World, done: (code: number) => void) => Command;
 
 export function addSettings(command: Command, names: readonly SettingName[]): void {
@@ -27,7 +27,7 @@ export function addSettings(command: Command, names: readonly SettingName[]): vo
   }
 }
 
-/** Commander's names of options are the names of settings. */
+/** Commander's option names are the names of settings. */
 export function originsOf(options: Readonly<Record<string, unknown>>, world: World): Origins {
   return { flags: options as Origins['flags'], env: world.env };
 }

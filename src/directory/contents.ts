@@ -5,7 +5,7 @@ import { type DocumentObject, parseObjects, type ParsedDocument } from './object
 import type { FileReport } from './report.ts';
 import { splitDocuments } from './split.ts';
 
-/** An object together with the document and file that it stands in. */
+/** An object with the document and file that contain it. */
 export interface PlacedObject extends DocumentObject {
   readonly document: PlacedDocument;
 }
@@ -16,7 +16,7 @@ export interface PlacedDocument extends ParsedDocument {
   readonly line: number;
 }
 
-/** What reading a file takes. */
+/** What is needed to read a file. */
 export interface Reading {
   readonly validate: Validate;
   readonly lines: Lines;
@@ -26,19 +26,19 @@ export interface Reading {
 export interface FileContent {
   readonly file: string;
   readonly documents: readonly PlacedDocument[];
-  /** Usable objects, in the order in which they stand in the file; what is kept from before may stand elsewhere. */
+  /** Usable objects, in file order; objects kept from before may be anywhere. */
   readonly objects: readonly PlacedObject[];
   readonly reports: readonly FileReport[];
   readonly ignored: number;
 }
 
 /**
- * What a file contributes now that it reads so. What is wrong never takes something valid away:
+ * What a file contributes, given its current text. Mistakes never take anything valid away:
  *
- * - An object that fails its schema stays as the file last had it.
- * - A file with errors deletes nothing: an object that it does not mention may be what the broken part is about, or a
- *   part that is not written yet. The same holds for an empty file, which is how a file begins that is being written.
- * - A file without errors holds what it holds: other objects that it had are deleted.
+ * - An object that fails validation stays as the file last had it.
+ * - A file with errors deletes nothing: a missing object may be in the broken part, or in a part that is not written
+ *   yet. The same goes for an empty file: a file that is being written starts out empty.
+ * - A file without errors is taken at its word: other objects that it had are deleted.
  */
 export function nextContent(
   previous: FileContent | undefined,
@@ -91,7 +91,7 @@ function stays(file: string, { kind, namespace, name }: PlacedObject): FileRepor
   };
 }
 
-/** The file cannot be read now: everything stays. */
+/** The contribution of a file that cannot be read now: everything stays. */
 export function unreadableContent(previous: FileContent | undefined, file: string, message: string): FileContent {
   const report: FileReport = { severity: 'error', file, field: '', message };
   return { file, documents: [], objects: previous?.objects ?? [], reports: [report], ignored: 0 };
@@ -122,7 +122,7 @@ export interface Merged {
   readonly reports: readonly FileReport[];
 }
 
-/** All files together. Of an object that stands in several places the first wins and the others are reported. */
+/** All files together. If an object is defined in several places, the first one wins and the others are reported. */
 export function mergeContents(contents: Iterable<FileContent>, lines: Lines): Merged {
   const objects = new Map<string, PlacedObject>();
   const reports: FileReport[] = [];
@@ -151,7 +151,7 @@ function duplicate(object: PlacedObject, first: PlacedObject, lines: Lines): Fil
   };
 }
 
-/** Line of the file on which the value at a path of the document stands. */
+/** Line in the file of the value at a path in the document. */
 export function lineIn(document: PlacedDocument, path: FieldPath, lines: Lines): number {
   return document.line - 1 + lines.of(document.text, path);
 }

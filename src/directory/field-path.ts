@@ -1,8 +1,8 @@
 import type { FieldPath } from '../api/schema-path.ts';
 
 /**
- * Reads what schemas and reconcilers print. A path is free text: what cannot be read as a step is one
- * step, which then names no value.
+ * Parses paths as schemas and reconcilers print them. A path is free text: a part that cannot be parsed becomes one
+ * step, which then matches no value.
  */
 export function parsePath(text: string): FieldPath {
   const path: (string | number)[] = [];

@@ -2,14 +2,14 @@ import type { BigIntStats, Dirent } from 'node:fs';
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** A path that was given cannot be read. The message is one line that names it. */
+/** A given path cannot be read. The message is one line that names it. */
 export class DirectoryError extends Error {
   override readonly name = 'DirectoryError';
   readonly code = 'DIRECTORY';
 }
 
 export interface FoundFile {
-  /** As it is reached from the path that was given. */
+  /** As reached from the given path. */
   readonly path: string;
   /** Changes when the content does. */
   readonly stamp: string;
@@ -18,19 +18,19 @@ export interface FoundFile {
 }
 
 export interface Listing {
-  /** Of every given path in turn, in the order of their names. */
+  /** The files of each given path in turn, ordered by name. */
   readonly files: readonly FoundFile[];
-  /** Where a change of one of the files would be seen. Directory → its identity. */
+  /** Directories to watch for changes of the files. Directory → its identity. */
   readonly directories: ReadonlyMap<string, string>;
-  /** What of the given paths, or in them, cannot be listed: path → reason. */
+  /** The given paths, or paths within them, that cannot be listed: path → reason. */
   readonly unreadable: ReadonlyMap<string, string>;
 }
 
 const extension = /\.(ya?ml|json)$/i;
 
 /**
- * Lists the files at the paths, all the way down. Hidden names are left out: editors keep their copies there, and a
- * mounted ConfigMap its versions, to which the visible names are links. A path that is a file counts whatever its name.
+ * Lists the files at the paths, recursively. Hidden names are skipped: editors keep copies there, and a mounted
+ * ConfigMap its versions, to which the visible names link. A given path that is a file counts whatever its name.
  */
 export async function listFiles(paths: readonly string[]): Promise<Listing> {
   const listing = new Lister();
@@ -38,12 +38,12 @@ export async function listFiles(paths: readonly string[]): Promise<Listing> {
   return listing;
 }
 
-/** Where nothing was read before, a path that cannot be read is the caller's mistake. */
+/** At the first read, an unreadable path is the caller's mistake. */
 export function refuseUnreadable(listing: Listing): void {
   for (const [path, reason] of listing.unreadable) throw new DirectoryError(`${path}: ${reason}`);
 }
 
-/** Files that are asked for together: in a busy process each answer comes a round of the event loop later. */
+/** Number of files to stat at once: in a busy process, each answer takes a round of the event loop. */
 const LOOKS_AT_ONCE = 256;
 
 class Lister implements Listing {
@@ -55,7 +55,7 @@ class Lister implements Listing {
   async add(path: string, how: 'given' | 'listed' | 'linked', asked = statsOf(path)): Promise<void> {
     const stats = await asked;
     if (stats instanceof Error) {
-      // A name that is gone again, or a link that leads nowhere, is not a file. A path that was given must exist.
+      // A name that is already gone, or a broken link, is not a file. A given path must exist.
       if (how === 'given' || !isMissing(stats)) this.unreadable.set(path, reasonOf(stats));
       return;
     }
@@ -72,7 +72,7 @@ class Lister implements Listing {
   }
 
   async #addDirectory(path: string, stats: BigIntStats): Promise<void> {
-    // Links can lead in circles.
+    // Links can form cycles.
     const identity = `${stats.dev}:${stats.ino}`;
     if (this.#seen.has(identity)) return;
     this.#seen.add(identity);
@@ -94,13 +94,13 @@ class Lister implements Listing {
     }
   }
 
-  /** A link's target changes where it is, not where the link is. */
+  /** A change of a link's target shows in the target's directory, not in the link's. */
   async #watchTarget(path: string): Promise<void> {
     const directories = [dirname(path)];
     try {
       directories.push(dirname(await realpath(path)));
     } catch {
-      // Gone again: the next look will tell.
+      // Already gone: the next scan will tell.
     }
     for (const directory of directories)
       if (!this.directories.has(directory)) this.directories.set(directory, await identityOf(directory));
@@ -123,7 +123,7 @@ async function identityOf(directory: string): Promise<string> {
 /** Larger files are reported, not read. */
 const MAX_SIZE = 32 << 20;
 
-/** The text of a file, or the reason why there is none; undefined for a file that does not exist any more. */
+/** The text of a file, or the reason why there is none; undefined for a file that no longer exists. */
 export async function readText(path: string): Promise<{ text: string } | { reason: string } | undefined> {
   try {
     const { size } = await stat(path);

@@ -3,15 +3,15 @@ import { isMerge } from '../yaml/plain-json.ts';
 import { type MappingNode, type Node, type Pair, parseTree } from '../yaml/tree.ts';
 
 /**
- * How much text is kept parsed, in characters: 20 bytes for each. Questions come in runs about one document, or about a few
- * whose objects belong together. Of documents that are longer, the last two are kept.
+ * How much text is kept parsed, in characters: 20 bytes for each. Lookups come in runs for one document, or for a few
+ * whose objects belong together. If documents are longer than this, the last two are kept.
  */
 const KEPT = 2_000_000;
 const LEAST_KEPT = 2;
 
 /**
- * Finds the line of a value when somebody asks. Objects are kept without positions: few are ever asked for, and a tree
- * with positions is many times as large as the text.
+ * Finds the line of a value on demand. Objects are kept without positions: few are ever needed, and a tree with
+ * positions is many times the size of the text.
  */
 export class Lines {
   readonly #parse: typeof parseTree;
@@ -19,13 +19,13 @@ export class Lines {
   readonly #recent = new Map<string, Places>();
   #length = 0;
 
-  /** @param kept characters of text that are kept parsed. */
+  /** @param kept characters of text to keep parsed. */
   constructor({ parse = parseTree, kept = KEPT }: { readonly parse?: typeof parseTree; readonly kept?: number } = {}) {
     this.#parse = parse;
     this.#kept = kept;
   }
 
-  /** Line of the value at the path, or of the deepest one on the way to it that exists; from 1, within the text. */
+  /** Line of the value at the path, or of its deepest existing ancestor; counted from 1 within the text. */
   of(text: string, path: FieldPath): number {
     return this.#placesIn(text).lineOf(path);
   }
@@ -53,19 +53,19 @@ export class Lines {
   }
 }
 
-/** JSON may hold what YAML does not: escapes and characters, which say nothing of where a value stands. */
+/** JSON allows escapes and characters that YAML does not; replacing them does not move any value to another line. */
 function withoutEscapes(json: string): string {
   return json.replace(/\\(?:u[\da-f]{4}|.)|[\x7f-\x9f\ud800-\udfff\ufffe\uffff]/gi, (found) =>
     '_'.repeat(found.length),
   );
 }
 
-/** Where values stand in a text. A question costs as much as its path is long, however large the text is. */
+/** Positions of the values in a text. The cost of a lookup depends on the length of its path, not on the text. */
 class Places {
   readonly #tree: Node | undefined;
   /** Offset of each line. */
   readonly #starts: readonly number[];
-  /** The pairs of the maps that questions went through, by key. */
+  /** The pairs of maps that lookups have visited, by key. */
   readonly #pairs = new Map<MappingNode, ReadonlyMap<string, Pair>>();
 
   constructor(text: string, tree: Node | undefined) {
@@ -100,7 +100,7 @@ class Places {
       }
       if (node?.kind !== 'mapping') break;
       const pairs = this.#pairsOf(node);
-      // A key with dots, like that of a label, may have been taken for several steps.
+      // A key with dots, like that of a label, may have been parsed as several steps.
       let taken = String(name);
       let pair = pairs.get(taken);
       for (let next = step + 1; pair === undefined && next < path.length; next++) {
@@ -118,7 +118,7 @@ class Places {
   #pairsOf(node: MappingNode): ReadonlyMap<string, Pair> {
     let pairs = this.#pairs.get(node);
     if (pairs === undefined) {
-      // The first of two with one key is found.
+      // If two pairs have the same key, the first one is found.
       const named = node.pairs.filter(({ key }) => !isMerge(key)).reverse();
       pairs = new Map(named.flatMap((pair) => (pair.key.kind === 'scalar' ? [[pair.key.text, pair]] : [])));
       this.#pairs.set(node, pairs);

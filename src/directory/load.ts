@@ -16,9 +16,9 @@ import { keyOf } from './objects.ts';
 import type { FileReport } from './report.ts';
 import { withIdentity } from './revisions.ts';
 
-/** What directories and files hold, read once. */
+/** The content of directories and files, read once. */
 export interface LoadedDirectory {
-  /** Of every kind, in the order in which the files have them. */
+  /** Objects of every kind, in file order. */
   readonly objects: ReadonlyMap<KindName, readonly KubernetesObject[]>;
   readonly reports: readonly FileReport[];
   /** Number of objects of kinds that Fairlead does not know. */
@@ -26,16 +26,16 @@ export interface LoadedDirectory {
   readonly locate: Locate;
 }
 
-/** Where a field of an object stands, or the nearest thing around it that does. Undefined for an unknown object. */
+/** Location of a field of an object, or of its closest existing ancestor. Undefined for an unknown object. */
 export type Locate = (
   object: Pick<ObjectRef, 'group' | 'kind' | 'namespace' | 'name'>,
   field: string,
 ) => { readonly file: string; readonly line: number } | undefined;
 
-/** A program that reads once may ask for the line of every object. Characters: 320 MB. */
+/** A program that reads once may need the line of every object. Characters: 320 MB. */
 const KEPT_PARSED = 16_000_000;
 
-/** Reads every object once. Throws a DirectoryError for a path that cannot be read. */
+/** Reads every object once. Throws a DirectoryError if a path cannot be read. */
 export async function loadDirectory(paths: readonly string[], validate: Validate): Promise<LoadedDirectory> {
   const lines = new Lines({ kept: KEPT_PARSED });
   const listing = await listFiles(paths);

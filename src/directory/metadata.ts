@@ -2,7 +2,7 @@ import { type Identity, isTimestamp } from '../api/validate-metadata.ts';
 import { isObject, type Json } from '../api/json.ts';
 import { isMeshAnnotation } from '../api/object.ts';
 
-/** The metadata that Fairlead reads, of an object that is valid; uid and generation are the source's own. */
+/** The metadata that Fairlead reads, of a valid object; uid and generation come from the source. */
 export function trimMetadata(identity: Identity, raw: Json): Json {
   const { labels, annotations, creationTimestamp, deletionTimestamp, ownerReferences } = raw;
   const kept = isObject(annotations)

@@ -10,38 +10,38 @@ import { parsePath } from './field-path.ts';
 import { trimMetadata } from './metadata.ts';
 import { withoutNulls } from '../yaml/plain-json.ts';
 
-/** Of all ConfigMaps only the mesh config is read. */
+/** The only ConfigMap that is read: the mesh config. */
 const MESH_CONFIG = 'istio';
 
 /** What a document says about one object. */
 export interface DocumentObject extends Identity {
   readonly key: string;
   readonly kind: Kind;
-  /** Steps from the top of the document to the object: some stand in lists. */
+  /** Steps from the top of the document to the object: some objects are in lists. */
   readonly path: FieldPath;
-  /** Absent when the object cannot be used; `errors` then has an error. Has neither uid nor generation. */
+  /** Absent if the object is unusable; `errors` then contains an error. Has neither uid nor generation. */
   readonly object?: KubernetesObject;
   readonly errors: readonly Finding[];
 }
 
-/** What the API server would refuse, warn of or not read. */
+/** Something that the API server would reject or warn about, or that is not read. */
 export interface Finding {
   readonly path: FieldPath;
   readonly message: string;
   readonly severity: 'error' | 'warning';
-  /** The kind, where it is not read: all objects of it have the same finding. */
+  /** The kind, if it is not read: all its objects have the same finding. */
   readonly unread?: string;
-  /** Counted from 1 within the document, where it is known better than by the path. */
+  /** Counted from 1 within the document, if known more precisely than from the path. */
   readonly line?: number;
 }
 
-/** One document, parsed. What it means does not depend on the file it stands in, nor on the place. */
+/** One document, parsed. Its meaning depends neither on its file nor on its position. */
 export interface ParsedDocument {
   readonly text: string;
   readonly objects: readonly DocumentObject[];
-  /** About the document as a whole. */
+  /** Findings about the document as a whole. */
   readonly findings: readonly Finding[];
-  /** Objects of kinds that Fairlead does not know. */
+  /** Number of objects of kinds that Fairlead does not know. */
   readonly ignored: number;
 }
 
@@ -70,7 +70,7 @@ class Reading {
     if (value === null && path.length === 0) return;
     if (!isObject(value))
       return this.#refuse(path, 'is not a Kubernetes object; it needs apiVersion, kind and metadata');
-    // Members of a typed list need not repeat what the list says.
+    // Items of a typed list may omit what the list says.
     const { apiVersion = listOf?.apiVersion, kind: kindName = listOf?.kind } = value;
     if (apiVersion === undefined && kindName === undefined) {
       const message = 'is not a Kubernetes object (it has neither apiVersion nor kind) and is ignored';
@@ -124,7 +124,7 @@ class Reading {
 
   #ignore(apiVersion: string, kind: string, value: Json, path: FieldPath): void {
     const remark = remarkOn(apiVersion, kind);
-    // In groups that are read, half a name of a kind may be the beginning of one.
+    // In groups that are read, an unknown kind may be one that is only half typed.
     if (remark === undefined && !apiVersion.includes('/') && !hasName(value))
       return this.#refuse([...path, 'metadata', 'name'], 'is missing');
     if (remark?.severity === 'error') return this.#refuse([...path, remark.field], remark.message);

@@ -12,8 +12,8 @@ interface Revision {
 }
 
 /**
- * What an API server would keep of each object: an identity from creation to deletion, and the count of its contents.
- * Hands the sink what is different.
+ * What an API server would track for each object: an identity from creation to deletion, and a generation that counts
+ * its changes. Passes differences to the sink.
  */
 export class Revisions {
   readonly #sink: ObjectSink;
@@ -25,7 +25,7 @@ export class Revisions {
     this.#sink = sink;
   }
 
-  /** All objects that there are now. The sink is called before this returns. */
+  /** Takes all objects that exist now. The sink is called before this returns. */
   apply(objects: ReadonlyMap<string, PlacedObject>): void {
     const next = new Map<string, Revision>();
     const changed: Revision[] = [];
@@ -58,7 +58,7 @@ function nextRevision(old: Revision | undefined, placed: PlacedObject, deletions
   return { ...old, placed, object: withIdentity(placed, old.incarnation, generation), generation };
 }
 
-/** `incarnation` tells apart objects of one name that were never there together. */
+/** `incarnation` distinguishes objects of one name that never existed at the same time. */
 export function withIdentity(placed: PlacedObject, incarnation: number, generation: number): KubernetesObject {
   const object = placed.object!;
   const uid = uidOf(placed.kind, placed.namespace, placed.name, incarnation);

@@ -1,18 +1,18 @@
-/** One document of a file: parsed, cached and broken on its own. */
+/** One document of a file: parsed, cached and, if broken, reported on its own. */
 export interface DocumentText {
   readonly text: string;
   /** Line of the file on which the text begins, counted from 1. */
   readonly line: number;
 }
 
-// `---` at the start of a line is a marker wherever it stands, also within quotes and block scalars (YAML 1.2,
-// c-forbidden). `^` of a multiline pattern will not do: it matches behind U+2028 too.
+// `---` at the start of a line is always a marker, even within quotes and block scalars (YAML 1.2, c-forbidden).
+// `^` with the multiline flag will not do: it also matches after U+2028.
 const marker = /(?:^|\n)---(?=[ \t\r\n]|$)/g;
 
-/** Cuts a file at its document markers, as kubectl does, so that a broken document cannot swallow its neighbours. */
+/** Splits a file at its document markers, like kubectl, so that a broken document cannot swallow its neighbours. */
 export function splitDocuments(file: string): DocumentText[] {
   const unmarked = file.startsWith('\ufeff') ? file.slice(1) : file;
-  // The last line has an end to kubectl: the text of a block scalar is longer by it.
+  // kubectl ends the last line with a newline: a block scalar is longer by that.
   const text = unmarked === '' || unmarked.endsWith('\n') ? unmarked : `${unmarked}\n`;
   const starts = [0];
   for (const match of text.matchAll(marker)) starts.push(match.index + match[0].length - 3);

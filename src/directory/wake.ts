@@ -1,4 +1,4 @@
-/** A sleeper that others can wake. A call while nothing sleeps ends the next sleep. */
+/** A sleep that others can end. A call while nothing sleeps ends the next sleep. */
 export class Wake {
   #called = false;
   #wake: (() => void) | undefined;
@@ -12,7 +12,7 @@ export class Wake {
     this.#called = false;
   }
 
-  /** Whether it was woken; false after so many milliseconds, or when the signal fires. */
+  /** Resolves with true when woken, or with false after `ms` milliseconds or when the signal fires. */
   async wait(ms: number, signal: AbortSignal): Promise<boolean> {
     if (this.#called || signal.aborted) return this.#called;
     await new Promise<void>((resolve) => {

@@ -21,36 +21,36 @@ export interface WatchOptions {
   readonly paths: readonly string[];
   readonly validate: Validate;
   readonly sink: ObjectSink;
-  /** Called when what is wrong with the files changes: all there is now, and what of it is new. */
+  /** Called when the problems with the files change: with all current reports, and the new ones among them. */
   readonly onReports: (reports: readonly FileReport[], appeared: readonly FileReport[]) => void;
   readonly signal: AbortSignal;
-  /** Milliseconds between looks where no change was seen; what the file system does not tell is found then. */
+  /** Milliseconds between scans without a change event; finds changes that the file system does not report. */
   readonly pollInterval?: number;
 }
 
 export interface DirectorySource {
-  /** What is wrong with the files now. */
+  /** The current problems with the files. */
   reports(): readonly FileReport[];
   readonly locate: Locate;
-  /** Settles when the signal has fired and nothing is watched any more. */
+  /** Settles once the signal has fired and nothing is watched any more. */
   readonly ended: Promise<void>;
 }
 
-/** After a change was seen: writers often make several in a row. */
+/** Wait after a change: writers often make several in a row. Milliseconds, as are all of these. */
 const QUIET = 10;
 /** A file that changed less than this ago may be half-written. */
 const SETTLED = 20;
-/** A file that never rests is read all the same after this time. */
+/** A file that keeps changing is read anyway after this time. */
 const PATIENCE = 1_000;
-/** Editors and version control take a file away before they put the new one there. */
+/** Time for which a file may be missing: editors and version control remove a file before they write the new one. */
 const GONE = 50;
-/** Where the file system gives no more watches. */
+/** Poll interval if the file system has no more watches. */
 const UNWATCHED_POLL = 300;
 
 /**
- * Follows the files at the paths. When the promise resolves the sink has all objects; from then on it is told of every
- * change, all changes of one moment within one turn. Rejects with a DirectoryError when a path cannot be read
- * at the start; later such a path is reported and its objects stay.
+ * Follows the files at the paths. When the promise resolves, the sink has all objects; after that, it is told of every
+ * change, with all changes of one moment within one turn. Rejects with a DirectoryError if a path cannot be read at the
+ * start; later, such a path is reported and its objects stay.
  */
 export async function watchDirectory(options: WatchOptions): Promise<DirectorySource> {
   const watch = new DirectoryWatch(options);
@@ -64,7 +64,7 @@ export async function watchDirectory(options: WatchOptions): Promise<DirectorySo
 }
 
 interface Tracked {
-  /** Of the content that was read; empty when it must be read again. */
+  /** Stamp of the content that was read; empty if it must be read again. */
   readonly stamp: string;
   readonly content: FileContent;
   readonly missingSince?: number;
@@ -123,7 +123,7 @@ class DirectoryWatch {
     if (time === 'first') refuseUnreadable(listing);
     const { watched, added } = this.#watchers.follow(listing.directories);
     const files = new Map<string, Tracked>();
-    // Changes between the listing and a new watch went unseen.
+    // Changes between the listing and a new watch were missed.
     let soon = added ? 0 : Infinity;
     const unsettled = this.#unsettledSince;
     this.#unsettledSince = new Map();
@@ -149,11 +149,11 @@ class DirectoryWatch {
     this.#files = files;
     this.#take(present, kept, [...lostPaths(listing), ...(watched ? [] : [unwatched(this.#options.paths)])]);
     const poll = watched ? (this.#options.pollInterval ?? 1_000) : UNWATCHED_POLL;
-    // Looking at very many files takes its time: it must not become all that this process does.
+    // Scanning very many files takes time: it must not become all that this process does.
     this.#pause = Math.min(soon, Math.max(poll, 20 * (performance.now() - started)));
   }
 
-  /** `kept`: of files that are not there now; another file that has the same object has it rightly. */
+  /** `kept`: content of files that are missing now; if another file has the same object, that one wins. */
   #take(present: readonly FileContent[], kept: readonly FileContent[], reports: readonly FileReport[]): void {
     const taken = [...present, ...kept];
     if (taken.length !== this.#taken?.length || taken.some((content, index) => content !== this.#taken?.[index])) {
@@ -167,11 +167,11 @@ class DirectoryWatch {
     this.#report([...this.#merged.reports, ...reports]);
   }
 
-  /** Milliseconds until a changed file can be taken for complete; `Infinity` when it can be now. */
+  /** Milliseconds until a changed file can be assumed complete; `Infinity` if it can be already. */
   #unsettled(file: FoundFile, old: Tracked | undefined, before: ReadonlyMap<string, number>): number {
     const age = Date.now() - file.modified;
     const since = before.get(file.path) ?? performance.now();
-    // A time in the future tells nothing.
+    // A time in the future is meaningless.
     const isSettled = age < 0 || age >= SETTLED || performance.now() - since > PATIENCE;
     if (old?.stamp === file.stamp || isSettled) return Infinity;
     this.#unsettledSince.set(file.path, since);
@@ -191,7 +191,7 @@ class DirectoryWatch {
   }
 
   #report(reports: readonly FileReport[]): void {
-    // So it is nearly always, whenever somebody looks.
+    // The usual case: nothing has changed.
     if (reports.length === this.reports.length && reports.every((report, i) => report === this.reports[i])) return;
     const before = new Set(this.reports.map((report) => JSON.stringify(report)));
     const appeared = reports.filter((report) => !before.has(JSON.stringify(report)));

@@ -1,6 +1,6 @@
 import { type FSWatcher, watch } from 'node:fs';
 
-/** One watch for each directory. Says that something happened, never what: the caller looks for itself. */
+/** One watch per directory. Reports that something changed, never what: the caller scans for itself. */
 export class Watchers {
   readonly #onChange: () => void;
   readonly #open = new Map<string, { readonly identity: string; readonly watcher: FSWatcher }>();
@@ -10,8 +10,8 @@ export class Watchers {
   }
 
   /**
-   * Watches these directories (path → identity) and no others. `watched`: all of them are; `added`: some were not
-   * before.
+   * Watches exactly these directories (path → identity). `watched`: whether all of them are watched; `added`: whether
+   * any is new.
    */
   follow(directories: ReadonlyMap<string, string>): { readonly watched: boolean; readonly added: boolean } {
     let [watched, added] = [true, false];
@@ -24,7 +24,7 @@ export class Watchers {
         this.#open.set(path, { identity, watcher });
         added = true;
       } catch {
-        // No more watches, or no such directory any more.
+        // No more watches available, or the directory is gone.
         watched = false;
       }
     }

@@ -1,15 +1,15 @@
 import { isObject } from '../api/json.ts';
 
-/** Why a request to the API server did not succeed. The message never holds credentials. */
+/** Why a request to the API server failed. The message never contains credentials. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
-  /** HTTP status; 0 when there was no answer. */
+  /** HTTP status; 0 if there was no response. */
   readonly code: number;
   /** `reason` of the Kubernetes Status, or the code of the transport error: `Conflict`, `ECONNREFUSED`. */
   readonly reason: string;
   /** The same request may succeed later. */
   readonly retryable: boolean;
-  /** Milliseconds that the server asked to wait; 0 when it did not. */
+  /** Milliseconds that the server asked to wait; 0 if it did not ask. */
   readonly retryAfter: number;
 
   constructor(
@@ -24,10 +24,10 @@ export class ApiError extends Error {
   }
 }
 
-/** A header cannot ask for a longer wait: any proxy in between may have set it. */
+/** Limits the wait that a header can ask for: any proxy in between may have set it. */
 const LONGEST_WAIT = 60_000;
 
-/** The error that an HTTP answer stands for. The body is a Kubernetes Status, or whatever stood in between. */
+/** The error for an HTTP response. The body is a Kubernetes Status, or whatever a proxy in between sent. */
 export function errorOfAnswer(code: number, body: string, retryAfterSeconds = 0): ApiError {
   const status = parseStatus(body);
   const reason = status?.reason ?? (status === undefined ? 'NotKubernetes' : 'Unknown');
@@ -40,13 +40,13 @@ export function errorOfAnswer(code: number, body: string, retryAfterSeconds = 0)
   });
 }
 
-/** The error of a Status object, as watch streams carry it in events of type ERROR. */
+/** The error for a Status object, as watch streams carry it in events of type ERROR. */
 export function errorOfStatus(status: unknown): ApiError {
   const code = isObject(status) && typeof status['code'] === 'number' ? status['code'] : 500;
   return errorOfAnswer(code, JSON.stringify(status) ?? '');
 }
 
-/** The error of a request without an answer. */
+/** The error for a request without a response. */
 export function errorOfTransport(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const causes: unknown[] = [];
@@ -57,19 +57,19 @@ export function errorOfTransport(error: unknown): ApiError {
   return new ApiError(message, { code: 0, reason, retryable: true, cause: error });
 }
 
-/** Whether keys, certificates or their checking are to blame, so that reading them again may help. */
+/** Whether keys, certificates or their verification caused the error, so that reading them again may help. */
 export function isTlsFailure(error: ApiError): boolean {
   return /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|EPROTO|ERR_OSSL|HOSTNAME_MISMATCH|INVALID_CA)/.test(
     error.reason,
   );
 }
 
-/** The resourceVersion or the page is older than what the server keeps. */
+/** The resourceVersion or the page is older than the history that the server keeps. */
 export function isExpired(error: ApiError): boolean {
   return error.code === 410 || error.reason === 'Expired' || error.reason === 'Gone';
 }
 
-/** The server cannot resume from this resourceVersion: too old, too new (a restored backup), or refused as such. */
+/** The server cannot resume from this resourceVersion: too old, too new (a restored backup), or invalid. */
 export function needsList(error: ApiError): boolean {
   const refused = error.code >= 400 && error.code < 500 && !error.retryable;
   return isExpired(error) || refused || error.message.includes('Too large resource version');

@@ -1,15 +1,15 @@
 export interface BackoffOptions {
   /** First delay in milliseconds. */
   readonly base: number;
-  /** No delay is longer. */
+  /** Longest delay in milliseconds. */
   readonly cap: number;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
 /**
- * Exponential delays with jitter: each is between half of the step and the whole step, so that replicas that failed
- * together do not come back together.
+ * Exponential delays with jitter: each is between half the step and the full step, so that replicas that failed
+ * together do not retry together.
  */
 export class Backoff {
   private readonly options: BackoffOptions;
@@ -19,7 +19,7 @@ export class Backoff {
     this.options = options;
   }
 
-  /** The delay before the next try, at least what the server asked for. Milliseconds. */
+  /** Delay before the next attempt, at least as long as the server asked for. Milliseconds. */
   next(atLeast = 0): number {
     const { base, cap, random } = this.options;
     const step = Math.min(cap, base * 2 ** Math.min(this.failures++, 30));

@@ -1,9 +1,9 @@
 import { ApiError } from './api-error.ts';
 
-/** How the error says that an answer is longer than what is read. */
+/** The error's reason if a response is longer than the limit. */
 export const TOO_LARGE = 'AnswerTooLarge';
 
-/** The text of an answer. Rejects with an `ApiError` when it has more than `most` bytes, and reads no further then. */
+/** The text of a response. Stops reading and rejects with an `ApiError` if it has more than `most` bytes. */
 export async function textOf(body: AsyncIterable<Uint8Array>, most: number): Promise<string> {
   const { chunks, whole } = await read(body, most);
   if (whole) return chunks.toString('utf8');
@@ -11,7 +11,7 @@ export async function textOf(body: AsyncIterable<Uint8Array>, most: number): Pro
   throw new ApiError(message, { code: 200, reason: TOO_LARGE, retryable: true });
 }
 
-/** The beginning of an answer of which not all need be known. */
+/** The beginning of a response, for when the rest is not needed. */
 export async function beginningOf(body: AsyncIterable<Uint8Array>, most: number): Promise<string> {
   return (await read(body, most)).chunks.subarray(0, most).toString('utf8');
 }
@@ -22,7 +22,7 @@ async function read(
 ): Promise<{ readonly chunks: Buffer; readonly whole: boolean }> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // To leave the loop ends the request.
+  // Leaving the loop ends the request.
   for await (const chunk of body) {
     chunks.push(chunk);
     size += chunk.length;

@@ -11,37 +11,37 @@ export interface CallOptions {
 }
 
 /**
- * The API server as raw JSON by path. Every call rejects with an `ApiError`, or with the reason of its signal when that
- * fired. Nothing is retried here except credentials that were refused once.
+ * The API server as raw JSON by path. Every call rejects with an `ApiError`, or with the reason of its signal if that
+ * fired. The only retry here is one after credentials were refused.
  */
 export interface KubeApi {
   get(path: string, options: CallOptions): Promise<unknown>;
   post(path: string, body: unknown, options: CallOptions): Promise<unknown>;
   put(path: string, body: unknown, options: CallOptions): Promise<unknown>;
-  /** A JSON merge patch (RFC 7386). With `metadata.resourceVersion` in it, it conflicts like a PUT. */
+  /** A JSON merge patch (RFC 7386). If it contains `metadata.resourceVersion`, it can conflict like a PUT. */
   patch(path: string, body: unknown, options: CallOptions): Promise<unknown>;
-  /** An answer without end, as its bytes arrive. There is no time limit between them. */
+  /** The bytes of an endless response as they arrive, without a time limit between them. */
   stream(path: string, options: CallOptions): Promise<AsyncIterable<Uint8Array>>;
 }
 
 export interface KubeClientOptions {
   readonly config: PooledKubeConfig;
   readonly userAgent?: string;
-  /** Milliseconds without a byte after which a request that is not a stream fails. */
+  /** Milliseconds without a byte after which a non-streaming request fails. */
   readonly timeout?: number;
-  /** Milliseconds after which a request that is not a stream fails, whatever has arrived. */
+  /** Milliseconds after which a non-streaming request fails, even if bytes are arriving. */
   readonly deadline?: number;
-  /** Most bytes of an answer that is not a stream. */
+  /** Maximum bytes in a non-streaming response. */
   readonly largest?: number;
 }
 
-/** A page of 500 objects is about 10 MB, and its objects take several times as much when they are parsed. */
+/** A page of 500 objects is about 10 MB; parsed, its objects take several times as much. */
 const LARGEST = 64 * 1024 * 1024;
 
-/** Most bytes read of an error answer. */
+/** Maximum bytes read from an error response. */
 const LARGEST_ERROR = 64 * 1024;
 
-/** Pages of a list are forgotten by the server after so long. */
+/** The server forgets the pages of a list after this time. */
 const DEADLINE = 5 * 60_000;
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
@@ -82,7 +82,7 @@ export class KubeClient implements KubeApi {
     return answer.body;
   }
 
-  /** Ends all connections, also those of streams. */
+  /** Closes all connections, including those of streams. */
   async close(): Promise<void> {
     await this.config.close();
   }

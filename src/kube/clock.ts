@@ -1,8 +1,8 @@
-/** Time as this layer sees it; tests bring their own. */
+/** Time as this layer sees it; tests provide their own. */
 export interface Clock {
-  /** Milliseconds on a clock that never jumps. Only differences mean anything. */
+  /** Milliseconds on a clock that never jumps. Only differences are meaningful. */
   now(): number;
-  /** Wall clock, for what is written into objects. */
+  /** Wall clock, for times written into objects. */
   date(): Date;
   /** Calls `fn` once after `ms`; the result cancels. */
   after(ms: number, fn: () => void): () => void;
@@ -17,7 +17,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Ends after `ms`, or when the signal fires. Never rejects: whoever waits looks at the signal next. */
+/** Resolves after `ms`, or when the signal fires. Never rejects: callers check the signal next. */
 export function sleep(clock: Clock, ms: number, { signal }: { readonly signal: AbortSignal }): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {

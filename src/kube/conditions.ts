@@ -5,19 +5,19 @@ interface Condition {
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
   readonly message: string;
-  /** A JSON integer, also where Istio's own CRDs would take text. */
+  /** A JSON integer, even where Istio's own CRDs would accept text. */
   readonly observedGeneration: number;
   /** RFC 3339. */
   readonly lastTransitionTime: string;
 }
 
-/** When it last changed is known only to who compares it with what is there. */
+/** Without the transition time, which follows only from a comparison with the existing condition. */
 export type DesiredCondition = Omit<Condition, 'lastTransitionTime'>;
 
 /**
- * The list of conditions to write, or undefined when what is there says the same. The list is atomic in Istio's CRDs, so
- * it is always written whole: conditions of other types stay as they are, wherever they stand; of our own types those
- * that are not desired any more go.
+ * The list of conditions to write, or undefined if the existing list says the same. The list is atomic in Istio's CRDs,
+ * so it is always written whole: conditions of other types keep their content and order; conditions of our own types
+ * that are no longer desired are removed.
  */
 export function mergeConditions(
   existing: unknown,
@@ -32,7 +32,7 @@ export function mergeConditions(
     const type = isObject(there) ? there['type'] : undefined;
     const condition = typeof type === 'string' ? wanted.get(type) : undefined;
     if (condition === undefined) {
-      // What an atomic list has twice is not desired the second time.
+      // An atomic list may contain a type twice; the second one is not desired.
       const ours = typeof type === 'string' && (own.includes(type) || desired.some((d) => d.type === type));
       if (ours) changed = true;
       else merged.push(there);
@@ -57,7 +57,7 @@ function complete(desired: DesiredCondition, there: Json | undefined, now: strin
     type,
     status,
     reason,
-    // The server replaces lone surrogates: kept, they would differ for ever.
+    // The server replaces lone surrogates; if we kept them, the messages would always differ.
     message: desired.message.toWellFormed(),
     observedGeneration,
     lastTransitionTime: there?.['status'] === status && typeof since === 'string' && since !== '' ? since : now,

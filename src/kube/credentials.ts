@@ -5,19 +5,19 @@ import { Agent, ProxyAgent, Socks5ProxyAgent, type Dispatcher } from 'undici';
 import { ExecPlugin, type ExecPluginOptions } from './exec-plugin.ts';
 import type { KubeUser } from './kube-config.ts';
 
-/** What one request is sent with. */
+/** The credentials of one request. */
 export interface Credentials {
   readonly server: string;
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly dispatcher: Dispatcher;
-  /** Which reading of the configuration they come from. */
+  /** Number of the configuration read that they come from. */
   readonly reading: number;
 }
 
 /**
- * A KubeConfig whose requests share connections. client-node on its own opens a new TLS connection for every request.
- * Certificate files are read for each request (client-node does that) and the pool is made anew when they differ, so
- * a rotated CA or client certificate needs no restart.
+ * A KubeConfig whose requests share connections. client-node by itself opens a new TLS connection for every request.
+ * Certificate files are read for each request (client-node does that), and the pool is replaced when they differ, so a
+ * rotated CA or client certificate needs no restart.
  */
 export class PooledKubeConfig extends KubeConfig {
   private readonly read: () => KubeConfig;
@@ -27,7 +27,7 @@ export class PooledKubeConfig extends KubeConfig {
   private reading = 0;
   private pool: { readonly fingerprint: string; readonly dispatcher: Dispatcher } | undefined;
 
-  /** `read` is called again when the credentials are refused; what it throws then is reported and changes nothing. */
+  /** `read` is called again if the credentials are refused; an error is then reported and changes nothing. */
   constructor(read: () => KubeConfig, exec: ExecPluginOptions = {}) {
     super();
     this.read = read;
@@ -35,7 +35,7 @@ export class PooledKubeConfig extends KubeConfig {
     this.inner = this.take(read());
   }
 
-  /** Rejects with the signal's reason when that fires: a credential plugin may take long. */
+  /** Rejects with the signal's reason when the signal fires: a credential plugin may take a long time. */
   async credentials({ signal }: { readonly signal: AbortSignal }): Promise<Credentials> {
     const { inner, reading, exec } = this;
     const options: RequestOptions = {};
@@ -54,7 +54,7 @@ export class PooledKubeConfig extends KubeConfig {
     return { server: inner.getCurrentCluster()!.server, headers, dispatcher: this.dispatcher(options), reading };
   }
 
-  /** Only for what client-node sends by itself, which is nothing that this program uses. */
+  /** Only for requests that client-node sends by itself; this program uses none. */
   override async applySecurityAuthentication(context: RequestContext): Promise<void> {
     const { headers, dispatcher } = await this.credentials({ signal: AbortSignal.timeout(60_000) });
     for (const [name, value] of Object.entries(headers)) {
@@ -65,8 +65,8 @@ export class PooledKubeConfig extends KubeConfig {
   }
 
   /**
-   * The server refused these credentials: everything is read again, so that no cached token survives. Of several
-   * requests refused with the same reading only the first one reads.
+   * Call if the server refused these credentials: everything is read again, so that no cached token survives. If
+   * several requests with credentials from the same read are refused, only the first one reads again.
    */
   refresh(refused: Credentials): void {
     if (refused.reading !== this.reading) return;
@@ -76,14 +76,14 @@ export class PooledKubeConfig extends KubeConfig {
     this.inner = this.take(inner);
   }
 
-  /** TLS failed on this pool: the next request opens a new one. Watches on the old one run on. */
+  /** Call if TLS failed on this pool: the next request opens a new pool. Watches on the old one continue. */
   dropPool(failed: Dispatcher): void {
     if (this.pool?.dispatcher !== failed) return;
     this.pool = undefined;
     void failed.close().catch(() => undefined);
   }
 
-  /** Ends all connections. */
+  /** Closes all connections. */
   async close(): Promise<void> {
     const pool = this.pool;
     this.pool = undefined;
@@ -93,7 +93,7 @@ export class PooledKubeConfig extends KubeConfig {
   private take(inner: KubeConfig): KubeConfig {
     const user: KubeUser | null = inner.getCurrentUser();
     this.exec = user?.exec ?? undefined;
-    // client-node would run the plugin once for each request, without a time limit.
+    // client-node would run the plugin for every request, without a time limit.
     inner.users = inner.users.map(({ exec: _, ...rest }) => rest);
     const { clusters, users, contexts, currentContext } = inner;
     this.loadFromOptions({ clusters, users, contexts, currentContext });
@@ -120,7 +120,7 @@ export class PooledKubeConfig extends KubeConfig {
   }
 }
 
-/** Headers by which the server takes the requests for somebody else's; client-node sends the first one only. */
+/** Impersonation headers; client-node sends only the first one. */
 function impersonation(user: KubeUser | null): Record<string, string | string[]> {
   if (user === null) return {};
   const { impersonateUid, impersonateGroups, impersonateExtra = {} } = user;
@@ -145,8 +145,8 @@ function clusterInfo(config: KubeConfig, { ca }: RequestOptions): object {
 }
 
 /**
- * HTTP/1.1 only: each watch has a connection of its own, so one that dies silently takes nothing else with it and is
- * gone when its request is aborted. A dead HTTP/2 session would stay in the pool and swallow the next requests too.
+ * HTTP/1.1 only: each watch has its own connection, so a connection that dies silently affects nothing else and is gone
+ * once its request is aborted. A dead HTTP/2 session would stay in the pool and swallow the next requests too.
  */
 function open(proxy: string | undefined, tls: object): Dispatcher {
   const pool = { allowH2: false, keepAliveTimeout: 30_000, connectTimeout: 10_000 };

@@ -4,8 +4,8 @@ import { isObject } from '../api/json.ts';
 import type { ResourceType } from './paths.ts';
 
 /**
- * Whether the server knows the resource. A 404 alone proves nothing (a load balancer without a backend answers it too):
- * false means that the server listed what it has, and this was not there. Rejects when it cannot be found out.
+ * Whether the server knows the resource. A 404 alone proves nothing (a load balancer without a backend returns it too):
+ * false means that the server listed its resources, and this one was missing. Rejects if this cannot be determined.
  */
 export async function isInstalled(
   api: KubeApi,
@@ -19,12 +19,12 @@ export async function isInstalled(
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 404) throw error;
   }
-  // Neither does the version exist. When the group list does, that is the server's own word.
+  // The version does not exist either. If the group list can be read, the server itself says so.
   entries(await api.get('/apis', options), 'APIGroupList', 'groups');
   return false;
 }
 
-/** Names of the entries of a discovery document. */
+/** Names of the entries in a discovery document. */
 function entries(answer: unknown, kind: string, field: string): unknown[] {
   const list = isObject(answer) && answer['kind'] === kind ? answer[field] : undefined;
   if (!Array.isArray(list))

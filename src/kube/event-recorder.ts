@@ -14,18 +14,18 @@ import { TokenBucket } from './token-bucket.ts';
 
 export interface EventRecorderOptions {
   readonly api: KubeApi;
-  /** Which replica reports. */
+  /** The reporting replica. */
   readonly identity: string;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
   readonly outages: Outages;
-  /** Events not sent when it fires are dropped. */
+  /** Events that are unsent when it fires are dropped. */
   readonly signal: AbortSignal;
-  /** Events a second in the long run, and at once. */
+  /** Events per second in the long run; `burst`: at once. */
   readonly rate?: number;
   readonly burst?: number;
-  /** Events that wait, and events that are remembered as told. */
+  /** Maximum number of waiting Events, and of remembered Event names. */
   readonly capacity?: number;
 }
 
@@ -35,16 +35,16 @@ const type = { group: 'events.k8s.io', version: 'v1', plural: 'events' };
 const LONGEST_NOTE = 1024;
 
 /**
- * Makes an Event when an object is not accepted: one for an object, its generation and the reason, of type Warning, as
- * `kubectl describe` shows it. Events are hints: what does not fit, or is refused, is dropped; the condition stays. While
- * the server cannot be reached they wait.
+ * Creates an Event if an object is not accepted: one per object, generation and reason, of type Warning, as `kubectl
+ * describe` shows it. Events are hints: if the queue is full or the server refuses one, it is dropped; the condition
+ * stays. While the server is unreachable, Events wait.
  */
 export class EventRecorder {
   private readonly options: EventRecorderOptions;
   private readonly capacity: number;
   private readonly bucket: TokenBucket;
   private readonly waiting: { readonly namespace: string; readonly event: object }[] = [];
-  /** Names of Events, oldest first. */
+  /** Names of Events already handled, oldest first. */
   private readonly told = new Set<string>();
   private full = false;
   private sending: Promise<void> | undefined;
@@ -56,7 +56,7 @@ export class EventRecorder {
     this.bucket = new TokenBucket({ rate, burst, now: clock.now() });
   }
 
-  /** This status was written in place of these conditions. */
+  /** Call after this status replaced these conditions. */
   written(status: DesiredStatus, before: unknown): void {
     const accepted = status.conditions.find((condition) => condition.type === 'Accepted');
     if (accepted?.status !== 'False' || saysTheSame(before, accepted)) return;
@@ -68,7 +68,7 @@ export class EventRecorder {
     this.sending ??= this.send();
   }
 
-  /** Fulfilled when nothing is under way. */
+  /** Resolves once nothing is being sent. */
   async idle(): Promise<void> {
     await this.sending;
   }
@@ -90,20 +90,20 @@ export class EventRecorder {
       } catch (cause) {
         if (signal.aborted) break;
         const error = errorOfTransport(cause);
-        // 409: it was told before a restart, or by another replica. 404: the namespace went.
+        // 409: it was created before a restart, or by another replica. 404: the namespace is gone.
         if (error.code === 409 || error.code === 404) {
           outages.end(type.plural);
           continue;
         }
         outages.begin(type.plural, error);
         if (!error.retryable || error.code === 403) continue;
-        // Behind the others: the server may fail for this one alone.
+        // At the end of the queue: the server may fail for this Event only.
         this.waiting.push(next);
         await sleep(clock, backoff.next(error.retryAfter), { signal });
       }
     }
     this.full = false;
-    // In the same turn as the last look: what comes from now on begins anew.
+    // In the same turn as the last check of the queue: later Events start a new run.
     this.sending = undefined;
   }
 
@@ -143,7 +143,7 @@ export class EventRecorder {
   }
 }
 
-/** Whether these conditions said so already, so that their writer has made the Event. */
+/** Whether these conditions already said so: then their writer has created the Event. */
 function saysTheSame(conditions: unknown, { type, status, reason, observedGeneration }: DesiredCondition): boolean {
   const there: unknown = Array.isArray(conditions)
     ? conditions.find((c) => isObject(c) && c['type'] === type)
@@ -156,7 +156,7 @@ function saysTheSame(conditions: unknown, { type, status, reason, observedGenera
   );
 }
 
-/** Equal for the same news, whichever replica has it: the API server then refuses the second one. */
+/** Equal for the same report from any replica: the API server then refuses the second one. */
 function nameOf({ name, uid, generation }: DesiredStatus, { reason }: DesiredCondition): string {
   const what = createHash('sha256').update(`${uid}/${generation}/${reason}`).digest('hex').slice(0, 16);
   return `${name.slice(0, 200).replace(/[-.]+$/, '')}.${what}`;
@@ -165,7 +165,7 @@ function nameOf({ name, uid, generation }: DesiredStatus, { reason }: DesiredCon
 function cut(message: string): string {
   if (Buffer.byteLength(message) <= LONGEST_NOTE) return message;
   const end = '…';
-  // A cut within a character leaves U+FFFD.
+  // A cut in the middle of a character leaves U+FFFD.
   const most = LONGEST_NOTE - Buffer.byteLength(end);
   return Buffer.from(message).subarray(0, most).toString('utf8').replace(/�+$/, '') + end;
 }

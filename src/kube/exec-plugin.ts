@@ -10,11 +10,11 @@ export interface ExecConfig {
   readonly command: string;
   readonly args?: readonly string[] | null;
   readonly env?: readonly { readonly name: string; readonly value: string }[] | null;
-  /** Shown when the program is not found. */
+  /** Shown if the program is not found. */
   readonly installHint?: string;
 }
 
-/** `status` of the ExecCredential that was printed. */
+/** `status` of the printed ExecCredential. */
 export interface ExecCredential {
   readonly token?: string;
   /** PEM. */
@@ -23,7 +23,7 @@ export interface ExecCredential {
 }
 
 export interface ExecPluginOptions {
-  /** Milliseconds that a call may take. */
+  /** Time limit of a call, in milliseconds. */
   readonly timeout?: number;
   /** Wall clock: milliseconds since 1970. */
   readonly now?: () => number;
@@ -35,13 +35,13 @@ interface Call {
   readonly stop: AbortController;
 }
 
-/** A credential is about 2 KB. Characters, as the next one. */
+/** A credential is about 2 KB. In characters, as is the next limit. */
 const longestOutput = 1024 * 1024;
 const longestComplaint = 4 * 1024;
 
 /**
- * Runs a credential plugin, one call at a time however many requests wait for it, and keeps what it printed until that
- * expires. A call ends with the time limit, and with its last waiter; the processes that it started end with it.
+ * Runs a credential plugin, one call at a time however many requests wait for it, and caches the credential until it
+ * expires. A call ends at the time limit, or when nothing waits for it any more; so do the processes that it started.
  */
 export class ExecPlugin {
   private readonly timeout: number;
@@ -54,7 +54,7 @@ export class ExecPlugin {
     this.now = now;
   }
 
-  /** `info`: `spec.cluster` of the plugin's input, if it asks for it. */
+  /** `info`: `spec.cluster` of the plugin's input, if the plugin asks for it. */
   async credential(
     exec: ExecConfig,
     info: object | undefined,
@@ -71,7 +71,7 @@ export class ExecPlugin {
     }
   }
 
-  /** Call when the server refused the credential. */
+  /** Call if the server refused the credential. */
   forget(): void {
     this.kept = undefined;
   }
@@ -79,7 +79,7 @@ export class ExecPlugin {
   private begin(exec: ExecConfig, info: object | undefined): Call {
     const stop = new AbortController();
     const call = { result: this.finish(exec, info, stop.signal), waiting: 0, stop };
-    // Next to those that wait, so that the next request makes a call of its own.
+    // Synchronously with the last waiter's end, so that the next request starts a new call.
     stop.signal.addEventListener('abort', () => this.call === call && (this.call = undefined));
     return call;
   }
@@ -91,7 +91,7 @@ export class ExecPlugin {
   }
 }
 
-/** What the plugin printed. Its process group is killed however it ends: a shell's children hold the pipes open. */
+/** The plugin's output. Its process group is killed however it ends: a shell's children hold the pipes open. */
 function run(exec: ExecConfig, info: object | undefined, timeout: number, signal: AbortSignal): Promise<string> {
   const { apiVersion = 'client.authentication.k8s.io/v1', command, args, env, installHint } = exec;
   const told = { apiVersion, kind: 'ExecCredential', spec: { interactive: false, ...(info && { cluster: info }) } };
@@ -120,7 +120,7 @@ function run(exec: ExecConfig, info: object | undefined, timeout: number, signal
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
       killAll();
-      // A process that left the group may still hold the other ends.
+      // A process that left the group may still hold the other ends of the pipes.
       child.stdout.destroy();
       child.stderr.destroy();
       reject(new Error(`credential plugin ${command}: ${why}`, { cause }));
@@ -142,7 +142,7 @@ function run(exec: ExecConfig, info: object | undefined, timeout: number, signal
     });
     child.on('exit', () => {
       killAll();
-      // From now on the id may be reused.
+      // The id may be reused from now on.
       group = undefined;
     });
     child.on('close', (code, killedBy) => {
@@ -158,7 +158,7 @@ function parse(
   { command }: ExecConfig,
   output: string,
 ): { readonly credential: ExecCredential; readonly expires: number } {
-  // Nothing of the output is repeated: it may hold credentials.
+  // The message never quotes the output: it may contain credentials.
   const wrong = (what: string): Error => new Error(`credential plugin ${command}: ${what}`);
   let printed: unknown;
   try {
@@ -178,7 +178,7 @@ function parse(
   return { credential, expires };
 }
 
-/** Rejects with the signal's reason when that fires first. */
+/** Rejects with the signal's reason if the signal fires first. */
 async function orAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
   let onAbort = (): void => undefined;
   const aborted = new Promise<never>((_, reject) => {

@@ -11,24 +11,24 @@ import type { Recovery } from './recovery.ts';
 import { isBefore } from './resource-version.ts';
 import { watch, type WatchEvent } from './watch.ts';
 
-/** Whom an informer tells. All calls are synchronous. */
+/** Receives an informer's objects. All calls are synchronous. */
 export interface InformerSink {
-  /** Everything there is: called after each complete list, never with a part of one. */
+  /** All existing objects: called after each complete list, never with part of one. */
   replace(objects: readonly KubernetesObject[]): void;
   upsert(object: KubernetesObject): void;
   delete(object: KubernetesObject): void;
   /**
-   * The server's copy of an object changed or went, if only in what `same` overlooks: {@link Informer.latest} has it.
-   * Without it nobody asks for that.
+   * The server's copy of an object changed or was deleted, even if only in fields that `same` ignores:
+   * {@link Informer.latest} has it. Omit if {@link Informer.latest} is not used.
    */
   touched?(object: KubernetesObject): void;
 }
 
-/** What is kept of an object, and what of it matters. */
+/** Which parts of an object are kept, and which of these matter. */
 export interface Shape {
-  /** Never throws for an object that the API server accepted. */
+  /** Must not throw for an object that the API server accepted. */
   trim(raw: Json): KubernetesObject;
-  /** Whether the two differ in nothing that the sink is told about. */
+  /** Whether the two are equal in everything that the sink is told about. */
   same(a: KubernetesObject, b: KubernetesObject): boolean;
 }
 
@@ -39,7 +39,7 @@ export interface InformerOptions {
   readonly query?: Query;
   readonly shape: Shape;
   readonly sink: InformerSink;
-  /** Asked after a 404: false only when the server itself says that it does not know the resource. */
+  /** Called after a 404: false only if the server itself says that it does not know the resource. */
   readonly installed: (options: { readonly signal: AbortSignal }) => Promise<boolean>;
   readonly api: KubeApi;
   readonly clock: Clock;
@@ -50,13 +50,13 @@ export interface InformerOptions {
   readonly pageSize?: number;
   /** Milliseconds without a byte after which a watch counts as dead. */
   readonly idle?: number;
-  /** Longest delay between two tries, in milliseconds. */
+  /** Longest delay between two attempts, in milliseconds. */
   readonly maxDelay?: number;
 }
 
 export interface InformerStats {
   readonly synced: boolean;
-  /** Why the last request failed, as `403 Forbidden`; absent when the server was reached since. */
+  /** Why the last request failed, e.g. `403 Forbidden`; absent if the server has been reached since. */
   readonly trouble?: string;
   readonly installed: boolean;
   readonly objects: number;
@@ -65,35 +65,35 @@ export interface InformerStats {
   readonly events: number;
   readonly errors: number;
   readonly malformed: number;
-  /** Since the server was last heard; up to a minute when nothing happens. */
+  /** Since the server last sent anything; up to a minute if nothing happens. */
   readonly stalenessSeconds: number;
 }
 
-/** A watch has caught up when it was open for so long, in milliseconds. */
+/** A watch has caught up once it has been open for this long, in milliseconds. */
 const CATCH_UP = 200;
 
 /**
- * Keeps one collection in step with the API server: list, watch from there, resume where the watch ended, list again
- * only when the server cannot resume. Runs until its signal fires; whatever happens in between, what it has told the
- * sink stays as it was until the server says otherwise.
+ * Keeps one collection in sync with the API server: list, watch from there, resume where the watch ended, list again
+ * only if the server cannot resume. Runs until its signal fires. Whatever happens in between, what the sink was told
+ * stays valid until the server says otherwise.
  */
 export class Informer {
   private readonly options: InformerOptions;
   private readonly backoff: Backoff;
   private readonly missing: Backoff;
-  /** For lists that the server asks for: it is there, and the first one need not wait long. */
+  /** For lists that the server demands: it is up, so the first one need not wait long. */
   private readonly expired: Backoff;
   /**
-   * Objects in a page of a list: half as many after a page that was too large, and twice as many again, up to what it
-   * was at first, after a list without one.
+   * Objects per list page: halved after a page that was too large; doubled after a list without such a page, up to the
+   * initial value.
    */
   private pageSize: number;
   private readonly fullPage: number;
   /** What the sink was told. */
   private told = new Map<string, KubernetesObject>();
-  /** Newer ones that differ from what was told only in what `same` overlooks. */
+  /** Newer copies that differ from what the sink was told only in fields that `same` ignores. */
   private newer = new Map<string, KubernetesObject>();
-  /** Where to resume; undefined: list first. */
+  /** The resourceVersion to resume from; undefined: list first. */
   private version: string | undefined;
   /** Lines that were not events, all after the same revision. */
   private garbage: { readonly version: string | undefined; readonly lines: Set<string> } = {
@@ -107,7 +107,7 @@ export class Informer {
   private onSynced: () => void = () => undefined;
   private readonly counts = { lists: 0, watches: 0, events: 0, errors: 0, malformed: 0 };
   synced = false;
-  /** Fulfilled when the collection was read once, or found to be not installed. */
+  /** Resolves once the collection was read, or found not to be installed. */
   readonly whenSynced: Promise<void> = new Promise((resolve) => (this.onSynced = resolve));
 
   constructor(options: InformerOptions) {
@@ -120,7 +120,7 @@ export class Informer {
     this.heardAt = options.clock.now();
   }
 
-  /** The object as the server last showed it. */
+  /** The latest copy of the object from the server. */
   latest(namespace: string, name: string): KubernetesObject | undefined {
     const key = `${namespace}/${name}`;
     return this.newer.get(key) ?? this.told.get(key);
@@ -183,7 +183,7 @@ export class Informer {
       onItem: (item) => {
         this.heard();
         const key = keyOf(item);
-        // An item that cannot be read stays as it was.
+        // An unreadable item stays as it was.
         const object = this.read(item) ?? (key === undefined ? undefined : this.latestOf(key));
         if (key !== undefined && object !== undefined) found.set(key, object);
       },
@@ -221,16 +221,16 @@ export class Informer {
       signal,
       onOpen: () => {
         this.heard();
-        // What was missed is sent at once.
+        // The server sends missed events at once.
         timers.push(clock.after(CATCH_UP, () => recovery.caughtUp(name)));
-        // A quiet watch works too; one that breaks at once, again and again, does not.
+        // A quiet watch counts as working; one that keeps breaking immediately does not.
         timers.push(clock.after(5_000, works));
       },
       onHeard: () => this.heard(),
       onEvent: (event) => {
         const { version } = this;
         this.apply(event);
-        // What is sent again and again leads nowhere.
+        // Repeated events without a new version are not progress.
         if (this.version !== version) works();
       },
     }).finally(() => timers.forEach((cancel) => cancel()));
@@ -241,8 +241,8 @@ export class Informer {
   }
 
   /**
-   * A watch from a revision that the server has not reached yet (etcd was restored from a backup) is silent and stays
-   * so. Asking for one item tells.
+   * A watch from a revision that the server has not reached yet (etcd was restored from a backup) stays silent. Listing
+   * a single item reveals it.
    */
   private async checkVersion(from: string, signal: AbortSignal): Promise<void> {
     const { api, path, query } = this.options;
@@ -279,7 +279,7 @@ export class Informer {
     if (typeof version === 'string' && version !== '') this.version = version;
   }
 
-  /** The watch is opened again, so that a line broken on its way is sent again; one that comes back the same is skipped. */
+  /** Reopens the watch, so that a line garbled in transit is sent again; if it comes back the same, it is skipped. */
   private garbled(line: string): void {
     if (this.garbage.version !== this.version) this.garbage = { version: this.version, lines: new Set() };
     const { lines } = this.garbage;
@@ -345,7 +345,7 @@ export class Informer {
       try {
         return this.options.shape.trim(raw);
       } catch {
-        // Counted below: one object that cannot be read is not worth more.
+        // Counted below: one unreadable object deserves no more.
       }
     }
     this.malformed(raw);
@@ -377,7 +377,7 @@ export class Informer {
   }
 }
 
-/** A sink that throws is a bug of ours, not of the network; what it did not take is delivered again. */
+/** A sink that throws is a bug here, not a network error; objects that it did not take are delivered again. */
 function deliver(tell: () => void): void {
   try {
     tell();
@@ -387,7 +387,7 @@ function deliver(tell: () => void): void {
   }
 }
 
-/** `namespace/name`, or undefined for what has no name. */
+/** `namespace/name`, or undefined without a name. */
 function keyOf(raw: unknown): string | undefined {
   const metadata = isObject(raw) ? raw['metadata'] : undefined;
   if (!isObject(metadata)) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Gives equal values one identity. Labels, owners and ports of a thousand replicas are the same text a thousand times
- * over when parsed from JSON. Bounded: when full it forgets what it shared so far, which costs memory, never
+ * Makes equal values share one copy. Labels, owners and ports of a thousand replicas, parsed from JSON, are a thousand
+ * copies of the same text. Bounded: when full, it forgets what it has shared so far, which costs memory, never
  * correctness.
  */
 export class Interner {
@@ -8,7 +8,7 @@ export class Interner {
   private readonly strings = new Map<string, string>();
   private readonly values = new Map<string, unknown>();
 
-  /** `max` entries are kept of each sort. */
+  /** Keeps up to `max` entries of each type. */
   constructor(max = 50_000) {
     this.max = max;
   }
@@ -22,7 +22,7 @@ export class Interner {
     return text;
   }
 
-  /** Plain JSON; the result must not be changed. Key order matters: what differs in it is kept apart. */
+  /** Plain JSON; the result must not be modified. Values that differ only in key order are not shared. */
   value<T>(value: T): T {
     if (typeof value === 'string') return this.string(value) as T & string;
     if (typeof value !== 'object' || value === null) return value;

@@ -6,13 +6,13 @@ import type { ExecConfig } from './exec-plugin.ts';
 import { isObject, type Json } from '../api/json.ts';
 import { isProxy, ProxyError, proxyFor } from './proxy.ts';
 
-/** The API server cannot be addressed: the message is one line that says which file or name is wrong. */
+/** The configuration for the API server is unusable. The message is one line that says which file or name is wrong. */
 export class KubeConfigError extends Error {
   override readonly name = 'KubeConfigError';
   readonly code = 'KUBECONFIG';
 }
 
-/** A user of a kubeconfig with what client-node does not know of it. */
+/** A kubeconfig user, with the fields that client-node does not know. */
 export interface KubeUser extends User {
   readonly exec?: ExecConfig & { readonly provideClusterInfo?: boolean };
   /** `as-uid` */
@@ -24,12 +24,12 @@ export interface KubeUser extends User {
 }
 
 export interface KubeConfigOptions {
-  /** The flag: a kubeconfig file, which wins over everything else. */
+  /** The flag: a kubeconfig file, which takes precedence over everything else. */
   readonly path?: string | undefined;
-  /** A context of the kubeconfig in place of its current one. */
+  /** A context of the kubeconfig to use instead of the current one. */
   readonly context?: string | undefined;
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Where a Pod finds its ServiceAccount. */
+  /** Directory in which a Pod finds its ServiceAccount. */
   readonly serviceAccount?: string;
 }
 
@@ -84,7 +84,7 @@ function readFile(file: string): KubeConfig {
   }
 }
 
-/** Adds what client-node does not read of a user. For `tokenFile` it has an authenticator, under another name. */
+/** Adds the user fields that client-node does not read. For `tokenFile` it has an authenticator, under another name. */
 function withAllOfUsers(config: KubeConfig, entries: unknown, directory: string): KubeConfig {
   const found = new Map<unknown, Json>();
   for (const entry of Array.isArray(entries) ? entries : [])
@@ -109,12 +109,12 @@ function withAllOfUsers(config: KubeConfig, entries: unknown, directory: string)
   return config;
 }
 
-/** A command with a slash is meant from where the kubeconfig is; any other is looked for in $PATH. */
+/** A command with a slash is relative to the kubeconfig's directory; any other is looked up in $PATH. */
 function fromDirectory(exec: ExecConfig, directory: string): ExecConfig {
   return String(exec.command).includes('/') ? { ...exec, command: resolve(directory, exec.command) } : exec;
 }
 
-/** Of entries with one name the first file's wins, as with kubectl. */
+/** If several files have an entry with the same name, the first one wins, as with kubectl. */
 function merge(configs: readonly KubeConfig[]): KubeConfig {
   const merged = new KubeConfig();
   const first = <T extends { readonly name: string }>(entries: readonly T[]): T[] => [
@@ -152,7 +152,7 @@ function inCluster(host: string, port: string, serviceAccount: string): KubeConf
   return config;
 }
 
-/** Finds what is wrong before the first request, where the message can still say it. */
+/** Finds mistakes before the first request, while the message can still name them. */
 function usable(config: KubeConfig, origin: string, env: Readonly<Record<string, string | undefined>>): KubeConfig {
   const wrong = (what: string): KubeConfigError => new KubeConfigError(`${origin}: ${what}`);
   const current = config.currentContext as string | undefined;
@@ -177,13 +177,13 @@ function usable(config: KubeConfig, origin: string, env: Readonly<Record<string,
 
   const proxy = cluster.proxyUrl || proxyOf(cluster.server, env);
   config.loadFromOptions({
-    // client-node takes plain HTTP (kubectl proxy) only where TLS is not to be verified.
+    // client-node accepts plain HTTP (kubectl proxy) only if TLS verification is off.
     clusters: config.clusters.map((c) => ({
       ...c,
       ...(c.server.startsWith('http:') ? { skipTLSVerify: true } : {}),
       ...(c.name === cluster.name && proxy !== undefined ? { proxyUrl: proxy } : {}),
     })),
-    // client-node ignores the CA of the cluster for a context without user.
+    // client-node ignores the cluster's CA if the context has no user.
     users: user === null ? [...config.users, { name: anonymous }] : config.users,
     contexts:
       user === null
@@ -194,14 +194,14 @@ function usable(config: KubeConfig, origin: string, env: Readonly<Record<string,
   return config;
 }
 
-/** What would otherwise be found out with every request, or not at all. */
+/** Finds mistakes that would otherwise show up with every request, or not at all. */
 function checkUser(user: KubeUser, wrong: (what: string) => KubeConfigError): void {
   const { name, exec, authProvider, impersonateUser, impersonateUid, impersonateGroups, impersonateExtra } = user;
   const impersonated = (impersonateUid ?? impersonateGroups ?? impersonateExtra) !== undefined;
   if (impersonated && (impersonateUser ?? '') === '')
     throw wrong(`user ${name} has as-uid, as-groups or as-user-extra without as`);
   const provider = (authProvider as { readonly name?: unknown } | null | undefined)?.name;
-  // client-node would run their programs without a time limit, and wait for some of them with the whole process.
+  // client-node would run their programs without a time limit, and block the whole process for some of them.
   if (provider === 'gcp' || provider === 'azure' || provider === 'exec')
     throw wrong(`user ${name} has auth-provider ${provider}, which kubectl no longer supports; use exec`);
   if (exec === undefined || exec === null) return;

@@ -2,18 +2,18 @@ import type { Clock } from './clock.ts';
 import type { Log } from './log.ts';
 
 export interface LateKindsOptions {
-  /** Empty when nothing is missing any more. */
+  /** Empty once nothing is missing. */
   readonly waitingFor: () => readonly string[];
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
 
-/** Milliseconds: the first line, and the longest time between two. */
+/** Milliseconds until the first line, and the longest time between two lines. */
 const FIRST = 30_000;
 const LONGEST = 10 * 60_000;
 
-/** Logs which kinds hold up the start, after half a minute and then ever more rarely, until there are none. */
+/** Logs which kinds hold up the start, first after half a minute and then less and less often, until none do. */
 export function sayWhatIsLate({ waitingFor, clock, log, signal }: LateKindsOptions): void {
   const began = clock.now();
   const sayAfter = (ms: number): void => {

@@ -10,18 +10,18 @@ export interface LeaderElectorOptions {
   readonly api: KubeApi;
   readonly namespace: string;
   readonly name: string;
-  /** Must differ between replicas, also of other releases: namespace and name of the Pod, for one. */
+  /** Must differ between replicas, including those of other releases: for example the Pod's namespace and name. */
   readonly identity: string;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
-  /** Shared with others that talk to the same API server: its troubles are said once. */
+  /** Shared by all clients of the same API server, so that each outage is logged once. */
   readonly outages?: Outages;
-  /** Called when this replica becomes the leader, with the signal that ends its term. Must not wait. */
+  /** Called when this replica becomes the leader, with the signal that ends its term. Must not block. */
   readonly onElected: (term: AbortSignal) => void;
-  /** Milliseconds; defaults are those of client-go. Others take over after this time without a renewal. */
+  /** Milliseconds; defaults are client-go's. Others take over after this time without a renewal. */
   readonly leaseDuration?: number;
-  /** A leader that could not renew for so long stops. Must be shorter than the duration. */
+  /** A leader that could not renew for this long steps down. Must be shorter than the lease duration. */
   readonly renewDeadline?: number;
   readonly retryPeriod?: number;
 }
@@ -29,19 +29,19 @@ export interface LeaderElectorOptions {
 const type = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' };
 
 /**
- * Leader election on a Lease. Every write is guarded by the resourceVersion that was read, so of two replicas that see
- * the same free lease one fails. A leader's term ends before anybody else may begin one: `renewDeadline` after the
- * start of its last successful renewal at the latest, while others wait `leaseDuration` from when they saw it. Only
- * differences of one's own clock are used, so clocks need not agree.
+ * Leader election on a Lease. Every write is guarded by the resourceVersion that was read, so if two replicas see the
+ * same free lease, one fails. A leader's term ends before any other can begin: `renewDeadline` after the start of its
+ * last successful renewal at the latest, while others wait `leaseDuration` from when they saw it. Each replica only
+ * compares times of its own clock, so clocks need not agree.
  */
 export class LeaderElector {
   private readonly options: Required<Omit<LeaderElectorOptions, 'outages'>>;
   private readonly outages: Outages;
   private term: AbortController | undefined;
   private cancelDeadline: () => void = () => undefined;
-  /** Who was last said to lead. */
+  /** The leader that was last logged. */
   private said = '';
-  /** The lease as last seen, and when it was first seen like that. */
+  /** The lease as last seen, and when it was first seen in that state. */
   private seen: { readonly record: string; readonly at: number } | undefined;
 
   constructor({ outages, ...options }: LeaderElectorOptions) {
@@ -53,7 +53,7 @@ export class LeaderElector {
     return this.term !== undefined;
   }
 
-  /** Runs until the signal fires; then ends its term and gives the lease back. */
+  /** Runs until the signal fires; then ends its term and releases the lease. */
   async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     const { clock, random, retryPeriod } = this.options;
     while (!signal.aborted) {
@@ -67,13 +67,13 @@ export class LeaderElector {
   private async round(signal: AbortSignal): Promise<void> {
     const { clock, name, renewDeadline } = this.options;
     const began = clock.now();
-    // A request that hangs must leave time for another one before the term is over.
+    // A hanging request must leave time for another one before the term is over.
     const late = new AbortController();
     const cancel = clock.after(renewDeadline / 2, () => late.abort());
     try {
       const either = AbortSignal.any([signal, late.signal]);
       let result = await this.acquireOrRenew(began, either);
-      // Somebody wrote in between: who holds it now is known only after another look.
+      // Another replica wrote in between: only another read shows who holds it now.
       for (let i = 0; result === 'conflict' && i < 3; i++) result = await this.acquireOrRenew(began, either);
       this.outages.end(name);
       if (result === 'lost') this.endTerm();
@@ -153,7 +153,7 @@ export class LeaderElector {
     onElected(this.term.signal);
   }
 
-  /** It may be of another release: then conditions say how that one sees the objects. */
+  /** The holder may belong to another release: conditions then reflect how that release sees the objects. */
   private sayHolder(holder: string): void {
     if (holder === this.said) return;
     this.said = holder;
@@ -173,7 +173,7 @@ export class LeaderElector {
     term.abort();
   }
 
-  /** So that the next replica need not wait for the duration. */
+  /** Lets the next replica take over without waiting for the lease duration. */
   private async release(): Promise<void> {
     const { api, clock, identity, namespace, name, retryPeriod } = this.options;
     const path = objectPath(type, namespace, name);
@@ -185,7 +185,7 @@ export class LeaderElector {
       const spec = { ...lease['spec'], holderIdentity: '', leaseDurationSeconds: 1 };
       await api.put(path, { ...lease, spec }, { signal: late.signal });
     } catch {
-      // It runs out by itself.
+      // The lease expires by itself.
     } finally {
       cancel();
     }

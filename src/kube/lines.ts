@@ -1,9 +1,9 @@
 import { ApiError } from './api-error.ts';
 
-/** No event of an API server comes near: etcd refuses objects over 1.5 MB. */
+/** No event of an API server comes close: etcd refuses objects over 1.5 MB. */
 const longest = 64 * 1024 * 1024;
 
-/** Cuts a byte stream at newlines. What follows the last newline waits for its end, and is lost if the stream ends first. */
+/** Splits a byte stream at newlines. An incomplete last line waits for the rest, and is lost if the stream ends. */
 export class LineSplitter {
   private pending: Uint8Array[] = [];
   private size = 0;

@@ -11,19 +11,19 @@ export interface ListOptions {
   readonly signal: AbortSignal;
   /** Called for each item; pages are not kept. */
   readonly onItem: (item: unknown) => void;
-  /** The list begins anew: items so far do not count. */
+  /** The list starts over: discard the items so far. */
   readonly onRestart: () => void;
-  /** A page was too large to be read; the list goes on with pages of this size. */
+  /** A page was too large to be read; the list continues with pages of this size. */
   readonly onSmaller: (pageSize: number) => void;
 }
 
-/** In a list. Millions of objects have fewer. */
+/** Per list. Millions of objects take fewer. */
 const MOST_PAGES = 10_000;
 
 /**
- * Reads a collection in pages, all of one revision, and returns its resourceVersion. When the revision expires between
- * two pages, the list is read again in one piece, so that it ends however slow it is. A page that is too large is read
- * again as two, and so on, down to one object. A list that goes in circles, or on and on, is an error.
+ * Reads a collection in pages, all of one revision, and returns its resourceVersion. If the revision expires between
+ * pages, the list is read again in one piece, so that it completes however slow it is. A page that is too large is read
+ * again as two, and so on, down to one object. A list that loops or never ends is an error.
  */
 export async function list(options: ListOptions): Promise<string> {
   const { api, path, query, pageSize, signal, onItem } = options;
@@ -53,7 +53,7 @@ export async function list(options: ListOptions): Promise<string> {
     const version = metadata['resourceVersion'];
     if (!Array.isArray(items) || typeof version !== 'string' || version === '')
       throw new ApiError(`response to GET ${path} is not a list`, { code: 200, reason: 'NotAList', retryable: true });
-    // Items of the built-in kinds do not say what they are.
+    // Items of built-in kinds do not carry their own kind.
     const { apiVersion, kind } = page as Json;
     const type = { apiVersion, kind: typeof kind === 'string' ? kind.replace(/List$/, '') : kind };
     for (const item of items) onItem(isObject(item) && item['kind'] === undefined ? { ...type, ...item } : item);

@@ -1,4 +1,4 @@
-/** What this layer says: a constant message and variable fields. A winston logger is one. */
+/** Logger of this layer: a constant message and variable fields. A winston logger fits. */
 export interface Log {
   debug(message: string, fields?: object): void;
   info(message: string, fields?: object): void;

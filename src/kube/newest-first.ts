@@ -1,9 +1,9 @@
-/** Every so often the oldest change goes first, or it would wait as long as there are new ones. */
+/** Every nth pick is the oldest change; otherwise it would wait as long as new ones keep coming. */
 const OLDEST_EVERY = 5;
 
-/** Keys that changed, mostly the newest change first. A key is there once, at its last change. */
+/** Keys that changed, mostly newest change first. Each key appears once, at its last change. */
 export class NewestFirst {
-  /** In the order of their changes; the number tells which element of `newest` is valid. */
+  /** In order of change; the number tells which element of `newest` is valid. */
   readonly #changes = new Map<string, number>();
   #newest: { readonly key: string; readonly change: number }[] = [];
   #last = 0;
@@ -31,7 +31,7 @@ export class NewestFirst {
     this.#newest = [];
   }
 
-  /** The next key, which stays until it is deleted; undefined: there is none. */
+  /** The next key, which stays until it is deleted; undefined if there is none. */
   next(): string | undefined {
     const [oldest] = this.#changes.keys();
     if (++this.#picks % OLDEST_EVERY === 0) return oldest;

@@ -16,12 +16,12 @@ import { collectionPath, type ResourceType } from './paths.ts';
 import { Recovery } from './recovery.ts';
 import { shapeOf } from './trim.ts';
 
-// Node gives the CommonJS module as default export, bundlers and vitest its class.
+// As the default export, Node gives the CommonJS module; bundlers and vitest give its class.
 const Framework = 'default' in dotI ? dotI.default : dotI;
 
 /**
- * The framework's constructor reads $KUBECONFIG or ~/.kube/config and throws when that is broken, also when the
- * configuration in use is another one. It is to find neither.
+ * The framework's constructor reads $KUBECONFIG or ~/.kube/config and throws if that file is broken, even if another
+ * configuration is in use. This class keeps it from finding either.
  */
 abstract class Base extends Framework {
   constructor(logger: OperatorLogger) {
@@ -41,16 +41,16 @@ export interface FairleadOperatorOptions {
   readonly client: KubeClient;
   readonly sink: ObjectSink;
   readonly log: Log;
-  /** Ends everything, as `stop()` does. */
+  /** Stops everything, like `stop()`. */
   readonly signal: AbortSignal;
   /** Where the ConfigMap `istio` is. */
   readonly rootNamespace: string;
   readonly kinds?: readonly Kind[];
-  /** The server's copy of an object of a custom kind changed, if only in its status: see {@link FairleadOperator.latest}. */
+  /** The server's copy of a custom object changed, even if only in its status: see {@link FairleadOperator.latest}. */
   readonly observed?: (kind: KindName, namespace: string, name: string) => void;
-  /** What the sink is told from now on takes no effect before the result is called: see {@link Recovery}. */
+  /** Holds back what the sink is told from now on until the returned function is called: see {@link Recovery}. */
   readonly hold?: () => () => void;
-  /** Shared with others that talk to the same API server: its troubles are said once. */
+  /** Shared by all clients of the same API server, so that each outage is logged once. */
   readonly outages?: Outages;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -60,17 +60,17 @@ export interface FairleadOperatorOptions {
 }
 
 export interface OperatorStats {
-  /** Lists after the first one of each kind. */
+  /** Lists after the first of each kind. */
   readonly relists: number;
   readonly malformedObjects: number;
-  /** Of the kind that was heard of longest ago. */
+  /** That of the stalest kind. */
   readonly stalenessSeconds: number;
   readonly kinds: Readonly<Partial<Record<KindName, InformerStats>>>;
 }
 
 /**
- * The operator: the lifecycle and the logger of @dot-i/k8s-operator. Nothing here watches with the framework: its watch
- * never delivers what was deleted while it was down, and ends the process when the server answers with an error.
+ * The operator: the lifecycle and the logger of @dot-i/k8s-operator. It does not use the framework's watch, which never
+ * delivers deletions that happened while it was down, and ends the process if the server responds with an error.
  */
 export class FairleadOperator extends Base {
   private readonly options: FairleadOperatorOptions;
@@ -106,17 +106,17 @@ export class FairleadOperator extends Base {
     sayWhatIsLate({ waitingFor: () => this.waitingFor(), clock, log: this.options.log, signal: this.ending.signal });
   }
 
-  /** Every kind was read once, or is not installed. Stays true, whatever happens to the API server later. */
+  /** Every kind was read once, or is not installed. Stays true whatever happens to the API server later. */
   ready(): boolean {
     return [...this.informers.values()].every((informer) => informer.synced);
   }
 
-  /** Fulfilled when {@link ready} is true. */
+  /** Resolves once {@link ready} is true. */
   async whenReady(): Promise<void> {
     await Promise.all(Array.from(this.informers.values(), (informer) => informer.whenSynced));
   }
 
-  /** Kinds that were not read yet, and why where it is known: `Pod (403 Forbidden)`. Empty when {@link ready}. */
+  /** Kinds that have not been read yet, with the reason if known: `Pod (403 Forbidden)`. Empty when {@link ready}. */
   waitingFor(): readonly string[] {
     return [...this.informers].flatMap(([kind, informer]) => {
       const { synced, trouble } = informer.stats();
@@ -124,7 +124,7 @@ export class FairleadOperator extends Base {
     });
   }
 
-  /** The object as the server last showed it, its status conditions included. */
+  /** The latest copy of the object from the server, including its status conditions. */
   latest(kind: KindName, namespace: string, name: string): KubernetesObject | undefined {
     return this.informers.get(kind)?.latest(namespace, name);
   }
@@ -140,12 +140,12 @@ export class FairleadOperator extends Base {
     };
   }
 
-  /** Ends all watches. Never ends the process. */
+  /** Stops all watches. Never ends the process. */
   override stop(): void {
     this.ending.abort();
   }
 
-  /** {@link stop}, then closes the client's connections: the last call of all. */
+  /** {@link stop}, then closes the client's connections. Must be the last call. */
   async shutdown(): Promise<void> {
     this.stop();
     await Promise.all(this.running);
@@ -200,7 +200,7 @@ export class FairleadOperator extends Base {
   }
 }
 
-/** Kinds of which only a part is read. */
+/** Kinds that are read only in part. */
 const queries: Readonly<Partial<Record<KindName, Query>>> = {
   ConfigMap: { fieldSelector: 'metadata.name=istio' },
   Pod: { fieldSelector: 'status.phase!=Failed' },

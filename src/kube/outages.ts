@@ -6,25 +6,25 @@ import type { Log } from './log.ts';
 export interface OutagesOptions {
   readonly log: Log;
   readonly clock: Clock;
-  /** Cancels what waits to be logged. */
+  /** Cancels log lines that are still waiting. */
   readonly signal?: AbortSignal;
 }
 
 const DENIED = 'denying access';
 
-/** Milliseconds after which all who were denied access meanwhile are named together. */
+/** Milliseconds for which denials of access are collected, to be named together. */
 const GATHERING = 1_000;
 
-/** How many are named; the others are counted. */
+/** How many are named; the rest are counted. */
 const NAMED = 50;
 
 /**
- * Says each trouble with the API server once when it begins and once when it is over, however many kinds have it and
- * however often it is tried again. For denied access it also names the kinds: each needs a rule of its own.
+ * Logs each kind of trouble with the API server once when it begins and once when it is over, however many kinds it
+ * affects and however many retries there are. For denied access it also names the kinds: each needs its own rule.
  */
 export class Outages {
   private readonly options: OutagesOptions;
-  /** Trouble -> who has it. */
+  /** Trouble -> kinds or clients that it affects. */
   private readonly open = new Map<string, Set<string>>();
   private cancelNaming: (() => void) | undefined;
 
@@ -59,7 +59,7 @@ export class Outages {
     });
   }
 
-  /** The outage of `who` is over, or is another one than before. */
+  /** The outage of `who` is over, or, given `unless`, has become that one. */
   end(who: string, unless = ''): void {
     for (const [trouble, having] of this.open) {
       if (trouble === unless || !having.delete(who) || having.size > 0) continue;

@@ -5,7 +5,7 @@ export interface ResourceType {
   readonly plural: string;
 }
 
-/** Path of a collection; without a namespace it covers all of them. */
+/** Path of a collection; without a namespace, it covers all namespaces. */
 export function collectionPath({ group, version, plural }: ResourceType, namespace = ''): string {
   const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
   return namespace === '' ? `${root}/${plural}` : `${root}/namespaces/${encodeURIComponent(namespace)}/${plural}`;

@@ -2,14 +2,14 @@ import { BlockList, isIP } from 'node:net';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** An environment variable that cannot be acted on. */
+/** An environment variable with an unusable value. */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
 }
 
 /**
- * The proxy that the environment names for a server, or undefined for none. The rules are those of kubectl and of
- * everything else in Go: golang.org/x/net/http/httpproxy. Throws a {@link ProxyError} for a proxy that is not a URL.
+ * The proxy that the environment names for a server, or undefined for none. The rules are those of kubectl and all Go
+ * programs: golang.org/x/net/http/httpproxy. Throws a {@link ProxyError} if the proxy is not a URL.
  */
 export function proxyFor(server: string, env: Environment): string | undefined {
   const { protocol, hostname, port } = new URL(server);
@@ -48,7 +48,7 @@ function matches(entry: string, host: string, family: number, port: number): boo
   if (ofPort !== undefined && Number(ofPort) !== port) return false;
   const name = bracketed ?? plain;
   if (isIP(name) > 0) return isIP(name) === family && inNetwork(host, name, isIP(name) === 4 ? '32' : '128', family);
-  // `*.example.com` and `.example.com`: only what is below it.
+  // `*.example.com` and `.example.com`: subdomains only.
   const below = name.replace(/^\*/, '');
   return below.startsWith('.') ? host.endsWith(below) : host === below || host.endsWith(`.${below}`);
 }

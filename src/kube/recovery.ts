@@ -4,31 +4,31 @@ export interface RecoveryOptions {
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** What is delivered from now on takes no effect before the result is called. */
+  /** Holds back what is delivered from now on until the returned function is called. */
   readonly hold: () => () => void;
 }
 
-/** Those who are woken do not ask in the same instant. Milliseconds, as all of these. */
+/** Spreads the requests of woken watches. Milliseconds, as are all of these. */
 const SPREAD = 100;
-/** A recovery ends here. */
+/** A recovery takes no longer than this. */
 const PATIENCE = 5_000;
-/** Until then no wait between two tries is longer: a server that starts refuses some kinds for a moment. */
+/** Longest wait between two attempts during a recovery: a starting server refuses some kinds for a moment. */
 const RETRY = 400;
-/** From the beginning of a recovery to that of the next one: servers may come and go. */
+/** Shortest time from the start of one recovery to the start of the next: servers may come and go. */
 const INTERVAL = 10_000;
 
 /**
- * Brings watches back together after an outage of the API server. Each waits in a back-off of its own; left to that,
- * objects that changed together meanwhile would be seen seconds apart. So the first that reaches the server wakes the
- * others, and what any of them delivers is held until all have caught up, for a few seconds at most.
+ * Brings watches back together after an outage of the API server. Each has its own back-off; with that alone, objects
+ * that changed together during the outage would be seen seconds apart. So the first watch that reaches the server wakes
+ * the others, and whatever they deliver is held back until all have caught up, for a few seconds at most.
  */
 export class Recovery {
   private readonly options: RecoveryOptions;
-  /** Who waits for the server, with what ends the wait. */
+  /** Watches that wait for the server; the controller ends the wait. */
   private readonly waiting = new Map<string, AbortController>();
-  /** Whom the hold is for. */
+  /** Watches that the hold is for. */
   private readonly behind = new Set<string>();
-  /** Who was waited for in vain: it may be refused for ever. */
+  /** Watches that did not catch up in time: they may be refused for ever. */
   private readonly givenUp = new Set<string>();
   private begunAt = -Infinity;
   private release: (() => void) | undefined;
@@ -37,7 +37,7 @@ export class Recovery {
     this.options = options;
   }
 
-  /** `who` failed and waits so long, or until another one reaches the server: true then. */
+  /** `who` failed and waits for `ms`, or until another watch reaches the server: then the result is true. */
   async wait(who: string, ms: number, { signal }: { readonly signal: AbortSignal }): Promise<boolean> {
     const { clock, random } = this.options;
     const woken = new AbortController();
@@ -49,7 +49,7 @@ export class Recovery {
     return true;
   }
 
-  /** The server answered `who`, which has not delivered anything of the answer yet. */
+  /** The server responded to `who`, which has not delivered any of the response yet. */
   reached(who: string): void {
     if (!this.waiting.delete(who) || this.release !== undefined) return;
     const now = this.options.clock.now();
@@ -60,7 +60,7 @@ export class Recovery {
     for (const [, woken] of others) woken.abort();
   }
 
-  /** `who` has delivered all that it missed. */
+  /** `who` has delivered everything that it missed. */
   caughtUp(who: string): void {
     this.givenUp.delete(who);
     if (this.behind.delete(who) && this.behind.size === 0) this.release?.();

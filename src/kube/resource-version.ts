@@ -1,6 +1,6 @@
 /**
- * Whether the first is the older one. resourceVersions of one resource are numbers that grow; of anything else nothing
- * is concluded.
+ * Whether `a` is older than `b`. resourceVersions of one resource are increasing numbers; for anything else the result
+ * is false.
  */
 export function isBefore(a: string, b: string): boolean {
   return /^\d+$/.test(a) && /^\d+$/.test(b) && BigInt(a) < BigInt(b);

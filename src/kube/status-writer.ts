@@ -18,27 +18,27 @@ export interface DesiredStatus {
   readonly kind: KindName;
   readonly namespace: string;
   readonly name: string;
-  /** Of the object that the conditions speak of: they are never written on another one of this name. */
+  /** uid of the object that the conditions are about: they are never written to another object of this name. */
   readonly uid: string;
-  /** Of the object that they were computed from: on a newer one they are not written, its own will come. */
+  /** Generation that they were computed from: they are not written to a newer one, which will get its own. */
   readonly generation: number;
   readonly conditions: readonly DesiredCondition[];
 }
 
 export interface StatusWriterOptions {
   readonly api: KubeApi;
-  /** The object as the server last showed it. */
+  /** The latest copy of the object from the server. */
   readonly latest: (kind: KindName, namespace: string, name: string) => KubernetesObject | undefined;
-  /** Condition types that are ours alone: those that are not desired are removed. */
+  /** Condition types that are ours alone: undesired ones are removed. */
   readonly types: readonly string[];
-  /** Called when a status was written: what it says now, and the conditions that were there before. */
+  /** Called after a status was written, with the new status and the previous conditions. */
   readonly onWritten?: (status: DesiredStatus, before: unknown) => void;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
-  /** Shared with others that talk to the same API server: its troubles are said once. */
+  /** Shared by all clients of the same API server, so that each outage is logged once. */
   readonly outages?: Outages;
-  /** Writes a second in the long run, and at once. */
+  /** Writes per second in the long run; `burst`: at once. */
   readonly rate?: number;
   readonly burst?: number;
   readonly concurrency?: number;
@@ -46,9 +46,9 @@ export interface StatusWriterOptions {
 
 interface Entry {
   desired: DesiredStatus;
-  /** This one was written: when the object differs again, somebody else wrote. */
+  /** The status last written: if the object differs again, somebody else wrote. */
   written: DesiredStatus | undefined;
-  /** What the server made of it, if not all of it was kept: Istio's older CRDs have no `observedGeneration`. */
+  /** What the server stored, if it did not keep everything: Istio's older CRDs have no `observedGeneration`. */
   kept: unknown;
   readonly backoff: Backoff;
   /** Ends the wait after a failure. */
@@ -60,7 +60,7 @@ interface Entry {
 
 interface Plan {
   readonly path: string;
-  /** While it lasts the object's status is ours to write. */
+  /** Until it fires, the object's status is ours to write. */
   readonly term: AbortSignal;
   readonly before: unknown;
   readonly body: {
@@ -69,24 +69,24 @@ interface Plan {
   };
 }
 
-/** So many objects are compared before others get their turn. */
+/** Number of objects compared before yielding to the event loop. */
 const slice = 100;
 
 /**
- * Brings conditions to the API server. It remembers what each object's conditions should be, and while this replica
- * leads for the object's revision it writes those that differ from what the object has: newest changes first,
- * throttled, one write for an object at a time. Bounded by the number of objects.
+ * Writes conditions to the API server. It remembers what each object's conditions should be, and while this replica
+ * leads for the object's revision, it writes those that differ from the object's: newest changes first, rate limited,
+ * one write per object at a time. Bounded by the number of objects.
  */
 export class StatusWriter {
   private readonly options: StatusWriterOptions;
   private readonly outages: Outages;
   private readonly bucket: TokenBucket;
-  /** In the order of their last change. */
+  /** In order of last change. */
   private readonly entries = new Map<string, Entry>();
   private readonly keys = new Map<string, string>();
-  /** To be looked at. */
+  /** Keys of the entries to check. */
   private readonly due = new NewestFirst();
-  /** By revision; the empty one is that of objects that name none. */
+  /** By revision; the empty string is for objects that name none. */
   private readonly terms = new Map<string, AbortSignal>();
   private cancelPump: (() => void) | undefined;
   private readonly writing = new Set<Promise<void>>();
@@ -112,7 +112,7 @@ export class StatusWriter {
     this.mark(key);
   }
 
-  /** The object is gone, or not ours any more. */
+  /** The object is gone, or no longer ours. */
   forget(key: string): void {
     const entry = this.entries.get(key);
     if (entry === undefined) return;
@@ -123,14 +123,14 @@ export class StatusWriter {
     if (this.keys.get(idOf(entry.desired)) === key) this.keys.delete(idOf(entry.desired));
   }
 
-  /** The server's copy of an object changed: somebody may have written over what we wrote. */
+  /** The server's copy of an object changed: somebody may have overwritten our status. */
   observed(kind: KindName, namespace: string, name: string): void {
     const key = this.keys.get(`${kind}/${namespace}/${name}`);
     const entry = key === undefined ? undefined : this.entries.get(key);
     if (key !== undefined && entry !== undefined) this.look(key, entry);
   }
 
-  /** Writes objects of this revision until the signal fires, beginning with everything that differs. */
+  /** Writes to objects of this revision until the signal fires, starting with everything that differs. */
   lead(term: AbortSignal, revision: string): void {
     if (term.aborted) return;
     this.terms.set(revision, term);
@@ -138,7 +138,7 @@ export class StatusWriter {
     for (const key of this.entries.keys()) this.mark(key);
   }
 
-  /** Fulfilled when no write is under way. */
+  /** Resolves once no write is in progress. */
   async idle(): Promise<void> {
     await Promise.all(this.writing);
   }
@@ -160,7 +160,7 @@ export class StatusWriter {
   private endTerm(term: AbortSignal, revision: string): void {
     if (this.terms.get(revision) !== term) return;
     this.terms.delete(revision);
-    // What is due of this revision only is passed over.
+    // Due entries of this revision are just skipped later.
     if (this.terms.size > 0) return;
     this.cancelPump?.();
     this.cancelPump = undefined;
@@ -172,7 +172,7 @@ export class StatusWriter {
     }
   }
 
-  /** Whether the object differs again. Over somebody who keeps writing other things we write ever more slowly. */
+  /** Writes if the object differs again. If somebody keeps overwriting our status, we back off. */
   private look(key: string, entry: Entry): void {
     if (this.terms.size === 0 || entry.busy || entry.cancel !== undefined || this.entries.get(key) !== entry) return;
     if (this.toWrite(entry) === undefined) return;
@@ -201,7 +201,7 @@ export class StatusWriter {
       if (key === undefined) return;
       if (i === slice) return this.pumpAfter(0);
       const entry = this.entries.get(key);
-      // A write that is under way looks again when it is done.
+      // A write in progress checks again when it is done.
       const plan = entry === undefined || entry.busy || entry.cancel !== undefined ? undefined : this.toWrite(entry);
       if (entry === undefined || plan === undefined) {
         this.due.delete(key);
@@ -221,14 +221,14 @@ export class StatusWriter {
     }
   }
 
-  /** As {@link plan}. What need not be written no longer counts as an outage, even if writing it failed before. */
+  /** Like {@link plan}. If nothing needs to be written, a previous failure no longer counts as an outage. */
   private toWrite(entry: Entry): Plan | undefined {
     const plan = this.plan(entry);
     if (plan === undefined) this.outages.end(idOf(entry.desired));
     return plan;
   }
 
-  /** What to write, or undefined when nothing differs, it is for others to write, or the object is another one. */
+  /** What to write, or undefined if nothing differs, others must write it, or the object is a different one. */
   private plan(entry: Entry): Plan | undefined {
     const { fresh } = entry;
     const { kind, namespace, name, uid, generation, conditions } = entry.desired;
@@ -248,7 +248,7 @@ export class StatusWriter {
       .replace(/\.\d+Z$/, 'Z');
     const merged = mergeConditions(there, conditions, this.options.types, now);
     if (merged === undefined) return undefined;
-    // The same write would end in the same.
+    // The same write would have the same result.
     if (entry.written === entry.desired && entry.kept !== undefined && isDeepStrictEqual(there, entry.kept))
       return undefined;
     return {
@@ -288,7 +288,7 @@ export class StatusWriter {
       const fresh = compared(await this.options.api.get(path, { signal: term }));
       const again = entry.fresh !== undefined && fresh !== undefined && versionOf(fresh) === versionOf(entry.fresh);
       entry.fresh = fresh;
-      // The same copy conflicting twice is not a race.
+      // If the same copy conflicts twice, it is not a race.
       if (again) this.park(key, entry);
     } catch (cause) {
       if (term.aborted) return;
@@ -304,7 +304,7 @@ export class StatusWriter {
     this.park(key, entry, error.retryAfter);
   }
 
-  /** Looks at it again after a delay that grows until the conditions change. */
+  /** Checks the entry again after a delay that grows until the conditions change. */
   private park(key: string, entry: Entry, atLeast = 0): void {
     if (this.terms.size === 0 || this.entries.get(key) !== entry) return;
     entry.cancel = this.options.clock.after(entry.backoff.next(atLeast), () => {
@@ -326,7 +326,7 @@ function versionOf(object: KubernetesObject): string {
   return object.metadata.resourceVersion ?? '';
 }
 
-/** What of an answer is compared with what is desired; the rest is not kept. */
+/** The part of a response that is compared with the desired status; the rest is not kept. */
 function compared(answer: unknown): KubernetesObject | undefined {
   if (!isObject(answer) || !isObject(answer['metadata'])) return undefined;
   const { name, uid, generation, resourceVersion } = answer['metadata'];

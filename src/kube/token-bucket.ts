@@ -1,4 +1,4 @@
-/** At most `burst` at once and `rate` a second in the long run. */
+/** At most `burst` at once and `rate` per second in the long run. */
 export class TokenBucket {
   private readonly rate: number;
   private readonly burst: number;
@@ -12,11 +12,11 @@ export class TokenBucket {
     this.at = now;
   }
 
-  /** Takes a token and returns 0, or takes none and returns how many milliseconds to wait for one. */
+  /** Takes a token and returns 0, or takes none and returns the milliseconds until there is one. */
   take(now: number): number {
     this.tokens = Math.min(this.burst, this.tokens + ((now - this.at) / 1000) * this.rate);
     this.at = now;
-    // A token that is there but for rounding counts.
+    // A token that is missing only by rounding counts.
     if (this.tokens < 1 - 1e-6) return Math.ceil(((1 - this.tokens) / this.rate) * 1000);
     this.tokens -= 1;
     return 0;

@@ -7,7 +7,7 @@ import { isObject, type Json } from '../api/json.ts';
 
 type Trim = (raw: Json, interner: Interner) => Json;
 
-/** What of each kind is kept: what the model reads and nothing else. All are pure and take any JSON. */
+/** What is kept of each kind: only what the model reads. All functions are pure and accept any JSON. */
 const trims: Readonly<Record<KindName, Trim>> = {
   ConfigMap: trimConfigMap,
   Namespace: trimNamespace,
@@ -51,7 +51,7 @@ function trimCustom(raw: Json, interner: Interner): Json {
   };
 }
 
-/** Whatever status writers do, the model reads two things of a status: health of a WorkloadEntry, allocated addresses. */
+/** Of a status, the model reads only two things: the health of a WorkloadEntry, and allocated addresses. */
 function sameForModel(a: KubernetesObject, b: KubernetesObject): boolean {
   return deepEqual(modelPart(a as unknown as Json), modelPart(b as unknown as Json));
 }
@@ -110,7 +110,7 @@ function trimPod(raw: Json, interner: Interner): Json {
   const ready = objects(conditions)
     .filter(({ type }) => type === 'Ready')
     .map((condition) => pick(condition, 'type', 'status'));
-  // A Pod of one address family has it twice.
+  // A single-stack Pod has its address twice.
   const families = objects(podIPs).map((entry) => pick(entry, 'ip'));
   return {
     metadata: {
@@ -205,7 +205,7 @@ function meta(raw: unknown, interner: Interner, ...more: (keyof ObjectMeta)[]): 
   return { name, ...shared({ namespace }, interner), ...pick(object(raw), ...more) };
 }
 
-/** A map of strings under its key, or nothing when it is empty. */
+/** A map of strings under its key, or nothing if it is empty. */
 function texts(key: string, raw: unknown, interner: Interner, keep: (key: string) => boolean = () => true): Json {
   const found: Json = {};
   for (const [name, value] of Object.entries(object(raw)))
@@ -226,7 +226,7 @@ function listed(key: string, value: readonly Json[], interner: Interner): Json {
   return value.length === 0 ? {} : { [key]: interner.value(value) };
 }
 
-/** The same fields, each value shared with equal ones; absent ones stay absent. */
+/** The same fields, with equal values shared; absent fields stay absent. */
 function shared(fields: Json, interner: Interner): Json {
   const found: Json = {};
   for (const [key, value] of Object.entries(fields)) if (value !== undefined) found[key] = interner.value(value);

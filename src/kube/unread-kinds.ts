@@ -11,7 +11,7 @@ export interface UnreadKindsOptions {
   readonly signal: AbortSignal;
 }
 
-/** Warns of each kind of Istio that has objects and is not read: their owners expect them to be in force. Never rejects. */
+/** Warns of each Istio kind that has objects but is not read: their owners expect it to be in force. Never rejects. */
 export async function warnOfUnreadKinds({ api, log, signal }: UnreadKindsOptions): Promise<void> {
   for (const resource of unreadResources) {
     const { group, kind, consequence } = resource;
@@ -25,7 +25,7 @@ export async function warnOfUnreadKinds({ api, log, signal }: UnreadKindsOptions
   }
 }
 
-/** How many objects there are; none of a kind that is not installed. */
+/** Number of objects; 0 if the kind is not installed. */
 async function countOf(
   { group, plural, versions }: UnreadResource,
   api: KubeApi,

@@ -14,24 +14,24 @@ export interface WatchOptions {
   readonly clock: Clock;
   readonly path: string;
   readonly query?: Query;
-  /** What comes after it is delivered. */
+  /** Events after it are delivered. */
   readonly resourceVersion: string;
-  /** After so long the server ends the watch. */
+  /** Time after which the server ends the watch. */
   readonly timeoutSeconds: number;
   /** Milliseconds without a byte after which the connection counts as dead. Bookmarks come about every minute. */
   readonly idle: number;
   readonly signal: AbortSignal;
-  /** Called when the server has taken it. */
+  /** Called when the server has accepted the watch. */
   readonly onOpen: () => void;
-  /** Called for each event in order. What it throws ends the watch. */
+  /** Called for each event, in order. If it throws, the watch ends. */
   readonly onEvent: (event: WatchEvent) => void;
-  /** Called when bytes arrived. */
+  /** Called when bytes arrive. */
   readonly onHeard: () => void;
 }
 
 /**
- * One watch request, until the server ends it, nothing was heard for the idle time, or the signal fires. Rejects with
- * an `ApiError` for everything else, an event of type ERROR included.
+ * One watch request, until the server ends it, no byte arrives for the idle time, or the signal fires. Rejects with an
+ * `ApiError` for everything else, including an event of type ERROR.
  */
 export async function watch(options: WatchOptions): Promise<'ended' | 'silent' | 'aborted'> {
   const { api, clock, path, query, signal, idle, onEvent, onHeard, onOpen } = options;

@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net';
 
 /**
- * The open connections of a server. For one more than there may be, the address with the most loses its oldest: an
- * address that floods the server closes its own, and a probe from another one, or one that lasts a moment, gets its
- * answer.
+ * The open connections of a server. When there is one too many, the address with the most connections loses its oldest.
+ * So an address that floods the server closes its own connections, and a probe from another address, or a short one,
+ * still gets its response.
  */
 export class Connections {
   readonly #most: number;
-  /** By address, the oldest first. */
+  /** By address, oldest first. */
   readonly #ofAddress = new Map<string, Set<Socket>>();
   #all = 0;
 

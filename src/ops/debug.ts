@@ -5,14 +5,14 @@ import type { Problem } from '../api/problem.ts';
 import type { Answer, Route } from './http-server.ts';
 import { jsonAnswer, jsonArrayAnswer } from './json-answer.ts';
 
-/** What the debug pages show, asked for when somebody looks. */
+/** What the debug pages show; called when a page is requested. */
 export interface DebugSources {
-  /** Proxies that have said who they are. */
+  /** Proxies that have identified themselves. */
   readonly proxies: () => Iterable<ProxyState>;
-  /** Every object that is known, of all kinds. */
+  /** All known objects, of all kinds. */
   readonly objects: () => Iterable<KubernetesObject>;
   readonly problems: () => Iterable<Problem>;
-  /** Where an object stands, when it came from a file: `file:line`. */
+  /** Location of an object that came from a file: `file:line`. */
   readonly locate?: (problem: Problem) => string | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface DebugSources {
 export interface ProxyState {
   readonly stream: string;
   readonly nodeId: string;
-  /** As `envoy 1.40.0`; may be empty. */
+  /** For example `envoy 1.40.0`; may be empty. */
   readonly build: string;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly locality: { readonly region: string; readonly zone: string; readonly subZone: string };
@@ -32,20 +32,20 @@ export interface ProxyTypeState {
   /** cds, eds, lds, rds */
   readonly shortName: string;
   readonly wildcard: boolean;
-  /** How many names it asked for. */
+  /** Number of names that it asked for. */
   readonly names: number;
   /** Nonces; empty before the first. */
   readonly sent: string;
   readonly acked: string;
-  /** Everything it is owed was sent and acknowledged. */
+  /** Everything due to it was sent and acknowledged. */
   readonly synced: boolean;
-  /** Resources of which it refused the present version. */
+  /** Resources whose current version it rejected. */
   readonly refused: readonly string[];
-  /** Names in a response whose answer is missing for long. */
+  /** Names in a response that has been unanswered for long. */
   readonly overdue: readonly string[];
 }
 
-/** `/debug/...`, with the names and shapes of Istio's pages where it has them. */
+/** `/debug/...`, with the names and formats of Istio's pages where these exist. */
 export function debugRoutes(sources: DebugSources): [string, Route][] {
   const { proxies, objects, problems, locate } = sources;
   const pages: Record<string, { readonly help: string; readonly route: Route }> = {
@@ -85,9 +85,9 @@ export function debugRoutes(sources: DebugSources): [string, Route][] {
 }
 
 /**
- * Config and the addresses of workloads are not for everybody who can reach the port. `kubectl port-forward` is on this
- * machine, and so is a browser, in which any page may point a name of its own at this address: only `localhost` and IP
- * addresses are believed to mean it.
+ * Not everybody who can reach the port may see config and workload addresses, so requests must come from this machine.
+ * `kubectl port-forward` does, but so does a browser, in which any page may point its own name at this address: only
+ * `localhost` and IP addresses are accepted as the host.
  */
 function loopbackOnly(route: Route): Route {
   return (request) => {
@@ -103,7 +103,7 @@ function refusal(status: number, text: string): Answer {
   return { status, type: 'text/plain', body: `${text}\n` };
 }
 
-/** The header may be absent: only browsers always send it. */
+/** The header may be absent: only browsers are sure to send it. */
 function namesThisMachine(host: string): boolean {
   const [, v6, name = ''] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d*)?$/.exec(host) ?? [];
   if (v6 !== undefined) return isIP(v6) === 6;
@@ -120,7 +120,7 @@ function isAsked({ kind, metadata }: KubernetesObject, query: URLSearchParams): 
   return fits('kind', kind) && fits('namespace', metadata.namespace ?? '') && fits('name', metadata.name);
 }
 
-/** As Istio's tools ask: `pod.namespace`, or the whole id. */
+/** The proxies requested, as Istio's tools do: by `pod.namespace`, or by the whole id. */
 function asked(proxies: Iterable<ProxyState>, query: URLSearchParams): Iterable<ProxyState> {
   const id = query.get('proxyID');
   return id === null ? proxies : filter(proxies, (proxy) => id === workloadOf(proxy) || id === proxy.nodeId);
@@ -176,7 +176,7 @@ function clients(proxies: Iterable<ProxyState>, show: (proxy: ProxyState) => obj
   return jsonArrayAnswer(map(all, show), `{"totalClients": ${all.length}, "clients": `, '}');
 }
 
-/** `pod.namespace`, or the whole id of a plain Envoy. */
+/** `pod.namespace`, or the whole id for a plain Envoy. */
 function workloadOf({ nodeId }: ProxyState): string {
   const parts = nodeId.split('~');
   return parts.length === 4 ? parts[2]! : nodeId;

@@ -1,11 +1,11 @@
 import type { Route } from './http-server.ts';
 
-/** What this replica still waits for before it may serve; empty when it may. */
+/** What this replica still waits for before it may serve; empty once it may. */
 export type Readiness = () => readonly string[];
 
 /**
- * `/ready`: whether proxies may be sent here. Once ready, trouble with the API server does not matter: all replicas would
- * go at once. `/healthz`: whether the process is alive, which the answer shows.
+ * `/ready`: whether proxies may be routed here. Once ready, trouble with the API server does not matter: all replicas
+ * would become unready at once. `/healthz`: whether the process is alive, as any response shows.
  */
 export function healthRoutes(waitingFor: Readiness): [string, Route][] {
   return [

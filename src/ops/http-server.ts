@@ -9,19 +9,19 @@ export interface Answer {
   readonly status?: number;
   /** Content type. */
   readonly type: string;
-  /** Pieces are made while they are sent, so that a large answer does not block the event loop. */
+  /** Pieces are generated while sending, so that a large response does not block the event loop. */
   readonly body: string | Iterable<string>;
 }
 
 export interface Request {
   readonly query: URLSearchParams;
-  /** As the socket knows it. */
+  /** From the socket. */
   readonly remoteAddress: string;
-  /** The Host header; empty when absent. */
+  /** The Host header; empty if absent. */
   readonly host: string;
 }
 
-/** Answers a GET. May throw: the caller gets a 500, the log the error. */
+/** Answers a GET. May throw: the client gets a 500, and the error is logged. */
 export type Route = (request: Request) => Answer | Promise<Answer>;
 
 export interface HttpServerOptions {
@@ -31,31 +31,31 @@ export interface HttpServerOptions {
   /** By path. */
   readonly routes: ReadonlyMap<string, Route>;
   readonly log: { error(message: string, fields: object): void };
-  /** A connection on which nothing moves for so many milliseconds is closed. */
+  /** Milliseconds without traffic after which a connection is closed. */
   readonly idle?: number;
-  /** Connections at one time. */
+  /** Maximum number of open connections. */
   readonly connections?: number;
   readonly signal: AbortSignal;
 }
 
 export interface HttpServer {
-  /** The one that was given for port 0. */
+  /** The actual port if port 0 was requested. */
   readonly port: number;
-  /** Resolves when the signal has fired and every connection is closed. */
+  /** Resolves once the signal has fired and every connection is closed. */
   readonly closed: Promise<void>;
 }
 
-/** A scraper waits for ten seconds. Milliseconds. */
+/** Scrapers time out after ten seconds. Milliseconds. */
 const IDLE = 30_000;
-/** Many times what probes, scrapers and people need. */
+/** Many times more than probes, scrapers and people need. */
 const CONNECTIONS = 256;
 
-/** Rejects with a {@link ListenError} when the address cannot be had. */
+/** Rejects with a {@link ListenError} if it cannot listen on the address. */
 export async function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
   const { address, name, routes, log, idle = IDLE, connections = CONNECTIONS, signal } = options;
   signal.throwIfAborted();
   const server = createServer({ headersTimeout: 5_000, requestTimeout: 10_000 }, (request, response) => {
-    // A client's mistake ends its own connection only.
+    // A client's mistake ends only its own connection.
     answer(request, response, routes).catch((err: unknown) => {
       if (response.destroyed) return;
       log.error('An HTTP request failed', { server: name, path: request.url, err });
@@ -64,7 +64,7 @@ export async function serveHttp(options: HttpServerOptions): Promise<HttpServer>
         send(response, { status: 500, type: 'text/plain', body: 'internal error\n' }).catch(() => response.destroy());
     });
   });
-  // Also one whose client does not read what it asked for.
+  // This also closes connections whose clients do not read the response.
   server.setTimeout(idle);
   const open = new Connections(connections);
   server.on('connection', (socket) => open.add(socket));
@@ -89,11 +89,11 @@ async function answer(
   response: ServerResponse,
   routes: ReadonlyMap<string, Route>,
 ): Promise<void> {
-  // Bodies are not read; without this a client that sends one would wait.
+  // Bodies are ignored; without this, a client that sends one would hang.
   request.resume();
   if (request.method !== 'GET' && request.method !== 'HEAD')
     return send(response, { status: 405, type: 'text/plain', body: 'only GET and HEAD are allowed\n' });
-  // A path may look like anything: `//x` is an absolute URL to the parser unless something stands before it.
+  // Not parsed as a URL: a path may be anything, and the parser would take `//x` for an absolute URL.
   const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
   const route = routes.get(path.length > 1 ? path.replace(/\/$/, '') : path);
   if (route === undefined) return send(response, { status: 404, type: 'text/plain', body: 'not found\n' });

@@ -4,7 +4,7 @@ export function jsonAnswer(value: unknown, status = 200): Answer {
   return { status, type: 'application/json', body: `${JSON.stringify(value, undefined, 2)}\n` };
 }
 
-/** An array, of which only one element at a time is in memory as text; `before` and `after` make it part of an object. */
+/** An array that is serialized one element at a time; `before` and `after` make it part of an object. */
 export function jsonArrayAnswer(elements: Iterable<unknown>, before = '', after = ''): Answer {
   return { type: 'application/json', body: pieces(elements, before, after) };
 }

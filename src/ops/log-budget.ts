@@ -1,18 +1,18 @@
 import type { Logger } from './logger.ts';
 
-/** What one message may write: so many lines at once, and so many a second in the long run. */
+/** Limit for one message: lines at once, and lines per second in the long run. */
 export interface LogRate {
   readonly burst: number;
   readonly perSecond: number;
 }
 
 /**
- * 100 lines and then one a second: what proxies and owners of objects can cause of one message, at about a kilobyte a line,
+ * 100 lines, then one per second: whatever proxies and owners of objects do, one message, at about a kilobyte per line,
  * stays below 100 KB a minute.
  */
 export const LOG_RATE: LogRate = { burst: 100, perSecond: 1 };
 
-/** Messages are constant. This many have a budget each; the others share one. */
+/** Messages are constant. This many have their own budget; the rest share one. */
 const MAX_MESSAGES = 256;
 const OTHERS = '';
 
@@ -23,8 +23,8 @@ interface Budget {
 }
 
 /**
- * Bounds the lines of each message, which proxies and owners of objects can cause. Dropped lines are counted, and the
- * count is on the next line of the message.
+ * Rate limits the lines of each message, which proxies and owners of objects can cause. Dropped lines are counted; the
+ * next line of the message carries the count.
  */
 export class LogBudget implements Logger {
   readonly #log: Logger;
@@ -53,7 +53,7 @@ export class LogBudget implements Logger {
     this.#say('info', message, fields);
   }
 
-  /** Unbounded: only written on request. */
+  /** Unlimited: only written on request. */
   debug(message: string, fields: object = {}): void {
     this.#log.debug(message, fields);
   }

@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream';
 import { createLogger as createWinston, format, transports } from 'winston';
 import type { LogFormat, LogLevel } from '../config/settings.ts';
 
-/** Constant message, variable fields; objects as kind/namespace/name, errors as `err`. */
+/** Constant message, variable fields; objects are written as kind/namespace/name, errors go into `err`. */
 export interface Logger {
   error(message: string, fields?: object): void;
   warn(message: string, fields?: object): void;
@@ -13,7 +13,7 @@ export interface Logger {
 export interface LoggerOptions {
   readonly level: LogLevel;
   readonly format: LogFormat;
-  /** Standard error by default: standard output belongs to what commands print. */
+  /** Standard error by default: standard output is for what commands print. */
   readonly stream?: Writable;
 }
 
@@ -25,13 +25,13 @@ export function createLogger({ level, format: style, stream = process.stderr }: 
     format: format.printf((entry) => (style === 'json' ? jsonLine : textLine)(entry as unknown as Entry)),
     transports: [new transports.Stream({ stream })],
   });
-  // The reader of the log may go away. Without this listener the process would end with it.
+  // The reader of the log may go away. Without this listener, that would end the process.
   if (stream.listenerCount('error') === 0) stream.on('error', () => {});
   const enabled = levels.slice(0, levels.indexOf(level) + 1);
   const logAt = (at: LogLevel): Logger['info'] => {
-    // winston takes some microseconds to find out that a level is off.
+    // winston takes a few microseconds to find out that a level is off.
     if (!enabled.includes(at)) return () => {};
-    // The fields travel as one: winston would take a field called `message` for a part of the message.
+    // Fields are passed as one object: winston would take a field called `message` for part of the message.
     return (message, fields = {}) => void winston.log({ level: at, message, fields, time: new Date().toISOString() });
   };
   return {
@@ -64,7 +64,7 @@ function jsonLine({ level, time, message, fields }: Entry): string {
 
 const reserved = new Set(['time', 'level', 'msg']);
 
-/** `2026-01-31T12:00:00.000Z  info   message  key=value`; below it the stack of an error that has no code: a bug. */
+/** `2026-01-31T12:00:00.000Z  info   message  key=value`, then the stack of an error without a code (a bug). */
 function textLine({ level, time, message, fields }: Entry): string {
   let line = `${time}  ${level.padEnd(5)}  ${oneLine(message)}`;
   const stacks: string[] = [];
@@ -72,7 +72,7 @@ function textLine({ level, time, message, fields }: Entry): string {
     if (value === undefined) continue;
     if (value instanceof Error) {
       line += `  ${key}=${harmless(stringify(chain(value)))}`;
-      // Its first lines are the message again, which may hold anything.
+      // The stack starts with the message again, which may contain anything.
       if (!('code' in value) && value.stack !== undefined) stacks.push(...framesOf(value.stack));
     } else line += `  ${key}=${textOf(value)}`;
   }
@@ -88,12 +88,12 @@ function framesOf(stack: string): string[] {
   return stack.split('\n').filter((line) => /^ {4}at /.test(line));
 }
 
-/** Of JSON: as its own escapes, so that it means the same. */
+/** Replaces characters in JSON with JSON escapes, so that its meaning stays the same. */
 function harmless(json: string): string {
   return json.replace(deceptive, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** Texts come from users and clients; the beginning of a longer one says enough. Characters. */
+/** Texts come from users and clients; longer ones are truncated. Characters. */
 const MAX_TEXT = 2_048;
 
 /** Names and values come from users: they must not move a terminal's cursor or reorder its text. */
@@ -109,17 +109,17 @@ function plainValue(value: unknown): unknown {
   return { message: chain(value), ...(code === undefined ? {} : { code }), stack: value.stack };
 }
 
-/** The messages of an error and of what caused it. */
+/** The messages of an error and of its causes. */
 function chain(error: Error): string {
   const messages: string[] = [];
   for (let at: unknown = error; at instanceof Error && messages.length < 10; at = at.cause) {
-    // Those that quote their cause need no repetition.
+    // A message that quotes its cause needs no repetition.
     if (!messages.some((message) => message.includes((at as Error).message))) messages.push(at.message);
   }
   return messages.join(': ');
 }
 
-/** Never throws: what cannot be written as JSON is not worth an exception. */
+/** Never throws: a value that cannot be written as JSON is not worth an exception. */
 function stringify(value: unknown): string {
   try {
     return (

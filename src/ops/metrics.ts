@@ -3,20 +3,20 @@ import { servedTypeNames } from '../served-types.ts';
 import type { Route } from './http-server.ts';
 
 /**
- * Where the figures come from. All are asked when somebody scrapes; counters are totals since the start. Absent parts
- * have no metrics: a directory has no API server.
+ * Where the values come from. All are read at each scrape; counters are totals since the start. Absent parts have no
+ * metrics: a directory has no API server.
  */
 export interface MetricSources {
   readonly version: string;
   readonly ready: () => boolean;
   readonly ads: () => AdsFigures;
-  /** One for each connected proxy and type of which it refuses the present version of a resource. */
+  /** One entry per connected proxy and type of which it rejects the current version of a resource. */
   readonly refused: () => Iterable<{ readonly shortName: string }>;
-  /** Proxies not admitted, by the budget that was full. */
+  /** Proxies that were not admitted, by the budget that was full. */
   readonly notAdmitted: () => Readonly<Record<string, number>>;
   readonly suppressedLines: () => number;
   readonly commits: () => { readonly commits: number; readonly writes: number; readonly pending: number };
-  /** Entries of the graph that keep an old value because their transform threw. */
+  /** Graph entries that keep an old value because their transform threw. */
   readonly graphFailures: () => number;
   readonly services: () => number;
   /** By kind. */
@@ -44,17 +44,17 @@ export interface AdsFigures {
   readonly resources: number;
   /** Bugs that ended a stream. */
   readonly failures: number;
-  /** Streams that go the slow way. */
+  /** Streams on the slow path. */
   readonly indirect: number;
-  /** By short name of the type. */
+  /** By the type's short name. */
   readonly pushes: Readonly<Record<string, number>>;
   readonly bytes: Readonly<Record<string, number>>;
   readonly refusals: Readonly<Record<string, number>>;
-  /** Waits for an acknowledgement that ended by time. */
+  /** Waits for an acknowledgement that timed out. */
   readonly timeouts: number;
-  /** Times that an answer to clusters was missing for long. */
+  /** Number of times that a response with clusters was unanswered for long. */
   readonly overdue: number;
-  /** Streams and connections that a limit refused or ended, by limit. */
+  /** Streams and connections refused or ended because of a limit, by limit. */
   readonly limits: Readonly<Record<string, number>>;
 }
 
@@ -71,15 +71,15 @@ export interface ApiServerFigures {
 }
 
 export interface Metrics {
-  /** A commit was published. Seconds: from its first change, and of work. */
+  /** A commit was published. Seconds: since its first change, and of work. */
   committed(delay: number, work: number): void;
-  /** A proxy was sent all that a change meant for it, so many seconds after the change came. */
+  /** A proxy was sent everything that a change means for it, this many seconds after the change arrived. */
   converged(seconds: number): void;
   /** `/metrics` */
   readonly route: Route;
 }
 
-/** Names are Istio's where it has them, because alerts and dashboards know them. The help text is the question. */
+/** Names are Istio's where it has them, because alerts and dashboards use them. */
 export function createMetrics(sources: MetricSources, clock: () => number = () => performance.now()): Metrics {
   const registry = new Registry();
   const registers = [registry];
@@ -89,7 +89,7 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     renderings++;
     return registry.metrics();
   }, clock);
-  /** What several metrics are made from is asked once for all of them. */
+  /** Reads a source once per rendering if several metrics use it. */
   const once = <T>(ask: () => T): (() => T) => {
     let asked: { readonly rendering: number; readonly answer: T } | undefined;
     return () => (asked?.rendering === renderings ? asked : (asked = { rendering: renderings, answer: ask() })).answer;
@@ -165,7 +165,7 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   counters('pilot_xds_pushes', 'Responses sent.', ['type'], () => byType(ads().pushes));
   counters('fairlead_xds_bytes_total', 'Bytes of responses sent.', ['type'], () => byType(ads().bytes));
   counters('pilot_total_xds_rejects', 'Responses that proxies rejected.', ['type'], () => byType(ads().refusals));
-  // No label names the proxy, as Istio's does: a client says itself what it is called.
+  // Unlike in Istio, no label names the proxy: clients choose their own names.
   for (const shortName of servedTypeNames) {
     gauge(
       `pilot_xds_${shortName}_reject`,
@@ -319,10 +319,10 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   };
 }
 
-/** Rendering blocks the thread for milliseconds, and any client may ask. Milliseconds. */
+/** How long a text is reused: rendering blocks the thread for milliseconds, and any client may scrape. Milliseconds. */
 const KEPT_MS = 1_000;
 
-/** Requests within a second share one text. */
+/** Shares one text between requests within a second. */
 class Rendering {
   readonly #render: () => Promise<string>;
   readonly #clock: () => number;
@@ -338,7 +338,7 @@ class Rendering {
     if (this.#kept === undefined || at - this.#kept.at >= KEPT_MS) {
       const text = this.#render();
       this.#kept = { at, text };
-      // The next one tries again.
+      // The next request tries again.
       text.catch(() => {
         this.#kept = undefined;
       });
@@ -349,7 +349,7 @@ class Rendering {
 
 type Labelled<L extends string> = readonly (readonly [Record<L, string>, number])[];
 
-/** How many proxies refuse something of each type. */
+/** Number of proxies that reject something, by type. */
 function countByType(refused: Iterable<{ readonly shortName: string }>): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { shortName } of refused) counts.set(shortName, (counts.get(shortName) ?? 0) + 1);

@@ -20,7 +20,7 @@ export interface OpsServers {
   readonly monitoring: HttpServer;
 }
 
-/** Both servers that are for operators and not for proxies. Rejects with a ListenError. */
+/** Both servers for operators rather than proxies. Rejects with a ListenError. */
 export async function serveOps(options: OpsOptions): Promise<OpsServers> {
   const { healthAddress, monitoringAddress, waitingFor, debug, metrics, version, log, signal } = options;
   const pages = debugRoutes(debug);

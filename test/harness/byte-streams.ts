@@ -26,13 +26,13 @@ const METHOD = {
 
 const passThrough: ServerInterceptor = (_, call) => new ServerInterceptingCall(call);
 
-/** With an interceptor there is no HTTP/2 stream to be had below the call: messages go the public way. */
+/** With an interceptor, the call does not expose its HTTP/2 stream: messages go through the public API. */
 export const ways: readonly [string, readonly ServerInterceptor[]][] = [
   ['past grpc-js', []],
   ['through grpc-js', [passThrough]],
 ];
 
-/** A server whose one method streams bytes both ways, and a client of it; both end with the test. */
+/** A server whose only method streams bytes both ways, and its client; both end with the test. */
 export async function serveBytes(
   interceptors: readonly ServerInterceptor[],
   handle: (call: Call) => void,

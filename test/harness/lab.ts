@@ -6,7 +6,7 @@ import type { KubernetesObject } from '../../src/api/object.ts';
 
 let checkSound: CheckSound | undefined;
 
-/** A mesh that says in short what its last commit changed, and what a proxy holds. */
+/** A mesh that summarizes what its last commit changed, and what a proxy has. */
 export class MeshLab extends TestMesh {
   last: Publication = { members: [], lists: [], worlds: [] };
 
@@ -24,7 +24,7 @@ export class MeshLab extends TestMesh {
     this.commit(proxies.map((proxy) => this.mesh.inputs.proxies.write(proxy.stream, proxy)));
   }
 
-  /** `Cluster outbound|80||a.shop.svc.cluster.local` of every resource that the last commit changed, in whatever list. */
+  /** Every resource that the last commit changed, in any list, e.g. `Cluster outbound|80||a.shop.svc.cluster.local`. */
   get changed(): string[] {
     const names = this.last.members.map(
       ({ typeUrl, name }) => `${typeUrl.slice(typeUrl.lastIndexOf('.') + 1)} ${name}`,
@@ -36,14 +36,14 @@ export class MeshLab extends TestMesh {
     return this.graph.collections.find(({ name }) => name === collection)!.size;
   }
 
-  /** Outbound clusters, by which services and subsets a proxy can reach: `a.shop:80`, `a.shop:80 v1`. */
+  /** Outbound clusters, named after the services and subsets that a proxy can reach: `a.shop:80`, `a.shop:80 v1`. */
   clusters(stream: string): string[] {
     return (this.json(stream).cds as { readonly name: string }[]).flatMap(({ name }) =>
       name.startsWith('outbound|') ? [short(name)] : [],
     );
   }
 
-  /** Clusters of the routes of each virtual host in a table, without the catch-all. */
+  /** Clusters that the routes of each virtual host in a table lead to, without the catch-all. */
   routes(stream: string, table = '80'): Record<string, string[]> {
     const found = (this.json(stream).rds as Table[]).find(({ name }) => name === table);
     const hosts = (found?.virtualHosts ?? []).filter(({ domains }) => domains[0] !== '*');
@@ -62,7 +62,7 @@ export class MeshLab extends TestMesh {
     );
   }
 
-  /** What is wrong with what a proxy holds, as a whole. */
+  /** What is wrong with everything that a proxy has, taken together. */
   faults(stream: string): string[] {
     checkSound ??= createCheckSound();
     return [...checkSound(this.snapshot(stream)), ...this.clashes(stream)];
@@ -99,7 +99,7 @@ export function objectOf(kind: string, path: string, content: object, more: More
 
 const CORE: Readonly<Record<string, string>> = { Service: 'v1', Pod: 'v1', EndpointSlice: 'discovery.k8s.io/v1' };
 
-/** A Service of one HTTP port. */
+/** A Service with one HTTP port. */
 export function service(path: string, spec: object = {}, more: More = {}): KubernetesObject {
   return objectOf(
     'Service',

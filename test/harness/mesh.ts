@@ -15,7 +15,7 @@ import { type Snapshot, jsonOf, snapshotOf } from '../../src/snapshot.ts';
 
 let shared: Protos | undefined;
 
-/** Made once for a test file: it takes a while. */
+/** Created once per test file: it takes a while. */
 export function testProtos(): Protos {
   return (shared ??= createProtos());
 }
@@ -30,7 +30,7 @@ export interface TestMeshOptions {
   readonly encoder?: EncoderOptions;
 }
 
-/** The whole of Fairlead between objects and resources, without a network. */
+/** All of Fairlead between objects and resources, without a network. */
 export class TestMesh {
   readonly graph = new Graph();
   readonly mesh: Mesh;
@@ -85,7 +85,7 @@ export class TestMesh {
     );
   }
 
-  /** Resources that the proxy has twice, with other contents: it would get the one that was stored first. */
+  /** Resources that the proxy has twice with different content: it would get the one that was stored first. */
   clashes(stream: string): string[] {
     const versions = new Map<string, string>();
     return this.resources(stream).flatMap(({ typeUrl, name, version }) => {
@@ -96,7 +96,7 @@ export class TestMesh {
     });
   }
 
-  /** What the proxy holds, as protobuf JSON. */
+  /** What the proxy has, as protobuf JSON. */
   json(stream: string): Record<'cds' | 'eds' | 'lds' | 'rds', unknown[]> {
     const { cds, eds, lds, rds } = this.snapshot(stream);
     const print = (resources: Snapshot['cds']) => resources.map((resource) => jsonOf(testProtos(), resource));
@@ -110,7 +110,7 @@ export class TestMesh {
   }
 }
 
-/** The objects of a YAML text that Fairlead watches. */
+/** The objects in a YAML text that are of kinds that Fairlead watches. */
 export function readObjects(yaml: string): KubernetesObject[] {
   return parseAllDocuments(yaml)
     .map((document) => document.toJS() as KubernetesObject | null)

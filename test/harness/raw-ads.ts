@@ -1,7 +1,7 @@
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2';
 import protobuf from 'protobufjs';
 
-/** ADS without a client in between: for requests and streams that no well-behaved client has. */
+/** ADS without a client library: for requests and streams that no well-behaved client produces. */
 
 /** A protobuf field with text, bytes, or the fields of a message. */
 export function field(number: number, ...content: readonly (string | Uint8Array)[]): Uint8Array {
@@ -18,12 +18,12 @@ export function nodeMessage(id: string, metadata: Readonly<Record<string, string
   return Buffer.concat([field(1, id), field(3, ...members)]);
 }
 
-/** The same as the field of a delta request. */
+/** The same node as a field of a delta request. */
 export function nodeField(id: string, metadata: Readonly<Record<string, string>> = {}): Uint8Array {
   return field(1, nodeMessage(id, metadata));
 }
 
-/** What gRPC puts before a message of this length. */
+/** The prefix that gRPC puts before a message of this length. */
 export function framePrefix(length: number): Buffer {
   const prefix = Buffer.alloc(5);
   prefix.writeUInt32BE(length, 1);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
-/** Where the histories and worlds of property tests begin: the same for each run, so that a test ends as it did before. */
+/** Seed of the histories and worlds in property tests: the same for each run, so that results are reproducible. */
 export const seed = Number(process.env['FAIRLEAD_SEED'] ?? 1);
 
-// A setup file of all tests. What fails is printed with its seed and path.
+// A setup file for all tests. Failures are printed with their seed and path.
 fc.configureGlobal({ seed });

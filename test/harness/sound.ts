@@ -7,19 +7,19 @@ import type { Snapshot } from '../../src/snapshot.ts';
 import { createRules } from '../protos/validate-rules.ts';
 import { testProtos } from './mesh.ts';
 
-/** What no proxy may ever be sent, whatever the objects say; a line for each finding. */
+/** Finds what no proxy may ever be sent, whatever the objects say; one line per finding. */
 export type CheckSound = (snapshot: Snapshot) => string[];
 
-/** What can be said of a resource without the others. */
+/** What is known about a resource on its own. */
 interface Facts {
   readonly findings: readonly string[];
   /** Clusters that its message names. */
   readonly clusters: ReadonlySet<string>;
-  /** Of a listener. */
+  /** Those of a listener. */
   readonly addresses: readonly string[];
 }
 
-/** Takes about 300 ms: once per test file. Resources that were seen before are not looked into again. */
+/** Takes about 300 ms: call it once per test file. Resources that were seen before are not inspected again. */
 export function createCheckSound(protos: Protos = testProtos()): CheckSound {
   const inspect = createInspector(protos);
   const known = new Map<string, Facts>();
@@ -34,7 +34,7 @@ export function createCheckSound(protos: Protos = testProtos()): CheckSound {
     return [
       ...missing.map((name) => `${name} is referred to, but not given`),
       ...[cds, eds, lds, rds, sds].flatMap((resources) => repeated(resources.map(({ name }) => name))),
-      // Envoy refuses two listeners at one address, bound or not.
+      // Envoy rejects two listeners with the same address, bound or not.
       ...repeated(lds.flatMap((resource) => factsOf(resource).addresses)),
       ...[...cds, ...eds, ...lds, ...rds, ...sds].flatMap((resource) => {
         const { findings, clusters } = factsOf(resource);
@@ -95,7 +95,7 @@ interface TableJson {
   readonly virtualHosts?: readonly { readonly name: string; readonly domains: readonly string[] }[];
 }
 
-/** Envoy refuses a table in which a domain or the name of a virtual host stands twice. */
+/** Envoy rejects a route table that contains a domain or a virtual host name twice. */
 function repeatedIn({ virtualHosts = [] }: TableJson): string[] {
   const domains = virtualHosts.flatMap((host) => host.domains.map((domain) => domain.toLowerCase()));
   return [...repeated(virtualHosts.map((host) => host.name)), ...repeated(domains)];
@@ -106,7 +106,7 @@ function otherName(json: Json, name: string): string[] {
   return (own.clusterName ?? own.name) === name ? [] : [`calls itself ${String(own.clusterName ?? own.name)}`];
 }
 
-/** The clusters that a resource says it names are those that are in its message, and the proxy is given all of them. */
+/** A resource must declare exactly the clusters in its message, and the proxy must be given all of them. */
 function clusterFindings(resource: EncodedResource, named: ReadonlySet<string>, given: ReadonlySet<string>): string[] {
   const said = new Set<string>();
   for (const leaf of leavesOf(resource.body)) for (const name of leaf.clusters) said.add(name);
@@ -117,7 +117,7 @@ function clusterFindings(resource: EncodedResource, named: ReadonlySet<string>, 
   ];
 }
 
-/** Clusters that traffic is sent to: of routes, mirrors, weights and TCP proxies. */
+/** Clusters that traffic is sent to: those of routes, mirrors, weights and TCP proxies. */
 function clustersIn(json: Json, found = new Set<string>()): Set<string> {
   if (typeof json !== 'object' || json === null) return found;
   if (Array.isArray(json)) {
@@ -134,7 +134,7 @@ function clustersIn(json: Json, found = new Set<string>()): Set<string> {
   return found;
 }
 
-/** Fields that the message's type does not have are lost when it is encoded again. */
+/** Fields unknown to the message's type are lost when the message is encoded again. */
 function createFindUnknown(): (type: string, bytes: Uint8Array) => string[] {
   const root = createRoot();
   const find = (name: string, bytes: Uint8Array, path: string): string[] => {

@@ -10,11 +10,11 @@ import type { RunningProcess } from './process.ts';
 
 export interface ApiServerOptions {
   /**
-   * With kube-controller-manager: ServiceAccounts, Deployments, EndpointSlices, garbage collection. Without it no pod
+   * Runs kube-controller-manager: ServiceAccounts, Deployments, EndpointSlices, garbage collection. Without it, no pod
    * can be created (there is no ServiceAccount `default`).
    */
   readonly controllers: boolean;
-  /** More arguments of kube-apiserver. */
+  /** Additional arguments for kube-apiserver. */
   readonly args?: readonly string[];
   readonly signal?: AbortSignal;
 }
@@ -23,22 +23,22 @@ export interface ApiServerOptions {
 export interface RunningApiServer {
   /** `https://127.0.0.1:PORT` */
   readonly url: string;
-  /** Certificate of its authority, PEM. */
+  /** Certificate of its CA, PEM. */
   readonly ca: string;
-  /** Path of a kubeconfig of an administrator. */
+  /** Path of an administrator's kubeconfig. */
   readonly kubeconfig: string;
   /** Path of a kubeconfig for a bearer token, e.g. one made by `kubectl create token`. */
   kubeconfigWithToken(token: string): Promise<string>;
-  /** What it wrote; throws with what it wrote to stderr when it fails. */
+  /** Returns kubectl's output; if it fails, throws with its stderr. */
   kubectl(...args: string[]): Promise<string>;
   /** `kubectl apply -f -`, server-side, of YAML or JSON. */
   apply(yaml: string): Promise<string>;
   helm(...args: string[]): Promise<string>;
-  /** A request of the administrator; the body of the answer, parsed. Throws `ApiError` for a status that is not 2xx. */
+  /** A request as administrator; returns the parsed response body. Throws `ApiError` for a status that is not 2xx. */
   call(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<ApiObject>;
-  /** The lines of an endless answer (a watch), until the signal. */
+  /** The lines of an endless response (a watch), until the signal fires. */
   lines(path: string, signal: AbortSignal): AsyncGenerator<string>;
-  /** Kills the API server and starts it again, on the same port and store. */
+  /** Kills the API server and restarts it with the same port and store. */
   restart(): Promise<void>;
   log(): string;
   stop(): Promise<void>;
@@ -62,7 +62,7 @@ export class ApiError extends Error {
 const SERVICE_RANGE = '10.96.0.0/16';
 const FIRST_SERVICE = '10.96.0.1';
 
-/** Enough for pods, their owners, their addresses and their accounts; with all of them the start takes 5 s more. */
+/** Enough for pods, their owners, addresses and accounts; with all controllers, the start takes 5 s longer. */
 const CONTROLLERS = [
   'serviceaccount-controller',
   'serviceaccount-token-controller',
@@ -74,7 +74,7 @@ const CONTROLLERS = [
   'garbage-collector-controller',
 ];
 
-/** Ready when it returns, in about 4 s. `stop` it in any case. */
+/** Ready when it returns, after about 4 s. Always call `stop`. */
 export async function startApiServer({ controllers, args = [], signal }: ApiServerOptions): Promise<RunningApiServer> {
   const directory = await mkdtemp(join(tmpdir(), 'fairlead-api-'));
   const running: Running = { processes: new Map(), agents: [] };
@@ -141,7 +141,7 @@ async function start(
     `--service-account-key-file=${await write('sa.pub', signing.publicKey)}`,
     `--service-account-signing-key-file=${signingKey}`,
     ...['--authorization-mode=Node,RBAC', `--service-cluster-ip-range=${SERVICE_RANGE}`, '--allow-privileged=true'],
-    // A loopback address is refused as an endpoint of the Service `kubernetes`.
+    // The Service `kubernetes` does not accept a loopback address as an endpoint.
     '--endpoint-reconciler-type=none',
     ...args,
   ];
@@ -234,8 +234,8 @@ async function start(
 }
 
 /**
- * Now and then kube-apiserver 1.34.4 dereferences a nil pointer in its OpenAPI cache when it starts with resource
- * definitions in etcd. A kubelet would start it again.
+ * kube-apiserver 1.34.4 occasionally dereferences a nil pointer in its OpenAPI cache when it starts with CRDs in etcd.
+ * A kubelet would restart it.
  */
 const OPENAPI_PANIC = 'cached.(*listMerger[...]).prepareResultsLocked';
 

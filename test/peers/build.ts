@@ -1,6 +1,6 @@
 /**
- * `make peers`: fetches Envoy and builds etcd, Kubernetes and helm into the cache, one at a time; only some of them when
- * they are named. What cannot be built here is said and left out; a build that fails is an error.
+ * `make peers`: fetches Envoy and builds etcd, Kubernetes and helm into the cache, one at a time; given names, only
+ * those. Parts that cannot be built here are reported and skipped; a build that fails is an error.
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
@@ -47,7 +47,7 @@ async function provide(part: Part): Promise<void> {
   }
 }
 
-/** Into a directory of its own, so that what has the final name is complete. */
+/** Builds in a temporary directory, so that whatever has the final name is complete. */
 function build(part: Part, directory: string): void {
   const unfinished = `${directory}.tmp-${process.pid}`;
   mkdirSync(unfinished);
@@ -65,8 +65,8 @@ function build(part: Part, directory: string): void {
 }
 
 /**
- * Only saves work: two that build the same both succeed. The file holds the process that has the lock, so that one
- * which died is noticed.
+ * Only saves work: two processes that build the same part both succeed. The file contains the id of the process that
+ * holds the lock, so that a dead holder is detected.
  */
 async function lock(path: string): Promise<() => void> {
   for (;;) {
@@ -85,7 +85,7 @@ async function lock(path: string): Promise<() => void> {
 
 function holderOf(path: string): number | undefined {
   try {
-    // Empty for a moment, between the creation of the file and its first byte.
+    // Empty for a moment between creation of the file and its first byte.
     return Number(readFileSync(path, 'utf8')) || process.pid;
   } catch {
     return undefined;

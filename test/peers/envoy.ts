@@ -5,13 +5,13 @@ import { pathOf } from './peer.ts';
 import { poll, run, startProcess } from './process.ts';
 
 export interface EnvoyOptions {
-  /** Of the control plane, on 127.0.0.1. */
+  /** Port of the control plane, on 127.0.0.1. */
   readonly adsPort: number;
   readonly delta: boolean;
   readonly node: EnvoyNode;
-  /** Bootstrap as JSON; its static clusters and listeners are added, other members replace ours. */
+  /** Bootstrap as JSON; its static clusters and listeners are added, other fields replace ours. */
   readonly extraBootstrap?: Bootstrap;
-  /** More arguments, e.g. `['-l', 'debug']`. */
+  /** Additional arguments, e.g. `['-l', 'debug']`. */
   readonly args?: readonly string[];
   readonly signal?: AbortSignal;
 }
@@ -33,20 +33,20 @@ export interface RunningEnvoy {
   /** `http://127.0.0.1:PORT` */
   readonly adminUrl: string;
   readonly pid: number;
-  /** Settles when Envoy has its first configuration (`/ready` says LIVE). */
+  /** Settles once Envoy has its first configuration (`/ready` says LIVE). */
   ready(): Promise<void>;
-  /** The answer of the admin interface; throws for a status that is not 2xx. */
+  /** The admin interface's response; throws for a status that is not 2xx. */
   admin(path: string, method?: 'GET' | 'POST'): Promise<string>;
   configDump(): Promise<ConfigDump>;
   /** Counters and gauges whose name matches. */
   stats(filter: string): Promise<Readonly<Record<string, number>>>;
   log(): string;
-  /** Settles when it has ended: the exit code, or the name of the signal. */
+  /** Settles once it has ended: the exit code, or the name of the signal. */
   readonly exited: Promise<number | NodeJS.Signals>;
   stop(): Promise<void>;
 }
 
-/** `/config_dump?include_eds`, by section. Members are protobuf JSON in snake case, as Envoy writes them. */
+/** `/config_dump?include_eds`, by section. Contents are protobuf JSON in snake case, as Envoy writes them. */
 export interface ConfigDump {
   readonly clusters: readonly DumpEntry[];
   readonly listeners: readonly DumpEntry[];
@@ -54,18 +54,18 @@ export interface ConfigDump {
   readonly endpoints: readonly DumpEntry[];
 }
 
-/** One resource that came over xDS. */
+/** One resource received over xDS. */
 export interface DumpEntry {
   readonly name: string;
   readonly version: string;
   readonly resource: Readonly<Record<string, unknown>>;
-  /** Of a listener whose newest version was refused. */
+  /** For a listener whose newest version was rejected. */
   readonly error?: string;
 }
 
 /**
- * Starts a real Envoy with this control plane. It refuses unknown fields. Call `ready` to wait for its configuration,
- * `stop` in any case.
+ * Starts a real Envoy with this control plane. It rejects unknown fields. Call `ready` to wait for its configuration,
+ * and always call `stop`.
  */
 export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
   const directory = await mkdtemp(join(tmpdir(), 'fairlead-envoy-'));
@@ -110,7 +110,7 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
         const { stats } = JSON.parse(await admin(`/stats?format=json&filter=${encodeURIComponent(filter)}`)) as {
           stats: { name?: string; value?: unknown }[];
         };
-        // Histograms have no name of their own, and some values are text.
+        // Histograms have no name, and some values are text.
         return Object.fromEntries(
           stats.flatMap(({ name, value }) => (name && typeof value === 'number' ? [[name, value]] : [])),
         );
@@ -125,7 +125,7 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
   }
 }
 
-/** What Envoy says to static configuration (`--mode validate`); opens no sockets, takes 50 ms. */
+/** Envoy's verdict on static configuration (`--mode validate`); opens no sockets, takes 50 ms. */
 export async function validateBootstrap(
   bootstrap: Bootstrap,
 ): Promise<{ readonly ok: true } | { readonly ok: false; readonly message: string }> {

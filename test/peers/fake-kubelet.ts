@@ -3,9 +3,9 @@ import type { ApiObject, RunningApiServer } from './api-server.ts';
 import { poll } from './process.ts';
 
 export interface FakeKubeletOptions {
-  /** The address of a pod, asked once. Not in 127.0.0.0/8: EndpointSlices refuse that. */
+  /** The address of a pod, called once per pod. Not in 127.0.0.0/8: EndpointSlices do not accept that. */
   readonly podIP: (pod: Pod) => string;
-  /** Whether a deleted pod ends now; while not, it is terminating (draining). Asked at each change of the pod. */
+  /** Whether a deleted pod ends now; until then it is terminating (draining). Called at each change of the pod. */
   readonly ends?: (pod: Pod) => boolean;
   readonly signal: AbortSignal;
 }
@@ -25,9 +25,9 @@ export interface Pod {
 const NODE = 'fake';
 
 /**
- * A node without containers: binds every pod to itself, gives it an address, says that it is ready, and lets deleted
- * ones go. All else (ReplicaSets, EndpointSlices) is done by the real controllers. Settles once the node is ready;
- * `stopped` settles after the signal, and rejects when the kubelet failed.
+ * A node without containers: binds every pod to itself, gives it an address, marks it ready, and lets deleted pods go.
+ * The real controllers do everything else (ReplicaSets, EndpointSlices). Settles once the node is ready; `stopped`
+ * settles after the signal fires, and rejects if the kubelet failed.
  */
 export async function startFakeKubelet(
   api: RunningApiServer,
@@ -64,7 +64,7 @@ export async function startFakeKubelet(
   const stopped = (async () => {
     while (!signal.aborted) {
       await follow().catch(async (error: unknown) => {
-        // Anything else is a broken connection: the API server is being started again.
+        // Anything else is a broken connection: the API server is being restarted.
         if (signal.aborted || error instanceof ApiError) throw error;
         await poll('API server', () => api.call('GET', '/version').catch(() => undefined), { signal });
       });
@@ -72,7 +72,7 @@ export async function startFakeKubelet(
   })().catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });
-  // Whoever does not look at it still gets its failure: as a test that waits in vain, not as a crash of the runner.
+  // A test that ignores it still sees the failure, by waiting in vain: the runner does not crash.
   stopped.catch(() => {});
   return { stopped };
 }
@@ -82,7 +82,7 @@ interface PodList {
   readonly items: readonly Pod[];
 }
 
-/** The pod may have changed or gone since the event; then there is another event. */
+/** The pod may have changed or disappeared since the event; then another event follows. */
 async function unlessGone(reaction: Promise<void>): Promise<void> {
   try {
     await reaction;

@@ -10,16 +10,16 @@ export interface KeyPair {
 
 export interface Authority {
   readonly certificate: string;
-  /** With the names, `10.96.0.1` or `localhost`. */
+  /** For these names, e.g. `10.96.0.1` or `localhost`. */
   server(names: readonly string[]): Promise<KeyPair>;
-  /** A Kubernetes user and its groups. */
+  /** For a Kubernetes user and its groups. */
   client(user: string, ...groups: string[]): Promise<KeyPair>;
 }
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const DAY = 24 * 60 * 60 * 1000;
 
-/** A certificate authority that lives for two days and is never written to disk. */
+/** A certificate authority that is valid for two days and never written to disk. */
 export async function createAuthority(): Promise<Authority> {
   const keys = await createKeys();
   const name = 'CN=fairlead-test-ca';
@@ -67,7 +67,7 @@ export async function createAuthority(): Promise<Authority> {
   };
 }
 
-/** What ServiceAccount tokens are signed and checked with. */
+/** Key pair for signing and verifying ServiceAccount tokens. */
 export async function createSigningKey(): Promise<{ readonly publicKey: string; readonly privateKey: string }> {
   const keys = await createKeys();
   const spki = await webcrypto.subtle.exportKey('spki', keys.publicKey);

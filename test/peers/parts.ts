@@ -4,15 +4,15 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-/** Something that is fetched or built as one: a directory in the cache. */
+/** Something that is fetched or built as a unit: a directory in the cache. */
 export interface Part {
   readonly name: string;
   readonly needs: 'go' | 'pip';
   /** Programs in it: name -> path inside its directory. */
   readonly programs: Readonly<Record<string, string>>;
-  /** Files that decide its bytes. */
+  /** Files that determine its content. */
   readonly inputs: readonly string[];
-  /** Fills a directory. */
+  /** Builds it into a directory. */
   readonly build: (directory: string) => Command;
 }
 
@@ -21,7 +21,7 @@ export type Command = readonly [program: string, ...args: string[]];
 const TOOLS = resolve(import.meta.dirname, '../../tools/peers');
 const KUBERNETES = ['v1.34.4', '1', '34'] as const;
 
-/** The smallest Go that builds them all; `go.mod` files ask for it too. */
+/** The lowest Go version that builds them all; the `go.mod` files also require it. */
 export const GO_VERSION = '1.26';
 
 /** Cheapest first. */
@@ -47,7 +47,7 @@ export const PARTS: readonly Part[] = [
       'kube-controller-manager': 'k8s.io/kubernetes/cmd/kube-controller-manager',
       kubectl: 'k8s.io/kubernetes/cmd/kubectl',
     },
-    // Without them the programs call themselves v0.0.0.
+    // Without these, the programs report v0.0.0.
     ['-s -w', ...['gitVersion', 'gitMajor', 'gitMinor'].map((name, i) => `${version(name)}=${KUBERNETES[i]}`)].join(
       ' ',
     ),
@@ -58,7 +58,7 @@ function version(variable: string): string {
   return `-X k8s.io/component-base/version.${variable}`;
 }
 
-/** The version of a Go module with `tool` lines; its programs are built into one directory. */
+/** A Go module with `tool` lines, whose programs are built into one directory. */
 function goPart(name: string, packages: Readonly<Record<string, string>>, ldflags: string): Part {
   const module = join(TOOLS, name);
   const paths = Object.values(packages);
@@ -68,7 +68,7 @@ function goPart(name: string, packages: Readonly<Record<string, string>>, ldflag
     needs: 'go',
     programs: Object.fromEntries(Object.keys(packages).map((program) => [program, program])),
     inputs: [join(module, 'go.mod'), join(module, 'go.sum')],
-    // A package path that ends in a version would name the program after it.
+    // A package path that ends in a version would name the program after that version.
     build: (directory) => [
       ...(['nice', 'go', 'build', '-C', module, '-ldflags', ldflags] as const),
       ...['-o', paths.length === 1 ? join(directory, only ?? '') : `${directory}/`, ...paths],
@@ -81,7 +81,7 @@ export function cacheDirectory(): string {
   return resolve(FAIRLEAD_CACHE || join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'fairlead'));
 }
 
-/** Where a part is, or will be: everything that decides its bytes is in the name. */
+/** Where a part is, or will be: its name covers everything that determines its content. */
 export function directoryOf(part: Part): string {
   const hash = createHash('sha256').update(JSON.stringify(part.build('DIRECTORY').map(withoutHere)));
   hash.update(part.needs === 'go' ? goEnv().join(' ') : `${process.platform} ${process.arch}`);
@@ -89,7 +89,7 @@ export function directoryOf(part: Part): string {
   return join(cacheDirectory(), part.name, hash.digest('hex').slice(0, 32));
 }
 
-/** Clones and worktrees share the cache. */
+/** Lets clones and worktrees share the cache. */
 function withoutHere(argument: string): string {
   return argument.replace(TOOLS, 'TOOLS');
 }
@@ -100,7 +100,7 @@ export function goEnv(): readonly string[] {
   return text === undefined ? [] : text.trim().split('\n');
 }
 
-/** The output of a command; undefined when it is not there or fails. */
+/** The output of a command; undefined if it does not exist or fails. */
 export function outputOf(program: string, ...args: string[]): string | undefined {
   try {
     return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });

@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { GO_VERSION, PARTS, directoryOf, goEnv, outputOf } from './parts.ts';
 import type { Part } from './parts.ts';
 
-/** A real program that tests run against. `go` itself is for tests that generate something again. */
+/** A real program that tests run against. `go` itself is for tests that regenerate something. */
 export type PeerName = 'envoy' | 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kubectl' | 'helm' | 'go';
 
-/** Where it is, or why it is not there: a sentence that a skipped test is reported with. */
+/** Where it is, or why it is missing: a sentence for the report of a skipped test. */
 export type Peer = { readonly path: string } | { readonly missing: string };
 
-/** Builds nothing: `node test/peers/build.ts` does, before the tests. */
+/** Does not build anything: `node test/peers/build.ts` does, before the tests. */
 export function peer(name: PeerName): Peer {
   if (name === 'go') return goIsThere() ? { path: 'go' } : { missing: MISSING.go };
   const given = givenByEnvironment(name);
@@ -24,14 +24,14 @@ export function peer(name: PeerName): Peer {
   return { missing: MISSING[name] };
 }
 
-/** The path; throws the reason when the part is missing. */
+/** The path; throws the reason if the part is missing. */
 export function pathOf(name: PeerName): string {
   const found = peer(name);
   if ('missing' in found) throw new Error(found.missing);
   return found.path;
 }
 
-/** Why a part cannot be built here; undefined when it can. */
+/** Why a part cannot be built here; undefined if it can. */
 export function whyNotBuilt(part: Part): string | undefined {
   if (canBuild(part)) return undefined;
   return MISSING[Object.keys(part.programs)[0] as PeerName];
@@ -54,7 +54,7 @@ const MISSING: Readonly<Record<PeerName, string>> = {
   go: `skipped: no go. Needs go >= ${GO_VERSION}`,
 };
 
-/** ENVOY_BIN and KUBEBUILDER_ASSETS: a path that is not a program is a mistake, not a missing part. */
+/** From ENVOY_BIN and KUBEBUILDER_ASSETS: a path that is not a program is a mistake, not a missing part. */
 function givenByEnvironment(name: PeerName): Peer | undefined {
   const { ENVOY_BIN, KUBEBUILDER_ASSETS } = process.env;
   if (name === 'envoy' && ENVOY_BIN) return { path: program(ENVOY_BIN, 'ENVOY_BIN') };
@@ -90,7 +90,7 @@ function canBuild(part: Part): boolean {
   return part.needs === 'go' ? goIsThere() : existsSync(directoryOf(part)) || pipIsThere();
 }
 
-/** A Go that is too old will do when it may fetch the one it needs. */
+/** An older Go will do if it may download the version it needs. */
 function goIsThere(): boolean {
   const [version = '', , , toolchain = 'local'] = goEnv();
   const [, minor = 0] = /^go1\.(\d+)/.exec(version) ?? [];

@@ -9,9 +9,9 @@ export interface RunningProcess {
   readonly pid: number;
   /** The end of what it wrote. */
   log(): string;
-  /** Settles when it has ended: the exit code, or the name of the signal. */
+  /** Settles once it has ended: the exit code, or the name of the signal. */
   readonly exited: Promise<number | NodeJS.Signals>;
-  /** Kills it and what it started; settles when it has ended. */
+  /** Kills it and everything it started; settles once it has ended. */
   stop(): Promise<void>;
 }
 
@@ -21,19 +21,19 @@ export interface ProcessOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The environment for a Fairlead that is started here, without what in ours would be settings of that one. */
+/** The environment for a Fairlead started here: ours, without variables that it would take for settings. */
 export function plainEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(FAIRLEAD_|KUBE|POD_NAME)/.test(name)));
 }
 
-/** Of util-linux: has the kernel kill a program when the one that started it ends. */
+/** From util-linux: makes the kernel kill a program when its parent ends. */
 const SETPRIV = '/usr/bin/setpriv';
 
 const LOG_LENGTH = 64 * 1024;
 
 /**
- * Starts a program in a process group of its own. It is killed by `stop`, by the signal, and when this process ends; where
- * there is `setpriv` the kernel sees to the last, so that a killed test runner leaves nothing behind.
+ * Starts a program in its own process group. It is killed by `stop`, by the signal, and when this process ends; if
+ * `setpriv` exists, the kernel ensures the latter, so that a killed test runner leaves nothing behind.
  */
 export function startProcess(path: string, args: readonly string[], options: ProcessOptions = {}): RunningProcess {
   const { env, cwd, signal } = options;
@@ -87,7 +87,7 @@ export function startProcess(path: string, args: readonly string[], options: Pro
   };
 }
 
-/** Runs a program to its end. */
+/** Runs a program until it ends. */
 export async function run(
   path: string,
   args: readonly string[],
@@ -99,7 +99,7 @@ export async function run(
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  // A program that does not read its input may close it first.
+  // A program that does not read its input may close it early.
   child.stdin.on('error', () => {}).end(input);
   const code = await new Promise<number>((resolve, reject) => {
     child.once('error', reject);
@@ -113,8 +113,8 @@ function withoutUndefined<T extends object>(value: T): T {
 }
 
 /**
- * Asks again and again until the answer is not undefined. Other programs tell nobody when they are ready, so this is
- * the one place that waits by asking. Ends with an error, and the program's log, when that has ended.
+ * Polls until the answer is not undefined. Other programs do not announce that they are ready, so this is the only
+ * place that polls. Fails with the program's log if the program has ended.
  */
 export async function poll<T>(
   what: string,
@@ -141,7 +141,7 @@ export async function poll<T>(
   }
 }
 
-/** Ports of 127.0.0.1 that were free a moment ago, all different. */
+/** Distinct ports on 127.0.0.1 that were free a moment ago. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from({ length: count }, async () => {

@@ -10,24 +10,24 @@ export const EDS = typeUrl(types.endpoint);
 export const LDS = typeUrl(types.listener);
 export const RDS = typeUrl(types.route);
 
-/** Of either kind of stream. */
+/** A request on either kind of stream. */
 export interface Request {
   readonly typeUrl: string;
-  /** A `node` message; with the first request. */
+  /** A `node` message; only in the first request. */
   readonly node?: Uint8Array;
-  /** Those that are asked for: in state of the world all of them, over delta those that come. */
+  /** Requested names: all of them in state of the world, only the added ones over delta. */
   readonly names?: Iterable<string>;
   readonly nonce?: string;
-  /** State of the world: the version of the last response that was accepted. */
+  /** State of the world: the version of the last accepted response. */
   readonly version?: string;
-  /** Delta, with the first request of a type: what the client has. */
+  /** Delta, in the first request of a type: what the client already has. */
   readonly initial?: ReadonlyMap<string, string>;
   readonly error?: string;
 }
 
-/** The code of a `google.rpc.Status` that Envoy refuses with. */
+/** The code of the `google.rpc.Status` in Envoy's rejections. */
 const INTERNAL = 13;
-/** The wire type of texts, bytes and messages. */
+/** The wire type of strings, bytes and messages. */
 const LENGTH_DELIMITED = 2;
 
 export function encode(
@@ -60,35 +60,35 @@ export interface Response {
   readonly typeUrl: string;
   readonly nonce: string;
   readonly version: string;
-  /** Names to versions, which are empty in state of the world. */
+  /** Name -> version; versions are empty in state of the world. */
   readonly resources: ReadonlyMap<string, string>;
   readonly removed: readonly string[];
   readonly message: Buffer;
 }
 
-/** Where a stream goes. */
+/** Endpoints of a stream. */
 export interface Peer {
   readonly port: number;
-  /** Address on loopback that it comes from. */
+  /** Loopback address that it comes from. */
   readonly from: string;
   readonly delta?: boolean;
 }
 
-/** Of what gRPC puts before a message. */
+/** Length of the prefix that gRPC puts before a message. */
 const PREFIX_BYTES = 5;
 
-/** A raw stream on a connection of its own, from an address of its own on loopback. */
+/** A raw stream on its own connection, from a given loopback address. */
 export class AdsStream {
   readonly delta: boolean;
   readonly session: ClientHttp2Session;
   readonly stream: ClientHttp2Stream;
   #pieces: Buffer[] = [];
   #length = 0;
-  /** So many bytes make the next step: what is before a message, or all of it. */
+  /** Number of bytes needed for the next step: the prefix, or the prefix and its message. */
   #wanted = PREFIX_BYTES;
   ended = false;
 
-  /** @param onResponse Without it what comes is dropped. */
+  /** @param onResponse If absent, responses are dropped. */
   constructor({ port, from, delta = true }: Peer, onResponse?: (response: Response) => void, onEnd = (): void => {}) {
     this.delta = delta;
     this.session = connect(`http://127.0.0.1:${port}`, {
@@ -102,13 +102,13 @@ export class AdsStream {
     };
     this.session.on('error', end);
     this.session.on('connect', () => {
-      // It may be closed as soon as it is there.
+      // It may be closed as soon as it is established.
       if (!this.session.destroyed) this.session.setLocalWindowSize(1 << 20);
     });
     this.stream = openAdsStream(this.session, delta);
     this.stream.on('error', end);
     this.stream.on('close', end);
-    // The server has said its last: clients of gRPC leave then.
+    // The server has ended its side: gRPC clients close then.
     this.stream.on('end', () => {
       this.session.destroy();
       end();
@@ -153,8 +153,8 @@ export class AdsStream {
 }
 
 /**
- * Reads as far as it matters. Many clients share one thread with the clock that measures them, and a message may have a
- * thousand resources: it is read in one pass, and nothing of it is copied but names.
+ * Reads only what matters here. Many clients share one thread with the clock that measures them, and a message may have
+ * a thousand resources: it is read in one pass, and only names are copied.
  */
 function read(message: Buffer, delta: boolean): Response {
   let [typeUrl, nonce, version] = ['', '', ''];
@@ -184,7 +184,7 @@ function readResource(message: Buffer, from: number, to: number, resources: Map<
   resources.set(name, version);
 }
 
-/** All that are served have their name in the first field of the message in an `Any`. */
+/** All served types have their name in the first field of the message inside the `Any`. */
 function nameIn(message: Buffer, from: number, to: number): string {
   const any = new Fields(message, from, to);
   while (any.next()) {
@@ -195,7 +195,7 @@ function nameIn(message: Buffer, from: number, to: number): string {
   return '';
 }
 
-/** The fields of a message between two places that have a length. Others of these messages are short numbers. */
+/** The length-delimited fields of a message between two offsets. Other fields of these messages are short numbers. */
 class Fields {
   number = 0;
   from = 0;

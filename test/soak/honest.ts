@@ -5,8 +5,8 @@ import { AdsStream, CDS, EDS, LDS, RDS, type Response } from './ads-stream.ts';
 const TYPES = [CDS, EDS, LDS, RDS];
 
 /**
- * A proxy that asks for what Envoy asks for, takes all of it, and comes back a moment after it was sent away, over delta
- * with the versions of what it has.
+ * A proxy that asks for what Envoy asks for, accepts all of it, and reconnects a moment after it was disconnected; over
+ * delta with the versions of what it has.
  */
 export class Honest {
   readonly #port: number;
@@ -15,14 +15,14 @@ export class Honest {
   readonly #node: Uint8Array;
   /** The clusters whose endpoints it asks for. */
   #clusters: readonly string[] = [];
-  /** By type: names to versions, as it has them. */
+  /** What it has, by type: name -> version. */
   readonly #held = new Map(TYPES.map((typeUrl) => [typeUrl, new Map<string, string>()]));
-  /** On this stream: the last response of each type. */
+  /** The last response of each type on this stream. */
   readonly #answered = new Map<string, { readonly nonce: string; readonly version: string }>();
   #stream: AdsStream | undefined;
   #resumes = false;
   #stopped = false;
-  /** A text in some resource that it waits for. */
+  /** A text to wait for in any resource. */
   #mark = '';
   #hasMark = false;
   reconnects = -1;
@@ -40,7 +40,7 @@ export class Honest {
     return this.#hasMark;
   }
 
-  /** Who it is, and what it was told last. */
+  /** Who it is, and the last responses that it received. */
   describe(): string {
     const protocol = this.#delta ? 'delta' : 'state of the world';
     const told = [...this.#answered].map(
@@ -49,13 +49,13 @@ export class Honest {
     return `${this.#from} (${protocol}, came back ${this.reconnects} times, ${told.join(' ') || 'was told nothing'})`;
   }
 
-  /** To be told before the change is made that brings it. */
+  /** Call before making the change that contains the mark. */
   expect(mark: string): void {
     this.#mark = mark;
     this.#hasMark = false;
   }
 
-  /** Its connection breaks. */
+  /** Breaks its connection. */
   cut(): void {
     this.#stream?.close();
     this.#stream = undefined;
@@ -81,7 +81,7 @@ export class Honest {
       },
     );
     this.#stream = stream;
-    // Over delta it says what it has, and asks for all at once. Otherwise it comes as at first.
+    // Over delta it says what it has, and asks for everything at once. Otherwise it starts from scratch.
     this.#resumes = this.#delta && this.#heldOf(CDS).size > 0;
     for (const typeUrl of this.#resumes ? TYPES : [CDS]) this.#ask(stream, typeUrl);
   }
@@ -115,7 +115,7 @@ export class Honest {
     }
   }
 
-  /** With the last response of the type acknowledged. */
+  /** Also acknowledges the last response of the type. */
   #send(stream: AdsStream, typeUrl: string, names: readonly string[]): void {
     const { nonce = '', version = '' } = this.#answered.get(typeUrl) ?? {};
     stream.send({ typeUrl, names, nonce, ...(!this.#delta && { version }) });

@@ -3,11 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { framed, framePrefix, nodeMessage, openAdsStream } from '../harness/raw-ads.ts';
 import { AdsStream, CDS, EDS, encode, LDS, RDS, type Response } from './ads-stream.ts';
 
-/** Where an attack goes, and how it chooses. */
+/** The target of an attack, and its source of randomness. */
 export interface Target {
   readonly port: number;
   readonly monitoring: number;
-  /** Between 0 and 1, from the seed. */
+  /** Between 0 and 1, derived from the seed. */
   readonly random: () => number;
   readonly signal: AbortSignal;
 }
@@ -22,17 +22,17 @@ const idOf = (random: () => number): string => {
   return `sidecar~10.9.0.1~p${number}.shop~shop.svc.cluster.local`;
 };
 
-/** Waits, and ends without an error when the attack is over. */
+/** Waits, and resolves without an error when the attack is over. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await delay(ms, undefined, { signal }).catch(nothing);
 }
 
-/** A stream of either kind, from anywhere. */
+/** A stream of either kind, from a random address. */
 function open({ port, random }: Target, onResponse?: (response: Response) => void): AdsStream {
   return new AdsStream({ port, from: address(random), delta: random() < 0.7 }, onResponse);
 }
 
-/** Streams with combinations of metadata, each for a moment. */
+/** Short streams with combinations of metadata. */
 const kindsOfProxies: Attack = async (target) => {
   const { random, signal } = target;
   while (!signal.aborted) {
@@ -54,7 +54,7 @@ const kindsOfProxies: Attack = async (target) => {
 /** Bytes. */
 const ANNOUNCED = [15 << 20, 3 << 20, 1 << 20, 200_000, 50_000];
 
-/** Messages that are announced and never end: one on a connection, or a hundred. */
+/** Messages that are announced but never completed: one per connection, or a hundred. */
 const unfinishedMessages: Attack = async (target) => {
   const { port, random, signal } = target;
   const chunk = Buffer.alloc(65_536, 1);
@@ -64,7 +64,7 @@ const unfinishedMessages: Attack = async (target) => {
     const crowded = new AdsStream({ port, from: address(random) });
     const more = Array.from({ length: 99 }, () => openAdsStream(crowded.session, true));
     const streams = [...alone, crowded].map(({ stream }) => stream).concat(more);
-    /** Of each stream, what is left to write before it stops short of the end. */
+    /** For each stream, the bytes left to write before it stops short of the end. */
     const left = streams.map((stream) => {
       const length = pick(random, ANNOUNCED);
       stream.write(first());
@@ -84,7 +84,7 @@ const unfinishedMessages: Attack = async (target) => {
   }
 };
 
-/** Refuses all that it is sent, at once and at length; now and then it reconnects. */
+/** Rejects everything immediately with long errors; reconnects now and then. */
 const refusals: Attack = async (target) => {
   const { random, signal } = target;
   while (!signal.aborted) {
@@ -100,7 +100,7 @@ const refusals: Attack = async (target) => {
   }
 };
 
-/** As an Envoy in trouble: takes some, refuses some, answers some late or never, and asks for odd things. */
+/** Like an Envoy in trouble: accepts some, rejects some, answers some late or never, and asks for odd things. */
 const faultyEnvoy: Attack = async (target) => {
   const { random, signal } = target;
   while (!signal.aborted) {
@@ -138,8 +138,8 @@ const deafClients: Attack = async (target) => {
 };
 
 /**
- * Connections that come and go as fast as they can: some with a node id without end, some that say nothing, some with
- * thousands of versions that nobody ever served.
+ * Connections that come and go as fast as they can: some with an endless node id, some silent, some with thousands of
+ * versions that nobody ever served.
  */
 const storms: Attack = async (target) => {
   const { random, signal } = target;
@@ -160,7 +160,7 @@ const storms: Attack = async (target) => {
   }
 };
 
-/** Of the metrics, and of all that can be looked into under the name of a page elsewhere. */
+/** Scrapes the metrics, and requests debug pages under the host name of a foreign web page. */
 const scrapes: Attack = async ({ monitoring, random, signal }) => {
   while (!signal.aborted) {
     await Promise.all(
@@ -174,7 +174,7 @@ const scrapes: Attack = async ({ monitoring, random, signal }) => {
   }
 };
 
-/** Reads an answer to its end. */
+/** Reads a response to its end. */
 function get(options: RequestOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     const asked = request({ host: '127.0.0.1', agent: false, ...options }, (response) => {

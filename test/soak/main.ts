@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { soak } from './soak.ts';
 
-// What `make soak` runs: half an hour, or SECONDS of it, with a SEED that is printed. Exits with 1 when a bound is broken.
+// What `make soak` runs: half an hour, or SECONDS_OF_SOAK, with a SEED that is printed. Exits 1 if a bound is broken.
 const seconds = Number(process.env['SECONDS_OF_SOAK'] ?? 1_800);
 const seed = Number(process.env['SEED'] ?? randomInt(2 ** 31));
 console.log(`${seconds} s, SEED=${seed}`);

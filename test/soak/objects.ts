@@ -1,7 +1,7 @@
 type Random = () => number;
 type KubernetesObject = Readonly<Record<string, unknown>>;
 
-/** One document for each object. */
+/** One document per object. */
 export function documents(objects: readonly KubernetesObject[]): string {
   return objects.map((object) => JSON.stringify(object)).join('\n---\n');
 }
@@ -32,13 +32,13 @@ export function mesh(services: number): readonly KubernetesObject[] {
   return Array.from({ length: services }, (_, i) => service(`shop/s${i}`, `10.96.${i >> 8}.${i & 255}`));
 }
 
-/** A change that all honest proxies are sent: the object, and a text that is in what they get of it. */
+/** A change that all honest proxies are sent: the object, and a text that appears in what they receive. */
 export interface Change {
   readonly mark: string;
   readonly object: KubernetesObject;
 }
 
-/** The kinds of changes by turns: of routes, endpoints, clusters and listeners. */
+/** Alternates between the kinds of changes: of routes, endpoints, clusters and listeners. */
 export function changeOf(number: number): Change {
   const text = `m${number}x`;
   const address = (net: number): string => `10.${net}.${(number >> 8) & 255}.${number & 255}`;
@@ -72,7 +72,7 @@ export function changeOf(number: number): Change {
   return changes[number % changes.length]!;
 }
 
-/** What a careless or hostile tenant writes into a namespace of his own. */
+/** What a careless or hostile tenant writes into its own namespace. */
 export function storm(random: Random): readonly KubernetesObject[] {
   const below = (most: number): number => Math.floor(random() * most);
   const routes = (http: unknown, hosts: unknown = [`s${below(100)}`]): unknown => ({ hosts, http });
@@ -100,7 +100,7 @@ export function storm(random: Random): readonly KubernetesObject[] {
     (path) => istio('VirtualService', path, routes({}, [null])),
     (path) => istio('VirtualService', path, setting('%CEL(1 +)% %REQ(:)% %FILTER_STATE(a:FIELD)%')),
     (path) => istio('VirtualService', path, setting('%ENVIRONMENT(TOKEN)%')),
-    // The address and a short name of somebody's Service.
+    // The address and a short name of another tenant's Service.
     (path) => istio('ServiceEntry', path, entry(['x.example.com'], { addresses: [`10.96.0.${below(100)}`] })),
     (path) => istio('ServiceEntry', path, entry([`s${below(100)}.shop`])),
     (path) => istio('ServiceEntry', path, entry(many(1 + below(20), (i) => `e${i}.${path.slice(6)}.example.com`))),
@@ -120,7 +120,7 @@ export function storm(random: Random): readonly KubernetesObject[] {
     (path) => service(path, `10.97.0.${below(250)}`),
     (path) => slice(path, ...many(below(20), (i) => `10.204.0.${i}`)),
   ];
-  // Products that no mesh could serve.
+  // Combinations too large for any mesh to serve.
   const large: readonly ((path: string) => KubernetesObject)[] = [
     (path) =>
       istio(

@@ -11,46 +11,46 @@ import { randomOf } from './random.ts';
 export interface SoakOptions {
   readonly seconds: number;
   readonly seed: number;
-  /** That are sent each change, and keep their streams. */
+  /** Number of proxies that receive each change and keep their streams. */
   readonly proxies: number;
-  /** That lose their connections again and again, and come back with what they know. */
+  /** Number of proxies that keep losing their connections and reconnect with what they know. */
   readonly commuters: number;
   readonly services: number;
-  /** The heap of the server, in MiB. */
+  /** Heap limit of the server, in MiB. */
   readonly heapMiB: number;
 }
 
 export interface SoakReport {
   readonly changes: number;
-  /** From the change of the file until the last of the honest proxies has it. Milliseconds, of every change. */
+  /** For each change that arrived, milliseconds from the change of the file until the last honest proxy has it. */
   readonly delays: readonly number[];
-  /** What went on when a change took longer than {@link SLOW}, with its number and milliseconds. */
+  /** What happened while a change took longer than {@link SLOW}, with its number and milliseconds. */
   readonly slow: readonly string[];
-  /** Changes that some proxy was still without when the next one came. */
+  /** Number of changes that some proxy did not have within {@link PATIENCE}. */
   readonly missed: number;
-  /** Of the server's process, at its highest. Bytes. */
+  /** Peak memory of the server process. Bytes. */
   readonly peakMemory: number;
-  /** Of its log, in the minute that had most. Bytes. */
+  /** Growth of its log in the busiest minute. Bytes. */
   readonly logPerMinute: number;
   readonly reconnects: number;
-  /** How it ended before it was told to, if it did. */
+  /** Exit code or signal of the server, if it ended early. */
   readonly died: number | string | undefined;
 }
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const ATTACK = fileURLToPath(new URL('attack.ts', import.meta.url));
-/** Milliseconds after which honest proxies lose their connections, and come back. */
+/** Milliseconds after which honest proxies lose their connections and reconnect. */
 const CUT_EVERY = 15_000;
-/** Milliseconds after which all objects of the storm are others. */
+/** Milliseconds after which all objects of the storm are replaced. */
 const STORM_EVERY = 5_000;
 /** Milliseconds. */
 const SLOW = 2_000;
-/** A change that did not arrive after so long is missed. Milliseconds. */
+/** A change that has not arrived after this time counts as missed. Milliseconds. */
 const PATIENCE = 30_000;
 
 /**
- * A server of a directory in a process of its own, attacked in every way at once from many addresses of loopback, while
- * files change and honest proxies must be sent each change.
+ * Runs a server on a directory in a separate process and attacks it in every way at once from many loopback addresses,
+ * while files change and honest proxies must receive each change.
  */
 export async function soak(options: SoakOptions): Promise<SoakReport> {
   const directory = await mkdtemp(join(tmpdir(), 'fairlead-soak-'));
@@ -58,7 +58,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   const files = join(directory, 'files');
   const random = randomOf(options.seed);
   await writeMesh(files, options.services);
-  // The shell only leads the log into a file.
+  // The shell only redirects the log to a file.
   const server = startProcess(
     '/bin/sh',
     [
@@ -86,16 +86,16 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   const delays: number[] = [];
   const slow: string[] = [];
   let [changes, missed, peakMemory] = [0, 0, 0];
-  /** Since the last change. */
+  /** Events since the last change. */
   const events: string[] = [];
   const logSizes: number[] = [];
   try {
     const { grpc: port, monitoring } = await poll('the server is ready', () => readyPorts(log), { process: server });
-    // One in five speaks the older protocol.
+    // One in five uses state of the world.
     const honest = (i: number): Honest => new Honest(port, i, i % 5 !== 0);
     for (let i = 0; i < options.proxies; i++) proxies.push(honest(i));
     for (let i = 0; i < options.commuters; i++) commuters.push(honest(options.proxies + i));
-    /** How long it took; undefined: longer than anybody waits. `late`: who was without it for long, up to a few. */
+    /** Milliseconds until the change arrived; undefined: not within PATIENCE. Names a few late proxies in `late`. */
     const arrived = async (at: readonly Honest[], late: string[] = []): Promise<number | undefined> => {
       const since = performance.now();
       while (!at.every((proxy) => proxy.hasMark) && died === undefined) {
@@ -152,11 +152,11 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
         logSizes.push((await readFile(log)).length);
         peakMemory = Math.max(peakMemory, await memoryOf(server.pid));
       }
-      // What is not attacked proves nothing.
+      // Without attacks, the run proves nothing.
       if (attacksEnded !== undefined) throw new Error(`the attacks ended with ${attacksEnded}:\n${attackers.log()}`);
       await delay(200);
     }
-    // Who was away has the last change, too.
+    // Proxies that were away must get the last change, too.
     await arrived(commuters);
     over = true;
     const reconnects = commuters.reduce((sum, proxy) => sum + proxy.reconnects, 0);
@@ -180,7 +180,7 @@ interface Ports {
   readonly health: number;
 }
 
-/** Where the server listens, as its log says, once it is ready. */
+/** Where the server listens according to its log, once it is ready. */
 async function readyPorts(log: string): Promise<Ports | undefined> {
   const text = await readFile(log, 'utf8').catch(() => '');
   const line = text.split('\n').find((each) => each.includes('"Serving proxies'));
@@ -195,7 +195,7 @@ async function writeMesh(directory: string, services: number): Promise<void> {
   await writeFile(join(directory, 'services.yaml'), documents(mesh(services)));
 }
 
-/** Written whole, or not at all. */
+/** Writes the file atomically. */
 async function replace(path: string, content: string): Promise<void> {
   await writeFile(`${path}.new`, content);
   await rename(`${path}.new`, path);

@@ -3,7 +3,7 @@ import { exclusiveMessage } from '../../src/api/schema-messages.ts';
 import { referenced } from './source.ts';
 import type { KindSource, Schema, Source } from './source.ts';
 
-/** The storage version first. */
+/** Storage version first. */
 const VERSIONS = ['v1', 'v1beta1', 'v1alpha3'];
 
 export function printCrd(kind: KindSource, source: Source): string {
@@ -59,7 +59,7 @@ function condition(type: string, description: string) {
   return { name: type, type: 'string', jsonPath: `.status.conditions[?(@.type=="${type}")].status`, description };
 }
 
-/** A structural schema: references are replaced by what they mean, exclusive choices become rules. */
+/** Makes the schema structural: references are replaced with their definitions, exclusive choices become rules. */
 function inline(schema: Schema, source: Source): Schema {
   const { $ref, 'x-exclusive': exclusive, properties, items, additionalProperties, ...rest } = schema;
   if ($ref !== undefined) {
@@ -78,7 +78,7 @@ function inline(schema: Schema, source: Source): Schema {
   };
 }
 
-/** What stands in `properties` beside a reference adds constraints to the fields of the same name. */
+/** `properties` beside a reference add constraints to the fields of the same name. */
 function refine(target: Schema, properties: Readonly<Record<string, Schema>>): Partial<Schema> {
   const refined = { ...target.properties };
   for (const [name, constraints] of Object.entries(properties)) {
@@ -89,8 +89,8 @@ function refine(target: Schema, properties: Readonly<Record<string, Schema>>): P
 }
 
 /**
- * Rules rather than `oneOf`: of a `oneOf` the API server tells neither the path nor the choices. Where all fields of an
- * object exclude each other, their number costs nothing to check.
+ * Rules rather than `oneOf`: for a `oneOf`, the API server reports neither the path nor the choices. If all fields of
+ * an object exclude each other, `maxProperties` costs nothing to check.
  */
 function spellExclusive(
   groups: readonly (readonly string[])[],

@@ -1,6 +1,7 @@
 // node tools/api/generate.ts [--check]
 //
-// Writes crds/, its copy in the chart and src/api/gen/ from tools/api/schemas/. With --check it writes nothing and fails when a file differs.
+// Writes crds/, its copy in the chart and src/api/gen/ from tools/api/schemas/. With --check it writes nothing, and
+// fails if a file differs.
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { printCrd } from './crd.ts';
@@ -16,7 +17,7 @@ const files = new Map<string, string>([
 ]);
 for (const kind of source.kinds) {
   const crd = printCrd(kind, source);
-  // Helm wants them inside the chart, and complains about links that lead out of it.
+  // Helm needs them inside the chart, and complains about links that lead outside.
   for (const directory of ['crds', 'charts/fairlead/crds']) files.set(`${directory}/${kind.plural}.yaml`, crd);
   files.set(`src/api/gen/${fileName(kind.kind)}.gen.ts`, printTypes(kind, source));
 }

@@ -1,7 +1,7 @@
 import type { Schema, Source } from './source.ts';
 import { reachable } from './types.ts';
 
-/** What specs consist of, as data for the offline validator: without what only people read. */
+/** The schemas of specs as data for the offline validator, without the parts that only people read. */
 export function printSchemas(source: Source): string {
   const names = reachable(
     source.kinds.map(({ kind }) => `${kind}Spec`),

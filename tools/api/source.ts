@@ -3,9 +3,9 @@ import { parse } from 'yaml';
 import type { SchemaNode } from '../../src/api/schema-node.ts';
 
 /**
- * The sources in `schemas/` are OpenAPI schemas as a CRD has them, with two additions: `$ref` to a definition, whose
- * description may be replaced and whose `properties` may be constrained beside it, and `x-exclusive`: groups of fields of
- * which at most one may be set (an empty list is not set).
+ * The sources in `schemas/` are OpenAPI schemas as in a CRD, with two additions: `$ref` to a definition (a description
+ * beside it replaces the definition's, and `properties` beside it add constraints), and `x-exclusive`: groups of fields
+ * of which at most one may be set (an empty list counts as unset).
  */
 export type Schema = SchemaNode;
 
@@ -21,9 +21,9 @@ export interface KindSource {
   readonly plural: string;
   readonly shortNames: readonly string[];
   readonly description: string;
-  /** Printer columns before those that all kinds have. */
+  /** Printer columns, placed before those that all kinds have. */
   readonly columns: readonly Column[];
-  /** Name of the definition of the status; that of the spec is `<kind>Spec`. */
+  /** Name of the status definition; that of the spec is `<kind>Spec`. */
   readonly status: string;
   readonly definitions: Readonly<Record<string, Schema>>;
 }
@@ -32,7 +32,7 @@ export interface Source {
   readonly kinds: readonly KindSource[];
   /** Definitions that several kinds use. */
   readonly shared: Readonly<Record<string, Schema>>;
-  /** All definitions. Names are unique over all kinds. */
+  /** All definitions. Names are unique across kinds. */
   readonly definitions: Readonly<Record<string, Schema>>;
 }
 
@@ -57,7 +57,7 @@ export function referenced(ref: string): string {
   return ref.slice('#/definitions/'.length);
 }
 
-/** `virtual-service` of `VirtualService`. */
+/** `virtual-service` for `VirtualService`. */
 export function fileName(kind: string): string {
   return kind.replace(/(?<=[a-z])[A-Z]/g, '-$&').toLowerCase();
 }

@@ -1,6 +1,6 @@
 /**
- * Writes src/envoy/gen from the Go module of Envoy's protos. `--check` writes nothing and fails when what is committed
- * differs. `--types` makes only the TypeScript interfaces, from the committed descriptors, and needs no Go.
+ * Writes src/envoy/gen from the Go module of Envoy's protos. `--check` writes nothing, and fails if the committed files
+ * differ. `--types` generates only the TypeScript interfaces, from the committed descriptors, and needs no Go.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';

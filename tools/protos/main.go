@@ -1,5 +1,5 @@
-// Writes the descriptors of every v3 and v3alpha Envoy type, with all that they import, as one FileDescriptorSet to
-// standard output. Files come in dependency order and the encoding is deterministic: equal input, equal bytes.
+// Writes the descriptors of every v3 and v3alpha Envoy type, with everything that they import, as one FileDescriptorSet
+// to standard output. Files are in dependency order and the encoding is deterministic: equal input, equal bytes.
 package main
 
 import (

@@ -2,22 +2,22 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { HttpClient, serve } from './http.ts';
 import type { Ports } from './ports.ts';
 
-/** What the storefront found out about one of the services that it asks. */
+/** What the storefront learned from one of the services that it calls. */
 export interface Part {
   readonly status: number;
-  /** Of the instance that answered; absent when none did. */
+  /** Version of the instance that responded; absent if none did. */
   readonly version?: string;
   readonly [detail: string]: unknown;
 }
 
-/** What the storefront answers. */
+/** The storefront's response. */
 export interface Page {
   readonly service: 'storefront';
   readonly version: string;
   readonly parts: Readonly<Record<PartName, Part>>;
 }
 
-/** The services behind the storefront, by the names by which it asks them. */
+/** The services behind the storefront, with the URLs that it calls. */
 const PARTS = {
   reviews: 'http://reviews/',
   stock: 'http://stock/',
@@ -27,10 +27,10 @@ const PARTS = {
 export type PartName = keyof typeof PARTS;
 export const partNames = Object.keys(PARTS) as readonly PartName[];
 
-/** Headers by which routes tell requests apart: a service hands them on. */
+/** Headers that routes match on: services forward them. */
 const HANDED_ON = ['x-reader', 'x-rehearse'];
 
-/** Starts the processes of `examples/bookshop/workloads.yaml`, all of them in this one. Gives what ends them. */
+/** Starts the workloads of `examples/bookshop/workloads.yaml`, all in this process. Returns a function to stop them. */
 export async function startBookshop(ports: Ports): Promise<() => void> {
   const client = new HttpClient();
   const closing = await Promise.all([
@@ -51,7 +51,7 @@ function answering(content: object): RequestListener {
   return (_, response) => send(response, 'application/json', body);
 }
 
-/** Knows its neighbours by name only; where they are, its sidecar knows. */
+/** Knows its neighbours only by name; its sidecar knows where they are. */
 function storefront(client: HttpClient, proxy: number): RequestListener {
   const ask = async (name: PartName, headers: Record<string, string>): Promise<[PartName, Part]> => {
     try {

@@ -3,13 +3,13 @@ import { plainEnvironment, type RunningProcess, poll, startProcess } from '../..
 import type { Ports } from './ports.ts';
 import { RunError } from './run-error.ts';
 
-/** Fairlead as a process of its own, on a directory. */
+/** Fairlead as a separate process, on a directory. */
 export interface Fairlead extends Pick<RunningProcess, 'log' | 'exited' | 'stop'> {
-  /** What each connected proxy has acknowledged, as `/debug/syncz` says. */
+  /** What each connected proxy has acknowledged, from `/debug/syncz`. */
   proxies(): Promise<readonly ProxyState[]>;
-  /** What is wrong with the objects, as `/debug/problems` says: one line each. */
+  /** What is wrong with the objects, from `/debug/problems`: one line each. */
   problems(): Promise<readonly string[]>;
-  /** What it has complained about since the last call: one line each. */
+  /** Warnings and errors since the last call: one line each. */
   complaints(): readonly string[];
 }
 
@@ -22,17 +22,17 @@ export interface ProxyState {
 export interface TypeState {
   /** cluster, endpoint, listener or route */
   readonly name: string;
-  /** Nonces of the newest response and of the newest one that was accepted; empty before the first. */
+  /** Nonces of the latest response and of the latest accepted one; empty before the first. */
   readonly sent: string;
   readonly acked: string;
-  /** All that it is owed was sent and acknowledged. */
+  /** Everything due to it was sent and acknowledged. */
   readonly synced: boolean;
   readonly refused: readonly string[];
 }
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Ready to serve when it returns. `stop` it in any case. */
+/** Ready to serve when it returns. Always call `stop`. */
 export async function startFairlead(directory: string, ports: Ports, signal: AbortSignal): Promise<Fairlead> {
   const address = (port: number): string => `127.0.0.1:${port}`;
   const child = startProcess(
@@ -89,7 +89,7 @@ interface Problem {
   readonly message: string;
 }
 
-/** In the order in which they are sent. */
+/** In order of sending. */
 const TYPES: Readonly<Record<string, string>> = {
   Cluster: 'cluster',
   ClusterLoadAssignment: 'endpoint',

@@ -8,15 +8,15 @@ export interface Answer {
 
 export interface Ask {
   readonly headers?: Readonly<Record<string, string>>;
-  /** Port of an HTTP proxy on 127.0.0.1 that is asked to ask. */
+  /** Port of an HTTP proxy on 127.0.0.1 to send the request through. */
   readonly proxy?: number;
 }
 
-/** Makes requests over connections that it keeps. */
+/** Makes requests over keep-alive connections. */
 export class HttpClient {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 16 });
 
-  /** Rejects when there is no answer. */
+  /** Rejects if there is no response. */
   get(url: string, { headers = {}, proxy }: Ask = {}): Promise<Answer> {
     const { host, hostname, port, pathname, search } = new URL(url);
     const target =
@@ -43,7 +43,7 @@ export class HttpClient {
   }
 }
 
-/** Listens on 127.0.0.1; gives what closes it. */
+/** Listens on 127.0.0.1; returns a function to close it. */
 export async function serve(port: number, listener: RequestListener): Promise<() => void> {
   const server = createServer(listener);
   await new Promise<void>((resolve, reject) => {

@@ -9,20 +9,20 @@ import { Visitor } from './visitor.ts';
 
 export interface LiveOptions {
   readonly stage: Stage;
-  /** Where a person changes files. */
+  /** Where the user edits files. */
   readonly directory: string;
   readonly out: NodeJS.WriteStream;
   readonly signal: AbortSignal;
 }
 
-/** Milliseconds between two requests, between two looks at the proxies, and between those after a file was saved. */
+/** Milliseconds between requests, between checks of the proxies, and between those checks after a file was saved. */
 const REQUEST = 100;
 const LOOK = 250;
 const LOOK_CLOSELY = 10;
-/** A change that no proxy was told of until then concerns none. */
+/** If no proxy is told of a change within this time, it affects none. Milliseconds. */
 const UNCONCERNED = 1_500;
 
-/** Sends requests, and shows who answers and what the proxies have acknowledged, until the signal. */
+/** Sends requests, and shows which backend answers and what the proxies have acknowledged, until the signal fires. */
 export async function showLive({ stage, directory, out, signal }: LiveOptions): Promise<void> {
   const visitor = new Visitor(stage.ports);
   const answers = new Answers(['storefront', ...partNames]);
@@ -72,7 +72,7 @@ export async function showLive({ stage, directory, out, signal }: LiveOptions): 
   try {
     await Promise.all([visit(), look()]);
   } catch (error) {
-    // What ends takes the connections to it along.
+    // Programs that end break the connections to them.
     if (!signal.aborted) throw error;
   } finally {
     watching.close();

@@ -6,7 +6,7 @@ import type { ProxyState } from './fairlead.ts';
 import { type Stage, isSettled } from './stage.ts';
 import { Visitor } from './visitor.ts';
 
-/** Something that was looked at: whether it is as the files say, and what was seen. */
+/** The result of one check: whether it matches the files, and what was seen. */
 interface Finding {
   readonly ok: boolean;
   readonly saw: string;
@@ -15,20 +15,20 @@ interface Finding {
 const SIDECAR = 'storefront.bookshop';
 const GATEWAY = 'ingressgateway.istio-system';
 
-/** With 400 requests a share of 80 % is out of these bounds once in many thousand years of running this. */
+/** With 400 requests, a share of 80 % falls outside these bounds once in many thousand years of running this. */
 const REQUESTS = 400;
 const MOST = { atLeast: 60, atMost: 95 };
 const FEW = { atLeast: 5, atMost: 40 };
 
 export interface LookOptions {
   readonly stage: Stage;
-  /** Its files are changed. */
+  /** Directory whose files are modified. */
   readonly directory: string;
   readonly print: (line: string) => void;
   readonly signal: AbortSignal;
 }
 
-/** Looks whether requests go where the files in this directory say, also when they change. Prints what it sees. */
+/** Checks that requests go where the files in this directory say, even after changes. Prints what it sees. */
 export async function lookOnce({ stage, directory, print, signal }: LookOptions): Promise<boolean> {
   const visitor = new Visitor(stage.ports);
   const looks: Readonly<Record<string, () => Promise<Finding>>> = {
@@ -80,7 +80,7 @@ async function problems(stage: Stage): Promise<Finding> {
   return { ok: found.length === 0, saw: found.join('; ') || 'none' };
 }
 
-/** How many percent of the answers are of version v1. */
+/** Percentage of the responses from version v1. */
 async function split(visitor: Visitor, v1: { atLeast: number; atMost: number }): Promise<Finding> {
   const versions = await times(REQUESTS, async () => versionOfReviews(await visitor.page()));
   const share = (100 * versions.filter((version) => version === 'v1').length) / REQUESTS;
@@ -120,7 +120,7 @@ async function redirect(visitor: Visitor): Promise<Finding> {
   };
 }
 
-/** Swaps the weights of the reviews while requests go on. */
+/** Swaps the weights of the reviews while requests continue. */
 async function changeOfWeights(stage: Stage, visitor: Visitor, directory: string): Promise<Finding> {
   const file = join(directory, 'reviews.yaml');
   const before = await readFile(file, 'utf8');
@@ -152,7 +152,7 @@ async function changeOfWeights(stage: Stage, visitor: Visitor, directory: string
   }
 }
 
-/** What the routes of the sidecar have acknowledged; and all else, as one text. */
+/** The nonce that the sidecar acknowledged for its routes, and those of everything else, as one text. */
 function noncesOf(states: readonly ProxyState[]): readonly [string, string] {
   const all = states.flatMap(({ name, types }) =>
     types.map((type) => ({ isRoutes: name === SIDECAR && type.name === 'route', acked: type.acked })),
@@ -179,7 +179,7 @@ function versionOfReviews({ parts: { reviews } }: Page): string {
   return reviews.version ?? `${reviews.status}`;
 }
 
-/** Does it so many times, some at once. */
+/** Does it `total` times, some at once. */
 async function times<T>(total: number, act: () => Promise<T>): Promise<T[]> {
   const results: T[] = [];
   let begun = 0;

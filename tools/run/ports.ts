@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
-/** Where the ports of the example begin. The YAML files name them, too. */
+/** First port of the example. The YAML files contain these ports, too. */
 export const USUAL_BASE = 28_000;
 
 const OFFSETS = {
@@ -18,27 +18,27 @@ const OFFSETS = {
   proxy: 81,
 };
 
-/** All of 127.0.0.1. */
+/** All on 127.0.0.1. */
 export type Ports = Readonly<Record<keyof typeof OFFSETS, number>>;
 
 export function portsFrom(base: number): Ports {
   return Object.fromEntries(Object.entries(OFFSETS).map(([name, offset]) => [name, base + offset])) as Ports;
 }
 
-/** The text of a file of the example, with its ports moved. */
+/** The text of an example file with its ports moved. */
 export function movePorts(text: string, base: number): string {
   return text.replace(/\b280\d\d\b/g, (port) => `${Number(port) - USUAL_BASE + base}`);
 }
 
-/** Which of the ports somebody else has. */
+/** The ports that are already in use. */
 export async function takenPorts(ports: Ports): Promise<number[]> {
   const states = await Promise.all(Object.values(ports).map(async (port) => ({ port, free: await isFree(port) })));
   return states.flatMap(({ port, free }) => (free ? [] : [port]));
 }
 
 /**
- * A base from which all ports are free. It lies below the ports that systems give to outgoing connections, so that they
- * are still free a moment later.
+ * A base from which all ports are free. It is below the ephemeral range for outgoing connections, so that the ports are
+ * still free a moment later.
  */
 export async function findBase(): Promise<number> {
   for (let attempt = 0; attempt < 50; attempt++) {

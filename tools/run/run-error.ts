@@ -1,4 +1,4 @@
-/** Something that the person at the terminal can mend: the message is all there is to say. */
+/** Something that the user can fix: the message says everything. */
 export class RunError extends Error {
   override readonly name = 'RunError';
 }

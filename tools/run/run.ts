@@ -1,6 +1,6 @@
 /**
- * `make run`: Fairlead, two Envoys and a small bookshop on this machine, until Ctrl-C. `--once` looks whether requests
- * go where the files say and ends. `--ports BASE|any` moves the ports; the files are copied for that.
+ * `make run`: Fairlead, two Envoys and a small bookshop on this machine, until Ctrl-C. `--once` checks that requests go
+ * where the files say, and exits. `--ports BASE|any` moves the ports, in a copy of the files.
  */
 import { parseArgs } from 'node:util';
 import { type Stage, EXAMPLE, copyExample, removeCopy, startStage } from './stage.ts';
@@ -12,11 +12,11 @@ import { RunError } from './run-error.ts';
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => {
-    // The second one does not wait for anything: whatever runs is killed with this process.
+    // The second signal waits for nothing: everything still running is killed with this process.
     if (stopping.signal.aborted) process.exit(1);
     stopping.abort();
   });
-// Whoever reads the output may stop reading, like `head`.
+// The reader of the output may stop reading, like `head`.
 process.stdout.on('error', () => stopping.abort());
 
 try {
@@ -33,7 +33,7 @@ try {
 async function run(): Promise<number> {
   const { once, ports } = readArguments();
   const started = performance.now();
-  // Once: the files are changed on the way, and nothing may depend on what else runs on this machine.
+  // `--once` modifies the files, and must not depend on what else runs on this machine.
   const base = ports === 'any' || (once && ports === undefined) ? await findBase() : (ports ?? USUAL_BASE);
   const copied = once || base !== USUAL_BASE;
   const directory = copied ? await copyExample(base) : EXAMPLE;

@@ -1,9 +1,9 @@
-/** Files that a person saved and that the proxies were not seen to know yet: often several at once. */
+/** Files that the user saved and that no proxy has been seen to know yet: often several at once. */
 export class SavedFiles {
   readonly #names = new Set<string>();
   #since = 0;
 
-  /** Gives whether the file counts: editors keep files of their own beside it. */
+  /** Returns whether the file counts: editors put their own files beside it. */
   add(name: string | null, now: number): boolean {
     if (name === null || !/^[^.].*\.yaml$/.test(name)) return false;
     if (this.#names.size === 0) this.#since = now;
@@ -11,12 +11,12 @@ export class SavedFiles {
     return true;
   }
 
-  /** Milliseconds since the first of them was saved; undefined when there are none. */
+  /** Milliseconds since the first of them was saved; undefined if there are none. */
   waited(now: number): number | undefined {
     return this.#names.size === 0 ? undefined : now - this.#since;
   }
 
-  /** `a.yaml was saved`, `a.yaml and b.yaml were saved`; from then on there are none. */
+  /** `a.yaml was saved`, `a.yaml and b.yaml were saved`; clears the list. */
   take(): string {
     const names = [...this.#names].sort();
     this.#names.clear();

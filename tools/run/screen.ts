@@ -1,7 +1,7 @@
 import type { Ports } from './ports.ts';
 import type { ProxyState } from './fairlead.ts';
 
-/** Who answered the latest requests. */
+/** Which versions answered the latest requests. */
 export class Answers {
   readonly #latest: ReadonlyMap<string, string[]>;
 
@@ -19,7 +19,7 @@ export class Answers {
     return [...this.#latest.values()].every((latest) => latest.length === 0);
   }
 
-  /** Of each service the answers, oldest first. */
+  /** The answers of each service, oldest first. */
   entries(): Iterable<readonly [string, readonly string[]]> {
     return this.#latest;
   }
@@ -32,10 +32,10 @@ export interface View {
 }
 
 const NOTES = 6;
-/** Seconds between two lines where there is no terminal. */
+/** Seconds between lines if there is no terminal. */
 const SELDOM = 5;
 
-/** Draws on a terminal again and again; elsewhere it writes a line now and then. */
+/** Redraws continuously on a terminal; otherwise writes a line now and then. */
 export class Screen {
   readonly #out: NodeJS.WriteStream;
   readonly #head: readonly string[];
@@ -64,7 +64,7 @@ export class Screen {
     else if (performance.now() - this.#written > SELDOM * 1000) this.#write(view);
   }
 
-  /** Something happened. */
+  /** Adds a line about something that happened. */
   note(text: string): void {
     this.#notes.push(`${new Date().toTimeString().slice(0, 8)}  ${text}`);
     if (!this.#out.isTTY) this.#out.write(`${text}\n`);
@@ -90,7 +90,7 @@ export class Screen {
     ];
     const rows = lines.flatMap((line) => wrap(line, Math.max(this.#out.columns, 40))).slice(0, this.#out.rows - 1);
     const body = rows.map((line) => `${line}\x1b[K\n`);
-    // The cursor is hidden, and the screen cleared, once.
+    // Hides the cursor and clears the screen once.
     const start = this.#drawn ? '\x1b[H' : '\x1b[?25l\x1b[2J\x1b[H';
     this.#drawn = true;
     this.#out.write(`${start}${body.join('')}\x1b[J`);

@@ -14,15 +14,15 @@ export const EXAMPLE = 'examples/bookshop';
 export interface Stage {
   readonly fairlead: Fairlead;
   readonly ports: Ports;
-  /** By the name that Fairlead has for them. */
+  /** By the name that Fairlead uses for them. */
   readonly proxies: Readonly<Record<string, RunningEnvoy>>;
-  /** Settles when one of the programs ends on its own: a sentence about it. */
+  /** Settles with a sentence about it if one of the programs ends on its own. */
   readonly broken: Promise<string>;
-  /** Ends all of it. */
+  /** Stops everything. */
   stop(): Promise<void>;
 }
 
-/** Starts everything, and returns when all proxies have what they need. */
+/** Starts everything, and returns once all proxies have what they need. */
 export async function startStage(directory: string, base: number, signal: AbortSignal): Promise<Stage> {
   const ports = portsFrom(base);
   const [one, ...more] = await takenPorts(ports);
@@ -65,7 +65,7 @@ export async function startStage(directory: string, base: number, signal: AbortS
   }
 }
 
-/** The ingress gateway, and the sidecar of the storefront: what their agents would say of them. */
+/** The nodes of the ingress gateway and of the storefront's sidecar, as their agents would describe them. */
 function nodes({ proxy }: Ports) {
   return [
     {
@@ -73,21 +73,21 @@ function nodes({ proxy }: Ports) {
       metadata: { NAMESPACE: 'istio-system', LABELS: { istio: 'ingressgateway' } },
     },
     {
-      // An address of its own: all workloads of the example share 127.0.0.1.
+      // Its own address: all workloads of the example share 127.0.0.1.
       id: 'sidecar~127.0.0.2~storefront.bookshop~bookshop.svc.cluster.local',
       metadata: {
         NAMESPACE: 'bookshop',
         LABELS: { app: 'storefront', version: 'v1' },
         INTERCEPTION_MODE: 'NONE',
         HTTP_PROXY_PORT: `${proxy}`,
-        // Without it the sidecar would listen on port 80 of this machine, too.
+        // Without this, the sidecar would also listen on port 80 of this machine.
         UNPRIVILEGED_POD: 'true',
       },
     },
   ];
 }
 
-/** Whether these proxies are connected and have accepted all that they are owed. */
+/** Whether these proxies are connected and have accepted everything due to them. */
 export function isSettled(states: readonly ProxyState[], names: readonly string[]): boolean {
   return names.every((name) => {
     const types = states.find((state) => state.name === name)?.types ?? [];
@@ -95,7 +95,7 @@ export function isSettled(states: readonly ProxyState[], names: readonly string[
   });
 }
 
-/** A copy of the example on other ports, in a directory of its own. */
+/** A copy of the example with other ports, in a temporary directory. */
 export async function copyExample(base: number): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'fairlead-bookshop-'));
   await cp(EXAMPLE, directory, { recursive: true });

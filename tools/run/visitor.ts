@@ -2,7 +2,7 @@ import type { Page } from './bookshop.ts';
 import { type Answer, type Ask, HttpClient } from './http.ts';
 import type { Ports } from './ports.ts';
 
-/** Somebody who asks for things, from outside and from beside the storefront. */
+/** A client that sends requests, from outside and from the storefront's side. */
 export class Visitor {
   readonly #client = new HttpClient();
   readonly #ports: Ports;
@@ -21,7 +21,7 @@ export class Visitor {
     return this.#client.get(url, { ...ask, proxy: this.#ports.proxy });
   }
 
-  /** The page of the shop; rejects when there is none. */
+  /** The shop's page; rejects if there is none. */
   async page(ask: Ask = {}): Promise<Page> {
     const { status, body } = await this.fromOutside('/', ask);
     if (status !== 200) throw new Error(`the shop answers ${status}: ${body}`);

@@ -6,10 +6,10 @@ import { printReport } from './print-report.ts';
 import { type DirectorySource, watchDirectory } from '../watch.ts';
 import { validate } from './yaml.ts';
 
-/** A directory source with a sink that remembers, and a way to wait for what it says. */
+/** A directory source with a sink that records, and a way to wait for what it delivers. */
 export class Following {
   readonly objects = new Map<string, KubernetesObject>();
-  /** Every call, as `upsert VirtualService/shop/a#2`. */
+  /** Every call, e.g. `upsert VirtualService/shop/a#2`. */
   readonly calls: string[] = [];
   appeared: FileReport[] = [];
   source!: DirectorySource;
@@ -67,7 +67,7 @@ export class Following {
     return this.source.reports().map(printReport);
   }
 
-  /** Resolves as soon as the condition holds; checked whenever the source says something. */
+  /** Resolves as soon as the condition holds; checked whenever the source calls. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
@@ -82,7 +82,7 @@ export class Following {
   }
 
   #changed(): void {
-    // All calls of one moment come within one turn.
+    // All calls for one moment come within one turn.
     queueMicrotask(() => this.#waiting.splice(0).forEach((resolve) => resolve()));
   }
 }

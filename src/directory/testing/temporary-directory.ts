@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** A directory of the test's own, removed after it. */
+/** A temporary directory for one test, removed afterwards. */
 export async function temporaryDirectory(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'fairlead-'));
   onTestFinished(() => rm(path, { recursive: true, force: true }));

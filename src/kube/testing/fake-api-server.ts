@@ -7,9 +7,9 @@ import { FakeCluster, type Answer } from './fake-cluster.ts';
 /** A {@link FakeCluster} behind HTTP or HTTPS on 127.0.0.1. */
 export class FakeApiServer {
   readonly cluster: FakeCluster;
-  /** Tokens that are accepted; undefined: everybody. */
+  /** Accepted tokens; undefined: any. */
   tokens: Set<string> | undefined;
-  /** Answers the next requests instead of the cluster. */
+  /** Handlers that answer the next requests instead of the cluster. */
   readonly intercept: ((request: IncomingMessage, response: ServerResponse) => void)[] = [];
   private server: Server | undefined;
   private readonly sockets = new Set<Socket>();
@@ -50,7 +50,7 @@ export class FakeApiServer {
     return this;
   }
 
-  /** As when the process is killed: connections are reset, and nobody listens. */
+  /** As if the process were killed: connections are reset, and nothing listens. */
   async stop(): Promise<void> {
     for (const watch of this.cluster.watches()) watch.finish();
     this.reset();
@@ -58,7 +58,7 @@ export class FakeApiServer {
     this.server = undefined;
   }
 
-  /** Fulfilled when no connection is open. */
+  /** Resolves once no connection is open. */
   async idle(): Promise<void> {
     if (this.sockets.size > 0) await new Promise<void>((resolve) => (this.onIdle = resolve));
   }
@@ -67,7 +67,7 @@ export class FakeApiServer {
     for (const socket of this.sockets) socket.resetAndDestroy();
   }
 
-  /** What leads here, with a token if one is given. */
+  /** A kubeconfig for this server, with the token if given. */
   kubeConfig(token?: string): KubeConfig {
     const config = new KubeConfig();
     config.loadFromOptions({

@@ -22,17 +22,17 @@ export class FakeClock implements Clock {
     return () => (this.timers = this.timers.filter((other) => other !== timer));
   }
 
-  /** Timers that have not fired. */
+  /** Number of timers that have not fired. */
   get pending(): number {
     return this.timers.length;
   }
 
-  /** Lets everything run that needs no time. */
+  /** Lets everything run that does not depend on time. */
   async settle(): Promise<void> {
     for (let i = 0; i < 3; i++) await setImmediate();
   }
 
-  /** Lets time pass, timer by timer, and everything run that they set off. */
+  /** Lets time pass, timer by timer, and runs everything that they trigger. */
   async advance(ms: number): Promise<void> {
     const end = this.time + ms;
     await this.settle();
@@ -45,7 +45,7 @@ export class FakeClock implements Clock {
     this.time = end;
   }
 
-  /** Lets time pass until something holds; false when it does not within `ms`. */
+  /** Lets time pass until the condition holds; false if it does not within `ms`. */
   async until(holds: () => boolean, ms: number): Promise<boolean> {
     const end = this.time + ms;
     await this.settle();

@@ -13,7 +13,7 @@ interface Change {
 interface Collection {
   readonly path: string;
   readonly kind: string;
-  /** Its history begins here. */
+  /** Revision at which its history begins. */
   since: number;
   readonly objects: Map<string, Json>;
   readonly changes: Change[];
@@ -34,8 +34,8 @@ export interface FakeRequest {
 }
 
 /**
- * What an API server does as far as this layer can see: revisions, paged lists of one revision, watches with bookmarks
- * and compaction, optimistic writes, status subresources, discovery. Faults are made by the methods that say so.
+ * An API server as far as this layer can see: revisions, paged lists of one revision, watches with bookmarks and
+ * compaction, optimistic writes, status subresources, discovery. Methods that inject faults say so.
  */
 export class FakeCluster implements KubeApi {
   readonly requests: FakeRequest[] = [];
@@ -46,22 +46,22 @@ export class FakeCluster implements KubeApi {
   private readonly watchers = new Set<Watcher>();
   private readonly snapshots = new Map<string, { readonly revision: number; readonly rest: readonly Json[] }>();
   private failures: { readonly status: number; readonly body: Json | string }[] = [];
-  /** Paths of collections that the client may not see. */
+  /** Paths of collections that the client is not allowed to see. */
   readonly denied = new Set<string>();
-  /** A client does not read answers that are longer than this. */
+  /** Clients do not read responses longer than this. */
   largest = Infinity;
   /** Called before each request is answered. */
   onRequest: (request: FakeRequest) => void = () => undefined;
   /** Called when a patch is accepted. */
   onPatch: (before: Json, after: Json) => void = () => undefined;
 
-  /** A collection exists from here on: `/api/v1/pods`, `/apis/networking.istio.io/v1/gateways`. */
+  /** Adds a collection: `/api/v1/pods`, `/apis/networking.istio.io/v1/gateways`. */
   install(path: string, kind: string): this {
     this.collections.set(path, { path, kind, since: this.revision, objects: new Map(), changes: [] });
     return this;
   }
 
-  /** As when a CRD is deleted: first its objects, then its watches. */
+  /** As if a CRD were deleted: first its objects, then its watches. */
   uninstall(path: string): void {
     const collection = this.collection(path);
     for (const key of [...collection.objects.keys()]) this.commit(collection, key, undefined);
@@ -69,7 +69,7 @@ export class FakeCluster implements KubeApi {
     for (const { stream, collection: of } of this.watchers) if (of === collection) stream.finish();
   }
 
-  /** Creates or replaces an object as a user does; with `anew`, under a new uid. */
+  /** Creates or replaces an object, as a user would; with `anew`, under a new uid. */
   apply(path: string, object: Json & { readonly metadata: Json }, { anew = false } = {}): Json {
     const collection = this.collection(path);
     const key = keyOf(object);
@@ -124,13 +124,13 @@ export class FakeCluster implements KubeApi {
     return answer.stream;
   }
 
-  /** History before now is gone: who resumes from an older revision gets 410. */
+  /** Drops the history so far: resuming from an older revision gets 410. */
   compact(): void {
     this.compacted = this.revision;
     for (const { changes } of this.collections.values()) changes.length = 0;
   }
 
-  /** A backup was restored: revisions begin again at a lower one. */
+  /** As if a backup were restored: revisions start again at a lower number. */
   restore(revision: number): void {
     this.revision = revision;
     this.compacted = 0;
@@ -140,7 +140,7 @@ export class FakeCluster implements KubeApi {
     }
   }
 
-  /** The next requests are answered like this. */
+  /** Answers the next requests with this failure. */
   failNext(status: number, times = 1, body: Json | string = ''): void {
     for (let i = 0; i < times; i++) this.failures.push({ status, body });
   }
@@ -149,18 +149,18 @@ export class FakeCluster implements KubeApi {
     this.failures = [];
   }
 
-  /** Every open watch gets a bookmark. */
+  /** Sends a bookmark to every open watch. */
   bookmark(): void {
     for (const { stream, collection } of this.watchers)
       stream.send(JSON.stringify({ type: 'BOOKMARK', object: { kind: collection.kind, metadata: this.listMeta() } }));
   }
 
-  /** The streams of the watches that are open. */
+  /** The streams of all open watches. */
   watches(): FakeWatch[] {
     return Array.from(this.watchers, ({ stream }) => stream);
   }
 
-  /** The answer to one request; the whole server but the wire. */
+  /** The response to one request: the whole server except the wire. */
   answer(request: FakeRequest, body: unknown): Answer {
     this.requests.push(request);
     this.onRequest(request);

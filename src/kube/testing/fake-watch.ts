@@ -1,4 +1,4 @@
-/** The bytes of a watch, as a test decides that they arrive. */
+/** The bytes of a watch, arriving as the test decides. */
 export class FakeWatch implements AsyncIterable<Uint8Array> {
   private readonly ready: string[] = [];
   private wake: () => void = () => undefined;
@@ -20,17 +20,17 @@ export class FakeWatch implements AsyncIterable<Uint8Array> {
     this.wake();
   }
 
-  /** The next line is broken on its way; `noise` takes the place of its second half. */
+  /** Garbles the next line in transit: `noise` replaces its second half. */
   corrupt(noise = ''): void {
     this.corrupting = noise;
   }
 
-  /** The connection dies and neither side notices. */
+  /** The connection dies without either side noticing. */
   mute(): void {
     this.muted = true;
   }
 
-  /** The server ends the answer. */
+  /** The server ends the response. */
   finish(): void {
     this.close('ended');
   }

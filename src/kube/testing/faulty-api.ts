@@ -2,10 +2,10 @@ import { ApiError } from '../api-error.ts';
 import type { CallOptions, KubeApi } from '../client.ts';
 import type { Clock } from '../clock.ts';
 
-/** What happens to the requests of one client on their way. `lost`: done, but the answer never arrives. */
+/** What happens to one client's requests in transit. `lost`: carried out, but the response never arrives. */
 export type Fault = 'none' | 'refused' | 'hanging' | 'lost' | { readonly late: number };
 
-/** One client's way to the API server. */
+/** One client's connection to the API server. */
 export class FaultyApi implements KubeApi {
   fault: Fault = 'none';
   private readonly api: KubeApi;
@@ -36,7 +36,7 @@ export class FaultyApi implements KubeApi {
     const { fault } = this;
     signal.throwIfAborted();
     if (fault === 'refused') throw new ApiError('refused', { code: 0, reason: 'ECONNREFUSED', retryable: true });
-    // The server goes on when the client has given up.
+    // The server carries on after the client has given up.
     const call = { signal: new AbortController().signal, ...(query === undefined ? {} : { query }) };
     const gone = new Promise<never>((_, reject) =>
       signal.addEventListener('abort', () => reject(signal.reason as Error)),

@@ -13,7 +13,7 @@ import { FakeCluster } from './fake-cluster.ts';
 import { RecordingLog } from './recording-log.ts';
 import { RecordingSink } from './recording-sink.ts';
 
-/** One informer against a cluster in memory, with time in the test's hands. */
+/** One informer against an in-memory cluster; the test controls time. */
 export class InformerLab {
   readonly clock = new FakeClock();
   readonly cluster = new FakeCluster();
@@ -80,7 +80,7 @@ export class InformerLab {
     this.cluster.delete(this.path, 'default', name);
   }
 
-  /** name -> first host, as the sink has it. */
+  /** Name -> first host, as the sink has it. */
   served(): Record<string, unknown> {
     const entries = [...this.sink.of(this.kind.name).values()].map((object) => {
       const { spec } = object as unknown as { spec?: { hosts?: unknown[] } };
@@ -89,7 +89,7 @@ export class InformerLab {
     return Object.fromEntries(entries.sort());
   }
 
-  /** Requests since the last call, as `list`, `watch`, `get`. */
+  /** Requests since the last call: `list`, `watch`, `get`. */
   requests(): string[] {
     return this.cluster.requests.splice(0).map(({ path, query }) => {
       if (path !== this.path) return `get ${path}`;

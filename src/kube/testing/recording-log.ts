@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts';
 
-/** Keeps what was said. */
+/** Keeps everything that was logged. */
 export class RecordingLog implements Log {
   readonly lines: { readonly level: string; readonly message: string; readonly fields: object }[] = [];
   private readonly waiting: { readonly text: string; readonly resolve: () => void }[] = [];
@@ -22,7 +22,7 @@ export class RecordingLog implements Log {
     return this.lines.map((line) => line.message);
   }
 
-  /** Fulfilled when a line with this text was said. */
+  /** Resolves once a line with this text was logged. */
   async until(text: string): Promise<void> {
     if (!this.messages().some((message) => message.includes(text)))
       await new Promise<void>((resolve) => this.waiting.push({ text, resolve }));

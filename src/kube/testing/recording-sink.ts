@@ -2,7 +2,7 @@ import type { KindName } from '../../api/kinds.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import type { ObjectSink } from '../../api/source.ts';
 
-/** Holds what a source delivered, and lets a test wait for a state. */
+/** Keeps what a source delivered, and lets a test wait for a state. */
 export class RecordingSink implements ObjectSink {
   readonly calls: string[] = [];
   private readonly kinds = new Map<KindName, Map<string, KubernetesObject>>();
@@ -41,7 +41,7 @@ export class RecordingSink implements ObjectSink {
     return [...this.of(kind).keys()].sort();
   }
 
-  /** Fulfilled when it holds; looked at after each call. */
+  /** Resolves once the condition holds; checked after each call. */
   async until(holds: (sink: this) => boolean): Promise<void> {
     if (holds(this)) return;
     await new Promise<void>((resolve) => this.waiting.push({ holds: () => holds(this), resolve }));
