@@ -38,9 +38,9 @@ export type DemandLimits = Readonly<Record<DemandKind, { readonly perPeer: numbe
  * - places: localities, which determine the assignments of services with outlier detection. Estimated: 1 KB for each
  *   service. A quarter.
  *
- * The shares add up to more than the heap, because no mesh needs the maximum of everything. Half of each may come from
- * one address: enough for 2,000 proxies behind a load balancer or a node, while leaving as much for others. The minimum
- * fits honest meshes, however small the heap is.
+ * The shares add up to more than the heap, because no mesh needs the maximum of everything. Half of each, or less where it
+ * says so, may come from one address: enough for 2,000 proxies behind a load balancer or a node, while leaving as much for
+ * others. The minimum fits honest meshes, however small the heap is.
  */
 export function demandLimits(heapBytes: number, services: number): DemandLimits {
   const perService = (bytes: number): number => Math.max(1, services) * bytes;

@@ -174,18 +174,13 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     );
   }
   gauge('fairlead_xds_behind', 'Proxies that do not have the newest config yet.', () => ads().pendingStreams);
-  gauges(
-    'fairlead_xds_waiting',
-    'Connected proxies that are waiting, and for what.',
-    ['for'],
-    () => [
-      [{ for: 'config' }, ads().waitingForWorld],
-      [{ for: 'place' }, ads().waitingForPlace],
-      [{ for: 'room' }, ads().waitingForRoom],
-      [{ for: 'start' }, ads().waitingToBegin],
-      [{ for: 'turn' }, ads().waitingForTurn],
-    ],
-  );
+  gauges('fairlead_xds_waiting', 'Connected proxies that are waiting, and for what.', ['for'], () => [
+    [{ for: 'config' }, ads().waitingForWorld],
+    [{ for: 'place' }, ads().waitingForPlace],
+    [{ for: 'room' }, ads().waitingForRoom],
+    [{ for: 'start' }, ads().waitingToBegin],
+    [{ for: 'turn' }, ads().waitingForTurn],
+  ]);
   counters(
     'fairlead_xds_limited_total',
     'Streams and connections that a limit refused or ended, by limit.',

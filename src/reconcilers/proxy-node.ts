@@ -201,7 +201,7 @@ function portOf(text: string): number {
 const TRUE: readonly string[] = ['1', 't', 'T', 'true', 'TRUE', 'True'];
 const FALSE: readonly string[] = ['0', 'f', 'F', 'false', 'FALSE', 'False'];
 
-/** Reads node metadata. There, booleans are text and port keys are numbers; a value of the wrong type is an error. */
+/** Reads node metadata. Booleans may be text, and port keys are numbers; a value of the wrong type is an error. */
 class Metadata {
   private readonly values: Readonly<Record<string, unknown>>;
 

@@ -11,7 +11,7 @@ export class FairSemaphore {
   /** By address, the next one first. */
   readonly #queues: Queues = new Map();
   readonly #queuesBehind: Queues = new Map();
-  /** No more than were admitted since the last {@link forgive}. */
+  /** No more than hold capacity, or held it since the last {@link forgive}. */
   readonly #behind = new Set<string>();
   #waiting = 0;
   #serving = false;

@@ -1,7 +1,14 @@
 import type { EndpointSummary } from '../../model/endpoint.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
 import { mtlsUsable, resolvePolicy } from '../../model/policy-resolution.ts';
-import { isDns, isTls, type MeshService, outboundCluster, protocolClass, type ServicePort } from '../../model/service.ts';
+import {
+  isDns,
+  isTls,
+  type MeshService,
+  outboundCluster,
+  protocolClass,
+  type ServicePort,
+} from '../../model/service.ts';
 import { sniCluster } from '../../model/service.ts';
 import type { DestinationRuleModel, Subset, TrafficPolicy } from '../../model/traffic-policy.ts';
 import type { ClusterTraits } from '../../model/traits.ts';

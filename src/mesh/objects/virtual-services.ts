@@ -7,7 +7,10 @@ import { isWildcard } from '../../model/host.ts';
 import { type HttpRoute, type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
 import { type DelegatedVirtualService, applyDelegates } from '../../settle/delegate.ts';
 import { shadowedRoutes } from '../../reconcilers/virtual-service/shadowed-routes.ts';
-import { type ReconciledVirtualService, reconcileVirtualService } from '../../reconcilers/virtual-service/virtual-service.ts';
+import {
+  type ReconciledVirtualService,
+  reconcileVirtualService,
+} from '../../reconcilers/virtual-service/virtual-service.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { type Settings, settingOf } from '../settings.ts';
