@@ -36,10 +36,10 @@ export interface DirectorySource {
   readonly ended: Promise<void>;
 }
 
-/** Wait after a change: writers often make several in a row. Milliseconds, as are all of these. */
-const QUIET = 10;
-/** A file that changed less than this ago may be half-written. */
+/** A file that changed less than this ago may be half-written. Milliseconds, as are all of these. */
 const SETTLED = 20;
+/** Wait after a change: writers often make several in a row, and a file that was left alone since can be read at once. */
+const QUIET = SETTLED + 1;
 /** A file that keeps changing is read anyway after this time. */
 const PATIENCE = 1_000;
 /** Time for which a file may be missing: editors and version control remove a file before they write the new one. */
