@@ -48,8 +48,8 @@ export class Admission {
     const { budgets, departures, preview, portsOf } = this.#options;
     const demand = demandOf(preview(proxy), portsOf);
     let full = budgets.admit(proxy.stream, peer, demand);
-    if (full !== undefined) {
-      // Departed proxies make room first.
+    // Departed proxies make room first, except for traits, which go on counting for a while.
+    if (full !== undefined && full.kind !== 'traits') {
       departures.giveUp(full.ofPeer ? peer : undefined);
       full = budgets.admit(proxy.stream, peer, demand);
     }

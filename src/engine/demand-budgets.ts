@@ -118,6 +118,7 @@ export class DemandBudgets {
         return { kind, ofPeer: true };
       if (!this.#inAll.hasRoom(kind, value, size, limits[kind].inAll)) return { kind, ofPeer: false };
     }
+    this.#forgetIdlePeers();
     const counts = ofPeer ?? new Counts(this.#now);
     this.#peers.set(peer, counts);
     this.#admitted.set(stream, { peer, demand });
@@ -135,7 +136,7 @@ export class DemandBudgets {
     this.#forgetIdlePeers();
   }
 
-  /** Drops addresses with nothing left to count. At most those with proxies within the last minute remain. */
+  /** Drops addresses with nothing left to count, once a minute at most. */
   #forgetIdlePeers(): void {
     if (this.#now() < this.#lookAt) return;
     this.#lookAt = this.#now() + TRAITS_COUNT_MS;

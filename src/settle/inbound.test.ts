@@ -139,3 +139,13 @@ test('of very many ports those of the oldest services are served, and the others
     })),
   );
 });
+
+test('of a Sidecar with very many ingress listeners the first ones are used, and its owner is told', () => {
+  const ref = { group: 'networking.istio.io', kind: 'Sidecar', namespace: 'shop', name: 'many' };
+  const ingress = Array.from({ length: 1_001 }, (_, i) => ({ port: i + 1, protocol: 'HTTP', name: 'http' }));
+  const sidecar = { name: 'many', namespace: 'shop', ref, ingress } as unknown as SidecarModel;
+  const found = inboundTargets({ services: [], sidecar, interception: 'REDIRECT', ruleOf: () => undefined });
+  expect(found.targets).toHaveLength(1_000);
+  const message = 'has 1001 listeners; at most 1000 are allowed, and only the first ones are used.';
+  expect(found.problems).toEqual([{ object: ref, field: 'spec.ingress', reason: 'Ineffective', message }]);
+});

@@ -35,19 +35,26 @@ export const mostInboundPorts = 1_000;
 /** What a workload serves through its proxy. */
 export function inboundTargets(input: InboundInput): InboundTargets {
   const { sidecar } = input;
+  const ingress = sidecar?.ingress ?? [];
   const asked =
-    sidecar !== undefined && sidecar.ingress.length > 0
-      ? sidecar.ingress.map((listener) => ingressTarget(listener, sidecar, input.namespace ?? sidecar.namespace))
+    sidecar !== undefined && ingress.length > 0
+      ? ingress.map((listener) => ingressTarget(listener, sidecar, input.namespace ?? sidecar.namespace))
       : serviceTargets(input);
   const targets = asked.slice(0, mostInboundPorts).sort((a, b) => a.port - b.port);
   const tooMany = distinctRefs(asked.slice(mostInboundPorts).flatMap(({ origins }) => origins[0] ?? []));
-  return { targets, problems: tooMany.map((object) => ({ object, field: 'spec', ...tooManyPorts })) };
+  const what = ingress.length > 0 ? tooManyListeners(ingress.length) : tooManyPorts;
+  return { targets, problems: tooMany.map((object) => ({ object, reason: 'Ineffective', ...what })) };
 }
 
 const tooManyPorts = {
-  reason: 'Ineffective',
-  message: `With this object and older ones a workload would serve more than ${mostInboundPorts} ports; the rest are not served. Use fewer ports, or select fewer workloads.`,
-} as const;
+  field: 'spec',
+  message: `With this object and older ones, a workload would serve more than ${mostInboundPorts} ports; the rest are not served. Use fewer ports, or select fewer workloads.`,
+};
+
+const tooManyListeners = (count: number) => ({
+  field: 'spec.ingress',
+  message: `has ${count} listeners; at most ${mostInboundPorts} are allowed, and only the first ones are used.`,
+});
 
 function ingressTarget(listener: IngressListener, sidecar: SidecarModel, namespace: string): InboundTarget {
   const { port, protocol, name, bind, bindToPort, endpoint } = listener;

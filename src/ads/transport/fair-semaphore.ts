@@ -1,8 +1,9 @@
 /**
  * Bounds how many holders, or how many bytes, are admitted at once. Others wait; none is refused. The waiters of one
- * address are admitted in order, and hold at most half of the capacity. Addresses take turns. Addresses that held
- * capacity for too long while others waited are served last for a while, and together hold at most half of it: the
- * other half is free when someone else comes.
+ * address are admitted in order, and hold at most half of the capacity; a single request for more than that is
+ * admitted if its address holds nothing. Addresses take turns. Addresses that held capacity for too long while others
+ * waited are served last for a while, and together hold at most half of it: the other half is free when someone else
+ * comes.
  */
 export class FairSemaphore {
   readonly #total: number;

@@ -1,7 +1,7 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { type MeshService, isVisibleTo, serviceKey } from '../../model/service.ts';
 import { everything, importedPorts } from '../../model/sidecar.ts';
-import { traitsKey } from '../../model/traits.ts';
+import { viewTraitsKey } from '../../model/traits.ts';
 import type { Candidate } from '../../settle/virtual-service-selection.ts';
 import { candidatesFor, ruleClientOf, serviceFor } from './lookups.ts';
 import type { Inputs } from '../inputs.ts';
@@ -79,7 +79,7 @@ export function declareViews(graph: Graph, deps: ViewDeps): Views {
   const shardViews = graph.derive('shardViews', scopesByView, (key, [first], read, emit: Emit<ShardView>) => {
     const views = first.value.outlets.flatMap((outlet) => outlet.views);
     const view = views.find((candidate) => candidate.key === key)!;
-    const made = read.get(deps.inputs.shardsMade, traitsKey(view.traits)) ?? SHARDS;
+    const made = read.get(deps.inputs.shardsMade, viewTraitsKey(view.traits)) ?? SHARDS;
     for (const shard of read.get(namespaces.shards, view.namespace) ?? []) {
       const number = numberOfShard(shard);
       const list = `${key}/${number}`;

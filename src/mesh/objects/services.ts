@@ -168,10 +168,10 @@ export function namespacesOf(read: Reader, services: Services, hosts: readonly s
 
 export const endpointKey = (namespace: string, address: string): string => `${namespace}/${address}`;
 
-/** `namespace/shard` */
 /** Number among the shards of its namespace. */
 export const numberOfShard = (shard: string): number => Number(shard.slice(shard.lastIndexOf('/') + 1));
 
+/** `namespace/shard` */
 export function shardOf(service: Pick<MeshService, 'namespace' | 'host'>): string {
   return `${service.namespace}/${spreadHash(service.host) % SHARDS}`;
 }
