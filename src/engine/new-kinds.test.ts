@@ -87,7 +87,7 @@ test('a commit without the new kind, which was on its way, lets no other in', ()
   expect(lab.entered).toEqual(['1']);
 });
 
-test('one that goes before its turn, or while it is made, holds nobody up for longer than a commit', () => {
+test('a proxy that leaves early delays others by one commit at most', () => {
   const lab = new Lab();
   for (const [i, traits] of ['a', 'b', 'c'].entries()) lab.connect(`${i}`, traits);
   lab.disconnect('1');

@@ -26,9 +26,9 @@ export interface ChainInput {
   readonly lookup: DestinationLookup;
   readonly rule?: DestinationRuleModel | undefined;
   readonly settings: ListenerSettings;
-  /** The service's ranges, if the listener's address does not tell the service apart. */
+  /** The service's ranges, if the listener's address does not identify the service. */
   readonly subnets: readonly string[];
-  /** Other services may be at this address and port: only server names and ranges tell them apart. */
+  /** Other services may be at this address and port: only server names and ranges distinguish them. */
   readonly shared: boolean;
 }
 

@@ -140,8 +140,8 @@ function tlsOf(parts: Parts, protocol: ReturnType<typeof portProtocol>, original
 }
 
 /**
- * If the client chooses the endpoint, all endpoints must speak mutual TLS, because nothing tells them apart. This
- * depends on the policy written for the host or the subset, not on what that inherits.
+ * If the client chooses the endpoint, all endpoints must speak mutual TLS, because the cluster cannot treat any of
+ * them differently. This depends on the policy written for the host or the subset, not on what that inherits.
  */
 function sendsPlainText({ service, rule, subset, summary }: Parts): boolean {
   const written = (subset ?? rule)?.policy.loadBalancer?.simple;

@@ -19,8 +19,8 @@ function meshWith(objects: string): TestMesh {
   return mesh;
 }
 
-describe('views that are made in several commits', () => {
-  test('are no world before they are whole, and are the same then as those that were made at once', () => {
+describe('views built over several commits', () => {
+  test('give no world until complete, and then the same one as views built at once', () => {
     const mesh = meshWith(services);
     const { proxies, shardsMade } = mesh.mesh.inputs;
     const views = mesh.mesh.newViewsOf(proxy)!;
@@ -38,7 +38,7 @@ describe('views that are made in several commits', () => {
     expect(mesh.mesh.newViewsOf(proxy)).toBeUndefined();
   });
 
-  test('belong to nobody else', () => {
+  test('change nothing for other proxies', () => {
     const mesh = meshWith(services);
     const router = connectedProxy('router', { id: 'router~10.1.0.2~router.shop~shop.svc.cluster.local' });
     mesh.connect(proxy);

@@ -30,7 +30,7 @@ function told(...objects: KubernetesObject[]): string[] {
 
 test('of TCP hosts that nothing tells apart the younger one is told where its connections go', () => {
   expect(told(entry('shop/new', 2026), entry('other/old', 2020))).toEqual([
-    'new spec.ports Ineffective: Connections to 0.0.0.0:3306 go to old.example.com of the older ServiceEntry/other/old, and so do those to new.example.com: nothing tells them apart. Give one of the hosts its own address in spec.addresses, or another port.',
+    'new spec.ports Ineffective: Connections to 0.0.0.0:3306 go to old.example.com of the older ServiceEntry/other/old, and so do those to new.example.com, because Envoy cannot distinguish them. Give one of the hosts its own address in spec.addresses, or another port.',
   ]);
   const same = { addresses: ['192.0.2.1'] };
   expect(told(entry('shop/new', 2026, same), entry('shop/old', 2020, same))).toEqual([

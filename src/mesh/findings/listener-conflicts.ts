@@ -128,6 +128,6 @@ function problemsOf(loser: L4Claim, age: Aged, { claim, age: winnersAge, exportT
   if (winner === undefined || loser.origins.some((origin) => sameObject(origin, winner))) return [];
   if (!isVisibleTo({ exportTo }, loser.namespace)) return [];
   const [address] = loser.bind.addresses;
-  const message = `Connections to ${address}:${loser.port} go to ${claim.host} of ${printWinner(printRef(winner), winnersAge, age)}, and so do those to ${loser.host}: nothing tells them apart. Give one of the hosts its own address in spec.addresses, or another port.`;
+  const message = `Connections to ${address}:${loser.port} go to ${claim.host} of ${printWinner(printRef(winner), winnersAge, age)}, and so do those to ${loser.host}, because Envoy cannot distinguish them. Give one of the hosts its own address in spec.addresses, or another port.`;
   return loser.origins.map((object) => ({ object, field: 'spec.ports', reason: 'Ineffective', message }));
 }

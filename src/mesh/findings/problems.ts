@@ -14,7 +14,7 @@ export interface Problems {
 
 /** All findings about each object, from every collection: distinct, ordered by field. */
 export function declareProblems(graph: Graph, sources: readonly Collection<HasProblems>[]): Problems {
-  // Keys of different collections may be equal; a finding is its object and text, so the collection tells them apart.
+  // Keys of different collections may be equal, so the collection is part of the key.
   const found = sources.map((source, i) =>
     graph.derive(
       `problems.${source.name}`,

@@ -32,7 +32,7 @@ export function readHosts(spec: Field, resolution: Resolution, ports: readonly S
       .get('ports')
       .list()
       [shared]!.invalid(
-        'cannot be shared by several hosts, because its protocol does not tell them apart; use one ServiceEntry for each host.',
+        'cannot be shared by several hosts, because its protocol carries no host name; use one ServiceEntry for each host.',
       );
   return hosts;
 }
