@@ -49,7 +49,7 @@ module.exports = {
       from: { path: '^src/ads/wire/' },
       to: { path: '^src/ads/protocol/' },
     },
-    only('kube', 'kube/', ['kube/', 'api/', 'cache/']),
+    only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'clock\\.ts$']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
       'mesh',

@@ -55,8 +55,10 @@ export interface Mesh {
   readonly proxies: Collection<ResolvedProxy>;
   /** Whether anything is computed for proxies with these traits. */
   isMade(traits: string): boolean;
-  /** Key of the view traits for which this proxy would be the first; undefined: such views exist already. */
-  newViewsOf(proxy: ConnectedProxy): string | undefined;
+  /** Key of the views that the proxy has, or would have; undefined: it is not accepted. */
+  viewsOf(proxy: ConnectedProxy): string | undefined;
+  /** How many proxies have these views. */
+  proxiesWith(views: string): number;
   /** What a proxy would be if it connected now. */
   preview(proxy: ConnectedProxy): ResolvedProxy;
   /** How many ports a workload of this class would serve for its Services, at least 1. */
@@ -147,11 +149,11 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     },
     proxies: proxies.resolved,
     isMade: (traits) => proxies.byTraits.get(traits) !== undefined,
-    newViewsOf(proxy) {
-      const resolved = proxies.preview(proxy);
-      const key = 'error' in resolved ? undefined : viewTraitsKey(resolved.scope.traits);
-      return key === undefined || proxies.byViewTraits.get(key) !== undefined ? undefined : key;
+    viewsOf(proxy) {
+      const resolved = proxies.resolved.get(proxy.stream) ?? proxies.preview(proxy);
+      return 'error' in resolved ? undefined : viewTraitsKey(resolved.scope.traits);
     },
+    proxiesWith: (views) => proxies.byViewTraits.get(views)?.length ?? 0,
     preview: proxies.preview,
     portsOf(workload) {
       const ingress = sidecars.models.get(workload.sidecar)?.ingress.length ?? 0;

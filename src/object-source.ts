@@ -5,7 +5,7 @@ import type { Config } from './config/config.ts';
 import { watchDirectory } from './directory/watch.ts';
 import type { Engine } from './engine/engine.ts';
 import { KubeClient } from './kube/client.ts';
-import { type Clock, systemClock } from './kube/clock.ts';
+import { type Clock, systemClock } from './clock.ts';
 import { PooledKubeConfig } from './kube/credentials.ts';
 import { EventRecorder } from './kube/event-recorder.ts';
 import { readKubeConfig } from './kube/kube-config.ts';

@@ -76,6 +76,8 @@ export interface AdsEvents {
    * IP address that it came from. Thousands of proxies may share one; it is for budgets, not for what a proxy is sent.
    */
   connected(proxy: ConnectedProxy, address: string): void;
+  /** Between `connected` and its answer: others come first, and nothing is computed for this proxy yet. */
+  isDeferred?(stream: string): boolean;
   disconnected(proxy: DisconnectedProxy): void;
   refused(refusal: Refusal): void;
   /** All that a change means for one client is on its way, this many milliseconds after the change came. */

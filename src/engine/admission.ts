@@ -65,7 +65,7 @@ export class Admission {
 /** No demand for a node that cannot be read: it is refused, and nothing is computed for it. */
 function demandOf(view: ResolvedProxy, portsOf: AdmissionOptions['portsOf']): Demand {
   if ('error' in view) return noDemand;
-  const { scope, router, workload, isKnown, topology } = view;
+  const { scope, router, workload, isKnown, claimedPlace } = view;
   return {
     traits: traitsKey(scope.traits),
     scopes: scope.key,
@@ -73,6 +73,6 @@ function demandOf(view: ResolvedProxy, portsOf: AdmissionOptions['portsOf']): De
     ...(isKnown || router !== undefined
       ? { workloads: undefined }
       : { workloads: workload.key, workloadSize: Math.ceil(portsOf(workload) / PORTS_OF_WORKLOAD) }),
-    places: topology.locality === '' ? undefined : topology.locality,
+    places: claimedPlace,
   };
 }

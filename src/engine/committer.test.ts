@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Graph, type Emit } from '../cache/graph.ts';
 import { type Commit, Committer } from './committer.ts';
-import { FakeClock } from '../kube/testing/fake-clock.ts';
+import { FakeClock } from '../testing/fake-clock.ts';
 
 const QUIET = 10;
 const MAX = 100;

@@ -1,5 +1,5 @@
 import type { Graph, Input, Write } from '../cache/graph.ts';
-import type { Clock } from '../kube/clock.ts';
+import type { Clock } from '../clock.ts';
 
 export interface CommitterOptions {
   /** Milliseconds without a change after which a batch is committed. */

@@ -78,9 +78,9 @@ test('one that is not admitted leaves nothing behind', () => {
 
 const GiB = 1024 ** 3;
 test.each([
-  [2 * GiB, 1_000, { traits: { perPeer: 16, inAll: 64 }, scopes: { perPeer: 2_048, inAll: 4_096 } }],
-  [2 * GiB, 10_000, { traits: { perPeer: 6, inAll: 12 }, scopes: { perPeer: 2_048, inAll: 4_096 } }],
-  [4 * GiB, 10_000, { traits: { perPeer: 7, inAll: 13 }, scopes: { perPeer: 4_000, inAll: 8_000 } }],
+  [2 * GiB, 1_000, { traits: { perPeer: 16, inAll: 64 }, scopes: { perPeer: 2_965, inAll: 5_929 } }],
+  [2 * GiB, 10_000, { traits: { perPeer: 6, inAll: 12 }, scopes: { perPeer: 1_000, inAll: 2_000 } }],
+  [4 * GiB, 10_000, { traits: { perPeer: 7, inAll: 13 }, scopes: { perPeer: 1_701, inAll: 3_402 } }],
   [0.25 * GiB, 10, { traits: { perPeer: 16, inAll: 64 }, scopes: { perPeer: 1_000, inAll: 2_000 } }],
 ])('limits follow the heap (%i bytes) and the services (%i)', (heap, services, expected) => {
   expect(demandLimits(heap, services)).toMatchObject(expected);

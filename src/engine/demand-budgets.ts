@@ -28,15 +28,16 @@ export type DemandLimits = Readonly<Record<DemandKind, { readonly perPeer: numbe
  * - traits: every cluster, listener and virtual host of the mesh again. Measured: 13 KB and half a millisecond of work
  *   for each service, so one address has no more than 16 in a minute. All of them may fill 40 % of the heap. A mesh has
  *   a handful: sidecars and routers, with or without Istio's agent.
- * - scopes: a namespace, a Sidecar, the labels that rules mention. Measured: 90 to 310 KB, at 1,000 and 10,000
- *   services. A quarter of the heap.
+ * - scopes: a namespace, a Sidecar, the labels that rules mention. Measured: 90 KB at 1,000 services, 310 KB at 10,000. A
+ *   quarter of the heap.
  * - routers: the labels that Gateways select by, the ports of Services. Estimated: 2 KB for each host. A quarter.
  * - workloads: what only the proxy itself says about its workload, if there is no Pod or WorkloadEntry: the labels,
  *   port numbers and addresses that Services select by. Measured: 3 KB and 80 µs for each port that it serves, again
  *   with every edit of a Service that selects it. A quarter; one address has no more than 256, of up to 40 ports each.
  *   A workload with more ports counts as several.
- * - places: localities, which determine the assignments of services with outlier detection. Estimated: 1 KB for each
- *   service. A quarter.
+ * - places: what only the proxy itself says about its place: locality, cluster, node, and the labels that failover
+ *   priorities compare. Each has its own assignments of services that prefer near endpoints or only use those of a
+ *   node. Estimated: 1 KB for each service. A quarter; one address has no more than 256.
  *
  * The shares add up to more than the heap, because no mesh needs the maximum of everything. Half of each, or less where it
  * says so, may come from one address: enough for 2,000 proxies behind a load balancer or a node, while leaving as much for
@@ -54,10 +55,10 @@ export function demandLimits(heapBytes: number, services: number): DemandLimits 
   });
   return {
     traits: atMost(16, of(0.4, perService(13_000), 12, 64)),
-    scopes: of(0.25, 131_072, 2_000, 8_000),
+    scopes: of(0.25, 65_536 + Math.max(1, services) * 25, 2_000, 8_000),
     routers: of(0.25, perService(2_000), 200, 1_000),
     workloads: atMost(256, of(0.25, PORTS_OF_WORKLOAD * 3_200, 256, 1_000)),
-    places: of(0.25, perService(1_000), 100, 1_000),
+    places: atMost(256, of(0.25, perService(1_000), 100, 1_000)),
   };
 }
 
@@ -67,7 +68,7 @@ export const demandKinds: Readonly<Record<DemandKind, string>> = {
   scopes: 'scopes (namespace, labels)',
   routers: 'gateways (labels)',
   workloads: 'workloads without a Pod or WorkloadEntry (labels, ports, addresses)',
-  places: 'localities',
+  places: 'places that no Pod or WorkloadEntry states (locality, cluster, node, labels)',
 };
 
 /**

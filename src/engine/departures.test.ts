@@ -2,7 +2,7 @@ import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { ConnectedProxy } from '../ads/types.ts';
 import { Graph } from '../cache/graph.ts';
 import { Departures, LINGER_MS } from './departures.ts';
-import { FakeClock } from '../kube/testing/fake-clock.ts';
+import { FakeClock } from '../testing/fake-clock.ts';
 
 let clock: FakeClock;
 let departures: Departures;
@@ -18,7 +18,10 @@ beforeEach(() => {
   streams = () => [...proxies.entries()].map(([stream]) => stream);
   departures = new Departures(proxies, (write) => graph.commit([write]), clock, {
     signal: stop.signal,
-    forgotten: (stream) => forgotten.push(stream),
+    forgotten: (stream) => {
+      forgotten.push(stream);
+      graph.commit([proxies.write(stream, undefined)]);
+    },
     peerOf: (stream) => stream.split('@')[1],
   });
   forgotten = [];

@@ -1,6 +1,6 @@
 import type { ConnectedProxy, DisconnectedProxy } from '../ads/types.ts';
 import type { Write } from '../cache/graph.ts';
-import type { Clock } from '../kube/clock.ts';
+import type { Clock } from '../clock.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 
 /** A proxy that is gone for longer will not be back soon: Envoy retries within 30 s. Milliseconds. */
@@ -10,8 +10,8 @@ const MOST = 64 * 1024 * 1024;
 
 export interface DepartureOptions {
   readonly signal: AbortSignal;
-  /** Called when nothing is computed any more for the proxy of this stream. */
-  readonly forgotten?: (stream: string) => void;
+  /** Called when nothing needs to be computed any more for the proxy of this stream. */
+  readonly forgotten: (stream: string) => void;
   /** The address that the proxy of a stream came from, while something is computed for it. */
   readonly peerOf: (stream: string) => string | undefined;
 }
@@ -47,7 +47,7 @@ export class Departures {
     proxies: Inputs['proxies'],
     write: (write: Write) => void,
     clock: Pick<Clock, 'now' | 'after'>,
-    { signal, forgotten = () => {}, peerOf }: DepartureOptions,
+    { signal, forgotten, peerOf }: DepartureOptions,
   ) {
     this.#proxies = proxies;
     this.#write = write;
@@ -69,7 +69,7 @@ export class Departures {
     this.#forget(nodeId);
     const proxy = this.#proxies.get(stream);
     if (proxy === undefined || !acknowledged) {
-      this.#end(stream);
+      this.#forgotten(stream);
       return;
     }
     const size = JSON.stringify(proxy).length;
@@ -96,11 +96,6 @@ export class Departures {
     return nodeIds;
   }
 
-  #end(stream: string): void {
-    this.#write(this.#proxies.write(stream, undefined));
-    this.#forgotten(stream);
-  }
-
   #forget(nodeId: string): void {
     const departure = this.#gone.get(nodeId);
     if (departure === undefined) return;
@@ -109,7 +104,7 @@ export class Departures {
     this.#size -= size;
     const ofPeer = peer === undefined ? undefined : this.#goneOf.get(peer);
     if (ofPeer?.delete(nodeId) && ofPeer.size === 0) this.#goneOf.delete(peer!);
-    this.#end(stream);
+    this.#forgotten(stream);
   }
 
   #sweep(): void {

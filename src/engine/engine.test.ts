@@ -155,6 +155,33 @@ test('proxies that nobody vouches for have few ways to differ in what selects th
   expect(await answer(most + 1)).toBe('served');
 });
 
+test('an address has few places that no object states', async () => {
+  const refused: string[] = [];
+  const engine = await start({ notAdmitted: ({ kind }) => refused.push(kind) });
+  const answer = async (node: number): Promise<string> => {
+    const client = connect(engine, { NAMESPACE: 'shop', NODE_NAME: `node-${node}` });
+    return Promise.race([client.closed.then(() => 'refused'), client.next(CDS).then(() => 'served')]);
+  };
+  const most = 256;
+  for (let node = 1; node <= most; node++) expect(await answer(node)).toBe('served');
+  expect(await answer(most)).toBe('served');
+  expect(await answer(most + 1)).toBe('refused');
+  expect(refused).toEqual(['places']);
+  const pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { namespace: 'shop', name: 'a' },
+    spec: { nodeName: 'node-1' },
+    status: { podIP: '10.0.0.1' },
+  };
+  engine.committer.write(engine.mesh.inputs.objects.Pod.write('Kubernetes/shop/a', pod as KubernetesObject));
+  await engine.committer.settled();
+  expect(await answer(most + 1)).toBe('served');
+  expect(
+    [...engine.mesh.proxies.entries()].map(([, proxy]) => 'topology' in proxy && proxy.topology.nodeName),
+  ).toContain('node-1');
+});
+
 test('a bug in what follows the end of a stream harms no other one', async () => {
   const engine = await start();
   const other = await acknowledged(connect(engine));

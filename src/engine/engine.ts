@@ -10,12 +10,12 @@ import { DemandBudgets, demandLimits } from './demand-budgets.ts';
 import { Departures } from './departures.ts';
 import { Encoder } from '../envoy/encode/encoder.ts';
 import type { Protos } from '../envoy/encode/proto.ts';
-import { type Clock, systemClock } from '../kube/clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { ListenError } from '../listen-error.ts';
 import { type Mesh, buildMesh } from '../mesh.ts';
 import { type MeshOptions, ONE } from '../mesh/inputs.ts';
 import { reportFailures } from './failure-reports.ts';
-import { NewKinds } from './new-kinds.ts';
+import { Kinds } from './kinds.ts';
 import { ObjectWriter } from './object-writer.ts';
 
 /** Replaces the defaults: shorter in tests. */
@@ -83,20 +83,26 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     },
     {
       signal: options.signal,
-      forgotten: (stream) => budgets.release(stream),
+      forgotten: (stream) => {
+        kinds.gone(stream);
+        budgets.release(stream);
+      },
       peerOf: (stream) => budgets.admitted(stream)?.peer,
     },
   );
-  const newKinds = new NewKinds({
+  const kinds = new Kinds({
     proxies: inputs.proxies,
     enter: (proxy) => departures.connected(proxy),
+    leave: (stream) => committer.write(inputs.proxies.write(stream, undefined)),
     isBusy: () => committer.stats.pending > 0,
     isMade: (traits) => mesh.isMade(traits),
-    newViewsOf: (proxy) => mesh.newViewsOf(proxy),
+    viewsOf: (proxy) => mesh.viewsOf(proxy),
+    proxiesWith: (views) => mesh.proxiesWith(views),
     makeShards: (views, shards) => committer.write(inputs.shardsMade.write(views, shards)),
     services: () => mesh.services.size,
+    now: () => clock.now(),
   });
-  committer.onCommit(() => newKinds.committed());
+  committer.onCommit(() => kinds.committed());
   const admission = new Admission({
     budgets,
     departures,
@@ -114,10 +120,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     types: catalog(encoder),
     events: {
       admit: (proxy, peer) => admission.admit(proxy, peer),
-      connected: (proxy) => newKinds.connected(proxy, budgets.admitted(proxy.stream)?.demand.traits),
+      connected: (proxy) => kinds.connected(proxy, budgets.admitted(proxy.stream)?.demand.traits),
+      isDeferred: (stream) => kinds.isDeferred(stream),
       disconnected: (proxy) =>
         graph.contain('departures', () => {
-          newKinds.disconnected(proxy.stream);
+          kinds.disconnected(proxy.stream);
           departures.disconnected(proxy);
         }),
       refused: (refusal) => graph.contain('refusals', () => options.refused(refusal)),

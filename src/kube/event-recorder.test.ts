@@ -4,7 +4,7 @@ import { EventRecorder, type EventRecorderOptions } from './event-recorder.ts';
 import type { Json } from '../api/json.ts';
 import { Outages } from './outages.ts';
 import type { DesiredStatus } from './status-writer.ts';
-import { FakeClock } from './testing/fake-clock.ts';
+import { FakeClock } from '../testing/fake-clock.ts';
 import { FakeCluster } from './testing/fake-cluster.ts';
 import { RecordingLog } from './testing/recording-log.ts';
 

@@ -3,7 +3,7 @@ import { kinds } from '../api/kinds.ts';
 import { errorOfTransport } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi } from './client.ts';
-import { sleep, type Clock } from './clock.ts';
+import { sleep, type Clock } from '../clock.ts';
 import type { DesiredCondition } from './conditions.ts';
 import { isObject } from '../api/json.ts';
 import type { Log } from './log.ts';
@@ -58,7 +58,7 @@ export class EventRecorder {
 
   /** Call after this status replaced these conditions. */
   written(status: DesiredStatus, before: unknown): void {
-    const accepted = status.conditions.find((condition) => condition.type === 'Accepted');
+    const accepted = status.conditions?.find((condition) => condition.type === 'Accepted');
     if (accepted?.status !== 'False' || saysTheSame(before, accepted)) return;
     const name = nameOf(status, accepted);
     if (this.told.has(name)) return;

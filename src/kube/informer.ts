@@ -2,7 +2,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import { ApiError, errorOfTransport, needsList } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi, Query } from './client.ts';
-import { sleep, type Clock } from './clock.ts';
+import { sleep, type Clock } from '../clock.ts';
 import { isObject, type Json } from '../api/json.ts';
 import { list } from './list.ts';
 import type { Log } from './log.ts';

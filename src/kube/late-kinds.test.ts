@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { sayWhatIsLate } from './late-kinds.ts';
-import { FakeClock } from './testing/fake-clock.ts';
+import { FakeClock } from '../testing/fake-clock.ts';
 import { RecordingLog } from './testing/recording-log.ts';
 
 test('kinds that are late are named after half a minute, and then ever more rarely', async () => {

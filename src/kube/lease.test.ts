@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Json } from '../api/json.ts';
 import { LeaderElector } from './lease.ts';
-import { FakeClock } from './testing/fake-clock.ts';
+import { FakeClock } from '../testing/fake-clock.ts';
 import { FakeCluster } from './testing/fake-cluster.ts';
 import { FaultyApi, type Fault } from './testing/faulty-api.ts';
 import { RecordingLog } from './testing/recording-log.ts';

@@ -5,7 +5,7 @@ import { kinds as allKinds, type Kind, type KindName } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
 import type { KubeClient, Query } from './client.ts';
-import { systemClock, type Clock } from './clock.ts';
+import { systemClock, type Clock } from '../clock.ts';
 import { isInstalled } from './discovery.ts';
 import { Informer, type InformerSink, type InformerStats, type Shape } from './informer.ts';
 import { Interner } from './interner.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ApiError } from './api-error.ts';
 import { Outages } from './outages.ts';
-import { FakeClock } from './testing/fake-clock.ts';
+import { FakeClock } from '../testing/fake-clock.ts';
 import { RecordingLog } from './testing/recording-log.ts';
 
 const denied = new ApiError('no', { code: 403, reason: 'Forbidden', retryable: true });

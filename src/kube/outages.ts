@@ -1,6 +1,6 @@
 import type { ApiError } from './api-error.ts';
 import { TOO_LARGE } from './body.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../clock.ts';
 import type { Log } from './log.ts';
 
 export interface OutagesOptions {

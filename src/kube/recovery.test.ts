@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Recovery } from './recovery.ts';
-import { FakeClock } from './testing/fake-clock.ts';
+import { FakeClock } from '../testing/fake-clock.ts';
 
 const MINUTE = 60_000;
 const { signal } = new AbortController();

@@ -118,6 +118,21 @@ describe('a leader', () => {
     expect(lab.writes()).toEqual(['a']);
   });
 
+  test('writes conditions for each parent, once', async () => {
+    lab.lead();
+    const { conditions, ...desired } = lab.desired('a', 'fine');
+    const lists = ['one', 'two'].map((name) => ({ parentRef: { name }, conditions: conditions ?? [] }));
+    for (let i = 0; i < 2; i++) {
+      lab.writer.set('c/a', { ...desired, parents: { controllerName: 'c', lists } });
+      await lab.clock.advance(60_000);
+    }
+    const written = { ...conditions![0], lastTransitionTime: '2030-01-01T00:00:00Z' };
+    expect(lab.object('a')['status']).toEqual({
+      parents: lists.map(({ parentRef }) => ({ parentRef, controllerName: 'c', conditions: [written] })),
+    });
+    expect(lab.writes()).toEqual(['a']);
+  });
+
   test('writes again when it changes while it is being written', async () => {
     lab.lead();
     lab.api.fault = { late: 500 };
@@ -329,7 +344,7 @@ describe('a failed write no longer counts as an outage', () => {
     lab.api.fault = 'refused';
     lab.set('a', 'fine');
     await lab.clock.advance(1_000);
-    const [accepted] = lab.desired('a', 'fine').conditions;
+    const [accepted] = lab.desired('a', 'fine').conditions ?? [];
     lab.put('a', 'a', { status: { conditions: [{ ...accepted, lastTransitionTime: '2030-01-01T00:00:00Z' }] } });
     lab.api.fault = 'none';
     await lab.clock.advance(600_000);

@@ -4,9 +4,9 @@ import { revisionOf, type KubernetesObject } from '../api/object.ts';
 import { ApiError, errorOfTransport } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi } from './client.ts';
-import type { Clock } from './clock.ts';
-import { mergeConditions, type DesiredCondition } from './conditions.ts';
-import { isObject } from '../api/json.ts';
+import type { Clock } from '../clock.ts';
+import { type DesiredConditions, mergeStatus } from './conditions.ts';
+import { isObject, type Json } from '../api/json.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
 import { NewestFirst } from './newest-first.ts';
@@ -14,7 +14,7 @@ import { objectPath } from './paths.ts';
 import { isBefore } from './resource-version.ts';
 import { TokenBucket } from './token-bucket.ts';
 
-export interface DesiredStatus {
+export interface DesiredStatus extends DesiredConditions {
   readonly kind: KindName;
   readonly namespace: string;
   readonly name: string;
@@ -22,7 +22,6 @@ export interface DesiredStatus {
   readonly uid: string;
   /** Generation that they were computed from: they are not written to a newer one, which will get its own. */
   readonly generation: number;
-  readonly conditions: readonly DesiredCondition[];
 }
 
 export interface StatusWriterOptions {
@@ -65,7 +64,7 @@ interface Plan {
   readonly before: unknown;
   readonly body: {
     readonly metadata: { readonly resourceVersion: string };
-    readonly status: { readonly conditions: readonly unknown[] };
+    readonly status: Json;
   };
 }
 
@@ -231,7 +230,7 @@ export class StatusWriter {
   /** What to write, or undefined if nothing differs, others must write it, or the object is a different one. */
   private plan(entry: Entry): Plan | undefined {
     const { fresh } = entry;
-    const { kind, namespace, name, uid, generation, conditions } = entry.desired;
+    const { kind, namespace, name, uid, generation } = entry.desired;
     const latest = this.options.latest(kind, namespace, name);
     const type = kinds.find((known) => known.name === kind);
     if (latest === undefined || type === undefined) return undefined;
@@ -241,21 +240,21 @@ export class StatusWriter {
     if (!newer) entry.fresh = undefined;
     const object = newer ? fresh : latest;
     if (object.metadata.uid !== uid || (object.metadata.generation ?? generation) !== generation) return undefined;
-    const there = conditionsOf(object);
+    const there = statusOf(object);
     const now = this.options.clock
       .date()
       .toISOString()
       .replace(/\.\d+Z$/, 'Z');
-    const merged = mergeConditions(there, conditions, this.options.types, now);
-    if (merged === undefined) return undefined;
+    const status = mergeStatus(there, entry.desired, this.options.types, now);
+    if (status === undefined) return undefined;
     // The same write would have the same result.
     if (entry.written === entry.desired && entry.kept !== undefined && isDeepStrictEqual(there, entry.kept))
       return undefined;
     return {
       path: objectPath(type, namespace, name),
       term,
-      before: there,
-      body: { metadata: { resourceVersion: versionOf(object) }, status: { conditions: merged } },
+      before: there['conditions'],
+      body: { metadata: { resourceVersion: versionOf(object) }, status },
     };
   }
 
@@ -269,8 +268,8 @@ export class StatusWriter {
       this.options.onWritten?.(desired, before);
       entry.fresh = answer;
       entry.written = desired;
-      const kept = answer && conditionsOf(answer);
-      entry.kept = isDeepStrictEqual(kept, body.status.conditions) ? undefined : kept;
+      const kept = answer && statusOf(answer);
+      entry.kept = isDeepStrictEqual({ ...kept, ...body.status }, kept) ? undefined : kept;
     } catch (cause) {
       if (term.aborted) return;
       const error = errorOfTransport(cause);
@@ -318,8 +317,10 @@ function idOf({ kind, namespace, name }: DesiredStatus): string {
   return `${kind}/${namespace}/${name}`;
 }
 
-function conditionsOf(object: KubernetesObject & { readonly status?: unknown }): unknown {
-  return isObject(object.status) ? object.status['conditions'] : undefined;
+/** The members that we write to. */
+function statusOf(object: KubernetesObject & { readonly status?: unknown }): Json {
+  const { conditions, parents } = isObject(object.status) ? object.status : {};
+  return { ...(conditions !== undefined && { conditions }), ...(parents !== undefined && { parents }) };
 }
 
 function versionOf(object: KubernetesObject): string {
@@ -330,9 +331,6 @@ function versionOf(object: KubernetesObject): string {
 function compared(answer: unknown): KubernetesObject | undefined {
   if (!isObject(answer) || !isObject(answer['metadata'])) return undefined;
   const { name, uid, generation, resourceVersion } = answer['metadata'];
-  const status = isObject(answer['status']) ? answer['status'] : {};
-  return {
-    metadata: { name, uid, generation, resourceVersion },
-    status: { conditions: status['conditions'] },
-  } as unknown as KubernetesObject;
+  const status = statusOf(answer as unknown as KubernetesObject);
+  return { metadata: { name, uid, generation, resourceVersion }, status } as unknown as KubernetesObject;
 }

@@ -48,7 +48,7 @@ export interface RequestMatch {
   readonly name: string;
   readonly statPrefix: string;
   /** Never `present`, which always matches. */
-  readonly uri?: StringMatch;
+  readonly uri?: PathMatch;
   readonly ignoreUriCase: boolean;
   readonly scheme?: StringMatch;
   readonly method?: StringMatch;
@@ -66,6 +66,11 @@ export type StringMatch =
   | { readonly kind: 'exact' | 'prefix' | 'regex'; readonly value: string }
   /** An empty match object, or the regex `*`: the header or parameter is present. */
   | { readonly kind: 'present' };
+
+export type PathMatch =
+  | StringMatch
+  /** Whole segments: `/a` is for `/a` and `/a/b`, but not for `/ab`. Neither empty nor with a slash at its end. */
+  | { readonly kind: 'pathPrefix'; readonly value: string };
 
 export interface HeaderMatch {
   readonly name: string;
@@ -94,6 +99,8 @@ export interface ForwardToBackends {
   readonly retries?: RetrySetting;
   /** Retries may go to the endpoint that failed: a consistent hash leads there again. */
   readonly retriesStay: boolean;
+  /** What requests to invalid backends get; absent: 503. */
+  readonly invalidStatus?: 500;
 }
 
 export interface Backend {
@@ -107,7 +114,7 @@ export interface Backend {
 
 export type BackendTarget =
   | { readonly kind: 'cluster'; readonly cluster: string }
-  /** There is no such cluster: requests get 503. */
+  /** There is no such cluster: its requests fail. */
   | { readonly kind: 'invalid'; readonly reason: MissingPart };
 
 /** Which part of a destination does not exist, or does not exist for the client. */

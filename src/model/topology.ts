@@ -14,3 +14,6 @@ export interface Topology {
   /** The proxy's labels that a failover priority names, including topology labels. */
   readonly labels: Labels;
 }
+
+/** Nothing is known, or nothing matters. */
+export const nowhere: Topology = { locality: '', network: '', cluster: '', nodeName: '', labels: {} };

@@ -2,7 +2,16 @@ import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
 import type { RetrySetting } from './mesh-config.ts';
-import type { Cors, DirectResponse, Fault, HeaderOperations, MirrorShare, RequestMatch, Rewrite } from './route.ts';
+import type {
+  Cors,
+  DirectResponse,
+  Fault,
+  HeaderOperations,
+  MirrorShare,
+  RequestMatch,
+  Rewrite,
+  StringMatch,
+} from './route.ts';
 
 /** The gateway that stands for all sidecars. */
 export const meshGateway = 'mesh';
@@ -41,6 +50,7 @@ export interface HttpRoute {
 
 /** All conditions must hold. The fields added here decide which clients get the route at all. */
 export interface HttpMatch extends RequestMatch {
+  readonly uri?: StringMatch;
   /** Port of the listener; 0: any. */
   readonly port: number;
   readonly sourceLabels: Labels;

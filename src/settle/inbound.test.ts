@@ -126,12 +126,17 @@ test('of very many ports those of the oldest services are served, and the others
       ),
       origins: [ref(name)],
     }) as unknown as MeshService;
-  const services = [withPorts('old', 2_000, 600), withPorts('middle', 1, 600), withPorts('new', 5_000, 600)];
+  const services = [
+    withPorts('old', 2_000, 600),
+    withPorts('middle', 1, 600),
+    withPorts('new', 5_000, 600),
+    withPorts('beside', 5_599, 1),
+  ];
   const found = inboundTargets({ services, interception: 'REDIRECT', ruleOf: () => undefined });
   expect(found.targets).toHaveLength(1_000);
   expect(found.targets.filter(({ origins }) => origins[0]!.name === 'old')).toHaveLength(600);
   expect(found.problems).toEqual(
-    ['middle', 'new'].map((name) => ({
+    ['middle', 'new', 'beside'].map((name) => ({
       object: ref(name),
       field: 'spec',
       reason: 'Ineffective',

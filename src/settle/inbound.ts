@@ -36,14 +36,24 @@ export const mostInboundPorts = 1_000;
 export function inboundTargets(input: InboundInput): InboundTargets {
   const { sidecar } = input;
   const ingress = sidecar?.ingress ?? [];
-  const asked =
+  const asked: readonly AskedTarget[] =
     sidecar !== undefined && ingress.length > 0
-      ? ingress.map((listener) => ingressTarget(listener, sidecar, input.namespace ?? sidecar.namespace))
+      ? ingress.map((listener) => ({
+          target: ingressTarget(listener, sidecar, input.namespace ?? sidecar.namespace),
+          owners: [sidecar.ref],
+        }))
       : serviceTargets(input);
-  const targets = asked.slice(0, mostInboundPorts).sort((a, b) => a.port - b.port);
-  const tooMany = distinctRefs(asked.slice(mostInboundPorts).flatMap(({ origins }) => origins[0] ?? []));
+  const targets = asked.slice(0, mostInboundPorts).map(({ target }) => target);
+  targets.sort((a, b) => a.port - b.port);
+  const tooMany = distinctRefs(asked.slice(mostInboundPorts).flatMap(({ owners }) => owners));
   const what = ingress.length > 0 ? tooManyListeners(ingress.length) : tooManyPorts;
   return { targets, problems: tooMany.map((object) => ({ object, reason: 'Ineffective', ...what })) };
+}
+
+interface AskedTarget {
+  readonly target: InboundTarget;
+  /** The objects that ask for the port. */
+  readonly owners: readonly ObjectRef[];
 }
 
 const tooManyPorts = {
@@ -80,10 +90,17 @@ function ingressTarget(listener: IngressListener, sidecar: SidecarModel, namespa
   };
 }
 
-function serviceTargets(input: InboundInput): InboundTarget[] {
+interface AskedPort {
+  readonly first: MeshService;
+  readonly port: ServicePort;
+  readonly services: InboundService[];
+  readonly owners: ObjectRef[];
+}
+
+function serviceTargets(input: InboundInput): AskedTarget[] {
   // Without redirection, a listener would take the port from the workload itself.
   if (input.interception === 'NONE') return [];
-  const byPort = new Map<number, { first: MeshService; port: ServicePort; services: InboundService[] }>();
+  const byPort = new Map<number, AskedPort>();
   for (const service of input.services) {
     const seen = new Set<string>();
     for (const { port, number } of portsOf(service, input)) {
@@ -93,28 +110,31 @@ function serviceTargets(input: InboundInput): InboundTarget[] {
       const { host, name, namespace, registry } = service;
       const entry = { host, name, namespace, registry, port: port.number, portName: port.name };
       const found = byPort.get(number);
-      if (found === undefined) byPort.set(number, { first: service, port, services: [entry] });
-      else found.services.push(entry);
+      if (found === undefined)
+        byPort.set(number, { first: service, port, services: [entry], owners: [...service.origins] });
+      else {
+        found.services.push(entry);
+        found.owners.push(...service.origins);
+      }
     }
   }
-  return [...byPort].map(([port, found]) => serviceTarget(port, found, input));
+  return [...byPort].map(([port, asked]) => ({ target: serviceTarget(port, asked, input), owners: asked.owners }));
 }
 
 function serviceTarget(
-  port: number,
-  found: { readonly first: MeshService; readonly port: ServicePort; readonly services: readonly InboundService[] },
+  number: number,
+  { first, port, services }: AskedPort,
   { sidecar, ruleOf }: InboundInput,
 ): InboundTarget {
-  const { first, services } = found;
   const rule = ruleOf(first);
   const own = sidecar?.inboundConnectionPool;
-  const connectionPool = own ?? poolOf(rule, found.port.number);
+  const connectionPool = own ?? poolOf(rule, port.number);
   const origins: ObjectRef[] = [...first.origins];
   if (own !== undefined && sidecar !== undefined) origins.push(sidecar.ref);
   else if (connectionPool !== undefined && rule !== undefined) origins.push(...rule.origins);
   return {
-    port,
-    protocol: found.port.protocol,
+    port: number,
+    protocol: port.protocol,
     services,
     ...(connectionPool === undefined ? {} : { connectionPool }),
     origins,

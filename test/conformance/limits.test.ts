@@ -129,6 +129,29 @@ test('who is not told in time what it may see makes room for others', async () =
   await served();
 });
 
+test('who waits for others to be computed makes room sooner if somebody else needs it', async () => {
+  const connected: string[] = [];
+  const ended: string[] = [];
+  const isDeferred = (stream: string): boolean => connected.indexOf(stream) % 2 === 1;
+  await start({
+    events: {
+      connected: ({ stream }) => connected.push(stream),
+      isDeferred,
+      disconnected: ({ stream }) => ended.push(stream),
+      refused: () => {},
+    },
+  });
+  const most = 128;
+  const sessions = [session(), session()];
+  for (let i = 0; i < most + 3; i++)
+    openDeltaStream(sessions[i % 2]!)
+      .resume()
+      .write(framed(firstRequest()));
+  await expect.poll(() => [connected.length, mesh.server.counts().waitingForWorld]).toEqual([most, 3]);
+  await expect.poll(() => later(2_000, limited)).toEqual({ world_time: 3 });
+  expect([connected.length, ended.every(isDeferred)]).toEqual([most + 3, true]);
+});
+
 test('first requests that wait for their world are kept up to a budget, and all are answered in the end', async () => {
   const count = 36;
   const worlds: (() => void)[] = [];
@@ -152,10 +175,11 @@ test('first requests that wait for their world are kept up to a budget, and all 
   const fit = Math.floor((16 << 20) / large.length);
   await expect.poll(() => worlds.length, { timeout: 20_000 }).toBe(fit);
   await expect.poll(() => mesh.server.counts().waitingForRoom, { timeout: 20_000 }).toBe(count - fit);
-  while (answered < count) {
+  const giveAll = (): number => {
     for (const give of worlds.splice(0)) give();
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+    return answered;
+  };
+  await expect.poll(giveAll, { timeout: 20_000 }).toBe(count);
   expect(mesh.server.counts()).toMatchObject({ waitingForRoom: 0, streams: count });
   expect(limited()).toEqual({});
 });

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { KindName } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { KubeClient } from '../../src/kube/client.ts';
-import { systemClock } from '../../src/kube/clock.ts';
+import { systemClock } from '../../src/clock.ts';
 import { PooledKubeConfig } from '../../src/kube/credentials.ts';
 import { readKubeConfig } from '../../src/kube/kube-config.ts';
 import { LeaderElector } from '../../src/kube/lease.ts';

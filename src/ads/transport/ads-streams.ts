@@ -150,7 +150,7 @@ export class AdsStreams {
     this.#arrivals.tick(now);
     if (now - this.#forgaveAt >= FORGIVE_MS) {
       this.#forgaveAt = now;
-      for (const room of Object.values(this.#receiving.budget)) room.forgive();
+      for (const scarce of [this.#announcing, ...Object.values(this.#receiving.budget)]) scarce.forgive();
     }
     for (const stream of this.#streams.values()) stream.tick(now);
     for (let cut = this.#endings.tick(now); cut > 0; cut--) this.#limits.add('end_time');
@@ -257,6 +257,7 @@ export class AdsStreams {
       open: (stream, view) => this.#open(stream, view, context),
       admit: (proxy, address) => this.#options.events.admit?.(proxy, address),
       connected: (proxy, address) => this.#options.events.connected(proxy, address),
+      isDeferred: ({ id }) => this.#options.events.isDeferred?.(id) ?? false,
       closed: (stream) => this.#closed(stream),
       wake: (stream) => this.#wake(stream),
       hasTime: () => this.#hasTime(),

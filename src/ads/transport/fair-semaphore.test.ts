@@ -73,7 +73,7 @@ test('addresses take turns, whoever was there first', () => {
   const rooms = [ask('a0', 10, 'a')];
   for (const name of ['a1', 'a2', 'a3']) rooms.push(ask(name, 10, 'a'));
   rooms.push(ask('b1', 10, 'b'), ask('b2', 10, 'b'), ask('c1', 10, 'c'));
-  for (let i = 0; i < 7; i++) rooms.find(({ had }) => had)?.leave();
+  for (let i = 0; i < 7; i++) rooms.find(({ held }) => held)?.leave();
   expect(entered).toEqual(['a0', 'a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
 });
 
@@ -132,23 +132,23 @@ test('whoever throws when let in has no place: it goes to the next', () => {
   const fail = (name: string) => (): void => {
     throw new Error(name);
   };
-  expect(place('throws at once', fail('throws at once')).had).toBe(false);
+  expect(place('throws at once', fail('throws at once')).held).toBe(false);
   const first = place('first');
   const failing = ['b', 'c'].map((name) => place(name, fail(name)));
   const last = place('last');
   expect(() => first.leave()).toThrow();
   expect(entered).toEqual(['throws at once', 'first', 'b', 'c', 'last']);
-  expect([first, ...failing, last].map(({ had }) => had)).toEqual([false, false, false, true]);
+  expect([first, ...failing, last].map(({ held }) => held)).toEqual([false, false, false, true]);
   last.leave();
-  expect(place('after all').had).toBe(true);
+  expect(place('after all').held).toBe(true);
 });
 
 test('a place that is left while it is given can be taken again', () => {
   const place = new Permit(new FairSemaphore(1), 'a');
   place.take(() => place.leave());
-  expect(place.had).toBe(false);
+  expect(place.held).toBe(false);
   place.take(() => {});
-  expect(place.had).toBe(true);
+  expect(place.held).toBe(true);
 });
 
 test('however many leave as soon as they are let in, no place is lost', () => {

@@ -145,7 +145,7 @@ export class Permit {
     this.#address = address;
   }
 
-  get had(): boolean {
+  get held(): boolean {
     return this.#size > 0;
   }
 
@@ -168,7 +168,7 @@ export class Permit {
    * that made room: streams contain their own errors in `then`.
    */
   take(then: () => void, size = 1): void {
-    if (this.had || this.waiting) return;
+    if (this.held || this.waiting) return;
     let entered = false;
     const giveUp = this.#semaphore.wait(this.#address, size, () => {
       entered = true;

@@ -119,6 +119,11 @@ export class RequestReader {
     stream.resume();
   }
 
+  /** For a large message: held or waited for. */
+  get room(): readonly Permit[] {
+    return this.#room === undefined ? [] : [this.#room];
+  }
+
   /** There is no room for its message yet. */
   get waitsForRoom(): boolean {
     return this.#room?.waiting === true;
@@ -216,8 +221,6 @@ export class RequestReader {
     const { expected } = this.#deframer;
     this.#room = new Permit(expected > HUGE ? this.#budget.huge : this.#budget.large, this.#address);
     this.#room.take(() => {
-      // It may have arrived meanwhile.
-      if (this.#deframer.expected !== expected) return;
       this.#buffer = this.#buffers.take(expected);
       this.#deframer.receiveInto(this.#buffer);
       if (!this.#paused) this.#http2?.resume();

@@ -29,6 +29,7 @@ export interface StreamHost {
   open(stream: AdsStream, view: WorldView): Delivery;
   admit(proxy: ConnectedProxy, address: string): string | undefined;
   connected(proxy: ConnectedProxy, address: string): void;
+  isDeferred(stream: AdsStream): boolean;
   closed(stream: AdsStream): void;
   limited(limit: Limit): void;
   /** The stream uses the public API of grpc-js. */
@@ -56,6 +57,8 @@ const STUCK_MS = 120_000;
 const SILENT_MS = 60_000;
 /** A client that is assigned no configuration for this long makes room for others that wait for theirs. */
 const WORLD_MS = 60_000;
+/** The same if its turn has not come yet, and others wait for what it holds. */
+const DEFERRED_MS = 10_000;
 
 /** One ADS stream: reads requests, and writes what its delivery owes, one piece at a time. */
 export class AdsStream {
@@ -170,8 +173,8 @@ export class AdsStream {
     const silent = this.proxy === undefined && !this.#reader.waitsForRoom;
     if (this.#silent.of(silent || undefined, now) >= SILENT_MS) {
       this.#limit('first_request_time', Status.DEADLINE_EXCEEDED, 'no discovery request within 60 s');
-    } else if (this.#worldless.of((this.#announced && this.delivery === undefined) || undefined, now) >= WORLD_MS) {
-      this.#limit('world_time', Status.UNAVAILABLE, 'no configuration was assigned within 60 s; try another replica');
+    } else if (this.#isWorldlessTooLong(now)) {
+      this.#limit('world_time', Status.UNAVAILABLE, 'no configuration was assigned in time; try another replica');
     } else if (this.#stuck.of(this.#writing ? this.#progressAt : undefined, now) >= STUCK_MS) {
       this.#limit('write_time', Status.DEADLINE_EXCEEDED, 'client stopped reading responses');
     } else if (now >= this.#endsAt) {
@@ -182,6 +185,15 @@ export class AdsStream {
       this.#timePassed = true;
       if (this.delivery !== undefined) this.#host.wake(this);
     }
+  }
+
+  #isWorldlessTooLong(now: number): boolean {
+    const lasts = this.#worldless.of((this.#announced && this.delivery === undefined) || undefined, now);
+    if (lasts < DEFERRED_MS) return false;
+    const wanted = [this.#announcing, ...this.#reader.room].filter((permit) => permit.wanted);
+    if (wanted.length === 0 || !this.#host.isDeferred(this)) return lasts >= WORLD_MS;
+    for (const permit of wanted) permit.putBehind();
+    return true;
   }
 
   /** Ends it, and makes its client reconnect rather than open a stream on the same connection. */
@@ -240,13 +252,13 @@ export class AdsStream {
   #serve(delivery: Delivery): void {
     delivery.catchUp();
     if (this.#writing) return;
-    if (delivery.owesAll && !this.#complete.had) {
+    if (delivery.owesAll && !this.#complete.held) {
       let waits = false;
       // If there is no wait, this turn goes on; otherwise each unused place would cause another turn, without end.
       this.#complete.take(() => {
         if (waits) this.#host.wake(this);
       });
-      waits = !this.#complete.had;
+      waits = !this.#complete.held;
       if (waits) return;
     }
     const now = this.#host.now();

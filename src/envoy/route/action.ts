@@ -23,17 +23,28 @@ export function timeouts(ms: number | undefined): Pick<RouteAction, 'timeout' | 
   return { timeout, maxGrpcTimeout: timeout };
 }
 
-/** A target that does not exist becomes a cluster without endpoints, which answers for it. */
-export function clusterOf(target: BackendTarget): string {
-  return target.kind === 'cluster' ? target.cluster : blackHoleCluster;
+/** Never the name of a cluster: what Istio writes for a backend that may not be used. */
+const unknownService = 'UnknownService';
+
+/** A target that does not exist becomes a cluster without endpoints, which answers for it, or no cluster at all. */
+function clusterOf(target: BackendTarget, { invalidStatus }: Pick<ForwardToBackends, 'invalidStatus'>): string {
+  if (target.kind === 'cluster') return target.cluster;
+  return invalidStatus === undefined ? blackHoleCluster : unknownService;
+}
+
+/** The clusters that requests may go to. */
+export function clustersOfAction(action: ForwardToBackends): readonly string[] {
+  const targets = [...action.backends, ...action.mirrors].map(({ target }) => clusterOf(target, action));
+  return targets.filter((name) => name !== unknownService);
 }
 
 /** @param headers of the rule. */
 export function routeAction(
-  { backends, mirrors, rewrite, timeout, retries, retriesStay }: ForwardToBackends,
+  action: ForwardToBackends,
   headers: HeaderOperations | undefined,
   traits: Traits,
 ): RouteAction {
+  const { backends, mirrors, rewrite, timeout, retries, retriesStay, invalidStatus } = action;
   const authority = rewrite?.authority || headers?.authority;
   const shared: RouteAction = {
     ...timeouts(timeout),
@@ -47,14 +58,15 @@ export function routeAction(
           },
         }),
     ...(authority ? { hostRewriteLiteral: authority } : {}),
-    requestMirrorPolicies: mirrors.map(mirrorPolicy),
+    requestMirrorPolicies: mirrors.map((mirror) => mirrorPolicy(mirror, clusterOf(mirror.target, action))),
     hashPolicy: backends.flatMap(({ hash }) => (hash === undefined ? [] : [hashPolicy(hash)])),
     retryPolicy: retryPolicy(retries, retriesStay),
+    ...(invalidStatus === 500 && { clusterNotFoundResponseCode: 'INTERNAL_SERVER_ERROR' }),
   };
   const [only] = backends;
   if (only !== undefined && only.weight === undefined) {
     return {
-      cluster: clusterOf(only.target),
+      cluster: clusterOf(only.target, action),
       ...(only.headers?.authority ? { hostRewriteLiteral: only.headers.authority } : {}),
       ...shared,
     };
@@ -63,7 +75,7 @@ export function routeAction(
     ...shared,
     weightedClusters: {
       clusters: backends.map((backend) => ({
-        name: clusterOf(backend.target),
+        name: clusterOf(backend.target, action),
         weight: wrapped(backend.weight ?? 0),
         ...headersOf(backend.headers),
         ...(backend.headers?.authority ? { hostRewriteLiteral: backend.headers.authority } : {}),
@@ -98,9 +110,9 @@ function hashPolicy(hash: HashKey): HashPolicy {
   }
 }
 
-function mirrorPolicy({ target, percentage }: BackendMirror): RequestMirrorPolicy {
+function mirrorPolicy({ percentage }: BackendMirror, cluster: string): RequestMirrorPolicy {
   return {
-    cluster: clusterOf(target),
+    cluster,
     runtimeFraction: {
       defaultValue:
         percentage === undefined

@@ -1,5 +1,5 @@
 import type { Traits } from '../../model/traits.ts';
-import type { ClaimMatch, RequestMatch, StringMatch } from '../../model/route.ts';
+import type { ClaimMatch, PathMatch, RequestMatch, StringMatch } from '../../model/route.ts';
 import type { HeaderMatcher, MetadataMatcher, RouteMatch, ValueMatcher } from '../gen/types.gen.ts';
 import { regexMatcher, stringMatcher } from '../regex.ts';
 import { wrapped } from '../encode/values.ts';
@@ -29,15 +29,17 @@ export function routeMatch(match: RequestMatch, traits: Traits): RouteMatch {
 
 /** The path as operation names show it. */
 export function printPath(match: RouteMatch): string {
-  return match.path ?? match.safeRegex?.regex ?? `${match.prefix ?? '/'}*`;
+  return match.path ?? match.safeRegex?.regex ?? `${match.pathSeparatedPrefix ?? match.prefix ?? '/'}*`;
 }
 
-function pathMatch(uri: StringMatch | undefined, traits: Traits): RouteMatch {
+function pathMatch(uri: PathMatch | undefined, traits: Traits): RouteMatch {
   switch (uri?.kind) {
     case 'exact':
       return { path: uri.value };
     case 'prefix':
       return { prefix: uri.value };
+    case 'pathPrefix':
+      return { pathSeparatedPrefix: uri.value };
     case 'regex':
       return { safeRegex: regexMatcher(uri.value, traits) };
     default:

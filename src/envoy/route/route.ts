@@ -2,7 +2,7 @@ import type { DirectResponse, Redirect, RequestMatch, RouteRule } from '../../mo
 import type { Traits } from '../../model/traits.ts';
 import type { Route } from '../gen/types.gen.ts';
 import { configPath, istioMetadata } from '../istio-metadata.ts';
-import { backendHeaders, clusterOf, routeAction } from './action.ts';
+import { backendHeaders, clustersOfAction, routeAction } from './action.ts';
 import { filterConfigs } from './filters.ts';
 import { headersOf } from './headers.ts';
 import { anyRequest, printPath, routeMatch } from './match.ts';
@@ -19,10 +19,8 @@ export function buildRoutes(rules: readonly RouteRule[], traits: Traits): readon
 /** Names of the clusters that rules refer to, including mirrors. Sorted, distinct. */
 export function clustersOf(rules: readonly RouteRule[]): readonly string[] {
   const clusters = new Set<string>();
-  for (const { action } of rules) {
-    if (action.kind !== 'forward') continue;
-    for (const { target } of [...action.backends, ...action.mirrors]) clusters.add(clusterOf(target));
-  }
+  for (const { action } of rules)
+    if (action.kind === 'forward') for (const cluster of clustersOfAction(action)) clusters.add(cluster);
   return [...clusters].sort();
 }
 

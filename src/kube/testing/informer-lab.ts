@@ -8,7 +8,7 @@ import { Outages } from '../outages.ts';
 import { collectionPath } from '../paths.ts';
 import { Recovery } from '../recovery.ts';
 import { shapeOf } from '../trim.ts';
-import { FakeClock } from './fake-clock.ts';
+import { FakeClock } from '../../testing/fake-clock.ts';
 import { FakeCluster } from './fake-cluster.ts';
 import { RecordingLog } from './recording-log.ts';
 import { RecordingSink } from './recording-sink.ts';

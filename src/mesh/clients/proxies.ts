@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ConnectedProxy } from '../../ads/types.ts';
 import { objectKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
@@ -13,7 +14,7 @@ import {
   traitsKey,
   viewTraitsKey,
 } from '../../model/traits.ts';
-import type { Topology } from '../../model/topology.ts';
+import { type Topology, nowhere } from '../../model/topology.ts';
 import { type NodeFacts, readNode } from '../../reconcilers/proxy-node.ts';
 import { selectSidecar } from '../../reconcilers/sidecar/sidecar.ts';
 import { augmentLabels, localityOfLabels } from '../../reconcilers/core/workload.ts';
@@ -34,6 +35,8 @@ export interface AcceptedProxy {
   /** The place from which it sees endpoints. */
   readonly topology: Topology;
   readonly topologyKey: string;
+  /** What only the proxy itself says about that place; undefined: objects say all of it. */
+  readonly claimedPlace: string | undefined;
   /** What the workload serves is computed once per class. */
   readonly workload: WorkloadClass;
   /** Its workload is an object; otherwise, labels and ports are what the proxy reports itself. */
@@ -125,7 +128,7 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
 }
 
 function viewOf(node: NodeFacts, read: Reader, deps: ProxyDeps): AcceptedProxy {
-  const { source, rootNamespace } = optionsOf(read, deps.inputs);
+  const { source, rootNamespace, clusterId } = optionsOf(read, deps.inputs);
   const { traits, namespace } = node;
   const podKey = objectKey(source, namespace, node.workloadName);
   const pod = node.workloadName === '' ? undefined : read.get(deps.workloads.pods, podKey);
@@ -151,16 +154,22 @@ function viewOf(node: NodeFacts, read: Reader, deps: ProxyDeps): AcceptedProxy {
     matched,
     sidecar: sidecar?.key ?? '',
   };
-  const nodeName = node.nodeName || (workload?.nodeName ?? '');
+  const nodeName = workload?.nodeName || node.nodeName;
+  const cluster = workload === undefined ? node.cluster : clusterId;
+  const priorityLabels = allOf(read, deps.priorityLabels);
   const topology: Topology = {
     locality,
     network: workload?.network || node.network,
-    cluster: node.cluster,
+    cluster,
     nodeName,
-    labels: placeLabels(
-      augmentLabels(labels, { locality, network: node.network, cluster: node.cluster, nodeName }),
-      allOf(read, deps.priorityLabels),
-    ),
+    labels: placeLabels(augmentLabels(labels, { locality, network: node.network, cluster, nodeName }), priorityLabels),
+  };
+  const claimed: Topology = {
+    locality: workload?.locality ? '' : locality,
+    network: workload?.network ? '' : node.network,
+    cluster: workload === undefined ? cluster : '',
+    nodeName: workload?.nodeName ? '' : nodeName,
+    labels: workload === undefined ? topology.labels : placeLabels(node.staticLabels, priorityLabels),
   };
   const ofProxy = traits.proxyType === 'sidecar' ? inboundTraits(traits) : gatewayTraits(traits);
   const facts = {
@@ -179,6 +188,7 @@ function viewOf(node: NodeFacts, read: Reader, deps: ProxyDeps): AcceptedProxy {
     scope: { ...scope, key: scopeKey(scope) },
     topology,
     topologyKey: JSON.stringify(topology),
+    claimedPlace: isDeepStrictEqual(claimed, nowhere) ? undefined : JSON.stringify(claimed),
     workload: classOfIt,
     isKnown: workload !== undefined,
     addresses: node.addresses,

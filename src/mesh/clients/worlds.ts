@@ -2,10 +2,9 @@ import type { World } from '../../ads/store/publication.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { listenerName } from '../../model/listener.ts';
 import { viewTraitsKey } from '../../model/traits.ts';
-import { gatewayList } from '../gateways/routers.ts';
-import { inboundList } from '../resources/inbounds.ts';
 import type { Inputs } from '../inputs.ts';
-import { qualifiers } from '../resources/members.ts';
+import { SHARDS } from '../objects/services.ts';
+import { gatewayList, inboundList, qualifiers } from '../lists.ts';
 import type { AcceptedProxy, Proxies } from './proxies.ts';
 import type { WorkloadClasses } from './workload-classes.ts';
 
@@ -25,7 +24,7 @@ export interface WorldDeps {
 export function declareWorlds(graph: Graph, { inputs, proxies, workloadClasses }: WorldDeps): Worlds {
   return graph.derive('worlds', proxies.resolved, (key, proxy, read, emit: Emit<ProxyWorld>) => {
     if ('error' in proxy) emit(key, proxy);
-    else if (read.get(inputs.shardsMade, viewTraitsKey(proxy.scope.traits)) === undefined)
+    else if ((read.get(inputs.shardsMade, viewTraitsKey(proxy.scope.traits)) ?? SHARDS) >= SHARDS)
       emit(key, worldOf(proxy, read.get(workloadClasses.headlessPorts, proxy.workload.key) ?? []));
   });
 }

@@ -8,6 +8,7 @@ import { type Labels, printSelector, selects } from '../../model/labels.ts';
 import type { GatewayTopology } from '../../model/mesh-config.ts';
 import { type Traits, traitsKey } from '../../model/traits.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
+import { gatewayList } from '../lists.ts';
 import { type MeshOptions, optionsOf } from '../inputs.ts';
 import { type Member, emitMember } from '../resources/members.ts';
 import type { AcceptedProxy, Proxies, RouterFacts } from '../clients/proxies.ts';
@@ -45,9 +46,6 @@ export interface Routers {
   /** The routers of a class, keyed as {@link RouterFacts}. */
   readonly byClass: Index<RouterClass>;
 }
-
-/** The list of the resources that a router gets from Gateways. */
-export const gatewayList = (router: string): string => `gateway|${router}`;
 
 export function declareRouters(graph: Graph, deps: GatewayDeps, models: Collection<GatewayModel>): Routers {
   const bySelector = graph.index('gateways by selector', models, (_, { selector }) => [

@@ -19,7 +19,7 @@ import { type MeshService, isDns, outboundCluster } from '../../model/service.ts
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import { type AssignmentStep, type PlacedAssignment, stepsOf } from './assignment-steps.ts';
 import type { EndpointGroup } from '../objects/endpoints.ts';
-import { type Place, type Places, type Topologies, declarePlaces, needsKey, nowhere } from './places.ts';
+import { type Place, type Places, type Topologies, declarePlaces, everywhere, needsKey } from './places.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import {
   type ClusterDeps,
@@ -238,7 +238,7 @@ function makeAssignments(
 /** With too many localities, all endpoints count as equally far. */
 function nearby(places: readonly Place[], needs: TopologyNeeds, most: number): readonly Place[] {
   const byLocality = needs.locality && !needs.nodeName && !needs.cluster;
-  return byLocality && places.length > most ? [nowhere] : places;
+  return byLocality && places.length > most ? [everywhere] : places;
 }
 
 /** For a subset, the first endpoints that it selects; the unchanged input if all of them fit. */

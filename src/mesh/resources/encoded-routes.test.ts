@@ -76,23 +76,27 @@ test('a table without hosts has one for all that answers nothing', () => {
   expect(checkRules(types.virtualHost, protos.encode(types.virtualHost, empty))).toEqual([]);
 });
 
-/** A front end of its own: paths and the clusters behind them, the longest path first, whoever asks for it. */
+/**
+ * A front end of its own: paths and the clusters behind them, the longest path first, whoever asks for it. Without a
+ * cluster, requests fail.
+ */
 const settlePaths = (table: Readonly<Record<string, string>>): SettledRoutes => ({
   rules: Object.entries(table).map(([path, cluster], i) => ({
     name: path,
     owner: undefined,
     sources: [{ object: paths, field: `spec.paths[${i}]` }],
     matches: [
-      { ...anything, uri: { kind: 'prefix', value: path } },
+      { ...anything, uri: { kind: 'pathPrefix', value: path } },
       { ...anything, uri: { kind: 'exact', value: `${path}.html` } },
     ],
     precedence: -path.length,
     operation: cluster,
     action: {
       kind: 'forward',
-      backends: [{ target: { kind: 'cluster', cluster } }],
+      backends: [{ target: cluster === '' ? { kind: 'invalid', reason: 'host' } : { kind: 'cluster', cluster } }],
       mirrors: [],
       retriesStay: false,
+      invalidStatus: 500,
     },
   })),
   isComplete: false,
@@ -102,14 +106,18 @@ const paths = { source: 'test', group: 'example.com', kind: 'Paths', namespace: 
 const anything = { name: '', statPrefix: '', ignoreUriCase: false, headers: [], claims: [], queryParams: [] };
 
 test('another front end has routes by its own precedence, merged with those of others', () => {
-  const [one, other] = [{ '/a': 'x', '/a/b/c': 'y' }, { '/a/b': 'z' }].map((table) =>
-    encodeRoutes(settlePaths(table), clientOf().traits, encoder),
-  );
+  const [one, other] = [
+    { '/a': 'x', '/a/b/c': 'y' },
+    { '/a/b': 'z', '/a/b/gone': '' },
+  ].map((table) => encodeRoutes(settlePaths(table), clientOf().traits, encoder));
   const { clusters, ...content } = joinRoutes([one!, other!]);
   expect(clusters).toEqual(['x', 'y', 'z']);
   const empty = buildVirtualHost({ host: 'a.com', port: 80, domains: ['a.com'] });
   const [virtualHost] = encoder.virtualHostsOf(encoder.virtualHost(empty, { ...content, clusters }));
-  expect(virtualHost?.routes?.map(({ match, route }) => [match?.prefix ?? match?.path, route?.cluster])).toEqual([
+  const routes = virtualHost?.routes ?? [];
+  expect(routes.map(({ match, route }) => [match?.pathSeparatedPrefix ?? match?.path, route?.cluster])).toEqual([
+    ['/a/b/gone', 'UnknownService'],
+    ['/a/b/gone.html', 'UnknownService'],
     ['/a/b/c', 'y'],
     ['/a/b/c.html', 'y'],
     ['/a/b', 'z'],
@@ -117,4 +125,8 @@ test('another front end has routes by its own precedence, merged with those of o
     ['/a', 'x'],
     ['/a.html', 'x'],
   ]);
+  expect(routes.map(({ route }) => route?.clusterNotFoundResponseCode)).toEqual(
+    routes.map(() => 'INTERNAL_SERVER_ERROR'),
+  );
+  expect(routes[0]?.decorator?.operation).toBe('/a/b/gone*');
 });

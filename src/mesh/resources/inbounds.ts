@@ -8,6 +8,7 @@ import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { inboundCluster } from '../../model/service.ts';
 import { egressImports } from '../../model/sidecar.ts';
 import { type InboundTargets, inboundTargets } from '../../settle/inbound.ts';
+import { inboundList } from '../lists.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { type Rules, ruleFor } from '../objects/rules.ts';
@@ -64,9 +65,6 @@ export function declareInbounds(
   );
   return { members, problems: targets };
 }
-
-/** @param key of a workload class. */
-export const inboundList = (key: string): string => `inbound|${key}`;
 
 function targetsOf(one: WorkloadClass, read: Reader, deps: InboundDeps): InboundTargets {
   const { namespace, matched } = one;

@@ -19,9 +19,3 @@ export function emitMember(emit: Emit<Member>, list: string, resource: EncodedRe
   const type = resource.typeUrl.slice(resource.typeUrl.lastIndexOf('.') + 1);
   emit(`${list} ${type} ${resource.name}${qualifier === '' ? '' : ` ${qualifier}`}`, { list, qualifier, resource });
 }
-
-/** Qualifiers of proxies: the places from which they see endpoints. */
-export const qualifiers = {
-  locality: (locality: string): string => `locality ${locality}`,
-  topology: (key: string): string => `topology ${key}`,
-};

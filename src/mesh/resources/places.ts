@@ -1,8 +1,8 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { type TopologyNeeds, narrowTopology } from '../../model/locality.ts';
 import { spreadHash } from '../../model/hash.ts';
-import type { Topology } from '../../model/topology.ts';
-import { qualifiers } from './members.ts';
+import { type Topology, nowhere } from '../../model/topology.ts';
+import { qualifiers } from '../lists.ts';
 import type { Proxies } from '../clients/proxies.ts';
 import { allOf, wholeOf } from '../whole.ts';
 
@@ -26,7 +26,7 @@ export function declareTopologies(graph: Graph, proxies: Proxies): Topologies {
     'localities',
     graph.index('topologies by locality', full, (_, { topology }) => [topology.locality]),
     (locality, _, __, emit: Emit<Place>) => {
-      const topology = { ...nowhere.topology, locality };
+      const topology = { ...nowhere, locality };
       emit(locality, { topology, qualifiers: [qualifiers.locality(locality)], hash: spreadHash(locality) });
     },
   );
@@ -77,13 +77,9 @@ export function placesOf(read: Reader, topologies: Topologies, needs: TopologyNe
     }
     return [...places.values()];
   }
-  if (!needs.locality) return [nowhere];
+  if (!needs.locality) return [everywhere];
   return allOf(read, topologies.localities);
 }
 
 /** The same for all proxies. */
-export const nowhere: Place = {
-  topology: { locality: '', network: '', cluster: '', nodeName: '', labels: {} },
-  qualifiers: [''],
-  hash: 0,
-};
+export const everywhere: Place = { topology: nowhere, qualifiers: [''], hash: 0 };

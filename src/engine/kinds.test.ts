@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { ConnectedProxy } from '../ads/types.ts';
 import { type Emit, Graph } from '../cache/graph.ts';
-import { NewKinds } from './new-kinds.ts';
+import { Kinds, PLACE_MS } from './kinds.ts';
 
 class Lab {
   readonly entered: string[] = [];
+  readonly left: string[] = [];
   busy = false;
   services = 1;
+  now = 0;
   /** What the next commits make of views. */
   readonly shards: (readonly [string, number | undefined])[] = [];
   readonly graph = new Graph();
@@ -15,14 +17,19 @@ class Lab {
     if (nodeId.startsWith('bad')) throw new Error('a bug');
     emit(stream, nodeId);
   });
-  readonly #kinds = new NewKinds({
+  readonly #kinds = new Kinds({
     proxies: this.#proxies,
     enter: ({ stream }) => this.entered.push(stream),
+    leave: (stream) => this.left.push(stream),
     isBusy: () => this.busy,
     isMade: (traits) => [...this.#traits.entries()].some(([, each]) => each === traits),
-    newViewsOf: ({ nodeId }) => (nodeId.startsWith('old views') ? undefined : `views of ${nodeId}`),
+    viewsOf: ({ nodeId }) => `views of ${nodeId}`,
+    proxiesWith: (views) =>
+      [...this.#proxies.entries()].filter(([, { nodeId }]) => `views of ${nodeId}` === views).length +
+      (views.startsWith('views of old views') ? 1 : 0),
     makeShards: (views, shards) => this.shards.push([views, shards]),
     services: () => this.services,
+    now: () => this.now,
   });
   readonly #connected = new Map<string, ConnectedProxy>();
 
@@ -32,19 +39,24 @@ class Lab {
     this.#kinds.connected(proxy, traits);
   }
 
+  isDeferred(stream: string): boolean {
+    return this.#kinds.isDeferred(stream);
+  }
+
   disconnect(stream: string): void {
     this.#kinds.disconnected(stream);
   }
 
-  /** A commit after which these are gone. */
-  leave(...streams: string[]): void {
-    this.graph.commit(streams.map((stream) => this.#proxies.write(stream, undefined)));
-    this.#kinds.committed();
+  gone(...streams: string[]): void {
+    for (const stream of streams) this.#kinds.gone(stream);
   }
 
-  /** A commit with these streams. */
+  /** A commit with these streams, and without those that have left. */
   commit(...streams: string[]): void {
-    this.graph.commit(streams.map((stream) => this.#proxies.write(stream, this.#connected.get(stream))));
+    this.graph.commit([
+      ...streams.map((stream) => this.#proxies.write(stream, this.#connected.get(stream))),
+      ...this.left.map((stream) => this.#proxies.write(stream, undefined)),
+    ]);
     this.#kinds.committed();
   }
 }
@@ -106,6 +118,20 @@ test('the first of a kind goes while others of it stay: it is made all the same,
   expect(lab.entered).toEqual(['first a', 'second a']);
   lab.commit('second a');
   expect(lab.entered.slice(2)).toEqual(['second b']);
+});
+
+test.each([
+  [PLACE_MS - 1, 'b'],
+  [PLACE_MS, 'c'],
+])('a kind keeps its place in the queue until nobody has waited for it for %i ms: next is %s', (ms, next) => {
+  const lab = new Lab();
+  for (const traits of ['a', 'b', 'c']) lab.connect(traits, traits);
+  expect(['a', 'b', 'c'].map((stream) => lab.isDeferred(stream))).toEqual([false, true, true]);
+  lab.disconnect('b');
+  lab.now = ms;
+  lab.connect('b', 'b');
+  lab.commit('a');
+  expect(lab.entered).toEqual(['a', next]);
 });
 
 test('one for which nothing can be computed holds nobody up', () => {
@@ -170,14 +196,104 @@ describe('in a large mesh', () => {
     lab.connect('1', 'a');
     lab.commit('1');
     lab.disconnect('1');
+    lab.gone('1');
     lab.connect('2', 'b');
-    lab.leave('1');
-    expect(lab.shards).toEqual([
-      ['views of a', 4],
-      ['views of a', 8],
+    const steps: string[] = [];
+    for (let i = 0; i < 20 && lab.entered.length === 1; i++) {
+      lab.commit();
+      steps.push(lab.left.join());
+    }
+    expect(lab.entered).toEqual(['1', '2']);
+    expect([lab.left, lab.shards.filter(([views]) => views === 'views of a').at(-1)]).toEqual([
+      ['1'],
       ['views of a', undefined],
     ]);
+  });
+
+  /** Of these kinds, all is made. */
+  function made(...streams: string[]): Lab {
+    const lab = large();
+    for (const stream of streams) {
+      lab.connect(stream, stream.slice(0, 1));
+      for (let i = 0; i < 5; i++) lab.commit(stream);
+    }
+    lab.shards.length = 0;
+    return lab;
+  }
+
+  test('what the last of a kind had is removed in several commits', () => {
+    const lab = made('a1');
+    lab.gone('a1');
+    for (let i = 0; i < 4; i++) {
+      expect(lab.left).toEqual([]);
+      lab.commit();
+    }
+    expect(lab.left).toEqual(['a1']);
     lab.commit();
-    expect(lab.entered).toEqual(['1', '2']);
+    lab.commit();
+    expect(lab.shards).toEqual([
+      ['views of a', 16],
+      ['views of a', 12],
+      ['views of a', 8],
+      ['views of a', 4],
+      ['views of a', undefined],
+    ]);
+  });
+
+  test('nothing is removed while there are others, however many leave at once', () => {
+    const lab = made('a1', 'a2', 'a3', 'a4');
+    lab.gone('a1', 'a2', 'a3');
+    expect([lab.left, lab.shards]).toEqual([['a1', 'a2', 'a3'], []]);
+    lab.commit();
+    lab.gone('a4');
+    lab.commit();
+    expect(lab.left).not.toContain('a4');
+  });
+
+  test('all of a kind that leave at once go with the last of them', () => {
+    const lab = made('a1', 'a2', 'a3');
+    lab.gone('a1', 'a2', 'a3');
+    expect([lab.left, lab.shards]).toEqual([['a1', 'a2'], [['views of a', 16]]]);
+  });
+
+  test.each([0, 1, 3])('who comes after %i steps of it has all built again', (steps) => {
+    const lab = made('a1');
+    lab.gone('a1');
+    for (let i = 0; i < steps; i++) lab.commit();
+    lab.connect('a2', 'a');
+    expect(lab.entered).toEqual(['a1', 'a2']);
+    for (let i = 0; i < 6; i++) lab.commit('a2');
+    expect(lab.left).toEqual(['a1']);
+    expect(lab.shards.at(-1)).toEqual(['views of a', undefined]);
+    const least = Math.min(...lab.shards.map(([, shards = 16]) => shards));
+    expect(least).toBe(16 - 4 * steps);
+    lab.gone('a2');
+    expect(lab.shards.at(-1)).toEqual(['views of a', 16]);
+  });
+
+  test('new kinds enter when it is done; a change that came has a commit of its own', () => {
+    const lab = made('a1');
+    lab.gone('a1');
+    lab.connect('b1', 'b');
+    lab.busy = true;
+    const steps = Array.from({ length: 4 }, () => {
+      lab.commit();
+      return lab.shards.length;
+    });
+    expect(steps).toEqual([1, 2, 2, 3]);
+    for (let i = 0; i < 5; i++) {
+      expect(lab.entered).toEqual(['a1']);
+      lab.commit();
+    }
+    lab.commit();
+    expect(lab.entered).toEqual(['a1', 'b1']);
+  });
+
+  test('several kinds are removed one after the other', () => {
+    const lab = made('a1', 'b1');
+    lab.gone('a1', 'b1');
+    for (let i = 0; i < 12; i++) lab.commit();
+    expect(lab.left).toEqual(['a1', 'b1']);
+    expect(lab.shards.map(([views]) => views.at(-1)).join('')).toBe('aaaaabbbbb');
   });
 });

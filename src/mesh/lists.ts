@@ -1,0 +1,11 @@
+/** The list of what workloads of a class serve themselves. */
+export const inboundList = (workloadClass: string): string => `inbound|${workloadClass}`;
+
+/** The list of the resources that a router gets from Gateways. */
+export const gatewayList = (router: string): string => `gateway|${router}`;
+
+/** Qualifiers of proxies: the places from which they see endpoints. */
+export const qualifiers = {
+  locality: (locality: string): string => `locality ${locality}`,
+  topology: (key: string): string => `topology ${key}`,
+};
