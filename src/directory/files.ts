@@ -1,5 +1,5 @@
-import type { BigIntStats, Dirent } from 'node:fs';
-import { readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { type BigIntStats, closeSync, constants, type Dirent, openSync, readFileSync } from 'node:fs';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 /** A given path cannot be read. The message is one line that names it. */
@@ -15,6 +15,8 @@ export interface FoundFile {
   readonly stamp: string;
   /** Milliseconds since 1970. */
   readonly modified: number;
+  /** Bytes. */
+  readonly size: number;
 }
 
 export interface Listing {
@@ -68,6 +70,7 @@ class Lister implements Listing {
       path,
       stamp: `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`,
       modified: Number(stats.mtimeMs),
+      size: Number(stats.size),
     });
   }
 
@@ -123,16 +126,29 @@ async function identityOf(directory: string): Promise<string> {
 /** Larger files are reported, not read. */
 const MAX_SIZE = 32 << 20;
 
-/** The text of a file, or the reason why there is none; undefined for a file that no longer exists. */
-export async function readText(path: string): Promise<{ text: string } | { reason: string } | undefined> {
+/**
+ * The text of a file, or the reason why there is none; undefined for a file that no longer exists. Reads at once: in a
+ * busy process, each of the four asynchronous steps would take a round of the event loop, and the file system has just
+ * answered for this file.
+ */
+export function readText({ path, size }: FoundFile): { text: string } | { reason: string } | undefined {
+  if (size > MAX_SIZE) return { reason: `is larger than ${MAX_SIZE >> 20} MiB and is not read; split it` };
   try {
-    const { size } = await stat(path);
-    if (size > MAX_SIZE) return { reason: `is larger than ${MAX_SIZE >> 20} MiB and is not read; split it` };
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path)) };
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(contentOf(path)) };
   } catch (error) {
     if (isMissing(error)) return undefined;
     if (error instanceof TypeError) return { reason: 'is not UTF-8; save it as UTF-8' };
     return { reason: `cannot be read: ${reasonOf(error)}` };
+  }
+}
+
+function contentOf(path: string): Uint8Array {
+  // The file may have been replaced by a pipe: opening one to read from it would block.
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    return readFileSync(file);
+  } finally {
+    closeSync(file);
   }
 }
 

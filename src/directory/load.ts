@@ -41,8 +41,9 @@ export async function loadDirectory(paths: readonly string[], validate: Validate
   const listing = await listFiles(paths);
   refuseUnreadable(listing);
   const contents: FileContent[] = [];
-  for (const { path } of listing.files) {
-    const read = await readText(path);
+  for (const file of listing.files) {
+    const { path } = file;
+    const read = readText(file);
     if (read === undefined) continue;
     if ('text' in read) contents.push(nextContent(undefined, path, read.text, { validate, lines }));
     else contents.push(unreadableContent(undefined, path, read.reason));

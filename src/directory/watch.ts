@@ -131,7 +131,7 @@ class DirectoryWatch {
       const old = this.#files.get(file.path);
       const rest = this.#unsettled(file, old, unsettled);
       soon = Math.min(soon, rest);
-      const next = rest === Infinity || time === 'first' ? await this.#read(file, old, rest !== Infinity) : later(old);
+      const next = rest === Infinity || time === 'first' ? this.#read(file, old, rest !== Infinity) : later(old);
       if (next !== undefined) files.set(file.path, next);
       if (this.#options.signal.aborted) return;
     }
@@ -178,9 +178,9 @@ class DirectoryWatch {
     return SETTLED - age + 1;
   }
 
-  async #read(file: FoundFile, old: Tracked | undefined, again: boolean): Promise<Tracked | undefined> {
+  #read(file: FoundFile, old: Tracked | undefined, again: boolean): Tracked | undefined {
     if (old !== undefined && old.stamp === file.stamp) return old;
-    const read = await readText(file.path);
+    const read = readText(file);
     if (read === undefined) return undefined;
     const reading = { validate: this.#options.validate, lines: this.#lines };
     const content =

@@ -16,7 +16,7 @@ export interface Request {
   /** A `node` message; only in the first request. */
   readonly node?: Uint8Array;
   /** Requested names: all of them in state of the world, only the added ones over delta. */
-  readonly names?: Iterable<string>;
+  readonly names?: readonly string[];
   readonly nonce?: string;
   /** State of the world: the version of the last accepted response. */
   readonly version?: string;
@@ -40,7 +40,6 @@ export function encode(
   if (version !== undefined) tag(1).string(version);
   if (node !== undefined) tag(nodeNumber).bytes(node);
   tag(typeNumber).string(typeUrl);
-  for (const name of names) tag(3).string(name);
   for (const [name, held] of initial) {
     tag(5).fork();
     tag(1).string(name);
@@ -52,8 +51,22 @@ export function encode(
     writer.uint32(8).uint32(INTERNAL);
     tag(2).string(error).ldelim();
   }
-  return writer.finish();
+  const encoded = writer.finish();
+  return names.length > 0 ? Buffer.concat([encoded, encodedNames(names)]) : encoded;
 }
+
+/** The order of fields does not matter. Many clients ask for the same names. */
+function encodedNames(names: readonly string[]): Uint8Array {
+  let encoded = namesEncoded.get(names);
+  if (encoded === undefined) {
+    const writer = protobuf.Writer.create();
+    for (const name of names) writer.uint32((3 << 3) | LENGTH_DELIMITED).string(name);
+    namesEncoded.set(names, (encoded = writer.finish()));
+  }
+  return encoded;
+}
+
+const namesEncoded = new WeakMap<readonly string[], Uint8Array>();
 
 /** A response, as far as it matters here. */
 export interface Response {
@@ -158,12 +171,21 @@ export class AdsStream {
  */
 function read(message: Buffer, delta: boolean): Response {
   let [typeUrl, nonce, version] = ['', '', ''];
-  const resources = new Map<string, string>();
   const removed: string[] = [];
+  let resources = new Map<string, string>();
+  let first = message.length;
   const fields = new Fields(message, 0, message.length);
-  while (fields.next()) {
+  for (let at = 0; fields.next(); at = fields.to) {
     const { number, from, to } = fields;
     if (number === 2) {
+      if (resources.size === 0) {
+        first = at;
+        const known = delta ? undefined : lastStates.find(({ bytes }) => bytes.equals(message.subarray(at)));
+        if (known !== undefined) {
+          resources = known.resources;
+          break;
+        }
+      }
       if (delta) readResource(message, from, to, resources);
       else resources.set(nameIn(message, from, to), '');
     } else if (number === 4) typeUrl = message.toString('latin1', from, to);
@@ -171,8 +193,18 @@ function read(message: Buffer, delta: boolean): Response {
     else if (number === 6) removed.push(message.toString('latin1', from, to));
     else if (number === 1) version = message.toString('latin1', from, to);
   }
+  if (!delta && message.length - first > LARGE && lastStates.every((state) => state.resources !== resources)) {
+    lastStates.unshift({ bytes: message.subarray(first), resources });
+    lastStates.length = Math.min(lastStates.length, KEPT_STATES);
+  }
   return { typeUrl, nonce, version, resources, removed, message };
 }
+
+/** State of the world that many clients are sent is parsed once: the server writes resources last. */
+const lastStates: { readonly bytes: Buffer; readonly resources: Map<string, string> }[] = [];
+const KEPT_STATES = 8;
+/** Bytes. */
+const LARGE = 65_536;
 
 function readResource(message: Buffer, from: number, to: number, resources: Map<string, string>): void {
   let [name, version] = ['', ''];

@@ -15,7 +15,7 @@ export class Honest {
   readonly #node: Uint8Array;
   /** The clusters whose endpoints it asks for. */
   #clusters: readonly string[] = [];
-  /** What it has, by type: name -> version. */
+  /** Over delta, what it has, by type: name -> version. */
   readonly #held = new Map(TYPES.map((typeUrl) => [typeUrl, new Map<string, string>()]));
   /** The last response of each type on this stream. */
   readonly #answered = new Map<string, { readonly nonce: string; readonly version: string }>();
@@ -98,19 +98,17 @@ export class Honest {
   #take(stream: AdsStream, { typeUrl, nonce, version, resources, removed, message }: Response): void {
     const held = this.#heldOf(typeUrl);
     const before = this.#clusters;
-    if (!this.#delta && (typeUrl === CDS || typeUrl === LDS)) held.clear();
-    for (const [name, known] of resources) held.set(name, known);
+    if (this.#delta) for (const [name, known] of resources) held.set(name, known);
     if (this.#mark !== '' && !this.#hasMark) this.#hasMark = message.includes(this.#mark);
     for (const name of removed) held.delete(name);
-    if (typeUrl === CDS) this.#clusters = [...held.keys()].filter((name) => name.startsWith('outbound'));
+    if (typeUrl === CDS) this.#clusters = this.#delta ? outboundOf(held) : sharedOutboundOf(resources);
     const isFirst = this.#answered.size === 0 && !this.#resumes;
     this.#answered.set(typeUrl, { nonce, version });
     this.#send(stream, typeUrl, this.#delta ? [] : this.#namesOf(typeUrl));
     if (isFirst) {
       for (const other of TYPES) if (other !== CDS) this.#ask(stream, other);
     } else if (typeUrl === CDS) {
-      const known = new Set(before);
-      const fresh = this.#clusters.filter((name) => !known.has(name));
+      const fresh = newOf(before, this.#clusters);
       if (fresh.length > 0) this.#send(stream, EDS, this.#delta ? fresh : this.#clusters);
     }
   }
@@ -129,4 +127,22 @@ export class Honest {
   #heldOf(typeUrl: string): Map<string, string> {
     return this.#held.get(typeUrl)!;
   }
+}
+
+const outboundOf = (clusters: ReadonlyMap<string, string>): readonly string[] =>
+  [...clusters.keys()].filter((name) => name.startsWith('outbound'));
+
+/** The same for a state of the world, which many clients share. */
+function sharedOutboundOf(clusters: ReadonlyMap<string, string>): readonly string[] {
+  let names = outboundNames.get(clusters);
+  if (names === undefined) outboundNames.set(clusters, (names = outboundOf(clusters)));
+  return names;
+}
+
+const outboundNames = new WeakMap<ReadonlyMap<string, string>, readonly string[]>();
+
+function newOf(before: readonly string[], after: readonly string[]): readonly string[] {
+  if (before === after) return [];
+  const known = new Set(before);
+  return after.filter((name) => !known.has(name));
 }

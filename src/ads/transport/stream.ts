@@ -139,14 +139,14 @@ export class AdsStream {
     return former;
   }
 
-  /** Its turn: handles the waiting request, or writes what is owed, unless an earlier write is still under way. */
+  /** Its turn: handles the waiting request, and writes what is owed unless an earlier write is still under way. */
   serve(): void {
     this.contain(() => {
       if (this.delivery === undefined) return;
       if (this.#timePassed) this.delivery.tick(this.#host.now());
       this.#timePassed = false;
-      if (this.#request === undefined) this.#serve(this.delivery);
-      else this.#handleWaiting(this.#request);
+      if (this.#request !== undefined) this.#handleWaiting(this.#request);
+      this.#serve(this.delivery);
     });
   }
 
@@ -245,7 +245,6 @@ export class AdsStream {
     this.#announcing.leave();
     this.#request = undefined;
     this.#handle(request);
-    this.#host.wake(this);
     this.#reader.resume();
   }
 
