@@ -17,9 +17,9 @@ export interface TurnWork<Stream> {
 }
 
 /** How long a turn lasts before the event loop does the rest of its work. Milliseconds. */
-const TURN_MS = 8;
+const TURN_MS = 12;
 /** How much of it is for streams whose clients acknowledge, while others wait. */
-const ACKNOWLEDGING_MS = 6;
+const ACKNOWLEDGING_MS = 9;
 const OTHERS_MS = TURN_MS - ACKNOWLEDGING_MS;
 const STREAMS_PER_QUEUE = 64;
 
