@@ -15,7 +15,7 @@ let again: (stream: Named) => void;
 let turns: Turns<Named>;
 
 beforeEach(() => {
-  [now, served, full, takes] = [0, '', false, 3];
+  [now, served, full, takes] = [0, '', false, 4.5];
   again = () => {};
   turns = new Turns({
     now: () => now,
