@@ -174,6 +174,7 @@ export class AdsStream {
     if (this.#silent.of(silent || undefined, now) >= SILENT_MS) {
       this.#limit('first_request_time', Status.DEADLINE_EXCEEDED, 'no discovery request within 60 s');
     } else if (this.#isWorldlessTooLong(now)) {
+      for (const permit of this.#wanted) permit.putBehind();
       this.#limit('world_time', Status.UNAVAILABLE, 'no configuration was assigned in time; try another replica');
     } else if (this.#stuck.of(this.#writing ? this.#progressAt : undefined, now) >= STUCK_MS) {
       this.#limit('write_time', Status.DEADLINE_EXCEEDED, 'client stopped reading responses');
@@ -187,13 +188,15 @@ export class AdsStream {
     }
   }
 
+  /** What it holds and others wait for. */
+  get #wanted(): readonly Permit[] {
+    return [this.#announcing, ...this.#reader.room].filter(({ held, wanted }) => held && wanted);
+  }
+
   #isWorldlessTooLong(now: number): boolean {
     const lasts = this.#worldless.of((this.#announced && this.delivery === undefined) || undefined, now);
     if (lasts < DEFERRED_MS) return false;
-    const wanted = [this.#announcing, ...this.#reader.room].filter((permit) => permit.wanted);
-    if (wanted.length === 0 || !this.#host.isDeferred(this)) return lasts >= WORLD_MS;
-    for (const permit of wanted) permit.putBehind();
-    return true;
+    return lasts >= WORLD_MS || (this.#wanted.length > 0 && this.#host.isDeferred(this));
   }
 
   /** Ends it, and makes its client reconnect rather than open a stream on the same connection. */
