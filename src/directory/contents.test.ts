@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type FileContent, mergeContents, nextContent } from './contents.ts';
+import { parseTree } from '../yaml/tree.ts';
 import { Lines } from './lines.ts';
 import { printReport } from './testing/print-report.ts';
 import { validate, virtualService } from './testing/yaml.ts';
@@ -241,4 +242,33 @@ items:
     expect(content.reports).toEqual([]);
     expect((content.objects[0]?.object as unknown as { spec: { http: unknown[] } }).spec.http).toHaveLength(10_001);
   });
+});
+
+test('the lines of objects that lists repeat are looked up once for each document', () => {
+  const parsed: string[] = [];
+  const counting = new Lines({
+    kept: 0,
+    parse(text) {
+      parsed.push(text.slice(0, 20));
+      return parseTree(text);
+    },
+  });
+  const list = (from: number, to: number): string => {
+    const items = Array.from({ length: to - from }, (_, i) => JSON.parse(json(`v${from + i}`)) as object);
+    return JSON.stringify({ apiVersion: 'v1', kind: 'List', items }, undefined, 1);
+  };
+  const json = (name: string): string =>
+    JSON.stringify({
+      apiVersion: 'networking.istio.io/v1',
+      kind: 'VirtualService',
+      metadata: { namespace: 'shop', name },
+      spec: { hosts: [name], http: [{ route: [{ destination: { host: 'a' } }] }] },
+    });
+  const contents = [list(0, 50), list(50, 100), list(0, 100)].map((text, i) =>
+    nextContent(undefined, `${i}.json`, text, { validate, lines: counting }),
+  );
+  const [first, again] = [mergeContents(contents, counting), mergeContents(contents, counting)];
+  expect(first.reports).toHaveLength(100);
+  expect(again.reports).toEqual(first.reports);
+  expect(parsed.length).toBeLessThanOrEqual(3);
 });

@@ -139,17 +139,29 @@ export function mergeContents(contents: Iterable<FileContent>, lines: Lines): Me
 }
 
 function duplicate(object: PlacedObject, first: PlacedObject, lines: Lines): FileReport {
-  const { kind, namespace, name, document, path } = object;
-  const winner = `${first.document.file}:${lineIn(first.document, first.path, lines)}`;
+  const { kind, namespace, name, document } = object;
+  const winner = `${first.document.file}:${lineOfObject(first, lines)}`;
   return {
     severity: 'error',
     file: document.file,
-    line: lineIn(document, path, lines),
+    line: lineOfObject(object, lines),
     object: { group: kind.group, kind: kind.kind, namespace, name },
     field: '',
     message: `is already defined in ${winner}, which is used; remove one of them`,
   };
 }
+
+/** Lists may repeat thousands of objects: the lines of all objects of a document are looked up together, once. */
+function lineOfObject({ document, path }: PlacedObject, lines: Lines): number {
+  let known = linesOfObjects.get(document);
+  if (known === undefined) {
+    known = new Map(document.objects.map((object) => [printPath(object.path), lineIn(document, object.path, lines)]));
+    linesOfObjects.set(document, known);
+  }
+  return known.get(printPath(path)) ?? document.line;
+}
+
+const linesOfObjects = new WeakMap<PlacedDocument, ReadonlyMap<string, number>>();
 
 /** Line in the file of the value at a path in the document. */
 export function lineIn(document: PlacedDocument, path: FieldPath, lines: Lines): number {

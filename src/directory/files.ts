@@ -1,4 +1,5 @@
-import { type BigIntStats, closeSync, constants, type Dirent, openSync, readFileSync } from 'node:fs';
+import { Buffer } from 'node:buffer';
+import { type BigIntStats, closeSync, constants, type Dirent, fstatSync, openSync, readSync } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
@@ -126,27 +127,48 @@ async function identityOf(directory: string): Promise<string> {
 /** Larger files are reported, not read. */
 const MAX_SIZE = 32 << 20;
 
+/** Why there is no text. */
+export interface Unreadable {
+  readonly reason: string;
+  /** It may be readable later, although it does not change. */
+  readonly passing?: boolean;
+}
+
+const tooLarge: Unreadable = { reason: `is larger than ${MAX_SIZE >> 20} MiB and is not read; split it` };
+
 /**
  * The text of a file, or the reason why there is none; undefined for a file that no longer exists. Reads at once: in a
  * busy process, each of the four asynchronous steps would take a round of the event loop, and the file system has just
  * answered for this file.
  */
-export function readText({ path, size }: FoundFile): { text: string } | { reason: string } | undefined {
-  if (size > MAX_SIZE) return { reason: `is larger than ${MAX_SIZE >> 20} MiB and is not read; split it` };
+export function readText({ path, size }: FoundFile): { text: string } | Unreadable | undefined {
+  if (size > MAX_SIZE) return tooLarge;
   try {
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(contentOf(path)) };
+    const content = contentOf(path);
+    return content === undefined ? tooLarge : { text: new TextDecoder('utf-8', { fatal: true }).decode(content) };
   } catch (error) {
     if (isMissing(error)) return undefined;
     if (error instanceof TypeError) return { reason: 'is not UTF-8; save it as UTF-8' };
-    return { reason: `cannot be read: ${reasonOf(error)}` };
+    return { reason: `cannot be read: ${reasonOf(error)}`, passing: true };
   }
 }
 
-function contentOf(path: string): Uint8Array {
+/** Undefined if it is too large: files of `/proc` say that they are empty, and others may have grown. */
+function contentOf(path: string): Uint8Array | undefined {
   // The file may have been replaced by a pipe: opening one to read from it would block.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    return readFileSync(file);
+    const stats = fstatSync(file);
+    if (!stats.isFile()) throw new Error('is not a file');
+    let content = Buffer.allocUnsafe(Math.min(stats.size, MAX_SIZE) + 1);
+    for (let length = 0; ;) {
+      const read = readSync(file, content, length, content.length - length, null);
+      length += read;
+      if (read === 0) return content.subarray(0, length);
+      if (length > MAX_SIZE) return undefined;
+      if (length === content.length)
+        content = Buffer.concat([content], Math.min(MAX_SIZE + 1, Math.max(65_536, 2 * length)));
+    }
   } finally {
     closeSync(file);
   }

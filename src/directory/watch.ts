@@ -187,7 +187,8 @@ class DirectoryWatch {
       'text' in read
         ? nextContent(old?.content, file.path, read.text, reading)
         : unreadableContent(old?.content, file.path, read.reason);
-    return { stamp: again ? '' : file.stamp, content };
+    const isPassing = 'reason' in read && read.passing === true;
+    return { stamp: again || isPassing ? '' : file.stamp, content };
   }
 
   #report(reports: readonly FileReport[]): void {

@@ -231,13 +231,7 @@ describe('in a large mesh', () => {
     expect(lab.left).toEqual(['a1']);
     lab.commit();
     lab.commit();
-    expect(lab.shards).toEqual([
-      ['views of a', 16],
-      ['views of a', 12],
-      ['views of a', 8],
-      ['views of a', 4],
-      ['views of a', undefined],
-    ]);
+    expect(lab.shards).toEqual([16, 12, 8, 4, 0, undefined].map((shards) => ['views of a', shards]));
   });
 
   test('nothing is removed while there are others, however many leave at once', () => {
@@ -256,17 +250,17 @@ describe('in a large mesh', () => {
     expect([lab.left, lab.shards]).toEqual([['a1', 'a2'], [['views of a', 16]]]);
   });
 
-  test.each([0, 1, 3])('who comes after %i steps of it has all built again', (steps) => {
+  test.each([0, 1, 3, 4])('who comes after %i steps of it has all built again, in several commits', (steps) => {
     const lab = made('a1');
     lab.gone('a1');
     for (let i = 0; i < steps; i++) lab.commit();
     lab.connect('a2', 'a');
     expect(lab.entered).toEqual(['a1', 'a2']);
     for (let i = 0; i < 6; i++) lab.commit('a2');
-    expect(lab.left).toEqual(['a1']);
-    expect(lab.shards.at(-1)).toEqual(['views of a', undefined]);
-    const least = Math.min(...lab.shards.map(([, shards = 16]) => shards));
-    expect(least).toBe(16 - 4 * steps);
+    expect(new Set(lab.left)).toEqual(new Set(['a1']));
+    const all = [16, 12, 8, 4, 0];
+    const undone = all.slice(0, steps + 1);
+    expect(lab.shards.map(([, shards]) => shards)).toEqual([...undone, ...undone.slice(1, -1).reverse(), undefined]);
     lab.gone('a2');
     expect(lab.shards.at(-1)).toEqual(['views of a', 16]);
   });
@@ -294,6 +288,26 @@ describe('in a large mesh', () => {
     lab.gone('a1', 'b1');
     for (let i = 0; i < 12; i++) lab.commit();
     expect(lab.left).toEqual(['a1', 'b1']);
-    expect(lab.shards.map(([views]) => views.at(-1)).join('')).toBe('aaaaabbbbb');
+    expect(lab.shards.map(([views]) => views.at(-1)).join('')).toBe('aaaaaabbbbbb');
+  });
+
+  test('kinds that enter and views to be removed take turns', () => {
+    const lab = made('a1', 'c1');
+    lab.gone('a1', 'c1');
+    lab.connect('b1', 'b');
+    while (!lab.left.includes('a1')) lab.commit();
+    lab.commit();
+    expect([lab.entered.at(-1), lab.left]).toEqual(['b1', ['a1']]);
+    for (let i = 0; i < 12; i++) lab.commit('b1');
+    expect(lab.left).toEqual(['a1', 'c1']);
+  });
+
+  test('a proxy that is back before its turn keeps its views', () => {
+    const lab = made('a1', 'c1');
+    lab.gone('a1', 'c1');
+    lab.connect('c2', 'c');
+    for (let i = 0; i < 12; i++) lab.commit('c2');
+    expect(lab.shards.filter(([views]) => views === 'views of c')).toEqual([]);
+    expect(lab.left).toEqual(['a1', 'c1']);
   });
 });

@@ -37,11 +37,17 @@ interface Making {
   views: { readonly key: string; readonly shards: number } | undefined;
 }
 
-/** Views that are being removed. */
-interface Removing {
-  readonly views: string;
-  /** The last proxy that had them: it is gone, but the graph has it until the views are removed. */
+/** Views whose last proxy is gone, and that are removed when their turn comes. */
+interface Unused {
+  /** The last proxy: the graph has it until its views are removed. */
   readonly stream: string;
+  /** Proxies that have come since, and need them again. */
+  readonly others: Set<string>;
+}
+
+/** Views that are being removed. */
+interface Removing extends Unused {
+  readonly views: string;
   /** How many shards the last step left. */
   shards: number;
 }
@@ -68,18 +74,25 @@ export class Kinds {
   #resting = false;
   /** By traits, the first kind first; there are no more than admission allows in {@link PLACE_MS}. */
   readonly #waiting = new Map<string, Waiting>();
-  /** Gone proxies that may be the last ones to have their views: by views, their streams. */
-  readonly #last = new Map<string, string>();
-  /** How many proxies with these views have left since the last commit. */
-  readonly #left = new Map<string, number>();
+  /** By key of the views. */
+  readonly #unused = new Map<string, Unused>();
+  /** Streams that leave with one of the next commits, by their views. */
+  readonly #leaving = new Map<string, Set<string>>();
 
   constructor(options: KindsOptions) {
     this.#options = options;
   }
 
   connected(proxy: ConnectedProxy, traits: string | undefined): void {
-    if (traits === undefined || this.#tryEnter(proxy, traits)) this.#options.enter(proxy);
+    if (traits === undefined || this.#tryEnter(proxy, traits)) this.#enter(proxy);
     else this.#waitingFor(traits).proxies.set(proxy.stream, proxy);
+  }
+
+  #enter(proxy: ConnectedProxy): void {
+    this.#options.enter(proxy);
+    if (this.#unused.size === 0) return;
+    const views = this.#options.viewsOf(proxy);
+    if (views !== undefined) this.#unused.get(views)?.others.add(proxy.stream);
   }
 
   /** It waits for other kinds to be built. */
@@ -97,70 +110,90 @@ export class Kinds {
   /** Nothing needs to be computed for the proxy any more. */
   gone(stream: string): void {
     const { proxies, viewsOf, proxiesWith, leave } = this.#options;
+    for (const { others } of this.#unused.values()) others.delete(stream);
     const proxy = proxies.get(stream);
     const views = proxy && viewsOf(proxy);
-    if (views === undefined || this.#shardsAtOnce >= SHARDS || this.#last.has(views)) {
+    if (views === undefined || this.#shardsAtOnce >= SHARDS || this.#unused.has(views)) {
       leave(stream);
       return;
     }
-    const left = (this.#left.get(views) ?? 0) + 1;
-    this.#left.set(views, left);
-    if (proxiesWith(views) > left) {
+    const leaving = this.#leaving.get(views) ?? new Set();
+    if (proxiesWith(views) > leaving.size + 1) {
+      this.#leaving.set(views, leaving.add(stream));
       leave(stream);
       return;
     }
-    this.#last.set(views, stream);
+    this.#unused.set(views, { stream, others: new Set() });
     if (this.#making === undefined && this.#removing === undefined) this.#next();
   }
 
   /** Call after every commit. */
   committed(): void {
-    this.#left.clear();
+    this.#forgetLeft();
     if (this.#making === undefined && this.#removing === undefined) return;
     if (this.#making !== undefined && !this.#hasEntered(this.#making)) return;
     this.#resting = !this.#resting && this.#options.isBusy();
     if (this.#resting) return;
+    const hasRemoved = this.#removing !== undefined;
     if (this.#removing !== undefined) this.#removeMore(this.#removing);
     else this.#makeMore(this.#making!);
-    if (this.#making === undefined && this.#removing === undefined) this.#next();
+    if (this.#making !== undefined || this.#removing !== undefined) return;
+    // By turns: whoever flaps keeps nobody waiting.
+    if (hasRemoved) this.#admitNext();
+    if (this.#making === undefined) this.#next();
   }
 
-  /** Removes first: admission no longer counts what is to be removed. */
-  #next(): void {
-    const [last] = this.#last;
-    if (last !== undefined) {
-      const [views, stream] = last;
-      this.#removing = { views, stream, shards: SHARDS };
-      // Removes nothing yet: after the commit that this causes, it is known whether others have these views.
-      this.#options.makeShards(views, SHARDS);
-      return;
+  #forgetLeft(): void {
+    for (const [views, streams] of this.#leaving) {
+      for (const stream of streams) if (this.#options.proxies.get(stream) === undefined) streams.delete(stream);
+      if (streams.size === 0) this.#leaving.delete(views);
     }
+  }
+
+  #next(): void {
+    for (const [views, unused] of this.#unused) {
+      if (unused.others.size === 0) {
+        this.#removing = { views, ...unused, shards: SHARDS };
+        // Removes nothing yet, but causes the commit that the first step follows.
+        this.#options.makeShards(views, SHARDS);
+        return;
+      }
+      this.#unused.delete(views);
+      this.#options.leave(unused.stream);
+    }
+    this.#admitNext();
+  }
+
+  #admitNext(): void {
     for (const [traits, { proxies }] of this.#waiting) {
       for (const [stream, proxy] of proxies) {
         if (!this.#tryEnter(proxy, traits)) break;
         proxies.delete(stream);
-        this.#options.enter(proxy);
+        this.#enter(proxy);
         if (proxies.size === 0) this.#waiting.delete(traits);
       }
     }
   }
 
   #removeMore(removing: Removing): void {
-    const { proxiesWith, leave, makeShards } = this.#options;
-    const { views, stream, shards } = removing;
-    if (shards > 0 && proxiesWith(views) <= 1) {
+    const { leave, makeShards } = this.#options;
+    const { views, stream, others, shards } = removing;
+    if (others.size > 0) {
+      this.#removing = undefined;
+      this.#unused.delete(views);
+      leave(stream);
+      this.#making = { traits: undefined, streams: new Set(others), views: { key: views, shards } };
+      this.#makeMore(this.#making);
+    } else if (shards > 0) {
       removing.shards = Math.max(0, shards - this.#shardsAtOnce);
-      makeShards(views, removing.shards || undefined);
+      makeShards(views, removing.shards);
+      // Without shards until it is certain that nobody came with the commit that it leaves with.
       if (removing.shards === 0) leave(stream);
-      return;
+    } else {
+      this.#removing = undefined;
+      this.#unused.delete(views);
+      makeShards(views, undefined);
     }
-    this.#removing = undefined;
-    this.#last.delete(views);
-    if (shards === 0) return;
-    // Others that have come meanwhile need them.
-    leave(stream);
-    this.#making = { traits: undefined, streams: new Set(), views: { key: views, shards } };
-    this.#makeMore(this.#making);
   }
 
   #makeMore(making: Making): void {
@@ -170,8 +203,15 @@ export class Kinds {
       return;
     }
     const { key, shards } = making.views;
+    const unused = this.#unused.get(key);
+    if (unused !== undefined && unused.others.size === 0) {
+      this.#making = undefined;
+      this.#removing = { views: key, ...unused, shards };
+      this.#removeMore(this.#removing);
+      return;
+    }
     const more = shards + this.#shardsAtOnce;
-    const goesOn = more < SHARDS && proxiesWith(key) > 0;
+    const goesOn = more < SHARDS && (making.streams.size > 0 || proxiesWith(key) > 0);
     making.views = goesOn ? { key, shards: more } : undefined;
     makeShards(key, goesOn ? more : undefined);
   }

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { KindName } from '../api/kinds.ts';
+import type { KubernetesObject } from '../api/object.ts';
 import type { InformerOptions } from './informer.ts';
 import { InformerLab } from './testing/informer-lab.ts';
 
@@ -416,6 +417,24 @@ test('a sink that throws is said to be the culprit, and gets again what it did n
     'API server: sending objects that Fairlead fails to process, retrying until it works',
     'API server: no longer sending objects that Fairlead fails to process',
   ]);
+});
+
+test('objects that are too deep to be compared hold up no others', async () => {
+  const it = lab('VirtualService', {
+    shape: {
+      trim: (raw) => raw as unknown as KubernetesObject,
+      same: () => {
+        throw new RangeError('Maximum call stack size exceeded');
+      },
+    },
+  }).install();
+  it.put('a');
+  await it.start();
+  it.put('a', 'changed');
+  it.put('b');
+  await it.clock.advance(1_000);
+  expect(it.served()).toEqual({ a: 'changed', b: 'b' });
+  expect(it.log.messages()).toEqual([]);
 });
 
 describe('a malformed object', () => {

@@ -303,7 +303,7 @@ export class Informer {
     }
     const object = this.read(raw);
     if (object === undefined) return;
-    if (before !== undefined && before.metadata.uid === object.metadata.uid && shape.same(before, object)) {
+    if (before !== undefined && before.metadata.uid === object.metadata.uid && isSame(shape, before, object)) {
       if (sink.touched === undefined) return;
       this.newer.set(key, object);
       deliver(() => sink.touched?.(object));
@@ -326,7 +326,7 @@ export class Informer {
       const before = this.told.get(key);
       if (before === undefined) continue;
       touched.push(object);
-      if (before.metadata.uid !== object.metadata.uid || !shape.same(before, object)) continue;
+      if (before.metadata.uid !== object.metadata.uid || !isSame(shape, before, object)) continue;
       found.set(key, before);
       if (sink.touched !== undefined) newer.set(key, object);
     }
@@ -393,4 +393,13 @@ function keyOf(raw: unknown): string | undefined {
   if (!isObject(metadata)) return undefined;
   const { name, namespace = '' } = metadata;
   return typeof name === 'string' && name !== '' && typeof namespace === 'string' ? `${namespace}/${name}` : undefined;
+}
+
+/** A comparison can overflow the stack: objects of others may be nested thousands of levels deep. */
+function isSame(shape: Shape, a: KubernetesObject, b: KubernetesObject): boolean {
+  try {
+    return shape.same(a, b);
+  } catch {
+    return false;
+  }
 }

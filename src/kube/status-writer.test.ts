@@ -1,7 +1,9 @@
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { errorOfAnswer } from './api-error.ts';
 import type { DesiredCondition } from './conditions.ts';
 import type { Json } from '../api/json.ts';
+import type { KubernetesObject } from '../api/object.ts';
 import { StatusWriter, type DesiredStatus, type StatusWriterOptions } from './status-writer.ts';
 import { FaultyApi } from './testing/faulty-api.ts';
 import { InformerLab } from './testing/informer-lab.ts';
@@ -218,6 +220,20 @@ describe('a conflict', () => {
     expect(lab.writer.stats()).toMatchObject({ writes: 1, conflicts: 1 });
   });
 
+  test('again and again has the writer back off', async () => {
+    lab.lead();
+    const patch = vi.spyOn(lab.api, 'patch').mockRejectedValue(errorOfAnswer(409, ''));
+    lab.set('a', 'fine');
+    const get = lab.api.get.bind(lab.api);
+    let changes = 0;
+    vi.spyOn(lab.api, 'get').mockImplementation((...args) => {
+      lab.put('a', 'a', { status: { other: ++changes } });
+      return get(...args);
+    });
+    await lab.clock.advance(60_000);
+    expect(patch.mock.calls.length).toBeLessThan(20);
+  });
+
   test('with a newer generation is not: its own conditions will come', async () => {
     lab.lead();
     for (const watch of lab.cluster.watches()) watch.mute();
@@ -242,7 +258,66 @@ describe('an object', () => {
     lab.delete('a');
     lab.writer.set('c/a', gone);
     await lab.clock.advance(600_000);
-    expect(lab.writes()).toEqual(['a']);
+    // The watch may be right: it says that the object exists.
+    expect(lab.writes().length).toBeLessThan(12);
+    for (const watch of lab.cluster.watches()) watch.finish();
+    await lab.clock.advance(600_000);
+    lab.writes();
+    await lab.clock.advance(3_600_000);
+    expect(lab.writes()).toEqual([]);
+  });
+
+  test('that is said not to exist, although it does, is asked about again', async () => {
+    lab.lead();
+    vi.spyOn(lab.api, 'patch').mockRejectedValueOnce(errorOfAnswer(404, ''));
+    lab.set('a', 'fine');
+    await lab.clock.advance(600_000);
+    expect(lab.messages('a')).toEqual(['fine']);
+  });
+
+  test('whose status is nested thousands of levels deep does no harm', async () => {
+    const nested = (): unknown => JSON.parse('['.repeat(4_000) + ']'.repeat(4_000));
+    const object = (resourceVersion: string, conditions: readonly Json[]) => ({
+      metadata: { name: 'x', namespace: 'n', uid: 'u', generation: 1, resourceVersion },
+      status: { conditions: conditions.map(({ observedGeneration: _, ...kept }) => kept), parents: nested() },
+    });
+    let latest = object('1', []);
+    const patch = vi.spyOn(lab.api, 'patch').mockImplementation((_, body) => {
+      const { conditions } = (body as { readonly status: { readonly conditions: readonly Json[] } }).status;
+      latest = object('2', conditions);
+      return Promise.resolve(object('2', conditions));
+    });
+    const { api, clock, log } = lab;
+    const writer = new StatusWriter({
+      api,
+      latest: () => latest as unknown as KubernetesObject,
+      types: ['Accepted'],
+      clock,
+      random: () => 0.5,
+      log,
+    });
+    writer.lead(new AbortController().signal, '');
+    writer.set('k', { ...lab.desired('a', 'fine'), namespace: 'n', name: 'x', uid: 'u' });
+    await clock.advance(1_000);
+    expect(patch.mock.calls.length).toBeLessThan(5);
+    expect(() => writer.observed('VirtualService', 'n', 'x')).not.toThrow();
+  });
+
+  test('is written to although an answer claimed a version that nobody reaches', async () => {
+    lab.lead();
+    const patch = lab.api.patch.bind(lab.api);
+    const claim = (answer: unknown): unknown => {
+      const { metadata } = answer as { readonly metadata: Json };
+      return { ...(answer as Json), metadata: { ...metadata, resourceVersion: '9'.repeat(20) } };
+    };
+    vi.spyOn(lab.api, 'patch').mockImplementationOnce(async (...args) => claim(await patch(...args)));
+    lab.set('a', 'fine');
+    await lab.clock.advance(1_000);
+    lab.put('a', 'changed');
+    await lab.clock.settle();
+    lab.set('a', 'fine again');
+    await lab.clock.advance(60_000);
+    expect(lab.messages('a')).toEqual(['fine again']);
   });
 
   test('that was created anew is not given the conditions of the old one', async () => {

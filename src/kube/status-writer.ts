@@ -54,6 +54,8 @@ interface Entry {
   cancel: (() => void) | undefined;
   /** A newer copy than the informer's. */
   fresh: KubernetesObject | undefined;
+  /** Conflicts since the last write. */
+  conflicts: number;
   busy: boolean;
 }
 
@@ -70,6 +72,9 @@ interface Plan {
 
 /** Number of objects compared before yielding to the event loop. */
 const slice = 100;
+
+/** After more conflicts in a row than this, we back off. */
+const RACES = 2;
 
 /**
  * Writes conditions to the API server. It remembers what each object's conditions should be, and while this replica
@@ -153,7 +158,16 @@ export class StatusWriter {
 
   private newEntry(desired: DesiredStatus): Entry {
     const backoff = new Backoff({ base: 1_000, cap: 300_000, random: this.options.random });
-    return { desired, written: undefined, kept: undefined, backoff, cancel: undefined, fresh: undefined, busy: false };
+    return {
+      desired,
+      written: undefined,
+      kept: undefined,
+      backoff,
+      cancel: undefined,
+      fresh: undefined,
+      conflicts: 0,
+      busy: false,
+    };
   }
 
   private endTerm(term: AbortSignal, revision: string): void {
@@ -236,7 +250,7 @@ export class StatusWriter {
     if (latest === undefined || type === undefined) return undefined;
     const term = this.terms.get(revisionOf(latest));
     if (term === undefined) return undefined;
-    const newer = fresh !== undefined && isBefore(versionOf(latest), versionOf(fresh));
+    const newer = fresh !== undefined && isNewer(fresh, latest);
     if (!newer) entry.fresh = undefined;
     const object = newer ? fresh : latest;
     if (object.metadata.uid !== uid || (object.metadata.generation ?? generation) !== generation) return undefined;
@@ -248,8 +262,7 @@ export class StatusWriter {
     const status = mergeStatus(there, entry.desired, this.options.types, now);
     if (status === undefined) return undefined;
     // The same write would have the same result.
-    if (entry.written === entry.desired && entry.kept !== undefined && isDeepStrictEqual(there, entry.kept))
-      return undefined;
+    if (entry.written === entry.desired && entry.kept !== undefined && isSame(there, entry.kept)) return undefined;
     return {
       path: objectPath(type, namespace, name),
       term,
@@ -269,13 +282,13 @@ export class StatusWriter {
       entry.fresh = answer;
       entry.written = desired;
       const kept = answer && statusOf(answer);
-      entry.kept = isDeepStrictEqual({ ...kept, ...body.status }, kept) ? undefined : kept;
+      entry.kept = isSame({ ...kept, ...body.status }, kept) ? undefined : kept;
+      entry.conflicts = 0;
     } catch (cause) {
       if (term.aborted) return;
       const error = errorOfTransport(cause);
-      if (error.code === 404) {
-        if (entry.desired === desired) this.forget(key);
-      } else if (error.code === 409) {
+      if (error.code === 404) this.missing(key, entry);
+      else if (error.code === 409) {
         this.counts.conflicts++;
         await this.readAgain(key, entry, path, term);
       } else this.failed(key, entry, error);
@@ -285,16 +298,22 @@ export class StatusWriter {
   private async readAgain(key: string, entry: Entry, path: string, term: AbortSignal): Promise<void> {
     try {
       const fresh = compared(await this.options.api.get(path, { signal: term }));
-      const again = entry.fresh !== undefined && fresh !== undefined && versionOf(fresh) === versionOf(entry.fresh);
       entry.fresh = fresh;
-      // If the same copy conflicts twice, it is not a race.
-      if (again) this.park(key, entry);
+      // Somebody else may have been faster once or twice.
+      if (++entry.conflicts > RACES) this.park(key, entry);
     } catch (cause) {
       if (term.aborted) return;
       const error = errorOfTransport(cause);
-      if (error.code === 404) this.forget(key);
+      if (error.code === 404) this.missing(key, entry);
       else this.failed(key, entry, error);
     }
+  }
+
+  /** The API server says that the object does not exist. If it is wrong, it is asked again later. */
+  private missing(key: string, entry: Entry): void {
+    const { kind, namespace, name } = entry.desired;
+    if (this.options.latest(kind, namespace, name) !== undefined) this.park(key, entry);
+    else if (this.entries.get(key) === entry) this.forget(key);
   }
 
   private failed(key: string, entry: Entry, error: ApiError): void {
@@ -321,6 +340,22 @@ function idOf({ kind, namespace, name }: DesiredStatus): string {
 function statusOf(object: KubernetesObject & { readonly status?: unknown }): Json {
   const { conditions, parents } = isObject(object.status) ? object.status : {};
   return { ...(conditions !== undefined && { conditions }), ...(parents !== undefined && { parents }) };
+}
+
+/** A version that nobody can overtake would hide every later copy. */
+function isNewer(fresh: KubernetesObject, latest: KubernetesObject): boolean {
+  const isSuperseded = (latest.metadata.generation ?? 0) > (fresh.metadata.generation ?? 0);
+  const isSameObject = latest.metadata.uid === fresh.metadata.uid;
+  return isSameObject && !isSuperseded && isBefore(versionOf(latest), versionOf(fresh));
+}
+
+/** A comparison can overflow the stack: what others write into a status may be nested thousands of levels deep. */
+function isSame(a: unknown, b: unknown): boolean {
+  try {
+    return isDeepStrictEqual(a, b);
+  } catch {
+    return false;
+  }
 }
 
 function versionOf(object: KubernetesObject): string {

@@ -47,12 +47,14 @@ function planInForce(
 }
 
 export const networkLabel = 'topology.istio.io/network';
+export const clusterLabel = 'topology.istio.io/cluster';
+export const nodeLabel = 'kubernetes.io/hostname';
 
 const sameZone = [networkLabel, 'topology.kubernetes.io/region', 'topology.kubernetes.io/zone'];
 /** The failover priorities that a Service preference stands for. */
 export const nearestFirst = {
   'same-zone': sameZone,
-  'same-node': [...sameZone, 'topology.istio.io/subzone', 'kubernetes.io/hostname'],
+  'same-node': [...sameZone, 'topology.istio.io/subzone', nodeLabel],
 } as const;
 
 /** Whether Envoy must weight localities, and not only endpoints. */

@@ -140,9 +140,20 @@ test('of very many ports those of the oldest services are served, and the others
       object: ref(name),
       field: 'spec',
       reason: 'Ineffective',
-      message: expect.stringContaining('more than 1000 ports') as string,
+      message: expect.stringContaining('more than 1000 ports, or 10000') as string,
     })),
   );
+});
+
+test('of very many Services on one port the oldest are named, and the others are told', () => {
+  const ref = (name: string) => ({ group: '', kind: 'Service', namespace: 'shop', name });
+  const services = Array.from(
+    { length: 10_002 },
+    (_, i) => ({ ...service(`s${i}`, [port(80)]), origins: [ref(`s${i}`)] }) as unknown as MeshService,
+  );
+  const found = inboundTargets({ services, interception: 'REDIRECT', ruleOf: () => undefined });
+  expect(found.targets.map((target) => target.services.length)).toEqual([10_000]);
+  expect(found.problems.map(({ object }) => object.name)).toEqual(['s10000', 's10001']);
 });
 
 test('of a Sidecar with very many ingress listeners the first ones are used, and its owner is told', () => {

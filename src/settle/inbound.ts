@@ -31,40 +31,46 @@ export interface InboundTargets {
 
 /** Each port is one cluster plus filter chains, and all those of a workload are built together. */
 export const mostInboundPorts = 1_000;
+/** Several Services may share a port: each is named in its cluster. */
+const mostPortsOfServices = 10_000;
 
 /** What a workload serves through its proxy. */
 export function inboundTargets(input: InboundInput): InboundTargets {
   const { sidecar } = input;
   const ingress = sidecar?.ingress ?? [];
-  const asked: readonly AskedTarget[] =
-    sidecar !== undefined && ingress.length > 0
-      ? ingress.map((listener) => ({
-          target: ingressTarget(listener, sidecar, input.namespace ?? sidecar.namespace),
-          owners: [sidecar.ref],
-        }))
-      : serviceTargets(input);
-  const targets = asked.slice(0, mostInboundPorts).map(({ target }) => target);
-  targets.sort((a, b) => a.port - b.port);
-  const tooMany = distinctRefs(asked.slice(mostInboundPorts).flatMap(({ owners }) => owners));
-  const what = ingress.length > 0 ? tooManyListeners(ingress.length) : tooManyPorts;
-  return { targets, problems: tooMany.map((object) => ({ object, reason: 'Ineffective', ...what })) };
+  const isOfSidecar = sidecar !== undefined && ingress.length > 0;
+  const { targets, dropped } = isOfSidecar ? ingressTargets(sidecar, input.namespace) : serviceTargets(input);
+  const what = isOfSidecar ? tooManyListeners(ingress.length) : tooManyPorts;
+  return {
+    targets: targets.sort((a, b) => a.port - b.port),
+    problems: distinctRefs(dropped).map((object) => ({ object, reason: 'Ineffective', ...what })),
+  };
 }
 
-interface AskedTarget {
-  readonly target: InboundTarget;
-  /** The objects that ask for the port. */
-  readonly owners: readonly ObjectRef[];
+interface AskedTargets {
+  /** The first ones, built. */
+  readonly targets: InboundTarget[];
+  /** The objects that ask for the others. */
+  readonly dropped: readonly ObjectRef[];
 }
 
 const tooManyPorts = {
   field: 'spec',
-  message: `With this object and older ones, a workload would serve more than ${mostInboundPorts} ports; the rest are not served. Use fewer ports, or select fewer workloads.`,
+  message: `With this object and older ones, a workload would serve more than ${mostInboundPorts} ports, or ${mostPortsOfServices} if each counts once per Service; the rest are not served. Use fewer ports, or select fewer workloads.`,
 };
 
 const tooManyListeners = (count: number) => ({
   field: 'spec.ingress',
   message: `has ${count} listeners; at most ${mostInboundPorts} are allowed, and only the first ones are used.`,
 });
+
+function ingressTargets(sidecar: SidecarModel, namespace = sidecar.namespace): AskedTargets {
+  const { ingress, ref } = sidecar;
+  return {
+    targets: ingress.slice(0, mostInboundPorts).map((listener) => ingressTarget(listener, sidecar, namespace)),
+    dropped: ingress.length > mostInboundPorts ? [ref] : [],
+  };
+}
 
 function ingressTarget(listener: IngressListener, sidecar: SidecarModel, namespace: string): InboundTarget {
   const { port, protocol, name, bind, bindToPort, endpoint } = listener;
@@ -94,14 +100,19 @@ interface AskedPort {
   readonly first: MeshService;
   readonly port: ServicePort;
   readonly services: InboundService[];
-  readonly owners: ObjectRef[];
 }
 
-function serviceTargets(input: InboundInput): AskedTarget[] {
+function serviceTargets(input: InboundInput): AskedTargets {
   // Without redirection, a listener would take the port from the workload itself.
-  if (input.interception === 'NONE') return [];
+  if (input.interception === 'NONE') return { targets: [], dropped: [] };
   const byPort = new Map<number, AskedPort>();
+  const dropped = new Set<MeshService>();
+  let count = 0;
   for (const service of input.services) {
+    if (count >= mostPortsOfServices) {
+      dropped.add(service);
+      continue;
+    }
     const seen = new Set<string>();
     for (const { port, number } of portsOf(service, input)) {
       const duplicate = `${number} ${port.protocol}`;
@@ -110,15 +121,19 @@ function serviceTargets(input: InboundInput): AskedTarget[] {
       const { host, name, namespace, registry } = service;
       const entry = { host, name, namespace, registry, port: port.number, portName: port.name };
       const found = byPort.get(number);
-      if (found === undefined)
-        byPort.set(number, { first: service, port, services: [entry], owners: [...service.origins] });
-      else {
-        found.services.push(entry);
-        found.owners.push(...service.origins);
+      if (count >= mostPortsOfServices || (found === undefined && byPort.size >= mostInboundPorts)) {
+        dropped.add(service);
+        continue;
       }
+      count++;
+      if (found === undefined) byPort.set(number, { first: service, port, services: [entry] });
+      else found.services.push(entry);
     }
   }
-  return [...byPort].map(([port, asked]) => ({ target: serviceTarget(port, asked, input), owners: asked.owners }));
+  return {
+    targets: [...byPort].map(([port, asked]) => serviceTarget(port, asked, input)),
+    dropped: [...dropped].flatMap(({ origins }) => origins),
+  };
 }
 
 function serviceTarget(

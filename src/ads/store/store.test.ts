@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ContentHasher } from './content-hash.ts';
 import type { Changes, News } from './forest.ts';
 import { NameSets } from './name-set.ts';
@@ -51,6 +51,17 @@ class Listener {
     }
   }
 }
+
+test('the variants of a name are copied once per publication, however many change', () => {
+  const store = new Store(hasher);
+  const change = (content: string): MemberChange[] =>
+    Array.from({ length: 2_000 }, (_, i) => member('scope', 'a', content, `place ${i}`, EDS));
+  store.apply({ members: change('1'), lists: [] });
+  const added = vi.spyOn(Map.prototype, 'set');
+  onTestFinished(() => void vi.restoreAllMocks());
+  store.apply({ members: change('2'), lists: [] });
+  expect(added.mock.calls.length).toBeLessThan(20 * 2_000);
+});
 
 describe('a world', () => {
   test('has what its roots reach, through lists of lists', () => {

@@ -31,6 +31,8 @@ export class Store {
   readonly #many: number | undefined;
   #lastId = 0;
   #publication = 0;
+  /** Maps of variants that this publication has made: it may change them. */
+  #variants = new WeakMap<ReadonlyMap<string, Served>, Map<string, Served>>();
 
   /** @param many overrides the default of {@link SharedWork}. */
   constructor(hasher: ContentHasher, many?: number) {
@@ -42,6 +44,7 @@ export class Store {
   /** Members and lists of a publication; the caller, which knows the streams, handles its worlds. */
   apply(publication: Pick<Publication, 'members' | 'lists'>): void {
     this.shared.published(++this.#publication);
+    this.#variants = new WeakMap();
     this.#formers.clear();
     this.#formerWorlds.clear();
     this.work = new SharedWork(this.#many);
@@ -152,7 +155,7 @@ export class Store {
     if (was === now) return;
     let members = list.members.get(typeUrl);
     if (members === undefined) list.members.set(typeUrl, (members = new Map<string, Member>()));
-    const member = withVariant(members.get(name), qualifier, now);
+    const member = this.#withVariant(members.get(name), qualifier, now);
     if (member === undefined) {
       members.delete(name);
       if (members.size === 0) list.members.delete(typeUrl);
@@ -165,6 +168,23 @@ export class Store {
     if (now !== undefined) now.holders++;
     if (was !== undefined) this.#release(was);
     changesOf(touched, list).add(typeUrl, name, qualifier, was, now);
+  }
+
+  /** A name may have thousands of variants: their map is copied once per publication. */
+  #withVariant(member: Member | undefined, qualifier: string, item: Served | undefined): Member | undefined {
+    if (qualifier === '' && (member === undefined || member instanceof Served)) return item;
+    let variants = member === undefined || member instanceof Served ? undefined : this.#variants.get(member);
+    if (variants === undefined) {
+      variants = new Map(
+        member instanceof Served ? [['', member]] : (member as ReadonlyMap<string, Served> | undefined),
+      );
+      this.#variants.set(variants, variants);
+    }
+    if (item === undefined) variants.delete(qualifier);
+    else variants.set(qualifier, item);
+    const plain = variants.get('');
+    if (variants.size === 1 && plain !== undefined) return plain;
+    return variants.size === 0 ? undefined : variants;
   }
 
   #setChildren(change: ListChange, touched: Map<List, ChangeSet>, moved: Set<Root>): void {
@@ -294,18 +314,6 @@ export class Store {
 
 function same(a: EncodedResource, b: EncodedResource): boolean {
   return a === b || (a.version === b.version && a.name === b.name && a.typeUrl === b.typeUrl);
-}
-
-function withVariant(member: Member | undefined, qualifier: string, item: Served | undefined): Member | undefined {
-  if (qualifier === '' && (member === undefined || member instanceof Served)) return item;
-  const variants = new Map<string, Served>(
-    member instanceof Served ? [['', member]] : (member as ReadonlyMap<string, Served> | undefined),
-  );
-  if (item === undefined) variants.delete(qualifier);
-  else variants.set(qualifier, item);
-  const plain = variants.get('');
-  if (variants.size === 1 && plain !== undefined) return plain;
-  return variants.size === 0 ? undefined : variants;
 }
 
 function changesOf(touched: Map<List, ChangeSet>, list: List): ChangeSet {

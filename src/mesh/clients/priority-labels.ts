@@ -1,12 +1,12 @@
 import type { Emit, Graph, Index } from '../../cache/graph.ts';
-import { nearestFirst } from '../../model/locality.ts';
+import { clusterLabel, nearestFirst, nodeLabel } from '../../model/locality.ts';
 import { failoverLabels, labelsOf } from '../../model/policy-resolution.ts';
 import type { Rules } from '../objects/rules.ts';
 import type { Services } from '../objects/services.ts';
 import type { Settings } from '../settings.ts';
 import { wholeOf } from '../whole.ts';
 
-/** Group `all`: labels by which endpoints are preferred; proxies that differ in them are in different places. */
+/** Group `all`: labels by which endpoints are preferred or hidden; proxies that differ in them are in different places. */
 export function declarePriorityLabels(
   graph: Graph,
   settings: Settings,
@@ -25,7 +25,10 @@ export function declarePriorityLabels(
     'service priority labels',
     services.byShard,
     (shard, members, _, emit: Emit<readonly string[]>) => {
-      const labels = members.flatMap(({ value: { trafficDistribution: near } }) => (near ? nearestFirst[near] : []));
+      const labels = members.flatMap(({ value: { trafficDistribution: near, nodeLocal } }) => [
+        ...(near ? nearestFirst[near] : []),
+        ...(nodeLocal ? [nodeLabel, clusterLabel] : []),
+      ]);
       if (labels.length > 0) emit(shard, [...new Set(labels)]);
     },
   );
@@ -37,9 +40,20 @@ export function declarePriorityLabels(
       if (labels.length > 0) emit(key, labels);
     },
   );
+  const visibilityLabels = graph.derive(
+    'visibility labels',
+    settings.visibility,
+    (key, { clusterLocalHosts }, _, emit: Emit<readonly string[]>) => {
+      if (clusterLocalHosts.some(({ clusterLocal }) => clusterLocal)) emit(key, [clusterLabel]);
+    },
+  );
   const priorityLabels = graph.derive(
     'priority labels',
-    graph.index('who prefers by label', [ruleLabels, serviceLabels, meshLabels], (_, labels) => labels),
+    graph.index(
+      'who prefers by label',
+      [ruleLabels, serviceLabels, meshLabels, visibilityLabels],
+      (_, labels) => labels,
+    ),
     (label, _, __, emit: Emit<string>) => emit(label, label),
   );
   return wholeOf(graph, 'all priority labels', priorityLabels);

@@ -1,3 +1,4 @@
+import { clusterLabel, nodeLabel } from '../../model/locality.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { ConnectedProxy } from '../../ads/types.ts';
 import { objectKey } from '../../api/object.ts';
@@ -167,8 +168,8 @@ function viewOf(node: NodeFacts, read: Reader, deps: ProxyDeps): AcceptedProxy {
   const claimed: Topology = {
     locality: workload?.locality ? '' : locality,
     network: workload?.network ? '' : node.network,
-    cluster: workload === undefined ? cluster : '',
-    nodeName: workload?.nodeName ? '' : nodeName,
+    cluster: workload === undefined && priorityLabels.includes(clusterLabel) ? cluster : '',
+    nodeName: !workload?.nodeName && priorityLabels.includes(nodeLabel) ? nodeName : '',
     labels: workload === undefined ? topology.labels : placeLabels(node.staticLabels, priorityLabels),
   };
   const ofProxy = traits.proxyType === 'sidecar' ? inboundTraits(traits) : gatewayTraits(traits);

@@ -33,3 +33,22 @@ test('objects of one kind and name in two groups have their findings each', () =
   graph.commit([source.write('1', { problems: [of('g')] }), source.write('2', { problems: [of('other')] })]);
   expect([...byObject.entries()].map(([, found]) => found.length)).toEqual([1, 1]);
 });
+
+test('a finding about thousands of objects is split among them once', () => {
+  const graph = new Graph();
+  const source = graph.input<HasProblems>('a');
+  const { byObject } = declareProblems(graph, [source]);
+  byObject.track();
+  let reads = 0;
+  const count = 2_000;
+  const problems = Array.from({ length: count }, (_, i) => ({
+    ...problem('spec'),
+    get object() {
+      reads++;
+      return { ...object, name: `o${i}` };
+    },
+  }));
+  graph.commit([source.write('x', { problems })]);
+  expect(byObject.size).toBe(count);
+  expect(reads).toBeLessThan(20 * count);
+});

@@ -19,15 +19,19 @@ export function declareProblems(graph: Graph, sources: readonly Collection<HasPr
     graph.derive(
       `problems.${source.name}`,
       graph.index(`${source.name} with problems`, source, (key, { problems }) => (problems.length > 0 ? [key] : [])),
-      (key, [first], _, emit: Emit<readonly Problem[]>) => emit(`${i}|${key}`, first.value.problems),
+      (key, [first], _, emit: Emit<readonly Problem[]>) => {
+        // One finding may be about thousands of objects.
+        for (const [object, problems] of Map.groupBy(first.value.problems, problemKey))
+          emit(`${i}|${key}|${object}`, problems);
+      },
     ),
   );
-  const byObject: Index<readonly Problem[]> = graph.index('problems by object', found, (_, problems) => [
-    ...new Set(problems.map((problem) => problemKey(problem))),
-  ]);
+  const byObject: Index<readonly Problem[]> = graph.index('problems by object', found, (_, [first]) =>
+    first === undefined ? [] : [problemKey(first)],
+  );
   return {
     byObject: graph.derive('problems', byObject, (key, members, _, emit: Emit<readonly Problem[]>) => {
-      const own = members.flatMap((member) => member.value).filter((problem) => problemKey(problem) === key);
+      const own = members.flatMap((member) => member.value);
       const distinct = new Map(
         own.map((problem) => [`${problem.field}|${problem.reason}|${problem.message}`, problem]),
       );

@@ -19,7 +19,16 @@ import { type MeshService, isDns, outboundCluster } from '../../model/service.ts
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import { type AssignmentStep, type PlacedAssignment, stepsOf } from './assignment-steps.ts';
 import type { EndpointGroup } from '../objects/endpoints.ts';
-import { type Place, type Places, type Topologies, declarePlaces, everywhere, needsKey } from './places.ts';
+import {
+  type Place,
+  type Places,
+  type Topologies,
+  countQualifiers,
+  declarePlaces,
+  everywhere,
+  mostAssignmentsOfLabels,
+  needsKey,
+} from './places.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import {
   type ClusterDeps,
@@ -199,16 +208,16 @@ function assignmentSet(found: Assignments, read: Reader, places: Places, deps: C
     const from = (all: readonly Place[], ignoresLabels = false) =>
       all.map((place): PlacedAssignment => ({ index, ignoresLabels, place }));
     const all = places.of(read, needs);
-    if (needs.labels.length === 0) {
+    if (all !== undefined && needs.labels.length === 0) {
       const near = nearby(all, needs, mostPlaces);
       if (near !== all && problems.length === 0) problems.push(...tooManyLocalities(found, all.length));
       return from(near);
     }
-    if (all.length <= mostPlaces && countQualifiers(all) <= mostProxies) return from(all);
+    if (all !== undefined && all.length <= mostPlaces && countQualifiers(all) <= mostProxies) return from(all);
     if (problems.length === 0) problems.push(...tooManyPlaces(found, all));
     const { policy, settings, clusterLocal } = input;
     const alike = topologyNeeds(policy, service, settings, clusterLocal, true);
-    return from(nearby(places.of(read, alike), alike, mostPlaces), true);
+    return from(nearby(places.of(read, alike) ?? [], alike, mostPlaces), true);
   });
   const steps = stepsOf(placed, size);
   if (steps.length > 1) return { resources: [], problems, steps };
@@ -278,7 +287,7 @@ const printLocalities = (localities: number): string =>
     ? ` (each of their ${localities} localities after the first counts as ${endpointsOfLocality} more)`
     : '';
 
-function tooManyPlaces(found: Assignments, places: readonly Place[]): Problem[] {
+function tooManyPlaces(found: Assignments, places: readonly Place[] | undefined): Problem[] {
   const { service, rule } = found;
   const ruled = rule !== undefined && failoverLabels(rule).length > 0;
   const field = !ruled
@@ -286,14 +295,11 @@ function tooManyPlaces(found: Assignments, places: readonly Place[]): Problem[] 
     : rule.policy.loadBalancer?.localityLb === undefined
       ? 'spec.subsets'
       : 'spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority';
-  const message = `${printAssignments(found)}, and its clients have ${places.length} combinations of the compared labels (${countQualifiers(places)} of all labels that any rule compares); at most ${mostPlacedEndpoints} endpoints and ${mostPlacedAssignments} assignments are allowed, so labels are not compared. Use labels with fewer distinct values.`;
+  const message =
+    places === undefined
+      ? `The labels of clients would be compared for so many services that more than ${mostAssignmentsOfLabels} assignments would be needed, so they are not compared. Use labels with fewer distinct values, or compare them for fewer hosts.`
+      : `${printAssignments(found)}, and its clients have ${places.length} combinations of the compared labels (${countQualifiers(places)} of all labels that any rule compares); at most ${mostPlacedEndpoints} endpoints and ${mostPlacedAssignments} assignments are allowed, so labels are not compared. Use labels with fewer distinct values.`;
   return (ruled ? rule : service).origins.map((object) => ({ object, field, reason: 'Ineffective', message }));
-}
-
-function countQualifiers(places: readonly Place[]): number {
-  let sum = 0;
-  for (const { qualifiers } of places) sum += qualifiers.length;
-  return sum;
 }
 
 /** The most specific setting for a host applies. */

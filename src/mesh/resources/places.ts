@@ -45,20 +45,36 @@ export interface Place {
 }
 
 export interface Places {
-  of(read: Reader, needs: TopologyNeeds): readonly Place[];
+  /** Undefined: there are too many for all that compare the same labels. */
+  of(read: Reader, needs: TopologyNeeds): readonly Place[] | undefined;
 }
+
+/**
+ * Maximum number of assignments for places that differ in labels, over all services that compare the same: a thousand
+ * bytes each. One rule may be for many services.
+ */
+export const mostAssignmentsOfLabels = 200_000;
 
 /** Places by the properties compared there. Those that differ in labels are computed once for all that need them. */
 export function declarePlaces(graph: Graph, topologies: Topologies, needs: Collection<TopologyNeeds>): Places {
   const byLabels = graph.derive(
     'places',
     graph.index('needs of places', needs, (_, value) => [needsKey(value)]),
-    (key, members, read, emit: Emit<readonly Place[]>) => emit(key, placesOf(read, topologies, members[0].value)),
+    (key, members, read, emit: Emit<readonly Place[]>) => {
+      const places = placesOf(read, topologies, members[0].value);
+      if (countQualifiers(places) * members.length <= mostAssignmentsOfLabels) emit(key, places);
+    },
   );
   return {
     of: (read, wanted) =>
-      wanted.labels.length === 0 ? placesOf(read, topologies, wanted) : (read.get(byLabels, needsKey(wanted)) ?? []),
+      wanted.labels.length === 0 ? placesOf(read, topologies, wanted) : read.get(byLabels, needsKey(wanted)),
   };
+}
+
+export function countQualifiers(places: readonly Place[]): number {
+  let sum = 0;
+  for (const { qualifiers } of places) sum += qualifiers.length;
+  return sum;
 }
 
 export const needsKey = ({ locality, nodeName, cluster, labels }: TopologyNeeds): string =>
