@@ -165,9 +165,13 @@ export class Root {
   }
 }
 
+const MANY = 16;
+
 /** Changes under construction. */
 export class ChangeSet {
   readonly byType = new Map<string, Map<string, Change[]>>();
+  /** Where the changes of a name are, by qualifier, if there are many. */
+  readonly #indexes = new Map<readonly Change[], Map<string, number>>();
 
   /** For several changes of one name, the first one's `was` and the last one's `now` count. */
   add(typeUrl: string, name: string, qualifier: string, was: Served | undefined, now: Served | undefined): void {
@@ -178,21 +182,31 @@ export class ChangeSet {
       names.set(name, [{ qualifier, was, now }]);
       return;
     }
-    const index = changes.findIndex((change) => change.qualifier === qualifier);
-    if (index < 0) changes.push({ qualifier, was, now });
-    else changes[index] = { qualifier, was: changes[index]!.was, now };
+    const index = this.#indexOf(changes, qualifier);
+    if (index < 0) {
+      this.#indexes.get(changes)?.set(qualifier, changes.length);
+      changes.push({ qualifier, was, now });
+    } else changes[index] = { qualifier, was: changes[index]!.was, now };
   }
 
   /** Adds what another list contributes: a name that moves from list to list is one change, whichever comes first. */
   merge(typeUrl: string, name: string, change: Change): void {
     const same = this.byType.get(typeUrl)?.get(name);
-    const index = same?.findIndex((other) => other.qualifier === change.qualifier) ?? -1;
+    const index = same === undefined ? -1 : this.#indexOf(same, change.qualifier);
     if (same === undefined || index < 0) {
       this.add(typeUrl, name, change.qualifier, change.was, change.now);
       return;
     }
     const other = same[index]!;
     same[index] = { qualifier: change.qualifier, was: other.was ?? change.was, now: other.now ?? change.now };
+  }
+
+  #indexOf(changes: readonly Change[], qualifier: string): number {
+    if (changes.length < MANY) return changes.findIndex((change) => change.qualifier === qualifier);
+    let index = this.#indexes.get(changes);
+    if (index === undefined)
+      this.#indexes.set(changes, (index = new Map(changes.map((change, i) => [change.qualifier, i]))));
+    return index.get(qualifier) ?? -1;
   }
 }
 

@@ -52,15 +52,17 @@ class Listener {
   }
 }
 
-test('the variants of a name are copied once per publication, however many change', () => {
+test('the variants of a name are copied once per publication, and not searched, however many change', () => {
   const store = new Store(hasher);
   const change = (content: string): MemberChange[] =>
     Array.from({ length: 2_000 }, (_, i) => member('scope', 'a', content, `place ${i}`, EDS));
   store.apply({ members: change('1'), lists: [] });
   const added = vi.spyOn(Map.prototype, 'set');
+  const searches = vi.spyOn(Array.prototype, 'findIndex');
   onTestFinished(() => void vi.restoreAllMocks());
   store.apply({ members: change('2'), lists: [] });
   expect(added.mock.calls.length).toBeLessThan(20 * 2_000);
+  expect(searches.mock.calls.length).toBeLessThan(100);
 });
 
 describe('a world', () => {

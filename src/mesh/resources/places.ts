@@ -53,7 +53,7 @@ export interface Places {
  * Maximum number of assignments for places that differ in labels, over all services that compare the same: a thousand
  * bytes each. One rule may be for many services.
  */
-export const mostAssignmentsOfLabels = 200_000;
+export const mostAssignmentsOfLabels = 100_000;
 
 /** Places by the properties compared there. Those that differ in labels are computed once for all that need them. */
 export function declarePlaces(graph: Graph, topologies: Topologies, needs: Collection<TopologyNeeds>): Places {
