@@ -58,6 +58,35 @@ test('of proxies and endpoints whose product is too large labels are not compare
   expect(mesh.snapshot('x2.c').eds).toHaveLength(1);
 });
 
+test('of services and proxies whose product is too large labels are not compared, though one rule is for all of them', () => {
+  const entries = many(401, (i) =>
+    objectOf('ServiceEntry', `shop/s${i}`, {
+      spec: {
+        hosts: [`s${i}.example.com`],
+        ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+        resolution: 'STATIC',
+        endpoints: [{ address: `10.3.${i >> 8}.${i & 255}` }],
+      },
+    }),
+  );
+  const wildcard = rule('shop/r', '*.example.com', {
+    trafficPolicy: { loadBalancer: { localityLbSetting: { failoverPriority: ['pod'] } }, outlierDetection: {} },
+  });
+  const mesh = new TestMesh({ oracle: false });
+  mesh.apply([...entries, wildcard]);
+  const { proxies: input } = mesh.mesh.inputs;
+  const all = proxies(250);
+  mesh.commit(all.map((one) => input.write(one.stream, one)));
+  expect(mesh.mesh.proxies.size).toBe(250);
+  const tooMany =
+    'DestinationRule shop/r spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority Ineffective';
+  expect(problemsOf(mesh)).toEqual([tooMany]);
+  expect(mesh.snapshot('x2.c').eds).toHaveLength(802);
+  mesh.commit(all.slice(10).map((one) => input.write(one.stream, undefined)));
+  expect(problemsOf(mesh)).toEqual([]);
+  expect(mesh.snapshot('x2.c').eds).toHaveLength(802);
+});
+
 test('of localities and endpoints whose product is too large none is near, and the owner of the rule is told', () => {
   const near = objectOf('DestinationRule', 'shop/r', {
     spec: {
