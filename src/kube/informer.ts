@@ -1,3 +1,4 @@
+import { isSame } from './comparison.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { ApiError, errorOfTransport, needsList } from './api-error.ts';
 import { Backoff } from './backoff.ts';
@@ -303,7 +304,11 @@ export class Informer {
     }
     const object = this.read(raw);
     if (object === undefined) return;
-    if (before !== undefined && before.metadata.uid === object.metadata.uid && isSame(shape, before, object)) {
+    if (
+      before !== undefined &&
+      before.metadata.uid === object.metadata.uid &&
+      isSame(() => shape.same(before, object))
+    ) {
       if (sink.touched === undefined) return;
       this.newer.set(key, object);
       deliver(() => sink.touched?.(object));
@@ -326,7 +331,7 @@ export class Informer {
       const before = this.told.get(key);
       if (before === undefined) continue;
       touched.push(object);
-      if (before.metadata.uid !== object.metadata.uid || !isSame(shape, before, object)) continue;
+      if (before.metadata.uid !== object.metadata.uid || !isSame(() => shape.same(before, object))) continue;
       found.set(key, before);
       if (sink.touched !== undefined) newer.set(key, object);
     }
@@ -393,13 +398,4 @@ function keyOf(raw: unknown): string | undefined {
   if (!isObject(metadata)) return undefined;
   const { name, namespace = '' } = metadata;
   return typeof name === 'string' && name !== '' && typeof namespace === 'string' ? `${namespace}/${name}` : undefined;
-}
-
-/** A comparison can overflow the stack: objects of others may be nested thousands of levels deep. */
-function isSame(shape: Shape, a: KubernetesObject, b: KubernetesObject): boolean {
-  try {
-    return shape.same(a, b);
-  } catch {
-    return false;
-  }
 }

@@ -4,6 +4,7 @@ import { revisionOf, type KubernetesObject } from '../api/object.ts';
 import { ApiError, errorOfTransport } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi } from './client.ts';
+import { isSame } from './comparison.ts';
 import type { Clock } from '../clock.ts';
 import { type DesiredConditions, mergeStatus } from './conditions.ts';
 import { isObject, type Json } from '../api/json.ts';
@@ -262,7 +263,12 @@ export class StatusWriter {
     const status = mergeStatus(there, entry.desired, this.options.types, now);
     if (status === undefined) return undefined;
     // The same write would have the same result.
-    if (entry.written === entry.desired && entry.kept !== undefined && isSame(there, entry.kept)) return undefined;
+    if (
+      entry.written === entry.desired &&
+      entry.kept !== undefined &&
+      isSame(() => isDeepStrictEqual(there, entry.kept))
+    )
+      return undefined;
     return {
       path: objectPath(type, namespace, name),
       term,
@@ -282,7 +288,7 @@ export class StatusWriter {
       entry.fresh = answer;
       entry.written = desired;
       const kept = answer && statusOf(answer);
-      entry.kept = isSame({ ...kept, ...body.status }, kept) ? undefined : kept;
+      entry.kept = isSame(() => isDeepStrictEqual({ ...kept, ...body.status }, kept)) ? undefined : kept;
       entry.conflicts = 0;
     } catch (cause) {
       if (term.aborted) return;
@@ -347,15 +353,6 @@ function isNewer(fresh: KubernetesObject, latest: KubernetesObject): boolean {
   const isSuperseded = (latest.metadata.generation ?? 0) > (fresh.metadata.generation ?? 0);
   const isSameObject = latest.metadata.uid === fresh.metadata.uid;
   return isSameObject && !isSuperseded && isBefore(versionOf(latest), versionOf(fresh));
-}
-
-/** A comparison can overflow the stack: what others write into a status may be nested thousands of levels deep. */
-function isSame(a: unknown, b: unknown): boolean {
-  try {
-    return isDeepStrictEqual(a, b);
-  } catch {
-    return false;
-  }
 }
 
 function versionOf(object: KubernetesObject): string {

@@ -69,7 +69,7 @@ export type StringMatch =
 
 export type PathMatch =
   | StringMatch
-  /** Whole segments: `/a` is for `/a` and `/a/b`, but not for `/ab`. Not empty, without `?` and `#`, and without a slash at its end. */
+  /** Whole segments: `/a` is for `/a` and `/a/b`, not for `/ab`. Not empty, without `?`, `#` and a slash at its end. */
   | { readonly kind: 'pathPrefix'; readonly value: string };
 
 export interface HeaderMatch {

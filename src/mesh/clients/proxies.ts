@@ -36,7 +36,7 @@ export interface AcceptedProxy {
   /** The place from which it sees endpoints. */
   readonly topology: Topology;
   readonly topologyKey: string;
-  /** What only the proxy itself says about that place; undefined: objects say all of it. */
+  /** What only the proxy itself says about that place; undefined: nothing that matters. */
   readonly claimedPlace: string | undefined;
   /** What the workload serves is computed once per class. */
   readonly workload: WorkloadClass;
