@@ -5,9 +5,13 @@ import { kinds } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
 import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
+import { systemClock } from './clock.ts';
 import { createProtos } from './envoy/encode/proto.ts';
 import { type ObjectSource, type SourceSurroundings, startSource } from './object-source.ts';
 import { checkFiles, translateFiles } from './offline.ts';
+import { AllowedAddresses } from './jwks/addresses.ts';
+import { fetchText } from './jwks/fetch-text.ts';
+import { KeySets } from './jwks/key-sets.ts';
 import { LogBudget } from './ops/log-budget.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
 import { createMetrics } from './ops/metrics.ts';
@@ -74,6 +78,7 @@ export async function startServing(
       ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
       signal: end.signal,
     });
+    fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), end.signal);
     const source = await startSource(config, engine, log, surroundings, end.signal);
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
     const { health, monitoring } = await startOps(config, engine, source, log, end.signal).catch(
@@ -95,6 +100,21 @@ export async function startServing(
     end.abort();
     throw error;
   }
+}
+
+/** Keeps the public keys that RequestAuthentications refer to in the graph. */
+function fetchKeySets({ mesh, committer }: Engine, allowed: AllowedAddresses, signal: AbortSignal): void {
+  const keySets = new KeySets({
+    fetchText: (url, options) => fetchText(url, { ...options, allowed }),
+    write: (key, found) => committer.write(mesh.inputs.keySets.write(key, found)),
+    clock: systemClock,
+    random: Math.random,
+    signal,
+  });
+  mesh.onWantedKeySets((key, source) => {
+    if (source === undefined) keySets.unwant(key);
+    else keySets.want(key, source);
+  });
 }
 
 /** Files have no status, and neither do Kubernetes' own kinds. */

@@ -3,6 +3,7 @@ import type { Publication, World } from './ads/store/publication.ts';
 import type { ConnectedProxy } from './ads/types.ts';
 import type { Encoder } from './envoy/encode/encoder.ts';
 import { declareClusters } from './mesh/resources/clusters.ts';
+import type { JwksSource } from './model/request-authentication.ts';
 import type { MeshService } from './model/service.ts';
 import { mostInboundPorts } from './settle/inbound.ts';
 import { viewTraitsKey } from './model/traits.ts';
@@ -12,9 +13,12 @@ import { declareEndpoints } from './mesh/objects/endpoints.ts';
 import { declareGateways } from './mesh/gateways/gateways.ts';
 import { type Inputs, declareInputs } from './mesh/inputs.ts';
 import { declareInbounds } from './mesh/resources/inbounds.ts';
+import { declareKeySetProblems, declareWantedKeySets } from './mesh/findings/key-sets.ts';
 import { declareListenerConflicts } from './mesh/findings/listener-conflicts.ts';
 import { declareOutboundListeners } from './mesh/resources/outbound-listeners.ts';
 import type { Members } from './mesh/resources/members.ts';
+import { declarePeerModes } from './mesh/objects/peer-modes.ts';
+import { declarePolicies } from './mesh/objects/policies.ts';
 import { declareRules } from './mesh/objects/rules.ts';
 import { type Problems, declareProblems } from './mesh/findings/problems.ts';
 import { type ResolvedProxy, declareProxies } from './mesh/clients/proxies.ts';
@@ -24,10 +28,12 @@ import {
   declareWorkloadClasses,
   portsSelecting,
 } from './mesh/clients/workload-classes.ts';
+import { declareWorkloadPolicies, policySelectors } from './mesh/clients/workload-policies.ts';
 import { declareWorlds } from './mesh/clients/worlds.ts';
 import { publicationOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/findings/references.ts';
 import { declareScopes } from './mesh/clients/scopes.ts';
+import { declareSecurityFilters } from './mesh/resources/security-filters.ts';
 import { declareServices } from './mesh/objects/services.ts';
 import { declareSettings } from './mesh/settings.ts';
 import { declareSizeLimits } from './mesh/findings/size-limits.ts';
@@ -50,6 +56,8 @@ export interface Mesh {
   /** What is wrong with each object, by object. */
   readonly problems: Problems;
   readonly services: Collection<MeshService>;
+  /** Calls back with every key set that is to be fetched from now on; undefined: it no longer is. */
+  onWantedKeySets(changed: (key: string, source: JwksSource | undefined) => void): void;
   /** Calls back with every verdict that a commit changed; undefined if the object is gone. */
   onConditions(changed: (key: string, verdict: Verdict | undefined) => void): void;
   readonly proxies: Collection<ResolvedProxy>;
@@ -77,7 +85,9 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const settings = declareSettings(graph, inputs);
   const workloads = declareWorkloads(graph, inputs, settings);
   const services = declareServices(graph, inputs, settings);
-  const endpoints = declareEndpoints(graph, inputs, services, workloads);
+  const policies = declarePolicies(graph, inputs);
+  const peerModes = declarePeerModes(graph, policies, settings);
+  const endpoints = declareEndpoints(graph, inputs, { services, workloads, peerModes });
   const rules = declareRules(graph, inputs, settings);
   const virtualServices = declareVirtualServices(graph, inputs, settings);
   const sidecars = declareSidecars(graph, inputs);
@@ -87,12 +97,25 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const audiences = declareAudiences(graph, inputs, services, rules, virtualServices);
   const priorityLabels = declarePriorityLabels(graph, settings, services, rules);
   const routeHosts = declareRouteHosts(graph, services, virtualServices);
-  const objects = { inputs, settings, workloads, services, endpoints, rules, virtualServices, sidecars, routeHosts };
-  const selectedNames = declareSelectedNames(graph, services);
+  const objects = {
+    inputs,
+    settings,
+    workloads,
+    services,
+    endpoints,
+    rules,
+    virtualServices,
+    sidecars,
+    policies,
+    peerModes,
+    routeHosts,
+  };
+  const selectedNames = declareSelectedNames(graph, services, policySelectors(graph, objects));
   const proxies = declareProxies(graph, { ...objects, selectedNames, selectors, priorityLabels });
   const workloadClasses = declareWorkloadClasses(graph, services, proxies.byWorkload, (proxy) =>
     'error' in proxy ? undefined : proxy.workload,
   );
+  const workloadPolicies = declareWorkloadPolicies(graph, workloadClasses, objects);
   const worlds = declareWorlds(graph, { inputs, proxies, workloadClasses });
   const namespaces = declareNamespaces(graph, { ...objects, selectors, audiences });
   const scopes = declareScopes(graph, { proxies, sidecars, namespaces });
@@ -100,7 +123,18 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const destinationViews = declareDestinationViews(graph, { ...objects, scopes, views });
 
   // What they get.
-  const deps = { ...objects, proxies, workloadClasses, scopes, views, destinationViews, encoder };
+  const securityFilters = declareSecurityFilters(graph, { ...objects, policySets: workloadPolicies.sets });
+  const deps = {
+    ...objects,
+    proxies,
+    workloadClasses,
+    workloadPolicies,
+    securityFilters,
+    scopes,
+    views,
+    destinationViews,
+    encoder,
+  };
   const gateways = declareGateways(graph, deps);
   const clusters = declareClusters(graph, deps);
   const inbounds = declareInbounds(graph, deps);
@@ -123,17 +157,30 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     virtualServices.shadowed,
     virtualServices.delegated,
     sidecars.parsed,
+    policies.peers.parsed,
+    policies.requests.parsed,
+    policies.authorization.parsed,
     ...declareReferences(graph, deps),
     ...declareSizeLimits(graph, deps),
     ...declareConflicts(graph, inputs, services, virtualServices, sidecars),
     declareListenerConflicts(graph, deps),
     ...clusters.problems,
     inbounds.problems,
+    declareKeySetProblems(graph, policies, inputs),
     ...gateways.problems,
   ]);
 
+  const wantedKeySets = declareWantedKeySets(graph, policies);
   const conditions = declareConditions(graph, inputs, problems);
-  for (const collection of [...members, ...conditions, scopes, views.viewLists, worlds, problems.byObject])
+  for (const collection of [
+    ...members,
+    ...conditions,
+    scopes,
+    views.viewLists,
+    worlds,
+    problems.byObject,
+    wantedKeySets,
+  ])
     collection.track();
 
   return {
@@ -141,6 +188,11 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     inputs,
     problems,
     services: services.services,
+    onWantedKeySets(changed) {
+      graph.observe((draft) => {
+        for (const { key, after } of draft.changes(wantedKeySets)) changed(key, after);
+      }, 'key sets');
+    },
     onConditions(changed) {
       graph.observe((draft) => {
         for (const collection of conditions)

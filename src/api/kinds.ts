@@ -16,7 +16,15 @@ export interface Kind {
 }
 
 export type CustomKindName =
-  'VirtualService' | 'DestinationRule' | 'ServiceEntry' | 'Gateway' | 'Sidecar' | 'WorkloadEntry';
+  | 'VirtualService'
+  | 'DestinationRule'
+  | 'ServiceEntry'
+  | 'Gateway'
+  | 'Sidecar'
+  | 'WorkloadEntry'
+  | 'PeerAuthentication'
+  | 'RequestAuthentication'
+  | 'AuthorizationPolicy';
 
 export type CoreKindName = 'Namespace' | 'Node' | 'Pod' | 'Service' | 'Endpoints' | 'EndpointSlice' | 'ConfigMap';
 
@@ -33,16 +41,22 @@ const core = (name: KindName, plural: string, namespaced = true): Kind => ({
   custom: false,
 });
 
-const networking = (name: CustomKindName, plural: string): Kind => ({
+const custom = (group: string, versions: readonly string[], name: CustomKindName, plural: string): Kind => ({
   name,
   kind: name,
-  group: 'networking.istio.io',
+  group,
   version: 'v1',
-  versions: ['v1', 'v1beta1', 'v1alpha3'],
+  versions,
   plural,
   namespaced: true,
   custom: true,
 });
+
+const networking = (name: CustomKindName, plural: string): Kind =>
+  custom('networking.istio.io', ['v1', 'v1beta1', 'v1alpha3'], name, plural);
+
+const security = (name: CustomKindName, plural: string): Kind =>
+  custom('security.istio.io', ['v1', 'v1beta1'], name, plural);
 
 /**
  * In the order in which a source should read them: kinds that others refer to come first. ConfigMap means only that of
@@ -71,6 +85,9 @@ export const kinds: readonly Kind[] = [
   networking('Sidecar', 'sidecars'),
   networking('Gateway', 'gateways'),
   networking('VirtualService', 'virtualservices'),
+  security('PeerAuthentication', 'peerauthentications'),
+  security('RequestAuthentication', 'requestauthentications'),
+  security('AuthorizationPolicy', 'authorizationpolicies'),
 ];
 
 /** The kind for an object's `apiVersion` and `kind`; undefined if it is not one of ours. */

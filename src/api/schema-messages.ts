@@ -50,12 +50,18 @@ export function keywordMessage({ keyword, params, data }: ErrorObject): string {
       return `must be at least ${given['limit']}`;
     case 'maximum':
       return `must be at most ${given['limit']}`;
+    case 'minLength':
+      return 'must not be empty';
     case 'maxLength':
       return `must have at most ${given['limit']} characters`;
+    case 'pattern':
+      return `must match ${given['pattern']}`;
     case 'minItems':
       return `must have at least ${given['limit']} element${given['limit'] === 1 ? '' : 's'}`;
     case 'maxItems':
       return `must have at most ${given['limit']} elements`;
+    case 'minProperties':
+      return 'must not be empty';
     case 'maxProperties':
       return `must have at most ${given['limit']} members`;
     case 'format':

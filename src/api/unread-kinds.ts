@@ -15,11 +15,6 @@ const unread = (group: string, consequences: Readonly<Record<string, string>>): 
 const routes = (protocol: string): string => `it routes no ${protocol}s; use a VirtualService`;
 
 const unreadKinds: readonly UnreadKind[] = [
-  ...unread('security.istio.io', {
-    AuthorizationPolicy: 'it is NOT enforced, and requests that it denies are let through',
-    PeerAuthentication: 'it is NOT enforced: workloads take plaintext and mutual TLS alike',
-    RequestAuthentication: 'tokens are NOT checked, and requests with invalid ones are let through',
-  }),
   ...unread('networking.istio.io', {
     EnvoyFilter: 'it patches nothing',
     ProxyConfig: 'proxies keep the settings that they start with',

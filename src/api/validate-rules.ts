@@ -55,6 +55,24 @@ const rules: Readonly<Record<string, Holds>> = {
     const numbers = self.map((port) => (isObject(port) ? port['number'] : undefined)).filter((n) => n !== undefined);
     return new Set(numbers).size === numbers.length;
   }),
+  '!has(self.portLevelMtls) || (has(self.selector) && has(self.selector.matchLabels) && self.selector.matchLabels.size() > 0)':
+    whenObject(
+      ({ portLevelMtls, selector }) =>
+        portLevelMtls === undefined ||
+        (isObject(selector) && isObject(selector['matchLabels']) && Object.keys(selector['matchLabels']).length > 0),
+    ),
+  "self.all(port, port.matches('^[0-9]{1,5}$') && 0 < int(port) && int(port) <= 65535)": whenObject((self) =>
+    Object.keys(self).every((port) => /^[0-9]{1,5}$/.test(port) && Number(port) > 0 && Number(port) <= 65535),
+  ),
+  '!(has(self.serviceAccounts) || has(self.notServiceAccounts)) || !(has(self.principals) || has(self.notPrincipals) || has(self.namespaces) || has(self.notNamespaces))':
+    whenObject((self) => {
+      const has = (name: string): boolean => self[name] !== undefined;
+      return (
+        !(has('serviceAccounts') || has('notServiceAccounts')) ||
+        !(has('principals') || has('notPrincipals') || has('namespaces') || has('notNamespaces'))
+      );
+    }),
+  "self.startsWith('http://') || self.startsWith('https://')": whenText((self) => /^https?:\/\//.test(self)),
 };
 
 /** Whether a schema rule holds. Throws if the rule has no equivalent here. */

@@ -34,6 +34,7 @@ test('without any setting everything has its default', () => {
     },
     batch: { quiet: 10, max: 100 },
     streams: { most: 10_000, maxAge: 1_800_000, shutdown: 10_000 },
+    jwksAllowedNetworks: [],
     log: { level: 'info', format: 'text' },
     lease: { name: 'fairlead', namespace: 'kube-system' },
     statusWrites: true,

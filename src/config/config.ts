@@ -33,6 +33,8 @@ export interface Config {
     readonly shutdown: number;
   };
   readonly log: { readonly level: LogLevel; readonly format: LogFormat };
+  /** Ranges of addresses from which keys of token issuers may be fetched although they are not public. */
+  readonly jwksAllowedNetworks: readonly string[];
   readonly lease: { readonly name: string; readonly namespace: string };
   readonly statusWrites: boolean;
 }
@@ -106,6 +108,7 @@ export function readConfig(origins: Origins): Config {
       shutdown: values.one('shutdownDuration'),
     },
     log: { level: values.one('logLevel'), format: values.one('logFormat') },
+    jwksAllowedNetworks: values.one('jwksAllowedNetworks'),
     lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
     statusWrites: values.one('statusWrites') === 'on',
   });

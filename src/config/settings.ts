@@ -1,4 +1,5 @@
 import { networkInterfaces } from 'node:os';
+import { parseCidr } from '../model/cidr.ts';
 
 export interface Address {
   readonly host: string;
@@ -82,6 +83,14 @@ function positive(value: string): number | Wrong {
   return /^[1-9]\d{0,8}$/.test(value) ? Number(value) : new Wrong('must be a whole number above 0');
 }
 
+/** Ranges of addresses, separated by commas. */
+function ranges(value: string): readonly string[] | Wrong {
+  const found = value.split(',').filter((range) => range !== '');
+  return found.every((range) => parseCidr(range) !== undefined)
+    ? found
+    : new Wrong('must be addresses or ranges such as 10.96.0.0/12, separated by commas');
+}
+
 /** In the order of the help. The flag is the name with dashes; the variable is the name in capitals after FAIRLEAD_. */
 export const settings = {
   directory: {
@@ -146,7 +155,7 @@ export const settings = {
   },
   revision: {
     placeholder: 'name',
-    help: 'of networking.istio.io, use only objects labelled istio.io/rev=NAME or without that label',
+    help: 'of the kinds of istio.io, use only objects labelled istio.io/rev=NAME or without that label',
     fallback: '',
     fallbackHelp: 'all objects',
     // Part of the name of a Lease.
@@ -193,6 +202,13 @@ export const settings = {
     help: 'on SIGTERM, end the streams one by one over this time',
     fallback: '10s',
     parse: duration,
+  },
+  jwksAllowedNetworks: {
+    placeholder: 'range,...',
+    help: 'addresses that are not public and from which the keys of token issuers may be fetched',
+    fallback: '',
+    fallbackHelp: 'none',
+    parse: ranges,
   },
   statusWrites: {
     placeholder: 'on|off',

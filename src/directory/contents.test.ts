@@ -173,12 +173,9 @@ items:
 
   test.each([
     [
-      'security.istio.io/v1 AuthorizationPolicy',
-      'kind: Fairlead does not read AuthorizationPolicy: it is NOT enforced, and requests that it denies are let through',
+      'telemetry.istio.io/v1alpha1 Telemetry',
+      'kind: Fairlead does not read Telemetry: access logs, metrics and traces stay as the mesh config sets them',
     ],
-    ['security.istio.io/v1beta1 PeerAuthentication', 'PeerAuthentication: it is NOT enforced'],
-    ['security.istio.io/v1 RequestAuthentication', 'RequestAuthentication: tokens are NOT checked'],
-    ['telemetry.istio.io/v1alpha1 Telemetry', 'Telemetry: access logs, metrics and traces stay'],
     ['networking.istio.io/v1alpha3 EnvoyFilter', 'EnvoyFilter: it patches nothing'],
     ['networking.istio.io/v1beta1 ProxyConfig', 'ProxyConfig: proxies keep'],
     ['networking.istio.io/v1 WorkloadGroup', 'WorkloadGroup: no WorkloadEntry is created from it'],

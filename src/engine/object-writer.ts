@@ -58,7 +58,7 @@ export class ObjectWriter implements ObjectSink {
   private isForOthers(kind: KindName, object: KubernetesObject): boolean {
     const revision = revisionOf(object);
     if (this.revision === undefined || revision === '' || revision === this.revision) return false;
-    return kinds.some((known) => known.name === kind && known.custom);
+    return isCustom(kind);
   }
 
   private remove(kind: KindName, key: string): void {
@@ -84,20 +84,14 @@ type WithStatus = KubernetesObject & {
 
 function relevant(kind: KindName, object: WithStatus): KubernetesObject {
   const { resourceVersion: _, ...metadata }: ObjectMeta = object.metadata;
-  switch (kind) {
-    case 'VirtualService':
-    case 'DestinationRule':
-    case 'Gateway':
-    case 'Sidecar':
-    case 'ServiceEntry':
-    case 'WorkloadEntry': {
-      const { status, ...rest } = object;
-      const kept = statusOf(kind, status);
-      return kept === undefined ? { ...rest, metadata } : ({ ...rest, metadata, status: kept } as KubernetesObject);
-    }
-    default:
-      return { ...object, metadata };
-  }
+  if (!isCustom(kind)) return { ...object, metadata };
+  const { status, ...rest } = object;
+  const kept = statusOf(kind, status);
+  return kept === undefined ? { ...rest, metadata } : ({ ...rest, metadata, status: kept } as KubernetesObject);
+}
+
+function isCustom(kind: KindName): boolean {
+  return kinds.some((known) => known.name === kind && known.custom);
 }
 
 function statusOf(kind: KindName, status: WithStatus['status']): object | undefined {

@@ -22,6 +22,9 @@ const trims: Readonly<Record<KindName, Trim>> = {
   Gateway: trimCustom,
   Sidecar: trimCustom,
   WorkloadEntry: trimCustom,
+  PeerAuthentication: trimCustom,
+  RequestAuthentication: trimCustom,
+  AuthorizationPolicy: trimCustom,
 };
 
 export function shapeOf(kind: Kind, interner: Interner): Shape {

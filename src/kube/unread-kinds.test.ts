@@ -3,12 +3,12 @@ import { FakeCluster } from './testing/fake-cluster.ts';
 import { RecordingLog } from './testing/recording-log.ts';
 import { warnOfUnreadKinds } from './unread-kinds.ts';
 
-const policies = '/apis/security.istio.io/v1/authorizationpolicies';
+const telemetries = '/apis/telemetry.istio.io/v1/telemetries';
 const filters = '/apis/networking.istio.io/v1alpha3/envoyfilters';
 
 function cluster(...names: readonly string[]): FakeCluster {
-  const made = new FakeCluster().install(policies, 'AuthorizationPolicy').install(filters, 'EnvoyFilter');
-  for (const name of names) made.apply(policies, { metadata: { name, namespace: 'shop' } });
+  const made = new FakeCluster().install(telemetries, 'Telemetry').install(filters, 'EnvoyFilter');
+  for (const name of names) made.apply(telemetries, { metadata: { name, namespace: 'shop' } });
   return made;
 }
 
@@ -24,10 +24,10 @@ test('warns of objects of a kind that is not read, and what that means', async (
       level: 'warn',
       message: 'Objects of a kind that Fairlead does not read',
       fields: {
-        kind: 'AuthorizationPolicy',
-        group: 'security.istio.io',
+        kind: 'Telemetry',
+        group: 'telemetry.istio.io',
         objects: expect.any(Number) as number,
-        consequence: 'it is NOT enforced, and requests that it denies are let through',
+        consequence: 'access logs, metrics and traces stay as the mesh config sets them',
       },
     },
   ]);
@@ -36,7 +36,7 @@ test('warns of objects of a kind that is not read, and what that means', async (
 test('reads one object of each kind, in the version that the server has', async () => {
   const api = cluster('a', 'b');
   await said(api);
-  const answered = api.requests.filter(({ path }) => path === policies || path === filters);
+  const answered = api.requests.filter(({ path }) => path === telemetries || path === filters);
   expect(answered).toMatchObject([{ query: { limit: '1' } }, { query: { limit: '1' } }]);
 });
 
@@ -47,11 +47,11 @@ test('says nothing of kinds without objects, or that are not installed', async (
 
 test('says what it could not look for, and goes on', async () => {
   const api = cluster();
-  api.denied.add(policies);
+  api.denied.add(telemetries);
   api.apply(filters, { metadata: { name: 'a', namespace: 'shop' } });
   expect(await said(api)).toMatchObject([
-    { level: 'info', fields: { kind: 'AuthorizationPolicy', err: { code: 403 } } },
     { level: 'warn', fields: { kind: 'EnvoyFilter' } },
+    { level: 'info', fields: { kind: 'Telemetry', err: { code: 403 } } },
   ]);
 });
 

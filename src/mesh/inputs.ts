@@ -4,6 +4,7 @@ import type { ConfigMap } from '../api/core.ts';
 import { type KindName, kinds } from '../api/kinds.ts';
 import { type KubernetesObject, objectKey, sourceOfKey } from '../api/object.ts';
 import type { Graph, Input, Reader } from '../cache/graph.ts';
+import type { FetchedKeySet } from '../model/key-set.ts';
 
 /** Options fixed at startup, which every transform may read. Plain JSON like every input. */
 export interface MeshOptions {
@@ -44,6 +45,8 @@ export interface Inputs {
   readonly objects: Readonly<Record<KindName, Input<KubernetesObject>>>;
   /** The last mesh config without errors; keyed like the ConfigMap. */
   readonly lastGood: Input<ConfigMap>;
+  /** Public keys of issuers, by {@link keySetKey}. */
+  readonly keySets: Input<FetchedKeySet>;
   /** Our own bugs, with the objects affected; by what failed. */
   readonly failures: Input<{ readonly problems: readonly Problem[] }>;
   /** By stream id. */
@@ -63,6 +66,7 @@ export function declareInputs(graph: Graph): Inputs {
     options: graph.input('options'),
     objects,
     lastGood: graph.input('lastGood'),
+    keySets: graph.input('keySets'),
     failures: graph.input('failures'),
     proxies: graph.input('proxies'),
     shardsMade: graph.input('shardsMade'),

@@ -7,6 +7,7 @@ import type {
   ListenerSettings,
   MeshConfig,
   RouteSettings,
+  SecuritySettings,
   VisibilitySettings,
 } from '../model/mesh-config.ts';
 import { type MeshConfigProblem, reconcileMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
@@ -23,6 +24,7 @@ export interface Settings {
   readonly clusters: Collection<ClusterSettings>;
   readonly routes: Collection<RouteSettings>;
   readonly listeners: Collection<ListenerSettings>;
+  readonly security: Collection<SecuritySettings>;
 }
 
 /** The mesh config in sections, so that a change to one marks only its readers. */
@@ -60,6 +62,7 @@ export function declareSettings(graph: Graph, inputs: Inputs): Settings {
     clusters: section('clusters'),
     routes: section('routes'),
     listeners: section('listeners'),
+    security: section('security'),
   };
 }
 

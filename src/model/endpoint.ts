@@ -29,6 +29,8 @@ export interface Endpoint {
   readonly identity: string;
   /** `istio` if the peer's proxy terminates mutual TLS, otherwise `disabled`. */
   readonly tlsMode: 'istio' | 'disabled';
+  /** A PeerAuthentication has turned mutual TLS off there. */
+  readonly disablesMtls?: true;
   /** Absent means 1. */
   readonly weight?: number;
   /** Name and namespace of the workload, for telemetry. */

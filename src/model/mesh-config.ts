@@ -1,3 +1,4 @@
+import type { Authorizer } from './authorization.ts';
 import type { LocalityLbSetting, TrafficPolicy } from './traffic-policy.ts';
 
 /**
@@ -9,6 +10,14 @@ export interface MeshConfig {
   readonly clusters: ClusterSettings;
   readonly routes: RouteSettings;
   readonly listeners: ListenerSettings;
+  readonly security: SecuritySettings;
+}
+
+export interface SecuritySettings {
+  readonly trustDomain: string;
+  readonly trustDomainAliases: readonly string[];
+  /** Those extensionProviders that decide about requests, and can be used. */
+  readonly authorizers: readonly Authorizer[];
 }
 
 /** mesh.tlsDefaults: for TLS other than the mesh's own. */

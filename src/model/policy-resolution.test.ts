@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { failoverLabels, hashesRequests, hashKeyOf, mtlsUsable, resolvePolicy, subsetOf } from './policy-resolution.ts';
+import {
+  type MtlsUse,
+  failoverLabels,
+  hashesRequests,
+  hashKeyOf,
+  mtlsUse,
+  resolvePolicy,
+  subsetOf,
+} from './policy-resolution.ts';
 import type { DestinationRuleModel, LoadBalancer, Subset, TrafficPolicy } from './traffic-policy.ts';
 
 const balancer = (simple: NonNullable<LoadBalancer['simple']>): TrafficPolicy => ({ loadBalancer: { simple } });
@@ -86,16 +94,16 @@ test('the hash of a route is that of the nearest level that has one', () => {
   expect(hashKeyOf(undefined, '', 80)).toBeUndefined();
 });
 
-test.each<[Levels, boolean]>([
-  [{}, true],
-  [{ host: tls('ISTIO_MUTUAL') }, true],
-  [{ host: tls('DISABLE') }, false],
-  [{ host: tls('DISABLE'), port: outlier(1) }, false],
-  [{ host: tls('DISABLE'), port: tls('ISTIO_MUTUAL') }, true],
-  [{ host: tls('DISABLE'), subset: tls('ISTIO_MUTUAL') }, true],
-  [{ host: tls('ISTIO_MUTUAL'), subset: tls('ISTIO_MUTUAL'), subsetPort: tls('SIMPLE') }, false],
+test.each<[Levels, MtlsUse]>([
+  [{}, 'auto'],
+  [{ host: tls('ISTIO_MUTUAL') }, 'always'],
+  [{ host: tls('DISABLE') }, 'never'],
+  [{ host: tls('DISABLE'), port: outlier(1) }, 'never'],
+  [{ host: tls('DISABLE'), port: tls('ISTIO_MUTUAL') }, 'always'],
+  [{ host: tls('DISABLE'), subset: tls('ISTIO_MUTUAL') }, 'always'],
+  [{ host: tls('ISTIO_MUTUAL'), subset: tls('ISTIO_MUTUAL'), subsetPort: tls('SIMPLE') }, 'never'],
 ])('endpoints are marked for mutual TLS under %j: %s', (levels, expected) => {
-  expect(mtlsUsable(rule(levels), 80, subsetOf(rule(levels), 'v1'))).toBe(expected);
+  expect(mtlsUse(rule(levels), 80, subsetOf(rule(levels), 'v1'))).toBe(expected);
 });
 
 test('subsets are found by name, and the host has none', () => {

@@ -55,13 +55,17 @@ export function hashKeyOf(
   return undefined;
 }
 
+/** `auto`: those on which no PeerAuthentication has turned it off. */
+export type MtlsUse = 'never' | 'auto' | 'always';
+
 /**
- * Whether endpoints that support mutual TLS are marked for it. Unlike clusters, endpoints inherit the host's mode if
+ * Which of the endpoints that support mutual TLS are marked for it. Unlike clusters, endpoints inherit the host's mode if
  * the port settings name none.
  */
-export function mtlsUsable(rule: DestinationRuleModel | undefined, port: number, subset: Subset | undefined): boolean {
+export function mtlsUse(rule: DestinationRuleModel | undefined, port: number, subset: Subset | undefined): MtlsUse {
   const mode = (subset && tlsModeOf(subset, port)) ?? (rule && tlsModeOf(rule, port));
-  return mode === undefined || mode === 'ISTIO_MUTUAL';
+  if (mode === undefined) return 'auto';
+  return mode === 'ISTIO_MUTUAL' ? 'always' : 'never';
 }
 
 function tlsModeOf(

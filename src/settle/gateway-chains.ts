@@ -66,12 +66,14 @@ class Chains {
 
   #addTerminating(bound: BoundServer, tls: ServerTls, content: () => Content | undefined): void {
     // The mesh's certificates come from Istio's agent.
-    if (tls.mode === 'ISTIO_MUTUAL' && !this.#context.traits.agent) {
+    if (tls.certificates.kind === 'mesh' && !this.#context.traits.agent) {
+      const field = tls.mode === 'ISTIO_MUTUAL' ? 'mode' : 'credentialName';
+      const what = tls.mode === 'ISTIO_MUTUAL' ? tls.mode : 'builtin://';
       this.problems.push({
         object: bound.ref,
-        field: `${bound.server.field}.tls.mode`,
+        field: `${bound.server.field}.tls.${field}`,
         reason: 'Ineffective',
-        message: `${tls.mode} needs the certificates that Istio's agent obtains; a router without the agent leaves this server out. Use MUTUAL with your own certificates.`,
+        message: `${what} needs the certificates that Istio's agent obtains; a router without the agent leaves this server out. Use MUTUAL with your own certificates.`,
       });
       return;
     }

@@ -96,23 +96,23 @@ test('a reference that leads nowhere is said with its place, as there is no stat
 
 test('a kind that is not read is said once, with what does not happen', async () => {
   const { directory, program } = await serve();
-  const policy = (name: string) => ({
-    apiVersion: 'security.istio.io/v1',
-    kind: 'AuthorizationPolicy',
+  const telemetry = (name: string) => ({
+    apiVersion: 'telemetry.istio.io/v1',
+    kind: 'Telemetry',
     metadata: { name, namespace: 'shop' },
   });
-  await directory.write('policies.yaml', documents(policy('a'), policy('b')));
+  await directory.write('telemetry.yaml', documents(telemetry('a'), telemetry('b')));
   expect(await program.logged('File has a problem')).toMatchObject({
     level: 'warn',
-    place: expect.stringMatching(`^${directory.path}/policies.yaml:\\d+$`),
-    problem: expect.stringContaining('NOT enforced'),
+    place: expect.stringMatching(`^${directory.path}/telemetry.yaml:\\d+$`),
+    problem: expect.stringContaining('access logs'),
   });
   await directory.write('broken.yaml', 'kind: [');
   const files = (): string[] =>
     program.log.flatMap(({ msg, place }) => (msg === 'File has a problem' ? [String(place).split(':')[0]!] : []));
   await expect
     .poll(() => files().map((file) => file.slice(directory.path.length + 1)), { timeout: PATIENCE })
-    .toEqual(['policies.yaml', 'broken.yaml']);
+    .toEqual(['telemetry.yaml', 'broken.yaml']);
 });
 
 test('a file that goes takes its objects with it, and no others', async () => {

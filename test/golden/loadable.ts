@@ -11,7 +11,13 @@ export interface Surroundings {
   readonly key: string;
   readonly authority: string;
   readonly dnsPort: number;
+  /** Names of the secrets that are served. */
+  readonly secrets: ReadonlySet<string>;
 }
+
+/** How the names of other secrets end: the test makes them as they are used. */
+export const asRoots = '~roots';
+const asPair = '~pair';
 
 /**
  * A resource as a machine without the agent, its files and the cluster's DNS can load it, beside anything that listens
@@ -27,6 +33,8 @@ export function loadable(protos: Protos, item: EncodedResource, surroundings: Su
   return resource(item.typeUrl, item.name, leaf(bytes, []));
 }
 
+const ads = { ads: {}, resourceApiVersion: 'V3' };
+
 type Members = Readonly<Record<string, Json>>;
 
 function replace(value: Json, name: string, surroundings: Surroundings): Json {
@@ -40,7 +48,12 @@ function replace(value: Json, name: string, surroundings: Surroundings): Json {
   if (name === 'watchedDirectory') return { path: dirname(surroundings.key) };
   // What a test reads from Envoy is neither a terminal nor a file.
   if (members['path'] === '/dev/stdout') return { ...members, path: '/dev/null' };
-  if (name === 'sdsConfig') return { ads: {}, resourceApiVersion: 'V3' };
+  if (name === 'sdsConfig') return ads;
+  const { name: secret, sdsConfig } = members;
+  if (sdsConfig !== undefined && typeof secret === 'string' && !surroundings.secrets.has(secret)) {
+    const use = name === 'tlsCertificateSdsSecretConfigs' ? asPair : asRoots;
+    return { name: secret + use, sdsConfig: ads };
+  }
   const replaced = Object.fromEntries(
     Object.entries(members).map(([key, member]) => [key, replace(member, key, surroundings)]),
   );

@@ -15,13 +15,13 @@ import { leaf, resource } from '../../src/envoy/encode/resource.ts';
 import type { Snapshot } from '../../src/snapshot.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
 import { type KeyPair, createAuthority } from '../peers/keys.ts';
-import { loadable, type Surroundings } from './loadable.ts';
+import { asRoots, loadable, type Surroundings } from './loadable.ts';
 
 const PATIENCE_MS = 10_000;
 
 interface Parts {
   readonly protos: Protos;
-  readonly surroundings: Surroundings;
+  readonly surroundings: Omit<Surroundings, 'secrets'>;
   readonly server: AdsServer;
   /** The stream of Envoy. */
   readonly stream: Promise<string>;
@@ -64,8 +64,9 @@ export class LoadingEnvoy {
   async load(name: string, { cds, eds, lds, rds, sds }: Snapshot): Promise<string[]> {
     const { protos, surroundings, server, refusals } = this.#parts;
     const stream = await this.#parts.stream;
+    const secrets = new Set(sds.map(({ name: secret }) => secret));
     const members = [...cds, ...eds, ...lds, ...rds, ...sds].map((item): MemberChange => {
-      const prepared = loadable(protos, item, surroundings);
+      const prepared = loadable(protos, item, { ...surroundings, secrets });
       return { list: name, typeUrl: item.typeUrl, name: item.name, qualifier: '', resource: prepared };
     });
     const gone = this.#members.map(({ resource: _, ...place }) => place);
@@ -121,7 +122,7 @@ async function startAround(protos: Protos): Promise<Parts> {
   const authority = await createAuthority();
   const pair = await authority.server(['localhost']);
   const dns = await startDns();
-  const surroundings: Surroundings = {
+  const surroundings = {
     certificate: await file('tls.crt', pair.certificate),
     key: await file('tls.key', pair.key),
     authority: await file('ca.crt', authority.certificate),
@@ -157,11 +158,11 @@ async function startAround(protos: Protos): Promise<Parts> {
   return { protos, surroundings, server, stream, refusals, close };
 }
 
-/** Every secret exists. Istio names those that peers are checked with in a few ways. */
+/** Every secret exists. */
 function secrets(protos: Protos, { certificate, key }: KeyPair, authority: string): ResourceTypes[number] {
   const text = (inlineString: string) => ({ inlineString });
   const make = (name: string): EncodedResource => {
-    const secret = /ROOTCA|cacert|file-root/.test(name)
+    const secret = name.endsWith(asRoots)
       ? { name, validationContext: { trustedCa: text(authority) } }
       : { name, tlsCertificate: { certificateChain: text(certificate), privateKey: text(key) } };
     return resource(typeUrl(types.secret), name, leaf(protos.encode(types.secret, secret), []));

@@ -126,6 +126,8 @@ function clustersIn(json: Json, found = new Set<string>()): Set<string> {
   }
   for (const [key, value] of Object.entries(json)) {
     if (key === 'cluster' && typeof value === 'string') found.add(value);
+    // A service that authorizes; the agent, which is asked for secrets, has its cluster in the bootstrap.
+    if (key === 'clusterName' && typeof value === 'string' && 'authority' in json) found.add(value);
     if (key === 'weightedClusters')
       for (const { name } of (value as { readonly clusters: readonly { readonly name: string }[] }).clusters)
         found.add(name);

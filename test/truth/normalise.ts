@@ -142,7 +142,7 @@ const NUMBERED: { readonly [name: string]: string } = {
 };
 
 const protoName = (name: string): string =>
-  NUMBERED[name] ?? name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  NUMBERED[name] ?? (/\W/.test(name) ? name : name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
 
 const MAPS = new Set(['filter_metadata', 'typed_extension_protocol_options', 'typed_per_filter_config', 'json_format']);
 

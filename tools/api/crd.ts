@@ -3,14 +3,11 @@ import { exclusiveMessage } from '../../src/api/schema-messages.ts';
 import { referenced } from './source.ts';
 import type { KindSource, Schema, Source } from './source.ts';
 
-/** Storage version first. */
-const VERSIONS = ['v1', 'v1beta1', 'v1alpha3'];
-
 export function printCrd(kind: KindSource, source: Source): string {
   const openAPIV3Schema = {
     description: kind.description,
     type: 'object',
-    required: ['spec'],
+    ...(kind.specIsOptional === true ? {} : { required: ['spec'] }),
     properties: {
       spec: inline({ $ref: `#/definitions/${kind.kind}Spec`, description: 'What the user wants.' }, source),
       status: inline({ $ref: `#/definitions/${kind.status}` }, source),
@@ -26,22 +23,22 @@ export function printCrd(kind: KindSource, source: Source): string {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
     metadata: {
-      name: `${kind.plural}.networking.istio.io`,
+      name: `${kind.plural}.${kind.group}`,
       labels: { app: 'fairlead' },
       annotations: { 'helm.sh/resource-policy': 'keep' },
     },
     spec: {
-      group: 'networking.istio.io',
+      group: kind.group,
       names: {
         kind: kind.kind,
         listKind: `${kind.kind}List`,
         plural: kind.plural,
         singular: kind.kind.toLowerCase(),
         ...(kind.shortNames.length === 0 ? {} : { shortNames: kind.shortNames }),
-        categories: ['istio-io', 'networking-istio-io'],
+        categories: ['istio-io', kind.group.replaceAll('.', '-')],
       },
       scope: 'Namespaced',
-      versions: VERSIONS.map((name, index) => ({
+      versions: kind.versions.map((name, index) => ({
         name,
         served: true,
         storage: index === 0,

@@ -17,12 +17,17 @@ export interface Column {
 }
 
 export interface KindSource {
+  readonly group: string;
+  /** Storage version first. */
+  readonly versions: readonly string[];
   readonly kind: string;
   readonly plural: string;
   readonly shortNames: readonly string[];
   readonly description: string;
   /** Printer columns, placed before those that all kinds have. */
   readonly columns: readonly Column[];
+  /** An object without a spec is valid. */
+  readonly specIsOptional?: boolean;
   /** Name of the status definition; that of the spec is `<kind>Spec`. */
   readonly status: string;
   readonly definitions: Readonly<Record<string, Schema>>;

@@ -17,7 +17,7 @@ export function printTypes(kind: KindSource, source: Source): string {
       `/** ${kind.description} */`,
       `export interface ${kind.kind} extends KubernetesObject {`,
       `  readonly kind: '${kind.kind}';`,
-      `  readonly spec: ${kind.kind}Spec;`,
+      `  readonly spec${kind.specIsOptional === true ? '?' : ''}: ${kind.kind}Spec;`,
       `  readonly status?: ${kind.status};`,
       `}\n\n`,
     ].join('\n') + printDefinitions(kind.definitions);

@@ -4,6 +4,211 @@ import type { SchemaNode } from '../schema-node.ts';
 
 /** What `#/definitions/...` refers to; the spec of a kind is `<kind>Spec`. */
 export const definitions: Readonly<Record<string, SchemaNode>> = {
+  "AuthorizationPolicySpec": {
+    "type": "object",
+    "x-exclusive": [
+      [
+        "selector",
+        "targetRef",
+        "targetRefs"
+      ]
+    ],
+    "properties": {
+      "selector": {
+        "$ref": "#/definitions/PolicySelector"
+      },
+      "targetRef": {
+        "$ref": "#/definitions/PolicyTargetReference"
+      },
+      "targetRefs": {
+        "type": "array",
+        "maxItems": 16,
+        "items": {
+          "$ref": "#/definitions/PolicyTargetReference"
+        }
+      },
+      "rules": {
+        "type": "array",
+        "maxItems": 512,
+        "items": {
+          "$ref": "#/definitions/AuthorizationRule"
+        }
+      },
+      "action": {
+        "type": "string",
+        "enum": [
+          "ALLOW",
+          "DENY",
+          "AUDIT",
+          "CUSTOM"
+        ]
+      },
+      "provider": {
+        "$ref": "#/definitions/ExtensionProviderReference"
+      }
+    }
+  },
+  "ExtensionProviderReference": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string"
+      }
+    }
+  },
+  "AuthorizationRule": {
+    "type": "object",
+    "properties": {
+      "from": {
+        "type": "array",
+        "maxItems": 512,
+        "items": {
+          "$ref": "#/definitions/AuthorizationRuleFrom"
+        }
+      },
+      "to": {
+        "type": "array",
+        "items": {
+          "$ref": "#/definitions/AuthorizationRuleTo"
+        }
+      },
+      "when": {
+        "type": "array",
+        "items": {
+          "$ref": "#/definitions/AuthorizationCondition"
+        }
+      }
+    }
+  },
+  "AuthorizationRuleFrom": {
+    "type": "object",
+    "properties": {
+      "source": {
+        "$ref": "#/definitions/AuthorizationSource"
+      }
+    }
+  },
+  "AuthorizationSource": {
+    "type": "object",
+    "x-kubernetes-validations": [
+      {
+        "rule": "!(has(self.serviceAccounts) || has(self.notServiceAccounts)) || !(has(self.principals) || has(self.notPrincipals) || has(self.namespaces) || has(self.notNamespaces))",
+        "message": "serviceAccounts cannot be combined with principals or namespaces"
+      }
+    ],
+    "properties": {
+      "principals": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "notPrincipals": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "requestPrincipals": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "notRequestPrincipals": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "namespaces": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "notNamespaces": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "serviceAccounts": {
+        "$ref": "#/definitions/ServiceAccountNames"
+      },
+      "notServiceAccounts": {
+        "$ref": "#/definitions/ServiceAccountNames"
+      },
+      "trustDomains": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "notTrustDomains": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "ipBlocks": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "notIpBlocks": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "remoteIpBlocks": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "notRemoteIpBlocks": {
+        "$ref": "#/definitions/MatchedNames"
+      }
+    }
+  },
+  "MatchedNames": {
+    "type": "array",
+    "items": {
+      "type": "string"
+    }
+  },
+  "ServiceAccountNames": {
+    "type": "array",
+    "maxItems": 16,
+    "items": {
+      "type": "string",
+      "maxLength": 320
+    }
+  },
+  "AuthorizationRuleTo": {
+    "type": "object",
+    "properties": {
+      "operation": {
+        "$ref": "#/definitions/AuthorizationOperation"
+      }
+    }
+  },
+  "AuthorizationOperation": {
+    "type": "object",
+    "properties": {
+      "hosts": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "notHosts": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "ports": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "notPorts": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "methods": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "notMethods": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "paths": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "notPaths": {
+        "$ref": "#/definitions/MatchedNames"
+      }
+    }
+  },
+  "AuthorizationCondition": {
+    "type": "object",
+    "required": [
+      "key"
+    ],
+    "properties": {
+      "key": {
+        "type": "string"
+      },
+      "values": {
+        "$ref": "#/definitions/MatchedNames"
+      },
+      "notValues": {
+        "$ref": "#/definitions/MatchedNames"
+      }
+    }
+  },
   "DestinationRuleSpec": {
     "type": "object",
     "required": [
@@ -602,6 +807,208 @@ export const definitions: Readonly<Record<string, SchemaNode>> = {
       }
     }
   },
+  "PeerAuthenticationSpec": {
+    "type": "object",
+    "x-kubernetes-validations": [
+      {
+        "rule": "!has(self.portLevelMtls) || (has(self.selector) && has(self.selector.matchLabels) && self.selector.matchLabels.size() > 0)",
+        "message": "portLevelMtls requires a selector with matchLabels"
+      }
+    ],
+    "properties": {
+      "selector": {
+        "$ref": "#/definitions/PolicySelector"
+      },
+      "mtls": {
+        "$ref": "#/definitions/PeerAuthenticationMutualTLS"
+      },
+      "portLevelMtls": {
+        "type": "object",
+        "minProperties": 1,
+        "x-kubernetes-validations": [
+          {
+            "rule": "self.all(port, port.matches('^[0-9]{1,5}$') && 0 < int(port) && int(port) <= 65535)",
+            "message": "a port is a number from 1 to 65535"
+          }
+        ],
+        "additionalProperties": {
+          "$ref": "#/definitions/PeerAuthenticationMutualTLS"
+        }
+      }
+    }
+  },
+  "PeerAuthenticationMutualTLS": {
+    "type": "object",
+    "properties": {
+      "mode": {
+        "type": "string",
+        "enum": [
+          "UNSET",
+          "DISABLE",
+          "PERMISSIVE",
+          "STRICT"
+        ]
+      }
+    }
+  },
+  "RequestAuthenticationSpec": {
+    "type": "object",
+    "x-exclusive": [
+      [
+        "selector",
+        "targetRef",
+        "targetRefs"
+      ]
+    ],
+    "properties": {
+      "selector": {
+        "$ref": "#/definitions/PolicySelector"
+      },
+      "targetRef": {
+        "$ref": "#/definitions/PolicyTargetReference"
+      },
+      "targetRefs": {
+        "type": "array",
+        "maxItems": 16,
+        "items": {
+          "$ref": "#/definitions/PolicyTargetReference"
+        }
+      },
+      "jwtRules": {
+        "type": "array",
+        "maxItems": 4096,
+        "items": {
+          "$ref": "#/definitions/JWTRule"
+        }
+      }
+    }
+  },
+  "JWTRule": {
+    "type": "object",
+    "x-exclusive": [
+      [
+        "jwksUri",
+        "jwks_uri",
+        "jwks"
+      ]
+    ],
+    "properties": {
+      "issuer": {
+        "type": "string",
+        "minLength": 1
+      },
+      "audiences": {
+        "type": "array",
+        "items": {
+          "$ref": "#/definitions/NonEmptyText"
+        }
+      },
+      "jwksUri": {
+        "type": "string",
+        "maxLength": 2048,
+        "x-kubernetes-validations": [
+          {
+            "rule": "self.startsWith('http://') || self.startsWith('https://')",
+            "message": "the scheme must be http or https"
+          }
+        ]
+      },
+      "jwks_uri": {
+        "type": "string",
+        "maxLength": 2048,
+        "x-kubernetes-validations": [
+          {
+            "rule": "self.startsWith('http://') || self.startsWith('https://')",
+            "message": "the scheme must be http or https"
+          }
+        ]
+      },
+      "jwks": {
+        "type": "string"
+      },
+      "fromHeaders": {
+        "type": "array",
+        "items": {
+          "$ref": "#/definitions/JWTHeader"
+        }
+      },
+      "fromParams": {
+        "type": "array",
+        "items": {
+          "$ref": "#/definitions/NonEmptyText"
+        }
+      },
+      "fromCookies": {
+        "type": "array",
+        "items": {
+          "$ref": "#/definitions/NonEmptyText"
+        }
+      },
+      "outputPayloadToHeader": {
+        "type": "string"
+      },
+      "forwardOriginalToken": {
+        "type": "boolean"
+      },
+      "outputClaimToHeaders": {
+        "type": "array",
+        "items": {
+          "$ref": "#/definitions/ClaimToHeader"
+        }
+      },
+      "spaceDelimitedClaims": {
+        "type": "array",
+        "maxItems": 64,
+        "items": {
+          "$ref": "#/definitions/NonEmptyText"
+        }
+      },
+      "timeout": {
+        "$ref": "#/definitions/Duration"
+      },
+      "presence": {
+        "type": "string"
+      }
+    }
+  },
+  "NonEmptyText": {
+    "type": "string",
+    "minLength": 1
+  },
+  "JWTHeader": {
+    "type": "object",
+    "required": [
+      "name"
+    ],
+    "properties": {
+      "name": {
+        "type": "string",
+        "minLength": 1
+      },
+      "prefix": {
+        "type": "string"
+      }
+    }
+  },
+  "ClaimToHeader": {
+    "type": "object",
+    "required": [
+      "header",
+      "claim"
+    ],
+    "properties": {
+      "header": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 256,
+        "pattern": "^[-_A-Za-z0-9]+$"
+      },
+      "claim": {
+        "type": "string",
+        "minLength": 1
+      }
+    }
+  },
   "ServiceEntrySpec": {
     "type": "object",
     "required": [
@@ -1037,6 +1444,58 @@ export const definitions: Readonly<Record<string, SchemaNode>> = {
             }
           ]
         }
+      }
+    }
+  },
+  "PolicySelector": {
+    "type": "object",
+    "properties": {
+      "matchLabels": {
+        "type": "object",
+        "maxProperties": 4096,
+        "x-kubernetes-validations": [
+          {
+            "rule": "self.all(key, key != '' && !key.contains('*'))",
+            "message": "a label needs a name without wildcards"
+          }
+        ],
+        "additionalProperties": {
+          "type": "string",
+          "maxLength": 63,
+          "x-kubernetes-validations": [
+            {
+              "rule": "!self.contains('*')",
+              "message": "wildcards are not supported in a selector"
+            }
+          ]
+        }
+      }
+    }
+  },
+  "PolicyTargetReference": {
+    "type": "object",
+    "required": [
+      "kind",
+      "name"
+    ],
+    "properties": {
+      "group": {
+        "type": "string",
+        "maxLength": 253
+      },
+      "kind": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 63
+      },
+      "name": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 253
+      },
+      "namespace": {
+        "type": "string",
+        "maxLength": 0
       }
     }
   },

@@ -139,6 +139,24 @@ export interface WorkloadSelector {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
+/** Selects workloads by their labels. */
+export interface PolicySelector {
+  /** Labels that a workload must have, all of them. */
+  readonly matchLabels?: Readonly<Record<string, string>>;
+}
+
+/** An object that a policy is for. */
+export interface PolicyTargetReference {
+  /** Group of the object; empty for Services. */
+  readonly group?: string;
+  /** Kind of the object. */
+  readonly kind: string;
+  /** Name of the object. */
+  readonly name: string;
+  /** Must be empty. The object is in the namespace of the policy. */
+  readonly namespace?: string;
+}
+
 /** A workload that runs outside of Kubernetes, such as a virtual machine. */
 export interface WorkloadEntrySpec {
   /** IP address, DNS name, or unix socket (unix:///path, or unix://@name for an abstract one). */

@@ -1,6 +1,6 @@
 import type { EndpointSummary } from '../../model/endpoint.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
-import { mtlsUsable, resolvePolicy } from '../../model/policy-resolution.ts';
+import { mtlsUse, resolvePolicy } from '../../model/policy-resolution.ts';
 import {
   isDns,
   isTls,
@@ -35,6 +35,8 @@ export interface ClustersInput {
   readonly traits: ClusterTraits;
   readonly settings: ClusterSettings;
   readonly summary: EndpointSummary;
+  /** PeerAuthentications let at least some of the workloads accept mutual TLS. */
+  readonly peersAcceptMtls: boolean;
   /** Needed for DNS services if the policy considers locality: their endpoints are part of the cluster. */
   readonly topology?: Topology | undefined;
 }
@@ -126,7 +128,7 @@ function tlsOf(parts: Parts, protocol: ReturnType<typeof portProtocol>, original
   const { service, rule, port, subset, policy, settings, summary, traits } = parts;
   const tls = upstreamTls({
     tls: policy.tls,
-    autoMtls: settings.enableAutoMtls && !service.meshExternal && !sendsPlainText(parts),
+    autoMtls: settings.enableAutoMtls && parts.peersAcceptMtls && !service.meshExternal && !sendsPlainText(parts),
     peerNames: peerNames(summary.identities, service.subjectAltNames, settings),
     meshSni: sniCluster(port.number, subset?.name ?? '', service.host),
     entryNames: service.registry === 'External' ? service.subjectAltNames : [],
@@ -167,7 +169,7 @@ function discoveryFields(parts: Parts): Pick<Cluster, 'type' | 'edsClusterConfig
       port,
       subsetLabels: parts.subset?.labels ?? {},
       plan: localityPlan(parts.policy, service, settings),
-      mtls: traits.agent && mtlsUsable(parts.rule, port.number, parts.subset),
+      mtls: traits.agent ? mtlsUse(parts.rule, port.number, parts.subset) : 'never',
       topology: parts.topology,
     });
     if (loadAssignment === undefined) return undefined;

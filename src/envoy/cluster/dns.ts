@@ -2,7 +2,7 @@ import { dnsEndpointsOf } from '../../model/dns-endpoints.ts';
 import type { Endpoint } from '../../model/endpoint.ts';
 import type { Labels } from '../../model/labels.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
-import { resolvePolicy } from '../../model/policy-resolution.ts';
+import { type MtlsUse, resolvePolicy } from '../../model/policy-resolution.ts';
 import { isDns, type MeshService, type ServicePort } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import type { Traits } from '../../model/traits.ts';
@@ -70,7 +70,7 @@ export interface DnsEndpointsInput {
   readonly port: Pick<ServicePort, 'name' | 'number'>;
   readonly subsetLabels: Labels;
   readonly plan: LocalityPlan | undefined;
-  readonly mtls: boolean;
+  readonly mtls: MtlsUse;
   readonly topology: Topology | undefined;
 }
 
@@ -114,14 +114,15 @@ function withoutLabels(plan: LocalityPlan | undefined): LocalityPlan | undefined
 }
 
 /** Health is left to DNS here. */
-function lbEndpoint(endpoint: Endpoint, mtls: boolean): LbEndpoint {
+function lbEndpoint(endpoint: Endpoint, mtls: MtlsUse): LbEndpoint {
   const { addresses, port, weight, tlsMode } = endpoint;
+  const marked = mtls === 'always' || (mtls === 'auto' && endpoint.disablesMtls !== true);
   return {
     endpoint: { address: connectAddress(addresses[0] ?? '', port) },
     metadata: {
       filterMetadata: {
         istio: struct({ workload: workloadOf(endpoint) }),
-        ...(mtls && tlsMode === 'istio' ? { 'envoy.transport_socket_match': struct({ tlsMode }) } : {}),
+        ...(marked && tlsMode === 'istio' ? { 'envoy.transport_socket_match': struct({ tlsMode }) } : {}),
       },
     },
     loadBalancingWeight: wrapped(weight || 1),

@@ -24,6 +24,8 @@ export interface EncodedEndpoint {
   readonly plain: Uint8Array;
   /** With the mark that selects mutual TLS; the same memory as `plain` if the peer has none. */
   readonly mtls: Uint8Array;
+  /** A PeerAuthentication has turned mutual TLS off. */
+  readonly disablesMtls: boolean;
 }
 
 /** Endpoints of one list share one block of memory. */
@@ -62,6 +64,7 @@ function factsOf(endpoint: Endpoint, plain: Uint8Array, mtls: Uint8Array): Encod
     fromSlice: health !== undefined,
     plain,
     mtls,
+    disablesMtls: endpoint.disablesMtls === true,
   };
 }
 

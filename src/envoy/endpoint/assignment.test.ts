@@ -28,7 +28,7 @@ function bytesOf({ endpoints, policy = {}, service = {}, topology = {}, more = {
     policy,
     service: serviceOf('a', [port(80, 'HTTP')], service),
     settings: { localityLb: { distribute: [], failover: [], failoverPriority: [] } },
-    mtls: true,
+    mtls: 'auto',
     topology: { locality: '', network: '', cluster: 'Kubernetes', nodeName: '', labels: {}, ...topology },
     ...more,
   });
@@ -101,7 +101,7 @@ describe('the bytes', () => {
             },
           ],
         };
-        const bytes = bytesOf({ endpoints: all, more: { mtls } });
+        const bytes = bytesOf({ endpoints: all, more: { mtls: mtls ? 'auto' : 'never' } });
         expect(Buffer.compare(bytes, protos.encode(types.endpoint, expected))).toBe(0);
       }),
       { numRuns: 200 },

@@ -8,11 +8,12 @@ import { isDraining } from '../../model/endpoint.ts';
 import type { EncodedEndpoint } from './assignment-endpoint.ts';
 import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from '../../model/locality-groups.ts';
 import { localityPlan } from '../../model/locality.ts';
+import type { MtlsUse } from '../../model/policy-resolution.ts';
 import { BackwardWriter } from '../encode/wire.ts';
 
 export { type EncodedEndpoint, encodeEndpoints } from './assignment-endpoint.ts';
 export { topologyNeeds } from '../../model/locality.ts';
-export { mtlsUsable } from '../../model/policy-resolution.ts';
+export { mtlsUse } from '../../model/policy-resolution.ts';
 
 export interface AssignmentInput {
   readonly clusterName: string;
@@ -24,8 +25,8 @@ export interface AssignmentInput {
   readonly policy: TrafficPolicy;
   readonly service: MeshService;
   readonly settings: Pick<ClusterSettings, 'localityLb'>;
-  /** Endpoints are marked for mutual TLS: the proxy has certificates, and the rule does not say otherwise. */
-  readonly mtls: boolean;
+  /** Which endpoints are marked for mutual TLS; `never` if the proxy has no certificates. */
+  readonly mtls: MtlsUse;
   /** Endpoints in clusters other than the proxy's are left out. */
   readonly clusterLocal?: boolean;
   /** Proxies with too many different labels ask: see {@link localityPlan}. */
@@ -89,12 +90,15 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
 }
 
 /** LocalityLbEndpoints: locality 1, lb_endpoints 2, load_balancing_weight 3, priority 5. */
-function writeGroup(writer: BackwardWriter, group: LocalityGroup<EncodedEndpoint>, mtls: boolean): void {
+function writeGroup(writer: BackwardWriter, group: LocalityGroup<EncodedEndpoint>, mtls: MtlsUse): void {
   writer.unsigned(5, group.priority);
   const weight = writer.mark();
   writer.unsigned(1, group.weight);
   writer.wrap(3, weight);
-  for (const endpoint of group.endpoints.toReversed()) writer.bytes(mtls ? endpoint.mtls : endpoint.plain);
+  for (const endpoint of group.endpoints.toReversed()) {
+    const marked = mtls === 'always' || (mtls === 'auto' && !endpoint.disablesMtls);
+    writer.bytes(marked ? endpoint.mtls : endpoint.plain);
+  }
   const locality = writer.mark();
   const [region, zone, subzone] = partsOf(group.locality);
   writer.text(3, subzone);

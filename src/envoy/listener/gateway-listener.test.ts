@@ -11,6 +11,7 @@ import { mergeServers } from '../../settle/gateway-merge.ts';
 import { reconcileVirtualService } from '../../reconcilers/virtual-service/virtual-service.ts';
 import { downstreamTls } from '../tls/downstream.ts';
 import { settleGatewayListener } from '../../settle/gateway-chains.ts';
+import { noSecurity } from '../security/authorization.ts';
 import { buildGatewayListener } from './gateway-listener.ts';
 import type { Listener } from '../gen/types.gen.ts';
 import { types } from '../encode/proto-types.ts';
@@ -74,7 +75,7 @@ function build(servers: readonly object[], specs: readonly object[] = [], option
     lookup,
   });
   if (listener.chains.length === 0) return { listener: undefined, clusters: [], origins: [], problems };
-  const built = buildGatewayListener({ listener, traits, settings });
+  const built = buildGatewayListener({ listener, traits, settings, security: noSecurity });
   expect(checkRules(types.listener, protos.encode(types.listener, built.listener))).toEqual([]);
   return { ...built, origins: distinctRefs(listener.chains.flatMap((chain) => chain.origins)), problems };
 }

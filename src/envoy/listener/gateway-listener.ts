@@ -7,6 +7,7 @@ import { listenerFilters } from './filters.ts';
 import type { Filter, FilterChain } from '../gen/types.gen.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
 import { listenerAddress, realListener } from './listener.ts';
+import type { SecurityFilters } from '../security/authorization.ts';
 import { l4Filters } from './outbound-filters.ts';
 import { type BuiltListener, CONNECT_TIMEOUT } from './outbound-listener.ts';
 
@@ -15,6 +16,7 @@ export interface GatewayListenerInput {
   readonly listener: SettledGatewayListener;
   readonly traits: Traits;
   readonly settings: ListenerSettings;
+  readonly security: SecurityFilters;
 }
 
 /** One listener of a router. */
@@ -42,7 +44,7 @@ export function buildGatewayListener(input: GatewayListenerInput): BuiltListener
       filterChains: chains.map((chain) => filterChain(chain, input)),
       ...(logs.length === 0 ? {} : { accessLog: logs }),
     },
-    clusters: [...new Set(clusters)].sort(),
+    clusters: [...new Set([...clusters, ...input.security.clusters])].sort(),
   };
 }
 
@@ -57,8 +59,9 @@ function filterChain(chain: GatewayChain, input: GatewayListenerInput): FilterCh
   };
 }
 
-function filtersOf({ serves }: GatewayChain, { listener, traits, settings }: GatewayListenerInput): readonly Filter[] {
-  if (serves.kind === 'l4') return l4Filters(serves.target, { traits, settings });
+function filtersOf({ serves }: GatewayChain, input: GatewayListenerInput): readonly Filter[] {
+  const { listener, traits, settings, security } = input;
+  if (serves.kind === 'l4') return [...security.network, ...l4Filters(serves.target, { traits, settings })];
   const { routes, statName, grpcWeb } = serves;
   return [
     httpConnectionManager({
@@ -69,6 +72,7 @@ function filtersOf({ serves }: GatewayChain, { listener, traits, settings }: Gat
       ...(statName === '' ? {} : { statName }),
       routes,
       grpcWeb,
+      filters: security.http,
     }),
   ];
 }

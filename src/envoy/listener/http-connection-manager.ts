@@ -35,9 +35,10 @@ export interface ConnectionManagerOptions {
 
 /** What HTTP filters are for, in the order in which requests pass them. This is Istio's order. */
 const phases = [
-  'bridge',
+  'external',
   'authentication',
   'authorization',
+  'bridge',
   'statistics',
   'fault',
   'cors',

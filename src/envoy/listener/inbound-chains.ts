@@ -1,16 +1,18 @@
 import type { InboundService, InboundTarget } from '../../model/inbound.ts';
 import type { ListenerSettings } from '../../model/mesh-config.ts';
+import type { MtlsMode, PeerModes } from '../../model/peer-authentication.ts';
 import { type Protocol, inboundCluster, isHttp2 } from '../../model/service.ts';
 import { networkFilter } from './filters.ts';
 import { inboundPassthroughCluster } from '../../model/cluster-names.ts';
 import type { Filter, FilterChain, RouteConfiguration, TransportSocket } from '../gen/types.gen.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
-import { type InboundMatch, type MtlsMode, inboundMatches } from './inbound-match.ts';
+import { type InboundMatch, inboundMatches } from './inbound-match.ts';
 import { configPath, istioMetadata } from '../istio-metadata.ts';
 import { type FilterContext, tcpProxy } from './outbound-filters.ts';
 import { any } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 import { statName } from '../../model/stat-name.ts';
+import type { SecurityFilters } from '../security/authorization.ts';
 import {
   certificateFiles,
   fileSecret,
@@ -21,7 +23,8 @@ import {
 } from '../tls/secrets.ts';
 
 export interface InboundContext extends FilterContext {
-  readonly mtls: { readonly mode: MtlsMode; readonly ports: Readonly<Record<number, MtlsMode>> };
+  readonly mtls: PeerModes;
+  readonly security: SecurityFilters;
 }
 
 /** What all chains of one port have in common. */
@@ -111,7 +114,7 @@ export function passthroughChains(served: ReadonlySet<number>, context: InboundC
 }
 
 function chainsOf(port: InboundPort, mode: MtlsMode, context: InboundContext): FilterChain[] {
-  const matches = inboundMatches(port.protocol, mode);
+  const matches = inboundMatches(port.protocol, mode, context.traits.agent);
   const filters: Partial<Record<InboundMatch['serves'], Filter[]>> = {};
   const socket = matches.some(({ terminates }) => terminates) ? mutualTlsSocket(context) : undefined;
   return matches.map((match) => ({
@@ -128,7 +131,7 @@ function chainsOf(port: InboundPort, mode: MtlsMode, context: InboundContext): F
   }));
 }
 
-function httpFilters(port: InboundPort, { traits, settings }: InboundContext): Filter[] {
+function httpFilters(port: InboundPort, { traits, settings, security }: InboundContext): Filter[] {
   return [
     httpConnectionManager({
       direction: 'inbound',
@@ -138,6 +141,7 @@ function httpFilters(port: InboundPort, { traits, settings }: InboundContext): F
       routes: inlineRoutes(port),
       grpcWeb: port.protocol === 'GRPCWeb',
       http2: isHttp2(port.protocol),
+      filters: security.http,
     }),
   ];
 }
@@ -145,8 +149,8 @@ function httpFilters(port: InboundPort, { traits, settings }: InboundContext): F
 function tcpFilters(port: InboundPort, context: InboundContext): Filter[] {
   const statPrefix = port.tcpStatPrefix;
   const proxy = tcpProxy({ cluster: port.cluster, statPrefix }, undefined, context);
-  if (port.protocol !== 'Mongo') return [proxy];
-  return [networkFilter('mongo_proxy', any(types.mongoProxy, { statPrefix })), proxy];
+  const mongo = port.protocol === 'Mongo' ? [networkFilter('mongo_proxy', any(types.mongoProxy, { statPrefix }))] : [];
+  return [...context.security.network, ...mongo, proxy];
 }
 
 /** All requests to the port go to the workload. The client decides about timeouts, so none is set here. */

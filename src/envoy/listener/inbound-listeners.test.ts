@@ -7,6 +7,7 @@ import type { Protocol } from '../../model/service.ts';
 import type { Traits } from '../../model/traits.ts';
 import { type InboundInput, buildInbound } from './inbound-listeners.ts';
 import { types } from '../encode/proto-types.ts';
+import { noSecurity } from '../security/authorization.ts';
 import { defaultSettings, printListener, protos, traitsOf } from '../testing/listeners.ts';
 
 const violations = createRules();
@@ -17,6 +18,8 @@ function build(targets: readonly InboundTarget[], traits: Partial<Traits> = {}, 
     traits: traitsOf(traits),
     addresses: ['10.1.1.1'],
     settings: defaultSettings,
+    mtls: { mode: 'PERMISSIVE', ports: {} },
+    security: noSecurity,
     ...input,
   });
   for (const { listener } of built)

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import type { InboundTarget } from '../../model/inbound.ts';
 import type { ListenerSettings } from '../../model/mesh-config.ts';
 import { inboundCluster } from '../../model/service.ts';
+import type { PeerModes } from '../../model/peer-authentication.ts';
 import { type Traits, wildcardAddress } from '../../model/traits.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { duration } from '../duration.ts';
@@ -10,10 +11,10 @@ import { blackHoleCluster, inboundPassthroughCluster } from '../../model/cluster
 import type { FilterChain, Listener, ListenerFilter } from '../gen/types.gen.ts';
 import { type InboundContext, buildInboundChains, passthroughChains } from './inbound-chains.ts';
 import { inboundInspectors } from './inbound-inspectors.ts';
-import type { MtlsMode } from './inbound-match.ts';
 import { listenerAddress, realListener } from './listener.ts';
 import { blackHoleFilter } from './outbound-filters.ts';
 import type { BuiltListener } from './outbound-listener.ts';
+import type { SecurityFilters } from '../security/authorization.ts';
 
 export interface InboundInput {
   readonly targets: readonly InboundTarget[];
@@ -21,8 +22,8 @@ export interface InboundInput {
   /** Addresses of the proxy. Only the ports of a Sidecar's ingress use them. */
   readonly addresses: readonly string[];
   readonly settings: ListenerSettings;
-  /** If absent: PERMISSIVE if the proxy has certificates, else DISABLE. */
-  readonly mtls?: { readonly mode: MtlsMode; readonly ports: Readonly<Record<number, MtlsMode>> };
+  readonly mtls: PeerModes;
+  readonly security: SecurityFilters;
 }
 
 /**
@@ -32,7 +33,7 @@ export interface InboundInput {
 export function buildInbound(input: InboundInput): readonly BuiltListener[] {
   const { traits, settings } = input;
   if (settings.proxyListenPort <= 0) return [];
-  const context = contextOf(input);
+  const context: InboundContext = input;
   const wildcard = wildcardAddress(traits);
   const redirected: { chains: readonly FilterChain[]; target: InboundTarget }[] = [];
   const bound: BuiltListener[] = [];
@@ -46,14 +47,6 @@ export function buildInbound(input: InboundInput): readonly BuiltListener[] {
   }
   if (traits.interception === 'NONE') return bound;
   return [virtualInbound(redirected, wildcard, input, context), ...bound];
-}
-
-function contextOf({ traits, settings, mtls }: InboundInput): InboundContext {
-  return {
-    traits,
-    settings,
-    mtls: mtls ?? { mode: traits.agent ? 'PERMISSIVE' : 'DISABLE', ports: {} },
-  };
 }
 
 /** Ingress listeners are named after their bind address, or else the address of the workload. */
@@ -104,7 +97,12 @@ function virtualInbound(
   const served = redirected.map(({ target }) => target);
   return {
     listener,
-    clusters: [blackHoleCluster, inboundPassthroughCluster, ...served.map((target) => inboundCluster(target.port))],
+    clusters: [
+      blackHoleCluster,
+      inboundPassthroughCluster,
+      ...served.map((target) => inboundCluster(target.port)),
+      ...context.security.clusters,
+    ],
   };
 }
 
@@ -116,7 +114,7 @@ function boundListener(
 ): BuiltListener {
   return {
     listener: common(`${bind}_${target.port}`, bind, target.port, chains, [], context),
-    clusters: [inboundCluster(target.port)],
+    clusters: [inboundCluster(target.port), ...context.security.clusters],
   };
 }
 

@@ -1,8 +1,6 @@
 import { type Protocol, protocolClass } from '../../model/service.ts';
+import type { MtlsMode } from '../../model/peer-authentication.ts';
 import { PLAINTEXT_HTTP, RAW_BUFFER, TLS } from './listener.ts';
-
-/** What a workload accepts: plaintext and mutual TLS, only mutual TLS, or no mutual TLS. */
-export type MtlsMode = 'PERMISSIVE' | 'STRICT' | 'DISABLE';
 
 /** One filter chain of an inbound port. */
 export interface InboundMatch {
@@ -60,7 +58,10 @@ const chains: Readonly<Record<'http' | 'tcp' | 'sniffed', Readonly<Record<MtlsMo
   },
 };
 
-export function inboundMatches(protocol: Protocol, mode: MtlsMode): readonly InboundMatch[] {
+/** @param hasCertificate without one, a proxy cannot terminate mutual TLS: under STRICT, it accepts nothing. */
+export function inboundMatches(protocol: Protocol, mode: MtlsMode, hasCertificate: boolean): readonly InboundMatch[] {
   const kind = protocolClass(protocol);
-  return chains[kind === 'udp' ? 'tcp' : kind][mode];
+  const possible = chains[kind === 'udp' ? 'tcp' : kind];
+  if (hasCertificate) return possible[mode];
+  return mode === 'STRICT' ? [] : possible.DISABLE;
 }

@@ -77,6 +77,7 @@ export function clustersOf(given: ClustersCase): ReadonlyMap<string, Members> {
     traits: traitsOf(given.traits),
     settings: settingsOf(given.mesh),
     summary: summaryOf(given.summary),
+    peersAcceptMtls: true,
     topology: given.topology,
   };
   const built = service.ports.flatMap((own) => buildClusters({ ...shared, port: own }));

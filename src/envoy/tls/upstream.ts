@@ -171,7 +171,7 @@ function credentialContext(tls: ClientTls, names: readonly string[], mutual: boo
   return {
     ...(mutual ? { tlsCertificateSdsSecretConfigs: [unservedSecret(certificate)] } : {}),
     ...(tls.insecureSkipVerify
-      ? { validationContext: {} }
+      ? {}
       : {
           combinedValidationContext: {
             defaultValidationContext: exactNames(names),

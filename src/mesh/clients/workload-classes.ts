@@ -16,7 +16,7 @@ export interface WorkloadClass {
   /** Traits of their proxies. */
   readonly traits: Traits;
   readonly namespace: string;
-  /** Those of its labels that a Service selector in the namespace asks for, with that value. */
+  /** Those of its labels that the selector of a Service or a policy asks for, with that value. */
   readonly labels: Labels;
   /** Selectors mentioned anywhere that match. Sorted. */
   readonly matched: readonly string[];
@@ -33,12 +33,15 @@ export interface WorkloadClass {
 }
 
 /**
- * Labels with their values, port names, and addresses by which services select workloads. Nothing else splits a class:
+ * Labels with their values, port names, and addresses by which services and policies select workloads. Nothing else splits a class:
  * a proxy can claim anything about itself.
  */
 export type SelectedNames = Collection<true>;
 
 type NameOf = 'label' | 'port' | 'address';
+
+/** For policies in the root namespace. */
+export const anyNamespace = '*';
 
 const labelText = (name: string, value: string): string => `${name}=${value}`;
 
@@ -47,8 +50,19 @@ const labelsIn = (selector: Labels): string[] =>
 
 const nameKey = (namespace: string, what: NameOf, name: string): string => `${namespace}|${what}|${name}`;
 
-export function declareSelectedNames(graph: Graph, services: Services): SelectedNames {
-  const by = graph.index('selected names by services', services.services, (_, service) => {
+/** A label selector of a policy. */
+export interface PolicySelector {
+  /** Namespace of the workloads; `*`: any. */
+  readonly namespace: string;
+  readonly labels: Labels;
+}
+
+export function declareSelectedNames(
+  graph: Graph,
+  services: Services,
+  policies: Collection<PolicySelector>,
+): SelectedNames {
+  const byServices = graph.derive('names in services', services.services, (key, service, _, emit: Emit<Names>) => {
     const { namespace, selector = {}, ports, endpoints } = service;
     const targets = ports.flatMap(({ targetPort }) => (typeof targetPort === 'string' ? [targetPort] : []));
     const names: readonly [NameOf, readonly string[]][] = [
@@ -56,10 +70,21 @@ export function declareSelectedNames(graph: Graph, services: Services): Selected
       ['port', [...ports.map(({ name }) => name), ...targets]],
       ['address', endpoints.map(({ address }) => address)],
     ];
-    return [...new Set(names.flatMap(([what, all]) => all.map((name) => nameKey(namespace, what, name))))];
+    emit(`Service/${key}`, [
+      ...new Set(names.flatMap(([what, all]) => all.map((name) => nameKey(namespace, what, name)))),
+    ]);
   });
+  const byPolicies = graph.derive('names in policies', policies, (key, { namespace, labels }, _, emit: Emit<Names>) =>
+    emit(
+      key,
+      labelsIn(labels).map((label) => nameKey(namespace, 'label', label)),
+    ),
+  );
+  const by = graph.index('selected names', [byServices, byPolicies], (_, names) => names);
   return graph.derive('selectedNames', by, (key, _, __, emit: Emit<true>) => emit(key, true));
 }
+
+type Names = readonly string[];
 
 interface WorkloadFacts extends Omit<WorkloadClass, 'key'> {
   /** It has listeners at its own addresses. */
@@ -74,7 +99,8 @@ export function workloadClass(
 ): WorkloadClass {
   const { namespace, traits, addresses, ports } = facts;
   const isNamed = (what: NameOf, name: string): boolean =>
-    read.get(names, nameKey(namespace, what, name)) !== undefined;
+    read.get(names, nameKey(namespace, what, name)) !== undefined ||
+    (what === 'label' && read.get(names, nameKey(anyNamespace, what, name)) !== undefined);
   const only = <T>(values: Readonly<Record<string, T>>, isKept: (name: string, value: T) => boolean) =>
     Object.fromEntries(
       Object.entries(values)

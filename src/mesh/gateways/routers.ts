@@ -14,6 +14,8 @@ import { type Member, emitMember } from '../resources/members.ts';
 import type { AcceptedProxy, Proxies, RouterFacts } from '../clients/proxies.ts';
 import { labelKeys, selectorKey } from '../objects/label-keys.ts';
 import { lookupFor } from '../resources/destinations.ts';
+import type { SecurityFilters } from '../../envoy/security/authorization.ts';
+import type { PoliciesOfWorkloads } from '../clients/workload-policies.ts';
 import type { RouteDeps } from '../resources/virtual-hosts.ts';
 import { clientOf } from '../clients/lookups.ts';
 import { type WorkloadClass, type WorkloadClasses, servicesOf } from '../clients/workload-classes.ts';
@@ -23,6 +25,8 @@ import { allOf, wholeOf } from '../whole.ts';
 export interface GatewayDeps extends RouteDeps {
   readonly proxies: Proxies;
   readonly workloadClasses: WorkloadClasses;
+  readonly workloadPolicies: PoliciesOfWorkloads;
+  readonly securityFilters: Collection<SecurityFilters>;
 }
 
 /** Routers for which all Gateways mean the same, however their labels differ: they share listeners and tables. */
@@ -38,6 +42,8 @@ export interface RouterClass {
   readonly targetPorts: Readonly<Record<number, number>>;
   /** What its node says, in place of the mesh config. */
   readonly gatewayTopology: Partial<GatewayTopology> | undefined;
+  /** Key of the {@link PolicySet}; empty: no policy. */
+  readonly policies: string;
 }
 
 export interface Routers {
@@ -65,7 +71,9 @@ export function declareRouters(graph: Graph, deps: GatewayDeps, models: Collecti
       targetPorts: targetPortsOf(gateways, targetsOf(view.workload, read, deps)),
       gatewayTopology: view.router.gatewayTopology,
     };
-    emit(key, { key: contentHash(JSON.stringify({ ...content, traits: traitsKey(content.traits) })), ...content });
+    const policies = read.get(deps.workloadPolicies.ofClass, view.workload.key)?.set ?? '';
+    const named = { ...content, traits: traitsKey(content.traits), ...(policies !== '' && { policies }) };
+    emit(key, { key: contentHash(JSON.stringify(named)), ...content, policies });
   });
   const byClass = graph.index('routers by class', routers, (_, { key }) => [key]);
   const classes = graph.derive('routerClasses', byClass, (key, [first], _, emit: Emit<RouterClass>) =>

@@ -15,6 +15,7 @@ import {
 import { entryEndpoints, selectedEntries } from '../../reconcilers/service-entry/endpoints.ts';
 import { summarize } from '../../reconcilers/core/endpoint-summary.ts';
 import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
+import type { PeerModesOf } from './peer-modes.ts';
 import type { Services } from './services.ts';
 import { type Workloads, selectedWorkloads } from './workloads.ts';
 
@@ -46,6 +47,12 @@ export interface ServiceEndpoints {
   readonly summaries: Collection<EndpointSummary>;
 }
 
+export interface EndpointDeps {
+  readonly services: Services;
+  readonly workloads: Workloads;
+  readonly peerModes: PeerModesOf;
+}
+
 export const NO_ENDPOINTS: EndpointSummary = {
   identities: [],
   plaintext: true,
@@ -56,8 +63,7 @@ export const NO_ENDPOINTS: EndpointSummary = {
 export function declareEndpoints(
   graph: Graph,
   inputs: Inputs,
-  services: Services,
-  workloads: Workloads,
+  { services, workloads, peerModes }: EndpointDeps,
 ): ServiceEndpoints {
   const { objects } = inputs;
   const hostOf = (read: Reader, namespace: string, name: string) =>
@@ -122,13 +128,22 @@ export function declareEndpoints(
     },
   );
 
+  const disablesMtls = ({ namespace, labels, port }: Endpoint, read: Reader): boolean => {
+    const { mode, ports } = peerModes.workload(read, namespace, labels);
+    return (ports[port] ?? mode) === 'DISABLE';
+  };
+  const withPeerModes = (endpoints: readonly Endpoint[], read: Reader): readonly Endpoint[] =>
+    endpoints.map((endpoint) =>
+      endpoint.tlsMode === 'istio' && disablesMtls(endpoint, read) ? { ...endpoint, disablesMtls: true } : endpoint,
+    );
+
   const lists = [slices, legacy, claimed];
   // A union: each list is a group of its own.
   const each = graph.index('endpoint lists', lists, (key) => [key]);
-  const encoded = graph.derive('encodedEndpoints', each, (key, members, _, emit: Emit<EncodedList>) => {
+  const encoded = graph.derive('encodedEndpoints', each, (key, members, read, emit: Emit<EncodedList>) => {
     for (const { value } of members) {
       const { service, origins, endpoints } = value;
-      emit(key, { service, origins, endpoints: encodeEndpoints(endpoints) });
+      emit(key, { service, origins, endpoints: encodeEndpoints(withPeerModes(endpoints, read)) });
     }
   });
   const byService = graph.index('encoded endpoints by service', encoded, (_, list) => [list.service]);
@@ -152,7 +167,10 @@ export function declareEndpoints(
       emit(
         key,
         summarize(
-          members.flatMap((member) => member.value.endpoints),
+          withPeerModes(
+            members.flatMap((member) => member.value.endpoints),
+            read,
+          ),
           { addresses: isHeadless(service), dns: isDns(service) },
         ),
       );

@@ -6,7 +6,7 @@ import {
   type AssignmentInput,
   type EncodedEndpoint,
   buildAssignment,
-  mtlsUsable,
+  mtlsUse,
   topologyNeeds,
 } from '../../envoy/endpoint/assignment.ts';
 import type { TopologyNeeds } from '../../model/locality.ts';
@@ -169,7 +169,7 @@ function assignmentsOf(
         policy,
         endpoints,
         subsetLabels: subset?.labels ?? {},
-        mtls: demand.client && mtlsUsable(rule, port.number, subset),
+        mtls: demand.client ? mtlsUse(rule, port.number, subset) : ('never' as const),
       };
       return {
         input,

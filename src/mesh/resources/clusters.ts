@@ -104,6 +104,7 @@ function clusterSet(
         traits: demand.client,
         settings,
         summary,
+        peersAcceptMtls: deps.peerModes.acceptsMtls(read, service.namespace),
         topology: place.topology,
       }).flatMap((cluster) => at(place, deps.encoder.cluster(cluster, from))),
     ),

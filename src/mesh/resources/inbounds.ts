@@ -2,6 +2,7 @@ import { distinctRefs } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Encoder } from '../../envoy/encode/encoder.ts';
 import { buildInboundClusters } from '../../envoy/cluster/inbound-clusters.ts';
+import { type SecurityFilters, noSecurity } from '../../envoy/security/authorization.ts';
 import { buildInbound } from '../../envoy/listener/inbound-listeners.ts';
 import { type Labels, printSelector } from '../../model/labels.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
@@ -15,6 +16,7 @@ import { type Rules, ruleFor } from '../objects/rules.ts';
 import type { Services } from '../objects/services.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
+import type { PoliciesOfWorkloads } from '../clients/workload-policies.ts';
 import { type WorkloadClass, type WorkloadClasses, servicesOf } from '../clients/workload-classes.ts';
 
 export interface InboundDeps {
@@ -23,6 +25,8 @@ export interface InboundDeps {
   readonly rules: Rules;
   readonly sidecars: Sidecars;
   readonly workloadClasses: WorkloadClasses;
+  readonly workloadPolicies: PoliciesOfWorkloads;
+  readonly securityFilters: Collection<SecurityFilters>;
   readonly encoder: Encoder;
 }
 
@@ -46,6 +50,8 @@ export function declareInbounds(
       const one = read.get(deps.workloadClasses.classes, key);
       if (one === undefined) return;
       const list = inboundList(key);
+      const policies = read.get(deps.workloadPolicies.ofClass, key);
+      if (policies === undefined) return;
       const addresses = served.some((target) => target.ingress !== undefined) ? one.addresses : [];
       const shared = { targets: served, traits: one.traits, addresses };
       const from = (clusters: readonly string[]): readonly Source[] => {
@@ -56,7 +62,13 @@ export function declareInbounds(
         const resource = encoder.cluster(cluster, () => from([cluster.name ?? '']));
         emitMember(emit, list, resource);
       }
-      for (const built of buildInbound({ ...shared, settings: settingOf(read, deps.settings.listeners) })) {
+      const listeners = buildInbound({
+        ...shared,
+        settings: settingOf(read, deps.settings.listeners),
+        mtls: policies.peers,
+        security: read.get(deps.securityFilters, policies.set) ?? noSecurity,
+      });
+      for (const built of listeners) {
         const resource = encoder.listener(built.listener, built.clusters, () => from(built.clusters));
         emitMember(emit, list, resource);
       }

@@ -7,6 +7,7 @@ import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
 import type { Place } from './places.ts';
 import type { Proxies } from '../clients/proxies.ts';
+import type { PeerModesOf } from '../objects/peer-modes.ts';
 import { type Rules, ruleOf } from '../objects/rules.ts';
 import type { Services } from '../objects/services.ts';
 import type { Settings } from '../settings.ts';
@@ -22,6 +23,7 @@ export interface ClusterDeps {
   readonly services: Services;
   readonly endpoints: ServiceEndpoints;
   readonly rules: Rules;
+  readonly peerModes: PeerModesOf;
   readonly proxies: Proxies;
   readonly views: Views;
   readonly destinationViews: Collection<ServiceView>;

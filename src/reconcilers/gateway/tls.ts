@@ -88,6 +88,8 @@ function readCertificates(field: Field, mode: ServerTls['mode']): ServerCertific
     field.invalid(
       'must have only one of credentialName, credentialNames, tlsCertificates, and serverCertificate with privateKey.',
     );
+  // Istio's name for the certificates that its agent obtained.
+  if (credentials.length === 1 && credentials[0] === 'builtin://') return { kind: 'mesh' };
   if (credentials.length > 0)
     return { kind: 'credentials', names: credentials, roots: field.get('caCertCredentialName').string() };
 

@@ -16,6 +16,7 @@ import { readConnectionPool, readOutlierDetection } from '../destination-rule/po
 import { present } from '../destination-rule/values.ts';
 import { quote } from '../../api/quote.ts';
 import { Field, Findings } from '../field.ts';
+import { readAuthorizers } from './authorizers.ts';
 import { readGatewayTopology } from './gateway-topology.ts';
 import { cipherListProblem, cipherProblem, curveProblem } from '../gateway/ciphers.ts';
 import { type FormatProblem, problemOfFormat } from '../virtual-service/header-format.ts';
@@ -61,6 +62,11 @@ export function reconcileMeshConfig(
     clusters: clusters(mesh, shared),
     routes: routes(mesh),
     listeners: listeners(mesh, shared),
+    security: {
+      trustDomain: shared.trustDomain,
+      trustDomainAliases: shared.trustDomainAliases,
+      authorizers: readAuthorizers(mesh.get('extensionProviders')),
+    },
   };
   return {
     config,
@@ -235,7 +241,7 @@ function listeners(mesh: Field, shared: Shared): ListenerSettings {
       : { tracingSampling: mesh.get('defaultConfig').get('tracing').get('sampling').number() ?? 1 }),
     trustDomain: shared.trustDomain,
     trustDomainAliases: shared.trustDomainAliases,
-    minTlsVersion: tlsVersion(mesh.get('meshMTLS').get('minProtocolVersion')) ?? 'TLSV1_2',
+    minTlsVersion: meshTlsVersion(mesh.get('meshMTLS')),
     meshCipherSuites: knownCiphers(mesh.get('meshMTLS').get('cipherSuites')),
     tlsDefaults: shared.tlsDefaults,
     inboundClusterStatName: shared.inboundClusterStatName,
@@ -315,6 +321,11 @@ function knownCiphers(field: Field): readonly string[] {
   const problem = cipherListProblem(ciphers);
   if (problem !== undefined) field.invalid(`is left out: it ${problem}`);
   return problem === undefined ? ciphers : [];
+}
+
+function meshTlsVersion(field: Field): 'TLSV1_2' | 'TLSV1_3' {
+  if (field.get('ecdhCurves').isSet) field.get('ecdhCurves').invalid('cannot be set for mutual TLS of the mesh.');
+  return tlsVersion(field.get('minProtocolVersion')) ?? 'TLSV1_2';
 }
 
 function tlsVersion(field: Field): 'TLSV1_2' | 'TLSV1_3' | undefined {

@@ -1,0 +1,242 @@
+import {
+  type Clause,
+  type Condition,
+  type OperationAttribute,
+  type SourceAttribute,
+  isOperation,
+  textMatch,
+} from '../../model/authorization.ts';
+import { parseCidr } from '../../model/cidr.ts';
+import type {
+  CidrRange,
+  HeaderMatcher,
+  MetadataMatcher,
+  Permission,
+  Policy,
+  Principal,
+  StringMatcher,
+  ValueMatcher,
+} from '../gen/types.gen.ts';
+import type { Traits } from '../../model/traits.ts';
+import { any } from '../encode/proto.ts';
+import { types } from '../encode/proto-types.ts';
+import { regexMatcher } from '../regex.ts';
+
+/** What decides how regular expressions are written. */
+type For = Pick<Traits, 'agent'>;
+
+/** The filter that verifies tokens, and writes their claims into metadata. */
+export const jwtFilter = 'envoy.filters.http.jwt_authn';
+/** The key under which it does. */
+export const jwtPayload = 'payload';
+
+/** A rule of an RBAC filter. Without alternatives, it never matches. */
+export function rbacPolicy(permissions: readonly Clause[], principals: readonly Clause[], to: For): Policy {
+  return {
+    permissions:
+      permissions.length === 0 ? [{ notRule: { any: true } }] : permissions.map((one) => permissionOfClause(one, to)),
+    principals:
+      principals.length === 0 ? [{ notId: { any: true } }] : principals.map((one) => principalOfClause(one, to)),
+  };
+}
+
+function permissionOfClause(clause: Clause, to: For): Permission {
+  const rules = clause.flatMap(({ attribute, values, notValues }) => {
+    if (!isOperation(attribute)) return [];
+    const oneOf = (some: readonly string[]) => anyPermission(some, attribute, to);
+    return [
+      ...(values.length === 0 ? [] : [oneOf(values)]),
+      ...(notValues.length === 0 ? [] : [{ notRule: oneOf(notValues) }]),
+    ];
+  });
+  return { andRules: { rules: rules.length === 0 ? [{ any: true }] : rules } };
+}
+
+function principalOfClause(clause: Clause, to: For): Principal {
+  const ids = clause.flatMap(({ attribute, values, notValues }) => {
+    if (isOperation(attribute)) return [];
+    const oneOf = (some: readonly string[]) => anyPrincipal(some, attribute, to);
+    return [
+      ...(values.length === 0 ? [] : [oneOf(values)]),
+      ...(notValues.length === 0 ? [] : [{ notId: oneOf(notValues) }]),
+    ];
+  });
+  return { andIds: { ids: ids.length === 0 ? [{ any: true }] : ids } };
+}
+
+function anyPermission(values: Condition['values'], attribute: OperationAttribute, to: For): Permission {
+  if (attribute.kind === 'filterMetadata') {
+    const matches = values.map((value) => listOrText(value, to));
+    const value: ValueMatcher = matches.length === 1 ? matches[0]! : { orMatch: { valueMatchers: matches } };
+    return { metadata: { filter: attribute.filter, path: [{ key: attribute.key }], value } };
+  }
+  return { orRules: { rules: values.map((value) => permission(value, attribute, to)) } };
+}
+
+function permission(
+  value: string,
+  attribute: Exclude<OperationAttribute, { kind: 'filterMetadata' }>,
+  to: For,
+): Permission {
+  switch (attribute.kind) {
+    case 'host':
+      return { header: headerMatch(':authority', value, to, true) };
+    case 'method':
+      return { header: headerMatch(':method', value, to) };
+    case 'path':
+      return /\{\*\*?\}/.test(value)
+        ? {
+            uriTemplate: {
+              name: 'uri-template',
+              typedConfig: any(types.uriTemplate, {
+                pathTemplate: value.replaceAll('{*}', '*').replaceAll('{**}', '**'),
+              }),
+            },
+          }
+        : { urlPath: { path: textMatcher(value, to) } };
+    case 'port':
+      return { destinationPort: Number(value) };
+    case 'destinationIp':
+      return { destinationIp: cidr(value) };
+    case 'sni':
+      return { requestedServerName: textMatcher(value, to) };
+  }
+}
+
+function anyPrincipal(values: Condition['values'], attribute: SourceAttribute, to: For): Principal {
+  switch (attribute.kind) {
+    case 'claim':
+      return { metadata: claimMatch(attribute.path, values, to) };
+    case 'requestPrincipal': {
+      const ids = values.map((value) => requestPrincipal(value, to));
+      return ids.length === 1 ? ids[0]! : { orIds: { ids } };
+    }
+    default:
+      return { orIds: { ids: values.map((value) => principal(value, attribute, to)) } };
+  }
+}
+
+function principal(
+  value: string,
+  attribute: Exclude<SourceAttribute, { kind: 'claim' } | { kind: 'requestPrincipal' }>,
+  to: For,
+): Principal {
+  switch (attribute.kind) {
+    case 'principal':
+      return authenticated(principalName(value, to));
+    case 'serviceAccount': {
+      const [namespace = '', account = ''] = value.split('/').map(quoted);
+      return authenticated(regex(`spiffe://.+/ns/${namespace}/(.+/|)sa/${account}(/.+)?`, to));
+    }
+    case 'namespace':
+      return authenticated(regex(`.*/ns/${quoted(value).replaceAll('\\*', '.*')}/.*`, to));
+    case 'trustDomain':
+      return authenticated(trustDomainName(value, to));
+    case 'sourceIp':
+      return { directRemoteIp: cidr(value) };
+    case 'remoteIp':
+      return { remoteIp: cidr(value) };
+    case 'header':
+      return { header: headerMatch(attribute.name, value, to) };
+  }
+}
+
+const authenticated = (principalName: StringMatcher): Principal => ({ authenticated: { principalName } });
+
+const regex = (text: string, to: For): StringMatcher => ({ safeRegex: regexMatcher(text, to) });
+
+/** As Go's regexp.QuoteMeta: the text itself. */
+function quoted(text: string): string {
+  return text.replaceAll(/[\\.+*?()|[\]{}^$]/g, '\\$&');
+}
+
+/** The URI in the peer's certificate. */
+function principalName(value: string, to: For): StringMatcher {
+  const scheme = 'spiffe://';
+  const match = textMatch(value);
+  switch (match.kind) {
+    case 'present':
+      return regex('.+', to);
+    // Not a suffix: that would match the end of another scheme's URI, too.
+    case 'suffix':
+      return regex(`${scheme}.*${quoted(match.text)}`, to);
+    case 'prefix':
+      return { prefix: scheme + match.text };
+    case 'exact':
+      return { exact: scheme + match.text };
+  }
+}
+
+function trustDomainName(value: string, to: For): StringMatcher {
+  if (value === '*') return { prefix: 'spiffe://' };
+  if (!value.includes('*')) return { prefix: `spiffe://${value}/` };
+  return regex(`spiffe://${quoted(value).replaceAll('\\*', '[^/]*')}/.*`, to);
+}
+
+export function textMatcher(value: string, to: For): StringMatcher {
+  const match = textMatch(value);
+  switch (match.kind) {
+    case 'present':
+      return regex('.+', to);
+    case 'suffix':
+      return { suffix: match.text };
+    case 'prefix':
+      return { prefix: match.text };
+    case 'exact':
+      return { exact: match.text };
+  }
+}
+
+function headerMatch(name: string, value: string, to: For, ignoreCase = false): HeaderMatcher {
+  if (value === '*') return { name, presentMatch: true };
+  return { name, stringMatch: { ...textMatcher(value, to), ...(ignoreCase ? { ignoreCase: true } : {}) } };
+}
+
+function cidr(value: string): CidrRange {
+  const { address, length } = parseCidr(value)!;
+  return { addressPrefix: address, prefixLen: { value: length } };
+}
+
+/** `[value]` stands for a list that contains the value. */
+function listOrText(value: string, to: For): ValueMatcher {
+  if (!value.startsWith('[') || !value.endsWith(']')) return { stringMatch: textMatcher(value, to) };
+  return { listMatch: { oneOf: { stringMatch: textMatcher(value.slice(1, -1), to) } } };
+}
+
+/** A claim is a text, or a list of which one element must match. */
+export function claimMatch(path: readonly string[], values: readonly string[], to: For): MetadataMatcher {
+  const texts = values.map((value): ValueMatcher => ({ stringMatch: textMatcher(value, to) }));
+  const value: ValueMatcher = texts.length === 1 ? texts[0]! : { orMatch: { valueMatchers: texts } };
+  return {
+    filter: jwtFilter,
+    path: [jwtPayload, ...path].map((key) => ({ key })),
+    value: { orMatch: { valueMatchers: [{ listMatch: { oneOf: value } }, value] } },
+  };
+}
+
+/** `issuer/subject`, split at the last slash: issuers are URLs. */
+function requestPrincipal(value: string, to: For): Principal {
+  const [issuer, subject] = issuerAndSubject(value, to);
+  const claim = (key: string, stringMatch: StringMatcher): Principal => ({
+    metadata: { filter: jwtFilter, path: [{ key: jwtPayload }, { key }], value: { stringMatch } },
+  });
+  return { andIds: { ids: [claim('iss', issuer), claim('sub', subject)] } };
+}
+
+function issuerAndSubject(value: string, to: For): readonly [StringMatcher, StringMatcher] {
+  const slash = value.lastIndexOf('/');
+  const [issuer, subject] = slash < 0 ? [value, ''] : [value.slice(0, slash), value.slice(slash + 1)];
+  const anything = regex('.+', to);
+  if (value === '*') return [anything, anything];
+  if (value.startsWith('*')) {
+    if (issuer === '*') return [anything, { exact: subject }];
+    if (slash < 0) return [anything, { suffix: value.slice(1) }];
+    return [{ suffix: issuer.slice(1) }, { exact: subject }];
+  }
+  if (value.endsWith('*')) {
+    if (subject === '*') return [{ exact: issuer }, anything];
+    if (slash < 0) return [{ prefix: value.slice(0, -1) }, anything];
+    return [{ exact: issuer }, { prefix: subject.slice(0, -1) }];
+  }
+  return [{ exact: issuer }, { exact: subject }];
+}

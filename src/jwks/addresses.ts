@@ -1,0 +1,55 @@
+import { BlockList, isIP } from 'node:net';
+import { parseCidr } from '../model/cidr.ts';
+
+/**
+ * Addresses that no public server has. Whoever may write a RequestAuthentication could otherwise have the control plane
+ * call its own host, the API server, or a cloud's metadata service. Source: the IANA registries of special-purpose
+ * addresses.
+ */
+const special = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '224.0.0.0/3',
+  // All but 2000::/3, which is what has been given out so far, and what leads back into IPv4.
+  '::/3',
+  '4000::/2',
+  '8000::/1',
+  '2001::/32',
+  '2001:db8::/32',
+  '2002::/16',
+];
+
+/** Which addresses may be called. */
+export class AllowedAddresses {
+  readonly #special = blockList(special);
+  readonly #allowed: BlockList;
+
+  /** @param allowed ranges that may be called although they are not public. */
+  constructor(allowed: readonly string[]) {
+    this.#allowed = blockList(allowed);
+  }
+
+  has(address: string): boolean {
+    // An IPv4 address that is written as an IPv6 one is the same.
+    const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
+    if (mapped === address && /^::ffff:/i.test(address)) return false;
+    const family = isIP(mapped) === 4 ? 'ipv4' : 'ipv6';
+    return isIP(mapped) !== 0 && (this.#allowed.check(mapped, family) || !this.#special.check(mapped, family));
+  }
+}
+
+function blockList(ranges: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const { address, length } = parseCidr(range)!;
+    list.addSubnet(address, length, isIP(address) === 4 ? 'ipv4' : 'ipv6');
+  }
+  return list;
+}

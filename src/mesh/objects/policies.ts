@@ -1,0 +1,84 @@
+import type { AuthorizationPolicy } from '../../api/gen/authorization-policy.gen.ts';
+import type { PeerAuthentication } from '../../api/gen/peer-authentication.gen.ts';
+import type { RequestAuthentication } from '../../api/gen/request-authentication.gen.ts';
+import { type KubernetesObject, sourceOfKey } from '../../api/object.ts';
+import type { Collection, Emit, Graph, Index, Input, Reader } from '../../cache/graph.ts';
+import { compareAge } from '../../model/age.ts';
+import type { AuthorizationPolicyModel } from '../../model/authorization.ts';
+import { type Labels, selects } from '../../model/labels.ts';
+import type { PeerAuthenticationModel } from '../../model/peer-authentication.ts';
+import { type PolicyObject, selectorsOf } from '../../model/policy-target.ts';
+import type { RequestAuthenticationModel } from '../../model/request-authentication.ts';
+import { reconcileAuthorizationPolicy } from '../../reconcilers/security/authorization-policy.ts';
+import { reconcilePeerAuthentication } from '../../reconcilers/security/peer-authentication.ts';
+import { reconcileRequestAuthentication } from '../../reconcilers/security/request-authentication.ts';
+import type { HasProblems } from '../findings/problems.ts';
+import type { Inputs } from '../inputs.ts';
+import { labelKeys, selectorKey } from './label-keys.ts';
+
+/** The policies of one kind. */
+export interface PolicyKind<Model extends PolicyObject> {
+  readonly parsed: Collection<HasProblems & { readonly model: Model }>;
+  /** By object key. */
+  readonly models: Collection<Model>;
+  /** By namespace and the first label that they select by; see {@link policiesFor}. Oldest first. */
+  readonly bySelector: Index<Model>;
+}
+
+/** The kinds of `security.istio.io`. */
+export interface Policies {
+  readonly peers: PolicyKind<PeerAuthenticationModel>;
+  readonly requests: PolicyKind<RequestAuthenticationModel>;
+  readonly authorization: PolicyKind<AuthorizationPolicyModel>;
+}
+
+export function declarePolicies(graph: Graph, { objects }: Inputs): Policies {
+  return {
+    peers: declareKind(graph, 'peerAuthentications', objects.PeerAuthentication, (object, source) =>
+      reconcilePeerAuthentication(object as PeerAuthentication, source),
+    ),
+    requests: declareKind(graph, 'requestAuthentications', objects.RequestAuthentication, (object, source) =>
+      reconcileRequestAuthentication(object as RequestAuthentication, source),
+    ),
+    authorization: declareKind(graph, 'authorizationPolicies', objects.AuthorizationPolicy, (object, source) =>
+      reconcileAuthorizationPolicy(object as AuthorizationPolicy, source),
+    ),
+  };
+}
+
+function declareKind<Model extends PolicyObject>(
+  graph: Graph,
+  name: string,
+  objects: Input<KubernetesObject>,
+  reconcile: (object: KubernetesObject, source: string) => HasProblems & { readonly model: Model },
+): PolicyKind<Model> {
+  const parsed = graph.derive(name, objects, (key, object, _, emit: Emit<HasProblems & { readonly model: Model }>) =>
+    emit(key, reconcile(object, sourceOfKey(key))),
+  );
+  const models = graph.derive(`${name}.models`, parsed, (key, { model }, _, emit: Emit<Model>) => emit(key, model));
+  const bySelector = graph.index(
+    `${name} by selector`,
+    models,
+    (_, { namespace, target }) =>
+      selectorsOf(target).map((selector) => selectorKey(namespace, selector) ?? ofNamespace(namespace)),
+    (a, b) => compareAge(a.value, b.value),
+  );
+  return { parsed, models, bySelector };
+}
+
+/** Group of the policies for all workloads of a namespace. */
+const ofNamespace = (namespace: string): string => `${namespace}|`;
+
+/** The policies in a namespace that select a workload with these labels, oldest first. */
+export function policiesFor<Model extends PolicyObject>(
+  read: Reader,
+  { bySelector }: PolicyKind<Model>,
+  namespace: string,
+  labels: Labels,
+): readonly Model[] {
+  const found = new Map<string, Model>();
+  for (const group of [ofNamespace(namespace), ...labelKeys(namespace, labels)])
+    for (const { value } of read.group(bySelector, group))
+      if (selectorsOf(value.target).some((selector) => selects(selector, labels))) found.set(value.key, value);
+  return [...found.values()].sort((a, b) => compareAge(a, b) || (a.key < b.key ? -1 : 1));
+}

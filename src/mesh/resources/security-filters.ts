@@ -1,0 +1,107 @@
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import {
+  type SecurityFilters,
+  authorizationFilters,
+  networkAuthorizationFilters,
+} from '../../envoy/security/authorization.ts';
+import { jwtAuthentication } from '../../envoy/security/jwt.ts';
+import type { AuthorizationPolicyModel, ResolvedAuthorizer } from '../../model/authorization.ts';
+import { compareText } from '../../model/age.ts';
+import { keySetKey } from '../../model/key-set.ts';
+import { outboundCluster } from '../../model/service.ts';
+import { egressImports } from '../../model/sidecar.ts';
+import { anyTraits } from '../../model/traits.ts';
+import { settleAuthorization } from '../../settle/authorization.ts';
+import type { Inputs } from '../inputs.ts';
+import { serviceFor } from '../clients/lookups.ts';
+import type { PolicySet } from '../clients/workload-policies.ts';
+import type { Policies } from '../objects/policies.ts';
+import type { Services } from '../objects/services.ts';
+import type { Sidecars } from '../objects/sidecars.ts';
+import { type Settings, settingOf } from '../settings.ts';
+
+export interface SecurityFilterDeps {
+  readonly inputs: Inputs;
+  readonly settings: Settings;
+  readonly policies: Policies;
+  readonly services: Services;
+  readonly sidecars: Sidecars;
+  readonly policySets: Collection<PolicySet>;
+}
+
+/** By key of the {@link PolicySet}. */
+export function declareSecurityFilters(graph: Graph, deps: SecurityFilterDeps): Collection<SecurityFilters> {
+  return graph.derive('securityFilters', deps.policySets, (key, set, read, emit: Emit<SecurityFilters>) => {
+    const policies = set.authorization.flatMap((policy) => read.get(deps.policies.authorization.models, policy) ?? []);
+    const clusters = new Set<string>();
+    const authorizerOf = (provider: string): ResolvedAuthorizer | undefined => {
+      const found = findAuthorizer(provider, set, read, deps);
+      if (found !== undefined) clusters.add(found.cluster);
+      return found;
+    };
+    const { http, tcp } = settle(policies, authorizerOf, read, deps);
+    const issuers = issuersOf(set, read, deps);
+    emit(key, {
+      http: {
+        external: authorizationFilters(http.external, set),
+        authentication: issuers.length === 0 ? [] : [jwtAuthentication(issuers, set.isRouter)],
+        authorization: authorizationFilters(http.local, set),
+      },
+      network: networkAuthorizationFilters([...tcp.external, ...tcp.local], set),
+      clusters: [...clusters].sort(),
+    });
+  });
+}
+
+function settle(
+  policies: readonly AuthorizationPolicyModel[],
+  authorizerOf: (provider: string) => ResolvedAuthorizer | undefined,
+  read: Reader,
+  { settings }: SecurityFilterDeps,
+) {
+  const { trustDomain, trustDomainAliases } = settingOf(read, settings.security);
+  const input = { policies, trustDomains: [trustDomain, ...trustDomainAliases] as const, authorizerOf };
+  return {
+    http: settleAuthorization({ ...input, layer: 'http' }),
+    tcp: settleAuthorization({ ...input, layer: 'tcp' }),
+  };
+}
+
+/** The service behind an extension provider. Proxies that do not see it cannot ask it. */
+function findAuthorizer(
+  provider: string,
+  { namespace, sidecar, isRouter }: PolicySet,
+  read: Reader,
+  deps: SecurityFilterDeps,
+): ResolvedAuthorizer | undefined {
+  const authorizer = settingOf(read, deps.settings.security).authorizers.find(({ name }) => name === provider);
+  if (authorizer === undefined) return undefined;
+  const slash = authorizer.service.indexOf('/');
+  const host = authorizer.service.slice(slash + 1);
+  const traits = { ...anyTraits, proxyType: isRouter ? ('router' as const) : ('sidecar' as const) };
+  const view = { client: namespace, traits, ...(sidecar !== '' && { egress: { sidecar, listener: 0 } }) };
+  const service = serviceFor(read, deps, view, host);
+  if (service === undefined || !service.ports.some(({ number }) => number === authorizer.port)) return undefined;
+  if (slash >= 0 && service.namespace !== authorizer.service.slice(0, slash)) return undefined;
+  const egress = sidecar === '' ? undefined : read.get(deps.sidecars.models, sidecar)?.egress;
+  if (egress?.every(({ hosts }) => !egressImports(hosts, namespace, service))) return undefined;
+  return { authorizer, host, cluster: outboundCluster(authorizer.port, '', host) };
+}
+
+/** Sorted by issuer; the rules of one are in the order of the policies. */
+function issuersOf({ requests }: PolicySet, read: Reader, { inputs, policies }: SecurityFilterDeps) {
+  return requests
+    .flatMap((policy) => read.get(policies.requests.models, policy)?.rules ?? [])
+    .map((rule) => {
+      const { keys } = rule;
+      switch (keys.kind) {
+        case 'inline':
+          return { rule, jwks: keys.jwks };
+        case 'fetched':
+          return { rule, jwks: read.get(inputs.keySets, keySetKey(keys.source))?.jwks };
+        case 'none':
+          return { rule, jwks: undefined };
+      }
+    })
+    .sort((a, b) => compareText(a.rule.issuer, b.rule.issuer));
+}

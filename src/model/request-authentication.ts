@@ -1,0 +1,37 @@
+import type { PolicyObject } from './policy-target.ts';
+
+/** A RequestAuthentication. */
+export interface RequestAuthenticationModel extends PolicyObject {
+  readonly rules: readonly JwtRule[];
+}
+
+/** An issuer whose tokens are accepted. */
+export interface JwtRule {
+  readonly issuer: string;
+  readonly audiences: readonly string[];
+  readonly keys: JwtKeys;
+  readonly fromHeaders: readonly { readonly name: string; readonly prefix: string }[];
+  readonly fromParams: readonly string[];
+  readonly fromCookies: readonly string[];
+  readonly outputPayloadToHeader: string;
+  readonly forwardOriginalToken: boolean;
+  readonly outputClaimToHeaders: readonly { readonly header: string; readonly claim: string }[];
+  readonly spaceDelimitedClaims: readonly string[];
+  /** A request without a token is refused. */
+  readonly required: boolean;
+}
+
+/** Where an issuer's public keys are. */
+export type JwtKeys =
+  | { readonly kind: 'inline'; readonly jwks: string }
+  | { readonly kind: 'fetched'; readonly source: JwksSource }
+  /** They cannot be read: no token is accepted. */
+  | { readonly kind: 'none' };
+
+export interface JwksSource {
+  readonly issuer: string;
+  /** Empty: found by OpenID discovery at the issuer. */
+  readonly uri: string;
+  /** Milliseconds for one fetch. */
+  readonly timeout: number;
+}

@@ -1,0 +1,34 @@
+import type { PeerAuthentication } from '../../api/gen/peer-authentication.gen.ts';
+import type { Problem } from '../../api/problem.ts';
+import type { MtlsMode, PeerAuthenticationModel } from '../../model/peer-authentication.ts';
+import type { Field } from '../field.ts';
+import { readPolicy, readSelector } from './policy-object.ts';
+
+export interface ReconciledPeerAuthentication {
+  readonly model: PeerAuthenticationModel;
+  readonly problems: readonly Problem[];
+}
+
+/** An object with errors stays in force, as strictly as what can be read of it allows. */
+export function reconcilePeerAuthentication(object: PeerAuthentication, source: string): ReconciledPeerAuthentication {
+  const { base, spec, findings } = readPolicy(object, source, readSelector);
+  const levels = spec.get('portLevelMtls');
+  const ports: Record<number, MtlsMode | undefined> = {};
+  for (const [port, level] of levels.entries()) {
+    if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535)
+      level.invalid('is not a port; use a number from 1 to 65535.');
+    else ports[Number(port)] = readMode(level);
+  }
+  if (levels.isSet && base.target.kind !== 'labels')
+    levels.invalid('requires a selector with matchLabels, and has no effect without one.');
+  else if (levels.isSet && levels.entries().length === 0) levels.invalid('must have at least one port.');
+  return { model: { ...base, mode: readMode(spec.get('mtls')), ports }, problems: findings.problems };
+}
+
+/** What cannot be read means STRICT. */
+function readMode(level: Field): MtlsMode | undefined {
+  const before = level.findings.problems.length;
+  const mode = level.expectObject().get('mode').oneOf('UNSET', 'STRICT', 'PERMISSIVE', 'DISABLE');
+  if (level.findings.problems.length > before) return 'STRICT';
+  return mode === 'UNSET' ? undefined : mode;
+}

@@ -1,0 +1,90 @@
+import { quote } from '../../api/quote.ts';
+import { parseCidr } from '../../model/cidr.ts';
+import type { Field } from '../field.ts';
+import type { ValueKind } from './attributes.ts';
+
+/** The values of a condition; not ok if one of them cannot be read. */
+interface Values {
+  readonly ok: boolean;
+  readonly values: readonly string[];
+}
+
+const problemOf: Readonly<Record<ValueKind, (value: string) => string | undefined>> = {
+  text: () => undefined,
+  path: pathProblem,
+  port: (value) =>
+    /^\d{1,5}$/.test(value) && Number(value) <= 65_535
+      ? undefined
+      : `${quote(value)} is not a port; use a number from 0 to 65535.`,
+  addresses: (value) =>
+    parseCidr(value) === undefined
+      ? `${quote(value)} is not an IP address or a range such as ${quote('10.0.0.0/8')}.`
+      : undefined,
+  serviceAccount: accountProblem,
+  trustDomain: (value) =>
+    value.includes('/') || value.slice(1, -1).includes('*') || (value.length > 1 && /^\*.*\*$/.test(value))
+      ? `${quote(value)} is not a trust domain; it has no slash, and * only at one end.`
+      : undefined,
+};
+
+/** @param namespace for service accounts that name none. */
+export function readValues(field: Field, kind: ValueKind, namespace: string): Values {
+  if (!field.isSet) return { ok: true, values: [] };
+  if (!Array.isArray(field.value)) {
+    field.invalid('must be a list.');
+    return { ok: false, values: [] };
+  }
+  const mostAccounts = 16;
+  let ok = true;
+  if (kind === 'serviceAccount' && field.value.length > mostAccounts) {
+    field.invalid(`has ${field.value.length} elements; at most ${mostAccounts} are allowed.`);
+    ok = false;
+  }
+  const values = field.list().map((element) => {
+    const value = element.string();
+    const problem =
+      value === ''
+        ? typeof element.value === 'string'
+          ? 'must not be empty.'
+          : notText(element)
+        : problemOf[kind](value);
+    if (problem !== undefined) element.invalid(problem);
+    if (value === '' || problem !== undefined) ok = false;
+    return kind === 'serviceAccount' && !value.includes('/') ? `${namespace}/${value}` : value;
+  });
+  return { ok, values };
+}
+
+/** `string()` has reported values of other types. */
+function notText({ isSet }: Field): string | undefined {
+  return isSet ? undefined : 'must be a string.';
+}
+
+function accountProblem(value: string): string | undefined {
+  const parts = value.split('/');
+  const readable =
+    value.length <= 320 && !value.includes('*') && parts.length <= 2 && parts.every((part) => part !== '');
+  return readable
+    ? undefined
+    : `${quote(value)} is not a service account; write ACCOUNT or NAMESPACE/ACCOUNT, without *.`;
+}
+
+/** Whether the path is a template: it has segments `{*}` (any one) or `{**}` (any number). */
+export function isPathTemplate(path: string): boolean {
+  return path.includes('{*}') || path.includes('{**}');
+}
+
+/** Literal segments beside a template, as RFC 3986 has them. */
+const LITERAL = /^[a-zA-Z0-9\-._~%!$&'()+,;:@=]*$/;
+
+function pathProblem(path: string): string | undefined {
+  if (!isPathTemplate(path)) return undefined;
+  const segments = path.split('/');
+  const rest = segments.indexOf('{**}');
+  const wrong = segments.find((segment) => segment !== '{*}' && segment !== '{**}' && !LITERAL.test(segment));
+  if (wrong !== undefined)
+    return `${quote(path)} has the segment ${quote(wrong)}; beside {*} and {**}, use plain segments without * and braces.`;
+  if (rest >= 0 && segments.slice(rest + 1).some((segment) => segment.startsWith('{')))
+    return `${quote(path)} has a {*} or {**} behind {**}, which matches everything up to there; leave it out.`;
+  return undefined;
+}
