@@ -1,7 +1,10 @@
+import { kinds } from '../../src/api/kinds.ts';
+
 export const reviews = 'reviews.shop.example';
 
 export function object(kind: string, name: string, spec: object): object {
-  return { apiVersion: 'networking.istio.io/v1', kind, metadata: { name, namespace: 'shop' }, spec };
+  const group = kinds.find((known) => known.custom && known.kind === kind)!.group;
+  return { apiVersion: `${group}/v1`, kind, metadata: { name, namespace: 'shop' }, spec };
 }
 
 export function rule(subsets: Readonly<Record<string, string>>): object {
@@ -54,6 +57,24 @@ export const ALL: readonly {
     vary: (round) => ({ workloadSelector: { labels: { app: `none-${round}` } } }),
   },
   { kind: 'WorkloadEntry', name: 'all', spec: { address: '10.9.8.7' }, vary: (round) => ({ weight: round }) },
+  {
+    kind: 'PeerAuthentication',
+    name: 'all',
+    spec: { mtls: { mode: 'PERMISSIVE' } },
+    vary: (round) => ({ selector: { matchLabels: { app: `none-${round}` } } }),
+  },
+  {
+    kind: 'RequestAuthentication',
+    name: 'all',
+    spec: {},
+    vary: (round) => ({ selector: { matchLabels: { app: `none-${round}` } } }),
+  },
+  {
+    kind: 'AuthorizationPolicy',
+    name: 'all',
+    spec: { rules: [{ from: [{ source: { namespaces: ['shop'] } }] }] },
+    vary: (round) => ({ selector: { matchLabels: { app: `none-${round}` } } }),
+  },
 ];
 
 export function web(port: number): object[] {

@@ -68,12 +68,12 @@ describe('no object and no node makes anything throw, or anything be served that
   });
 
   const custom = kinds.filter((kind) => kind.custom);
-  test.each(custom.map(({ kind }) => kind))('when the spec of a %s is any JSON', (kind) => {
+  test.each(custom.map(({ kind, group }) => [kind, group]))('when the spec of a %s is any JSON', (kind, group) => {
     const others = readObjects(AROUND);
     fc.assert(
       fc.property(hostileJson(namesOf(`${kind}Spec`)), (spec) => {
         const metadata = { name: 'hostile', namespace: 'shop' };
-        const object = { apiVersion: 'networking.istio.io/v1', kind, metadata, spec } as KubernetesObject;
+        const object = { apiVersion: `${group}/v1`, kind, metadata, spec } as KubernetesObject;
         const mesh = new TestMesh({ oracle: false });
         mesh.apply([...others, object]);
         mesh.connect(

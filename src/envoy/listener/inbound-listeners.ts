@@ -42,6 +42,8 @@ export function buildInbound(input: InboundInput): readonly BuiltListener[] {
     const toPort = traits.interception === 'NONE' || target.ingress?.bindToPort === true;
     if (target.port === 0 || isReserved(target, toPort, input)) continue;
     const chains = buildInboundChains(target, bind, context);
+    // Nothing may connect to the port. Envoy rejects a listener without chains.
+    if (chains.length === 0) continue;
     if (toPort) bound.push(boundListener(target, bind, chains, context));
     else redirected.push({ chains, target });
   }
@@ -79,13 +81,14 @@ function virtualInbound(
   const { traits, settings } = context;
   const port = settings.proxyInboundListenPort;
   const transparent = traits.interception === 'TPROXY';
+  const passthrough = passthroughChains(new Set(targets.map((target) => target.port)), context);
   const chains: FilterChain[] = [
     {
       name: 'virtualInbound-blackhole',
       filterChainMatch: { destinationPort: { value: port } },
       filters: [blackHoleFilter],
     },
-    ...passthroughChains(new Set(targets.map((target) => target.port)), context),
+    ...passthrough,
     ...redirected.flatMap((one) => one.chains),
   ];
   const first: ListenerFilter[] = [listenerFilters.originalDst];
@@ -99,9 +102,9 @@ function virtualInbound(
     listener,
     clusters: [
       blackHoleCluster,
-      inboundPassthroughCluster,
+      ...(passthrough.length === 0 ? [] : [inboundPassthroughCluster]),
       ...served.map((target) => inboundCluster(target.port)),
-      ...context.security.clusters,
+      ...(chains.length === 1 ? [] : context.security.clusters),
     ],
   };
 }
