@@ -24,7 +24,25 @@ module.exports = {
     only('api-imports-nothing', 'api/', ['api/']),
     only('yaml', 'yaml/', ['yaml/', 'api/(json|schema-path)\\.ts$']),
     only('model-may-use-api', 'model/', ['model/', 'api/']),
-    only('reconcilers', 'reconcilers/', ['reconcilers/', 'api/', 'model/', 'cache/', 'yaml/document\\.ts$']),
+    only('identity', 'identity/', ['identity/', 'api/quote\\.ts$']),
+    // Who is who on the secure port: between the port, the authority and whoever reviews tokens.
+    only('secure', 'secure/', [
+      'secure/',
+      'identity/',
+      'ads/(types|transport/(authentication|secure-port|server-options))\\.ts$',
+      'api/json\\.ts$',
+      'clock\\.ts$',
+    ]),
+    // Keys of token issuers.
+    only('jwks', 'jwks/', ['jwks/', 'model/', 'api/json\\.ts$', 'clock\\.ts$', 'reconcilers/security/key-set\\.ts$']),
+    only('reconcilers', 'reconcilers/', [
+      'reconcilers/',
+      'api/',
+      'model/',
+      'cache/',
+      'yaml/document\\.ts$',
+      'identity/spiffe\\.ts$',
+    ]),
     only('settle', 'settle/', ['settle/', 'model/', 'api/']),
     only('envoy', 'envoy/', ['envoy/', 'model/', 'api/', 'ads/store/resource\\.ts$']),
     {
@@ -88,7 +106,7 @@ module.exports = {
     {
       name: 'pure-layers-do-no-io',
       severity: 'error',
-      from: { path: '^src/(cache|mesh|model|reconcilers|settle|envoy|status|yaml)/' },
+      from: { path: '^src/(cache|identity|mesh|model|reconcilers|settle|envoy|status|yaml)/' },
       to: {
         dependencyTypes: ['core'],
         path: '^(fs|https?|http2|child_process|dgram|dns|os|process|timers|tls|worker_threads)(/|$)',

@@ -6,8 +6,9 @@ import type { Problem } from './api/problem.ts';
 import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
 import { systemClock } from './clock.ts';
+import { secureServing } from './secure-serving.ts';
 import { createProtos } from './envoy/encode/proto.ts';
-import { type ObjectSource, type SourceSurroundings, startSource } from './object-source.ts';
+import { type ObjectSource, type SourceSurroundings, openSource, startSource } from './object-source.ts';
 import { checkFiles, translateFiles } from './offline.ts';
 import { AllowedAddresses } from './jwks/addresses.ts';
 import { fetchText } from './jwks/fetch-text.ts';
@@ -34,7 +35,13 @@ interface Surroundings extends SourceSurroundings {
 /** A program that is serving. */
 export interface Serving {
   readonly engine: Engine;
-  readonly ports: { readonly grpc: number; readonly health: number; readonly monitoring: number };
+  readonly ports: {
+    readonly grpc: number;
+    /** Absent without an authority. */
+    readonly secure?: number;
+    readonly health: number;
+    readonly monitoring: number;
+  };
   /** Resolves when the signal has fired and everything is closed. */
   readonly ended: Promise<void>;
 }
@@ -64,11 +71,15 @@ export async function startServing(
   signal.addEventListener('abort', endAtOnce);
   if (signal.aborted) endAtOnce();
   try {
+    const opened = openSource(config.source);
+    const secure =
+      config.secure && secureServing(config, config.secure, opened, log, surroundings.clock ?? systemClock, end.signal);
     const engine = await startEngine({
       mesh: { ...config.mesh, source: config.mesh.clusterId },
       ...(config.revision === undefined ? {} : { revision: config.revision }),
       protos: createProtos(),
       grpc: config.grpcAddress,
+      ...(secure && { secure: secure.port }),
       batch: config.batch,
       limits: { maxStreams: config.streams.most, maxAgeMs: config.streams.maxAge },
       log,
@@ -78,8 +89,9 @@ export async function startServing(
       ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
       signal: end.signal,
     });
+    secure?.start(engine);
     fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), end.signal);
-    const source = await startSource(config, engine, log, surroundings, end.signal);
+    const source = await startSource(config, opened, engine, log, surroundings, end.signal);
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
     const { health, monitoring } = await startOps(config, engine, source, log, end.signal).catch(
       async (error: unknown) => {
@@ -88,7 +100,13 @@ export async function startServing(
         throw error;
       },
     );
-    const ports = { grpc: engine.ads.port, health: health.port, monitoring: monitoring.port };
+    const { port: grpc, securePort } = engine.ads;
+    const ports = {
+      grpc,
+      ...(securePort !== undefined && { secure: securePort }),
+      health: health.port,
+      monitoring: monitoring.port,
+    };
     log.info('Serving proxies once the source is read', ports);
     signal.removeEventListener('abort', endAtOnce);
     const ended = run(engine, source, log, signal)

@@ -11,7 +11,7 @@ import { type Verdict, declareConditions } from './mesh/findings/conditions.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
 import { declareEndpoints } from './mesh/objects/endpoints.ts';
 import { declareGateways } from './mesh/gateways/gateways.ts';
-import { type Inputs, declareInputs } from './mesh/inputs.ts';
+import { type Inputs, ONE, declareInputs } from './mesh/inputs.ts';
 import { declareInbounds } from './mesh/resources/inbounds.ts';
 import { declareKeySetProblems, declareWantedKeySets } from './mesh/findings/key-sets.ts';
 import { declareListenerConflicts } from './mesh/findings/listener-conflicts.ts';
@@ -56,6 +56,8 @@ export interface Mesh {
   /** What is wrong with each object, by object. */
   readonly problems: Problems;
   readonly services: Collection<MeshService>;
+  /** Of the mesh config; `cluster.local` before the first commit. */
+  trustDomain(): string;
   /** Calls back with every key set that is to be fetched from now on; undefined: it no longer is. */
   onWantedKeySets(changed: (key: string, source: JwksSource | undefined) => void): void;
   /** Calls back with every verdict that a commit changed; undefined if the object is gone. */
@@ -188,6 +190,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     inputs,
     problems,
     services: services.services,
+    trustDomain: () => settings.security.get(ONE)?.trustDomain ?? 'cluster.local',
     onWantedKeySets(changed) {
       graph.observe((draft) => {
         for (const { key, after } of draft.changes(wantedKeySets)) changed(key, after);

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
-import type { Config } from './config/config.ts';
+import type { Config, SourceConfig } from './config/config.ts';
 import { watchDirectory } from './directory/watch.ts';
 import type { Engine } from './engine/engine.ts';
 import { KubeClient } from './kube/client.ts';
@@ -42,17 +42,31 @@ export interface SourceSurroundings {
   readonly identity?: string;
 }
 
-/** Rejects if a directory or a kubeconfig is not available. */
+/** A source that can be reached. */
+export type OpenSource =
+  | { readonly kind: 'directory'; readonly paths: readonly string[] }
+  | { readonly kind: 'kubernetes'; readonly client: KubeClient };
+
+/** Throws if a kubeconfig is not available. */
+export function openSource(source: SourceConfig): OpenSource {
+  if (source.kind === 'directory') return source;
+  const { kubeconfig, context } = source;
+  const config = new PooledKubeConfig(() => readKubeConfig({ path: kubeconfig, context }));
+  return { kind: 'kubernetes', client: new KubeClient({ config, userAgent: `fairlead/${version}` }) };
+}
+
+/** Rejects if a directory is not available. */
 export async function startSource(
   config: Config,
+  source: OpenSource,
   engine: Engine,
   log: Logger,
   surroundings: SourceSurroundings,
   signal: AbortSignal,
 ): Promise<ObjectSource> {
-  return config.source.kind === 'directory'
-    ? directorySource(config.source.paths, engine, log, signal)
-    : clusterSource(config, config.source, engine, log, surroundings, signal);
+  return source.kind === 'directory'
+    ? directorySource(source.paths, engine, log, signal)
+    : clusterSource(config, source.client, engine, log, surroundings, signal);
 }
 
 async function directorySource(
@@ -83,14 +97,12 @@ async function directorySource(
 
 function clusterSource(
   config: Config,
-  access: { readonly kubeconfig?: string; readonly context?: string },
+  client: KubeClient,
   engine: Engine,
   log: Logger,
   { clock = systemClock, identity = podOf(process.env) ?? `${hostname()}-${process.pid}` }: SourceSurroundings,
   signal: AbortSignal,
 ): ObjectSource {
-  const kubeConfig = new PooledKubeConfig(() => readKubeConfig({ path: access.kubeconfig, context: access.context }));
-  const client = new KubeClient({ config: kubeConfig, userAgent: `fairlead/${version}` });
   const outages = new Outages({ log, clock, signal });
   const shared = { api: client, clock, random: Math.random, log, outages };
   const operator = new FairleadOperator({

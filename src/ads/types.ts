@@ -44,6 +44,21 @@ export interface ConnectedProxy {
   readonly build: string;
   /** Names of the extensions that it has besides Envoy's own (`envoy.…`); empty if it did not report any. */
   readonly extensions: readonly string[];
+  /** From its credential; absent: it came without one, on the plaintext port. */
+  readonly identity?: PeerIdentity;
+}
+
+/** Who a client has proven to be: `spiffe://trustDomain/ns/namespace/sa/serviceAccount`. */
+export interface PeerIdentity {
+  readonly trustDomain: string;
+  readonly namespace: string;
+  readonly serviceAccount: string;
+}
+
+/** Why a proxy is not admitted. */
+export interface Denial {
+  readonly code: 'RESOURCE_EXHAUSTED' | 'PERMISSION_DENIED';
+  readonly message: string;
 }
 
 /** A proxy whose stream has ended. */
@@ -69,8 +84,8 @@ export interface Refusal {
 
 /** What the protocol layer reports to the rest of the program. Called synchronously; must be cheap. */
 export interface AdsEvents {
-  /** Before `connected`: why to refuse this proxy, ending its stream (RESOURCE_EXHAUSTED); undefined to admit it. */
-  admit?(proxy: ConnectedProxy, address: string): string | undefined;
+  /** Before `connected`: why to refuse this proxy, ending its stream; undefined to admit it. */
+  admit?(proxy: ConnectedProxy, address: string): Denial | undefined;
   /**
    * The answer is a `WorldChange` for the stream in a later publication; until then its requests wait. `address`: the
    * IP address that it came from. Thousands of proxies may share one; it is for budgets, not for what a proxy is sent.

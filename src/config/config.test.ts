@@ -34,11 +34,25 @@ test('without any setting everything has its default', () => {
     },
     batch: { quiet: 10, max: 100 },
     streams: { most: 10_000, maxAge: 1_800_000, shutdown: 10_000 },
+    secure: {
+      address: { host: every, port: 15012 },
+      names: ['fairlead.istio-system.svc', 'istiod.istio-system.svc'],
+    },
     jwksAllowedNetworks: [],
     log: { level: 'info', format: 'text' },
     lease: { name: 'fairlead', namespace: 'kube-system' },
     statusWrites: true,
   });
+});
+
+test('a directory has an authority if it is given one', () => {
+  expect(read({ directory: ['a'] }).secure).toBeUndefined();
+  expect(read({ directory: ['a'], caDirectory: 'ca', secureNames: 'a.b,c', revision: 'blue' }).secure).toEqual({
+    address: { host: '127.0.0.1', port: 15012 },
+    names: ['a.b', 'c'],
+    caDirectory: 'ca',
+  });
+  expect(read({ revision: 'blue' }).secure?.names).toContain('istiod-blue.istio-system.svc');
 });
 
 test('a directory is served to this machine only, until somebody says otherwise', () => {

@@ -19,6 +19,8 @@ import {
 export interface Config {
   readonly source: SourceConfig;
   readonly grpcAddress: Address;
+  /** Where clients prove who they are; absent: there is no authority. */
+  readonly secure: SecureConfig | undefined;
   readonly healthAddress: Address;
   readonly monitoringAddress: Address;
   readonly mesh: MeshSettings;
@@ -37,6 +39,15 @@ export interface Config {
   readonly jwksAllowedNetworks: readonly string[];
   readonly lease: { readonly name: string; readonly namespace: string };
   readonly statusWrites: boolean;
+}
+
+/** The port for proxies with certificates or tokens. */
+export interface SecureConfig {
+  readonly address: Address;
+  /** DNS names in its certificate. */
+  readonly names: readonly string[];
+  /** Where the signing certificates are, if not in Secrets. */
+  readonly caDirectory?: string;
 }
 
 /** Decides how objects are understood, also without a server. */
@@ -67,7 +78,7 @@ export interface Origins {
   readonly env: Environment;
 }
 
-type AddressName = 'grpcAddress' | 'healthAddress' | 'monitoringAddress';
+type AddressName = 'grpcAddress' | 'secureGrpcAddress' | 'healthAddress' | 'monitoringAddress';
 const LOOPBACK = '127.0.0.1';
 
 /** Everything for `fairlead serve`. Throws a {@link ConfigError}. */
@@ -97,6 +108,7 @@ export function readConfig(origins: Origins): Config {
             ...(context === undefined ? {} : { context }),
           },
     grpcAddress: address('grpcAddress'),
+    secure: secureOf(values, paths.length > 0, address('secureGrpcAddress')),
     healthAddress: address('healthAddress'),
     monitoringAddress: address('monitoringAddress'),
     mesh,
@@ -112,6 +124,21 @@ export function readConfig(origins: Origins): Config {
     lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
     statusWrites: values.one('statusWrites') === 'on',
   });
+}
+
+/** Without an API server and without files there is no authority. */
+function secureOf(values: Values, isDirectory: boolean, address: Address): SecureConfig | undefined {
+  const caDirectory = values.one('caDirectory');
+  if (isDirectory && caDirectory === '') return undefined;
+  const names = values.one('secureNames');
+  const revision = values.optional('revision');
+  const services = ['fairlead', 'istiod', ...(revision === undefined ? [] : [`istiod-${revision}`])];
+  const namespace = values.one('rootNamespace');
+  return {
+    address,
+    names: names.length > 0 ? names : services.map((service) => `${service}.${namespace}.svc`),
+    ...(caDirectory === '' ? {} : { caDirectory }),
+  };
 }
 
 /** Settings for commands without a server. Throws a {@link ConfigError}. */

@@ -83,6 +83,14 @@ function positive(value: string): number | Wrong {
   return /^[1-9]\d{0,8}$/.test(value) ? Number(value) : new Wrong('must be a whole number above 0');
 }
 
+/** DNS names, separated by commas. */
+function dnsNames(value: string): readonly string[] | Wrong {
+  const found = value.split(',').filter((name) => name !== '');
+  return found.every((name) => /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/.test(name))
+    ? found
+    : new Wrong('must be lower-case DNS names, separated by commas');
+}
+
 /** Ranges of addresses, separated by commas. */
 function ranges(value: string): readonly string[] | Wrong {
   const found = value.split(',').filter((range) => range !== '');
@@ -120,6 +128,27 @@ export const settings = {
     fallback: ':15010',
     fallbackHelp: ':15010; 127.0.0.1:15010 with --directory',
     parse: address,
+  },
+  secureGrpcAddress: {
+    placeholder: 'address',
+    help: 'where proxies connect with certificates or tokens (ADS and the certificate authority, TLS)',
+    fallback: ':15012',
+    fallbackHelp: ':15012; 127.0.0.1:15012 with --directory',
+    parse: address,
+  },
+  secureNames: {
+    placeholder: 'name,...',
+    help: 'DNS names in the certificate of the secure port',
+    fallback: '',
+    fallbackHelp: 'fairlead, istiod and istiod-REVISION in the root namespace',
+    parse: dnsNames,
+  },
+  caDirectory: {
+    placeholder: 'path',
+    help: 'signing certificates and key, named as in the Secret cacerts',
+    fallback: '',
+    fallbackHelp: 'the Secrets cacerts, else istio-ca-secret; none with --directory',
+    parse: text,
   },
   healthAddress: {
     placeholder: 'address',

@@ -1,4 +1,4 @@
-import type { ConnectedProxy } from '../ads/types.ts';
+import type { ConnectedProxy, Denial } from '../ads/types.ts';
 import {
   type Demand,
   type DemandBudgets,
@@ -34,8 +34,15 @@ export class Admission {
   readonly #options: AdmissionOptions;
   readonly #refusals: Record<DemandKind, number> = { traits: 0, scopes: 0, routers: 0, workloads: 0, places: 0 };
 
+  #denied = 0;
+
   constructor(options: AdmissionOptions) {
     this.#options = options;
+  }
+
+  /** How many claimed to be somebody else than their credential says. */
+  get denied(): number {
+    return this.#denied;
   }
 
   /** How many were refused, by the budget that was full. */
@@ -44,9 +51,15 @@ export class Admission {
   }
 
   /** Why the proxy is refused; undefined if it is admitted. */
-  admit(proxy: ConnectedProxy, peer: string): string | undefined {
+  admit(proxy: ConnectedProxy, peer: string): Denial | undefined {
     const { budgets, departures, preview, portsOf } = this.#options;
-    const demand = demandOf(preview(proxy), portsOf);
+    const view = preview(proxy);
+    const denied = claimProblem(proxy, view);
+    if (denied !== undefined) {
+      this.#denied++;
+      return { code: 'PERMISSION_DENIED', message: denied };
+    }
+    const demand = demandOf(view, portsOf);
     let full = budgets.admit(proxy.stream, peer, demand);
     // Departed proxies make room first, except for traits, which go on counting for a while.
     if (full !== undefined && full.kind !== 'traits') {
@@ -58,8 +71,19 @@ export class Admission {
     const reason = `proxies${ofPeer ? ' from this address' : ''} have too many different ${demandKinds[kind]}`;
     this.#refusals[kind]++;
     this.#options.refused({ kind, peer, nodeId: proxy.nodeId, reason });
-    return reason;
+    return { code: 'RESOURCE_EXHAUSTED', message: reason };
   }
+}
+
+/** What a node says about itself must be what its credential says, as in Istio. */
+function claimProblem({ identity, metadata }: ConnectedProxy, view: ResolvedProxy): string | undefined {
+  if (identity === undefined || 'error' in view) return undefined;
+  const account = metadata['SERVICE_ACCOUNT'];
+  if (view.workload.namespace !== identity.namespace)
+    return 'the namespace of the node is not the one of its credential';
+  if (account !== undefined && account !== '' && account !== identity.serviceAccount)
+    return 'the service account of the node is not the one of its credential';
+  return undefined;
 }
 
 /** No demand for a node that cannot be read: it is refused, and nothing is computed for it. */

@@ -1,7 +1,7 @@
 import type { AdsLimits } from '../ads/transport/limits.ts';
 import { Admission, type AdmissionRefusal } from './admission.ts';
 import { type AdsServer, startAdsServer } from '../ads/transport/server.ts';
-import type { AdsServerOptions, AdsLog } from '../ads/transport/server-options.ts';
+import type { AdsServerOptions, AdsLog, SecureOptions } from '../ads/transport/server-options.ts';
 import type { Refusal } from '../ads/types.ts';
 import { Graph } from '../cache/graph.ts';
 import { catalog } from '../catalog.ts';
@@ -26,6 +26,7 @@ export interface EngineOptions {
   readonly revision?: string;
   readonly protos: Protos;
   readonly grpc: { readonly host: string; readonly port: number };
+  readonly secure?: SecureOptions;
   readonly batch: { readonly quiet: number; readonly max: number };
   readonly log: AdsLog;
   readonly refused: (refusal: Refusal) => void;
@@ -48,6 +49,8 @@ export interface Engine {
   /** True from the first commit until {@link drain}. */
   readonly ready: () => boolean;
   readonly draining: () => boolean;
+  /** Of the mesh config. */
+  readonly trustDomain: () => string;
   readonly admission: Pick<Admission, 'refusals'>;
   /** Calls back when everything that a change means for a proxy is on its way; milliseconds since the change came. */
   onConverged(observer: (ms: number) => void): void;
@@ -117,6 +120,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ...options.grpc,
     ...options.adsTimes,
     ...(options.limits && { limits: options.limits }),
+    ...(options.secure && { secure: options.secure }),
     types: catalog(encoder),
     events: {
       admit: (proxy, peer) => admission.admit(proxy, peer),
@@ -153,6 +157,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ads,
     ready: () => ready && !draining,
     draining: () => draining,
+    trustDomain: () => mesh.trustDomain(),
     admission,
     onConverged(observer) {
       converged = observer;

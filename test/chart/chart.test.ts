@@ -57,8 +57,10 @@ withPeers(['helm'], 'the chart', () => {
       'ConfigMap istio-system/istio',
       'Deployment istio-system/fairlead',
       'PodDisruptionBudget istio-system/fairlead',
+      'Role istio-system/fairlead-istio-system-authority',
       'Role istio-system/fairlead-istio-system-mesh-config',
       'Role kube-system/fairlead-istio-system-lease',
+      'RoleBinding istio-system/fairlead-istio-system-authority',
       'RoleBinding istio-system/fairlead-istio-system-mesh-config',
       'RoleBinding kube-system/fairlead-istio-system-lease',
       'Service istio-system/fairlead',
@@ -99,6 +101,7 @@ withPeers(['helm'], 'the chart', () => {
     );
     expect(ports).toEqual({
       'grpc-xds': config.grpcAddress.port,
+      'grpc-xds-tls': config.secure?.address.port,
       'http-monitoring': config.monitoringAddress.port,
       'http-health': config.healthAddress.port,
     });
@@ -111,9 +114,10 @@ withPeers(['helm'], 'the chart', () => {
 
   test('has the defaults of the program where it does not need others', async () => {
     const { container } = deploymentOf(await renderChart());
-    const { log: _, ...config } = configOf((container['args'] as string[]).slice(1));
-    const { log: __, ...defaults } = readConfig({ flags: {}, env: {} });
+    const { log: _, secure, ...config } = configOf((container['args'] as string[]).slice(1));
+    const { log: __, secure: other, ...defaults } = readConfig({ flags: {}, env: {} });
     expect(config).toEqual(defaults);
+    expect(secure).toEqual({ ...other, names: [`fairlead.${NAMESPACE}.svc`, `fairlead.${NAMESPACE}`] });
   });
 
   test('selects its Pods with the Service, the budget and the spreading', async () => {
@@ -128,6 +132,7 @@ withPeers(['helm'], 'the chart', () => {
       const { ports } = spec as { ports: { name: string; port: number; targetPort: string }[] };
       expect(ports.map(({ name, port, targetPort }) => [name === targetPort, port])).toEqual([
         [true, 15010],
+        [true, 15012],
         [true, 15014],
         [true, 8080],
       ]);
@@ -143,7 +148,7 @@ withPeers(['helm'], 'the chart', () => {
     expect(granted.sort()).toEqual([...reads(), ...writes()].sort());
   });
 
-  test('lets it write nothing when it shall not', async () => {
+  test('lets it write no status when it shall not', async () => {
     const objects = await renderChart({ statusWrites: false });
     expect(permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission).sort()).toEqual(reads().sort());
     expect(configOf((deploymentOf(objects).container['args'] as string[]).slice(1)).statusWrites).toBe(false);
@@ -227,12 +232,15 @@ withPeers(['helm'], 'the chart', () => {
     const spec = { podSelector: deployment['selector'], policyTypes: ['Ingress'] };
     const everybody = [{ namespaceSelector: {} }];
     const rule = (port: string, from: object[]): object => ({ from, ports: [{ protocol: 'TCP', port }] });
-    expect(await policyOf({ enabled: true })).toEqual({ ...spec, ingress: [rule('grpc-xds', everybody)] });
+    expect(await policyOf({ enabled: true })).toEqual({
+      ...spec,
+      ingress: [rule('grpc-xds', everybody), rule('grpc-xds-tls', everybody)],
+    });
     const monitoring = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }];
     const shops = [{ namespaceSelector: { matchLabels: { mesh: 'on' } }, podSelector: {} }];
     expect(await policyOf({ enabled: true, proxies: shops, monitoring })).toEqual({
       ...spec,
-      ingress: [rule('grpc-xds', shops), rule('http-monitoring', monitoring)],
+      ingress: [rule('grpc-xds', shops), rule('grpc-xds-tls', shops), rule('http-monitoring', monitoring)],
     });
     // No rule at all: nobody. A rule without peers would be everybody.
     expect(await policyOf({ enabled: true, proxies: [] })).toEqual({ ...spec, ingress: null });
@@ -297,12 +305,20 @@ withPeers(['helm'], 'the chart', () => {
   });
 });
 
+/** All but conditions: objects, and what the certificate authority needs. */
 function reads(): string[] {
   const read = kinds.flatMap(({ kind, group, plural }) => {
     const place = kind === 'ConfigMap' ? ` ${NAMESPACE}/istio` : '';
     return ['list', 'watch'].map((verb) => `${verb} ${group}/${plural}${place}`);
   });
-  return [...read, ...unreadResources.map(({ group, plural }) => `list ${group}/${plural}`)];
+  const authority = [
+    'create authentication.k8s.io/tokenreviews',
+    `create /secrets ${NAMESPACE}/*`,
+    `get /secrets ${NAMESPACE}/istio-ca-secret`,
+    `update /secrets ${NAMESPACE}/istio-ca-secret`,
+    `get /secrets ${NAMESPACE}/cacerts`,
+  ];
+  return [...read, ...unreadResources.map(({ group, plural }) => `list ${group}/${plural}`), ...authority];
 }
 
 /** Conditions, Events beside them, and the Lease that says who may write them. */

@@ -1,4 +1,11 @@
-import { Client, type ClientDuplexStream, credentials, type ServiceError } from '@grpc/grpc-js';
+import {
+  type ChannelCredentials,
+  Client,
+  type ClientDuplexStream,
+  Metadata,
+  credentials,
+  type ServiceError,
+} from '@grpc/grpc-js';
 import protobuf from 'protobufjs';
 
 /** A response of either kind. */
@@ -37,6 +44,14 @@ export interface Node {
   readonly locality?: { readonly region: string; readonly zone: string } | undefined;
 }
 
+/** How a client proves who it is. */
+export interface SecureCall {
+  readonly credentials: ChannelCredentials;
+  /** The name that the server must have. */
+  readonly name: string;
+  readonly metadata: Metadata;
+}
+
 /** What the name of a resource is, which only delta says outright. */
 export type NameOf = (resource: Uint8Array) => string;
 
@@ -55,14 +70,21 @@ export class XdsClient {
   #markers = 0;
   readonly closed: Promise<ServiceError | undefined>;
 
-  constructor(port: number, delta: boolean, nameOf: NameOf = nameOfText) {
+  /** @param secure absent: plaintext. */
+  constructor(port: number, delta: boolean, nameOf: NameOf = nameOfText, secure?: SecureCall) {
     this.delta = delta;
-    this.#client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+    this.#client = new Client(`127.0.0.1:${port}`, secure?.credentials ?? credentials.createInsecure(), {
       'grpc.max_receive_message_length': -1,
       'grpc.use_local_subchannel_pool': 1,
+      ...(secure && { 'grpc.ssl_target_name_override': secure.name }),
     });
     const method = delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources';
-    this.#call = this.#client.makeBidiStreamRequest(`${SERVICE}/${method}`, identity, identity);
+    this.#call = this.#client.makeBidiStreamRequest(
+      `${SERVICE}/${method}`,
+      identity,
+      identity,
+      secure?.metadata ?? new Metadata(),
+    );
     this.#call.on('data', (bytes: Buffer) => {
       this.#received.push(delta ? readDelta(bytes) : readState(bytes, nameOf));
       this.#wake();

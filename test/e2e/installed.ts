@@ -25,6 +25,7 @@ export interface Installed {
 export interface Replica {
   readonly pod: string;
   readonly adsPort: number;
+  readonly securePort: number;
   readonly process: RunningProcess;
   ready(): Promise<void>;
   /** A metric without labels. */
@@ -102,7 +103,7 @@ interface Pod extends ApiObject {
 async function startReplica(pod: Pod, api: RunningApiServer, program: string, signal: AbortSignal): Promise<Replica> {
   const [container] = pod.spec.containers;
   if (container === undefined) throw new Error(`Pod ${pod.metadata.name} has no container`);
-  const [adsPort = 0, healthPort, monitoringPort] = await freePorts(3);
+  const [adsPort = 0, healthPort, monitoringPort, securePort = 0] = await freePorts(4);
   const [, ...words] = entryPoint(program);
   const process = startProcess(globalThis.process.execPath, [...words, ...container.args], {
     env: {
@@ -110,6 +111,7 @@ async function startReplica(pod: Pod, api: RunningApiServer, program: string, si
       KUBECONFIG: await api.kubeconfigWithToken(await tokenOf(pod.spec.serviceAccountName, api)),
       // Several replicas are on one machine here.
       FAIRLEAD_GRPC_ADDRESS: `127.0.0.1:${adsPort}`,
+      FAIRLEAD_SECURE_GRPC_ADDRESS: `127.0.0.1:${securePort}`,
       FAIRLEAD_HEALTH_ADDRESS: `127.0.0.1:${healthPort}`,
       FAIRLEAD_MONITORING_ADDRESS: `127.0.0.1:${monitoringPort}`,
     },
@@ -123,6 +125,7 @@ async function startReplica(pod: Pod, api: RunningApiServer, program: string, si
   return {
     pod: pod.metadata.name,
     adsPort,
+    securePort,
     process,
     ready: async () => {
       await poll(`${pod.metadata.name} is ready`, () => get(healthPort, '/ready'), { process });

@@ -300,7 +300,12 @@ describe('serve', () => {
   test.each([...loopback, ''])('takes connections where it is told to: "%s"', async (host) => {
     const { path } = await Directory.create();
     const address = host.includes(':') ? `[${host}]:0` : `${host}:0`;
-    const addresses = { grpcAddress: address, healthAddress: address, monitoringAddress: address };
+    const addresses = {
+      grpcAddress: address,
+      secureGrpcAddress: address,
+      healthAddress: address,
+      monitoringAddress: address,
+    };
     const config = readConfig({ flags: { directory: [path], logLevel: 'error', ...addresses }, env: {} });
     const stop = new AbortController();
     const serving = await startServing(config, stop.signal);

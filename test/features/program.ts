@@ -65,7 +65,12 @@ export class Program {
       },
     });
     const address = '127.0.0.1:0';
-    const addresses = { grpcAddress: address, healthAddress: address, monitoringAddress: address };
+    const addresses = {
+      grpcAddress: address,
+      secureGrpcAddress: address,
+      healthAddress: address,
+      monitoringAddress: address,
+    };
     const config = readConfig({
       flags: { ...addresses, logFormat: 'json', shutdownDuration: '0s', ...settings },
       env: {},

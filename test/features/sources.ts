@@ -75,6 +75,8 @@ export class Cluster implements Source {
     for (const kind of kinds) server.cluster.install(collectionPath(kind), kind.kind);
     server.cluster.install(LEASES, 'Lease');
     server.cluster.install(EVENTS, 'Event');
+    server.cluster.install(SECRETS, 'Secret');
+    server.cluster.install(TOKEN_REVIEWS, 'TokenReview');
     const kubeconfig = join(directory, 'kubeconfig');
     await writeFile(kubeconfig, server.kubeConfig().exportConfig());
     return new Cluster(server, kubeconfig);
@@ -137,6 +139,10 @@ export class Cluster implements Source {
 type Body = KubernetesObject & Json & { readonly metadata: Json };
 
 export const LEASES = '/apis/coordination.k8s.io/v1/leases';
+
+export const SECRETS = '/api/v1/secrets';
+
+export const TOKEN_REVIEWS = '/apis/authentication.k8s.io/v1/tokenreviews';
 
 export const EVENTS = '/apis/events.k8s.io/v1/events';
 

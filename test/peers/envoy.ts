@@ -8,6 +8,8 @@ export interface EnvoyOptions {
   /** Port of the control plane, on 127.0.0.1. */
   readonly adsPort: number;
   readonly delta: boolean;
+  /** TLS to the control plane, with a client certificate. PEM. */
+  readonly tls?: { readonly certificate: string; readonly key: string; readonly roots: string; readonly name: string };
   readonly node: EnvoyNode;
   /** Bootstrap as JSON; its static clusters and listeners are added, other fields replace ours. */
   readonly extraBootstrap?: Bootstrap;
@@ -143,7 +145,7 @@ export async function validateBootstrap(
   }
 }
 
-function bootstrapOf({ adsPort, delta, node, extraBootstrap = {} }: EnvoyOptions): Bootstrap {
+function bootstrapOf({ adsPort, delta, node, tls, extraBootstrap = {} }: EnvoyOptions): Bootstrap {
   const { staticResources = {}, ...rest } = extraBootstrap;
   const fromAds = { ads: {}, resourceApiVersion: 'V3', initialFetchTimeout: '0s' };
   const controlPlane = {
@@ -156,6 +158,7 @@ function bootstrapOf({ adsPort, delta, node, extraBootstrap = {} }: EnvoyOptions
         explicitHttpConfig: { http2ProtocolOptions: {} },
       },
     },
+    ...(tls && { transportSocket: transportSocket(tls) }),
     loadAssignment: {
       clusterName: 'xds-grpc',
       endpoints: [{ lbEndpoints: [{ endpoint: { address: addressOf('127.0.0.1', adsPort) } }] }],
@@ -179,6 +182,24 @@ function bootstrapOf({ adsPort, delta, node, extraBootstrap = {} }: EnvoyOptions
       listeners: staticResources.listeners ?? [],
     },
     ...rest,
+  };
+}
+
+function transportSocket({ certificate, key, roots, name }: NonNullable<EnvoyOptions['tls']>): object {
+  const text = (inlineString: string): object => ({ inlineString });
+  return {
+    name: 'envoy.transport_sockets.tls',
+    typedConfig: {
+      '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext',
+      sni: name,
+      commonTlsContext: {
+        tlsCertificates: [{ certificateChain: text(certificate), privateKey: text(key) }],
+        validationContext: {
+          trustedCa: text(roots),
+          matchTypedSubjectAltNames: [{ sanType: 'DNS', matcher: { exact: name } }],
+        },
+      },
+    },
   };
 }
 

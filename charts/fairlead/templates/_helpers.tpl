@@ -35,3 +35,12 @@ istio.io/rev: {{ . }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
+
+{{/* DNS names of the Services, as proxies dial them. */}}
+{{- define "fairlead.secureNames" -}}
+{{- $names := list }}
+{{- range compact (list (include "fairlead.name" .) .Values.service.alias) | uniq }}
+{{- $names = concat $names (list (printf "%s.%s.svc" . $.Release.Namespace) (printf "%s.%s" . $.Release.Namespace)) }}
+{{- end }}
+{{- join "," $names }}
+{{- end }}

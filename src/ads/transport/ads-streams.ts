@@ -1,3 +1,4 @@
+import type { PeerIdentity } from '../types.ts';
 import { randomInt } from 'node:crypto';
 import { status as Status } from '@grpc/grpc-js';
 import { ContentHasher } from '../store/content-hash.ts';
@@ -110,19 +111,20 @@ export class AdsStreams {
     this.#stateOfTheWorld = this.#host(false);
   }
 
-  accept(call: Call, delta: boolean): void {
+  /** @param identity who the client has proven to be; undefined on the plaintext port. */
+  accept(call: Call, delta: boolean, identity?: PeerIdentity): void {
     if (!this.#options.ready()) {
-      this.#refuse(call, Status.UNAVAILABLE, 'the configuration is not synchronised yet');
+      this.refuse(call, Status.UNAVAILABLE, 'the configuration is not synchronised yet');
       return;
     }
     const address = addressOfPeer(call.getPeer());
-    const entered = this.#arrivals.enter(address, () => this.#begin(call, delta));
+    const entered = this.#arrivals.enter(address, () => this.#begin(call, delta, identity));
     if (entered === 'full') {
       this.#limits.add('streams');
-      this.#refuse(call, Status.UNAVAILABLE, 'replica is at its stream limit');
+      this.refuse(call, Status.UNAVAILABLE, 'replica is at its stream limit');
     } else if (entered === 'address full') {
       this.#limits.add('streams_of_address');
-      this.#refuse(call, Status.RESOURCE_EXHAUSTED, `too many streams from ${address}`);
+      this.refuse(call, Status.RESOURCE_EXHAUSTED, `too many streams from ${address}`);
     } else for (const end of ['cancelled', 'close', 'error']) call.once(end, entered);
   }
 
@@ -212,16 +214,17 @@ export class AdsStreams {
     for (const stream of this.#streams.values()) stream.end(Status.UNAVAILABLE, 'the server is shutting down');
   }
 
-  #begin(call: Call, delta: boolean): void {
+  #begin(call: Call, delta: boolean, identity: PeerIdentity | undefined): void {
     if (this.#shutdown !== undefined) {
-      this.#refuse(call, Status.UNAVAILABLE, 'the server is shutting down');
+      this.refuse(call, Status.UNAVAILABLE, 'the server is shutting down');
       return;
     }
     const id = `stream-${++this.#lastId}`;
-    this.#streams.set(id, new AdsStream(id, call, delta ? this.#delta : this.#stateOfTheWorld));
+    this.#streams.set(id, new AdsStream(id, call, delta ? this.#delta : this.#stateOfTheWorld, identity));
   }
 
-  #refuse(call: Call, code: number, details: string): void {
+  /** Ends a call that never was a stream. */
+  refuse(call: Call, code: number, details: string): void {
     const writer = new FrameWriter(call);
     writer.end(code, details);
     this.#endings.add(writer);

@@ -1,11 +1,36 @@
 import type { BarrierTimes } from '../protocol/barrier.ts';
 import type { AdsLimits } from './limits.ts';
-import type { AdsEvents, ResourceTypes } from '../types.ts';
+import type { Authenticate } from './authentication.ts';
+import type { AdsEvents, PeerIdentity, ResourceTypes } from '../types.ts';
 
 export interface AdsLog {
   info(message: string, fields: object): void;
   warn(message: string, fields: object): void;
 }
+
+/** TLS with client certificates or tokens. Until it has a certificate to present, it closes connections. */
+export interface SecureOptions {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly authenticate: Authenticate;
+  /** Other services on the same port. */
+  readonly services: readonly UnaryService[];
+  /** A handshake failed, or a caller is not who it must be: a word for the metric. */
+  readonly refused: (reason: string, address: string) => void;
+}
+
+/** A method that takes one message and returns another, both as bytes. */
+export interface UnaryService {
+  /** `/package.Service/Method` */
+  readonly path: string;
+  /** Never rejects. */
+  readonly call: (request: Uint8Array, identity: PeerIdentity, signal: AbortSignal) => Promise<UnaryResult>;
+}
+
+export type UnaryResult =
+  | { readonly response: Uint8Array }
+  | { readonly code: 'INVALID_ARGUMENT' | 'PERMISSION_DENIED' | 'UNAVAILABLE' | 'INTERNAL'; readonly message: string };
 
 export interface AdsServerOptions {
   readonly host: string;
@@ -24,6 +49,8 @@ export interface AdsServerOptions {
   readonly times?: Partial<BarrierTimes>;
   /** How often timers are checked. */
   readonly tickMs?: number;
+  /** A second port, for clients that prove who they are; absent: none. */
+  readonly secure?: SecureOptions;
   /** Ends the server. */
   readonly signal: AbortSignal;
 }

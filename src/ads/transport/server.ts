@@ -14,10 +14,16 @@ import { listen } from './listener.ts';
 import type { Publication } from '../store/publication.ts';
 import type { Call } from './frame-writer.ts';
 import type { AdsCounts, StreamState } from './stats.ts';
-import type { AdsServerOptions } from './server-options.ts';
+import type { AdsServerOptions, SecureOptions } from './server-options.ts';
+import { SecureCalls } from './secure-calls.ts';
+import { type PortCertificate, SecurePort } from './secure-port.ts';
 
 export interface AdsServer {
   readonly port: number;
+  /** Of the secure port; undefined: there is none. */
+  readonly securePort: number | undefined;
+  /** What the secure port presents to connections from now on. Throws if its parts do not fit each other. */
+  present(certificate: PortCertificate): void;
   /** `changedAt`: when the first of its changes came, on the clock of the options; absent: now. */
   apply(publication: Publication, changedAt?: number): void;
   counts(): AdsCounts;
@@ -67,6 +73,12 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
     refused: () => ads.limited('connections'),
     failed: (error) => ads.acceptFailed(error),
   });
+  const secure =
+    options.secure &&
+    (await startSecure(ads, options, options.secure).catch((error: unknown) => {
+      listener.close();
+      throw error;
+    }));
   const ticking = setInterval(() => ads.tick(), options.tickMs ?? TICK_MS);
   let closed: Promise<void> | undefined;
   const onAbort = (): void => void close();
@@ -75,7 +87,9 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
       options.signal.removeEventListener('abort', onAbort);
       clearInterval(ticking);
       listener.close();
+      secure?.listener.close();
       ads.close();
+      secure?.server.forceShutdown();
       server.forceShutdown();
       server.tryShutdown(() => resolve());
     });
@@ -85,12 +99,45 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
   if (options.signal.aborted) onAbort();
   return {
     port: listener.port,
+    securePort: secure?.listener.port,
+    present: (certificate) => secure?.port.present(certificate),
     apply: (publication, changedAt) => ads.apply(publication, changedAt),
     counts: () => ads.counts(),
     streams: () => ads.streams(),
     drain: (ms) => drain(ads, ms, options),
     close,
   };
+}
+
+/** The port for clients that prove who they are. */
+async function startSecure(ads: AdsStreams, options: AdsServerOptions, secure: SecureOptions) {
+  const server = new Server(OPTIONS);
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const port = new SecurePort({
+    connected: (socket) => injector.injectConnection(socket),
+    failed: (address) => secure.refused('handshake', address),
+  });
+  const calls = new SecureCalls(port, secure);
+  const accept = (call: Call, delta: boolean): void =>
+    calls.stream(
+      call,
+      (identity) => ads.accept(call, delta, identity),
+      (code, message) => ads.refuse(call, code, message),
+    );
+  server.addService(DEFINITION, {
+    StreamAggregatedResources: (call: Call) => accept(call, false),
+    DeltaAggregatedResources: (call: Call) => accept(call, true),
+  });
+  for (const service of secure.services) server.addService(...calls.unary(service));
+  const listener = await listen({
+    host: secure.host,
+    port: secure.port,
+    most: 2 * { ...ADS_LIMITS, ...options.limits }.maxStreams,
+    connected: (socket) => port.accept(socket),
+    refused: () => ads.limited('connections'),
+    failed: (error) => ads.acceptFailed(error),
+  });
+  return { server, port, listener };
 }
 
 /** Checks ten times a second for streams to end. */

@@ -12,7 +12,7 @@ import { addressOfPeer } from './address.ts';
 import { Permit, type FairSemaphore } from './fair-semaphore.ts';
 import { type Call, FrameWriter } from './frame-writer.ts';
 import { type Receiving, RequestReader } from './request-reader.ts';
-import type { ConnectedProxy } from '../types.ts';
+import type { ConnectedProxy, Denial, PeerIdentity } from '../types.ts';
 import type { DiscoveryRequest } from '../wire/wire-read.ts';
 import type { WorldView } from '../store/world.ts';
 
@@ -27,7 +27,7 @@ export interface StreamHost {
   now(): number;
   read(bytes: Uint8Array): DiscoveryRequest;
   open(stream: AdsStream, view: WorldView): Delivery;
-  admit(proxy: ConnectedProxy, address: string): string | undefined;
+  admit(proxy: ConnectedProxy, address: string): Denial | undefined;
   connected(proxy: ConnectedProxy, address: string): void;
   isDeferred(stream: AdsStream): boolean;
   closed(stream: AdsStream): void;
@@ -71,6 +71,7 @@ export class AdsStream {
   delivery: Delivery | undefined;
   /** In the queue of streams to be served. */
   queued = false;
+  readonly #identity: PeerIdentity | undefined;
   readonly #host: StreamHost;
   readonly #writer: FrameWriter;
   readonly #reader: RequestReader;
@@ -90,8 +91,9 @@ export class AdsStream {
   readonly #worldless = new Lasting();
   #closed = false;
 
-  constructor(id: string, call: Call, host: StreamHost) {
+  constructor(id: string, call: Call, host: StreamHost, identity?: PeerIdentity) {
     this.id = id;
+    this.#identity = identity;
     this.address = addressOfPeer(call.getPeer());
     this.#host = host;
     this.#announcing = new Permit(host.announcing, this.address);
@@ -290,14 +292,14 @@ export class AdsStream {
 
   #introduce(request: DiscoveryRequest): void {
     if (request.node === undefined) throw new BadRequest('the first request of a stream has no node');
-    const proxy = readNode(request.node, this.id);
+    const proxy = { ...readNode(request.node, this.id), ...(this.#identity && { identity: this.#identity }) };
     if (proxy.nodeId === '') throw new BadRequest('the node has no id');
     this.proxy = { nodeId: proxy.nodeId, build: proxy.build, drainMs: drainTimeOf(proxy.metadata) };
     this.#announcing.take(() => {
       this.contain(() => {
         const refusal = this.#host.admit(proxy, this.address);
         if (refusal !== undefined) {
-          this.end(Status.RESOURCE_EXHAUSTED, refusal);
+          this.end(Status[refusal.code], refusal.message);
           return;
         }
         this.#announced = true;

@@ -52,6 +52,8 @@ export class FakeCluster implements KubeApi {
   largest = Infinity;
   /** Called before each request is answered. */
   onRequest: (request: FakeRequest) => void = () => undefined;
+  /** Answers to objects that are created but not kept, such as reviews; by path of the collection. */
+  readonly virtual = new Map<string, (object: Json) => Json>();
   /** Called when a patch is accepted. */
   onPatch: (before: Json, after: Json) => void = () => undefined;
 
@@ -172,6 +174,8 @@ export class FakeCluster implements KubeApi {
     if (target === undefined) return { status: 404, body: '404 page not found' };
     const { collection, namespace, name, sub } = target;
     if (this.denied.has(collection.path)) return failed(403, 'Forbidden', `${collection.path} is forbidden`);
+    const virtual = method === 'POST' ? this.virtual.get(collection.path) : undefined;
+    if (virtual !== undefined) return { status: 201, body: virtual(body as Json) };
     if (method === 'POST') return this.create(collection, namespace, body);
     if (name === '') {
       const matches = matcherOf(namespace, query['fieldSelector'] ?? '');

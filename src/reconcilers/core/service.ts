@@ -1,5 +1,6 @@
 import type { Namespace, Service } from '../../api/core.ts';
 import { refOf } from '../../api/object.ts';
+import { spiffeId } from '../../identity/spiffe.ts';
 import type { MeshService, Resolution, ServicePort } from '../../model/service.ts';
 import { settleExportTo } from '../export-to.ts';
 import { servicePortProtocol } from '../protocol.ts';
@@ -44,8 +45,8 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
     endpoints: [],
     subjectAltNames: [
       ...list(annotations['alpha.istio.io/canonical-serviceaccounts']),
-      ...list(annotations['alpha.istio.io/kubernetes-serviceaccounts']).map(
-        (account) => `spiffe://${context.trustDomain}/ns/${namespace}/sa/${account}`,
+      ...list(annotations['alpha.istio.io/kubernetes-serviceaccounts']).map((account) =>
+        spiffeId(context.trustDomain, namespace, account),
       ),
     ],
     ...(distribution === undefined ? {} : { trafficDistribution: distribution }),

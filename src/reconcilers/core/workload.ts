@@ -1,6 +1,7 @@
 import type { Node, Pod } from '../../api/core.ts';
 import { type KubernetesObject, type ObjectRef, refOf } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
+import { spiffeId } from '../../identity/spiffe.ts';
 import type { Workload } from '../../model/endpoint.ts';
 import type { Labels } from '../../model/labels.ts';
 import { Field, Findings } from '../field.ts';
@@ -104,10 +105,6 @@ function tlsModeOf(labels: Labels): 'istio' | 'disabled' {
 /** Outside Kubernetes, a workload with an identity has a proxy, unless its labels say otherwise. */
 export function tlsModeFor(labels: Labels, serviceAccount: string): 'istio' | 'disabled' {
   return serviceAccount !== '' && labels[TLS_MODE_LABEL] === undefined ? 'istio' : tlsModeOf(labels);
-}
-
-export function spiffeId(trustDomain: string, namespace: string, serviceAccount: string): string {
-  return `spiffe://${trustDomain}/ns/${namespace}/sa/${serviceAccount}`;
 }
 
 /** `region/zone/subzone` from a label, where dots may stand for slashes. */

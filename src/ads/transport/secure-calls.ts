@@ -1,0 +1,135 @@
+import type { Buffer } from 'node:buffer';
+import {
+  type Metadata,
+  type ServerReadableStream,
+  type ServiceDefinition,
+  status as Status,
+  type UntypedServiceImplementation,
+  type sendUnaryData,
+} from '@grpc/grpc-js';
+import { addressOfPeer } from './address.ts';
+import type { Unauthenticated } from './authentication.ts';
+import type { Call } from './frame-writer.ts';
+import type { SecurePort } from './secure-port.ts';
+import type { SecureOptions, UnaryResult, UnaryService } from './server-options.ts';
+import { Headcount } from './headcount.ts';
+import type { PeerIdentity } from '../types.ts';
+
+/** Longer ones are not tokens of Kubernetes. */
+const LONGEST_TOKEN = 16 * 1024;
+
+/** A request must be complete after this. */
+const REQUEST_MS = 10_000;
+/** Each may hold a message of the maximum size. */
+const MOST_UNARY = 32;
+
+type UnaryCall = ServerReadableStream<Buffer, Uint8Array>;
+
+/** Calls on the secure port: they begin when it is known who is calling. */
+export class SecureCalls {
+  readonly #port: SecurePort;
+  readonly #options: SecureOptions;
+  readonly #unary = new Headcount(MOST_UNARY);
+
+  constructor(port: SecurePort, options: SecureOptions) {
+    this.#port = port;
+    this.#options = options;
+  }
+
+  stream(call: Call, begin: (identity: PeerIdentity) => void, refuse: (code: number, message: string) => void): void {
+    let isOver = false;
+    for (const end of ['cancelled', 'close', 'error']) call.once(end, () => (isOver = true));
+    void this.#identify(call).then((found) => {
+      if (isOver) return;
+      if ('code' in found) refuse(Status[found.code], found.message);
+      else begin(found);
+    });
+  }
+
+  /**
+   * One request, one response. Defined as a stream of requests, which is the same on the wire: then nothing is read
+   * before it is known who is calling.
+   */
+  unary({ path, call: answer }: UnaryService): [ServiceDefinition, UntypedServiceImplementation] {
+    const name = path.slice(path.lastIndexOf('/') + 1);
+    const definition: ServiceDefinition = {
+      [name]: {
+        path,
+        requestStream: true,
+        responseStream: false,
+        requestSerialize: asBuffer,
+        requestDeserialize: asBuffer,
+        responseSerialize: asBuffer,
+        responseDeserialize: asBuffer,
+      },
+    };
+    const handle = (call: UnaryCall, done: sendUnaryData<Uint8Array>): void => {
+      const end = new AbortController();
+      for (const event of ['cancelled', 'close', 'error']) call.once(event, () => end.abort());
+      void this.#answer(call, answer, end.signal).then((result) => {
+        if (end.signal.aborted) return;
+        if ('response' in result) done(null, result.response);
+        else done({ code: Status[result.code], details: result.message });
+      });
+    };
+    return [definition, { [name]: handle }];
+  }
+
+  async #answer(
+    call: UnaryCall,
+    answer: UnaryService['call'],
+    signal: AbortSignal,
+  ): Promise<UnaryResult | Unauthenticated> {
+    const found = await this.#identify(call);
+    if ('code' in found) return found;
+    const address = addressOfPeer(call.getPeer());
+    if (this.#unary.enter(address) !== undefined) return { code: 'UNAVAILABLE', message: 'too many calls; try again' };
+    try {
+      const request = await firstMessage(call, signal);
+      if (request === undefined) return { code: 'INVALID_ARGUMENT', message: `no request within ${REQUEST_MS} ms` };
+      return await answer(request, found, signal);
+    } finally {
+      this.#unary.leave(address);
+    }
+  }
+
+  async #identify(call: { readonly metadata: Metadata; getPeer(): string }): Promise<PeerIdentity | Unauthenticated> {
+    const peer = call.getPeer();
+    const address = addressOfPeer(peer);
+    const found = await this.#options.authenticate({
+      address,
+      certificate: this.#port.clientOf(peer),
+      token: bearerOf(call.metadata),
+      cluster: textOf(call.metadata, 'clusterid'),
+    });
+    if ('code' in found) this.#options.refused(found.reason, address);
+    return found;
+  }
+}
+
+const asBuffer = (bytes: Uint8Array): Buffer => bytes as Buffer;
+
+function bearerOf(metadata: Metadata): string | undefined {
+  const header = textOf(metadata, 'authorization');
+  const token = /^bearer (\S+)$/i.exec(header.slice(0, LONGEST_TOKEN + 'bearer '.length))?.[1];
+  return header.length > LONGEST_TOKEN ? undefined : token;
+}
+
+function textOf(metadata: Metadata, name: string): string {
+  const [value = ''] = metadata.get(name);
+  return String(value);
+}
+
+/** Undefined if it does not come in time. */
+function firstMessage(call: UnaryCall, signal: AbortSignal): Promise<Buffer | undefined> {
+  return new Promise((resolve) => {
+    const give = (message: Buffer | undefined): void => {
+      clearTimeout(timer);
+      resolve(message);
+    };
+    const timer = setTimeout(() => give(undefined), REQUEST_MS);
+    signal.addEventListener('abort', () => give(undefined), { once: true });
+    call.once('data', give);
+    call.once('end', () => give(undefined));
+  });
+}

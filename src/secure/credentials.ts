@@ -1,0 +1,93 @@
+import type { Authenticate } from '../ads/transport/authentication.ts';
+import type { PortCertificate } from '../ads/transport/secure-port.ts';
+import type { UnaryService } from '../ads/transport/server-options.ts';
+import type { Clock } from '../clock.ts';
+import { spiffeId } from '../identity/spiffe.ts';
+import { Authority } from '../identity/authority.ts';
+import { createAuthenticator } from './authenticator.ts';
+import type { TokenReview } from './token-cache.ts';
+import { readRequest } from '../identity/certificate-request.ts';
+import { type Sign, certificateService } from './certificate-service.ts';
+import { mergeRoots } from '../identity/roots.ts';
+import type { SigningMaterial } from '../identity/signing-material.ts';
+
+export interface CredentialsOptions {
+  readonly trustDomain: () => string;
+  /** DNS names under which proxies reach the control plane. */
+  readonly names: readonly string[];
+  readonly clusterId: string;
+  /** See `AuthenticatorOptions`. */
+  readonly review: ((token: string) => Promise<TokenReview>) | undefined;
+  readonly clock: Clock;
+  readonly log: { warn(message: string, fields: object): void };
+  /** What the secure port presents from now on. */
+  readonly present: (certificate: PortCertificate) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Seconds. Renewed after half of it, without ending connections. */
+const SERVER_LIFETIME = 24 * 3600;
+const RETRY_MS = 60_000;
+
+/** Who is who: authenticates callers, and signs certificates for them. */
+export class Credentials {
+  readonly authenticate: Authenticate;
+  readonly services: readonly UnaryService[];
+  readonly #options: CredentialsOptions;
+  #authority: Authority | undefined;
+  #roots = '';
+  #cancel = (): void => undefined;
+
+  constructor(options: CredentialsOptions) {
+    this.#options = options;
+    const { clock, clusterId } = options;
+    this.authenticate = createAuthenticator({
+      trustDomain: options.trustDomain,
+      review: options.review,
+      isOurCluster: (name) => name === '' || name === clusterId,
+      now: () => clock.now(),
+      date: () => clock.date(),
+    });
+    this.services = [certificateService((csr, identity, seconds) => this.#sign(csr, identity, seconds))];
+    options.signal.addEventListener('abort', () => this.#cancel());
+  }
+
+  /** PEM; empty until there is an authority. */
+  get roots(): string {
+    return this.#roots;
+  }
+
+  /** Signs with this from now on. */
+  async use(material: SigningMaterial): Promise<void> {
+    this.#authority = new Authority(material);
+    this.#roots = mergeRoots(material.roots);
+    await this.#renew();
+  }
+
+  /** The certificate of the secure port. */
+  async #renew(): Promise<void> {
+    const { clock, log, names, present, signal } = this.#options;
+    this.#cancel();
+    const authority = this.#authority;
+    if (authority === undefined || signal.aborted) return;
+    const signed = await authority.signServer(names, SERVER_LIFETIME, clock.date());
+    // Another authority, or the end, may have come meanwhile.
+    if (authority !== this.#authority || signal.aborted) return;
+    this.#cancel();
+    if ('problem' in signed) log.warn('No certificate for the secure port', { problem: signed.problem });
+    else present({ certificate: signed.chain.slice(0, -1).join(''), key: signed.key, roots: this.#roots });
+    const ms = 'problem' in signed ? RETRY_MS : (SERVER_LIFETIME * 1000) / 2;
+    this.#cancel = clock.after(ms, () => void this.#renew());
+  }
+
+  readonly #sign: Sign = async (csr, { trustDomain, namespace, serviceAccount }, seconds) => {
+    const authority = this.#authority;
+    if (authority === undefined) return { code: 'UNAVAILABLE', message: 'there is no authority yet; try again' };
+    const identity = spiffeId(trustDomain, namespace, serviceAccount);
+    const read = await readRequest(csr, identity);
+    if ('problem' in read) return { code: 'INVALID_ARGUMENT', message: read.problem };
+    const signed = await authority.sign(read.request, identity, seconds, this.#options.clock.date());
+    if ('chain' in signed) return signed;
+    return { code: signed.reason === 'Lifetime' ? 'INVALID_ARGUMENT' : 'UNAVAILABLE', message: signed.problem };
+  };
+}

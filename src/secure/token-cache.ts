@@ -1,0 +1,68 @@
+import { isObject } from '../api/json.ts';
+
+/** What the API server says about a token. */
+export type TokenReview =
+  | { readonly kind: 'valid'; readonly username: string; readonly groups: readonly string[] }
+  | { readonly kind: 'invalid' };
+
+/** Milliseconds for which an answer is used without asking again. */
+const VALID_MS = 60_000;
+const INVALID_MS = 10_000;
+const MOST_ENTRIES = 20_000;
+
+interface Entry {
+  readonly review: TokenReview;
+  /** On the clock that never jumps. */
+  readonly freshUntil: number;
+  /** On the wall clock; a token is valid until then at most. */
+  readonly expiresAt: number;
+}
+
+/** What is known about tokens, by hash. The oldest entries go first. */
+export class TokenCache {
+  readonly #entries = new Map<string, Entry>();
+  readonly #now: () => number;
+  readonly #date: () => Date;
+
+  constructor({ now, date }: { readonly now: () => number; readonly date: () => Date }) {
+    this.#now = now;
+    this.#date = date;
+  }
+
+  add(key: string, review: TokenReview, token: string): void {
+    this.#entries.delete(key);
+    const freshFor = review.kind === 'valid' ? VALID_MS : INVALID_MS;
+    this.#entries.set(key, { review, freshUntil: this.#now() + freshFor, expiresAt: expiryOf(token) });
+    for (const oldest of this.#entries.keys()) {
+      if (this.#entries.size <= MOST_ENTRIES) break;
+      this.#entries.delete(oldest);
+    }
+  }
+
+  /** An answer that need not be asked for again. */
+  fresh(key: string): TokenReview | undefined {
+    const entry = this.#entries.get(key);
+    return entry !== undefined && this.#now() < entry.freshUntil ? this.#unexpired(entry) : undefined;
+  }
+
+  /** A token that was valid, and has not expired. */
+  stale(key: string): TokenReview | undefined {
+    const entry = this.#entries.get(key);
+    return entry?.review.kind === 'valid' ? this.#unexpired(entry) : undefined;
+  }
+
+  #unexpired({ review, expiresAt }: Entry): TokenReview | undefined {
+    return review.kind === 'invalid' || this.#date().getTime() < expiresAt ? review : undefined;
+  }
+}
+
+/** The `exp` claim, in milliseconds. It was verified together with the token; a token without one expires at once. */
+function expiryOf(token: string): number {
+  try {
+    const payload: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
+    const exp = isObject(payload) ? payload['exp'] : undefined;
+    return typeof exp === 'number' ? exp * 1000 : 0;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,84 @@
+import { type Server, type ServerDuplexStream, ServerCredentials, Server as GrpcServer } from '@grpc/grpc-js';
+import { types } from '../../src/envoy/encode/proto-types.ts';
+import { typeUrl } from '../../src/envoy/encode/proto.ts';
+import { testProtos } from '../harness/mesh.ts';
+
+/** What Istio's agent serves to the Envoy beside it. PEM. */
+export interface WorkloadSecrets {
+  readonly certificate: string;
+  readonly key: string;
+  readonly roots: string;
+}
+
+export interface Agent {
+  /** For the bootstrap: the cluster through which Envoy reaches it. */
+  readonly cluster: object;
+  close(): void;
+}
+
+const METHOD = '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets';
+const REQUEST = 'envoy.service.discovery.v3.DiscoveryRequest';
+const RESPONSE = 'envoy.service.discovery.v3.DiscoveryResponse';
+
+/** The part of Istio's agent that a workload needs for mutual TLS: secrets for one Envoy, one stream for each name. */
+export async function startAgent({ certificate, key, roots }: WorkloadSecrets): Promise<Agent> {
+  const protos = testProtos();
+  const text = (inlineString: string): object => ({ inlineString });
+  const secretOf = (name: string): object =>
+    name === 'ROOTCA'
+      ? { name, validationContext: { trustedCa: text(roots) } }
+      : { name, tlsCertificate: { certificateChain: text(certificate), privateKey: text(key) } };
+  const answered = new WeakSet<object>();
+  const stream = (call: ServerDuplexStream<Buffer, Buffer>): void => {
+    call.on('data', (bytes: Buffer) => {
+      const { resourceNames = [] } = protos.decode(REQUEST, bytes) as { readonly resourceNames?: readonly string[] };
+      // What follows are acknowledgements.
+      if (answered.has(call)) return;
+      answered.add(call);
+      const resources = resourceNames.map((name) => ({
+        typeUrl: typeUrl(types.secret),
+        value: protos.encode(types.secret, secretOf(name)),
+      }));
+      const response = { versionInfo: '1', nonce: '1', typeUrl: typeUrl(types.secret), resources };
+      call.write(Buffer.from(protos.encode(RESPONSE, response)));
+    });
+    call.on('end', () => call.end());
+  };
+  const same = (bytes: Buffer): Buffer => bytes;
+  const server: Server = new GrpcServer();
+  server.addService(
+    {
+      StreamSecrets: {
+        path: METHOD,
+        requestStream: true,
+        responseStream: true,
+        requestSerialize: same,
+        requestDeserialize: same,
+        responseSerialize: same,
+        responseDeserialize: same,
+      },
+    },
+    { StreamSecrets: stream },
+  );
+  const port = await new Promise<number>((resolve, reject) =>
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    ),
+  );
+  const address = { socketAddress: { address: '127.0.0.1', portValue: port } };
+  return {
+    cluster: {
+      name: 'sds-grpc',
+      type: 'STATIC',
+      connectTimeout: '1s',
+      typedExtensionProtocolOptions: {
+        'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+          '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+          explicitHttpConfig: { http2ProtocolOptions: {} },
+        },
+      },
+      loadAssignment: { clusterName: 'sds-grpc', endpoints: [{ lbEndpoints: [{ endpoint: { address } }] }] },
+    },
+    close: () => server.forceShutdown(),
+  };
+}
