@@ -5,7 +5,7 @@ import { kinds } from './api/kinds.ts';
 import type { Problem } from './api/problem.ts';
 import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
-import { systemClock } from './clock.ts';
+import { type Clock, systemClock } from './clock.ts';
 import { secureServing } from './secure-serving.ts';
 import { createProtos } from './envoy/encode/proto.ts';
 import { type ObjectSource, type SourceSurroundings, openSource, startSource } from './object-source.ts';
@@ -71,9 +71,10 @@ export async function startServing(
   signal.addEventListener('abort', endAtOnce);
   if (signal.aborted) endAtOnce();
   try {
+    const { clock = systemClock } = surroundings;
     const opened = openSource(config.source);
     const secure =
-      config.secure && secureServing(config, config.secure, opened, log, surroundings.clock ?? systemClock, end.signal);
+      config.secure && secureServing(config, config.secure, opened, log, clock, end.signal);
     const engine = await startEngine({
       mesh: { ...config.mesh, source: config.mesh.clusterId },
       ...(config.revision === undefined ? {} : { revision: config.revision }),
@@ -90,7 +91,7 @@ export async function startServing(
       signal: end.signal,
     });
     secure?.start(engine);
-    fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), end.signal);
+    fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), clock, end.signal);
     const source = await startSource(config, opened, engine, log, surroundings, end.signal);
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
     const { health, monitoring } = await startOps(config, engine, source, log, end.signal).catch(
@@ -121,11 +122,11 @@ export async function startServing(
 }
 
 /** Keeps the public keys that RequestAuthentications refer to in the graph. */
-function fetchKeySets({ mesh, committer }: Engine, allowed: AllowedAddresses, signal: AbortSignal): void {
+function fetchKeySets({ mesh, committer }: Engine, allowed: AllowedAddresses, clock: Clock, signal: AbortSignal): void {
   const keySets = new KeySets({
     fetchText: (url, options) => fetchText(url, { ...options, allowed }),
     write: (key, found) => committer.write(mesh.inputs.keySets.write(key, found)),
-    clock: systemClock,
+    clock,
     random: Math.random,
     signal,
   });

@@ -28,28 +28,36 @@ const special = [
 
 /** Which addresses may be called. */
 export class AllowedAddresses {
-  readonly #special = blockList(special);
-  readonly #allowed: BlockList;
+  readonly #special = new Ranges(special);
+  readonly #allowed: Ranges;
 
   /** @param allowed ranges that may be called although they are not public. */
   constructor(allowed: readonly string[]) {
-    this.#allowed = blockList(allowed);
+    this.#allowed = new Ranges(allowed);
   }
 
   has(address: string): boolean {
     // An IPv4 address that is written as an IPv6 one is the same.
     const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
     if (mapped === address && /^::ffff:/i.test(address)) return false;
-    const family = isIP(mapped) === 4 ? 'ipv4' : 'ipv6';
-    return isIP(mapped) !== 0 && (this.#allowed.check(mapped, family) || !this.#special.check(mapped, family));
+    return isIP(mapped) !== 0 && (this.#allowed.have(mapped) || !this.#special.have(mapped));
   }
 }
 
-function blockList(ranges: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const range of ranges) {
-    const { address, length } = parseCidr(range)!;
-    list.addSubnet(address, length, isIP(address) === 4 ? 'ipv4' : 'ipv6');
+/** By family: for a BlockList, a range of IPv6 addresses has IPv4 addresses in it, too. */
+class Ranges {
+  readonly #v4 = new BlockList();
+  readonly #v6 = new BlockList();
+
+  constructor(ranges: readonly string[]) {
+    for (const range of ranges) {
+      const { address, length } = parseCidr(range)!;
+      if (isIP(address) === 4) this.#v4.addSubnet(address, length, 'ipv4');
+      else this.#v6.addSubnet(address, length, 'ipv6');
+    }
   }
-  return list;
+
+  have(address: string): boolean {
+    return isIP(address) === 4 ? this.#v4.check(address, 'ipv4') : this.#v6.check(address, 'ipv6');
+  }
 }

@@ -2,7 +2,7 @@ import { isObject } from '../api/json.ts';
 import { type Clock } from '../clock.ts';
 import type { FetchedKeySet } from '../model/key-set.ts';
 import type { JwksSource } from '../model/request-authentication.ts';
-import { keySetProblem } from '../reconcilers/security/key-set.ts';
+import { readKeySet } from '../reconcilers/security/key-set.ts';
 import { FetchError } from './fetch-text.ts';
 
 export interface KeySetsOptions {
@@ -117,10 +117,10 @@ export class KeySets {
   async #keysOf(source: JwksSource, signal: AbortSignal): Promise<{ readonly jwks: string }> {
     const get = (url: string) => this.#options.fetchText(url, { signal, mostBytes: MOST_BYTES });
     const uri = source.uri === '' ? discovered(await get(discoveryOf(source.issuer))) : source.uri;
-    const jwks = await get(uri);
-    const problem = keySetProblem(jwks);
-    if (problem?.isFatal) throw new FetchError(`the answer ${problem.message}`);
-    return { jwks };
+    const found = readKeySet(await get(uri));
+    if ('problem' in found) throw new FetchError(`the answer ${found.problem}`);
+    // Not all that it contains: whoever reads a proxy's configuration would see what the URL says.
+    return { jwks: found.essence };
   }
 
   #keep(entry: Entry, result: { readonly jwks: string } | { readonly problem: string }): void {

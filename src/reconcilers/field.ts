@@ -10,7 +10,7 @@ const mostWork = 80_000;
 /** Problems found while reading one object. */
 export class Findings {
   readonly problems: Problem[] = [];
-  private refused = false;
+  private refused = 0;
   private work = 0;
   readonly object: ObjectRef;
 
@@ -20,6 +20,11 @@ export class Findings {
 
   /** Whether a finding makes it impossible to serve the object as its owner meant it. */
   get invalid(): boolean {
+    return this.refused > 0;
+  }
+
+  /** How many values cannot be read or used, reported or not. */
+  get invalidValues(): number {
     return this.refused;
   }
 
@@ -34,7 +39,7 @@ export class Findings {
 
   /** Unsupported fields come from their list, and readers do not report them. */
   report(field: string, reason: Exclude<ProblemReason, 'UnsupportedField'>, message: string): void {
-    if (reason === 'Invalid') this.refused = true;
+    if (reason === 'Invalid') this.refused++;
     // For an object with 10,000 broken routes, only the first ones are reported.
     if (this.problems.length < 100) this.problems.push({ object: this.object, field, reason, message });
   }

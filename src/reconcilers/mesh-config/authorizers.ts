@@ -1,6 +1,7 @@
 import { quote } from '../../api/quote.ts';
 import type { Authorizer } from '../../model/authorization.ts';
 import type { Field } from '../field.ts';
+import { problemOfFormat } from '../virtual-service/header-format.ts';
 
 /** Milliseconds, as in Istio. */
 const TIMEOUT = 600_000;
@@ -18,10 +19,10 @@ export function readAuthorizers(providers: Field): readonly Authorizer[] {
   return all.flatMap((provider) => {
     const [http, grpc] = [provider.get('envoyExtAuthzHttp'), provider.get('envoyExtAuthzGrpc')];
     if (!http.isSet && !grpc.isSet) return [];
-    const before = provider.findings.problems.length;
+    const before = provider.findings.invalidValues;
     const name = readName(provider.get('name'), seen);
     const found = readAuthorizer(name, http.isSet ? 'http' : 'grpc', (http.isSet ? http : grpc).expectObject());
-    return provider.findings.problems.length > before ? [] : [found];
+    return provider.findings.invalidValues > before ? [] : [found];
   });
 }
 
@@ -79,11 +80,21 @@ function readHeaderLists(field: Field): HeaderLists {
     additionalHeaders: field
       .get('includeAdditionalHeadersInCheck')
       .entries()
-      .map(([name, value]) => ({ name, value: value.string() })),
+      .map(([name, value]) => readHeader(name, value)),
     headersToUpstreamOnAllow: names(field.get('headersToUpstreamOnAllow')),
     headersToDownstreamOnDeny: names(field.get('headersToDownstreamOnDeny')),
     headersToDownstreamOnAllow: names(field.get('headersToDownstreamOnAllow')),
   };
+}
+
+/** Envoy reads the value as a format, in which % begins a command. */
+function readHeader(name: string, field: Field): { readonly name: string; readonly value: string } {
+  const value = field.string();
+  if (!/^[-!#$%&'*+.^_`|~0-9A-Za-z]+$/.test(name)) field.invalid(`${quote(name)} is not a header name.`);
+  if (/[\0\r\n]/.test(value)) field.invalid('must not have line breaks.');
+  const problem = problemOfFormat(value, true);
+  if (problem !== undefined) field.findings.report(field.path, problem.reason, problem.message);
+  return { name, value };
 }
 
 function names(field: Field): readonly string[] {
@@ -120,8 +131,13 @@ function readStatus(field: Field): number | undefined {
 function readBody(field: Field): Authorizer['includeRequestBody'] {
   if (!field.isSet) return undefined;
   return {
-    maxRequestBytes: field.get('maxRequestBytes').integer(0, mostBodyBytes) ?? 0,
+    maxRequestBytes: readSize(field.get('maxRequestBytes')),
     allowPartialMessage: field.get('allowPartialMessage').boolean() ?? false,
     packAsBytes: field.get('packAsBytes').boolean() ?? false,
   };
+}
+
+function readSize(field: Field): number {
+  if (!field.isSet) field.invalid('is missing.');
+  return field.integer(1, mostBodyBytes) ?? 1;
 }

@@ -34,6 +34,8 @@ export function whenAttribute(key: string): Found {
   if (found !== undefined) return found;
   const name = inBrackets(key);
   if (name === '') return { problem: `${quote(key)} needs a name in the brackets.` };
+  if (name !== undefined && /[\0\r\n]/.test(name))
+    return { problem: `${quote(key)} has a line break in the brackets.` };
   if (name !== undefined && key.startsWith(headers)) return { attribute: { kind: 'header', name }, values: 'text' };
   if (name !== undefined && key.startsWith(claims))
     return { attribute: { kind: 'claim', path: claimPath(name) }, values: 'text' };

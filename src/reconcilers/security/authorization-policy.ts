@@ -32,30 +32,38 @@ export function reconcileAuthorizationPolicy(
   object: AuthorizationPolicy,
   source: string,
 ): ReconciledAuthorizationPolicy {
-  const { base, spec, findings } = readPolicy(object, source, readTarget);
+  const { base, spec, findings, isAstray } = readPolicy(object, source, readTarget);
   const action = readAction(spec);
   const provider = spec.get('provider').expectObject();
   const dryRun = readDryRun(object.metadata.annotations?.['istio.io/dry-run'], findings.object, findings.problems);
-  const rules = readRules(spec.get('rules'), { namespace: base.namespace, action });
-  remarkOnRules(rules, spec.get('rules'), action);
+  const found = readRules(spec.get('rules'), { namespace: base.namespace, action: action ?? 'DENY' });
+  remarkOnRules(found, spec.get('rules'), action ?? 'DENY');
   const name = provider.get('name').string();
-  if (action !== 'CUSTOM' && provider.isSet) provider.invalid('is only for action CUSTOM.');
+  if (action !== undefined && action !== 'CUSTOM' && provider.isSet) provider.invalid('is only for action CUSTOM.');
   if (action === 'CUSTOM' && name === '')
     spec.get('provider').get('name').invalid('is missing: name an extension provider of the mesh config.');
-  if (rules.length === 0 && action !== 'ALLOW')
+  if (found.length === 0 && action !== undefined && action !== 'ALLOW')
     spec.get('rules').invalid(`is empty, so that nothing ever matches; with ${action}, write at least one rule.`);
+  // Without its action, what it matches may be what is denied, or the only thing that is not.
+  const rules = action === undefined ? [unreadable(0)] : isAstray ? found.map(broken) : found;
   return {
-    model: { ...base, action, provider: action === 'CUSTOM' ? name : '', dryRun, rules },
+    model: { ...base, action: action ?? 'DENY', provider: action === 'CUSTOM' ? name : '', dryRun, rules },
     problems: findings.problems,
   };
 }
 
-/** An action that cannot be read denies. */
-function readAction(spec: Field): AuthorizationAction {
+/** It matches everything, unless it is to allow something. */
+const unreadable = (index: number): AuthorizationRule => ({ index, from: [], to: [], when: [], broken: true });
+
+/** It is not known where the rule is meant: what it allows could be what another policy refuses. */
+const broken = (rule: AuthorizationRule): AuthorizationRule => ({ ...rule, broken: true });
+
+/** Undefined if it cannot be read. */
+function readAction(spec: Field): AuthorizationAction | undefined {
   const field = spec.get('action');
-  const before = field.findings.problems.length;
+  const before = field.findings.invalidValues;
   const action = field.oneOf('ALLOW', 'DENY', 'AUDIT', 'CUSTOM');
-  return field.findings.problems.length > before ? 'DENY' : action;
+  return field.findings.invalidValues > before ? undefined : action;
 }
 
 /** As Go's ParseBool. Anything else is false: the policy is enforced. */
@@ -79,8 +87,6 @@ interface RuleContext {
 
 function readRules(field: Field, context: RuleContext): readonly AuthorizationRule[] {
   if (!field.isSet) return [];
-  // It matches everything, unless it is to allow something.
-  const unreadable = (index: number): AuthorizationRule => ({ index, from: [], to: [], when: [], broken: true });
   const { value } = field;
   if (!Array.isArray(value)) {
     field.invalid('must be a list.');

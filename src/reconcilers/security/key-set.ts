@@ -1,10 +1,16 @@
-import { isObject } from '../../api/json.ts';
+import { type JsonWebKey, createPublicKey } from 'node:crypto';
+import { type Json, isObject } from '../../api/json.ts';
 
-/** What is wrong with a JSON Web Key Set (RFC 7517). */
-export interface KeySetProblem {
-  /** Envoy would not accept the set. */
-  readonly isFatal: boolean;
-  readonly message: string;
+/** A JSON Web Key Set (RFC 7517) that Envoy accepts, or why it does not. */
+export type KeySetReading = KeySet | { readonly problem: string };
+
+interface KeySet {
+  /** The set as it is written, if Envoy can read it so. */
+  readonly text: string;
+  /** Only what verifies tokens. */
+  readonly essence: string;
+  /** It contains a private key. */
+  readonly isPrivate: boolean;
 }
 
 /** Envoy reads the set on its main thread, and rejects the whole listener if it cannot. */
@@ -13,45 +19,106 @@ const mostKeys = 200;
 
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi'];
 
-export function keySetProblem(text: string): KeySetProblem | undefined {
-  const fatal = (message: string): KeySetProblem => ({
-    isFatal: true,
-    message: `${message}; no token of this issuer is accepted.`,
-  });
-  if (text.length > LONGEST) return fatal(`is longer than ${LONGEST / 1024} KiB`);
+export function readKeySet(text: string): KeySetReading {
+  if (Buffer.byteLength(text) > LONGEST) return { problem: `is longer than ${LONGEST / 1024} KiB` };
   let set: unknown;
   try {
     set = JSON.parse(text);
   } catch {
-    return fatal('is not JSON');
+    return { problem: 'is not JSON' };
   }
   const keys = isObject(set) ? set['keys'] : undefined;
-  if (!Array.isArray(keys)) return fatal('is not a key set: it needs a list "keys"');
-  if (keys.length > mostKeys) return fatal(`has more than ${mostKeys} keys`);
-  if (!keys.some(isUsable)) return fatal('has no key that can verify a token');
-  const isPrivate = keys.some((key) => isObject(key) && PRIVATE_MEMBERS.some((name) => key[name] !== undefined));
-  if (!isPrivate) return undefined;
+  if (!Array.isArray(keys)) return { problem: 'is not a key set: it needs a list "keys"' };
+  if (keys.length > mostKeys) return { problem: `has more than ${mostKeys} keys` };
+  // Envoy ignores the others, as long as one is left.
+  const usable = keys.filter(isObject).filter(isUsable);
+  if (usable.length === 0) return { problem: 'has no key that can verify a token' };
+  const essence = JSON.stringify({ keys: usable.map(publicPart) });
   return {
-    isFatal: false,
-    message: 'contains a private key: whoever can read this object can sign tokens. Leave only the public part.',
+    text: isPlain(text, set) ? text : essence,
+    essence,
+    isPrivate: keys.some((key) => isObject(key) && PRIVATE_MEMBERS.some((name) => key[name] !== undefined)),
   };
 }
 
-/** Whether Envoy can take a key from it. It ignores keys that it does not understand, as long as one is left. */
-function isUsable(key: unknown): boolean {
-  if (!isObject(key)) return false;
+/**
+ * Whether everybody reads the same: Envoy refuses names that occur twice, numbers out of range, unpaired surrogates and
+ * deep nesting, all of which JavaScript takes.
+ */
+function isPlain(text: string, set: unknown): boolean {
+  const mostDepth = 20;
+  const withoutSpace = (some: string): string => some.replaceAll(/[ \t\r\n]/g, '');
+  return (
+    !/\\u[dD][89a-fA-F]/.test(text) &&
+    text.isWellFormed() &&
+    depthOf(set, mostDepth) < mostDepth &&
+    withoutSpace(JSON.stringify(set)) === withoutSpace(text)
+  );
+}
+
+function depthOf(value: unknown, most: number): number {
+  if (most === 0 || typeof value !== 'object' || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map((member) => depthOf(member, most - 1)));
+}
+
+const PUBLIC_MEMBERS = ['kty', 'kid', 'alg', 'use', 'crv', 'n', 'e', 'x', 'y', 'k'];
+
+function publicPart(key: Json): object {
+  const members = PUBLIC_MEMBERS.flatMap((name) => {
+    const value = key[name];
+    return typeof value === 'string' && value.isWellFormed() ? [[name, value]] : [];
+  });
+  return Object.fromEntries(members) as object;
+}
+
+const CURVES: Readonly<Record<string, string>> = { ES256: 'P-256', ES384: 'P-384', ES512: 'P-521' };
+const BASE64URL = /^[A-Za-z0-9_-]+={0,2}$/;
+/** Sizes of RSA keys that Envoy takes, and that are not too slow. */
+const [smallestModulus, largestModulus] = [512, 8_192];
+
+/** Whether Envoy takes it for a key. Source: jwt_verify_lib, jwks.cc. */
+function isUsable(key: Json): boolean {
+  const alg = key['alg'];
+  if (alg !== undefined && typeof alg !== 'string') return false;
   const has = (...names: readonly string[]): boolean =>
-    names.every((name) => typeof key[name] === 'string' && key[name] !== '');
+    names.every((name) => typeof key[name] === 'string' && BASE64URL.test(key[name]));
   switch (key['kty']) {
     case 'RSA':
-      return has('n', 'e');
-    case 'EC':
-      return has('x', 'y');
+      return (alg === undefined || /^(RS|PS)(256|384|512)$/.test(alg)) && has('n', 'e') && isPublicKey(key);
+    case 'EC': {
+      const known = alg === undefined ? 'P-256' : CURVES[alg];
+      const curve = key['crv'] === undefined ? known : key['crv'];
+      if (known === undefined || (alg !== undefined && curve !== known)) return false;
+      return Object.values(CURVES).includes(curve as string) && has('x', 'y') && isPublicKey({ ...key, crv: curve });
+    }
     case 'oct':
-      return has('k');
+      return (alg === undefined || /^HS(256|384|512)$/.test(alg)) && has('k') && isBytes(key['k'] as string);
     case 'OKP':
-      return has('x');
+      return (alg === undefined || alg === 'EdDSA') && key['crv'] === 'Ed25519' && has('x') && isPublicKey(key);
     default:
       return false;
+  }
+}
+
+function isBytes(base64url: string): boolean {
+  return base64url.replaceAll('=', '').length % 4 !== 1;
+}
+
+function isPublicKey({ kty, crv, n, e, x, y }: Json): boolean {
+  try {
+    const { asymmetricKeyDetails } = createPublicKey({
+      format: 'jwk',
+      key: JSON.parse(JSON.stringify({ kty, crv, n, e, x, y })) as JsonWebKey,
+    });
+    const { modulusLength = smallestModulus, publicExponent = 65_537n } = asymmetricKeyDetails ?? {};
+    return (
+      modulusLength >= smallestModulus &&
+      modulusLength <= largestModulus &&
+      publicExponent >= 3n &&
+      publicExponent < 2n ** 32n &&
+      publicExponent % 2n === 1n
+    );
+  } catch {
+    return false;
   }
 }

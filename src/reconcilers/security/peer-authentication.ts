@@ -11,7 +11,7 @@ export interface ReconciledPeerAuthentication {
 
 /** An object with errors stays in force, as strictly as what can be read of it allows. */
 export function reconcilePeerAuthentication(object: PeerAuthentication, source: string): ReconciledPeerAuthentication {
-  const { base, spec, findings } = readPolicy(object, source, readSelector);
+  const { base, spec, findings, isAstray } = readPolicy(object, source, readSelector);
   const levels = spec.get('portLevelMtls');
   const ports: Record<number, MtlsMode | undefined> = {};
   for (const [port, level] of levels.entries()) {
@@ -22,13 +22,16 @@ export function reconcilePeerAuthentication(object: PeerAuthentication, source: 
   if (levels.isSet && base.target.kind !== 'labels')
     levels.invalid('requires a selector with matchLabels, and has no effect without one.');
   else if (levels.isSet && levels.entries().length === 0) levels.invalid('must have at least one port.');
-  return { model: { ...base, mode: readMode(spec.get('mtls')), ports }, problems: findings.problems };
+  const mode = readMode(spec.get('mtls'));
+  // It may be for workloads that another policy closes.
+  const read = isAstray ? ({ mode: 'STRICT', ports: {} } as const) : { mode, ports };
+  return { model: { ...base, ...read }, problems: findings.problems };
 }
 
 /** What cannot be read means STRICT. */
 function readMode(level: Field): MtlsMode | undefined {
-  const before = level.findings.problems.length;
+  const before = level.findings.invalidValues;
   const mode = level.expectObject().get('mode').oneOf('UNSET', 'STRICT', 'PERMISSIVE', 'DISABLE');
-  if (level.findings.problems.length > before) return 'STRICT';
+  if (level.findings.invalidValues > before) return 'STRICT';
   return mode === 'UNSET' ? undefined : mode;
 }

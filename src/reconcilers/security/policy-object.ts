@@ -8,22 +8,26 @@ export interface PolicyReading {
   readonly base: PolicyObject;
   readonly spec: Field;
   readonly findings: Findings;
+  /** Which workloads it is for cannot be read; then it is for all of the namespace. */
+  readonly isAstray: boolean;
 }
 
 export function readPolicy(
   object: KubernetesObject & { readonly spec?: unknown },
   source: string,
-  readTarget: (spec: Field, name: string) => PolicyTarget,
+  readTarget: (spec: Field) => PolicyTarget,
 ): PolicyReading {
   const { name, namespace = '', creationTimestamp = '' } = object.metadata;
   const ref = refOf(source, object);
   const findings = new Findings(ref);
   const spec = new Field(object.spec, 'spec', findings).expectObject();
   const key = objectKey(source, namespace, name);
+  const target = readTarget(spec);
   return {
-    base: { key, ref, name, namespace, createdAt: creationTimestamp, target: readTarget(spec, name) },
+    base: { key, ref, name, namespace, createdAt: creationTimestamp, target },
     spec,
     findings,
+    isAstray: findings.invalid,
   };
 }
 
@@ -54,8 +58,12 @@ export function readTarget(spec: Field): PolicyTarget {
     spec.invalid('may have only one of selector, targetRef and targetRefs; all workloads are meant until then.');
     return { kind: 'namespace' };
   }
+  const { findings } = spec;
   const references = many.isSet ? many.objects() : one.isSet ? [one.expectObject()] : [];
-  if (references.length === 0 && !many.isSet) return readSelector(spec);
+  if (references.length === 0) {
+    const all = { kind: 'namespace' } as const;
+    return findings.invalid ? all : readSelector(spec);
+  }
   const names = references.flatMap((reference) => {
     const [group, kind, name] = ['group', 'kind', 'name'].map((member) => reference.get(member).string());
     if (reference.get('namespace').string() !== '')
@@ -63,7 +71,7 @@ export function readTarget(spec: Field): PolicyTarget {
     if (name === '') reference.get('name').invalid('is missing.');
     else if (group === 'gateway.networking.k8s.io' && kind === 'Gateway') return [name!];
     else if (isOfWaypoints(group!, kind!))
-      reference.findings.report(
+      findings.report(
         reference.path,
         'Ineffective',
         `is a ${kind}, which only waypoints act on, and there are none. Use a selector for the workloads instead.`,
@@ -74,7 +82,8 @@ export function readTarget(spec: Field): PolicyTarget {
       );
     return [];
   });
-  return { kind: 'gateways', names };
+  // A policy must not fall away because of a typo.
+  return findings.invalid ? { kind: 'namespace' } : { kind: 'gateways', names };
 }
 
 function isOfWaypoints(group: string, kind: string): boolean {

@@ -3,7 +3,7 @@ import type { Problem } from '../../api/problem.ts';
 import { quote } from '../../api/quote.ts';
 import type { JwtKeys, JwtRule, RequestAuthenticationModel } from '../../model/request-authentication.ts';
 import type { Field } from '../field.ts';
-import { keySetProblem } from './key-set.ts';
+import { readKeySet } from './key-set.ts';
 import { readPolicy, readTarget } from './policy-object.ts';
 
 export interface ReconciledRequestAuthentication {
@@ -23,23 +23,38 @@ export function reconcileRequestAuthentication(
   object: RequestAuthentication,
   source: string,
 ): ReconciledRequestAuthentication {
-  const { base, spec, findings } = readPolicy(object, source, readTarget);
+  const { base, spec, findings, isAstray } = readPolicy(object, source, readTarget);
   const fields = spec.get('jwtRules').objects();
   if (fields.length > mostRules)
     spec.get('jwtRules').invalid(`has ${fields.length} rules; only the first ${mostRules} are used.`);
-  const rules = fields.slice(0, mostRules).map(readRule);
-  return { model: { ...base, rules }, problems: findings.problems };
+  // Those that keep requests out come first: leaving them away would let these in.
+  const sorted =
+    fields.length > mostRules ? [...fields.filter(requires), ...fields.filter((f) => !requires(f))] : fields;
+  const rules = sorted.slice(0, mostRules).map(readRule);
+  // Elsewhere, another policy may accept what is not from this issuer.
+  const closed = rules.map((rule): JwtRule => ({ ...rule, keys: { kind: 'none' } }));
+  return { model: { ...base, rules: isAstray ? closed : rules }, problems: findings.problems };
+}
+
+function requires(rule: Field): boolean {
+  const presence = rule.get('presence');
+  return presence.isSet && presence.value !== 'OPTIONAL' && presence.value !== 'PRESENCE_UNSPECIFIED';
 }
 
 function readRule(rule: Field): JwtRule {
+  const before = rule.findings.invalidValues;
+  const audiences = texts(rule.get('audiences'));
+  // Without audiences, tokens for anybody would be accepted.
+  const isForNobody = audiences.length === 0 && rule.findings.invalidValues > before;
+  const keys = readKeys(rule);
   return {
     issuer: rule.get('issuer').string(),
-    audiences: texts(rule.get('audiences')),
-    keys: readKeys(rule),
+    audiences,
+    keys: isForNobody ? { kind: 'none' } : keys,
     fromHeaders: rule
       .get('fromHeaders')
       .objects()
-      .filter((header) => isHeaderName(header.get('name')))
+      .filter((header) => isHeaderName(header.get('name')) && isHeaderValue(header.get('prefix')))
       .map((header) => ({ name: header.get('name').string(), prefix: header.get('prefix').string() })),
     fromParams: texts(rule.get('fromParams')),
     fromCookies: texts(rule.get('fromCookies')),
@@ -57,9 +72,9 @@ function readRule(rule: Field): JwtRule {
 /** A value that is not known requires a token, too. */
 function isRequired(presence: Field): boolean {
   if (!presence.isSet) return false;
-  const before = presence.findings.problems.length;
+  const before = presence.findings.invalidValues;
   const found = presence.oneOf('OPTIONAL', 'REQUIRED', 'PRESENCE_UNSPECIFIED');
-  return found === 'REQUIRED' || presence.findings.problems.length > before;
+  return found === 'REQUIRED' || presence.findings.invalidValues > before;
 }
 
 function readKeys(rule: Field): JwtKeys {
@@ -68,10 +83,20 @@ function readKeys(rule: Field): JwtKeys {
   const timeout = readTimeout(rule.get('timeout'));
   if (jwks!.string() !== '') {
     if (uri.isSet) rule.invalid('may have only one of jwksUri and jwks; jwks is used.');
-    const problem = keySetProblem(jwks!.string());
-    if (problem === undefined) return { kind: 'inline', jwks: jwks!.string() };
-    jwks!.findings.report(jwks!.path, problem.isFatal ? 'Invalid' : 'TooBroad', problem.message);
-    return problem.isFatal ? { kind: 'none' } : { kind: 'inline', jwks: jwks!.string() };
+    const found = readKeySet(jwks!.string());
+    if ('problem' in found) {
+      jwks!.invalid(`${found.problem}; no token of this issuer is accepted.`);
+      return { kind: 'none' };
+    }
+    if (found.isPrivate)
+      jwks!.findings.report(
+        jwks!.path,
+        'TooBroad',
+        'contains a private key: whoever can read this object can sign tokens. Leave only the public part.',
+      );
+    if (issuer!.string() !== '') return { kind: 'inline', jwks: found.text };
+    issuer!.invalid('is missing; without it, no token is accepted.');
+    return { kind: 'none' };
   }
   if (uri.string() !== '') {
     if (isUrl(uri.string()))
@@ -119,6 +144,12 @@ function isHeaderName(field: Field): boolean {
   const isName = /^[-!#$%&'*+.^_`|~0-9A-Za-z]+$/.test(field.string());
   if (!isName) field.invalid(`${quote(field.string())} is not a header name.`);
   return isName;
+}
+
+function isHeaderValue(field: Field): boolean {
+  const isValue = !/[\0\r\n]/.test(field.string());
+  if (!isValue) field.invalid('must not have line breaks.');
+  return isValue;
 }
 
 /** Elements that are not empty; Envoy rejects the others. */

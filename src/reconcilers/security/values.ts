@@ -27,6 +27,9 @@ const problemOf: Readonly<Record<ValueKind, (value: string) => string | undefine
       : undefined,
 };
 
+/** Many of them become regular expressions, of which Envoy limits the size: 12 instructions for a *. */
+const longestValue = 2_000;
+
 /** @param namespace for service accounts that name none. */
 export function readValues(field: Field, kind: ValueKind, namespace: string): Values {
   if (!field.isSet) return { ok: true, values: [] };
@@ -47,7 +50,9 @@ export function readValues(field: Field, kind: ValueKind, namespace: string): Va
         ? typeof element.value === 'string'
           ? 'must not be empty.'
           : notText(element)
-        : problemOf[kind](value);
+        : value.length > longestValue
+          ? `is longer than ${longestValue} characters.`
+          : problemOf[kind](value);
     if (problem !== undefined) element.invalid(problem);
     if (value === '' || problem !== undefined) ok = false;
     return kind === 'serviceAccount' && !value.includes('/') ? `${namespace}/${value}` : value;
@@ -79,7 +84,10 @@ const LITERAL = /^[a-zA-Z0-9\-._~%!$&'()+,;:@=]*$/;
 
 function pathProblem(path: string): string | undefined {
   if (!isPathTemplate(path)) return undefined;
+  const longest = 250;
   const segments = path.split('/');
+  if (!path.startsWith('/') || path.includes('//') || path.length > longest)
+    return `${quote(path)} is not a path template; it begins with /, has no //, and at most ${longest} characters.`;
   const rest = segments.indexOf('{**}');
   const wrong = segments.find((segment) => segment !== '{*}' && segment !== '{**}' && !LITERAL.test(segment));
   if (wrong !== undefined)
