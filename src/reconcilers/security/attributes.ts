@@ -30,6 +30,8 @@ const retired = ['destination.namespace', 'destination.labels', 'destination.nam
 
 /** The attribute for the key of a `when` condition. */
 export function whenAttribute(key: string): Found {
+  const longest = 2_000;
+  if (key.length > longest) return { problem: `is longer than ${longest} characters.` };
   const found = Object.hasOwn(plain, key) ? plain[key] : undefined;
   if (found !== undefined) return found;
   const name = inBrackets(key);

@@ -96,7 +96,7 @@ function readRules(field: Field, context: RuleContext): readonly AuthorizationRu
     field.invalid(`has ${value.length} rules; at most ${mostRules} are allowed.`);
     return [unreadable(0)];
   }
-  const size = { values: 0 };
+  const size: Size = { clauses: 0, values: 0 };
   const rules = field.list().map((rule, index): AuthorizationRule => {
     if (typeof rule.value !== 'object' || rule.value === null || Array.isArray(rule.value)) {
       rule.invalid('must be an object.');
@@ -104,9 +104,16 @@ function readRules(field: Field, context: RuleContext): readonly AuthorizationRu
     }
     return new RuleReader(context, size).read(rule, index);
   });
-  if (size.values <= mostValues) return rules;
-  field.invalid(`has ${size.values} values; at most ${mostValues} are allowed. Use fewer, wider ones.`);
+  const most = Math.max(size.values, size.clauses);
+  if (most <= mostValues) return rules;
+  field.invalid(`has ${most} values; at most ${mostValues} are allowed. Use fewer, wider ones.`);
   return [unreadable(0)];
+}
+
+/** How much there is in all rules of an object. Beyond the limit, the rest is only counted: reading takes time. */
+interface Size {
+  clauses: number;
+  values: number;
 }
 
 /** The fields of a source or an operation, each with its attribute. The order is that in Envoy's configuration. */
@@ -134,9 +141,9 @@ const neverForCustom = new Set<Attribute['kind']>(['requestPrincipal', 'claim'])
 class RuleReader {
   private broken = false;
   private readonly context: RuleContext;
-  private readonly size: { values: number };
+  private readonly size: Size;
 
-  constructor(context: RuleContext, size: { values: number }) {
+  constructor(context: RuleContext, size: Size) {
     this.context = context;
     this.size = size;
   }
@@ -153,12 +160,18 @@ class RuleReader {
     field.invalid(message);
   }
 
+  private isTooLarge(what: keyof Size, more: number): boolean {
+    this.size[what] += more;
+    return this.size[what] > mostValues;
+  }
+
   private clauses(field: Field, member: string, fields: typeof sourceFields): readonly Clause[] {
     if (!field.isSet) return [];
     if (!Array.isArray(field.value) || field.value.length === 0) {
       this.invalid(field, 'must be a list with at least one element; leave the field out if anything matches.');
       return [];
     }
+    if (this.isTooLarge('clauses', field.value.length)) return [];
     return field.list().map((element) => {
       const content = element.get(member);
       if (typeof content.value !== 'object' || content.value === null || Object.keys(content.value).length === 0) {
@@ -185,6 +198,7 @@ class RuleReader {
       this.invalid(field, 'must be a list.');
       return [];
     }
+    if (this.isTooLarge('clauses', field.value.length)) return [];
     return field.list().flatMap((element) => {
       const key = element.get('key');
       const [values, notValues] = [element.get('values'), element.get('notValues')];
@@ -212,8 +226,8 @@ class RuleReader {
       if (notForCustom.has(attribute.kind))
         field.invalid("is not allowed by Istio's API with action CUSTOM; Fairlead compares it all the same.");
     }
+    if (this.isTooLarge('values', lengthOf(positive) + lengthOf(negative))) return [];
     const [values, notValues] = [positive, negative].map((field) => readValues(field, kind, this.context.namespace));
-    this.size.values += (values?.values.length ?? 0) + (notValues?.values.length ?? 0);
     // A condition of which a part is unreadable is left out, so that the rule matches more.
     if (!values!.ok || !notValues!.ok) {
       this.broken = true;
@@ -222,4 +236,8 @@ class RuleReader {
     if (values!.values.length + notValues!.values.length === 0) return [];
     return [{ attribute, values: values!.values, notValues: notValues!.values }];
   }
+}
+
+function lengthOf({ value }: Field): number {
+  return Array.isArray(value) ? value.length : 0;
 }

@@ -20,12 +20,7 @@ export function remarkOnRules(rules: readonly AuthorizationRule[], field: Field,
         'TooBroad',
         'is empty, and allows every request and connection. Name who, or what, is allowed.',
       ]);
-    if (
-      !isEmpty &&
-      (action === 'DENY' || action === 'CUSTOM') &&
-      clauses.some(isOnlyOfHttp) &&
-      !clauses.some(isOfPorts)
-    )
+    if ((action === 'DENY' || action === 'CUSTOM') && isOpenToTcp(rule))
       remarks.push([
         path,
         'TooBroad',
@@ -34,6 +29,13 @@ export function remarkOnRules(rules: readonly AuthorizationRule[], field: Field,
     for (const clause of clauses) remarks.push(...remarksOnHosts(clause, path), ...remarksOnPaths(clause, path));
   }
   for (const [path, reason, message] of remarks.slice(0, mostRemarks)) field.findings.report(path, reason, message);
+}
+
+/** Whether an alternative matches all connections on TCP ports, because only what HTTP requests have would tell. */
+function isOpenToTcp({ from, to, when }: AuthorizationRule): boolean {
+  if (isOfPorts(when)) return false;
+  const anyPort = (to.length === 0 ? [[]] : to).filter((clause) => !isOfPorts(clause));
+  return anyPort.some(isOnlyOfHttp) || (anyPort.length > 0 && [...from, when].some(isOnlyOfHttp));
 }
 
 /** Whether nothing is left of it on TCP ports. */

@@ -16,10 +16,12 @@ interface KeySet {
 /** Envoy reads the set on its main thread, and rejects the whole listener if it cannot. */
 const LONGEST = 256 * 1024;
 const mostKeys = 200;
+const workOfKey = 60;
 
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi'];
 
-export function readKeySet(text: string): KeySetReading {
+/** @param spend whether there may be this much more work; see {@link Findings.spend}. */
+export function readKeySet(text: string, spend: (work: number) => boolean = () => true): KeySetReading {
   if (Buffer.byteLength(text) > LONGEST) return { problem: `is longer than ${LONGEST / 1024} KiB` };
   let set: unknown;
   try {
@@ -30,14 +32,14 @@ export function readKeySet(text: string): KeySetReading {
   const keys = isObject(set) ? set['keys'] : undefined;
   if (!Array.isArray(keys)) return { problem: 'is not a key set: it needs a list "keys"' };
   if (keys.length > mostKeys) return { problem: `has more than ${mostKeys} keys` };
-  // Envoy ignores the others, as long as one is left.
-  const usable = keys.filter(isObject).filter(isUsable);
-  if (usable.length === 0) return { problem: 'has no key that can verify a token' };
-  const essence = JSON.stringify({ keys: usable.map(publicPart) });
+  const known = keys.filter(isObject);
+  // Envoy ignores the others, as long as there is one.
+  if (!known.some((key) => spend(workOfKey) && isUsable(key))) return { problem: 'has no key that can verify a token' };
+  const essence = JSON.stringify({ keys: known.map(publicPart) });
   return {
     text: isPlain(text, set) ? text : essence,
     essence,
-    isPrivate: keys.some((key) => isObject(key) && PRIVATE_MEMBERS.some((name) => key[name] !== undefined)),
+    isPrivate: known.some((key) => PRIVATE_MEMBERS.some((name) => key[name] !== undefined)),
   };
 }
 

@@ -83,7 +83,7 @@ function readKeys(rule: Field): JwtKeys {
   const timeout = readTimeout(rule.get('timeout'));
   if (jwks!.string() !== '') {
     if (uri.isSet) rule.invalid('may have only one of jwksUri and jwks; jwks is used.');
-    const found = readKeySet(jwks!.string());
+    const found = readKeySet(jwks!.string(), (work) => rule.findings.spend(work));
     if ('problem' in found) {
       jwks!.invalid(`${found.problem}; no token of this issuer is accepted.`);
       return { kind: 'none' };
