@@ -6,7 +6,7 @@ import type { Problem } from './api/problem.ts';
 import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { secureServing } from './secure-serving.ts';
+import { type SecureServing, secureServing } from './secure-serving.ts';
 import { createProtos } from './envoy/encode/proto.ts';
 import { type ObjectSource, type SourceSurroundings, openSource, startSource } from './object-source.ts';
 import { checkFiles, translateFiles } from './offline.ts';
@@ -73,8 +73,7 @@ export async function startServing(
   try {
     const { clock = systemClock } = surroundings;
     const opened = openSource(config.source);
-    const secure =
-      config.secure && secureServing(config, config.secure, opened, log, clock, end.signal);
+    const secure = config.secure && secureServing(config, config.secure, opened, log, clock, end.signal);
     const engine = await startEngine({
       mesh: { ...config.mesh, source: config.mesh.clusterId },
       ...(config.revision === undefined ? {} : { revision: config.revision }),
@@ -94,7 +93,7 @@ export async function startServing(
     fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), clock, end.signal);
     const source = await startSource(config, opened, engine, log, surroundings, end.signal);
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
-    const { health, monitoring } = await startOps(config, engine, source, log, end.signal).catch(
+    const { health, monitoring } = await startOps(config, engine, source, secure, log, end.signal).catch(
       async (error: unknown) => {
         end.abort();
         await source.end();
@@ -160,6 +159,7 @@ function startOps(
   config: Config,
   engine: Engine,
   source: ObjectSource,
+  secure: SecureServing | undefined,
   log: LogBudget,
   signal: AbortSignal,
 ): Promise<OpsServers> {
@@ -171,6 +171,7 @@ function startOps(
     ads: () => ads.counts(),
     refused: () => ads.streams().flatMap(({ types }) => types.filter(({ refused }) => refused.length > 0)),
     notAdmitted: () => engine.admission.refusals,
+    ...(secure && { unauthenticated: () => [...secure.refusals(), ['identity', engine.admission.denied] as const] }),
     suppressedLines: () => log.suppressed,
     commits: () => committer.stats,
     graphFailures: () => mesh.graph.failures.size,

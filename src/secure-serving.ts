@@ -3,6 +3,7 @@ import { keepAuthority } from './authority-source.ts';
 import type { Clock } from './clock.ts';
 import type { Config, SecureConfig } from './config/config.ts';
 import type { Engine } from './engine/engine.ts';
+import { Refusals } from './secure/refusals.ts';
 import { Credentials } from './secure/credentials.ts';
 import { reviewToken } from './kube/token-review.ts';
 import type { OpenSource } from './object-source.ts';
@@ -11,6 +12,8 @@ import type { LogBudget } from './ops/log-budget.ts';
 /** The secure port, and what decides who is who there. */
 export interface SecureServing {
   readonly port: SecureOptions;
+  /** How many callers were refused, by reason. */
+  readonly refusals: () => ReadonlyMap<string, number>;
   /** Presents certificates from now on. */
   start(engine: Engine): void;
 }
@@ -35,16 +38,21 @@ export function secureServing(
     present: (certificate) => engine?.ads.present(certificate),
     signal,
   });
+  const refusals = new Refusals(
+    (reason, address) => log.warn('Caller on the secure port refused', { reason, address }),
+    () => clock.now(),
+  );
   const from =
     secure.caDirectory === undefined && source.kind === 'kubernetes'
       ? { kind: 'kubernetes' as const, api: source.client, namespace: mesh.rootNamespace }
       : { kind: 'directory' as const, path: secure.caDirectory ?? '' };
   return {
+    refusals: () => refusals.counts,
     port: {
       ...secure.address,
       authenticate: credentials.authenticate,
       services: credentials.services,
-      refused: (reason, address) => log.warn('Caller on the secure port refused', { reason, address }),
+      refused: (reason, address) => refusals.add(reason, address),
     },
     start(started) {
       engine = started;

@@ -51,7 +51,7 @@ export interface Engine {
   readonly draining: () => boolean;
   /** Of the mesh config. */
   readonly trustDomain: () => string;
-  readonly admission: Pick<Admission, 'refusals'>;
+  readonly admission: Pick<Admission, 'refusals' | 'denied'>;
   /** Calls back when everything that a change means for a proxy is on its way; milliseconds since the change came. */
   onConverged(observer: (ms: number) => void): void;
   /** The first commit: call when the source has delivered everything it knows. Proxies are served from then on. */

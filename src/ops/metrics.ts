@@ -14,6 +14,8 @@ export interface MetricSources {
   readonly refused: () => Iterable<{ readonly shortName: string }>;
   /** Proxies that were not admitted, by the budget that was full. */
   readonly notAdmitted: () => Readonly<Record<string, number>>;
+  /** Callers on the secure port that did not prove who they are, or are not who they say, by reason. */
+  readonly unauthenticated?: () => Iterable<readonly [string, number]>;
   readonly suppressedLines: () => number;
   readonly commits: () => { readonly commits: number; readonly writes: number; readonly pending: number };
   /** Graph entries that keep an old value because their transform threw. */
@@ -190,6 +192,11 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   counters('fairlead_xds_not_admitted_total', 'Proxies that were not admitted, by limit.', ['for'], () =>
     Object.entries(sources.notAdmitted()).map(([kind, count]) => [{ for: kind }, count]),
   );
+  const { unauthenticated } = sources;
+  if (unauthenticated !== undefined)
+    counters('fairlead_secure_refused_total', 'Callers refused on the secure port, by reason.', ['reason'], () =>
+      [...unauthenticated()].map(([reason, count]) => [{ reason }, count]),
+    );
   gauge('fairlead_xds_resources', 'Resources kept encoded.', () => ads().resources);
 
   counter(

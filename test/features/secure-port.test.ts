@@ -5,7 +5,7 @@ import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { type Caller, secureCall, signCertificate } from '../harness/secure-call.ts';
 import { CDS } from './proxy.ts';
-import type { Program } from './program.ts';
+import { type Program, get } from './program.ts';
 import { Cluster, SECRETS, TOKEN_REVIEWS } from './sources.ts';
 
 const SERVER = 'fairlead.istio-system.svc';
@@ -101,6 +101,17 @@ test('whoever cannot prove who it is gets nothing', async () => {
   const foreign = { chain: openssl.read('ca.pem'), key: openssl.read('ca.key') };
   expect(await ask(program, roots, { certificate: foreign })).toMatch(/^UNAUTHENTICATED/);
   expect(await sign(program, roots, {}, openssl.request('rsa:2048'))).toMatch(/^UNAUTHENTICATED/);
+});
+
+test('refusals are counted by reason, and logged once for an address', async () => {
+  const { program, roots } = await started();
+  await ask(program, roots, {});
+  await ask(program, roots, { token: 'nonsense' });
+  await ask(program, roots, { token: tokenOf('shop:default') }, 'sidecar~10.0.0.1~a.bank~bank.svc.cluster.local');
+  const { body } = await get(program.serving.ports.monitoring, '/metrics');
+  for (const reason of ['none', 'token', 'identity'])
+    expect(body).toContain(`fairlead_secure_refused_total{reason="${reason}"} 1`);
+  expect(program.log.filter(({ msg }) => msg === 'Caller on the secure port refused')).toHaveLength(1);
 });
 
 test('a node is of the namespace that its credential names', async () => {
