@@ -1,0 +1,171 @@
+import { expect, test } from 'vitest';
+import type { OperationAttribute, SourceAttribute } from '../../model/authorization.ts';
+import { testProtos } from '../../../test/harness/mesh.ts';
+import { types } from '../encode/proto-types.ts';
+import { rbacPolicy } from './rbac-matchers.ts';
+
+const agent = { agent: true };
+
+const permissionsOf = (attribute: OperationAttribute, ...values: string[]) =>
+  rbacPolicy([[{ attribute, values, notValues: [] }]], [[]], agent).permissions![0]!.andRules!.rules;
+const principalsOf = (attribute: SourceAttribute, ...values: string[]) =>
+  rbacPolicy([[]], [[{ attribute, values, notValues: [] }]], agent).principals![0]!.andIds!.ids;
+
+const anything = { safeRegex: { regex: '.+' } };
+const template = (pathTemplate: string) => ({
+  uriTemplate: {
+    name: 'uri-template',
+    typedConfig: {
+      typeUrl: 'type.googleapis.com/envoy.extensions.path.match.uri_template.v3.UriTemplateMatchConfig',
+      value: { pathTemplate },
+    },
+  },
+});
+const path = (match: object) => ({ urlPath: { path: match } });
+const authority = (match: object) => ({ header: { name: ':authority', ...match } });
+const cidr = (addressPrefix: string, value: number) => ({ addressPrefix, prefixLen: { value } });
+
+test.each<[OperationAttribute, string, object]>([
+  [{ kind: 'host' }, 'a.com', authority({ stringMatch: { exact: 'a.com', ignoreCase: true } })],
+  [{ kind: 'host' }, '*.com', authority({ stringMatch: { suffix: '.com', ignoreCase: true } })],
+  [{ kind: 'host' }, 'a*', authority({ stringMatch: { prefix: 'a', ignoreCase: true } })],
+  [{ kind: 'host' }, '*', authority({ presentMatch: true })],
+  [{ kind: 'method' }, 'GET', { header: { name: ':method', stringMatch: { exact: 'GET' } } }],
+  [{ kind: 'method' }, '*', { header: { name: ':method', presentMatch: true } }],
+  [{ kind: 'path' }, '/a', path({ exact: '/a' })],
+  [{ kind: 'path' }, '/a*', path({ prefix: '/a' })],
+  [{ kind: 'path' }, '*/a', path({ suffix: '/a' })],
+  [{ kind: 'path' }, '*', path(anything)],
+  [{ kind: 'path' }, '/a*b', path({ exact: '/a*b' })],
+  [{ kind: 'path' }, '/a/{*}/b', template('/a/*/b')],
+  [{ kind: 'path' }, '/{*}/{*}/{**}', template('/*/*/**')],
+  [{ kind: 'port' }, '80', { destinationPort: 80 }],
+  [{ kind: 'destinationIp' }, '10.1.2.3', { destinationIp: cidr('10.1.2.3', 32) }],
+  [{ kind: 'destinationIp' }, '10.1.2.3/16', { destinationIp: cidr('10.1.2.3', 16) }],
+  [{ kind: 'destinationIp' }, 'fd00::1', { destinationIp: cidr('fd00::1', 128) }],
+  [{ kind: 'sni' }, 'a.com', { requestedServerName: { exact: 'a.com' } }],
+  [{ kind: 'sni' }, '*.com', { requestedServerName: { suffix: '.com' } }],
+  [{ kind: 'sni' }, '*', { requestedServerName: anything }],
+])('%j %s', (attribute, value, expected) => {
+  expect(permissionsOf(attribute, value)).toEqual([{ orRules: { rules: [expected] } }]);
+});
+
+const authenticated = (principalName: object) => ({ authenticated: { principalName } });
+const regex = (text: string) => authenticated({ safeRegex: { regex: text } });
+
+test.each<[SourceAttribute, string, object]>([
+  [{ kind: 'principal' }, 'td/ns/a/sa/b', authenticated({ exact: 'spiffe://td/ns/a/sa/b' })],
+  [{ kind: 'principal' }, 'td/ns/*', authenticated({ prefix: 'spiffe://td/ns/' })],
+  // Not a suffix, as for other texts: CVE-2020-16844.
+  [{ kind: 'principal' }, '*/sa/b.c', regex('spiffe://.*/sa/b\\.c')],
+  [{ kind: 'principal' }, '*', regex('.+')],
+  [{ kind: 'principal' }, 'spiffe://td', authenticated({ exact: 'spiffe://spiffe://td' })],
+  [{ kind: 'serviceAccount' }, 'a.b/c.d', regex('spiffe://.+/ns/a\\.b/(.+/|)sa/c\\.d(/.+)?')],
+  [{ kind: 'namespace' }, 'a.b', regex('.*/ns/a\\.b/.*')],
+  [{ kind: 'namespace' }, 'a*', regex('.*/ns/a.*/.*')],
+  [{ kind: 'namespace' }, '*', regex('.*/ns/.*/.*')],
+  [{ kind: 'namespace' }, '(a|b)', regex('.*/ns/\\(a\\|b\\)/.*')],
+  [{ kind: 'trustDomain' }, 'td', authenticated({ prefix: 'spiffe://td/' })],
+  [{ kind: 'trustDomain' }, '*', authenticated({ prefix: 'spiffe://' })],
+  [{ kind: 'trustDomain' }, '*.td', regex('spiffe://[^/]*\\.td/.*')],
+  [{ kind: 'trustDomain' }, 'td*', regex('spiffe://td[^/]*/.*')],
+  [{ kind: 'sourceIp' }, '10.0.0.0/8', { directRemoteIp: cidr('10.0.0.0', 8) }],
+  [{ kind: 'remoteIp' }, '::/0', { remoteIp: cidr('::', 0) }],
+  [{ kind: 'header', name: 'X-A' }, 'v', { header: { name: 'X-A', stringMatch: { exact: 'v' } } }],
+  [{ kind: 'header', name: 'x' }, 'v*', { header: { name: 'x', stringMatch: { prefix: 'v' } } }],
+  [{ kind: 'header', name: 'x' }, '*v', { header: { name: 'x', stringMatch: { suffix: 'v' } } }],
+  [{ kind: 'header', name: 'x' }, '*', { header: { name: 'x', presentMatch: true } }],
+])('%j %s', (attribute, value, expected) => {
+  expect(principalsOf(attribute, value)).toEqual([{ orIds: { ids: [expected] } }]);
+});
+
+test.each([
+  ['*', anything, anything],
+  ['*/s', anything, { exact: 's' }],
+  ['*x/s', { suffix: 'x' }, { exact: 's' }],
+  ['*x', anything, { suffix: 'x' }],
+  ['i/*', { exact: 'i' }, anything],
+  ['i/s*', { exact: 'i' }, { prefix: 's' }],
+  ['x*', { prefix: 'x' }, anything],
+  ['x', { exact: 'x' }, { exact: '' }],
+  ['i/s', { exact: 'i' }, { exact: 's' }],
+  ['https://i/a/s', { exact: 'https://i/a' }, { exact: 's' }],
+  ['i/', { exact: 'i' }, { exact: '' }],
+  ['/s', { exact: '' }, { exact: 's' }],
+])('the request principal %s is an issuer and a subject', (value, issuer, subject) => {
+  const claim = (key: string, stringMatch: object) => ({
+    metadata: { filter: 'envoy.filters.http.jwt_authn', path: [{ key: 'payload' }, { key }], value: { stringMatch } },
+  });
+  const pair = { andIds: { ids: [claim('iss', issuer), claim('sub', subject)] } };
+  expect(principalsOf({ kind: 'requestPrincipal' }, value)).toEqual([pair]);
+  expect(principalsOf({ kind: 'requestPrincipal' }, value, value)).toEqual([{ orIds: { ids: [pair, pair] } }]);
+});
+
+test.each<[string[], string[], object]>([
+  [['aud'], ['a'], { stringMatch: { exact: 'a' } }],
+  [['a', 'b'], ['*'], { stringMatch: anything }],
+  [
+    ['azp'],
+    ['a*', '*b'],
+    { orMatch: { valueMatchers: [{ stringMatch: { prefix: 'a' } }, { stringMatch: { suffix: 'b' } }] } },
+  ],
+])('the claim %j is a text, or a list with it', (claim, values, match) => {
+  expect(principalsOf({ kind: 'claim', path: claim }, ...values)).toEqual([
+    {
+      metadata: {
+        filter: 'envoy.filters.http.jwt_authn',
+        path: ['payload', ...claim].map((key) => ({ key })),
+        value: { orMatch: { valueMatchers: [{ listMatch: { oneOf: match } }, match] } },
+      },
+    },
+  ]);
+});
+
+test.each<[string[], object]>([
+  [['v'], { stringMatch: { exact: 'v' } }],
+  [['[v*]'], { listMatch: { oneOf: { stringMatch: { prefix: 'v' } } } }],
+  [['[v'], { stringMatch: { exact: '[v' } }],
+  [['a', 'b'], { orMatch: { valueMatchers: [{ stringMatch: { exact: 'a' } }, { stringMatch: { exact: 'b' } }] } }],
+])('metadata of other filters %j', (values, value) => {
+  expect(permissionsOf({ kind: 'filterMetadata', filter: 'envoy.filters.f', key: 'k' }, ...values)).toEqual([
+    { metadata: { filter: 'envoy.filters.f', path: [{ key: 'k' }], value } },
+  ]);
+});
+
+test('values, then what they must not be, and all of them', () => {
+  const ports = { attribute: { kind: 'port' }, values: ['80', '81'], notValues: ['82'] } as const;
+  const addresses = { attribute: { kind: 'sourceIp' }, values: [], notValues: ['10.0.0.1'] } as const;
+  const methods = { attribute: { kind: 'method' }, values: ['GET'], notValues: [] } as const;
+  const policy = rbacPolicy([[ports, methods], []], [[addresses]], agent);
+  const port = (destinationPort: number) => ({ destinationPort });
+  expect(policy).toEqual({
+    permissions: [
+      {
+        andRules: {
+          rules: [
+            { orRules: { rules: [port(80), port(81)] } },
+            { notRule: { orRules: { rules: [port(82)] } } },
+            { orRules: { rules: [{ header: { name: ':method', stringMatch: { exact: 'GET' } } }] } },
+          ],
+        },
+      },
+      { andRules: { rules: [{ any: true }] } },
+    ],
+    principals: [{ andIds: { ids: [{ notId: { orIds: { ids: [{ directRemoteIp: cidr('10.0.0.1', 32) }] } } }] } }],
+  });
+  expect(() => testProtos().encode(types.rbac, { rules: { action: 'DENY', policies: { a: policy } } })).not.toThrow();
+});
+
+test('a rule without alternatives never matches', () => {
+  expect(rbacPolicy([], [], agent)).toEqual({
+    permissions: [{ notRule: { any: true } }],
+    principals: [{ notId: { any: true } }],
+  });
+});
+
+test('where no agent has raised the limit, a long regex raises it for itself', () => {
+  const [found] = rbacPolicy([], [[{ attribute: { kind: 'serviceAccount' }, values: ['a/b'], notValues: [] }]], {
+    agent: false,
+  }).principals!;
+  expect(JSON.stringify(found)).toContain('"googleRe2":{"maxProgramSize":{"value":32768}}');
+});
