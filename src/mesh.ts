@@ -8,6 +8,7 @@ import type { MeshService } from './model/service.ts';
 import { mostInboundPorts } from './settle/inbound.ts';
 import { viewTraitsKey } from './model/traits.ts';
 import { type Verdict, declareConditions } from './mesh/findings/conditions.ts';
+import { declareAuthorizerProblems } from './mesh/findings/authorizers.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
 import { declareEndpoints } from './mesh/objects/endpoints.ts';
 import { declareGateways } from './mesh/gateways/gateways.ts';
@@ -169,6 +170,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...clusters.problems,
     inbounds.problems,
     declareKeySetProblems(graph, policies, inputs),
+    declareAuthorizerProblems(graph, policies, settings),
     ...gateways.problems,
   ]);
 
