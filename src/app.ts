@@ -91,7 +91,7 @@ export async function startServing(
     });
     secure?.start(engine);
     fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), clock, end.signal);
-    const source = await startSource(config, opened, engine, log, surroundings, end.signal);
+    const source = await startSource(config, opened, engine, log, surroundings, secure?.roots, end.signal);
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
     const { health, monitoring } = await startOps(config, engine, source, secure, log, end.signal).catch(
       async (error: unknown) => {

@@ -1,3 +1,4 @@
+import { parseObjectKey } from './api/object.ts';
 import type { Collection, Draft, Graph } from './cache/graph.ts';
 import type { Publication, World } from './ads/store/publication.ts';
 import type { ConnectedProxy } from './ads/types.ts';
@@ -57,6 +58,10 @@ export interface Mesh {
   /** What is wrong with each object, by object. */
   readonly problems: Problems;
   readonly services: Collection<MeshService>;
+  /** Namespaces that exist and are not being deleted. */
+  namespaces(): readonly string[];
+  /** Calls back when namespaces have come, gone or changed. */
+  onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
   trustDomain(): string;
   /** Calls back with every key set that is to be fetched from now on; undefined: it no longer is. */
@@ -184,6 +189,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     worlds,
     problems.byObject,
     wantedKeySets,
+    inputs.objects.Namespace,
   ])
     collection.track();
 
@@ -192,6 +198,16 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     inputs,
     problems,
     services: services.services,
+    namespaces: () =>
+      [...inputs.objects.Namespace.entries()].flatMap(([, { metadata }]) =>
+        metadata.deletionTimestamp === undefined ? [metadata.name] : [],
+      ),
+    onNamespaces(changed) {
+      graph.observe((draft) => {
+        const names = [...draft.changes(inputs.objects.Namespace)].map(({ key }) => parseObjectKey(key).name);
+        if (names.length > 0) changed(names);
+      }, 'namespaces');
+    },
     trustDomain: () => settings.security.get(ONE)?.trustDomain ?? 'cluster.local',
     onWantedKeySets(changed) {
       graph.observe((draft) => {

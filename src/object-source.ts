@@ -12,6 +12,7 @@ import { readKubeConfig } from './kube/kube-config.ts';
 import { LeaderElector } from './kube/lease.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
+import { RootCertificates } from './kube/root-certificates.ts';
 import { StatusWriter } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
 import type { Logger } from './ops/logger.ts';
@@ -32,6 +33,13 @@ export interface ObjectSource {
   readonly leader?: () => boolean;
   readonly locate?: (problem: Problem) => string | undefined;
   readonly files?: NonNullable<MetricSources['files']>;
+}
+
+/** The authorities that peers in the mesh trust. */
+export interface Roots {
+  /** PEM; empty until there is an authority. */
+  readonly pem: string;
+  onChange(changed: () => void): void;
 }
 
 /** What tests replace. */
@@ -62,11 +70,12 @@ export async function startSource(
   engine: Engine,
   log: Logger,
   surroundings: SourceSurroundings,
+  roots: Roots | undefined,
   signal: AbortSignal,
 ): Promise<ObjectSource> {
   return source.kind === 'directory'
     ? directorySource(source.paths, engine, log, signal)
-    : clusterSource(config, source.client, engine, log, surroundings, signal);
+    : clusterSource(config, source.client, engine, log, surroundings, roots, signal);
 }
 
 async function directorySource(
@@ -101,6 +110,7 @@ function clusterSource(
   engine: Engine,
   log: Logger,
   { clock = systemClock, identity = podOf(process.env) ?? `${hostname()}-${process.pid}` }: SourceSurroundings,
+  roots: Roots | undefined,
   signal: AbortSignal,
 ): ObjectSource {
   const outages = new Outages({ log, clock, signal });
@@ -123,6 +133,11 @@ function clusterSource(
     onWritten: (status, before) => events.written(status, before),
   });
   const events = new EventRecorder({ ...shared, identity, signal });
+  const { mesh } = engine;
+  const rootCertificates =
+    roots && new RootCertificates({ ...shared, roots: () => roots.pem, namespaces: () => mesh.namespaces() });
+  mesh.onNamespaces((names) => rootCertificates?.changed(names));
+  roots?.onChange(() => rootCertificates?.changed());
   const electors = [
     { revision: '', name: config.lease.name },
     ...(config.revision === undefined
@@ -135,7 +150,10 @@ function clusterSource(
         namespace: config.lease.namespace,
         name,
         identity,
-        onElected: (term) => writer.lead(term, revision),
+        onElected: (term) => {
+          writer.lead(term, revision);
+          if (revision === '') void rootCertificates?.lead(term);
+        },
       }),
   );
   engine.mesh.onConditions((key, verdict) => {

@@ -6,12 +6,13 @@ import type { Engine } from './engine/engine.ts';
 import { Refusals } from './secure/refusals.ts';
 import { Credentials } from './secure/credentials.ts';
 import { reviewToken } from './kube/token-review.ts';
-import type { OpenSource } from './object-source.ts';
+import type { OpenSource, Roots } from './object-source.ts';
 import type { LogBudget } from './ops/log-budget.ts';
 
 /** The secure port, and what decides who is who there. */
 export interface SecureServing {
   readonly port: SecureOptions;
+  readonly roots: Roots;
   /** How many callers were refused, by reason. */
   readonly refusals: () => ReadonlyMap<string, number>;
   /** Presents certificates from now on. */
@@ -47,6 +48,7 @@ export function secureServing(
       ? { kind: 'kubernetes' as const, api: source.client, namespace: mesh.rootNamespace }
       : { kind: 'directory' as const, path: secure.caDirectory ?? '' };
   return {
+    roots: credentials,
     refusals: () => refusals.counts,
     port: {
       ...secure.address,

@@ -37,6 +37,7 @@ export class Credentials {
   #authority: Authority | undefined;
   #roots = '';
   #cancel = (): void => undefined;
+  #changed = (): void => undefined;
 
   constructor(options: CredentialsOptions) {
     this.#options = options;
@@ -52,15 +53,21 @@ export class Credentials {
     options.signal.addEventListener('abort', () => this.#cancel());
   }
 
-  /** PEM; empty until there is an authority. */
-  get roots(): string {
+  /** The roots, PEM; empty until there is an authority. */
+  get pem(): string {
     return this.#roots;
+  }
+
+  /** Called when the roots have changed. */
+  onChange(changed: () => void): void {
+    this.#changed = changed;
   }
 
   /** Signs with this from now on. */
   async use(material: SigningMaterial): Promise<void> {
     this.#authority = new Authority(material);
     this.#roots = mergeRoots(material.roots);
+    this.#changed();
     await this.#renew();
   }
 

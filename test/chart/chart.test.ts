@@ -160,7 +160,7 @@ withPeers(['helm'], 'the chart', () => {
     expect(configMap?.metadata).toMatchObject({ name: 'istio', namespace: 'mesh' });
     expect(parse((configMap?.['data'] as { mesh: string }).mesh)).toEqual({ accessLogFile: '/dev/stdout' });
     const granted = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
-    expect(granted.filter((text) => text.includes('configmaps'))).toEqual([
+    expect(granted.filter((text) => text.includes('configmaps mesh/'))).toEqual([
       'list /configmaps mesh/istio',
       'watch /configmaps mesh/istio',
     ]);
@@ -321,12 +321,14 @@ function reads(): string[] {
   return [...read, ...unreadResources.map(({ group, plural }) => `list ${group}/${plural}`), ...authority];
 }
 
-/** Conditions, Events beside them, and the Lease that says who may write them. */
+/** Conditions, Events beside them, the roots of the mesh, and the Lease that says who may write them. */
 function writes(): string[] {
   return [
     ...kinds
       .filter(({ custom }) => custom)
       .flatMap(({ group, plural }) => [`get ${group}/${plural}`, `patch ${group}/${plural}/status`]),
+    'create /configmaps',
+    ...['list', 'watch', 'patch'].map((verb) => `${verb} /configmaps istio-ca-root-cert`),
     'create events.k8s.io/events',
     'create coordination.k8s.io/leases kube-system/*',
     'get coordination.k8s.io/leases kube-system/fairlead',

@@ -83,15 +83,26 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     });
 
   test('signs certificates for the service accounts that the API server vouches for', async () => {
-    const roots = await poll('an authority', async () => {
-      const secret = await cluster.api.call('GET', '/api/v1/namespaces/istio-system/secrets/istio-ca-secret');
-      const { data } = secret as ApiObject & { readonly data?: Readonly<Record<string, string>> };
-      return data && Buffer.from(data['root-cert.pem'] ?? '', 'base64').toString();
-    });
+    const path = '/api/v1/namespaces/shop/configmaps/istio-ca-root-cert';
+    const rootsNow = async (): Promise<string | undefined> => {
+      const map = (await cluster.api.call('GET', path).catch(() => ({}))) as { readonly data?: Record<string, string> };
+      return map.data?.['root-cert.pem'];
+    };
+    const roots = await poll('the roots in the namespace', rootsNow);
+    await cluster.api.kubectl(
+      '-n',
+      'shop',
+      'patch',
+      'configmap',
+      'istio-ca-root-cert',
+      '-p',
+      '{"data":{"root-cert.pem":"x"}}',
+    );
+    await poll('the roots again', async () => ((await rootsNow()) === roots ? true : undefined));
     const token = async (...audiences: string[]): Promise<string> => {
-      const path = '/api/v1/namespaces/shop/serviceaccounts/default/token';
+      const tokens = '/api/v1/namespaces/shop/serviceaccounts/default/token';
       const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences } };
-      return ((await cluster.api.call('POST', path, request))['status'] as { token: string }).token;
+      return ((await cluster.api.call('POST', tokens, request))['status'] as { token: string }).token;
     };
     const csr = new OpenSsl().request('rsa:2048');
     const name = `fairlead.${NAMESPACE}.svc`;

@@ -126,7 +126,9 @@ export class Cluster implements Source {
 
   /** How often a collection was listed. */
   lists(): number {
-    const isList = ({ query }: FakeRequest): boolean => query['limit'] !== undefined && query['limit'] !== '1';
+    // The ConfigMaps of the roots are listed when this replica begins to lead.
+    const isList = ({ query: { limit, fieldSelector } }: FakeRequest): boolean =>
+      limit !== undefined && limit !== '1' && fieldSelector !== 'metadata.name=istio-ca-root-cert';
     return this.server.cluster.requests.filter(isList).length;
   }
 

@@ -1,0 +1,178 @@
+import { isObject, type Json } from '../api/json.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import { type Clock, sleep } from '../clock.ts';
+import { ApiError, errorOfTransport } from './api-error.ts';
+import type { KubeApi } from './client.ts';
+import { Informer } from './informer.ts';
+import type { Log } from './log.ts';
+import type { Outages } from './outages.ts';
+import { collectionPath, objectPath } from './paths.ts';
+import { Recovery } from './recovery.ts';
+
+export interface RootCertificatesOptions {
+  readonly api: KubeApi;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly outages: Outages;
+  /** PEM; empty until there is an authority. */
+  readonly roots: () => string;
+  /** Names of the namespaces that exist, and are not being deleted. */
+  readonly namespaces: () => Iterable<string>;
+}
+
+const type = { group: '', version: 'v1', plural: 'configmaps' };
+/** As in Istio: Pods mount it to check the control plane and their peers. */
+const NAME = 'istio-ca-root-cert';
+const KEY = 'root-cert.pem';
+const LABEL = { name: 'istio.io/config', value: 'true' };
+/** Nothing runs in them that could need it. */
+const LEFT_OUT: ReadonlySet<string> = new Set(['kube-public', 'kube-node-lease', 'local-path-storage']);
+
+/** Writes at a time. */
+const AT_ONCE = 4;
+/** Milliseconds before a failed write is tried again. */
+const RETRY = 2_000;
+/** The same if it is forbidden, and may be so for good. */
+const FORBIDDEN = 60_000;
+
+/**
+ * Keeps the roots of the mesh in a ConfigMap of each namespace, while this replica leads. What others change of the
+ * entry or the label is set right; other entries are theirs.
+ */
+export class RootCertificates {
+  private readonly options: RootCertificatesOptions;
+  /** Namespaces to look at; filled by events, drained by the workers. */
+  private readonly queue = new Set<string>();
+  /** Workers without work. */
+  private readonly idle = new Set<() => void>();
+
+  constructor(options: RootCertificatesOptions) {
+    this.options = options;
+  }
+
+  /** Namespaces have come or gone, or the roots have changed. */
+  changed(namespaces: Iterable<string> = this.options.namespaces()): void {
+    for (const namespace of namespaces) this.queue.add(namespace);
+    for (const wake of [...this.idle]) wake();
+  }
+
+  /** Works until the signal fires; never rejects. */
+  async lead(term: AbortSignal): Promise<void> {
+    const { api, clock, random, log, outages } = this.options;
+    const informer = new Informer({
+      name: NAME,
+      path: collectionPath(type),
+      query: { fieldSelector: `metadata.name=${NAME}` },
+      shape: { trim, same: (a, b) => JSON.stringify(a) === JSON.stringify(b) },
+      sink: {
+        replace: () => this.changed(),
+        upsert: ({ metadata }) => this.changed([metadata.namespace ?? '']),
+        delete: ({ metadata }) => this.changed([metadata.namespace ?? '']),
+      },
+      installed: () => Promise.resolve(true),
+      api,
+      clock,
+      random,
+      log,
+      outages,
+      recovery: new Recovery({ clock, random, hold: () => () => undefined }),
+    });
+    const watching = informer.run({ signal: term });
+    await Promise.race([informer.whenSynced, aborted(term)]);
+    await Promise.all([watching, ...Array.from({ length: AT_ONCE }, () => this.work(informer, term))]);
+  }
+
+  private async work(informer: Informer, term: AbortSignal): Promise<void> {
+    while (!term.aborted) {
+      const [namespace] = this.queue;
+      if (namespace === undefined) {
+        await this.nextWork(term);
+        continue;
+      }
+      this.queue.delete(namespace);
+      await this.setRight(namespace, informer, term);
+    }
+  }
+
+  private nextWork(term: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        term.removeEventListener('abort', done);
+        this.idle.delete(done);
+        resolve();
+      };
+      this.idle.add(done);
+      term.addEventListener('abort', done);
+    });
+  }
+
+  private async setRight(namespace: string, informer: Informer, term: AbortSignal): Promise<void> {
+    const { api, roots } = this.options;
+    const wanted = roots();
+    if (wanted === '' || LEFT_OUT.has(namespace) || !new Set(this.options.namespaces()).has(namespace)) return;
+    const current = informer.latest(namespace, NAME);
+    if (current !== undefined && isRight(current, wanted)) return;
+    const labels = { [LABEL.name]: LABEL.value };
+    try {
+      if (current === undefined) {
+        const body = {
+          apiVersion: 'v1',
+          kind: 'ConfigMap',
+          metadata: { name: NAME, namespace, labels },
+          data: { [KEY]: wanted },
+        };
+        await api.post(collectionPath(type, namespace), body, { signal: term });
+      } else {
+        await api.patch(
+          objectPath(type, namespace, NAME),
+          { metadata: { labels }, data: { [KEY]: wanted } },
+          { signal: term },
+        );
+      }
+      this.options.outages.end(NAME);
+    } catch (cause) {
+      if (term.aborted) return;
+      const error = errorOfTransport(cause);
+      // The namespace, or the ConfigMap, is gone, or another writer was faster: the watch tells.
+      if (error.code === 404 || error.code === 409) return;
+      this.options.outages.begin(NAME, error);
+      this.later(namespace, error, term);
+    }
+  }
+
+  private later(namespace: string, error: ApiError, term: AbortSignal): void {
+    const ms = error.code === 403 ? FORBIDDEN : Math.max(RETRY, error.retryAfter);
+    void sleep(this.options.clock, ms, { signal: term }).then(() => {
+      if (!term.aborted) this.changed([namespace]);
+    });
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}
+
+type RootMap = KubernetesObject & { readonly data?: Readonly<Record<string, unknown>> };
+
+function trim(raw: Json): RootMap {
+  const { name, namespace, resourceVersion, labels } = raw['metadata'] as Json;
+  const data = isObject(raw['data']) ? raw['data'] : {};
+  const label = isObject(labels) ? labels[LABEL.name] : undefined;
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      name: String(name),
+      namespace: String(namespace),
+      resourceVersion: String(resourceVersion),
+      labels: { [LABEL.name]: String(label) },
+    },
+    data: { [KEY]: data[KEY] },
+  } as RootMap;
+}
+
+function isRight(map: KubernetesObject, roots: string): boolean {
+  return map.metadata.labels?.[LABEL.name] === LABEL.value && (map as RootMap).data?.[KEY] === roots;
+}
