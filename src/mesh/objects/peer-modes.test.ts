@@ -222,3 +222,11 @@ test('a port of its own mode is apart from the others', () => {
   );
   expect(new Set(plain.map(({ filterChainMatch }) => filterChainMatch?.destinationPort))).toEqual(new Set([8080]));
 });
+
+test('a selector in the root namespace is ignored for what is there, too', () => {
+  lab.join([proxy('a.istio-system', { app: 'a' }, { ...agent, INSTANCE_IPS: '10.1.0.3' })]);
+  const before = chains('a.istio-system');
+  expect(before.plain).toBeGreaterThan(0);
+  lab.apply([peers('istio-system/p', 'STRICT', { selector })]);
+  expect(chains('a.istio-system')).toEqual(before);
+});
