@@ -9,6 +9,7 @@ import type { EncodedResource } from './ads/store/resource.ts';
 import type { CheckRequest, CheckResult, Finding, ResourceJson, TranslateRequest, Translation } from './cli/program.ts';
 import type { MeshSettings } from './config/config.ts';
 import { type LoadedDirectory, loadDirectory } from './directory/load.ts';
+import type { FileReport } from './directory/report.ts';
 import { Encoder } from './envoy/encode/encoder.ts';
 import { type Protos, createProtos } from './envoy/encode/proto.ts';
 import { Trace } from './envoy/encode/trace.ts';
@@ -106,7 +107,11 @@ function remarkOnNode(
 const SHOWN = 5;
 
 function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Finding[] {
-  const problems = [...mesh.problems.byObject.entries()].flatMap(([, found]) => found);
+  // A policy with errors is in force, and is read twice.
+  const said = new Set(loaded.reports.map(({ object, field }) => placeOf(object, field)));
+  const problems = [...mesh.problems.byObject.entries()]
+    .flatMap(([, found]) => found)
+    .filter(({ object, field }) => !said.has(placeOf(object, field)));
   return [
     ...loaded.reports.map((report) => ({ ...report, reason: 'Unreadable' })),
     ...problems.map((problem) => ({
@@ -115,6 +120,10 @@ function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Fin
       severity: severityOf(problem, complete),
     })),
   ].sort((a, b) => compare(a.file, b.file) || (a.line ?? 0) - (b.line ?? 0) || numeric.compare(a.field, b.field));
+}
+
+function placeOf(object: FileReport['object'], field: string): string {
+  return `${object && printRef(object)} ${field}`;
 }
 
 /** What the files refer to may exist elsewhere; what has no effect does no harm. */

@@ -11,6 +11,8 @@ export interface Kind {
   readonly versions: readonly string[];
   readonly plural: string;
   readonly namespaced: boolean;
+  /** An object with errors is in force: what cannot be read of it allows nothing. */
+  readonly failsClosed?: true;
   /** The kind has a CRD of ours: a cluster may lack it, and its status carries our conditions. */
   readonly custom: boolean;
 }
@@ -55,8 +57,10 @@ const custom = (group: string, versions: readonly string[], name: CustomKindName
 const networking = (name: CustomKindName, plural: string): Kind =>
   custom('networking.istio.io', ['v1', 'v1beta1', 'v1alpha3'], name, plural);
 
-const security = (name: CustomKindName, plural: string): Kind =>
-  custom('security.istio.io', ['v1', 'v1beta1'], name, plural);
+const security = (name: CustomKindName, plural: string): Kind => ({
+  ...custom('security.istio.io', ['v1', 'v1beta1'], name, plural),
+  failsClosed: true,
+});
 
 /**
  * In the order in which a source should read them: kinds that others refer to come first. ConfigMap means only that of

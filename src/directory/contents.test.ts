@@ -66,6 +66,26 @@ describe('what is wrong takes nothing valid away', () => {
     expect(mended.reports).toEqual([]);
   });
 
+  test('a policy that is broken from the start is there, and gives way to the mended one', () => {
+    const policy = (action: string): string =>
+      [
+        'apiVersion: security.istio.io/v1',
+        'kind: AuthorizationPolicy',
+        'metadata: {name: a}',
+        `spec: {action: ${action}}`,
+        '',
+      ].join('\n');
+    const actions = ({ objects }: FileContent) =>
+      objects.map(({ object }) => (object as unknown as { readonly spec: { readonly action: string } }).spec.action);
+    const broken = read(policy('DENNY'));
+    expect(actions(broken)).toEqual(['DENNY']);
+    expect(reports(broken)).toEqual([expect.stringContaining('spec.action: must be one of')]);
+    const mended = read(policy('DENY'), broken);
+    expect(actions(mended)).toEqual(['DENY']);
+    // The last good version is better than one that cannot be read.
+    expect(actions(read(policy('DENNY'), mended))).toEqual(['DENY']);
+  });
+
   test('an object that is broken from the start is not there, and the others are', () => {
     const content = read(
       `${virtualService('a', 'a1').replace('name: a', 'name: A_1')}---\n${virtualService('b', 'b1')}`,

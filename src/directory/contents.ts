@@ -35,7 +35,8 @@ export interface FileContent {
 /**
  * What a file contributes, given its current text. Mistakes never take anything valid away:
  *
- * - An object that fails validation stays as the file last had it.
+ * - An object that fails validation stays as the file last had it. A policy that the file did not have before counts as
+ *   it is: what cannot be read of it opens nothing.
  * - A file with errors deletes nothing: a missing object may be in the broken part, or in a part that is not written
  *   yet. The same goes for an empty file: a file that is being written starts out empty.
  * - A file without errors is taken at its word: other objects that it had are deleted.
@@ -60,8 +61,11 @@ export function nextContent(
   const mentioned = new Set<string>();
   for (const document of documents)
     for (const object of document.objects) {
-      const { key } = object;
-      const kept = object.object === undefined ? before.get(key) : { ...object, document };
+      const { key, failsClosed } = object;
+      const closed = failsClosed && { ...object, object: failsClosed, document };
+      const last = before.get(key);
+      const good = closed !== undefined && last?.failsClosed !== undefined ? undefined : last;
+      const kept = object.object === undefined ? (good ?? closed) : { ...object, document };
       if (kept !== undefined && !(object.object === undefined && mentioned.has(key))) objects.push(kept);
       mentioned.add(key);
     }

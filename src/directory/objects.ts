@@ -21,6 +21,8 @@ export interface DocumentObject extends Identity {
   readonly path: FieldPath;
   /** Absent if the object is unusable; `errors` then contains an error. Has neither uid nor generation. */
   readonly object?: KubernetesObject;
+  /** An unusable object that must not fall away, for lack of an earlier version: a policy would open a door. */
+  readonly failsClosed?: KubernetesObject;
   readonly errors: readonly Finding[];
 }
 
@@ -119,7 +121,8 @@ class Reading {
     } as unknown as KubernetesObject;
     const usable = !findings.some(({ severity }) => severity === 'error');
     const key = keyOf({ ...identity, group: kind.group, kind: kind.kind });
-    this.objects.push({ key, kind, ...identity, path, errors: findings, ...(usable ? { object } : {}) });
+    const kept = usable ? { object } : kind.failsClosed ? { failsClosed: object } : {};
+    this.objects.push({ key, kind, ...identity, path, errors: findings, ...kept });
   }
 
   #ignore(apiVersion: string, kind: string, value: Json, path: FieldPath): void {

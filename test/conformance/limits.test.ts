@@ -91,9 +91,10 @@ describe('messages that do not end', () => {
     back.send({ typeUrl: EDS, node: NODE, subscribe: Array.from({ length: 10_000 }, (_, i) => `name-${i}`) });
     await back.next(EDS);
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(63 << 20);
-    await expect.poll(() => later(5_000, openStreams)).toBe(2);
+    // Longer than room is waited for: whoever has room by then is late, and the others have waited too long.
+    await expect.poll(() => later(70_000, openStreams)).toBe(2);
     const { message_time: late, message_memory: waited } = mesh.server.counts().limits;
-    expect([late > 1, waited > 1, late + waited]).toEqual([true, true, 10]);
+    expect([late > 0, waited > 1, late + waited]).toEqual([true, true, 10]);
     opened.destroy();
   });
 
