@@ -173,7 +173,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...declareConflicts(graph, inputs, services, virtualServices, sidecars),
     declareListenerConflicts(graph, deps),
     ...clusters.problems,
-    inbounds.problems,
+    ...inbounds.problems,
     declareKeySetProblems(graph, policies, inputs),
     declareAuthorizerProblems(graph, policies, settings),
     ...gateways.problems,

@@ -17,13 +17,34 @@ export interface SecurityFilters {
   readonly network: readonly Filter[];
   /** Clusters that they name. */
   readonly clusters: readonly string[];
+  /** How much they add to each filter chain: characters as JSON, which is more than the bytes. */
+  readonly size: number;
 }
 
 export const noSecurity: SecurityFilters = {
   http: { external: [], authentication: [], authorization: [] },
   network: [],
   clusters: [],
+  size: 0,
 };
+
+/** Of all chains of one listener, as JSON. */
+const mostFilters = 16 * 1024 * 1024;
+
+/** Whether a listener with so many chains can have these filters. */
+export function isTooLarge({ size }: SecurityFilters, chains: number): boolean {
+  return size * chains > mostFilters;
+}
+
+/** Refuses everything; for listeners that cannot have the filters that they should. */
+export function closed(traits: Pick<Traits, 'agent'>): SecurityFilters {
+  const steps: readonly AuthorizationStep[] = [{ action: 'ALLOW', enforced: [], shadowPrefix: '' }];
+  return {
+    ...noSecurity,
+    http: { ...noSecurity.http, authorization: authorizationFilters(steps, traits) },
+    network: networkAuthorizationFilters(steps, traits),
+  };
+}
 
 const rbacFilter = { http: 'envoy.filters.http.rbac', network: 'envoy.filters.network.rbac' };
 

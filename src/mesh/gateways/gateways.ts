@@ -2,7 +2,7 @@ import { type ObjectRef, distinctRefs, sourceOfKey } from '../../api/object.ts';
 import type { Gateway } from '../../api/gen/gateway.gen.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { buildGatewayListener } from '../../envoy/listener/gateway-listener.ts';
-import { noSecurity } from '../../envoy/security/authorization.ts';
+import { closed, isTooLarge, noSecurity } from '../../envoy/security/authorization.ts';
 import { settleGatewayListener } from '../../settle/gateway-chains.ts';
 import type { EncodedResource } from '../../ads/store/resource.ts';
 import { fileSecretsOf } from '../../envoy/tls/file-secrets.ts';
@@ -104,7 +104,8 @@ function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, set
         lookup,
       });
       const gatewayTopology = { ...settings.gatewayTopology, ...router.gatewayTopology };
-      const security = read.get(deps.securityFilters, router.policies) ?? noSecurity;
+      const filters = read.get(deps.securityFilters, router.policies) ?? noSecurity;
+      const security = isTooLarge(filters, settled.listener.chains.length) ? closed(traits) : filters;
       const input = { listener: settled.listener, traits, settings: { ...settings, gatewayTopology }, security };
       const built = settled.listener.chains.length === 0 ? undefined : buildGatewayListener(input);
       const from = (): readonly Source[] =>

@@ -2,7 +2,7 @@ import { distinctRefs } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Encoder } from '../../envoy/encode/encoder.ts';
 import { buildInboundClusters } from '../../envoy/cluster/inbound-clusters.ts';
-import { type SecurityFilters, noSecurity } from '../../envoy/security/authorization.ts';
+import { type SecurityFilters, closed, isTooLarge, noSecurity } from '../../envoy/security/authorization.ts';
 import { buildInbound } from '../../envoy/listener/inbound-listeners.ts';
 import { type Labels, printSelector } from '../../model/labels.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
@@ -12,6 +12,9 @@ import { type InboundTargets, inboundTargets } from '../../settle/inbound.ts';
 import { inboundList } from '../lists.ts';
 import { type Member, type Members, emitMember, sameMember } from './members.ts';
 import type { HasProblems } from '../findings/problems.ts';
+import type { Problem } from '../../api/problem.ts';
+import type { InboundTarget } from '../../model/inbound.ts';
+import type { Policies } from '../objects/policies.ts';
 import { type Rules, ruleFor } from '../objects/rules.ts';
 import type { Services } from '../objects/services.ts';
 import { type Settings, settingOf } from '../settings.ts';
@@ -25,6 +28,7 @@ export interface InboundDeps {
   readonly rules: Rules;
   readonly sidecars: Sidecars;
   readonly workloadClasses: WorkloadClasses;
+  readonly policies: Policies;
   readonly workloadPolicies: PoliciesOfWorkloads;
   readonly securityFilters: Collection<SecurityFilters>;
   readonly encoder: Encoder;
@@ -34,7 +38,7 @@ export interface InboundDeps {
 export function declareInbounds(
   graph: Graph,
   deps: InboundDeps,
-): { readonly members: Members; readonly problems: Collection<HasProblems> } {
+): { readonly members: Members; readonly problems: readonly Collection<HasProblems>[] } {
   const { encoder } = deps;
   const targets = graph.derive(
     'inboundTargets',
@@ -62,11 +66,12 @@ export function declareInbounds(
         const resource = encoder.cluster(cluster, () => from([cluster.name ?? '']));
         emitMember(emit, list, resource);
       }
+      const security = read.get(deps.securityFilters, policies.set) ?? noSecurity;
       const listeners = buildInbound({
         ...shared,
         settings: settingOf(read, deps.settings.listeners),
         mtls: policies.peers,
-        security: read.get(deps.securityFilters, policies.set) ?? noSecurity,
+        security: isTooLarge(security, chainsOf(served)) ? closed(one.traits) : security,
       });
       for (const built of listeners) {
         const resource = encoder.listener(built.listener, built.clusters, () => from(built.clusters));
@@ -75,7 +80,35 @@ export function declareInbounds(
     },
     sameMember,
   );
-  return { members, problems: targets };
+  const tooLarge = graph.derive(
+    'policies too large',
+    targets,
+    (key, { targets: served }, read, emit: Emit<HasProblems>) => {
+      const set = read.get(deps.workloadPolicies.ofClass, key)?.set ?? '';
+      const security = read.get(deps.securityFilters, set);
+      if (security === undefined || !isTooLarge(security, chainsOf(served))) return;
+      const policies = read.get(deps.workloadPolicies.sets, set);
+      emit(key, { problems: tooLargeProblems(policies?.authorization ?? [], read, deps, served.length) });
+    },
+  );
+  return { members, problems: [targets, tooLarge] };
+}
+
+/** About how many filter chains a workload with these ports has. */
+const chainsOf = (served: readonly InboundTarget[]): number => 2 * served.length + 6;
+
+function tooLargeProblems(
+  policies: readonly string[],
+  read: Reader,
+  deps: InboundDeps,
+  ports: number,
+): readonly Problem[] {
+  return policies.flatMap((key) => {
+    const policy = read.get(deps.policies.authorization.models, key);
+    if (policy === undefined) return [];
+    const message = `With the other policies for a workload with ${ports} ports, its listener would be too large, so the workload accepts nothing. Use fewer values.`;
+    return [{ object: policy.ref, field: 'spec.rules', reason: 'Invalid' as const, message }];
+  });
 }
 
 function targetsOf(one: WorkloadClass, read: Reader, deps: InboundDeps): InboundTargets {

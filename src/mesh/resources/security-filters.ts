@@ -41,7 +41,7 @@ export function declareSecurityFilters(graph: Graph, deps: SecurityFilterDeps): 
     };
     const { http, tcp } = settle(policies, authorizerOf, read, deps);
     const issuers = issuersOf(set, read, deps);
-    emit(key, {
+    const filters = {
       http: {
         external: authorizationFilters(http.external, set),
         authentication: issuers.length === 0 ? [] : [jwtAuthentication(issuers, set.isRouter)],
@@ -49,7 +49,10 @@ export function declareSecurityFilters(graph: Graph, deps: SecurityFilterDeps): 
       },
       network: networkAuthorizationFilters([...tcp.external, ...tcp.local], set),
       clusters: [...clusters].sort(),
-    });
+    };
+    // A chain has one or the other.
+    const sizes = [filters.http, filters.network].map((some) => JSON.stringify(some).length);
+    emit(key, { ...filters, size: Math.max(...sizes) });
   });
 }
 

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import type { KubernetesObject } from '../../api/object.ts';
+import { MeshLab, proxy, service } from '../../../test/harness/lab.ts';
+
+const long = (rules: number): KubernetesObject =>
+  ({
+    apiVersion: 'security.istio.io/v1',
+    kind: 'AuthorizationPolicy',
+    metadata: { name: 'long', namespace: 'shop' },
+    spec: {
+      action: 'DENY',
+      rules: Array.from({ length: rules }, (_, i) => ({
+        from: [{ source: { principals: Array.from({ length: 100 }, (_, j) => `${'x'.repeat(300)}/${i}/${j}`) } }],
+      })),
+    },
+  }) as unknown as KubernetesObject;
+
+test('a listener that policies would make too large accepts nothing, and their owner is told', () => {
+  const ports = Array.from({ length: 40 }, (_, i) => ({ name: `http-${i}`, port: 8000 + i, targetPort: 8000 + i }));
+  const lab = new MeshLab(
+    [service('shop/a', { selector: { app: 'a' }, ports }), long(2)],
+    [proxy('a.shop', { app: 'a' })],
+  );
+  const listener = () => {
+    const all = lab.json('a.shop').lds as { readonly name: string }[];
+    return JSON.stringify(all.find(({ name }) => name === 'virtualInbound'));
+  };
+  const problems = () =>
+    [...lab.mesh.problems.byObject.entries()].flatMap(([, found]) =>
+      found.filter(({ object }) => object.name === 'long'),
+    );
+  expect(listener()).toContain('policy[long]-rule[1]');
+  expect(problems()).toEqual([]);
+  lab.apply([long(90)]);
+  expect(listener()).not.toContain('policy[long]');
+  expect(listener()).toContain('"rules":{}');
+  expect(problems()).toEqual([expect.objectContaining({ field: 'spec.rules', reason: 'Invalid' })]);
+});
