@@ -327,12 +327,20 @@ describe('the target', () => {
 describe('what is too large', () => {
   const rules = (count: number) => Array.from({ length: count }, () => ({ to: [{ operation: { ports: ['80'] } }] }));
   const ports = (count: number) => [{ to: [{ operation: { ports: Array.from({ length: count }, () => '80') } }] }];
+  const products = (sources: number, values: number) => [
+    {
+      from: Array.from({ length: sources }, () => ({ source: { ipBlocks: ['10.0.0.1'] } })),
+      when: [{ key: 'request.headers[a]', values: Array.from({ length: values }, () => 'a') }],
+    },
+  ];
 
   test.each([
     ['512 rules', rules(512), []],
     ['513 rules', rules(513), ['spec.rules']],
     ['10,000 values', ports(10_000), []],
     ['10,001 values', ports(10_001), ['spec.rules']],
+    ['20 sources under 500 values', products(20, 499), []],
+    ['21 sources under 500 values', products(21, 499), ['spec.rules']],
   ])('%s', (_, some, fields) => {
     expect(reconcile({ rules: some }).problems.map(({ field }) => field)).toEqual(fields);
     const isRead = fields.length === 0;

@@ -1,12 +1,13 @@
 import type { AuthorizationPolicy } from '../../api/gen/authorization-policy.gen.ts';
 import type { Problem } from '../../api/problem.ts';
-import type {
-  Attribute,
-  AuthorizationAction,
-  AuthorizationPolicyModel,
-  AuthorizationRule,
-  Clause,
-  Condition,
+import {
+  type Attribute,
+  type AuthorizationAction,
+  type AuthorizationPolicyModel,
+  type AuthorizationRule,
+  type Clause,
+  type Condition,
+  isOperation,
 } from '../../model/authorization.ts';
 import type { Field } from '../field.ts';
 import { type ValueKind, whenAttribute } from './attributes.ts';
@@ -106,7 +107,9 @@ function readRules(field: Field, context: RuleContext): readonly AuthorizationRu
   });
   const most = Math.max(size.values, size.clauses);
   if (most <= mostValues) return rules;
-  field.invalid(`has ${most} values; at most ${mostValues} are allowed. Use fewer, wider ones.`);
+  field.invalid(
+    `has ${most} values, of which those in "when" count once for each element of "from" or "to"; at most ${mostValues} are allowed. Use fewer, wider ones.`,
+  );
   return [unreadable(0)];
 }
 
@@ -152,6 +155,10 @@ class RuleReader {
     const from = this.clauses(rule.get('from'), 'source', sourceFields);
     const to = this.clauses(rule.get('to'), 'operation', operationFields);
     const when = this.conditions(rule.get('when'));
+    for (const { attribute, values, notValues } of when) {
+      const copies = Math.max(1, (isOperation(attribute) ? to : from).length);
+      this.isTooLarge('values', (copies - 1) * (values.length + notValues.length));
+    }
     return { index, from, to, when, broken: this.broken };
   }
 
