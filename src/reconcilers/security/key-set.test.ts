@@ -87,3 +87,31 @@ test('the essence has nothing that does not verify tokens', () => {
   const found = readKeySet(keySet({ ...p256, kid: 'a', x5c: ['secret'], note: 'secret' }, 'secret'));
   expect(found).toMatchObject({ essence: keySet({ kty: 'EC', kid: 'a', crv: 'P-256', x: p256.x, y: p256.y }) });
 });
+
+test('a long list beside the keys is read like anything else', () => {
+  const list = Array.from({ length: 125_000 }, () => 0);
+  expect(readKeySet(JSON.stringify({ keys: [p256], list }))).toHaveProperty('text');
+});
+
+test.each([
+  ['YQ', true],
+  ['YQ==', true],
+  ['YQ=', false],
+  ['YWI=', true],
+  ['YWI==', false],
+  ['YWJj', true],
+  ['YWJj=', false],
+  ['Y', false],
+])('Envoy takes the bytes %s: %s', (k, isTaken) => {
+  expect('text' in readKeySet(keySet({ kty: 'oct', k }))).toBe(isTaken);
+});
+
+test.each([
+  ['the exponent 3', { e: 'Aw' }, true],
+  ['the exponent 17', { e: 'EQ' }, false],
+  ['the exponent 65539', { e: 'AQAD' }, false],
+  ['an even modulus', { n: Buffer.alloc(256, 0xf2).toString('base64url') }, false],
+])('Envoy reads an RSA key with %s', (_, members, isTaken) => {
+  const key = { kty: 'RSA', n: Buffer.alloc(256, 0xf3).toString('base64url'), e: 'AQAB', ...members };
+  expect('text' in readKeySet(keySet(key))).toBe(isTaken);
+});

@@ -60,7 +60,7 @@ function isPlain(text: string, set: unknown): boolean {
 
 function depthOf(value: unknown, most: number): number {
   if (most === 0 || typeof value !== 'object' || value === null) return 0;
-  return 1 + Math.max(0, ...Object.values(value).map((member) => depthOf(member, most - 1)));
+  return 1 + Object.values(value).reduce((deepest: number, member) => Math.max(deepest, depthOf(member, most - 1)), 0);
 }
 
 const PUBLIC_MEMBERS = ['kty', 'kid', 'alg', 'use', 'crv', 'n', 'e', 'x', 'y', 'k'];
@@ -74,16 +74,21 @@ function publicPart(key: Json): object {
 }
 
 const CURVES: Readonly<Record<string, string>> = { ES256: 'P-256', ES384: 'P-384', ES512: 'P-521' };
-const BASE64URL = /^[A-Za-z0-9_-]+={0,2}$/;
 /** Sizes of RSA keys that Envoy takes, and that are not too slow. */
 const [smallestModulus, largestModulus] = [512, 8_192];
+/** Other ones, and even moduli, are refused by Envoy 1.40. */
+const EXPONENTS: ReadonlySet<bigint> = new Set([3n, 65_537n]);
+
+function isOdd(base64Url: string): boolean {
+  return (Buffer.from(base64Url, 'base64url').at(-1)! & 1) === 1;
+}
 
 /** Whether Envoy takes it for a key. Source: jwt_verify_lib, jwks.cc. */
 function isUsable(key: Json): boolean {
   const alg = key['alg'];
   if (alg !== undefined && typeof alg !== 'string') return false;
   const has = (...names: readonly string[]): boolean =>
-    names.every((name) => typeof key[name] === 'string' && BASE64URL.test(key[name]));
+    names.every((name) => typeof key[name] === 'string' && isBase64Url(key[name]));
   switch (key['kty']) {
     case 'RSA':
       return (alg === undefined || /^(RS|PS)(256|384|512)$/.test(alg)) && has('n', 'e') && isPublicKey(key);
@@ -94,7 +99,7 @@ function isUsable(key: Json): boolean {
       return Object.values(CURVES).includes(curve as string) && has('x', 'y') && isPublicKey({ ...key, crv: curve });
     }
     case 'oct':
-      return (alg === undefined || /^HS(256|384|512)$/.test(alg)) && has('k') && isBytes(key['k'] as string);
+      return (alg === undefined || /^HS(256|384|512)$/.test(alg)) && has('k');
     case 'OKP':
       return (alg === undefined || alg === 'EdDSA') && key['crv'] === 'Ed25519' && has('x') && isPublicKey(key);
     default:
@@ -102,8 +107,10 @@ function isUsable(key: Json): boolean {
   }
 }
 
-function isBytes(base64url: string): boolean {
-  return base64url.replaceAll('=', '').length % 4 !== 1;
+/** Envoy takes padding only if there is as much as there must be. */
+function isBase64Url(text: string): boolean {
+  const { 1: digits = '', 2: padding = '' } = /^([A-Za-z0-9_-]+)(={0,2})$/.exec(text) ?? [];
+  return digits.length % 4 !== 1 && digits !== '' && (padding === '' || text.length % 4 === 0);
 }
 
 function isPublicKey({ kty, crv, n, e, x, y }: Json): boolean {
@@ -116,9 +123,8 @@ function isPublicKey({ kty, crv, n, e, x, y }: Json): boolean {
     return (
       modulusLength >= smallestModulus &&
       modulusLength <= largestModulus &&
-      publicExponent >= 3n &&
-      publicExponent < 2n ** 32n &&
-      publicExponent % 2n === 1n
+      EXPONENTS.has(publicExponent) &&
+      (n === undefined || isOdd(n as string))
     );
   } catch {
     return false;
