@@ -128,6 +128,7 @@ function firstMessage(call: UnaryCall, signal: AbortSignal): Promise<Buffer | un
       resolve(message);
     };
     const timer = setTimeout(() => give(undefined), REQUEST_MS);
+    if (signal.aborted) give(undefined);
     signal.addEventListener('abort', () => give(undefined), { once: true });
     call.once('data', give);
     call.once('end', () => give(undefined));

@@ -68,12 +68,14 @@ export class SecurePort {
 
   accept(socket: Socket): void {
     const address = plainAddress(socket.remoteAddress ?? '');
-    if (address === '' || !this.#hasCertificate || this.#handshakes.enter(address) !== undefined) {
+    const peer = peerOf(socket);
+    // Behind an address translator, two clients can have the same address and port if they connect to different ones.
+    const isTaken = this.#underWay.has(peer) || this.#clients.has(peer);
+    if (address === '' || isTaken || !this.#hasCertificate || this.#handshakes.enter(address) !== undefined) {
       this.#options.failed(address);
       socket.destroy();
       return;
     }
-    const peer = peerOf(socket);
     this.#underWay.set(peer, address);
     socket.once('close', () => {
       this.#finished(peer);
@@ -115,5 +117,6 @@ function certificateOf(socket: TLSSocket): ClientCertificate {
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined) return { kind: 'none' };
   if (!socket.authorized) return { kind: 'invalid', problem: String(socket.authorizationError) };
+  // Node escapes commas that are part of a name.
   return { kind: 'valid', names: certificate.subjectAltName?.split(', ') ?? [] };
 }

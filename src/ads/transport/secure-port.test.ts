@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import { type AddressInfo, type Socket, createServer } from 'node:net';
+import { type TLSSocket, connect } from 'node:tls';
+import { expect, onTestFinished, test } from 'vitest';
+import { OpenSsl } from '../../identity/testing/openssl.ts';
+import { type ClientCertificate, SecurePort } from './secure-port.ts';
+
+/** A port on all addresses of this machine. */
+async function listen() {
+  const openssl = new OpenSsl();
+  openssl.cacerts('ec -pkeyopt ec_paramgen_curve:P-256');
+  const [certificate, key, roots] = ['ca.pem', 'ca.key', 'root.pem'].map((file) => openssl.read(file));
+  const clients: ClientCertificate[] = [];
+  let failures = 0;
+  const port = new SecurePort({
+    connected: (socket: Socket) => clients.push(port.clientOf(`${socket.remoteAddress}:${socket.remotePort}`)),
+    failed: () => failures++,
+  });
+  port.present({ certificate: certificate!, key: key!, roots: roots! });
+  const server = createServer((socket) => port.accept(socket)).listen(0, '0.0.0.0');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const dial = async (options: object = {}): Promise<TLSSocket> => {
+    const { port: number } = server.address() as AddressInfo;
+    const socket = connect({
+      host: '127.0.0.1',
+      port: number,
+      ALPNProtocols: ['h2'],
+      rejectUnauthorized: false,
+      ...options,
+    });
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => undefined);
+    await new Promise((resolve) => socket.once('secureConnect', resolve).once('close', resolve));
+    return socket;
+  };
+  return { openssl, port, clients, dial, failures: () => failures };
+}
+
+test('a name in a certificate cannot contain another one', async () => {
+  const { openssl, clients, dial } = await listen();
+  openssl.request('ec -pkeyopt ec_paramgen_curve:P-256');
+  openssl.write(
+    'leaf.ext',
+    '[ext]\nextendedKeyUsage=clientAuth\nsubjectAltName=@names\n[names]\nemail.1="a, URI:spiffe://x/ns/a/sa/b, c"\nDNS.1=a.b\n',
+  );
+  openssl.run(
+    'x509 -req -in request.pem -CA ca.pem -CAkey ca.key -days 1 -extfile leaf.ext -extensions ext -out leaf.pem',
+  );
+  const cert = openssl.read('leaf.pem') + openssl.read('ca.pem');
+  await dial({ key: openssl.read('request.key'), cert });
+  await expect.poll(() => clients).toHaveLength(1);
+  expect(clients).toEqual([{ kind: 'valid', names: [expect.stringMatching(/^email:"a\\u002c URI:.*"$/), 'DNS:a.b'] }]);
+});
+
+test('two connections from the same address and port are not taken for each other', async () => {
+  const { clients, dial, failures } = await listen();
+  const first = await dial({ host: '127.0.0.1', localAddress: '127.0.0.1' });
+  await expect.poll(() => clients).toHaveLength(1);
+  const same = { localAddress: '127.0.0.1', localPort: first.localPort };
+  await dial({ host: '127.0.0.2', ...same });
+  await expect.poll(() => clients.length + failures()).toBe(2);
+  expect([clients.length, failures()]).toEqual([1, 1]);
+  expect(first.destroyed).toBe(false);
+});
