@@ -18,9 +18,9 @@ interface Entry {
   readonly expiresAt: number;
 }
 
-/** What is known about tokens, by hash. The oldest entries go first. */
+/** What is known about tokens, by hash. The oldest entries of a kind go first: bad tokens never displace good ones. */
 export class TokenCache {
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = { valid: new Map<string, Entry>(), invalid: new Map<string, Entry>() };
   readonly #now: () => number;
   readonly #date: () => Date;
 
@@ -30,25 +30,26 @@ export class TokenCache {
   }
 
   add(key: string, review: TokenReview, token: string): void {
-    this.#entries.delete(key);
+    for (const entries of Object.values(this.#entries)) entries.delete(key);
+    const entries = this.#entries[review.kind];
     const freshFor = review.kind === 'valid' ? VALID_MS : INVALID_MS;
-    this.#entries.set(key, { review, freshUntil: this.#now() + freshFor, expiresAt: expiryOf(token) });
-    for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= MOST_ENTRIES) break;
-      this.#entries.delete(oldest);
+    entries.set(key, { review, freshUntil: this.#now() + freshFor, expiresAt: expiryOf(token) });
+    for (const oldest of entries.keys()) {
+      if (entries.size <= MOST_ENTRIES) break;
+      entries.delete(oldest);
     }
   }
 
   /** An answer that need not be asked for again. */
   fresh(key: string): TokenReview | undefined {
-    const entry = this.#entries.get(key);
+    const entry = this.#entries.valid.get(key) ?? this.#entries.invalid.get(key);
     return entry !== undefined && this.#now() < entry.freshUntil ? this.#unexpired(entry) : undefined;
   }
 
   /** A token that was valid, and has not expired. */
   stale(key: string): TokenReview | undefined {
-    const entry = this.#entries.get(key);
-    return entry?.review.kind === 'valid' ? this.#unexpired(entry) : undefined;
+    const entry = this.#entries.valid.get(key);
+    return entry && this.#unexpired(entry);
   }
 
   #unexpired({ review, expiresAt }: Entry): TokenReview | undefined {
