@@ -41,6 +41,7 @@ type Entries = Readonly<Record<string, string>>;
 export async function keepAuthority(options: AuthoritySourceOptions): Promise<void> {
   const { clock, log, random, signal, use } = options;
   let [inUse, said] = ['', ''];
+  let former: Stored | undefined;
   const say = (problem: string): void => {
     if (problem !== said && problem !== '')
       log.warn('Signing certificates cannot be used', { problem, former: inUse === '' ? 'none' : 'stays in use' });
@@ -48,13 +49,15 @@ export async function keepAuthority(options: AuthoritySourceOptions): Promise<vo
   };
   while (!signal.aborted) {
     try {
-      const entries = await entriesOf(options);
+      const stored = await readStored(options, former);
+      const { entries } = stored;
       const read = readMaterial(entries, clock.date());
       if ('problem' in read) say(read.problem);
       else if (JSON.stringify(entries) === inUse) say('');
       else {
         await use(read.material);
         inUse = JSON.stringify(entries);
+        former = stored;
         say('');
         log.info('Signing certificates', { expires: read.material.expires.toISOString() });
       }
@@ -65,12 +68,22 @@ export async function keepAuthority(options: AuthoritySourceOptions): Promise<vo
   }
 }
 
-async function entriesOf(options: AuthoritySourceOptions): Promise<Entries> {
+/** Where entries come from, and what they are. */
+interface Stored {
+  readonly isOwn: boolean;
+  readonly entries: Entries;
+}
+
+/** @param former what is in use: proxies trust nothing else, so that a Secret which is deleted ends nothing. */
+async function readStored(options: AuthoritySourceOptions, former: Stored | undefined): Promise<Stored> {
   const { from, signal } = options;
-  if (from.kind === 'directory') return filesIn(from.path);
+  if (from.kind === 'directory') return { isOwn: false, entries: await filesIn(from.path) };
   const { api, namespace } = from;
   const plugged = await getSecret(api, namespace, pluggedIn, signal);
-  return plugged?.entries ?? ownEntries(api, namespace, options);
+  if (plugged !== undefined) return { isOwn: false, entries: plugged.entries };
+  if (former?.isOwn === false)
+    throw new Error(`Secret ${namespace}/${pluggedIn} is gone; restart to go on without it, with another root`);
+  return { isOwn: true, entries: await ownEntries(api, namespace, options, former?.entries) };
 }
 
 /** Made, or renewed from the same key, if need be. */
@@ -78,12 +91,14 @@ async function ownEntries(
   api: KubeApi,
   namespace: string,
   { clock, trustDomain, signal }: AuthoritySourceOptions,
+  former: Entries | undefined,
 ): Promise<Entries> {
   const stored = await getSecret(api, namespace, own.name, signal);
   const now = clock.date();
   const read = stored && readMaterial(stored.entries, now);
   if (read !== undefined && ('problem' in read || !isAgeing(read.material, now))) return stored!.entries;
-  const entries = read === undefined ? await selfSigned(trustDomain(), now) : await renewed(read.material, now);
+  const entries =
+    read === undefined ? (former ?? (await selfSigned(trustDomain(), now))) : await renewed(read.material, now);
   const content = { type: own.type, entries, resourceVersion: stored?.resourceVersion };
   if (await putSecret(api, namespace, own.name, content, signal)) return entries;
   return (await getSecret(api, namespace, own.name, signal))?.entries ?? {};

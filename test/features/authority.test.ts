@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { selfSigned } from '../../src/identity/self-signed.ts';
+import { Cluster, SECRETS } from './sources.ts';
+
+const NAMESPACE = 'istio-system';
+
+const secret = (name: string, entries: Readonly<Record<string, string>>) => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name, namespace: NAMESPACE },
+  data: Object.fromEntries(Object.entries(entries).map(([key, text]) => [key, Buffer.from(text).toString('base64')])),
+});
+
+/** Signing certificates that are in use and then deleted. */
+test('when a Secret of signing certificates is deleted, they stay in use', async () => {
+  const made = await Cluster.create();
+  const program = await made.start();
+  await program.logged('Signing certificates');
+  const { cluster } = made.server;
+  const own = cluster.object(SECRETS, NAMESPACE, 'istio-ca-secret') as { readonly data: object };
+  cluster.delete(SECRETS, NAMESPACE, 'istio-ca-secret');
+  program.clock.skip(120_000);
+  await expect.poll(() => cluster.object(SECRETS, NAMESPACE, 'istio-ca-secret')).toMatchObject({ data: own.data });
+
+  cluster.apply(SECRETS, secret('cacerts', await selfSigned('cluster.local', new Date())));
+  program.clock.skip(120_000);
+  const taken = () => program.log.filter(({ msg }) => msg === 'Signing certificates');
+  await expect.poll(taken).toHaveLength(2);
+  cluster.delete(SECRETS, NAMESPACE, 'cacerts');
+  program.clock.skip(120_000);
+  const line = await program.logged('Signing certificates cannot be used');
+  expect(line).toMatchObject({ problem: expect.stringContaining('cacerts is gone') as string, former: 'stays in use' });
+  expect(taken()).toHaveLength(2);
+});
