@@ -20,6 +20,14 @@ export class Headcount {
     return undefined;
   }
 
+  /** The address with the most clients, if these are more than so many. */
+  largest(moreThan: number): string | undefined {
+    let found: string | undefined;
+    let most = moreThan;
+    for (const [address, count] of this.#ofAddress) if (count > most) [found, most] = [address, count];
+    return found;
+  }
+
   leave(address: string): void {
     const count = this.#ofAddress.get(address) ?? 0;
     this.#all--;

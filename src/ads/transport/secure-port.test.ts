@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type AddressInfo, type Socket, createServer } from 'node:net';
+import { type AddressInfo, type Socket, connect as connectPlain, createServer } from 'node:net';
 import { type TLSSocket, connect } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { OpenSsl } from '../../identity/testing/openssl.ts';
@@ -20,8 +20,8 @@ async function listen() {
   const server = createServer((socket) => port.accept(socket)).listen(0, '0.0.0.0');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
+  const { port: number } = server.address() as AddressInfo;
   const dial = async (options: object = {}): Promise<TLSSocket> => {
-    const { port: number } = server.address() as AddressInfo;
     const socket = connect({
       host: '127.0.0.1',
       port: number,
@@ -34,7 +34,7 @@ async function listen() {
     await new Promise((resolve) => socket.once('secureConnect', resolve).once('close', resolve));
     return socket;
   };
-  return { openssl, port, clients, dial, failures: () => failures };
+  return { openssl, clients, dial, number, failures: () => failures };
 }
 
 test('a name in a certificate cannot contain another one', async () => {
@@ -62,4 +62,23 @@ test('two connections from the same address and port are not taken for each othe
   await expect.poll(() => clients.length + failures()).toBe(2);
   expect([clients.length, failures()]).toEqual([1, 1]);
   expect(first.destroyed).toBe(false);
+});
+
+test('two clients with a thousand unfinished handshakes keep nobody out', { timeout: 20_000 }, async () => {
+  const { clients, dial, failures, number } = await listen();
+  const sockets = Array.from({ length: 1_000 }, (_, i) =>
+    connectPlain({ host: '127.0.0.1', port: number, localAddress: i < 500 ? '127.0.0.1' : '127.0.0.2' }),
+  );
+  onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
+  await Promise.all(
+    sockets.map((socket) =>
+      once(
+        socket.on('error', () => undefined),
+        'connect',
+      ),
+    ),
+  );
+  await dial({ localAddress: '127.0.0.3' });
+  await expect.poll(() => clients).toHaveLength(1);
+  expect(failures()).toBe(1);
 });

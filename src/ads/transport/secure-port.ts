@@ -30,13 +30,15 @@ export interface SecurePortOptions {
 const HANDSHAKE_MS = 10_000;
 /** Each unfinished handshake holds tens of kilobytes. */
 const MOST_HANDSHAKES = 1_000;
+/** An address with more than this has to make room when all are taken. Proxies have one or two. */
+const MANY_OF_ADDRESS = 50;
 
 /** Turns connections into TLS connections. Never closes one when the certificate changes. */
 export class SecurePort {
   readonly #options: SecurePortOptions;
   readonly #handshakes = new Headcount(MOST_HANDSHAKES);
-  /** Addresses of unfinished handshakes, by remote address and port. */
-  readonly #underWay = new Map<string, string>();
+  /** Unfinished handshakes by remote address and port, the oldest first. */
+  readonly #underWay = new Map<string, { readonly address: string; readonly socket: Socket }>();
   /** What the others have proven. */
   readonly #clients = new Map<string, ClientCertificate>();
   readonly #server = createServer({
@@ -71,12 +73,12 @@ export class SecurePort {
     const peer = peerOf(socket);
     // Behind an address translator, two clients can have the same address and port if they connect to different ones.
     const isTaken = this.#underWay.has(peer) || this.#clients.has(peer);
-    if (address === '' || isTaken || !this.#hasCertificate || this.#handshakes.enter(address) !== undefined) {
+    if (address === '' || isTaken || !this.#hasCertificate || !this.#enter(address)) {
       this.#options.failed(address);
       socket.destroy();
       return;
     }
-    this.#underWay.set(peer, address);
+    this.#underWay.set(peer, { address, socket });
     socket.once('close', () => {
       this.#finished(peer);
       this.#clients.delete(peer);
@@ -87,6 +89,21 @@ export class SecurePort {
   /** @param peer as grpc-js names it: `10.0.0.7:40112`. */
   clientOf(peer: string): ClientCertificate {
     return this.#clients.get(peer) ?? { kind: 'invalid', problem: 'the connection is closed' };
+  }
+
+  /** Whoever holds many handshakes open does not keep others out. */
+  #enter(address: string): boolean {
+    const problem = this.#handshakes.enter(address);
+    if (problem !== 'full') return problem === undefined;
+    const largest = this.#handshakes.largest(MANY_OF_ADDRESS);
+    for (const [peer, { address: other, socket }] of this.#underWay) {
+      if (other !== largest) continue;
+      this.#finished(peer);
+      // This is told as a handshake that failed.
+      socket.destroy();
+      return this.#handshakes.enter(address) === undefined;
+    }
+    return false;
   }
 
   #secured(socket: TLSSocket): void {
@@ -103,10 +120,10 @@ export class SecurePort {
 
   /** Whether a handshake with this client was under way. */
   #finished(peer: string): boolean {
-    const address = this.#underWay.get(peer);
-    if (address === undefined) return false;
+    const underWay = this.#underWay.get(peer);
+    if (underWay === undefined) return false;
     this.#underWay.delete(peer);
-    this.#handshakes.leave(address);
+    this.#handshakes.leave(underWay.address);
     return true;
   }
 }
