@@ -129,7 +129,7 @@ function principal(
       return authenticated(regex(`spiffe://.+/ns/${namespace}/(.+/|)sa/${account}(/.+)?`, to));
     }
     case 'namespace':
-      return authenticated(regex(`.*/ns/${quoted(value).replaceAll('\\*', '.*')}/.*`, to));
+      return authenticated(regex(`.*/ns/${namespaceRegex(value)}/.*`, to));
     case 'trustDomain':
       return authenticated(trustDomainName(value, to));
     case 'sourceIp':
@@ -139,6 +139,11 @@ function principal(
     case 'header':
       return { header: headerMatch(attribute.name, value, to) };
   }
+}
+
+/** As Istio has it, except for `*a` and `*sa`: there, the `/sa/` behind every namespace would match. */
+function namespaceRegex(value: string): string {
+  return quoted(value).replaceAll('\\*', /\*s?a$/.test(value) ? '[^/]*' : '.*');
 }
 
 const authenticated = (principalName: StringMatcher): Principal => ({ authenticated: { principalName } });
