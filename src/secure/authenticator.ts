@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Authenticate, Caller, Unauthenticated } from '../ads/transport/authentication.ts';
+import { Headcount } from '../ads/transport/headcount.ts';
 import type { PeerIdentity } from '../ads/types.ts';
 import { parseSpiffeId } from '../identity/spiffe.ts';
 import { TokenCache, type TokenReview } from './token-cache.ts';
@@ -16,7 +17,7 @@ export interface AuthenticatorOptions {
   readonly date: () => Date;
 }
 
-/** Reviews at a time, and how many more may wait. */
+/** Reviews at a time, and how many more may wait; half of them for one address. */
 const [AT_ONCE, WAITING] = [20, 2_000];
 
 /**
@@ -50,14 +51,14 @@ function ofCertificate(names: readonly string[], trustDomain: string): PeerIdent
 }
 
 async function ofToken(
-  { token, cluster }: Caller,
+  { address, token, cluster }: Caller,
   { review, isOurCluster, trustDomain }: AuthenticatorOptions,
   reviews: Reviews,
 ): Promise<PeerIdentity | Unauthenticated> {
   if (token === undefined) return nobody('none', 'neither a client certificate nor a token was presented');
   if (review === undefined) return nobody('token', 'tokens are not accepted here; present a client certificate');
   if (!isOurCluster(cluster)) return nobody('cluster', 'the token is of a cluster that is not known');
-  const found = await reviews.of(token);
+  const found = await reviews.of(token, address);
   if (found === 'busy') return { code: 'UNAVAILABLE', reason: 'busy', message: 'too many tokens wait to be reviewed' };
   if (found === 'unavailable')
     return { code: 'UNAVAILABLE', reason: 'api_server', message: 'the API server cannot review the token now' };
@@ -84,6 +85,7 @@ class Reviews {
   readonly #cache: TokenCache;
   readonly #underWay = new Map<string, Promise<TokenReview | 'unavailable'>>();
   readonly #line: (() => void)[] = [];
+  readonly #callers = new Headcount(AT_ONCE + WAITING);
   #running = 0;
 
   constructor(options: AuthenticatorOptions, cache: TokenCache) {
@@ -91,15 +93,18 @@ class Reviews {
     this.#cache = cache;
   }
 
-  async of(token: string): Promise<TokenReview | 'busy' | 'unavailable'> {
+  async of(token: string, address: string): Promise<TokenReview | 'busy' | 'unavailable'> {
     // The tokens themselves are not kept.
     const key = createHash('sha256').update(token).digest('base64');
     const known = this.#cache.fresh(key);
     if (known !== undefined) return known;
     const running = this.#underWay.get(key);
     if (running !== undefined) return running;
-    if (this.#line.length >= WAITING) return this.#cache.stale(key) ?? 'busy';
-    const review = this.#review(key, token).finally(() => this.#underWay.delete(key));
+    if (this.#callers.enter(address) !== undefined) return this.#cache.stale(key) ?? 'busy';
+    const review = this.#review(key, token).finally(() => {
+      this.#underWay.delete(key);
+      this.#callers.leave(address);
+    });
     this.#underWay.set(key, review);
     return review;
   }
