@@ -29,7 +29,7 @@ module.exports = {
     only('secure', 'secure/', [
       'secure/',
       'identity/',
-      'ads/(types|transport/(authentication|secure-port|server-options))\\.ts$',
+      'ads/(types|transport/(authentication|headcount|secure-port|server-options))\\.ts$',
       'api/json\\.ts$',
       'clock\\.ts$',
     ]),
