@@ -35,6 +35,14 @@ module.exports = {
     ]),
     // Keys of token issuers.
     only('jwks', 'jwks/', ['jwks/', 'model/', 'api/json\\.ts$', 'clock\\.ts$', 'reconcilers/security/key-set\\.ts$']),
+    // Secrets for proxies.
+    only('credentials', 'credentials/', [
+      'credentials/',
+      'identity/pem\\.ts$',
+      'model/',
+      'api/json\\.ts$',
+      'clock\\.ts$',
+    ]),
     only('reconcilers', 'reconcilers/', [
       'reconcilers/',
       'api/',

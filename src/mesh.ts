@@ -4,6 +4,7 @@ import type { Publication, World } from './ads/store/publication.ts';
 import type { ConnectedProxy } from './ads/types.ts';
 import type { Encoder } from './envoy/encode/encoder.ts';
 import { declareClusters } from './mesh/resources/clusters.ts';
+import type { CredentialKey, CredentialObject } from './model/credential.ts';
 import type { JwksSource } from './model/request-authentication.ts';
 import type { MeshService } from './model/service.ts';
 import { mostInboundPorts } from './settle/inbound.ts';
@@ -34,6 +35,9 @@ import { declareWorkloadPolicies, policySelectors } from './mesh/clients/workloa
 import { declareWorlds } from './mesh/clients/worlds.ts';
 import { publicationOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/findings/references.ts';
+import { declareCredentials } from './mesh/resources/credentials.ts';
+import { declareRuleCredentialProblems } from './mesh/findings/rule-credentials.ts';
+import { declareSecrets } from './mesh/resources/secrets.ts';
 import { declareScopes } from './mesh/clients/scopes.ts';
 import { declareSecurityFilters } from './mesh/resources/security-filters.ts';
 import { declareServices } from './mesh/objects/services.ts';
@@ -66,6 +70,10 @@ export interface Mesh {
   trustDomain(): string;
   /** Calls back with every key set that is to be fetched from now on; undefined: it no longer is. */
   onWantedKeySets(changed: (key: string, source: JwksSource | undefined) => void): void;
+  /** Calls back with every Secret or ConfigMap that is to be read from now on; undefined: it no longer is. */
+  onWantedCredentials(changed: (key: CredentialKey, object: CredentialObject | undefined) => void): void;
+  /** Calls back with every service account whose right to have Secrets must be known from now on, or no longer. */
+  onWantedSecretAccess(changed: (account: string, isWanted: boolean) => void): void;
   /** Calls back with every verdict that a commit changed; undefined if the object is gone. */
   onConditions(changed: (key: string, verdict: Verdict | undefined) => void): void;
   readonly proxies: Collection<ResolvedProxy>;
@@ -144,6 +152,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     encoder,
   };
   const gateways = declareGateways(graph, deps);
+  const credentials = declareCredentials(graph, { ...deps, gateways: gateways.models, routers: gateways.routers });
   const clusters = declareClusters(graph, deps);
   const inbounds = declareInbounds(graph, deps);
   const members: readonly Members[] = [
@@ -152,6 +161,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     inbounds.members,
     ...declareRouteTables(graph, deps),
     ...gateways.members,
+    declareSecrets(graph, credentials, deps),
   ];
   const problems = declareProblems(graph, [
     inputs.failures,
@@ -177,6 +187,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     declareKeySetProblems(graph, policies, inputs),
     declareAuthorizerProblems(graph, policies, settings),
     ...gateways.problems,
+    declareRuleCredentialProblems(graph, rules, credentials, inputs),
   ]);
 
   const wantedKeySets = declareWantedKeySets(graph, policies);
@@ -189,6 +200,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     worlds,
     problems.byObject,
     wantedKeySets,
+    credentials.wanted,
+    credentials.wantedAccess,
     inputs.objects.Namespace,
   ])
     collection.track();
@@ -213,6 +226,16 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       graph.observe((draft) => {
         for (const { key, after } of draft.changes(wantedKeySets)) changed(key, after);
       }, 'key sets');
+    },
+    onWantedCredentials(changed) {
+      graph.observe((draft) => {
+        for (const { key, after } of draft.changes(credentials.wanted)) changed(key, after);
+      }, 'credentials');
+    },
+    onWantedSecretAccess(changed) {
+      graph.observe((draft) => {
+        for (const { key, after } of draft.changes(credentials.wantedAccess)) changed(key, after === true);
+      }, 'secret access');
     },
     onConditions(changed) {
       graph.observe((draft) => {

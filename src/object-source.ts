@@ -2,19 +2,25 @@ import { hostname } from 'node:os';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import type { Config, SourceConfig } from './config/config.ts';
+import { AccessReviews, type AccessReviewsOptions } from './credentials/access-reviews.ts';
+import { entriesOfConfigMap, entriesOfSecret } from './credentials/entries.ts';
+import { type Entries, credentialEntries } from './credentials/read-credential.ts';
 import { watchDirectory } from './directory/watch.ts';
 import type { Engine } from './engine/engine.ts';
+import { maySeeSecrets } from './kube/access-review.ts';
 import { KubeClient } from './kube/client.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { PooledKubeConfig } from './kube/credentials.ts';
 import { EventRecorder } from './kube/event-recorder.ts';
 import { readKubeConfig } from './kube/kube-config.ts';
 import { LeaderElector } from './kube/lease.ts';
+import { type NamedObject, NamedObjects, mostOfNamespace } from './kube/named-objects.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
 import { StatusWriter } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
+import { parseCredentialKey } from './model/credential.ts';
 import type { Logger } from './ops/logger.ts';
 import type { ApiServerFigures, MetricSources } from './ops/metrics.ts';
 import { reportLog } from './engine/problem-log.ts';
@@ -85,6 +91,12 @@ async function directorySource(
   signal: AbortSignal,
 ): Promise<ObjectSource> {
   const report = reportLog(log);
+  const { credentials, mesh } = engine;
+  mesh.onWantedCredentials((key) => {
+    if (!credentials.has(key)) credentials.found(key, undefined);
+  });
+  // Whoever writes the files decides which proxies there are.
+  followAccess(engine, () => Promise.resolve(true), systemClock, signal);
   const directory = await watchDirectory({
     paths,
     validate: createValidator(),
@@ -133,7 +145,25 @@ function clusterSource(
     onWritten: (status, before) => events.written(status, before),
   });
   const events = new EventRecorder({ ...shared, identity, signal });
-  const { mesh } = engine;
+  const { mesh, credentials } = engine;
+  const named = new NamedObjects({
+    ...shared,
+    entries: credentialEntries,
+    sink: {
+      found: (key, content) => credentials.found(key, content && entriesOf(parseCredentialKey(key), content)),
+      failed: (key, { code }) => {
+        if (code === 403) credentials.failed(key, 'cannot be read by the control plane, whose role does not allow it');
+      },
+      refused: (key) => credentials.failed(key, `is not read: its namespace has ${mostOfNamespace} that are`),
+    },
+    signal,
+  });
+  mesh.onWantedCredentials((key, object) => {
+    if (object !== undefined) return named.want(key, object);
+    named.unwant(key);
+    credentials.forget(key);
+  });
+  followAccess(engine, (account) => maySeeSecrets(client, account, signal), clock, signal);
   const rootCertificates =
     roots && new RootCertificates({ ...shared, roots: () => roots.pem, namespaces: () => mesh.namespaces() });
   mesh.onNamespaces((names) => rootCertificates?.changed(names));
@@ -177,6 +207,26 @@ function clusterSource(
     status: () => writer.stats(),
     leader: () => electors.some((elector) => elector.isLeader()),
   };
+}
+
+function entriesOf({ kind }: NamedObject, content: { readonly data: unknown }): Entries {
+  return kind === 'Secret' ? entriesOfSecret(content) : entriesOfConfigMap(content);
+}
+
+/** Keeps in the graph who may have Secrets. */
+function followAccess(
+  { mesh, committer }: Engine,
+  review: AccessReviewsOptions['review'],
+  clock: Clock,
+  signal: AbortSignal,
+): void {
+  const write: AccessReviewsOptions['write'] = (account, answer) =>
+    committer.write(mesh.inputs.secretAccess.write(account, answer));
+  const reviews = new AccessReviews({ review, write, clock, random: Math.random, signal });
+  mesh.onWantedSecretAccess((account, isWanted) => {
+    if (isWanted) reviews.want(account);
+    else reviews.unwant(account);
+  });
 }
 
 /** `namespace/name` of the Pod that this runs in, as set by the chart. */

@@ -4,7 +4,10 @@ import type { Gateway } from './api/gen/gateway.gen.ts';
 import { printRef } from './api/object.ts';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
+import { systemClock } from './clock.ts';
+import { CredentialStore } from './credentials/credential-store.ts';
 import { Graph, type Write } from './cache/graph.ts';
+import type { ConnectedProxy } from './ads/types.ts';
 import type { EncodedResource } from './ads/store/resource.ts';
 import type { CheckRequest, CheckResult, Finding, ResourceJson, TranslateRequest, Translation } from './cli/program.ts';
 import type { MeshSettings } from './config/config.ts';
@@ -42,8 +45,18 @@ async function build(
   const mesh = buildMesh(graph, new Encoder(protos, { trace }));
   const store = new Store(new ContentHasher([0, 0]));
   graph.observe((draft) => store.apply(mesh.publicationOf(draft)));
-  const writes: Write[] = [mesh.inputs.options.write(ONE, { ...settings, source: settings.clusterId }), ...more(mesh)];
-  const objects = new ObjectWriter(settings.clusterId, undefined, mesh.inputs, (write) => writes.push(write));
+  const writes: Write[] = [
+    mesh.inputs.options.write(ONE, { ...settings, source: settings.clusterId, assumesCredentials: true }),
+    ...more(mesh),
+  ];
+  const credentials = new CredentialStore({
+    write: (key, credential) => writes.push(mesh.inputs.credentials.write(key, credential)),
+    clock: systemClock,
+    signal: AbortSignal.abort(),
+  });
+  const objects = new ObjectWriter(settings.clusterId, undefined, mesh.inputs, credentials, (write) =>
+    writes.push(write),
+  );
   for (const [kind, found] of loaded.objects) objects.replace(kind, found);
   graph.commit(writes);
   // Without a server a bug would go unnoticed, and findings would be missing.
@@ -68,7 +81,9 @@ function unusable({ reports, locate }: LoadedDirectory): ReadonlySet<string> {
 /** `fairlead translate`: everything that one proxy would hold. */
 export async function translateFiles(request: TranslateRequest): Promise<Translation> {
   const stream = 'translate';
-  const connected = ({ inputs }: Mesh): Write[] => [inputs.proxies.write(stream, { stream, ...request.proxy })];
+  const connected = ({ inputs }: Mesh): Write[] => [
+    inputs.proxies.write(stream, withIdentity({ stream, ...request.proxy })),
+  ];
   const trace = request.explain === true ? new Trace() : undefined;
   const { loaded, mesh, store, protos } = await build(request.paths, request.mesh, connected, trace);
   const snapshot = snapshotOf(store, mesh.worldOf(stream), protos);
@@ -81,6 +96,14 @@ export async function translateFiles(request: TranslateRequest): Promise<Transla
     findings: findingsOf(loaded, mesh, false),
     ...remarkOnNode(mesh.proxies.get(stream), loaded),
   };
+}
+
+/** As if the proxy had proven what its node says. */
+function withIdentity(proxy: ConnectedProxy): ConnectedProxy {
+  const { NAMESPACE: namespace, SERVICE_ACCOUNT: account } = proxy.metadata;
+  if (typeof namespace !== 'string' || namespace === '') return proxy;
+  const serviceAccount = typeof account === 'string' && account !== '' ? account : 'default';
+  return { ...proxy, identity: { trustDomain: '', namespace, serviceAccount } };
 }
 
 /** Why the proxy gets nothing. */

@@ -8,6 +8,9 @@ import type {
   FilterChain,
   HttpConnectionManager,
   Listener,
+  Secret,
+  TransportSocket,
+  UpstreamTlsContext,
 } from './envoy/gen/types.gen.ts';
 import { types } from './envoy/encode/proto-types.ts';
 import type { ServedType } from './served-types.ts';
@@ -41,20 +44,29 @@ export function snapshotOf(store: Store, world: World, protos: Protos): Snapshot
       types.route,
       lds.flatMap((resource) => tablesOf(protos, resource)),
     );
-    const sds = named(
-      types.secret,
-      lds.flatMap((resource) => secretsOf(protos, resource)),
-    );
+    const sds = named(types.secret, [
+      ...cds.flatMap((resource) => secretsOfCluster(protos, resource)),
+      ...lds.flatMap((resource) => secretsOfListener(protos, resource)),
+    ]);
     return { cds, eds, lds, rds, sds, missing };
   } finally {
     store.leave(view);
   }
 }
 
-/** The message as protobuf JSON, with its type. */
+/** The message as protobuf JSON, with its type. Private keys are left out. */
 export function jsonOf(protos: Protos, resource: EncodedResource): Json {
-  const json = protos.toJson(typeOfUrl(resource.typeUrl), bytesOf(resource.body));
+  const bytes = bytesOf(resource.body);
+  const shown = resource.typeUrl === typeUrl(types.secret) ? withoutKey(protos, bytes) : bytes;
+  const json = protos.toJson(typeOfUrl(resource.typeUrl), shown);
   return { '@type': resource.typeUrl, ...(json as object) } as Json;
+}
+
+function withoutKey(protos: Protos, bytes: Uint8Array): Uint8Array {
+  const secret: Secret = protos.decode(types.secret, bytes);
+  if (secret.tlsCertificate?.privateKey?.inlineBytes === undefined) return bytes;
+  const tlsCertificate = { ...secret.tlsCertificate, privateKey: { inlineString: '[redacted]' } };
+  return protos.encode(types.secret, { ...secret, tlsCertificate });
 }
 
 function byName(resources: readonly EncodedResource[]): EncodedResource[] {
@@ -67,18 +79,27 @@ function assignmentOf(protos: Protos, { body }: EncodedResource): string[] {
   return [cluster.edsClusterConfig?.serviceName || (cluster.name ?? '')];
 }
 
+function secretsOfListener(protos: Protos, listener: EncodedResource): string[] {
+  return chainsOf(protos, listener).flatMap(({ transportSocket }) => secretsOf(protos, transportSocket));
+}
+
+function secretsOfCluster(protos: Protos, { body }: EncodedResource): string[] {
+  const { transportSocket, transportSocketMatches = [] }: Cluster = protos.decode(types.cluster, bytesOf(body));
+  const sockets = [transportSocket, ...transportSocketMatches.map((match) => match.transportSocket)];
+  return sockets.flatMap((socket) => secretsOf(protos, socket));
+}
+
 /** Secrets that come from the control plane, not from an agent. */
-function secretsOf(protos: Protos, listener: EncodedResource): string[] {
-  return chainsOf(protos, listener).flatMap(({ transportSocket }) => {
-    const config = transportSocket?.typedConfig;
-    if (config === undefined || config.typeUrl !== typeUrl(types.downstreamTls)) return [];
-    const tls: DownstreamTlsContext = protos.unpack(types.downstreamTls, config);
-    const { tlsCertificateSdsSecretConfigs: certificates = [], combinedValidationContext: validation } =
-      tls.commonTlsContext ?? {};
-    return [...certificates, validation?.validationContextSdsSecretConfig].flatMap((secret) =>
-      secret?.sdsConfig?.ads === undefined ? [] : [secret.name ?? ''],
-    );
-  });
+function secretsOf(protos: Protos, socket: TransportSocket | undefined): string[] {
+  const config = socket?.typedConfig;
+  const type = [types.downstreamTls, types.upstreamTls].find((each) => config?.typeUrl === typeUrl(each));
+  if (config === undefined || type === undefined) return [];
+  const tls: DownstreamTlsContext | UpstreamTlsContext = protos.unpack(type, config);
+  const { tlsCertificateSdsSecretConfigs: certificates = [], combinedValidationContext: validation } =
+    tls.commonTlsContext ?? {};
+  return [...certificates, validation?.validationContextSdsSecretConfig].flatMap((secret) =>
+    secret?.sdsConfig?.ads === undefined ? [] : [secret.name ?? ''],
+  );
 }
 
 function chainsOf(protos: Protos, { body }: EncodedResource): FilterChain[] {

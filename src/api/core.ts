@@ -15,6 +15,15 @@ export interface ConfigMap extends KubernetesObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
+/** Its entries are read, and nothing else. They are never shown. */
+export interface Secret extends KubernetesObject {
+  readonly kind: 'Secret';
+  /** Base64. */
+  readonly data?: Readonly<Record<string, string>>;
+  /** In files only; takes precedence. */
+  readonly stringData?: Readonly<Record<string, string>>;
+}
+
 export interface Service extends KubernetesObject {
   readonly kind: 'Service';
   readonly spec?: ServiceSpec;

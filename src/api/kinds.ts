@@ -1,7 +1,7 @@
 /** The kinds that Fairlead watches. One line defines a watch; sources, RBAC and tests read this table. */
-export interface Kind {
+export interface Kind<Name extends SourceKindName = SourceKindName> {
   /** The key for everything that is kept by kind. Unlike `kind`, it is unique: several groups may have a `Gateway`. */
-  readonly name: KindName;
+  readonly name: Name;
   /** As written in objects. */
   readonly kind: string;
   readonly group: string;
@@ -32,7 +32,10 @@ export type CoreKindName = 'Namespace' | 'Node' | 'Pod' | 'Service' | 'Endpoints
 
 export type KindName = CoreKindName | CustomKindName;
 
-const core = (name: KindName, plural: string, namespaced = true): Kind => ({
+/** Secrets are not kept as objects, which can be shown: only what proxies need of them is. */
+export type SourceKindName = KindName | 'Secret';
+
+const core = <Name extends SourceKindName>(name: Name, plural: string, namespaced = true): Kind<Name> => ({
   name,
   kind: name,
   group: '',
@@ -43,7 +46,7 @@ const core = (name: KindName, plural: string, namespaced = true): Kind => ({
   custom: false,
 });
 
-const custom = (group: string, versions: readonly string[], name: CustomKindName, plural: string): Kind => ({
+const custom = (group: string, versions: readonly string[], name: CustomKindName, plural: string): Kind<KindName> => ({
   name,
   kind: name,
   group,
@@ -54,10 +57,10 @@ const custom = (group: string, versions: readonly string[], name: CustomKindName
   custom: true,
 });
 
-const networking = (name: CustomKindName, plural: string): Kind =>
+const networking = (name: CustomKindName, plural: string): Kind<KindName> =>
   custom('networking.istio.io', ['v1', 'v1beta1', 'v1alpha3'], name, plural);
 
-const security = (name: CustomKindName, plural: string): Kind => ({
+const security = (name: CustomKindName, plural: string): Kind<KindName> => ({
   ...custom('security.istio.io', ['v1', 'v1beta1'], name, plural),
   failsClosed: true,
 });
@@ -66,7 +69,7 @@ const security = (name: CustomKindName, plural: string): Kind => ({
  * In the order in which a source should read them: kinds that others refer to come first. ConfigMap means only that of
  * the mesh config.
  */
-export const kinds: readonly Kind[] = [
+export const kinds: readonly Kind<KindName>[] = [
   core('ConfigMap', 'configmaps'),
   core('Namespace', 'namespaces', false),
   core('Node', 'nodes', false),
@@ -95,9 +98,19 @@ export const kinds: readonly Kind[] = [
 ];
 
 /** The kind for an object's `apiVersion` and `kind`; undefined if it is not one of ours. */
-export function kindOf(apiVersion: string, kind: string): Kind | undefined {
+export function kindOf(apiVersion: string, kind: string): Kind<KindName> | undefined {
   const slash = apiVersion.indexOf('/');
   const group = slash < 0 ? '' : apiVersion.slice(0, slash);
   const version = apiVersion.slice(slash + 1);
   return kinds.find((k) => k.kind === kind && k.group === group && k.versions.includes(version));
+}
+
+const secret = core('Secret', 'secrets');
+
+/** Every kind that a source may deliver. */
+export const sourceKinds: readonly Kind[] = [...kinds, secret];
+
+/** {@link kindOf} for what a source may deliver. */
+export function sourceKindOf(apiVersion: string, kind: string): Kind | undefined {
+  return apiVersion === 'v1' && kind === secret.kind ? secret : kindOf(apiVersion, kind);
 }

@@ -1,4 +1,4 @@
-import type { KindName } from './kinds.ts';
+import type { SourceKindName } from './kinds.ts';
 import type { KubernetesObject } from './object.ts';
 
 /**
@@ -7,8 +7,8 @@ import type { KubernetesObject } from './object.ts';
  */
 export interface ObjectSink {
   /** All objects of the kind that this source has: those it had before and no longer lists are deleted. */
-  replace(kind: KindName, objects: readonly KubernetesObject[]): void;
+  replace(kind: SourceKindName, objects: readonly KubernetesObject[]): void;
   /** A new or changed object. It replaces an object with the same name and a different uid. */
-  upsert(kind: KindName, object: KubernetesObject): void;
-  delete(kind: KindName, namespace: string, name: string): void;
+  upsert(kind: SourceKindName, object: KubernetesObject): void;
+  delete(kind: SourceKindName, namespace: string, name: string): void;
 }

@@ -7,6 +7,11 @@ import { isObject } from './json.ts';
 type Shape = (value: unknown, path: FieldPath, errors: Finding[]) => string | undefined;
 
 const text: Shape = (value) => (typeof value === 'string' ? undefined : 'must be a string; put it in quotes');
+const base64: Shape = (value) =>
+  typeof value === 'string' &&
+  /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(value.replace(/[\r\n]/g, ''))
+    ? undefined
+    : 'must be base64; put plain text into stringData';
 const bool: Shape = (value) => (typeof value === 'boolean' ? undefined : 'must be true or false');
 
 const oneOf =
@@ -68,8 +73,9 @@ const containers = list(
 const addresses = list(object({ ip: text }, { hostname: text, nodeName: text, targetRef }));
 
 /** The fields of Kubernetes' own kinds that the model reads, checked as by the API server. */
-const shapes: Readonly<Record<CoreKindName, Shape>> = {
+const shapes: Readonly<Record<CoreKindName | 'Secret', Shape>> = {
   ConfigMap: object({}, { data: map(text) }),
+  Secret: object({}, { type: text, data: map(base64), stringData: map(text) }),
   Namespace: object({}),
   Node: object({}, { status: object({}, { addresses: list(object({ type: text, address: text })) }) }),
   Pod: object(
@@ -165,7 +171,7 @@ const shapes: Readonly<Record<CoreKindName, Shape>> = {
   ),
 };
 
-export function validateCore(object: unknown, kind: CoreKindName): readonly Finding[] {
+export function validateCore(object: unknown, kind: CoreKindName | 'Secret'): readonly Finding[] {
   const errors: Finding[] = [];
   check(shapes[kind], object, [], errors);
   return errors;

@@ -1,6 +1,5 @@
 import { definitions } from './gen/schemas.gen.ts';
-import { kindOf } from './kinds.ts';
-import type { CoreKindName, Kind } from './kinds.ts';
+import { type CoreKindName, type Kind, sourceKindOf } from './kinds.ts';
 import { createCompiler } from './schema-compile.ts';
 import type { Check, Finding } from './schema-compile.ts';
 import { unknownMessage } from './schema-messages.ts';
@@ -62,10 +61,10 @@ export function createValidator(): Validate {
       const field = typeof apiVersion !== 'string' ? 'apiVersion' : 'kind';
       return errors([{ path: [field], message: object[field] == null ? 'is missing' : 'must be a string' }]);
     }
-    const kind = kindOf(apiVersion, kindName);
+    const kind = sourceKindOf(apiVersion, kindName);
     if (kind === undefined) return [];
     const metadata = errors(validateMetadata(object['metadata'], kind));
-    if (!kind.custom) return [...metadata, ...errors(validateCore(object, kind.name as CoreKindName))];
+    if (!kind.custom) return [...metadata, ...errors(validateCore(object, kind.name as CoreKindName | 'Secret'))];
     const top = Object.keys(object).filter((key) => !TOP.includes(key));
     const unknown = top.slice(0, MAX_FINDINGS).map((key) => warning([key], TOP));
     return [...metadata, ...unknown, ...validateSpec(object, kind)];

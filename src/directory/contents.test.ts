@@ -185,7 +185,7 @@ items:
     );
 
   test('kinds of others are ignored', () => {
-    const others = ['apps/v1 Deployment', 'v1 Secret', 'v1 ServiceAccount', 'policy/v1 PodDisruptionBudget'];
+    const others = ['apps/v1 Deployment', 'v1 LimitRange', 'v1 ServiceAccount', 'policy/v1 PodDisruptionBudget'];
     const more = ['networking.k8s.io/v1 NetworkPolicy', 'networking.gke.io/v1 ManagedCertificate', 'a/b/c D'];
     const content = kindsOf(...others, ...more, `${'x'.repeat(10_000)}/v1 A`);
     expect(content).toMatchObject({ ignored: 8, reports: [] });

@@ -12,7 +12,7 @@ test('files and directories are read once, in the order of paths and names', asy
   await writeFile(join(path, 'mesh/b.yaml'), virtualService('b', 'b1'));
   await writeFile(
     join(path, 'mesh/a.yaml'),
-    `${virtualService('a', 'a1')}---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n`,
+    `${virtualService('a', 'a1')}---\napiVersion: v1\nkind: LimitRange\nmetadata: {name: s}\n`,
   );
   await writeFile(join(path, 'mesh/notes.txt'), 'not: [read');
   await writeFile(join(path, 'single'), `${virtualService('c', 'c1')}---\nkind: {`);

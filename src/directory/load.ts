@@ -1,5 +1,5 @@
 import type { Validate } from '../api/validate.ts';
-import { type KindName, kinds } from '../api/kinds.ts';
+import { type SourceKindName, sourceKinds } from '../api/kinds.ts';
 import type { KubernetesObject, ObjectRef } from '../api/object.ts';
 import {
   type FileContent,
@@ -19,7 +19,7 @@ import { withIdentity } from './revisions.ts';
 /** The content of directories and files, read once. */
 export interface LoadedDirectory {
   /** Objects of every kind, in file order. */
-  readonly objects: ReadonlyMap<KindName, readonly KubernetesObject[]>;
+  readonly objects: ReadonlyMap<SourceKindName, readonly KubernetesObject[]>;
   readonly reports: readonly FileReport[];
   /** Number of objects of kinds that Fairlead does not know. */
   readonly ignored: number;
@@ -49,7 +49,7 @@ export async function loadDirectory(paths: readonly string[], validate: Validate
     else contents.push(unreadableContent(undefined, path, read.reason));
   }
   const { objects, reports } = mergeContents(contents, lines);
-  const byKind = new Map<KindName, KubernetesObject[]>(kinds.map(({ name }) => [name, []]));
+  const byKind = new Map<SourceKindName, KubernetesObject[]>(sourceKinds.map(({ name }) => [name, []]));
   for (const placed of objects.values()) byKind.get(placed.kind.name)!.push(withIdentity(placed, 0, 1));
   return {
     objects: byKind,

@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../api/json.ts';
-import { type Kind, kindOf } from '../api/kinds.ts';
+import { type Kind, sourceKindOf } from '../api/kinds.ts';
 import type { KubernetesObject, ObjectRef } from '../api/object.ts';
 import { remarkOn } from '../api/unread-kinds.ts';
 import type { Validate } from '../api/validate.ts';
@@ -10,8 +10,9 @@ import { parsePath } from './field-path.ts';
 import { trimMetadata } from './metadata.ts';
 import { withoutNulls } from '../yaml/plain-json.ts';
 
-/** The only ConfigMap that is read: the mesh config. */
+/** Of the ConfigMaps, only the mesh config is read, and what has the certificates of authorities. */
 const MESH_CONFIG = 'istio';
+const AUTHORITIES = ['ca.crt', 'cacert'];
 
 /** What a document says about one object. */
 export interface DocumentObject extends Identity {
@@ -58,6 +59,10 @@ export function parseObjects(text: string, validate: Validate): ParsedDocument {
   return { text, ...reading };
 }
 
+function isRead(configMap: string, data: unknown): boolean {
+  return configMap === MESH_CONFIG || (isObject(data) && AUTHORITIES.some((entry) => Object.hasOwn(data, entry)));
+}
+
 class Reading {
   readonly objects: DocumentObject[] = [];
   readonly findings: Finding[] = [];
@@ -85,7 +90,7 @@ class Reading {
     }
     if (kindName.endsWith('List') && (Array.isArray(value['items']) || kindName === 'List'))
       return this.#readList(value, apiVersion, kindName.slice(0, -4), path);
-    const kind = kindOf(apiVersion, kindName);
+    const kind = sourceKindOf(apiVersion, kindName);
     if (kind === undefined) this.#ignore(apiVersion, kindName, value, path);
     else this.#readObject(kind, value, path);
   }
@@ -102,7 +107,7 @@ class Reading {
     const content = (kind.custom ? value : withoutNulls(value)) as Json;
     const { apiVersion: _, kind: __, metadata, ...rest } = content;
     const identity = identityOf(metadata, kind);
-    if (kind.name === 'ConfigMap' && identity !== undefined && identity.name !== MESH_CONFIG) {
+    if (kind.name === 'ConfigMap' && identity !== undefined && !isRead(identity.name, rest['data'])) {
       this.ignored++;
       return;
     }

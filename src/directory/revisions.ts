@@ -1,5 +1,5 @@
 import { deepEqual } from '../cache/equal.ts';
-import { type Kind, type KindName, kinds } from '../api/kinds.ts';
+import { type Kind, type SourceKindName, sourceKinds } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
 import type { PlacedObject } from './contents.ts';
@@ -44,7 +44,7 @@ export class Revisions {
       return;
     }
     this.#complete = true;
-    const byKind = new Map<KindName, KubernetesObject[]>(kinds.map(({ name }) => [name, []]));
+    const byKind = new Map<SourceKindName, KubernetesObject[]>(sourceKinds.map(({ name }) => [name, []]));
     for (const { placed, object } of changed) byKind.get(placed.kind.name)!.push(object);
     for (const [kind, all] of byKind) this.#sink.replace(kind, all);
   }

@@ -6,6 +6,7 @@ import type { Refusal } from '../ads/types.ts';
 import { Graph } from '../cache/graph.ts';
 import { catalog } from '../catalog.ts';
 import { Committer } from './committer.ts';
+import { CredentialStore } from '../credentials/credential-store.ts';
 import { DemandBudgets, demandLimits } from './demand-budgets.ts';
 import { Departures } from './departures.ts';
 import { Encoder } from '../envoy/encode/encoder.ts';
@@ -45,6 +46,7 @@ export interface Engine {
   readonly mesh: Mesh;
   readonly committer: Committer;
   readonly objects: ObjectWriter;
+  readonly credentials: CredentialStore;
   readonly ads: AdsServer;
   /** True from the first commit until {@link drain}. */
   readonly ready: () => boolean;
@@ -113,6 +115,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     portsOf: (workload) => mesh.portsOf(workload),
     refused: (refusal) => graph.contain('refusals', () => options.notAdmitted(refusal)),
   });
+  const credentials = new CredentialStore({
+    write: (key, credential) => committer.write(inputs.credentials.write(key, credential)),
+    clock,
+    signal: options.signal,
+  });
   let ready = false;
   let draining = false;
   let converged: ((ms: number) => void) | undefined;
@@ -153,7 +160,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   return {
     mesh,
     committer,
-    objects: new ObjectWriter(options.mesh.source, options.revision, inputs, (write) => committer.write(write)),
+    objects: new ObjectWriter(options.mesh.source, options.revision, inputs, credentials, (write) =>
+      committer.write(write),
+    ),
+    credentials,
     ads,
     ready: () => ready && !draining,
     draining: () => draining,

@@ -8,7 +8,9 @@ import { ObjectWriter } from './object-writer.ts';
 function takes(kind: KindName, revision: string | undefined): boolean {
   const inputs = declareInputs(new Graph());
   const writes: Write[] = [];
-  const writer = new ObjectWriter('Kubernetes', 'ours', inputs, (write) => writes.push(write));
+  const writer = new ObjectWriter('Kubernetes', 'ours', inputs, { found: () => undefined }, (write) =>
+    writes.push(write),
+  );
   const labels = revision === undefined ? {} : { 'istio.io/rev': revision };
   writer.upsert(kind, { apiVersion: '', kind, metadata: { name: 'a', namespace: 'shop', labels } });
   return writes.some(({ input, value }) => input === inputs.objects[kind] && value !== undefined);
@@ -27,7 +29,9 @@ test.each(of(false))('a %s is of every revision, whatever its label says about i
 test('an object whose label changes to another revision is gone', () => {
   const inputs = declareInputs(new Graph());
   const writes: Write[] = [];
-  const writer = new ObjectWriter('Kubernetes', 'ours', inputs, (write) => writes.push(write));
+  const writer = new ObjectWriter('Kubernetes', 'ours', inputs, { found: () => undefined }, (write) =>
+    writes.push(write),
+  );
   const labelled = (revision: string) => ({
     apiVersion: '',
     kind: 'Sidecar',

@@ -1,7 +1,10 @@
-import type { ConfigMap } from '../api/core.ts';
-import { type KindName, kinds } from '../api/kinds.ts';
-import { type KubernetesObject, type ObjectMeta, objectKey, revisionOf } from '../api/object.ts';
+import type { ConfigMap, Secret } from '../api/core.ts';
+import { type KindName, type SourceKindName, kinds } from '../api/kinds.ts';
+import { type KubernetesObject, type ObjectMeta, objectKey, parseObjectKey, revisionOf } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
+import { credentialKey } from '../model/credential.ts';
+import type { CredentialStore } from '../credentials/credential-store.ts';
+import { entriesOfConfigMap, entriesOfSecret } from '../credentials/entries.ts';
 import type { Write } from '../cache/graph.ts';
 import type { Inputs } from '../mesh/inputs.ts';
 import { isValidMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
@@ -15,39 +18,56 @@ export class ObjectWriter implements ObjectSink {
   private readonly revision: string | undefined;
   private readonly inputs: Inputs;
   private readonly write: (write: Write) => void;
-  private readonly known = new Map<KindName, Set<string>>();
+  private readonly credentials: Pick<CredentialStore, 'found'>;
+  private readonly known = new Map<SourceKindName, Set<string>>();
 
   /** @param revision Istio's objects with another istio.io/rev label are left to others; undefined: all are ours. */
-  constructor(source: string, revision: string | undefined, inputs: Inputs, write: (write: Write) => void) {
+  constructor(
+    source: string,
+    revision: string | undefined,
+    inputs: Inputs,
+    credentials: Pick<CredentialStore, 'found'>,
+    write: (write: Write) => void,
+  ) {
     this.source = source;
     this.revision = revision;
     this.inputs = inputs;
+    this.credentials = credentials;
     this.write = write;
   }
 
-  replace(kind: KindName, objects: readonly KubernetesObject[]): void {
+  replace(kind: SourceKindName, objects: readonly KubernetesObject[]): void {
     const gone = new Set(this.keys(kind));
     for (const object of objects) gone.delete(this.put(kind, object));
     for (const key of gone) this.remove(kind, key);
   }
 
-  upsert(kind: KindName, object: KubernetesObject): void {
+  upsert(kind: SourceKindName, object: KubernetesObject): void {
     this.put(kind, object);
   }
 
-  delete(kind: KindName, namespace: string, name: string): void {
+  delete(kind: SourceKindName, namespace: string, name: string): void {
     this.remove(kind, objectKey(this.source, namespace, name));
   }
 
-  private put(kind: KindName, object: KubernetesObject): string {
-    const key = objectKey(this.source, object.metadata.namespace ?? '', object.metadata.name);
+  private put(kind: SourceKindName, object: KubernetesObject): string {
+    const { namespace = '', name } = object.metadata;
+    const key = objectKey(this.source, namespace, name);
+    if (kind === 'Secret') {
+      this.keys(kind).add(key);
+      this.credentials.found(credentialKey({ kind, namespace, name }), entriesOfSecret(object as Secret));
+      return key;
+    }
     if (this.isForOthers(kind, object)) {
       if (this.keys(kind).has(key)) this.remove(kind, key);
       return key;
     }
     this.keys(kind).add(key);
     this.write(this.inputs.objects[kind].write(key, relevant(kind, object)));
-    if (kind === 'ConfigMap') this.keepGood(key, object as ConfigMap);
+    if (kind === 'ConfigMap') {
+      this.keepGood(key, object as ConfigMap);
+      this.credentials.found(credentialKey({ kind, namespace, name }), entriesOfConfigMap(object as ConfigMap));
+    }
     return key;
   }
 
@@ -61,8 +81,12 @@ export class ObjectWriter implements ObjectSink {
     return isCustom(kind);
   }
 
-  private remove(kind: KindName, key: string): void {
+  private remove(kind: SourceKindName, key: string): void {
     this.keys(kind).delete(key);
+    const { namespace, name } = parseObjectKey(key);
+    if (kind === 'Secret' || kind === 'ConfigMap')
+      this.credentials.found(credentialKey({ kind, namespace, name }), undefined);
+    if (kind === 'Secret') return;
     this.write(this.inputs.objects[kind].write(key, undefined));
     if (kind === 'ConfigMap') this.write(this.inputs.lastGood.write(key, undefined));
   }
@@ -71,7 +95,7 @@ export class ObjectWriter implements ObjectSink {
     if (isValidMeshConfig(map.data?.['mesh'])) this.write(this.inputs.lastGood.write(key, map));
   }
 
-  private keys(kind: KindName): Set<string> {
+  private keys(kind: SourceKindName): Set<string> {
     let keys = this.known.get(kind);
     if (keys === undefined) this.known.set(kind, (keys = new Set()));
     return keys;

@@ -23,6 +23,8 @@ export interface InformerSink {
    * {@link Informer.latest} has it. Omit if {@link Informer.latest} is not used.
    */
   touched?(object: KubernetesObject): void;
+  /** A request failed, and is tried again. */
+  failed?(error: ApiError): void;
 }
 
 /** Which parts of an object are kept, and which of these matter. */
@@ -39,6 +41,8 @@ export interface InformerOptions {
   readonly path: string;
   readonly query?: Query;
   readonly shape: Shape;
+  /** Nothing of the objects may be logged. */
+  readonly confidential?: true;
   readonly sink: InformerSink;
   /** Called after a 404: false only if the server itself says that it does not know the resource. */
   readonly installed: (options: { readonly signal: AbortSignal }) => Promise<boolean>;
@@ -158,6 +162,7 @@ export class Informer {
           await sleep(clock, this.expired.next(error.retryAfter), { signal });
           continue;
         }
+        this.options.sink.failed?.(error);
         outages.begin(name, error);
         const woken = await recovery.wait(name, this.backoff.next(error.retryAfter), { signal });
         if (woken) this.backoff.reset();
@@ -364,7 +369,7 @@ export class Informer {
     const text = typeof what === 'string' ? what : (JSON.stringify(what) ?? '');
     this.options.log.warn('Skipped an unreadable object; further ones are only counted', {
       kind: this.options.name,
-      object: text.slice(0, 200),
+      ...(!this.options.confidential && { object: text.slice(0, 200) }),
     });
   }
 

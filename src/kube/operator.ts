@@ -45,7 +45,7 @@ export interface FairleadOperatorOptions {
   readonly signal: AbortSignal;
   /** Where the ConfigMap `istio` is. */
   readonly rootNamespace: string;
-  readonly kinds?: readonly Kind[];
+  readonly kinds?: readonly Kind<KindName>[];
   /** The server's copy of a custom object changed, even if only in its status: see {@link FairleadOperator.latest}. */
   readonly observed?: (kind: KindName, namespace: string, name: string) => void;
   /** Holds back what the sink is told from now on until the returned function is called: see {@link Recovery}. */
@@ -152,7 +152,7 @@ export class FairleadOperator extends Base {
     await this.options.client.close();
   }
 
-  private informerOf(kind: Kind): Informer {
+  private informerOf(kind: Kind<KindName>): Informer {
     const { sink, observed, rootNamespace } = this.options;
     const at = ({ metadata }: KubernetesObject): [string, string] => [metadata.namespace ?? '', metadata.name];
     const path = collectionPath(kind, kind.name === 'ConfigMap' ? rootNamespace : '');

@@ -27,7 +27,7 @@ const trims: Readonly<Record<KindName, Trim>> = {
   AuthorizationPolicy: trimCustom,
 };
 
-export function shapeOf(kind: Kind, interner: Interner): Shape {
+export function shapeOf(kind: Kind<KindName>, interner: Interner): Shape {
   const trim = trims[kind.name];
   const apiVersion = kind.group === '' ? kind.version : `${kind.group}/${kind.version}`;
   return {

@@ -4,6 +4,7 @@ import type { ConfigMap } from '../api/core.ts';
 import { type KindName, kinds } from '../api/kinds.ts';
 import { type KubernetesObject, objectKey, sourceOfKey } from '../api/object.ts';
 import type { Graph, Input, Reader } from '../cache/graph.ts';
+import type { Credential } from '../model/credential.ts';
 import type { FetchedKeySet } from '../model/key-set.ts';
 
 /** Options fixed at startup, which every transform may read. Plain JSON like every input. */
@@ -19,11 +20,8 @@ export interface MeshOptions {
   readonly defaultProxyType: 'sidecar' | 'router';
   /** Which Gateways a router serves: those in all namespaces, or only in its own. */
   readonly gatewayScope: 'mesh' | 'namespace';
-  /**
-   * Whether routers get the Secrets that Gateways name. Fairlead does not serve Secrets yet; tests that compare with
-   * Istio's answers count them as served.
-   */
-  readonly servesSecrets?: true;
+  /** Secrets that are not known may exist elsewhere, and everybody may have them: for `translate`, not for a server. */
+  readonly assumesCredentials?: true;
 }
 
 export const defaultMeshOptions: MeshOptions = {
@@ -47,6 +45,10 @@ export interface Inputs {
   readonly lastGood: Input<ConfigMap>;
   /** Public keys of issuers, by {@link keySetKey}. */
   readonly keySets: Input<FetchedKeySet>;
+  /** Secrets and ConfigMaps that proxies need; by {@link CredentialKey}. */
+  readonly credentials: Input<Credential>;
+  /** Whether a service account may have the Secrets of its namespace; by `namespace/name`. */
+  readonly secretAccess: Input<{ readonly allowed: boolean }>;
   /** Our own bugs, with the objects affected; by what failed. */
   readonly failures: Input<{ readonly problems: readonly Problem[] }>;
   /** By stream id. */
@@ -67,6 +69,8 @@ export function declareInputs(graph: Graph): Inputs {
     objects,
     lastGood: graph.input('lastGood'),
     keySets: graph.input('keySets'),
+    credentials: graph.input('credentials'),
+    secretAccess: graph.input('secretAccess'),
     failures: graph.input('failures'),
     proxies: graph.input('proxies'),
     shardsMade: graph.input('shardsMade'),

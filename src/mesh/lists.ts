@@ -4,6 +4,9 @@ export const inboundList = (workloadClass: string): string => `inbound|${workloa
 /** The list of the resources that a router gets from Gateways. */
 export const gatewayList = (router: string): string => `gateway|${router}`;
 
+/** The list of the Secrets that proxies with a service account may have. */
+export const secretList = (account: string): string => `secrets|${account}`;
+
 /** Qualifiers of proxies: the places from which they see endpoints. */
 export const qualifiers = {
   locality: (locality: string): string => `locality ${locality}`,

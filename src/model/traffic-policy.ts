@@ -138,6 +138,8 @@ export interface ClientTls {
   /** Path of a certificate revocation list; empty: none. */
   readonly caCrl: string;
   readonly credentialName: string;
+  /** Path of `credentialName` in its object, if it is set. */
+  readonly credentialField?: string;
   readonly subjectAltNames: readonly string[];
   readonly sni: string;
   readonly insecureSkipVerify: boolean;

@@ -26,10 +26,6 @@ export const unsupportedFields: readonly UnsupportedField[] = [
     'outlierDetection.consecutiveErrors',
     'Use consecutive5xxErrors, or consecutiveGatewayErrors for 502, 503 and 504 alone.',
   ).map((field): UnsupportedField => ({ ...field, isDeprecated: true })),
-  ...inTrafficPolicies(
-    'tls.credentialName',
-    'The proxy gets the name of the Secret but not the Secret, so requests that need it get 503; mount the files and set their paths.',
-  ),
   ...['headers', 'withoutHeaders'].map((matches): UnsupportedField => ({
     kind: 'VirtualService',
     field: `spec.http[].match[].${matches}{@request.auth.claims*}`,
@@ -56,11 +52,6 @@ export const unsupportedFields: readonly UnsupportedField[] = [
   },
   { kind: 'Gateway', field: 'spec.servers[].defaultEndpoint' },
   { kind: 'Gateway', field: 'spec.servers[].tls.mode', value: 'AUTO_PASSTHROUGH', note: 'The server is left out.' },
-  ...['credentialName', 'credentialNames', 'caCertCredentialName'].map((name): UnsupportedField => ({
-    kind: 'Gateway',
-    field: `spec.servers[].tls.${name}`,
-    note: 'The server is left out: routers do not get Secrets. Mount the Secret, and set its files in serverCertificate and privateKey.',
-  })),
 ];
 
 /** The fields of an object that have no effect, as problems for its owner. */

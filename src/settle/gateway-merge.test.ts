@@ -27,7 +27,7 @@ function merge(
     traits: plain,
     namespace: 'shop',
     rootNamespace: 'istio-system',
-    servesSecrets: true,
+    credential: () => ({}),
     ...options,
   });
   return {

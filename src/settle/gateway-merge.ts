@@ -1,6 +1,7 @@
 import { printRef } from '../api/object.ts';
 import type { Problem, ProblemReason } from '../api/problem.ts';
 import { printWinner } from '../model/age.ts';
+import { serverResources } from '../model/credential.ts';
 import { isSocket } from '../model/address.ts';
 import type { BoundServer, GatewayModel, GatewayServer, MergedListener } from '../model/gateway.ts';
 import { type Traits, wildcardAddress } from '../model/traits.ts';
@@ -14,10 +15,18 @@ export interface MergeInput {
   /** Namespace of the router. */
   readonly namespace: string;
   readonly rootNamespace: string;
-  /**
-   * If false, a server that names a Secret is left out: it could only abort handshakes, and its port would open late.
-   */
-  readonly servesSecrets: boolean;
+  /** What the router gets under the name of a secret. */
+  readonly credential: (resource: string, part: 'pair' | 'roots') => CredentialState;
+}
+
+/** A secret for a proxy. */
+export interface CredentialState<Content = unknown> {
+  /** The proxy has it, or will have. */
+  readonly content?: Content;
+  /** It is not known yet. */
+  readonly isPending?: true;
+  /** Why there is none, or what is wrong with its newest version. */
+  readonly problem?: string;
 }
 
 export interface MergedGateways {
@@ -31,15 +40,15 @@ export interface MergedGateways {
  * other two servers at one address and port conflict, and the first one stays.
  */
 export function mergeServers(input: MergeInput): MergedGateways {
-  const { gateways, targetPort, traits, servesSecrets } = input;
+  const { gateways, targetPort, traits } = input;
   const listeners = new Map<string, OpenListener>();
   const problems: Problem[] = [];
   for (const gateway of gateways)
     for (const server of gateway.servers) {
-      if (!servesSecrets && needsSecret(server)) continue;
       const report = (field: string, reason: ProblemReason, message: string): void => {
         problems.push({ object: gateway.ref, field: `${server.field}.${field}`, reason, message });
       };
+      if (!hasSecrets(server, input, report)) continue;
       const port = targetPort(server.port.number);
       const unusable = unusablePort(port, traits);
       if (unusable !== undefined) {
@@ -83,8 +92,33 @@ function unusablePort(port: number, { unprivileged, reservedPorts }: MergeInput[
     : undefined;
 }
 
-function needsSecret({ serves }: GatewayServer): boolean {
-  return (serves.kind === 'https' || serves.kind === 'tls') && serves.tls.certificates.kind === 'credentials';
+/** Without its secrets, a server could only abort handshakes, and its port would open late. */
+function hasSecrets({ serves }: GatewayServer, { credential }: MergeInput, report: Report): boolean {
+  if (serves.kind !== 'https' && serves.kind !== 'tls') return true;
+  const { certificates } = serves.tls;
+  const { pairs, roots } = serverResources(serves.tls);
+  const several = certificates.kind === 'credentials' && certificates.names.length > 1;
+  const ownRoots = certificates.kind === 'credentials' && certificates.roots !== '';
+  const needed = [
+    ...pairs.map((name, i) => ({
+      name,
+      part: 'pair' as const,
+      field: several ? `credentialNames[${i}]` : 'credentialName',
+    })),
+    ...(roots === ''
+      ? []
+      : [{ name: roots, part: 'roots' as const, field: ownRoots ? 'caCertCredentialName' : 'credentialName' }]),
+  ];
+  let hasAll = true;
+  for (const { name, part, field } of needed) {
+    const { isPending, problem, content } = credential(name, part);
+    if (isPending) hasAll = false;
+    if (problem === undefined) continue;
+    hasAll &&= content !== undefined;
+    const consequence = content === undefined ? 'this server is left out' : 'what it last contained stays in use';
+    report(`tls.${field}`, 'RefNotFound', `${problem}; ${consequence}.`);
+  }
+  return hasAll;
 }
 
 function kindOf({ serves }: GatewayServer): MergedListener['kind'] {

@@ -41,6 +41,7 @@ export interface Request {
 export interface Node {
   readonly id: string;
   readonly cluster?: string;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly locality?: { readonly region: string; readonly zone: string } | undefined;
 }
 
@@ -189,8 +190,23 @@ function writeDelta(request: Request): Buffer {
 function writeNode(node: Node): Uint8Array {
   const writer = protobuf.Writer.create().uint32(10).string(node.id);
   if (node.cluster !== undefined) writer.uint32(18).string(node.cluster);
+  if (node.labels !== undefined) {
+    const labels = struct(Object.entries(node.labels), (value, text) => value.uint32(26).string(text));
+    writer.uint32(26).bytes(struct([['LABELS', labels]], (value, nested) => value.uint32(42).bytes(nested)));
+  }
   if (node.locality !== undefined) {
     writer.uint32(34).fork().uint32(10).string(node.locality.region).uint32(18).string(node.locality.zone).ldelim();
+  }
+  return writer.finish();
+}
+
+/** A `google.protobuf.Struct`. */
+function struct<T>(entries: readonly [string, T][], writeValue: (to: protobuf.Writer, value: T) => void): Uint8Array {
+  const writer = protobuf.Writer.create();
+  for (const [key, value] of entries) {
+    const field = writer.uint32(10).fork().uint32(10).string(key).uint32(18).fork();
+    writeValue(field, value);
+    field.ldelim().ldelim();
   }
   return writer.finish();
 }

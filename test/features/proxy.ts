@@ -9,6 +9,7 @@ export const CDS = typeUrl(types.cluster);
 export const EDS = typeUrl(types.endpoint);
 export const LDS = typeUrl(types.listener);
 export const RDS = typeUrl(types.route);
+export const SDS = typeUrl(types.secret);
 
 const shortNames: Readonly<Record<string, string>> = { [CDS]: 'cds', [EDS]: 'eds', [LDS]: 'lds', [RDS]: 'rds' };
 

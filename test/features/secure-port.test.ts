@@ -6,45 +6,7 @@ import { XdsClient } from '../conformance/xds-client.ts';
 import { type Caller, secureCall, signCertificate } from '../harness/secure-call.ts';
 import { CDS } from './proxy.ts';
 import { type Program, get } from './program.ts';
-import { Cluster, SECRETS, TOKEN_REVIEWS } from './sources.ts';
-
-const SERVER = 'fairlead.istio-system.svc';
-
-/** A cluster that knows one token for each service account: `namespace:name`, as a text. */
-async function cluster(): Promise<Cluster> {
-  const made = await Cluster.create();
-  made.server.cluster.virtual.set(TOKEN_REVIEWS, ({ spec }) => {
-    const { token, audiences } = spec as { readonly token: string; readonly audiences: readonly string[] };
-    const account = accountOf(token);
-    if (account === undefined) return { status: { authenticated: false, error: 'unknown' } };
-    const user = { username: `system:serviceaccount:${account}`, groups: ['system:serviceaccounts'] };
-    return { status: { authenticated: true, audiences, user } };
-  });
-  return made;
-}
-
-/** A token as Kubernetes makes them, unsigned. */
-function tokenOf(account: string, seconds = 3600): string {
-  const part = (json: object): string => Buffer.from(JSON.stringify(json)).toString('base64url');
-  return [part({ alg: 'none' }), part({ sub: account, exp: Date.now() / 1000 + seconds }), 'x'].join('.');
-}
-
-function accountOf(token: string): string | undefined {
-  try {
-    const { sub } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as { sub?: string };
-    return sub;
-  } catch {
-    return undefined;
-  }
-}
-
-/** The roots that proxies have in a ConfigMap. */
-function rootsOf(made: Cluster): string {
-  const secret = made.server.cluster.object(SECRETS, 'istio-system', 'istio-ca-secret') as {
-    readonly data?: Readonly<Record<string, string>>;
-  };
-  return Buffer.from(secret.data?.['root-cert.pem'] ?? '', 'base64').toString();
-}
+import { SERVER, startSecure, tokenOf } from './secure-cluster.ts';
 
 /** What a sidecar of shop/default gets that asks for clusters: their number, or how it is refused. */
 async function ask(
@@ -64,16 +26,8 @@ async function ask(
 const sign = (program: Program, roots: string, caller: Caller, csr: string) =>
   signCertificate(program.serving.ports.secure!, secureCall(roots, caller, SERVER), csr);
 
-async function started() {
-  const made = await cluster();
-  const program = await made.start();
-  await program.logged('Ready');
-  await program.logged('Signing certificates');
-  return { made, program, roots: rootsOf(made) };
-}
-
 test('a token is exchanged for a certificate, and the certificate for configuration', async () => {
-  const { program, roots } = await started();
+  const { program, roots } = await startSecure();
   const openssl = new OpenSsl();
   const csr = openssl.request('rsa:2048');
   const chain = await sign(program, roots, { token: tokenOf('shop:default') }, csr);
@@ -93,7 +47,7 @@ test('a token is exchanged for a certificate, and the certificate for configurat
 });
 
 test('whoever cannot prove who it is gets nothing', async () => {
-  const { program, roots } = await started();
+  const { program, roots } = await startSecure();
   expect(await ask(program, roots, {})).toMatch(/^UNAUTHENTICATED/);
   expect(await ask(program, roots, { token: 'nonsense' })).toMatch(/^UNAUTHENTICATED/);
   const openssl = new OpenSsl();
@@ -104,7 +58,7 @@ test('whoever cannot prove who it is gets nothing', async () => {
 });
 
 test('refusals are counted by reason, and logged once for an address', async () => {
-  const { program, roots } = await started();
+  const { program, roots } = await startSecure();
   await ask(program, roots, {});
   await ask(program, roots, { token: 'nonsense' });
   await ask(program, roots, { token: tokenOf('shop:default') }, 'sidecar~10.0.0.1~a.bank~bank.svc.cluster.local');
@@ -115,13 +69,13 @@ test('refusals are counted by reason, and logged once for an address', async () 
 });
 
 test('a node is of the namespace that its credential names', async () => {
-  const { program, roots } = await started();
+  const { program, roots } = await startSecure();
   const id = 'sidecar~10.0.0.1~a.bank~bank.svc.cluster.local';
   expect(await ask(program, roots, { token: tokenOf('shop:default') }, id)).toMatch(/^PERMISSION_DENIED.*namespace/);
 });
 
 test('known tokens are good while the API server is away, and unknown ones are told to try again', async () => {
-  const { made, program, roots } = await started();
+  const { made, program, roots } = await startSecure();
   const token = tokenOf('shop:default');
   expect(await ask(program, roots, { token })).toBeGreaterThan(0);
   program.clock.skip(120_000);

@@ -2,7 +2,7 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
-import { kindOf, kinds } from '../../src/api/kinds.ts';
+import { kinds, sourceKindOf } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import type { Json } from '../../src/api/json.ts';
@@ -77,6 +77,7 @@ export class Cluster implements Source {
     server.cluster.install(EVENTS, 'Event');
     server.cluster.install(SECRETS, 'Secret');
     server.cluster.install(TOKEN_REVIEWS, 'TokenReview');
+    server.cluster.install(ACCESS_REVIEWS, 'SubjectAccessReview');
     const kubeconfig = join(directory, 'kubeconfig');
     await writeFile(kubeconfig, server.kubeConfig().exportConfig());
     return new Cluster(server, kubeconfig);
@@ -146,8 +147,10 @@ export const SECRETS = '/api/v1/secrets';
 
 export const TOKEN_REVIEWS = '/apis/authentication.k8s.io/v1/tokenreviews';
 
+export const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+
 export const EVENTS = '/apis/events.k8s.io/v1/events';
 
 export function pathOf({ apiVersion, kind }: Pick<KubernetesObject, 'apiVersion' | 'kind'>): string {
-  return collectionPath(kindOf(apiVersion, kind)!);
+  return collectionPath(sourceKindOf(apiVersion, kind)!);
 }

@@ -21,7 +21,7 @@ export interface Verdict {
 
 export function runCase(name: string): Verdict {
   const directory = join(root, name);
-  const mesh = new TestMesh({ oracle: false, mesh: { servesSecrets: true } });
+  const mesh = new TestMesh({ oracle: false, mesh: { assumesCredentials: true } });
   mesh.apply(readObjects(readFileSync(join(directory, 'input.yaml'), 'utf8')));
   const results = readdirSync(join(directory, 'proxies'))
     .sort()

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import type { KindName } from '../../api/kinds.ts';
+import type { SourceKindName } from '../../api/kinds.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import type { FileReport } from '../report.ts';
 import { printReport } from './print-report.ts';
@@ -72,7 +72,7 @@ export class Following {
     while (!condition()) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  #put(kind: KindName, object: KubernetesObject): void {
+  #put(kind: SourceKindName, object: KubernetesObject): void {
     this.objects.set(`${kind}/${object.metadata.namespace ?? ''}/${object.metadata.name}`, object);
   }
 

@@ -125,7 +125,7 @@ function commonFields(parts: Parts, originalDestination: boolean): Cluster {
 }
 
 function tlsOf(parts: Parts, protocol: ReturnType<typeof portProtocol>, originalDestination: boolean): UpstreamTls {
-  const { service, rule, port, subset, policy, settings, summary, traits } = parts;
+  const { service, port, subset, policy, settings, summary, traits } = parts;
   const tls = upstreamTls({
     tls: policy.tls,
     autoMtls: settings.enableAutoMtls && parts.peersAcceptMtls && !service.meshExternal && !sendsPlainText(parts),
@@ -133,7 +133,6 @@ function tlsOf(parts: Parts, protocol: ReturnType<typeof portProtocol>, original
     meshSni: sniCluster(port.number, subset?.name ?? '', service.host),
     entryNames: service.registry === 'External' ? service.subjectAltNames : [],
     originalDestination,
-    selective: rule?.workloadSelector !== undefined,
     protocol,
     traits,
     settings,

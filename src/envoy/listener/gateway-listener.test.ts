@@ -65,7 +65,7 @@ function build(servers: readonly object[], specs: readonly object[] = [], option
     traits,
     namespace: 'edge',
     rootNamespace: 'istio-system',
-    servesSecrets: false,
+    credential: () => ({ problem: 'There is none' }),
   });
   const settings = { ...defaultSettings, ...options.settings };
   const { listener, problems } = settleGatewayListener(listeners[0]!, {
@@ -230,7 +230,7 @@ test('clients of an optional certificate are checked when they show one', () => 
       tlsCertificateSdsSecretConfigs: [{ name: 'kubernetes://one' }, { name: 'kubernetes://two' }],
       combinedValidationContext: {
         defaultValidationContext: { trustChainVerification: 'ACCEPT_UNTRUSTED' },
-        validationContextSdsSecretConfig: { name: 'kubernetes://roots' },
+        validationContextSdsSecretConfig: { name: 'kubernetes://roots-cacert' },
       },
     },
   });

@@ -1,4 +1,5 @@
 import type { ServerTls, TlsVersion } from '../../model/gateway.ts';
+import { serverResources } from '../../model/credential.ts';
 import type { ListenerSettings } from '../../model/mesh-config.ts';
 import type { Traits } from '../../model/traits.ts';
 import type {
@@ -15,7 +16,6 @@ import { types } from '../encode/proto-types.ts';
 import {
   certificateFiles,
   controlPlaneSecret,
-  credentialNames,
   fileSecret,
   meshRoots,
   rootFile,
@@ -76,13 +76,8 @@ function certificates({ tls, traits }: DownstreamTlsInput): CommonTlsContext {
     case 'mesh':
       return fromSecrets([workloadSecret(workloadCertificate)], workloadSecret(meshRoots), tls);
     case 'credentials': {
-      const named = source.names.map(credentialNames);
-      const roots = source.roots === '' ? (named[0]?.roots ?? '') : credentialNames(source.roots).certificate;
-      return fromSecrets(
-        named.map(({ certificate }) => controlPlaneSecret(certificate)),
-        controlPlaneSecret(roots),
-        tls,
-      );
+      const { pairs, roots } = serverResources(tls);
+      return fromSecrets(pairs.map(controlPlaneSecret), controlPlaneSecret(roots), tls);
     }
     case 'files': {
       const { files, roots } = source;

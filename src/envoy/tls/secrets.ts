@@ -24,12 +24,12 @@ export function controlPlaneSecret(name: string): SdsSecretConfig {
 }
 
 /**
- * A Secret that a rule names and Fairlead does not serve. In state of the world, absence is not an answer: the proxy
- * would wait 15 s for it before it starts. The requests themselves fail.
+ * A Secret for a cluster. Some proxies may not have it, and in state of the world, absence is not an answer: they would
+ * wait 15 s before they start, instead of 1 s. Their requests fail.
  */
-export function unservedSecret(name: string): SdsSecretConfig {
+export function clientSecret(name: string): SdsSecretConfig {
   const { sdsConfig } = controlPlaneSecret(name);
-  return { name, sdsConfig: { ...sdsConfig, initialFetchTimeout: duration(1) } };
+  return { name, sdsConfig: { ...sdsConfig, initialFetchTimeout: duration(1_000) } };
 }
 
 export function certificateFiles(certificate: string, key: string): string {
@@ -39,16 +39,6 @@ export function certificateFiles(certificate: string, key: string): string {
 /** The roots of the operating system if no file is named. */
 export function rootFile(path: string): string {
   return `file-root:${path === '' ? 'system' : path}`;
-}
-
-/**
- * Names of the Secret for a `credentialName`, and of its roots. The name may already be a URL (`configmap://ns/name`);
- * `sds://name` is the same as `name`.
- */
-export function credentialNames(credentialName: string): { readonly certificate: string; readonly roots: string } {
-  const named = credentialName.replace(/^sds:\/\//, '');
-  const certificate = named.includes('://') ? named : `kubernetes://${named}`;
-  return { certificate, roots: `${certificate}-cacert` };
 }
 
 /** TLS as a client: 1.2 or 1.3, with the mesh's ciphers and curves if it names any. */

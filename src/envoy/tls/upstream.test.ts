@@ -159,19 +159,17 @@ describe('SIMPLE and MUTUAL', () => {
     });
   });
 
-  test('a credential is for routers, and for workloads that a rule selects', () => {
+  test('a credential is asked of the control plane, by every proxy', () => {
     const tls = { mode: 'MUTUAL', credentialName: 'cred' };
-    expect(socketsOf(clusterOf(tlsRule(tls)))).toEqual([]);
-    for (const cluster of [
-      clusterOf({ ...tlsRule(tls), traits: { proxyType: 'router' } }),
-      clusterOf(tlsRule(tls, { workloadSelector: { matchLabels: { app: 'a' } } })),
-    ])
+    for (const cluster of [clusterOf(tlsRule(tls)), clusterOf({ ...tlsRule(tls), traits: { proxyType: 'router' } })])
       expect(contextOf(cluster)).toMatchObject({
         commonTlsContext: {
           tlsCertificateSdsSecretConfigs: [{ name: 'kubernetes://cred', sdsConfig: { ads: {} } }],
           combinedValidationContext: { validationContextSdsSecretConfig: { name: 'kubernetes://cred-cacert' } },
         },
       });
+    const simple = JSON.stringify(contextOf(clusterOf(tlsRule({ mode: 'SIMPLE', credentialName: 'cred' }))));
+    expect(simple).not.toContain('tlsCertificateSdsSecretConfigs');
   });
 
   test('the names of a ServiceEntry are accepted where the rule has none', () => {

@@ -1,4 +1,5 @@
 import { compareText } from '../../model/age.ts';
+import { clientResources } from '../../model/credential.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
 import type { ClientTls } from '../../model/traffic-policy.ts';
 import type { ClusterTraits } from '../../model/traits.ts';
@@ -15,12 +16,11 @@ import { any } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 import {
   certificateFiles,
+  clientSecret,
   clientTlsParameters,
-  credentialNames,
   fileSecret,
   meshRoots,
   rootFile,
-  unservedSecret,
   workloadCertificate,
   workloadSecret,
 } from './secrets.ts';
@@ -39,8 +39,6 @@ export interface UpstreamTlsInput {
   readonly entryNames: readonly string[];
   /** Endpoints are the client's original destinations, so no endpoint says what it speaks. */
   readonly originalDestination: boolean;
-  /** The rule selects some workloads only, so these can be expected to have the credential. */
-  readonly selective: boolean;
   readonly protocol: UpstreamProtocol;
   readonly traits: ClusterTraits;
   readonly settings: Pick<ClusterSettings, 'tlsDefaults'>;
@@ -144,10 +142,6 @@ function meshSocket(input: UpstreamTlsInput, names: readonly string[], sni: stri
 /** TLS to a server outside the mesh, or with the owner's own certificates. */
 function originate(input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): UpstreamTls {
   const { traits, settings, entryNames } = input;
-  // A Secret that most workloads may not read would prevent their clusters from starting.
-  const sharedCredential =
-    tls.credentialName !== '' && !input.selective && !tls.credentialName.startsWith('configmap://');
-  if (traits.proxyType === 'sidecar' && sharedCredential) return {};
   const autoSni = tls.sni === '';
   const autoSanValidation = autoSni && tls.subjectAltNames.length === 0 && !tls.insecureSkipVerify;
   const names = tls.subjectAltNames.length > 0 ? tls.subjectAltNames : entryNames;
@@ -155,7 +149,7 @@ function originate(input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): Up
     tlsParams: clientTlsParameters(settings.tlsDefaults),
     ...(input.protocol === 'http2' ? { alpnProtocols: ['h2'] } : {}),
     ...(tls.credentialName !== ''
-      ? credentialContext(tls, names, mutual)
+      ? credentialContext(tls, names)
       : traits.agent
         ? agentFileContext(tls, names, mutual)
         : fileContext(tls, names, mutual)),
@@ -166,16 +160,16 @@ function originate(input: UpstreamTlsInput, tls: ClientTls, mutual: boolean): Up
   };
 }
 
-function credentialContext(tls: ClientTls, names: readonly string[], mutual: boolean): CommonTlsContext {
-  const { certificate, roots } = credentialNames(tls.credentialName);
+function credentialContext(tls: ClientTls, names: readonly string[]): CommonTlsContext {
+  const { pairs, roots } = clientResources(tls);
   return {
-    ...(mutual ? { tlsCertificateSdsSecretConfigs: [unservedSecret(certificate)] } : {}),
-    ...(tls.insecureSkipVerify
+    ...(pairs.length > 0 ? { tlsCertificateSdsSecretConfigs: pairs.map(clientSecret) } : {}),
+    ...(roots === ''
       ? {}
       : {
           combinedValidationContext: {
             defaultValidationContext: exactNames(names),
-            validationContextSdsSecretConfig: unservedSecret(roots),
+            validationContextSdsSecretConfig: clientSecret(roots),
           },
         }),
   };

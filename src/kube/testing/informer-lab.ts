@@ -21,7 +21,7 @@ export class InformerLab {
   readonly sink = new RecordingSink();
   readonly touched: KubernetesObject[] = [];
   onTouched: (object: KubernetesObject) => void = () => undefined;
-  readonly kind: Kind;
+  readonly kind: Kind<KindName>;
   readonly path: string;
   readonly informer: Informer;
   private readonly ending = new AbortController();

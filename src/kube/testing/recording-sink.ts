@@ -1,43 +1,43 @@
-import type { KindName } from '../../api/kinds.ts';
+import type { SourceKindName } from '../../api/kinds.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import type { ObjectSink } from '../../api/source.ts';
 
 /** Keeps what a source delivered, and lets a test wait for a state. */
 export class RecordingSink implements ObjectSink {
   readonly calls: string[] = [];
-  private readonly kinds = new Map<KindName, Map<string, KubernetesObject>>();
+  private readonly kinds = new Map<SourceKindName, Map<string, KubernetesObject>>();
   private waiting: { readonly holds: () => boolean; readonly resolve: () => void }[] = [];
 
-  replace(kind: KindName, objects: readonly KubernetesObject[]): void {
+  replace(kind: SourceKindName, objects: readonly KubernetesObject[]): void {
     this.calls.push(`replace ${kind} ${objects.length}`);
     this.kinds.set(kind, new Map(objects.map((object) => [keyOf(object), object])));
     this.changed();
   }
 
-  upsert(kind: KindName, object: KubernetesObject): void {
+  upsert(kind: SourceKindName, object: KubernetesObject): void {
     this.calls.push(`upsert ${kind} ${keyOf(object)}`);
     this.of(kind).set(keyOf(object), object);
     this.changed();
   }
 
-  delete(kind: KindName, namespace: string, name: string): void {
+  delete(kind: SourceKindName, namespace: string, name: string): void {
     this.calls.push(`delete ${kind} ${namespace}/${name}`);
     this.of(kind).delete(`${namespace}/${name}`);
     this.changed();
   }
 
-  of(kind: KindName): Map<string, KubernetesObject> {
+  of(kind: SourceKindName): Map<string, KubernetesObject> {
     let objects = this.kinds.get(kind);
     if (objects === undefined) this.kinds.set(kind, (objects = new Map()));
     return objects;
   }
 
-  get(kind: KindName, namespace: string, name: string): KubernetesObject | undefined {
+  get(kind: SourceKindName, namespace: string, name: string): KubernetesObject | undefined {
     return this.of(kind).get(`${namespace}/${name}`);
   }
 
   /** Sorted `namespace/name`. */
-  names(kind: KindName): string[] {
+  names(kind: SourceKindName): string[] {
     return [...this.of(kind).keys()].sort();
   }
 

@@ -44,6 +44,8 @@ export interface AcceptedProxy {
   readonly isKnown: boolean;
   /** Its own addresses: listeners of its scope at these addresses are not for it. */
   readonly addresses: readonly string[];
+  /** `namespace/name` of the service account that it has proven to have; empty: none. */
+  readonly account: string;
   /** For routers: their labels, by which Gateways select them. */
   readonly router: RouterFacts | undefined;
 }
@@ -67,6 +69,8 @@ export interface RouterFacts {
   readonly workload: string;
   /** What its node says about it. */
   readonly gatewayTopology: Partial<GatewayTopology> | undefined;
+  /** See {@link AcceptedProxy}. */
+  readonly account: string;
 }
 
 export interface Proxies {
@@ -81,6 +85,7 @@ export interface Proxies {
   /** By the key of their workload class. */
   readonly byWorkload: Index<ResolvedProxy>;
   readonly byRouter: Index<ResolvedProxy>;
+  readonly byAccount: Index<ResolvedProxy>;
   /** By topology key. */
   readonly byTopology: Index<ResolvedProxy>;
 }
@@ -102,7 +107,7 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
       proxyType: options.defaultProxyType,
       domainSuffix: options.domainSuffix,
     });
-    return 'error' in result ? result : viewOf(result.node, read, deps);
+    return 'error' in result ? result : viewOf(result.node, accountOf(proxy), read, deps);
   };
   const resolved = graph.derive(
     'resolvedProxies',
@@ -124,11 +129,16 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
     byViewTraits: keyed('proxies by traits of views', (view) => viewTraitsKey(view.scope.traits)),
     byWorkload: keyed('proxies by workload', (view) => view.workload.key),
     byRouter: keyed('proxies by router', (view) => view.router?.key),
+    byAccount: keyed('proxies by account', (view) => view.account || undefined),
     byTopology: keyed('proxies by topology', (view) => view.topologyKey),
   };
 }
 
-function viewOf(node: NodeFacts, read: Reader, deps: ProxyDeps): AcceptedProxy {
+function accountOf({ identity }: ConnectedProxy): string {
+  return identity === undefined ? '' : `${identity.namespace}/${identity.serviceAccount}`;
+}
+
+function viewOf(node: NodeFacts, account: string, read: Reader, deps: ProxyDeps): AcceptedProxy {
   const { source, rootNamespace, clusterId } = optionsOf(read, deps.inputs);
   const { traits, namespace } = node;
   const podKey = objectKey(source, namespace, node.workloadName);
@@ -193,7 +203,8 @@ function viewOf(node: NodeFacts, read: Reader, deps: ProxyDeps): AcceptedProxy {
     workload: classOfIt,
     isKnown: workload !== undefined,
     addresses: node.addresses,
-    router: traits.proxyType === 'router' ? routerOf(node, labels, classOfIt) : undefined,
+    account,
+    router: traits.proxyType === 'router' ? routerOf(node, account, labels, classOfIt) : undefined,
   };
 }
 
@@ -233,9 +244,17 @@ function mentioned(read: Reader, selectors: Selectors, namespace: string): reado
 
 function routerOf(
   { traits, namespace, gatewayTopology }: NodeFacts,
+  account: string,
   labels: Labels,
   workload: WorkloadClass,
 ): RouterFacts {
-  const facts = { traits: gatewayTraits(traits), namespace, labels, workload: workload.key, gatewayTopology };
-  return { key: contentHash(JSON.stringify(facts)), ...facts };
+  const facts = {
+    traits: gatewayTraits(traits),
+    namespace,
+    labels,
+    workload: workload.key,
+    gatewayTopology,
+    ...(account !== '' && { account }),
+  };
+  return { key: contentHash(JSON.stringify(facts)), ...facts, account };
 }

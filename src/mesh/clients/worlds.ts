@@ -4,7 +4,7 @@ import { listenerName } from '../../model/listener.ts';
 import { viewTraitsKey } from '../../model/traits.ts';
 import type { Inputs } from '../inputs.ts';
 import { SHARDS } from '../objects/services.ts';
-import { gatewayList, inboundList, qualifiers } from '../lists.ts';
+import { gatewayList, inboundList, qualifiers, secretList } from '../lists.ts';
 import type { AcceptedProxy, Proxies } from './proxies.ts';
 import type { WorkloadClasses } from './workload-classes.ts';
 
@@ -30,7 +30,7 @@ export function declareWorlds(graph: Graph, { inputs, proxies, workloadClasses }
 }
 
 function worldOf(
-  { scope, workload, router, topology, topologyKey, addresses }: AcceptedProxy,
+  { scope, workload, router, topology, topologyKey, addresses, account }: AcceptedProxy,
   headlessPorts: readonly number[],
 ): World {
   // Listeners of headless services have Pod addresses. A Pod's own address would catch what it sends to itself.
@@ -38,7 +38,11 @@ function worldOf(
     headlessPorts.map((port) => listenerName({ bind: { addresses: [address] }, port })),
   );
   return {
-    roots: [scope.key, router === undefined ? inboundList(workload.key) : gatewayList(router.key)],
+    roots: [
+      scope.key,
+      router === undefined ? inboundList(workload.key) : gatewayList(router.key),
+      ...(account === '' ? [] : [secretList(account)]),
+    ],
     qualifiers: [qualifiers.locality(topology.locality), qualifiers.topology(topologyKey)],
     ...(excluded.length > 0 && { excluded: [...new Set(excluded)].sort() }),
   };

@@ -28,13 +28,19 @@ import { type Member, type Members, sameMember } from '../resources/members.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { optionsOf } from '../inputs.ts';
 import { declareRouterFindings } from './findings.ts';
+import { credentialState } from '../resources/credentials.ts';
 import { settingOf } from '../settings.ts';
 
 /** From Gateways, and the VirtualServices that name them, to the listeners and route tables of routers. */
 export function declareGateways(
   graph: Graph,
   deps: GatewayDeps,
-): { readonly members: readonly Members[]; readonly problems: readonly Collection<HasProblems>[] } {
+): {
+  readonly members: readonly Members[];
+  readonly problems: readonly Collection<HasProblems>[];
+  readonly models: Collection<GatewayModel>;
+  readonly routers: Collection<RouterClass>;
+} {
   const { inputs } = deps;
   const parsed = graph.derive('gateways', inputs.objects.Gateway, (key, object, _, emit: Emit<ReconciledGateway>) =>
     emit(key, reconcileGateway(object as Gateway, { source: sourceOfKey(key) })),
@@ -50,7 +56,7 @@ export function declareGateways(
       traits: router.traits,
       namespace: router.namespace,
       rootNamespace: optionsOf(read, inputs).rootNamespace,
-      servesSecrets: optionsOf(read, inputs).servesSecrets === true,
+      credential: (resource, part) => credentialState(read, inputs, { account: router.account, resource }, part),
     });
     emit(key, { router, ...merged });
   });
@@ -58,7 +64,9 @@ export function declareGateways(
   const listeners = declareListeners(graph, deps, routers, sets);
   const routes = declareGatewayRoutes(graph, deps, routers, sets);
   return {
-    members: [listeners.members, routes.members, declareSecrets(graph, deps, routers, sets)],
+    members: [listeners.members, routes.members, declareFileSecrets(graph, deps, routers, sets)],
+    models,
+    routers: routers.classes,
     problems: [parsed, declareRouterFindings(graph, deps, routers, [sets, listeners.built, routes.virtualHosts])],
   };
 }
@@ -130,7 +138,7 @@ function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, set
 }
 
 /** The files that a router must read for its servers, each once. */
-function declareSecrets(
+function declareFileSecrets(
   graph: Graph,
   { encoder }: GatewayDeps,
   routers: Routers,

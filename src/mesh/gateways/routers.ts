@@ -44,6 +44,8 @@ export interface RouterClass {
   readonly gatewayTopology: Partial<GatewayTopology> | undefined;
   /** Key of the {@link PolicySet}; empty: no policy. */
   readonly policies: string;
+  /** `namespace/name` of the service account that they have proven to have; empty: none. */
+  readonly account: string;
 }
 
 export interface Routers {
@@ -72,8 +74,14 @@ export function declareRouters(graph: Graph, deps: GatewayDeps, models: Collecti
       gatewayTopology: view.router.gatewayTopology,
     };
     const policies = read.get(deps.workloadPolicies.ofClass, view.workload.key)?.set ?? '';
-    const named = { ...content, traits: traitsKey(content.traits), ...(policies !== '' && { policies }) };
-    emit(key, { key: contentHash(JSON.stringify(named)), ...content, policies });
+    const { account } = view;
+    const named = {
+      ...content,
+      traits: traitsKey(content.traits),
+      ...(policies !== '' && { policies }),
+      ...(account !== '' && { account }),
+    };
+    emit(key, { key: contentHash(JSON.stringify(named)), ...content, policies, account });
   });
   const byClass = graph.index('routers by class', routers, (_, { key }) => [key]);
   const classes = graph.derive('routerClasses', byClass, (key, [first], _, emit: Emit<RouterClass>) =>

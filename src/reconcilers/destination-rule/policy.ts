@@ -99,7 +99,7 @@ function readClientTls(field: Field, namespace: string): ClientTls | undefined {
   };
   checkClientTls(tls, field, namespace);
   if (tls.caCrl !== '') checkRevocation(tls, field.get('caCrl'));
-  return tls;
+  return tls.credentialName === '' ? tls : { ...tls, credentialField: field.get('credentialName').path };
 }
 
 function checkClientTls(tls: ClientTls, field: Field, namespace: string): void {

@@ -136,13 +136,13 @@ test('several pairs of files are for keys of different kinds', () => {
   });
 });
 
-test('Secrets are referred to, and their owner hears that they are not delivered', () => {
+test('Secrets are referred to', () => {
   const spec = { servers: [https({ mode: 'SIMPLE', credentialNames: ['rsa', 'ecdsa'] })] };
   const { models, problems } = reconcile(spec);
   expect(models[0]?.servers[0]?.serves).toMatchObject({
     tls: { certificates: { kind: 'credentials', names: ['rsa', 'ecdsa'], roots: '' } },
   });
-  expect(problems).toMatchObject([{ field: 'spec.servers[0].tls.credentialNames', reason: 'UnsupportedField' }]);
+  expect(problems).toEqual([]);
 });
 
 const refused: readonly (readonly [spec: unknown, ...expected: string[]])[] = [

@@ -1,0 +1,50 @@
+import type { Problem } from '../../api/problem.ts';
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import { clientResources } from '../../model/credential.ts';
+import type { Inputs } from '../inputs.ts';
+import type { Rules } from '../objects/rules.ts';
+import { type Credentials, credentialState, credentialsOfRule } from '../resources/credentials.ts';
+import type { HasProblems } from './problems.ts';
+
+/** What owners of DestinationRules are told about credentials that none of the clients has. */
+export function declareRuleCredentialProblems(
+  graph: Graph,
+  { single }: Rules,
+  credentials: Credentials,
+  inputs: Inputs,
+): Collection<HasProblems> {
+  return graph.derive('ruleCredentialProblems', single, (key, rule, read, emit: Emit<HasProblems>) => {
+    const { exportTo, origins } = rule;
+    const problems = credentialsOfRule(rule).flatMap((tls): readonly Problem[] => {
+      const { pairs, roots } = clientResources(tls);
+      const isClient = (account: string): boolean =>
+        exportTo.includes('*') || exportTo.includes(account.split('/', 1)[0]!);
+      const problem =
+        pairs.map((pair) => problemOf(read, pair, 'pair', isClient)).find((text) => text !== undefined) ??
+        (roots === '' ? undefined : problemOf(read, roots, 'roots', isClient));
+      if (problem === undefined) return [];
+      return [{ object: origins[0]!, field: tls.credentialField ?? '', reason: 'RefNotFound', message: problem }];
+    });
+    if (problems.length > 0) emit(key, { problems });
+  });
+
+  /** Undefined if some client has what it needs, or may soon have it, or there are none. */
+  function problemOf(
+    read: Reader,
+    resource: string,
+    part: 'pair' | 'roots',
+    isClient: (account: string) => boolean,
+  ): string | undefined {
+    let found: string | undefined;
+    for (const { value } of read.group(credentials.byResource, resource)) {
+      if (!isClient(value.account)) continue;
+      const { problem, content, isPending } = credentialState(read, inputs, value, part);
+      if (isPending || (content !== undefined && problem === undefined)) return undefined;
+      found ??=
+        content === undefined
+          ? `${problem}; requests that need it get 503.`
+          : `${problem}; what it last contained stays in use.`;
+    }
+    return found;
+  }
+}

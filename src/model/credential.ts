@@ -1,0 +1,121 @@
+import type { ServerTls } from './gateway.ts';
+import type { ClientTls } from './traffic-policy.ts';
+
+/** A certificate with its key. PEM. */
+export interface KeyPair {
+  /** Leaf first. */
+  readonly certificates: string;
+  readonly key: string;
+}
+
+/** Whom to trust. PEM. */
+export interface TrustedRoots {
+  readonly certificates: string;
+  /** What they have revoked; empty: no list. */
+  readonly revoked: string;
+}
+
+/** One of the things that a Secret may contain. */
+export interface CredentialPart<Content> {
+  /** The last good content; absent: there never was one. */
+  readonly content?: Content;
+  /** What is wrong with what is there now: a clause that follows the name of the object. Never any of the content. */
+  readonly problem?: string;
+}
+
+/** What is known of a Secret or ConfigMap that proxies need. Plain JSON: an input of the graph. */
+export interface Credential {
+  readonly exists: boolean;
+  readonly pair: CredentialPart<KeyPair>;
+  readonly roots: CredentialPart<TrustedRoots>;
+}
+
+/** `Secret` or `ConfigMap`, then `/namespace/name`. */
+export type CredentialKey = string;
+
+export interface CredentialObject {
+  readonly kind: 'Secret' | 'ConfigMap';
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export function credentialKey({ kind, namespace, name }: CredentialObject): CredentialKey {
+  return `${kind}/${namespace}/${name}`;
+}
+
+export function parseCredentialKey(key: CredentialKey): CredentialObject {
+  const [kind = '', namespace = '', name = ''] = key.split('/');
+  return { kind: kind as CredentialObject['kind'], namespace, name };
+}
+
+/** Where the content of an SDS resource comes from. */
+export interface CredentialSource {
+  readonly part: 'pair' | 'roots';
+  /** The first one that exists has the content. */
+  readonly objects: readonly CredentialObject[];
+}
+
+/** Names of SDS resources; `roots` is empty if there are none. */
+export interface CredentialResources {
+  readonly pairs: readonly string[];
+  readonly roots: string;
+}
+
+/**
+ * The names of SDS resources for a `credentialName`: the pair, and the roots. It may already be a URL
+ * (`configmap://ns/name`); `sds://name` is the same as `name`.
+ */
+export function credentialResources(credentialName: string): { readonly pair: string; readonly roots: string } {
+  const named = credentialName.replace(/^sds:\/\//, '');
+  const pair = named.includes('://') ? named : `kubernetes://${named}`;
+  return { pair, roots: `${pair}${suffix}` };
+}
+
+/** What a server asks for. */
+export function serverResources({ mode, certificates }: Pick<ServerTls, 'mode' | 'certificates'>): CredentialResources {
+  if (certificates.kind !== 'credentials') return { pairs: [], roots: '' };
+  const named = certificates.names.map(credentialResources);
+  const roots = certificates.roots === '' ? (named[0]?.roots ?? '') : onlyRoots(certificates.roots);
+  return { pairs: named.map(({ pair }) => pair), roots: mode === 'SIMPLE' ? '' : roots };
+}
+
+/** What a client asks for. */
+export function clientResources({ mode, credentialName, insecureSkipVerify }: ClientTls): CredentialResources {
+  if (credentialName === '' || (mode !== 'SIMPLE' && mode !== 'MUTUAL')) return { pairs: [], roots: '' };
+  const { pair, roots } = credentialResources(credentialName);
+  return { pairs: mode === 'MUTUAL' ? [pair] : [], roots: insecureSkipVerify ? '' : roots };
+}
+
+/** A Secret that is named for its roots has them without the ending, too. */
+function onlyRoots(credentialName: string): string {
+  const { pair, roots } = credentialResources(credentialName);
+  return pair.endsWith(suffix) || pair.startsWith('configmap://') ? pair : roots;
+}
+
+const suffix = '-cacert';
+const label = '[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?';
+const location = new RegExp(
+  `^(kubernetes|kubernetes-gateway|configmap)://(?:(${label})/)?((?=.{1,253}$)${label}(?:\\.${label})*)$`,
+);
+
+/**
+ * Where a resource with this name comes from, for proxies in a namespace: Secrets of their own namespace, ConfigMaps of
+ * any. A name that ends in `-cacert` means roots: of the Secret with this name, or else of the one without the ending.
+ * Otherwise, why there is none: a clause that follows the name. Source: Istio's `kubernetes`, `kubernetes-gateway` and
+ * `configmap` schemes.
+ */
+export function sourceOfResource(
+  resource: string,
+  own: string,
+): CredentialSource | { readonly problem: string; readonly isForeign?: true } {
+  const { 1: scheme, 2: namespace = own, 3: name } = location.exec(resource) ?? [];
+  if (name === undefined) return { problem: 'is not the name of a Secret' };
+  const without = name.endsWith(suffix) ? name.slice(0, -suffix.length) : undefined;
+  if (scheme === 'configmap')
+    return { part: 'roots', objects: [{ kind: 'ConfigMap', namespace, name: without ?? name }] };
+  if (namespace !== own) return { problem: `is not in namespace ${own}, where the proxies run`, isForeign: true };
+  const secret = (of: string): CredentialObject => ({ kind: 'Secret', namespace, name: of });
+  return without === undefined
+    ? { part: 'pair', objects: [secret(name)] }
+    : { part: 'roots', objects: [secret(name), ...(without === '' ? [] : [secret(without)])] };
+}

@@ -1,0 +1,157 @@
+import { expect, onTestFinished, test } from 'vitest';
+import type { KubernetesObject } from '../../src/api/object.ts';
+import { OpenSsl } from '../../src/identity/testing/openssl.ts';
+import { XdsClient } from '../conformance/xds-client.ts';
+import { secureCall } from '../harness/secure-call.ts';
+import { SDS } from './proxy.ts';
+import type { Program } from './program.ts';
+import { SERVER, secureCluster, startSecure, tokenOf } from './secure-cluster.ts';
+import { ACCESS_REVIEWS, type Cluster, SECRETS } from './sources.ts';
+
+/** Service accounts that may list the Secrets of their namespace. */
+const ALLOWED = ['shop:router', 'bank:router'];
+
+const gateway = (namespace: string, ...names: readonly string[]): KubernetesObject =>
+  ({
+    apiVersion: 'networking.istio.io/v1',
+    kind: 'Gateway',
+    metadata: { name: 'public', namespace },
+    spec: {
+      selector: { of: namespace },
+      servers: names.map((credentialName, i) => ({
+        port: { number: 443, name: `https-${i}`, protocol: 'HTTPS' },
+        hosts: [`${i}.example`],
+        tls: { mode: 'SIMPLE', credentialName },
+      })),
+    },
+  }) as KubernetesObject;
+
+function secretOf(namespace: string, name: string): KubernetesObject {
+  const openssl = new OpenSsl();
+  openssl.cacerts('ec -pkeyopt ec_paramgen_curve:P-256');
+  const base64 = (file: string): string => Buffer.from(openssl.read(file)).toString('base64');
+  const data = { 'tls.crt': base64('root.pem'), 'tls.key': base64('root.key'), 'ca.crt': base64('root.pem') };
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, data } as unknown as KubernetesObject;
+}
+
+async function cluster(): Promise<Cluster> {
+  const made = await secureCluster();
+  made.server.cluster.virtual.set(ACCESS_REVIEWS, ({ spec }) => {
+    const { user, resourceAttributes: asked } = spec as { user: string; resourceAttributes: Record<string, string> };
+    const account = user.slice('system:serviceaccount:'.length);
+    const isOwn = account.startsWith(`${asked['namespace']}:`) && asked['verb'] === 'list';
+    return { status: { allowed: isOwn && asked['resource'] === 'secrets' && ALLOWED.includes(account) } };
+  });
+  return made;
+}
+
+/** A proxy of `namespace:account` that asks for these secrets; without an account, on the plaintext port. */
+function connect(program: Program, roots: string, account: string, type: 'router' | 'sidecar', ...names: string[]) {
+  const [namespace = ''] = account.split(':');
+  const { ports } = program.serving;
+  const client = account.includes(':')
+    ? new XdsClient(ports.secure!, true, undefined, secureCall(roots, { token: tokenOf(account) }, SERVER))
+    : new XdsClient(ports.grpc, true);
+  onTestFinished(() => client.close());
+  const node = {
+    id: `${type}~10.0.0.1~a.${namespace}~${namespace}.svc.cluster.local`,
+    labels: { of: namespace },
+  };
+  client.send({ typeUrl: SDS, node, subscribe: names });
+  return client;
+}
+
+/** The names that it has, of those that it asked for. */
+async function given(program: Program, roots: string, account: string, type: 'router' | 'sidecar', ...names: string[]) {
+  const client = connect(program, roots, account, type, ...names);
+  const has = new Set<string>();
+  // What is not there yet may come later.
+  await program.settled();
+  for (let rest = new Set(names); rest.size > 0;) {
+    const { resources, removed } = await client.next(SDS);
+    for (const name of [...resources.keys(), ...removed]) rest.delete(name);
+    for (const name of resources.keys()) has.add(name);
+  }
+  return [...has];
+}
+
+test('only routers of a namespace whose account may list its Secrets get those that Gateways name', async () => {
+  const made = await cluster();
+  const names = ['a', 'b', 'unnamed'];
+  await made.apply(...names.map((name) => secretOf('shop', name)), secretOf('bank', 'a'));
+  await made.apply(gateway('shop', 'a', 'b'), gateway('bank', 'a', 'kubernetes://shop/a'));
+  const { program, roots } = await startSecure(made);
+  const watching = connect(program, roots, 'shop:router', 'router', 'kubernetes://a');
+  const first = await nextWith(watching, 'kubernetes://a');
+
+  const all = [
+    'kubernetes://a',
+    'kubernetes://b',
+    'kubernetes://unnamed',
+    'kubernetes://shop/a',
+    'kubernetes://bank/a',
+  ];
+  await expect
+    .poll(() => given(program, roots, 'shop:router', 'router', ...all))
+    .toEqual(['kubernetes://a', 'kubernetes://b']);
+  await expect.poll(() => given(program, roots, 'bank:router', 'router', ...all)).toEqual(['kubernetes://a']);
+  expect(await given(program, roots, 'shop:default', 'router', ...all)).toEqual([]);
+  expect(await given(program, roots, 'shop:default', 'sidecar', ...all)).toEqual([]);
+  expect(await given(program, roots, 'bank:default', 'sidecar', ...all)).toEqual([]);
+  expect(await given(program, roots, 'shop', 'router', ...all)).toEqual([]);
+
+  await made.apply(secretOf('shop', 'a'));
+  expect(await nextWith(watching, 'kubernetes://a')).not.toEqual(first);
+
+  const reads = made.server.cluster.requests.filter(
+    ({ path }) => path.startsWith('/api/v1/') && path.endsWith('/secrets'),
+  );
+  expect([...new Set(reads.map(({ path, query }) => `${path} ${query['fieldSelector'] ?? ''}`))].sort()).toEqual([
+    '/api/v1/namespaces/bank/secrets metadata.name=a',
+    // The authority makes its own.
+    '/api/v1/namespaces/istio-system/secrets ',
+    '/api/v1/namespaces/shop/secrets metadata.name=a',
+    '/api/v1/namespaces/shop/secrets metadata.name=b',
+  ]);
+  expect(JSON.stringify(program.log)).not.toMatch(/PRIVATE KEY|LS0tLS1/);
+  const leftOut = (why: string): string[] =>
+    [0, 1].map((i) => `spec.servers[${i}].tls.credentialName: ${why}; this server is left out.`);
+  expect(await program.reported('Gateway/shop/public')).toEqual(
+    [
+      ...leftOut('Secrets are given only to routers on the secure port, where they prove who they are'),
+      ...leftOut('Service account shop/default may not have Secrets; allow it to list those of namespace shop'),
+    ].sort(),
+  );
+});
+
+async function nextWith(client: XdsClient, name: string): Promise<Uint8Array> {
+  for (;;) {
+    const { resources, nonce } = await client.next(SDS);
+    client.send({ typeUrl: SDS, nonce });
+    const found = resources.get(name);
+    if (found !== undefined) return found;
+  }
+}
+
+test('names that are no names of Secrets are answered like those of Secrets that are not there', async () => {
+  const made = await cluster();
+  await made.apply(secretOf('shop', 'a'), gateway('shop', 'a'));
+  const { program, roots } = await startSecure(made);
+  const odd = [
+    'kubernetes://../a',
+    'kubernetes://shop/../a',
+    'kubernetes://',
+    'a',
+    'default',
+    'ROOTCA',
+    'file:/etc/passwd',
+  ];
+  const many = Array.from({ length: 10_000 }, (_, i) => `kubernetes://${i}`);
+  expect(await given(program, roots, 'shop:router', 'router', ...odd, 'kubernetes://none', ...many)).toEqual([]);
+  const read = (): string[] => {
+    const paths = new Set(made.server.cluster.requests.map(({ path }) => path));
+    return [...paths].filter((path) => path.includes('secret') && !path.startsWith('/api/v1/namespaces/istio-system/'));
+  };
+  await expect.poll(read).toEqual(['/api/v1/namespaces/shop/secrets']);
+  expect(made.server.cluster.object(SECRETS, 'shop', 'a')).toBeDefined();
+});
