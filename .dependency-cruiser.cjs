@@ -61,7 +61,7 @@ module.exports = {
       to: { path: '^src/model/(virtual-service|sidecar)' },
     },
     only('status', 'status/', ['status/', 'api/', 'model/']),
-    only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$']),
+    only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$', 'listen-error\\.ts$']),
     {
       // Bytes, then what is in force, then who holds what; connections on top.
       name: 'ads-transport-on-top',

@@ -92,7 +92,7 @@ const fresh = [
 ];
 const { port } = server;
 const connect = (requests: readonly string[], atOnce: boolean, responses: number) => (): void =>
-  peers.connect({ port, clients: CLIENTS, requests, atOnce, responses });
+  peers.connect({ port: port!, clients: CLIENTS, requests, atOnce, responses });
 
 const memory = (): { readonly rss: number; readonly heap: number } => {
   globalThis.gc?.();

@@ -94,7 +94,7 @@ const requests = [
   request({ typeUrl: LDS }),
 ];
 await measure('come back; one cluster and one assignment differ', () =>
-  peers.connect({ port: server.port, clients: CLIENTS, requests, atOnce: true, responses: 3 }),
+  peers.connect({ port: server.port!, clients: CLIENTS, requests, atOnce: true, responses: 3 }),
 );
 // Clusters stay for a while after they have left the world, so at first only the listener differs.
 for (const [root, what, responses] of [

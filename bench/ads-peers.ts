@@ -45,8 +45,7 @@ const TYPES: ResourceTypes = [
 export async function startServer(worldOf: (stream: string) => World): Promise<AdsServer> {
   const newcomers: string[] = [];
   const server = await startAdsServer({
-    host: '127.0.0.1',
-    port: 0,
+    plaintext: { host: '127.0.0.1', port: 0 },
     types: TYPES,
     now: () => performance.now(),
     ready: () => true,

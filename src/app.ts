@@ -36,7 +36,8 @@ interface Surroundings extends SourceSurroundings {
 export interface Serving {
   readonly engine: Engine;
   readonly ports: {
-    readonly grpc: number;
+    /** Absent without a plaintext port. */
+    readonly grpc?: number;
     /** Absent without an authority. */
     readonly secure?: number;
     readonly health: number;
@@ -78,7 +79,7 @@ export async function startServing(
       mesh: { ...config.mesh, source: config.mesh.clusterId },
       ...(config.revision === undefined ? {} : { revision: config.revision }),
       protos: createProtos(),
-      grpc: config.grpcAddress,
+      ...(config.grpcAddress && { plaintext: config.grpcAddress }),
       ...(secure && { secure: secure.port }),
       batch: config.batch,
       limits: { maxStreams: config.streams.most, maxAgeMs: config.streams.maxAge },
@@ -102,7 +103,7 @@ export async function startServing(
     );
     const { port: grpc, securePort } = engine.ads;
     const ports = {
-      grpc,
+      ...(grpc !== undefined && { grpc }),
       ...(securePort !== undefined && { secure: securePort }),
       health: health.port,
       monitoring: monitoring.port,

@@ -21,7 +21,6 @@ const read = (flags: Origins['flags'] = {}, env: Environment = {}) => readConfig
 test('without any setting everything has its default', () => {
   expect(read({}, { HOME: '/root', FAIRLEAD_LOG_LEVEL: '' })).toEqual({
     source: { kind: 'kubernetes' },
-    grpcAddress: { host: every, port: 15010 },
     healthAddress: { host: every, port: 8080 },
     monitoringAddress: { host: every, port: 15014 },
     mesh: {
@@ -64,6 +63,13 @@ test('a directory is served to this machine only, until somebody says otherwise'
   expect(read({}, { FAIRLEAD_DIRECTORY: 'a' }).monitoringAddress).toEqual({ host: '127.0.0.1', port: 15014 });
 });
 
+test('clients are believed where somebody asks for it, and those of a directory', () => {
+  expect(read().grpcAddress).toBeUndefined();
+  expect(read({ grpcAddress: '10.0.0.1:15010' }).grpcAddress).toEqual({ host: '10.0.0.1', port: 15010 });
+  expect(read({ directory: ['a'] }).grpcAddress).toEqual({ host: '127.0.0.1', port: 15010 });
+  expect(read({ directory: ['a'], config: file('grpcAddress: off') }).grpcAddress).toBeUndefined();
+});
+
 test('a flag wins over the environment, that over the file, that over the default', () => {
   const config = file('logLevel: error\nclusterId: file\nrootNamespace: file\nstatusWrites: off\n');
   const { log, mesh, lease, statusWrites } = read(
@@ -91,7 +97,7 @@ test('several directories can be given in each way', () => {
 });
 
 test('addresses may be a port, a name, IPv4 or IPv6', () => {
-  const host = (grpcAddress: string) => read({ grpcAddress }).grpcAddress;
+  const host = (monitoringAddress: string) => read({ monitoringAddress }).monitoringAddress;
   expect(host(':0')).toEqual({ host: every, port: 0 });
   expect(host('localhost:1')).toEqual({ host: 'localhost', port: 1 });
   expect(host('[::1]:65535')).toEqual({ host: '::1', port: 65535 });
@@ -116,7 +122,7 @@ test('commands without a server read the same settings', () => {
 
 describe('what is wrong is one line that names where it was set', () => {
   test.each<[string, Origins['flags'], Environment, string | RegExp]>([
-    ['a flag', { grpcAddress: '15010' }, {}, '--grpc-address: "15010" must be host:port or :port'],
+    ['a flag', { grpcAddress: '15010' }, {}, '--grpc-address: "15010" must be host:port, :port or off'],
     ['a port out of range', { healthAddress: ':99999' }, {}, '--health-address: ":99999" must be host:port or :port'],
     ['an empty flag', { clusterId: '' }, {}, '--cluster-id: "" must be a name without spaces or slashes'],
     [
@@ -173,8 +179,8 @@ test('the help of every setting shows its variable, and its default if it has on
   for (const name of settingNames)
     expect(flagOf(name).description).toMatch(/\((default: .+; )?env: FAIRLEAD_[A-Z_]+\)$/);
   expect(flagOf('grpcAddress')).toEqual({
-    flags: '--grpc-address <address>',
+    flags: '--grpc-address <address|off>',
     description:
-      'where proxies connect (ADS, plaintext) (default: :15010; 127.0.0.1:15010 with --directory; env: FAIRLEAD_GRPC_ADDRESS)',
+      'where proxies connect without proof of who they are (ADS, plaintext) (default: off; 127.0.0.1:15010 with --directory; env: FAIRLEAD_GRPC_ADDRESS)',
   });
 });

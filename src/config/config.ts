@@ -18,7 +18,8 @@ import {
 /** Everything that `fairlead serve` can be told: one frozen value, read once at the start. */
 export interface Config {
   readonly source: SourceConfig;
-  readonly grpcAddress: Address;
+  /** Where clients are believed; absent: nowhere. */
+  readonly grpcAddress?: Address;
   /** Where clients prove who they are; absent: there is no authority. */
   readonly secure: SecureConfig | undefined;
   readonly healthAddress: Address;
@@ -78,7 +79,7 @@ export interface Origins {
   readonly env: Environment;
 }
 
-type AddressName = 'grpcAddress' | 'secureGrpcAddress' | 'healthAddress' | 'monitoringAddress';
+type AddressName = 'secureGrpcAddress' | 'healthAddress' | 'monitoringAddress';
 const LOOPBACK = '127.0.0.1';
 
 /** Everything for `fairlead serve`. Throws a {@link ConfigError}. */
@@ -93,22 +94,23 @@ export function readConfig(origins: Origins): Config {
   }
   const revision = values.optional('revision');
   const mesh = meshOf(values);
+  const isDirectory = paths.length > 0;
   const address = (name: AddressName): Address => {
     const { port } = values.one(name);
     // A directory has no tenants: its proxies are on this machine unless an address says otherwise.
-    return values.optional(name) ?? (paths.length > 0 ? { host: LOOPBACK, port } : values.one(name));
+    return values.optional(name) ?? (isDirectory ? { host: LOOPBACK, port } : values.one(name));
   };
+  const grpcAddress = values.optional('grpcAddress') ?? (isDirectory ? { host: LOOPBACK, port: 15010 } : 'off');
   return deepFreeze({
-    source:
-      paths.length > 0
-        ? { kind: 'directory', paths }
-        : {
-            kind: 'kubernetes',
-            ...(kubeconfig === undefined ? {} : { kubeconfig }),
-            ...(context === undefined ? {} : { context }),
-          },
-    grpcAddress: address('grpcAddress'),
-    secure: secureOf(values, paths.length > 0, address('secureGrpcAddress')),
+    source: isDirectory
+      ? { kind: 'directory', paths }
+      : {
+          kind: 'kubernetes',
+          ...(kubeconfig === undefined ? {} : { kubeconfig }),
+          ...(context === undefined ? {} : { context }),
+        },
+    ...(grpcAddress === 'off' ? {} : { grpcAddress }),
+    secure: secureOf(values, isDirectory, address('secureGrpcAddress')),
     healthAddress: address('healthAddress'),
     monitoringAddress: address('monitoringAddress'),
     mesh,

@@ -51,9 +51,13 @@ const matching =
 const namespace = matching(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, 'must be the name of a namespace');
 
 function address(value: string): Address | Wrong {
+  return parseAddress(value) ?? new Wrong('must be host:port or :port');
+}
+
+function parseAddress(value: string): Address | undefined {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]*)):(\d{1,5})$/.exec(value);
   const port = Number(match?.[3]);
-  if (match === null || port > 65535) return new Wrong('must be host:port or :port');
+  if (match === null || port > 65535) return undefined;
   return { host: match[1] ?? (match[2] || everyAddress()), port };
 }
 
@@ -123,11 +127,11 @@ export const settings = {
     parse: text,
   },
   grpcAddress: {
-    placeholder: 'address',
-    help: 'where proxies connect (ADS, plaintext)',
-    fallback: ':15010',
-    fallbackHelp: ':15010; 127.0.0.1:15010 with --directory',
-    parse: address,
+    placeholder: 'address|off',
+    help: 'where proxies connect without proof of who they are (ADS, plaintext)',
+    fallback: 'off',
+    fallbackHelp: 'off; 127.0.0.1:15010 with --directory',
+    parse: (value) => (value === 'off' ? 'off' : (parseAddress(value) ?? new Wrong('must be host:port, :port or off'))),
   },
   secureGrpcAddress: {
     placeholder: 'address',

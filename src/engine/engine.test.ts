@@ -21,7 +21,7 @@ async function start(options: Partial<EngineOptions> = {}): Promise<Engine> {
   const engine = await startEngine({
     mesh: defaultMeshOptions,
     protos: testProtos(),
-    grpc: { host: '127.0.0.1', port: 0 },
+    plaintext: { host: '127.0.0.1', port: 0 },
     batch: { quiet: 1, max: 5 },
     log: { info: () => {}, warn: () => {} },
     refused: () => {},
@@ -41,7 +41,7 @@ async function start(options: Partial<EngineOptions> = {}): Promise<Engine> {
 
 /** A sidecar that asks for clusters. */
 function connect(engine: Engine, metadata: Readonly<Record<string, string>> = {}): XdsClient {
-  const client = new XdsClient(engine.ads.port, true);
+  const client = new XdsClient(engine.ads.port!, true);
   onTestFinished(() => client.close());
   const id = 'sidecar~10.0.0.1~a.shop~shop.svc.cluster.local';
   client.sendBytes(Buffer.concat([nodeField(id, metadata), field(2, CDS)]));

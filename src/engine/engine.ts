@@ -1,7 +1,7 @@
 import type { AdsLimits } from '../ads/transport/limits.ts';
 import { Admission, type AdmissionRefusal } from './admission.ts';
 import { type AdsServer, startAdsServer } from '../ads/transport/server.ts';
-import type { AdsServerOptions, AdsLog, SecureOptions } from '../ads/transport/server-options.ts';
+import type { AdsServerOptions, AdsLog, ListenAddress, SecureOptions } from '../ads/transport/server-options.ts';
 import type { Refusal } from '../ads/types.ts';
 import { Graph } from '../cache/graph.ts';
 import { catalog } from '../catalog.ts';
@@ -12,7 +12,6 @@ import { Departures } from './departures.ts';
 import { Encoder } from '../envoy/encode/encoder.ts';
 import type { Protos } from '../envoy/encode/proto.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import { ListenError } from '../listen-error.ts';
 import { type Mesh, buildMesh } from '../mesh.ts';
 import { type MeshOptions, ONE } from '../mesh/inputs.ts';
 import { reportFailures } from './failure-reports.ts';
@@ -26,7 +25,8 @@ export interface EngineOptions {
   readonly mesh: MeshOptions;
   readonly revision?: string;
   readonly protos: Protos;
-  readonly grpc: { readonly host: string; readonly port: number };
+  /** Where proxies connect without TLS; absent: nowhere. */
+  readonly plaintext?: ListenAddress;
   readonly secure?: SecureOptions;
   readonly batch: { readonly quiet: number; readonly max: number };
   readonly log: AdsLog;
@@ -123,8 +123,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   let ready = false;
   let draining = false;
   let converged: ((ms: number) => void) | undefined;
-  const listening = startAdsServer({
-    ...options.grpc,
+  const ads = await startAdsServer({
+    ...(options.plaintext && { plaintext: options.plaintext }),
     ...options.adsTimes,
     ...(options.limits && { limits: options.limits }),
     ...(options.secure && { secure: options.secure }),
@@ -145,9 +145,6 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ready: () => ready,
     now: () => clock.now(),
     signal: options.signal,
-  });
-  const ads = await listening.catch((cause: Error) => {
-    throw new ListenError('gRPC', options.grpc, cause);
   });
   graph.observe((draft) => ads.apply(mesh.publicationOf(draft), committer.changedAt), 'ads');
   reportFailures(

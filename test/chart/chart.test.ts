@@ -85,7 +85,7 @@ withPeers(['helm'], 'the chart', () => {
   });
 
   test('says on the command line only what the program understands, and means the same by ports', async () => {
-    const { container } = deploymentOf(await renderChart());
+    const { container } = deploymentOf(await renderChart({ plaintext: { enabled: true } }));
     const [command, ...args] = container['args'] as string[];
     expect(command).toBe('serve');
     const config = configOf(args);
@@ -100,7 +100,7 @@ withPeers(['helm'], 'the chart', () => {
       (container['ports'] as { name: string; containerPort: number }[]).map((p) => [p.name, p.containerPort]),
     );
     expect(ports).toEqual({
-      'grpc-xds': config.grpcAddress.port,
+      'grpc-xds': config.grpcAddress?.port,
       'grpc-xds-tls': config.secure?.address.port,
       'http-monitoring': config.monitoringAddress.port,
       'http-health': config.healthAddress.port,
@@ -131,7 +131,6 @@ withPeers(['helm'], 'the chart', () => {
       expect(spec).toMatchObject({ selector });
       const { ports } = spec as { ports: { name: string; port: number; targetPort: string }[] };
       expect(ports.map(({ name, port, targetPort }) => [name === targetPort, port])).toEqual([
-        [true, 15010],
         [true, 15012],
         [true, 15014],
         [true, 8080],
@@ -146,6 +145,45 @@ withPeers(['helm'], 'the chart', () => {
   test('lets the program do what it does and nothing more', async () => {
     const granted = permissionsOf(await renderChart(), 'fairlead', NAMESPACE).map(printPermission);
     expect(granted.sort()).toEqual([...reads(), ...writes()].sort());
+  });
+
+  test('reads Secrets and ConfigMaps of the namespaces that it is told, or of all', async () => {
+    const granted = async (namespaces: string[]): Promise<string[]> => {
+      const objects = await renderChart({ credentials: { namespaces } });
+      const all = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
+      return all.filter((text) => /^(list|watch) \/(secrets|configmaps)( edge| bank|$)/.test(text)).sort();
+    };
+    expect(await granted([])).toEqual(['list /configmaps', 'list /secrets', 'watch /configmaps', 'watch /secrets']);
+    expect(await granted(['edge', 'bank'])).toEqual(
+      ['edge', 'bank']
+        .flatMap((each) => [`list /configmaps ${each}/*`, `list /secrets ${each}/*`, `watch /configmaps ${each}/*`])
+        .concat('watch /secrets edge/*', 'watch /secrets bank/*')
+        .sort(),
+    );
+  });
+
+  test('has a plaintext port only for those who ask for it, where they want it', async () => {
+    const everywhere = [{ namespaceSelector: {} }];
+    const portsOf = async (plaintext: object): Promise<unknown> => {
+      const objects = await renderChart({ plaintext, networkPolicy: { enabled: true } });
+      const { container } = deploymentOf(objects);
+      const specOf = (kind: string): Json => objects.find((object) => object.kind === kind)!['spec'] as Json;
+      const { ingress } = specOf('NetworkPolicy') as { ingress: { from: unknown; ports: { port: string }[] }[] };
+      for (const { from } of ingress) expect(from).toEqual(everywhere);
+      return {
+        listens: configOf((container['args'] as string[]).slice(1)).grpcAddress,
+        container: (container['ports'] as { name: string }[]).some(({ name }) => name === 'grpc-xds'),
+        service: (specOf('Service')['ports'] as { port: number }[]).some(({ port }) => port === 15010),
+        policy: ingress.flatMap(({ ports }) => ports.map(({ port }) => port)),
+      };
+    };
+    expect(await portsOf({})).toEqual({ container: false, service: false, policy: ['grpc-xds-tls'] });
+    expect(await portsOf({ enabled: true, host: '127.0.0.1' })).toEqual({
+      listens: { host: '127.0.0.1', port: 15010 },
+      container: true,
+      service: true,
+      policy: ['grpc-xds', 'grpc-xds-tls'],
+    });
   });
 
   test('lets it write no status when it shall not', async () => {
@@ -234,18 +272,18 @@ withPeers(['helm'], 'the chart', () => {
     const rule = (port: string, from: object[]): object => ({ from, ports: [{ protocol: 'TCP', port }] });
     expect(await policyOf({ enabled: true })).toEqual({
       ...spec,
-      ingress: [rule('grpc-xds', everybody), rule('grpc-xds-tls', everybody)],
+      ingress: [rule('grpc-xds-tls', everybody)],
     });
     const monitoring = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }];
     const shops = [{ namespaceSelector: { matchLabels: { mesh: 'on' } }, podSelector: {} }];
     expect(await policyOf({ enabled: true, proxies: shops, monitoring })).toEqual({
       ...spec,
-      ingress: [rule('grpc-xds', shops), rule('grpc-xds-tls', shops), rule('http-monitoring', monitoring)],
+      ingress: [rule('grpc-xds-tls', shops), rule('http-monitoring', monitoring)],
     });
     // No rule at all: nobody. A rule without peers would be everybody.
     expect(await policyOf({ enabled: true, proxies: [] })).toEqual({ ...spec, ingress: null });
     const names = (container['ports'] as { name: string }[]).map(({ name }) => name);
-    expect(names).toEqual(expect.arrayContaining(['grpc-xds', 'http-monitoring']));
+    expect(names).toEqual(expect.arrayContaining(['grpc-xds-tls', 'http-monitoring']));
   });
 
   test('gives a Pod that is to end time to be forgotten, and more to end', async () => {
@@ -295,6 +333,8 @@ withPeers(['helm'], 'the chart', () => {
     ['no name of a namespace', { rootNamespace: 'Istio_System' }, '/rootNamespace'],
     ['no name of a Service', { service: { alias: '8istiod' } }, '/service/alias'],
     ['a revision that no Lease can be named for', { revision: 'Canary' }, '/revision'],
+    ['a namespace that can not be', { credentials: { namespaces: ['Edge'] } }, '/credentials/namespaces/0'],
+    ['an address with a port', { plaintext: { host: '127.0.0.1:15010' } }, '/plaintext/host'],
     ['a peer that is none', { networkPolicy: { proxies: [{ namespace: 'shop' }] } }, '/networkPolicy/proxies/0'],
     ['a budget that is not a number', { podDisruptionBudget: { maxUnavailable: 'one' } }, '/podDisruptionBudget'],
     ['a volume without a name', { extraVolumes: [{ emptyDir: {} }] }, '/extraVolumes/0'],
@@ -313,6 +353,8 @@ function reads(): string[] {
   });
   const authority = [
     'create authentication.k8s.io/tokenreviews',
+    'create authorization.k8s.io/subjectaccessreviews',
+    ...['list', 'watch'].flatMap((verb) => [`${verb} /secrets`, `${verb} /configmaps`]),
     `create /secrets ${NAMESPACE}/*`,
     `get /secrets ${NAMESPACE}/istio-ca-secret`,
     `update /secrets ${NAMESPACE}/istio-ca-secret`,

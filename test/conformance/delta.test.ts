@@ -12,7 +12,7 @@ let client: XdsClient;
 
 beforeEach(async () => {
   mesh = await ServedMesh.start({ times: { lingerMs: 20 }, tickMs: 10 });
-  client = new XdsClient(mesh.server.port, true);
+  client = new XdsClient(mesh.server.port!, true);
 });
 
 afterEach(async () => {
@@ -162,7 +162,7 @@ test('every response to clusters is answered by itself', async () => {
 test('a client that does not answer for clusters is sent their assignments again', async () => {
   await mesh.stop();
   mesh = await ServedMesh.start({ times: { overdueMs: 20 }, tickMs: 10 });
-  client = new XdsClient(mesh.server.port, true);
+  client = new XdsClient(mesh.server.port!, true);
   mesh.publish({ [CDS]: { a: '1', b: '1' }, [EDS]: { a: '1', b: '1' } });
   client.send({ typeUrl: CDS, node: NODE });
   await take(CDS);
@@ -178,7 +178,7 @@ test('a client that does not answer for clusters is sent their assignments again
 test('a new cluster that the client did not take, without saying so, is taken back', async () => {
   await mesh.stop();
   mesh = await ServedMesh.start({ times: { stuckMs: 20 }, tickMs: 10 });
-  client = new XdsClient(mesh.server.port, true);
+  client = new XdsClient(mesh.server.port!, true);
   client.send({ typeUrl: CDS, node: NODE });
   await take(CDS);
   client.send({ typeUrl: LDS });
@@ -199,7 +199,7 @@ test('clusters of a former listener stay for as long as listeners of that node d
   mesh.publish({ [CDS]: { old: '1' }, [LDS]: { a: { content: '1', clusters: ['old'] } } });
   const drainDuration = field(1, field(1, 'drainDuration'), field(2, field(3, '10m')));
   const metadata = field(3, field(1, field(1, 'PROXY_CONFIG'), field(2, field(5, drainDuration))));
-  const other = new XdsClient(mesh.server.port, true);
+  const other = new XdsClient(mesh.server.port!, true);
   onTestFinished(() => other.close());
   client.sendBytes(Buffer.concat([field(1, field(1, NODE.id), metadata), field(2, CDS)]));
   other.send({ typeUrl: CDS, node: NODE });

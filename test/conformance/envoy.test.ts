@@ -32,7 +32,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
     let adsPort: number;
     /** A server that serves `one`, but for what is said otherwise. */
     const serve = async (otherwise: Parameters<ServedMesh['publish']>[0] = {}): Promise<void> => {
-      mesh = await ServedMesh.start({ port: adsPort, times: TIMES, tickMs: 20 });
+      mesh = await ServedMesh.start({ plaintext: { host: '127.0.0.1', port: adsPort }, times: TIMES, tickMs: 20 });
       mesh.publish({
         [CDS]: { one: cluster('one') },
         [EDS]: { one: assignment('one', [one.port]) },
@@ -52,7 +52,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
     beforeEach(async () => {
       [port, adsPort] = [await freePort(), await freePort()];
       await serve();
-      envoy = await startEnvoy({ adsPort: mesh.server.port, delta, node: { id: 'a' } });
+      envoy = await startEnvoy({ adsPort: mesh.server.port!, delta, node: { id: 'a' } });
       await envoy.ready();
     });
     afterEach(async () => {

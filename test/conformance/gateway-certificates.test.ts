@@ -96,7 +96,7 @@ async function withRouter(
   const engine = await startEngine({
     mesh: defaultMeshOptions,
     protos: createProtos(),
-    grpc: { host: '127.0.0.1', port: 0 },
+    plaintext: { host: '127.0.0.1', port: 0 },
     batch: { quiet: 10, max: 100 },
     log: { info: () => undefined, warn: () => undefined },
     refused: () => undefined,
@@ -110,7 +110,7 @@ async function withRouter(
   apply(first);
   await engine.open();
   const envoy = await startEnvoy({
-    adsPort: engine.ads.port,
+    adsPort: engine.ads.port!,
     delta,
     node: {
       id: 'router~10.0.0.9~router.edge~edge.svc.cluster.local',

@@ -15,7 +15,7 @@ const bad: XdsClient[] = [];
 beforeEach(async () => {
   mesh = await ServedMesh.start({ tickMs: 10 });
   mesh.publish({ [EDS]: { a: '0' } });
-  good = new XdsClient(mesh.server.port, true);
+  good = new XdsClient(mesh.server.port!, true);
   good.send({ typeUrl: EDS, node: NODE, subscribe: ['a'] });
   await take(good, EDS);
 });
@@ -39,7 +39,7 @@ async function expectOthersServed(content: string): Promise<void> {
 }
 
 function open(delta = true): XdsClient {
-  const client = new XdsClient(mesh.server.port, delta);
+  const client = new XdsClient(mesh.server.port!, delta);
   bad.push(client);
   return client;
 }

@@ -30,7 +30,7 @@ afterEach(async () => {
 });
 
 function open(): XdsClient {
-  const client = new XdsClient(mesh.server.port, true);
+  const client = new XdsClient(mesh.server.port!, true);
   clients.push(client);
   return client;
 }

@@ -12,7 +12,7 @@ export class Script {
   #first = true;
 
   constructor(mesh: ServedMesh, delta: boolean) {
-    this.client = new XdsClient(mesh.server.port, delta);
+    this.client = new XdsClient(mesh.server.port!, delta);
     this.delta = delta;
   }
 

@@ -68,8 +68,7 @@ export class ServedMesh {
   static async start(options: Partial<AdsServerOptions> = {}): Promise<ServedMesh> {
     const mesh = new ServedMesh();
     mesh.server = await startAdsServer({
-      host: '127.0.0.1',
-      port: 0,
+      plaintext: { host: '127.0.0.1', port: 0 },
       types: TYPES,
       now: () => performance.now() + mesh.#passed,
       ready: () => mesh.#ready,

@@ -10,7 +10,7 @@ let client: XdsClient;
 
 beforeEach(async () => {
   mesh = await ServedMesh.start({ times: { lingerMs: 20 }, tickMs: 10 });
-  client = new XdsClient(mesh.server.port, false);
+  client = new XdsClient(mesh.server.port!, false);
 });
 
 afterEach(async () => {

@@ -33,7 +33,7 @@ afterEach(async () => {
 async function connect(count: number): Promise<string[]> {
   const from = waiting.length;
   for (let i = 0; i < count; i++) {
-    const client = new XdsClient(mesh.server.port, true);
+    const client = new XdsClient(mesh.server.port!, true);
     clients.push(client);
     client.send({ typeUrl: CDS, node: NODE });
   }
@@ -145,7 +145,7 @@ test('a world that throws ends its own stream, and gives back every place', asyn
 
 test('a stream that owes everything, and waits for an answer first, has one turn meanwhile whenever time passes', async () => {
   mesh.publish({ [LDS]: { a: '1' } }, 'one');
-  const client = new XdsClient(mesh.server.port, false);
+  const client = new XdsClient(mesh.server.port!, false);
   clients.push(client);
   client.send({ typeUrl: LDS, node: NODE });
   await vi.waitFor(() => expect(waiting).toHaveLength(1));

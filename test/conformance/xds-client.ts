@@ -123,6 +123,16 @@ export class XdsClient {
     }
   }
 
+  /** Acknowledges responses until one brings this resource. */
+  async nextWith(typeUrl: string, name: string): Promise<Uint8Array> {
+    for (;;) {
+      const { resources, nonce } = await this.next(typeUrl);
+      this.send({ typeUrl, nonce });
+      const found = resources.get(name);
+      if (found !== undefined) return found;
+    }
+  }
+
   /** What came so far, in order. */
   get received(): readonly Response[] {
     return this.#received;

@@ -1,6 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { kinds } from '../../src/api/kinds.ts';
+import { XdsClient } from '../conformance/xds-client.ts';
+import { SDS } from '../features/proxy.ts';
 import { NAMESPACE, renderChart } from '../chart/chart.ts';
 import { covers, permissionsOf, printPermission } from '../chart/permissions.ts';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
@@ -33,7 +35,11 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
   beforeAll(async () => {
     for (const name of ['v1', 'v2', 'v3', 'ratings']) backends.set(name, await startBackend(name));
     [httpPort = 0, webPort = 0] = await freePorts(2);
-    const values = ['--set', 'meshConfig.outboundTrafficPolicy.mode=REGISTRY_ONLY'];
+    const values = [
+      ...['--set', 'meshConfig.outboundTrafficPolicy.mode=REGISTRY_ONLY'],
+      // Envoys dial a load balancer here, which would need a certificate.
+      ...['--set', 'plaintext.enabled=true'],
+    ];
     [cluster, frontend] = await Promise.all([install({ values }), startFrontend()]);
     const [one = '', two = ''] = await cluster.pods();
     first = await cluster.start(one);
@@ -82,12 +88,19 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
       })),
     });
 
-  test('signs certificates for the service accounts that the API server vouches for', async () => {
+  const serverName = `fairlead.${NAMESPACE}.svc`;
+  const rootsNow = async (): Promise<string | undefined> => {
     const path = '/api/v1/namespaces/shop/configmaps/istio-ca-root-cert';
-    const rootsNow = async (): Promise<string | undefined> => {
-      const map = (await cluster.api.call('GET', path).catch(() => ({}))) as { readonly data?: Record<string, string> };
-      return map.data?.['root-cert.pem'];
-    };
+    const map = (await cluster.api.call('GET', path).catch(() => ({}))) as { readonly data?: Record<string, string> };
+    return map.data?.['root-cert.pem'];
+  };
+  const tokenOf = async (account: string, ...audiences: string[]): Promise<string> => {
+    const tokens = `/api/v1/namespaces/shop/serviceaccounts/${account}/token`;
+    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences } };
+    return ((await cluster.api.call('POST', tokens, request))['status'] as { token: string }).token;
+  };
+
+  test('signs certificates for the service accounts that the API server vouches for', async () => {
     const roots = await poll('the roots in the namespace', rootsNow);
     await cluster.api.kubectl(
       '-n',
@@ -99,21 +112,56 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
       '{"data":{"root-cert.pem":"x"}}',
     );
     await poll('the roots again', async () => ((await rootsNow()) === roots ? true : undefined));
-    const token = async (...audiences: string[]): Promise<string> => {
-      const tokens = '/api/v1/namespaces/shop/serviceaccounts/default/token';
-      const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences } };
-      return ((await cluster.api.call('POST', tokens, request))['status'] as { token: string }).token;
-    };
     const csr = new OpenSsl().request('rsa:2048');
-    const name = `fairlead.${NAMESPACE}.svc`;
     for (const { securePort } of [first, second]) {
-      const chain = await signCertificate(securePort, secureCall(roots, { token: await token('istio-ca') }, name), csr);
+      const chain = await signCertificate(securePort, await callAs('default', roots), csr);
       expect(chain).toEqual([expect.any(String), roots]);
       expect(new X509Certificate(chain[0]!).subjectAltName).toBe('URI:spiffe://cluster.local/ns/shop/sa/default');
       expect(chain.at(-1)).toBe(roots);
     }
-    const other = await signCertificate(first.securePort, secureCall(roots, { token: await token() }, name), csr);
-    expect(other).toMatch(/^UNAUTHENTICATED/);
+    const wrong = secureCall(roots, { token: await tokenOf('default') }, serverName);
+    expect(await signCertificate(first.securePort, wrong, csr)).toMatch(/^UNAUTHENTICATED/);
+  });
+
+  const callAs = async (account: string, roots: string) =>
+    secureCall(roots, { token: await tokenOf(account, 'istio-ca') }, serverName);
+
+  test('gives Secrets to routers whose service account may list them', async () => {
+    const openssl = new OpenSsl();
+    openssl.cacerts('ec -pkeyopt ec_paramgen_curve:P-256');
+    const [certificate, key] = [openssl.read('root.pem'), openssl.read('root.key')];
+    const metadata = (name: string): object => ({ name, namespace: 'shop' });
+    const stringData = { 'tls.crt': certificate, 'tls.key': key };
+    const tls = { mode: 'MUTUAL', credentialName: 'site', caCertCredentialName: 'configmap://shop/clients' };
+    const server = { port: { number: 443, name: 'https', protocol: 'HTTPS' }, hosts: ['site.example'], tls };
+    await apply(
+      { apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/tls', metadata: metadata('site'), stringData },
+      { apiVersion: 'v1', kind: 'ConfigMap', metadata: metadata('clients'), data: { 'ca.crt': certificate } },
+      object('Gateway', 'site', { selector: { app: 'router' }, servers: [server] }),
+    );
+    await kubectl('create', 'serviceaccount', 'router');
+    await kubectl('create', 'role', 'secrets', '--verb=get,list,watch', '--resource=secrets');
+    await kubectl('create', 'rolebinding', 'secrets', '--role=secrets', '--serviceaccount=shop:router');
+    const roots = (await rootsNow())!;
+    const connect = async (account: string, ...names: string[]): Promise<XdsClient> => {
+      const client = new XdsClient(first.securePort, true, undefined, await callAs(account, roots));
+      const node = { id: 'router~10.0.0.1~a.shop~shop.svc.cluster.local', labels: { app: 'router' } };
+      client.send({ typeUrl: SDS, node, subscribe: names });
+      return client;
+    };
+    for (const name of ['configmap://shop/clients', 'kubernetes://site']) {
+      const router = await connect('router', name);
+      await router.nextWith(SDS, name);
+      router.close();
+    }
+    const other = await connect('default', 'kubernetes://site');
+    await poll('that it is told', async () => {
+      const { message } = await observed('gateways/site', 'ResolvedRefs');
+      return message.includes('Service account shop/default may not have Secrets') ? true : undefined;
+    });
+    expect(other.received.flatMap(({ resources }) => [...resources.keys()])).toEqual([]);
+    other.close();
+    await kubectl('delete', 'gateway/site');
   });
 
   test('runs two Pods that the strictest standard admits, one of which leads', async () => {

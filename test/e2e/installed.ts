@@ -105,12 +105,12 @@ async function startReplica(pod: Pod, api: RunningApiServer, program: string, si
   if (container === undefined) throw new Error(`Pod ${pod.metadata.name} has no container`);
   const [adsPort = 0, healthPort, monitoringPort, securePort = 0] = await freePorts(4);
   const [, ...words] = entryPoint(program);
-  const process = startProcess(globalThis.process.execPath, [...words, ...container.args], {
+  // Several replicas are on one machine here.
+  const args = container.args.map((arg) => arg.replace(/^(--grpc-address=).*/, `$1127.0.0.1:${adsPort}`));
+  const process = startProcess(globalThis.process.execPath, [...words, ...args], {
     env: {
       ...Object.fromEntries(container.env.map((variable) => [variable.name, valueOf(variable, pod)])),
       KUBECONFIG: await api.kubeconfigWithToken(await tokenOf(pod.spec.serviceAccountName, api)),
-      // Several replicas are on one machine here.
-      FAIRLEAD_GRPC_ADDRESS: `127.0.0.1:${adsPort}`,
       FAIRLEAD_SECURE_GRPC_ADDRESS: `127.0.0.1:${securePort}`,
       FAIRLEAD_HEALTH_ADDRESS: `127.0.0.1:${healthPort}`,
       FAIRLEAD_MONITORING_ADDRESS: `127.0.0.1:${monitoringPort}`,

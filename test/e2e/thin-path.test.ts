@@ -22,7 +22,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
         engine = await startEngine({
           mesh: defaultMeshOptions,
           protos: createProtos(),
-          grpc: { host: '127.0.0.1', port: 0 },
+          plaintext: { host: '127.0.0.1', port: 0 },
           batch: { quiet: 10, max: 100 },
           log: { info: () => undefined, warn: () => undefined },
           refused: (refusal) => {
@@ -44,7 +44,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
         );
         await engine.open();
         envoy = await startEnvoy({
-          adsPort: engine.ads.port,
+          adsPort: engine.ads.port!,
           delta,
           node: {
             id: 'sidecar~10.0.0.9~client.default~default.svc.cluster.local',

@@ -22,7 +22,7 @@ async function connectAll(program: Program, all: readonly Record<string, string>
   let served = 0;
   const codes: number[] = [];
   for (const [i, metadata] of all.entries()) {
-    const client = new XdsClient(program.serving.ports.grpc, true);
+    const client = new XdsClient(program.serving.ports.grpc!, true);
     onTestFinished(() => client.close());
     client.sendBytes(firstRequest(`sidecar~10.9.0.1~p${i}.shop~shop.svc.cluster.local`, metadata));
     const error = await Promise.race([client.closed, client.next(CDS).then(() => undefined)]);
@@ -73,7 +73,7 @@ test('refusals are one line each, with a count, and no more than a bounded numbe
   const { program } = await start();
   const message = 'Proxy rejected resources';
   for (let i = 0; i < 120; i++) {
-    const client = new XdsClient(program.serving.ports.grpc, true);
+    const client = new XdsClient(program.serving.ports.grpc!, true);
     client.sendBytes(firstRequest(`sidecar~10.9.0.1~p${i}.shop~shop.svc.cluster.local`, {}));
     const { nonce, resources } = await client.next(CDS);
     client.send({ typeUrl: CDS, nonce, error: [...resources.keys()].join(' ') });

@@ -25,7 +25,7 @@ describe.each([
     await directory.apply(...reviews, rule, split(80, 20));
     program = await directory.start();
     other = await program.connect(delta);
-    const client = new XdsClient(program.serving.ports.grpc, delta);
+    const client = new XdsClient(program.serving.ports.grpc!, delta);
     clients.push(client);
     return client;
   }

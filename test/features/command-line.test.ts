@@ -261,7 +261,7 @@ describe('serve', () => {
   test('a wrong flag, a kubeconfig that cannot be read and a directory that is not there are one line each', async () => {
     const cases: readonly (readonly [readonly string[], RegExp])[] = [
       [['--grpc-adress', ':1'], /^error: unknown option '--grpc-adress'.*\n$/],
-      [['--grpc-address', 'here'], /^error: --grpc-address: "here" must be host:port or :port\n$/],
+      [['--grpc-address', 'here'], /^error: --grpc-address: "here" must be host:port, :port or off\n$/],
       [['--kubeconfig', '/missing/config', ...addresses()], /^error: kubeconfig \/missing\/config: .*\n$/],
       [['--kubeconfig', main, ...addresses()], /^error: kubeconfig .*main\.ts: .*\n$/],
       [['--directory', '/missing/files', ...addresses()], /^error: \/missing\/files: no such file or directory\n$/],

@@ -97,7 +97,7 @@ export class Program {
   ): Promise<Proxy> {
     await this.logged('Ready');
     const id = `sidecar~10.0.0.${this.#proxies.length + 1}~client.shop~shop.svc.cluster.local`;
-    const proxy = new Proxy(this.serving.ports.grpc, delta, { id, ...node });
+    const proxy = new Proxy(this.serving.ports.grpc!, delta, { id, ...node });
     this.#proxies.push(proxy);
     await this.sent(proxy, until);
     return proxy;
@@ -105,7 +105,7 @@ export class Program {
 
   /** How a client is refused that asks for clusters now. */
   async refusal(delta: boolean): Promise<ServiceError | undefined> {
-    const client = new XdsClient(this.serving.ports.grpc, delta);
+    const client = new XdsClient(this.serving.ports.grpc!, delta);
     client.send({ typeUrl: CDS, node: { id: 'refused' } });
     const error = await client.closed;
     client.close();

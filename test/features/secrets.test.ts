@@ -51,7 +51,7 @@ function connect(program: Program, roots: string, account: string, type: 'router
   const { ports } = program.serving;
   const client = account.includes(':')
     ? new XdsClient(ports.secure!, true, undefined, secureCall(roots, { token: tokenOf(account) }, SERVER))
-    : new XdsClient(ports.grpc, true);
+    : new XdsClient(ports.grpc!, true);
   onTestFinished(() => client.close());
   const node = {
     id: `${type}~10.0.0.1~a.${namespace}~${namespace}.svc.cluster.local`,
@@ -82,7 +82,7 @@ test('only routers of a namespace whose account may list its Secrets get those t
   await made.apply(gateway('shop', 'a', 'b'), gateway('bank', 'a', 'kubernetes://shop/a'));
   const { program, roots } = await startSecure(made);
   const watching = connect(program, roots, 'shop:router', 'router', 'kubernetes://a');
-  const first = await nextWith(watching, 'kubernetes://a');
+  const first = await watching.nextWith(SDS, 'kubernetes://a');
 
   const all = [
     'kubernetes://a',
@@ -101,7 +101,7 @@ test('only routers of a namespace whose account may list its Secrets get those t
   expect(await given(program, roots, 'shop', 'router', ...all)).toEqual([]);
 
   await made.apply(secretOf('shop', 'a'));
-  expect(await nextWith(watching, 'kubernetes://a')).not.toEqual(first);
+  expect(await watching.nextWith(SDS, 'kubernetes://a')).not.toEqual(first);
 
   const reads = made.server.cluster.requests.filter(
     ({ path }) => path.startsWith('/api/v1/') && path.endsWith('/secrets'),
@@ -123,15 +123,6 @@ test('only routers of a namespace whose account may list its Secrets get those t
     ].sort(),
   );
 });
-
-async function nextWith(client: XdsClient, name: string): Promise<Uint8Array> {
-  for (;;) {
-    const { resources, nonce } = await client.next(SDS);
-    client.send({ typeUrl: SDS, nonce });
-    const found = resources.get(name);
-    if (found !== undefined) return found;
-  }
-}
 
 test('names that are no names of Secrets are answered like those of Secrets that are not there', async () => {
   const made = await cluster();

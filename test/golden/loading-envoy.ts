@@ -47,7 +47,7 @@ export class LoadingEnvoy {
     const parts = await startAround(protos);
     try {
       const envoy = await startEnvoy({
-        adsPort: parts.server.port,
+        adsPort: parts.server.port!,
         delta: true,
         node: { id: 'golden' },
         args: ['--drain-time-s', '1', '--drain-strategy', 'immediate'],
@@ -132,8 +132,7 @@ async function startAround(protos: Protos): Promise<Parts> {
   let connected: (stream: string) => void = () => undefined;
   const stream = new Promise<string>((resolve) => (connected = resolve));
   const server = await startAdsServer({
-    host: '127.0.0.1',
-    port: 0,
+    plaintext: { host: '127.0.0.1', port: 0 },
     types: [
       ...catalog(new Encoder(protos)).filter((type) => type.typeUrl !== typeUrl(types.secret)),
       secrets(protos, pair, authority.certificate),

@@ -127,8 +127,6 @@ test('a connection that is closed tells its client, and its stream ends in order
 test('a server that has to go the public way serves all the same, counts its streams, and says so once', async () => {
   const warnings: string[] = [];
   const ads = new AdsStreams({
-    host: '',
-    port: 0,
     types: TYPES,
     now: () => performance.now(),
     ready: () => true,

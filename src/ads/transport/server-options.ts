@@ -8,11 +8,14 @@ export interface AdsLog {
   warn(message: string, fields: object): void;
 }
 
-/** TLS with client certificates or tokens. Until it has a certificate to present, it closes connections. */
-export interface SecureOptions {
+export interface ListenAddress {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
+}
+
+/** TLS with client certificates or tokens. Until it has a certificate to present, it closes connections. */
+export interface SecureOptions extends ListenAddress {
   readonly authenticate: Authenticate;
   /** Other services on the same port. */
   readonly services: readonly UnaryService[];
@@ -33,9 +36,8 @@ export type UnaryResult =
   | { readonly code: 'INVALID_ARGUMENT' | 'PERMISSION_DENIED' | 'UNAVAILABLE' | 'INTERNAL'; readonly message: string };
 
 export interface AdsServerOptions {
-  readonly host: string;
-  /** 0: any free port. */
-  readonly port: number;
+  /** A port where clients are believed; absent: none. */
+  readonly plaintext?: ListenAddress;
   readonly types: ResourceTypes;
   readonly events: AdsEvents;
   readonly log: AdsLog;
@@ -49,7 +51,7 @@ export interface AdsServerOptions {
   readonly times?: Partial<BarrierTimes>;
   /** How often timers are checked. */
   readonly tickMs?: number;
-  /** A second port, for clients that prove who they are; absent: none. */
+  /** A port for clients that prove who they are; absent: none. */
   readonly secure?: SecureOptions;
   /** Ends the server. */
   readonly signal: AbortSignal;

@@ -1,4 +1,5 @@
 import type { Buffer } from 'node:buffer';
+import type { Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import {
   type ChannelOptions,
@@ -10,16 +11,18 @@ import {
 } from '@grpc/grpc-js';
 import { AdsStreams, MAX_REQUEST_BYTES } from './ads-streams.ts';
 import { ADS_LIMITS } from './limits.ts';
-import { listen } from './listener.ts';
+import { type Listener, listen } from './listener.ts';
+import { ListenError } from '../../listen-error.ts';
 import type { Publication } from '../store/publication.ts';
 import type { Call } from './frame-writer.ts';
 import type { AdsCounts, StreamState } from './stats.ts';
-import type { AdsServerOptions, SecureOptions } from './server-options.ts';
+import type { AdsServerOptions, ListenAddress, SecureOptions } from './server-options.ts';
 import { SecureCalls } from './secure-calls.ts';
 import { type PortCertificate, SecurePort } from './secure-port.ts';
 
 export interface AdsServer {
-  readonly port: number;
+  /** Of the plaintext port; undefined: there is none. */
+  readonly port: number | undefined;
   /** Of the secure port; undefined: there is none. */
   readonly securePort: number | undefined;
   /** What the secure port presents to connections from now on. Throws if its parts do not fit each other. */
@@ -58,25 +61,11 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
   // What grpc-js would print also arrives as an error. An explicit verbosity is respected.
   if (process.env['GRPC_VERBOSITY'] === undefined) setLogVerbosity(logVerbosity.NONE);
   const ads = new AdsStreams(options);
-  const server = new Server(OPTIONS);
-  server.addService(DEFINITION, {
-    StreamAggregatedResources: (call: Call) => ads.accept(call, false),
-    DeltaAggregatedResources: (call: Call) => ads.accept(call, true),
-  });
-  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const listener = await listen({
-    host: options.host,
-    port: options.port,
-    // More connections than streams: a client with a connection can be told why it gets no stream.
-    most: 2 * { ...ADS_LIMITS, ...options.limits }.maxStreams,
-    connected: (socket) => injector.injectConnection(socket),
-    refused: () => ads.limited('connections'),
-    failed: (error) => ads.acceptFailed(error),
-  });
+  const plaintext = options.plaintext && (await startPlaintext(ads, options, options.plaintext));
   const secure =
     options.secure &&
     (await startSecure(ads, options, options.secure).catch((error: unknown) => {
-      listener.close();
+      plaintext?.listener.close();
       throw error;
     }));
   const ticking = setInterval(() => ads.tick(), options.tickMs ?? TICK_MS);
@@ -86,19 +75,18 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
     closed ??= new Promise((resolve) => {
       options.signal.removeEventListener('abort', onAbort);
       clearInterval(ticking);
-      listener.close();
-      secure?.listener.close();
+      const ports = [plaintext, secure].filter((port) => port !== undefined);
+      for (const { listener } of ports) listener.close();
       ads.close();
-      secure?.server.forceShutdown();
-      server.forceShutdown();
-      server.tryShutdown(() => resolve());
+      for (const { server } of ports) server.forceShutdown();
+      resolve(Promise.all(ports.map(({ server }) => shutDown(server))).then(() => undefined));
     });
     return closed;
   };
   options.signal.addEventListener('abort', onAbort);
   if (options.signal.aborted) onAbort();
   return {
-    port: listener.port,
+    port: plaintext?.listener.port,
     securePort: secure?.listener.port,
     present: (certificate) => secure?.port.present(certificate),
     apply: (publication, changedAt) => ads.apply(publication, changedAt),
@@ -107,6 +95,22 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
     drain: (ms) => drain(ads, ms, options),
     close,
   };
+}
+
+function shutDown(server: Server): Promise<void> {
+  return new Promise((resolve) => server.tryShutdown(() => resolve()));
+}
+
+/** The port where clients are believed. */
+async function startPlaintext(ads: AdsStreams, options: AdsServerOptions, address: ListenAddress) {
+  const server = new Server(OPTIONS);
+  server.addService(DEFINITION, {
+    StreamAggregatedResources: (call: Call) => ads.accept(call, false),
+    DeltaAggregatedResources: (call: Call) => ads.accept(call, true),
+  });
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const listener = await listenAt(address, ads, options, (socket) => injector.injectConnection(socket));
+  return { server, listener };
 }
 
 /** The port for clients that prove who they are. */
@@ -129,15 +133,27 @@ async function startSecure(ads: AdsStreams, options: AdsServerOptions, secure: S
     DeltaAggregatedResources: (call: Call) => accept(call, true),
   });
   for (const service of secure.services) server.addService(...calls.unary(service));
-  const listener = await listen({
-    host: secure.host,
-    port: secure.port,
-    most: 2 * { ...ADS_LIMITS, ...options.limits }.maxStreams,
-    connected: (socket) => port.accept(socket),
+  const listener = await listenAt(secure, ads, options, (socket) => port.accept(socket));
+  return { server, port, listener };
+}
+
+function listenAt(
+  { host, port }: ListenAddress,
+  ads: AdsStreams,
+  { limits }: AdsServerOptions,
+  connected: (socket: Socket) => void,
+): Promise<Listener> {
+  return listen({
+    host,
+    port,
+    // More connections than streams: a client with a connection can be told why it gets no stream.
+    most: 2 * { ...ADS_LIMITS, ...limits }.maxStreams,
+    connected,
     refused: () => ads.limited('connections'),
     failed: (error) => ads.acceptFailed(error),
+  }).catch((cause: unknown) => {
+    throw new ListenError('gRPC', { host, port }, cause);
   });
-  return { server, port, listener };
 }
 
 /** Checks ten times a second for streams to end. */
