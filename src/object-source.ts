@@ -152,7 +152,11 @@ function clusterSource(
     sink: {
       found: (key, content) => credentials.found(key, content && entriesOf(parseCredentialKey(key), content)),
       failed: (key, { code }) => {
-        if (code === 403) credentials.failed(key, 'cannot be read by the control plane, whose role does not allow it');
+        if (code === 403)
+          credentials.failed(
+            key,
+            'cannot be read: let the control plane list and watch it (credentials.namespaces of the chart)',
+          );
       },
       refused: (key) => credentials.failed(key, `is not read: its namespace has ${mostOfNamespace} that are`),
     },
