@@ -133,7 +133,7 @@ interface Request {
   readonly enter: () => void;
 }
 
-/** One stream's permit of a {@link FairSemaphore}: pending, held, or neither. */
+/** One stream's or call's permit of a {@link FairSemaphore}: pending, held, or neither. */
 export class Permit {
   readonly #semaphore: FairSemaphore;
   readonly #address: string;

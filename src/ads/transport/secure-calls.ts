@@ -12,16 +12,19 @@ import type { Unauthenticated } from './authentication.ts';
 import type { Call } from './frame-writer.ts';
 import type { SecurePort } from './secure-port.ts';
 import type { SecureOptions, UnaryResult, UnaryService } from './server-options.ts';
+import { FairSemaphore, Permit } from './fair-semaphore.ts';
 import { Headcount } from './headcount.ts';
 import type { PeerIdentity } from '../types.ts';
 
 /** Longer ones are not tokens of Kubernetes. */
 const LONGEST_TOKEN = 16 * 1024;
 
-/** A request must be complete after this. */
-const REQUEST_MS = 10_000;
-/** Each may hold a message of the maximum size. */
-const MOST_UNARY = 32;
+/** A request must be complete this long after its turn has come. */
+const REQUEST_MS = 2_000;
+/** Each may hold a message of the maximum size; a namespace may have half of them. Others wait for their turn. */
+const AT_ONCE = 16;
+/** With those that wait; a namespace may have half of them. */
+const MOST_UNARY = 4_096;
 
 type UnaryCall = ServerReadableStream<Buffer, Uint8Array>;
 
@@ -30,6 +33,7 @@ export class SecureCalls {
   readonly #port: SecurePort;
   readonly #options: SecureOptions;
   readonly #unary = new Headcount(MOST_UNARY);
+  readonly #turns = new FairSemaphore(AT_ONCE);
 
   constructor(port: SecurePort, options: SecureOptions) {
     this.#port = port;
@@ -82,14 +86,18 @@ export class SecureCalls {
   ): Promise<UnaryResult | Unauthenticated> {
     const found = await this.#identify(call);
     if ('code' in found) return found;
-    const address = addressOfPeer(call.getPeer());
-    if (this.#unary.enter(address) !== undefined) return { code: 'UNAVAILABLE', message: 'too many calls; try again' };
+    const { namespace } = found;
+    if (this.#unary.enter(namespace) !== undefined)
+      return { code: 'UNAVAILABLE', message: 'too many calls; try again' };
+    const turn = new Permit(this.#turns, namespace);
     try {
+      await taken(turn, signal);
       const request = await firstMessage(call, signal);
       if (request === undefined) return { code: 'INVALID_ARGUMENT', message: `no request within ${REQUEST_MS} ms` };
       return await answer(request, found, signal);
     } finally {
-      this.#unary.leave(address);
+      turn.leave();
+      this.#unary.leave(namespace);
     }
   }
 
@@ -118,6 +126,15 @@ function bearerOf(metadata: Metadata): string | undefined {
 function textOf(metadata: Metadata, name: string): string {
   const [value = ''] = metadata.get(name);
   return String(value);
+}
+
+/** Resolves when the permit is held, or nobody needs it any more. */
+function taken(permit: Permit, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    if (signal.aborted) resolve();
+    else permit.take(resolve);
+  });
 }
 
 /** Undefined if it does not come in time. */
