@@ -1,4 +1,4 @@
-import { connect, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
+import { connect, type ClientHttp2Session, type ClientHttp2Stream, type SecureClientSessionOptions } from 'node:http2';
 import { framed, openDeltaStream } from '../test/harness/raw-ads.ts';
 
 /**
@@ -9,15 +9,28 @@ import { framed, openDeltaStream } from '../test/harness/raw-ads.ts';
 interface Connect {
   readonly do: 'connect';
   readonly port: number;
+  /** Absent: plaintext. */
+  readonly secure?: Secure;
   readonly clients: number;
   /** Each client's requests, in base64: sent in this order, each after the response to the previous, or all at once. */
   readonly requests: readonly string[];
   readonly atOnce: boolean;
+  /** Replaces the first request, in turn: clients that differ in their nodes. */
+  readonly first?: readonly string[];
   /** Number of responses after which a client is done. */
   readonly responses: number;
 }
 
 type Command = Connect | { readonly do: 'expect'; readonly responses: number } | { readonly do: 'disconnect' };
+
+/** How clients know the server, and prove who they are. PEM. */
+export interface Secure {
+  readonly ca: string;
+  readonly servername: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly token?: string;
+}
 
 interface Client {
   readonly session: ClientHttp2Session;
@@ -35,11 +48,17 @@ function send(message: object): void {
   process.send?.(message);
 }
 
-function open(command: Connect, requests: readonly Buffer[]): Client {
-  const session = connect(`http://127.0.0.1:${command.port}`, { settings: { initialWindowSize: 1 << 20 } });
+function open(command: Connect, requests: readonly Buffer[], index: number): Client {
+  const { token, ...tls } = command.secure ?? {};
+  const session = connect(`${command.secure === undefined ? 'http' : 'https'}://127.0.0.1:${command.port}`, {
+    settings: { initialWindowSize: 1 << 20 },
+    // Like Pods, which have addresses of their own.
+    localAddress: `127.0.${1 + Math.floor(index / 200)}.${1 + (index % 200)}`,
+    ...tls,
+  } as SecureClientSessionOptions);
   session.on('error', () => {});
   session.on('connect', () => session.setLocalWindowSize(1 << 20));
-  const stream = openDeltaStream(session);
+  const stream = openDeltaStream(session, token === undefined ? {} : { authorization: `Bearer ${token}` });
   const client: Client = { session, stream, received: 0, bytes: 0 };
   let next = 0;
   if (command.atOnce) while (next < requests.length) stream.write(requests[next++]!);
@@ -98,8 +117,12 @@ process.on('message', (command: Command) => {
   done = 0;
   if (command.do === 'connect') {
     expected = command.responses;
-    const requests = command.requests.map((request) => framed(Buffer.from(request, 'base64')));
-    clients = Array.from({ length: command.clients }, () => open(command, requests));
+    const read = (request: string): Buffer => framed(Buffer.from(request, 'base64'));
+    const requests = command.requests.map(read);
+    const first = command.first?.map(read) ?? [requests[0]!];
+    clients = Array.from({ length: command.clients }, (_, index) =>
+      open(command, [first[index % first.length]!, ...requests.slice(1)], index),
+    );
     return;
   }
   if (command.do === 'expect') {

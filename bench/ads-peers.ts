@@ -7,6 +7,7 @@ import { type AdsServer, startAdsServer } from '../src/ads/transport/server.ts';
 import type { ResourceTypes } from '../src/ads/types.ts';
 import { types } from '../src/envoy/encode/proto-types.ts';
 import { typeUrl } from '../src/envoy/encode/proto.ts';
+import type { Secure } from './ads-clients.ts';
 
 /** Shared by the benchmarks of the ADS server: resources, requests, and clients in a separate process. */
 
@@ -94,6 +95,8 @@ export class Peers {
 
   connect(command: {
     port: number;
+    secure?: Secure;
+    first?: readonly string[];
     clients: number;
     requests: readonly string[];
     atOnce: boolean;

@@ -1,4 +1,4 @@
-import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2';
+import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2';
 import protobuf from 'protobufjs';
 
 /** ADS without a client library: for requests and streams that no well-behaved client produces. */
@@ -35,11 +35,15 @@ export function framed(message: Uint8Array): Buffer {
   return Buffer.concat([framePrefix(message.length), message]);
 }
 
-export function openDeltaStream(session: ClientHttp2Session): ClientHttp2Stream {
-  return openAdsStream(session, true);
+export function openDeltaStream(session: ClientHttp2Session, headers?: OutgoingHttpHeaders): ClientHttp2Stream {
+  return openAdsStream(session, true, headers);
 }
 
-export function openAdsStream(session: ClientHttp2Session, delta: boolean): ClientHttp2Stream {
+export function openAdsStream(
+  session: ClientHttp2Session,
+  delta: boolean,
+  headers: OutgoingHttpHeaders = {},
+): ClientHttp2Stream {
   const method = delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources';
   const stream = session.request(
     {
@@ -47,6 +51,7 @@ export function openAdsStream(session: ClientHttp2Session, delta: boolean): Clie
       ':path': `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`,
       'content-type': 'application/grpc',
       te: 'trailers',
+      ...headers,
     },
     { endStream: false },
   );
