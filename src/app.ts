@@ -8,7 +8,7 @@ import type { Config } from './config/config.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type SecureServing, secureServing } from './secure-serving.ts';
 import { createProtos } from './envoy/encode/proto.ts';
-import { type ObjectSource, type SourceSurroundings, openSource, startSource } from './object-source.ts';
+import { type ObjectSource, type SourceSurroundings, openSource, replicaName, startSource } from './object-source.ts';
 import { checkFiles, translateFiles } from './offline.ts';
 import { AllowedAddresses } from './jwks/addresses.ts';
 import { fetchText } from './jwks/fetch-text.ts';
@@ -72,9 +72,9 @@ export async function startServing(
   signal.addEventListener('abort', endAtOnce);
   if (signal.aborted) endAtOnce();
   try {
-    const { clock = systemClock } = surroundings;
+    const { clock = systemClock, identity = replicaName() } = surroundings;
     const opened = openSource(config.source);
-    const secure = config.secure && secureServing(config, config.secure, opened, log, clock, end.signal);
+    const secure = config.secure && secureServing(config, config.secure, opened, log, clock, identity, end.signal);
     const engine = await startEngine({
       mesh: { ...config.mesh, source: config.mesh.clusterId },
       ...(config.revision === undefined ? {} : { revision: config.revision }),
@@ -92,7 +92,7 @@ export async function startServing(
     });
     secure?.start(engine);
     fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), clock, end.signal);
-    const source = await startSource(config, opened, engine, log, surroundings, secure?.roots, end.signal);
+    const source = await startSource(config, opened, engine, log, { clock, identity }, secure?.roots, end.signal);
     logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
     const { health, monitoring } = await startOps(config, engine, source, secure, log, end.signal).catch(
       async (error: unknown) => {

@@ -1,18 +1,37 @@
 import { type Clock, sleep } from './clock.ts';
 import { listFiles, readText } from './directory/files.ts';
+import {
+  type Entries,
+  type Plugged,
+  type Progress,
+  type Rotation,
+  advance,
+  bundleOf,
+  isDistributing,
+} from './identity/rotation.ts';
+import { stepsBetween } from './identity/rotation-report.ts';
 import { renewed, selfSigned } from './identity/self-signed.ts';
 import { type SigningMaterial, isAgeing, readMaterial } from './identity/signing-material.ts';
 import type { KubeApi } from './kube/client.ts';
 import { getSecret, putSecret } from './kube/secrets.ts';
+import type { RotationStore } from './rotation-store.ts';
 
 export interface AuthoritySourceOptions {
   /** Where the signing certificate and its key are. */
   readonly from:
     | { readonly kind: 'directory'; readonly path: string }
     | { readonly kind: 'kubernetes'; readonly api: KubeApi; readonly namespace: string };
+  /** What replicas and restarts share. */
+  readonly store: RotationStore;
+  /** Name of this replica. */
+  readonly identity: string;
   readonly trustDomain: () => string;
-  /** Called with what is to be used from now on. */
+  /** Called with what is to be used from now on: its roots are the bundle. */
   readonly use: (material: SigningMaterial) => Promise<void>;
+  /** Called with each new state. */
+  readonly changed: (rotation: Rotation) => void;
+  /** How far this replica's proxies, and the namespaces that it writes to, are with the bundle in use. */
+  readonly progress: () => Pick<Progress, 'bundle' | 'proxies' | 'namespaces'>;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: { info(message: string, fields: object): void; warn(message: string, fields: object): void };
@@ -21,7 +40,7 @@ export interface AuthoritySourceOptions {
 
 /** Milliseconds between two looks. */
 const EVERY = 60_000;
-/** The same until there is an authority. */
+/** The same until there is an authority, and when another replica was faster. */
 const FIRST = 2_000;
 
 /** The Secret of a CA that somebody plugged in, and that of our own. Both are Istio's. */
@@ -31,40 +50,107 @@ const own = { name: 'istio-ca-secret', type: 'istio.io/ca-root' };
 /** Entries of such Secrets, mounted as files. */
 const entryNames = ['ca-cert.pem', 'ca-key.pem', 'root-cert.pem', 'cert-chain.pem', 'tls.crt', 'tls.key', 'ca.crt'];
 
-type Entries = Readonly<Record<string, string>>;
-
 /**
- * Keeps the authority up to date with where it is stored. What cannot be used leaves the former one in place. In a
- * cluster without one, a self-signed one is made; of several replicas, the one that creates the Secret first wins.
- * Ends with the signal; never rejects.
+ * Keeps the authority up to date with where it is stored, and has another root trusted before it signs. What cannot be
+ * used leaves the former one in place. In a cluster without one, a self-signed one is made; of several replicas, the
+ * one that creates the Secret first wins. Ends with the signal; never rejects.
  */
 export async function keepAuthority(options: AuthoritySourceOptions): Promise<void> {
-  const { clock, log, random, signal, use } = options;
-  let [inUse, said] = ['', ''];
-  let former: Stored | undefined;
-  const say = (problem: string): void => {
-    if (problem !== said && problem !== '')
-      log.warn('Signing certificates cannot be used', { problem, former: inUse === '' ? 'none' : 'stays in use' });
-    said = problem;
+  const { clock, log, random, signal } = options;
+  const authority = new AuthorityKeeper(options);
+  let said = '';
+  const say = (problem: string | undefined): void => {
+    if (problem !== undefined && problem !== said)
+      log.warn('Signing certificates cannot be used', {
+        problem,
+        former: authority.isInUse ? 'stays in use' : 'none',
+      });
+    said = problem ?? '';
   };
   while (!signal.aborted) {
+    let ms = FIRST;
     try {
-      const stored = await readStored(options, former);
-      const { entries } = stored;
-      const read = readMaterial(entries, clock.date());
-      if ('problem' in read) say(read.problem);
-      else if (JSON.stringify(entries) === inUse) say('');
-      else {
-        await use(read.material);
-        inUse = JSON.stringify(entries);
-        former = stored;
-        say('');
-        log.info('Signing certificates', { expires: read.material.expires.toISOString() });
-      }
+      const { problem, outrun } = await authority.look();
+      say(problem);
+      if (authority.isInUse && !outrun) ms = EVERY;
     } catch (error) {
       say(error instanceof Error ? error.message : String(error));
+      if (authority.isInUse) ms = EVERY;
     }
-    await sleep(clock, (inUse === '' ? FIRST : EVERY) * (0.9 + 0.2 * random()), { signal });
+    await sleep(clock, ms * (0.9 + 0.2 * random()), { signal });
+  }
+}
+
+class AuthorityKeeper {
+  readonly #options: AuthoritySourceOptions;
+  #stored: Stored | undefined;
+  #rotation: Rotation | undefined;
+
+  constructor(options: AuthoritySourceOptions) {
+    this.#options = options;
+  }
+
+  get isInUse(): boolean {
+    return this.#rotation !== undefined;
+  }
+
+  /** Does what is to be done now. `problem`: why what is stored cannot be used. `outrun`: another replica was faster. */
+  async look(): Promise<{ readonly problem?: string; readonly outrun?: boolean }> {
+    const { clock, store } = this.#options;
+    // In this order: what a replica with a newer view of the signing certificates has written is not undone.
+    const found = await store.read();
+    const former = found.rotation ?? this.#rotation;
+    const { problem, plugged } = await this.#plugged(former, clock.date());
+    if (plugged === undefined) return { problem: problem! };
+    const next = advance(former && this.#withProgress(former), plugged, clock.date());
+    const written = next === found.rotation || (await store.write(next, found.version));
+    if (!written) return { outrun: true };
+    await this.#take(next);
+    return problem === undefined ? {} : { problem };
+  }
+
+  /** What is stored; if that cannot be used, what signs already. */
+  async #plugged(
+    former: Rotation | undefined,
+    now: Date,
+  ): Promise<{ readonly problem?: string; readonly plugged?: Plugged }> {
+    let problem: string;
+    try {
+      const stored = await readStored(this.#options, this.#stored);
+      const read = readMaterial(stored.entries, now);
+      if ('material' in read) {
+        this.#stored = stored;
+        return { plugged: { entries: onlyKnown(stored.entries), material: read.material } };
+      }
+      problem = read.problem;
+    } catch (error) {
+      problem = error instanceof Error ? error.message : String(error);
+    }
+    const read = former && readMaterial(former.signing, now);
+    if (read === undefined || 'problem' in read) return { problem };
+    return { problem, plugged: { entries: former!.signing, material: read.material } };
+  }
+
+  #withProgress(rotation: Rotation): Rotation {
+    const { clock, identity, progress } = this.#options;
+    if (!isDistributing(rotation)) return rotation;
+    const report = { at: clock.date().toISOString(), ...progress() };
+    return { ...rotation, replicas: { ...rotation.replicas, [identity]: report } };
+  }
+
+  async #take(next: Rotation): Promise<void> {
+    const { changed, clock, log, use } = this.#options;
+    const former = this.#rotation;
+    const isNew = JSON.stringify(former?.signing) !== JSON.stringify(next.signing);
+    const read = readMaterial(next.signing, clock.date());
+    if ('problem' in read) throw new Error(read.problem);
+    if (isNew || former === undefined || bundleOf(former) !== bundleOf(next))
+      await use({ ...read.material, roots: next.roots.map(({ certificate }) => certificate) });
+    this.#rotation = next;
+    changed(next);
+    if (isNew) log.info('Signing certificates', { expires: read.material.expires.toISOString() });
+    for (const { message, ...fields } of former === undefined ? [] : stepsBetween(former, next))
+      log.info(message, fields);
   }
 }
 
@@ -113,4 +199,9 @@ async function filesIn(path: string): Promise<Entries> {
       entries.push([file.path.slice(file.path.lastIndexOf('/') + 1), read.text]);
   }
   return Object.fromEntries(entries);
+}
+
+/** Without what others keep beside them. */
+function onlyKnown(entries: Entries): Entries {
+  return Object.fromEntries(entryNames.flatMap((name) => (entries[name] ? [[name, entries[name]]] : [])));
 }

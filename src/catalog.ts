@@ -3,6 +3,7 @@ import { emptyAssignment } from './envoy/endpoint/assignment.ts';
 import type { Encoder } from './envoy/encode/encoder.ts';
 import { typeUrl } from './envoy/encode/proto.ts';
 import { leaf, resource } from './envoy/encode/resource.ts';
+import { PROXY_CONFIG } from './envoy/tls/trust-bundle.ts';
 import { type ServedType, servedTypes } from './served-types.ts';
 
 /** The resource types that are served, in the order of a push. */
@@ -32,5 +33,7 @@ export function catalog(encoder: Encoder): ResourceTypes {
       whenAbsent: (name) => encoder.emptyRouteTable(name),
     },
     { ...named('sds'), wildcard: false, fullState: false },
+    // Between Istio's agents and the control plane: no Envoy asks for it.
+    { typeUrl: PROXY_CONFIG, shortName: 'pcds', wildcard: true, fullState: true },
   ];
 }

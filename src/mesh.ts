@@ -38,6 +38,7 @@ import { declareReferences } from './mesh/findings/references.ts';
 import { declareCredentials } from './mesh/resources/credentials.ts';
 import { declareRuleCredentialProblems } from './mesh/findings/rule-credentials.ts';
 import { declareSecrets } from './mesh/resources/secrets.ts';
+import { declareTrustBundle } from './mesh/resources/trust-bundle.ts';
 import { declareScopes } from './mesh/clients/scopes.ts';
 import { declareSecurityFilters } from './mesh/resources/security-filters.ts';
 import { declareServices } from './mesh/objects/services.ts';
@@ -162,6 +163,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...declareRouteTables(graph, deps),
     ...gateways.members,
     declareSecrets(graph, credentials, deps),
+    declareTrustBundle(graph, inputs),
   ];
   const problems = declareProblems(graph, [
     inputs.failures,

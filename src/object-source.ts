@@ -45,7 +45,12 @@ export interface ObjectSource {
 export interface Roots {
   /** PEM; empty until there is an authority. */
   readonly pem: string;
+  /** What people should know about them, for an annotation. */
+  readonly rotation: string;
+  /** Called when either has changed. */
   onChange(changed: () => void): void;
+  /** `missing`: in how many namespaces these roots are missing; undefined if another replica writes them. */
+  onNamespaces(missing: (roots: string) => number | undefined): void;
 }
 
 /** What tests replace. */
@@ -121,7 +126,7 @@ function clusterSource(
   client: KubeClient,
   engine: Engine,
   log: Logger,
-  { clock = systemClock, identity = podOf(process.env) ?? `${hostname()}-${process.pid}` }: SourceSurroundings,
+  { clock = systemClock, identity = replicaName() }: SourceSurroundings,
   roots: Roots | undefined,
   signal: AbortSignal,
 ): ObjectSource {
@@ -169,9 +174,16 @@ function clusterSource(
   });
   followAccess(engine, (account) => maySeeSecrets(client, account, signal), clock, signal);
   const rootCertificates =
-    roots && new RootCertificates({ ...shared, roots: () => roots.pem, namespaces: () => mesh.namespaces() });
+    roots &&
+    new RootCertificates({
+      ...shared,
+      roots: () => roots.pem,
+      rotation: { namespace: config.mesh.rootNamespace, text: () => roots.rotation },
+      namespaces: () => mesh.namespaces(),
+    });
   mesh.onNamespaces((names) => rootCertificates?.changed(names));
   roots?.onChange(() => rootCertificates?.changed());
+  if (config.statusWrites) roots?.onNamespaces((pem) => rootCertificates?.missing(pem));
   const electors = [
     { revision: '', name: config.lease.name },
     ...(config.revision === undefined
@@ -231,6 +243,11 @@ function followAccess(
     if (isWanted) reviews.want(account);
     else reviews.unwant(account);
   });
+}
+
+/** Of this process, if nobody says otherwise. */
+export function replicaName(): string {
+  return podOf(process.env) ?? `${hostname()}-${process.pid}`;
 }
 
 /** `namespace/name` of the Pod that this runs in, as set by the chart. */

@@ -3,11 +3,17 @@ import { keepAuthority } from './authority-source.ts';
 import type { Clock } from './clock.ts';
 import type { Config, SecureConfig } from './config/config.ts';
 import type { Engine } from './engine/engine.ts';
+import { PROXY_CONFIG } from './envoy/tls/trust-bundle.ts';
+import { type Progress, bundleId } from './identity/rotation.ts';
+import { reportOf } from './identity/rotation-report.ts';
+import { mergeRoots } from './identity/roots.ts';
+import { ONE } from './mesh/inputs.ts';
 import { Refusals } from './secure/refusals.ts';
 import { Credentials } from './secure/credentials.ts';
 import { reviewToken } from './kube/token-review.ts';
 import type { OpenSource, Roots } from './object-source.ts';
 import type { LogBudget } from './ops/log-budget.ts';
+import { inMemory, inSecret } from './rotation-store.ts';
 
 /** The secure port, and what decides who is who there. */
 export interface SecureServing {
@@ -19,12 +25,14 @@ export interface SecureServing {
   start(engine: Engine): void;
 }
 
+/** @param identity name of this replica. */
 export function secureServing(
   { mesh }: Config,
   secure: SecureConfig,
   source: OpenSource,
   log: LogBudget,
   clock: Clock,
+  identity: string,
   signal: AbortSignal,
 ): SecureServing {
   let engine: Engine | undefined;
@@ -47,8 +55,21 @@ export function secureServing(
     secure.caDirectory === undefined && source.kind === 'kubernetes'
       ? { kind: 'kubernetes' as const, api: source.client, namespace: mesh.rootNamespace }
       : { kind: 'directory' as const, path: secure.caDirectory ?? '' };
+  const store = source.kind === 'kubernetes' ? inSecret(source.client, mesh.rootNamespace, signal) : inMemory();
+  let [changed, report] = [(): void => undefined, ''];
+  // Without a cluster, and without leave to write to it, there are no ConfigMaps to wait for.
+  let missing: (roots: string) => number | undefined = () => 0;
   return {
-    roots: credentials,
+    roots: {
+      get pem() {
+        return credentials.pem;
+      },
+      get rotation() {
+        return report;
+      },
+      onChange: (listener) => (changed = listener),
+      onNamespaces: (ask) => (missing = ask),
+    },
     refusals: () => refusals.counts,
     port: {
       ...secure.address,
@@ -58,8 +79,45 @@ export function secureServing(
     },
     start(started) {
       engine = started;
-      const use: Parameters<typeof keepAuthority>[0]['use'] = (material) => credentials.use(material);
-      void keepAuthority({ from, trustDomain, use, clock, random: Math.random, log, signal });
+      const { committer, mesh: graph } = started;
+      void keepAuthority({
+        from,
+        store,
+        identity,
+        trustDomain,
+        use: async (material) => {
+          await credentials.use(material);
+          committer.write(graph.inputs.trustBundle.write(ONE, { roots: material.roots }));
+        },
+        changed(rotation) {
+          report = JSON.stringify(reportOf(rotation, clock.date()));
+          changed();
+        },
+        progress: () => progressOf(started, credentials.pem, missing),
+        clock,
+        random: Math.random,
+        log,
+        signal,
+      });
     },
+  };
+}
+
+/** How far proxies and namespaces are with the roots. */
+function progressOf(
+  { ads, mesh }: Engine,
+  pem: string,
+  missing: (roots: string) => number | undefined,
+): Omit<Progress, 'at'> {
+  const { roots } = mesh.inputs.trustBundle.get(ONE) ?? { roots: [] };
+  const behind = ads
+    .streams()
+    .filter(({ types }) => !types.some((type) => type.typeUrl === PROXY_CONFIG && type.synced && !type.refused.length));
+  const namespaces = missing(pem);
+  return {
+    // What is not committed was not sent.
+    bundle: bundleId(mergeRoots(roots)),
+    proxies: behind.length,
+    ...(namespaces !== undefined && { namespaces }),
   };
 }

@@ -11,6 +11,8 @@ export interface SigningMaterial {
   /** What peers need between leaf and root: begins with `certificate`, unless that is itself a root. */
   readonly intermediates: readonly string[];
   readonly roots: readonly string[];
+  /** The one of them that its chain ends in. */
+  readonly root: string;
   /** When the first certificate of the chain expires, the root included. */
   readonly expires: Date;
   /** When the first certificate of the chain has only 20 % of its life left. */
@@ -72,6 +74,7 @@ export function readMaterial(
       key,
       intermediates: pems.slice(0, -1),
       roots: roots.map(pemOf),
+      root: pems.at(-1)!,
       expires: momentOf(chain, 1),
       ageingFrom: momentOf(chain, 0.8),
     },

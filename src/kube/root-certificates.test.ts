@@ -12,7 +12,7 @@ function lead(namespaces: string[], roots = 'roots') {
   const api = new FakeCluster().install(PATH, 'ConfigMap');
   const log = new RecordingLog();
   const term = new AbortController();
-  const state = { namespaces, roots };
+  const state = { namespaces, roots, rotation: 'stable' };
   const outages = new Outages({ log, clock, signal: term.signal });
   const writer = new RootCertificates({
     api,
@@ -21,6 +21,7 @@ function lead(namespaces: string[], roots = 'roots') {
     log,
     outages,
     roots: () => state.roots,
+    rotation: { namespace: 'root', text: () => state.rotation },
     namespaces: () => state.namespaces,
   });
   const ended = writer.lead(term.signal);

@@ -17,6 +17,8 @@ export interface RootCertificatesOptions {
   readonly outages: Outages;
   /** PEM; empty until there is an authority. */
   readonly roots: () => string;
+  /** What people should know about the roots: the annotation of the ConfigMap in this namespace. */
+  readonly rotation: { readonly namespace: string; readonly text: () => string };
   /** Names of the namespaces that exist, and are not being deleted. */
   readonly namespaces: () => Iterable<string>;
 }
@@ -25,6 +27,8 @@ const type = { group: '', version: 'v1', plural: 'configmaps' };
 /** As in Istio: Pods mount it to check the control plane and their peers. */
 const NAME = 'istio-ca-root-cert';
 const KEY = 'root-cert.pem';
+/** A RotationReport, as JSON. */
+const ROTATION = 'fairlead/root-rotation';
 const LABEL = { name: 'istio.io/config', value: 'true' };
 /** Nothing runs in them that could need it. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['kube-public', 'kube-node-lease', 'local-path-storage']);
@@ -46,6 +50,8 @@ export class RootCertificates {
   private readonly queue = new Set<string>();
   /** Workers without work. */
   private readonly idle = new Set<() => void>();
+  /** While this replica leads. */
+  private informer: Informer | undefined;
 
   constructor(options: RootCertificatesOptions) {
     this.options = options;
@@ -55,6 +61,16 @@ export class RootCertificates {
   changed(namespaces: Iterable<string> = this.options.namespaces()): void {
     for (const namespace of namespaces) this.queue.add(namespace);
     for (const wake of [...this.idle]) wake();
+  }
+
+  /** In how many namespaces these roots are missing; undefined: another replica leads. */
+  missing(roots: string): number | undefined {
+    const { informer } = this;
+    if (informer === undefined) return undefined;
+    return [...this.options.namespaces()].filter((namespace) => {
+      const current = informer.latest(namespace, NAME);
+      return !LEFT_OUT.has(namespace) && (current === undefined || !hasRoots(current, roots));
+    }).length;
   }
 
   /** Works until the signal fires; never rejects. */
@@ -80,6 +96,8 @@ export class RootCertificates {
     });
     const watching = informer.run({ signal: term });
     await Promise.race([informer.whenSynced, aborted(term)]);
+    if (!term.aborted) this.informer = informer;
+    term.addEventListener('abort', () => (this.informer = undefined), { once: true });
     await Promise.all([watching, ...Array.from({ length: AT_ONCE }, () => this.work(informer, term))]);
   }
 
@@ -112,23 +130,24 @@ export class RootCertificates {
     const wanted = roots();
     if (wanted === '' || LEFT_OUT.has(namespace) || !new Set(this.options.namespaces()).has(namespace)) return;
     const current = informer.latest(namespace, NAME);
-    if (current !== undefined && isRight(current, wanted)) return;
-    const labels = { [LABEL.name]: LABEL.value };
+    const { rotation } = this.options;
+    const annotation = namespace === rotation.namespace ? rotation.text() : undefined;
+    if (current !== undefined && isRight(current, wanted, annotation)) return;
+    const metadata = {
+      labels: { [LABEL.name]: LABEL.value },
+      ...(annotation !== undefined && { annotations: { [ROTATION]: annotation } }),
+    };
     try {
       if (current === undefined) {
         const body = {
           apiVersion: 'v1',
           kind: 'ConfigMap',
-          metadata: { name: NAME, namespace, labels },
+          metadata: { name: NAME, namespace, ...metadata },
           data: { [KEY]: wanted },
         };
         await api.post(collectionPath(type, namespace), body, { signal: term });
       } else {
-        await api.patch(
-          objectPath(type, namespace, NAME),
-          { metadata: { labels }, data: { [KEY]: wanted } },
-          { signal: term },
-        );
+        await api.patch(objectPath(type, namespace, NAME), { metadata, data: { [KEY]: wanted } }, { signal: term });
       }
       this.options.outages.end(NAME);
     } catch (cause) {
@@ -157,7 +176,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 type RootMap = KubernetesObject & { readonly data?: Readonly<Record<string, unknown>> };
 
 function trim(raw: Json): RootMap {
-  const { name, namespace, resourceVersion, labels } = raw['metadata'] as Json;
+  const { name, namespace, resourceVersion, labels, annotations } = raw['metadata'] as Json;
   const data = isObject(raw['data']) ? raw['data'] : {};
   const label = isObject(labels) ? labels[LABEL.name] : undefined;
   return {
@@ -168,11 +187,21 @@ function trim(raw: Json): RootMap {
       namespace: String(namespace),
       resourceVersion: String(resourceVersion),
       labels: { [LABEL.name]: String(label) },
+      annotations: { [ROTATION]: String(isObject(annotations) ? annotations[ROTATION] : undefined) },
     },
     data: { [KEY]: data[KEY] },
   } as RootMap;
 }
 
-function isRight(map: KubernetesObject, roots: string): boolean {
-  return map.metadata.labels?.[LABEL.name] === LABEL.value && (map as RootMap).data?.[KEY] === roots;
+function isRight(map: KubernetesObject, roots: string, annotation: string | undefined): boolean {
+  const { metadata } = map;
+  return (
+    hasRoots(map, roots) &&
+    metadata.labels?.[LABEL.name] === LABEL.value &&
+    (annotation === undefined || metadata.annotations?.[ROTATION] === annotation)
+  );
+}
+
+function hasRoots(map: KubernetesObject, roots: string): boolean {
+  return (map as RootMap).data?.[KEY] === roots;
 }

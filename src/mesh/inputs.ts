@@ -47,6 +47,8 @@ export interface Inputs {
   readonly keySets: Input<FetchedKeySet>;
   /** Secrets and ConfigMaps that proxies need; by {@link CredentialKey}. */
   readonly credentials: Input<Credential>;
+  /** The roots that proxies are to trust, PEM, one in each text; under {@link ONE}, once there is an authority. */
+  readonly trustBundle: Input<{ readonly roots: readonly string[] }>;
   /** Whether a service account may have the Secrets of its namespace; by `namespace/name`. */
   readonly secretAccess: Input<{ readonly allowed: boolean }>;
   /** Our own bugs, with the objects affected; by what failed. */
@@ -70,6 +72,7 @@ export function declareInputs(graph: Graph): Inputs {
     lastGood: graph.input('lastGood'),
     keySets: graph.input('keySets'),
     credentials: graph.input('credentials'),
+    trustBundle: graph.input('trustBundle'),
     secretAccess: graph.input('secretAccess'),
     failures: graph.input('failures'),
     proxies: graph.input('proxies'),

@@ -7,6 +7,9 @@ export const gatewayList = (router: string): string => `gateway|${router}`;
 /** The list of the Secrets that proxies with a service account may have. */
 export const secretList = (account: string): string => `secrets|${account}`;
 
+/** The list of what all proxies are to trust. */
+export const trustList = 'trust';
+
 /** Qualifiers of proxies: the places from which they see endpoints. */
 export const qualifiers = {
   locality: (locality: string): string => `locality ${locality}`,

@@ -37,7 +37,6 @@ export class Credentials {
   #authority: Authority | undefined;
   #roots = '';
   #cancel = (): void => undefined;
-  #changed = (): void => undefined;
 
   constructor(options: CredentialsOptions) {
     this.#options = options;
@@ -58,16 +57,10 @@ export class Credentials {
     return this.#roots;
   }
 
-  /** Called when the roots have changed. */
-  onChange(changed: () => void): void {
-    this.#changed = changed;
-  }
-
-  /** Signs with this from now on. */
+  /** Signs with this from now on, and trusts its roots. */
   async use(material: SigningMaterial): Promise<void> {
     this.#authority = new Authority(material);
     this.#roots = mergeRoots(material.roots);
-    this.#changed();
     await this.#renew();
   }
 

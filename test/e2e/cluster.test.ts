@@ -390,8 +390,11 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     expect(counted.filter(({ code }) => code === 401 || code === 403)).toEqual([]);
     const granted = permissionsOf(await renderChart(), ACCOUNT, NAMESPACE);
     const unused = granted.filter((permission) => !requests.some((request) => covers(permission, request)));
-    // The root is renewed when it is eight years old.
-    expect(unused.map(printPermission)).toEqual(['update /secrets istio-system/istio-ca-secret']);
+    // The root is renewed when it is eight years old, and was not replaced.
+    expect(unused.map(printPermission)).toEqual([
+      'update /secrets istio-system/istio-ca-secret',
+      'update /secrets istio-system/fairlead-ca',
+    ]);
   });
 });
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { selfSigned } from '../../src/identity/self-signed.ts';
+import { later } from './skipping-clock.ts';
 import { Cluster, SECRETS } from './sources.ts';
 
 const NAMESPACE = 'istio-system';
@@ -19,13 +20,12 @@ test('when a Secret of signing certificates is deleted, they stay in use', async
   const { cluster } = made.server;
   const own = cluster.object(SECRETS, NAMESPACE, 'istio-ca-secret') as { readonly data: object };
   cluster.delete(SECRETS, NAMESPACE, 'istio-ca-secret');
-  program.clock.skip(120_000);
-  await expect.poll(() => cluster.object(SECRETS, NAMESPACE, 'istio-ca-secret')).toMatchObject({ data: own.data });
+  const present = () => cluster.object(SECRETS, NAMESPACE, 'istio-ca-secret');
+  await later(program, present).toMatchObject({ data: own.data });
 
   cluster.apply(SECRETS, secret('cacerts', await selfSigned('cluster.local', new Date())));
-  program.clock.skip(120_000);
   const taken = () => program.log.filter(({ msg }) => msg === 'Signing certificates');
-  await expect.poll(taken).toHaveLength(2);
+  await later(program, taken).toHaveLength(2);
   cluster.delete(SECRETS, NAMESPACE, 'cacerts');
   program.clock.skip(120_000);
   const line = await program.logged('Signing certificates cannot be used');

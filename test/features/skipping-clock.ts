@@ -1,4 +1,6 @@
+import { expect } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
+import { PATIENCE } from './waiters.ts';
 
 interface Timer {
   readonly at: number;
@@ -41,4 +43,13 @@ export class SkippingClock implements Clock {
   private fire(timer: Timer): void {
     if (this.timers.delete(timer)) timer.fn();
   }
+}
+
+/** Asks again and again while time passes, in steps in which a leader stays one. */
+export function later<T>({ clock }: { readonly clock: SkippingClock }, ask: () => T) {
+  const again = (): T => {
+    clock.skip(4_000);
+    return ask();
+  };
+  return expect.poll(again, { interval: 20, timeout: PATIENCE });
 }

@@ -4,7 +4,7 @@ import { listenerName } from '../../model/listener.ts';
 import { viewTraitsKey } from '../../model/traits.ts';
 import type { Inputs } from '../inputs.ts';
 import { SHARDS } from '../objects/services.ts';
-import { gatewayList, inboundList, qualifiers, secretList } from '../lists.ts';
+import { gatewayList, inboundList, qualifiers, secretList, trustList } from '../lists.ts';
 import type { AcceptedProxy, Proxies } from './proxies.ts';
 import type { WorkloadClasses } from './workload-classes.ts';
 
@@ -42,6 +42,7 @@ function worldOf(
       scope.key,
       router === undefined ? inboundList(workload.key) : gatewayList(router.key),
       ...(account === '' ? [] : [secretList(account)]),
+      trustList,
     ],
     qualifiers: [qualifiers.locality(topology.locality), qualifiers.topology(topologyKey)],
     ...(excluded.length > 0 && { excluded: [...new Set(excluded)].sort() }),
