@@ -357,7 +357,9 @@ function reads(): string[] {
     ...['list', 'watch'].flatMap((verb) => [`${verb} /secrets`, `${verb} /configmaps`]),
     `create /secrets ${NAMESPACE}/*`,
     `get /secrets ${NAMESPACE}/istio-ca-secret`,
+    `get /secrets ${NAMESPACE}/fairlead-ca`,
     `update /secrets ${NAMESPACE}/istio-ca-secret`,
+    `update /secrets ${NAMESPACE}/fairlead-ca`,
     `get /secrets ${NAMESPACE}/cacerts`,
   ];
   return [...read, ...unreadResources.map(({ group, plural }) => `list ${group}/${plural}`), ...authority];
