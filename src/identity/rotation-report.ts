@@ -29,8 +29,8 @@ export function reportOf(rotation: Rotation, now: Date): RotationReport {
   const signing = 'problem' in current ? '' : current.material.root;
   const roots = rotation.roots.map((root) => rootReport(root, signing));
   if (isDistributing(rotation)) {
-    const since = roots
-      .flatMap((root) => (root.role === 'next' ? [root.since] : []))
+    const since = rotation.roots
+      .flatMap((root) => (root.distributed ? [] : [root.since]))
       .sort()
       .at(-1)!;
     return { step: 'Distributing', since, waitingFor: waitsFor(rotation, since, now), roots };

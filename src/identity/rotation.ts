@@ -70,24 +70,25 @@ export function advance(former: Rotation | undefined, plugged: Plugged, now: Dat
     const roots = [...new Set(wanted)].map((certificate) => ({ certificate, since, distributed: true }));
     return { signing: plugged.entries, since, roots, replicas: {} };
   }
+  const current = readMaterial(former.signing, now);
+  // What has expired signs nothing: there is nothing to wait for.
+  const isUrgent = 'problem' in current;
   const known = former.roots.map((root) => ({
     ...root,
-    distributed: root.distributed || isDistributed(root, former, now),
+    distributed: root.distributed || isUrgent || isDistributed(root, former, now),
   }));
   const added = [...new Set(wanted)]
     .filter((certificate) => !known.some((root) => root.certificate === certificate))
-    .map((certificate) => ({ certificate, since, distributed: isRenewal(certificate, known) }));
+    .map((certificate) => ({ certificate, since, distributed: isUrgent || isRenewal(certificate, known) }));
   const roots = [...known, ...added];
 
-  const current = readMaterial(former.signing, now);
   const { root } = plugged.material;
   const maySign =
-    // What has expired signs nothing: there is nothing to wait for.
-    'problem' in current ||
+    isUrgent ||
     (roots.some(({ certificate, distributed }) => certificate === root && distributed) &&
       (root === current.material.root || !isFull(former)));
   const signing = maySign ? plugged.entries : former.signing;
-  const inUse = maySign || 'problem' in current ? wanted : [...current.material.roots, ...wanted];
+  const inUse = maySign ? wanted : [...current.material.roots, ...wanted];
   const kept = roots.flatMap((each) => keep(each, inUse, now));
   const first = maySign ? wanted : inUse;
   const order = ({ certificate }: TrustedRoot): number =>

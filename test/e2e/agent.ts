@@ -13,6 +13,8 @@ export interface WorkloadSecrets {
 export interface Agent {
   /** For the bootstrap: the cluster through which Envoy reaches it. */
   readonly cluster: object;
+  /** Serves these from now on. */
+  update(secrets: WorkloadSecrets): void;
   close(): void;
 }
 
@@ -21,28 +23,33 @@ const REQUEST = 'envoy.service.discovery.v3.DiscoveryRequest';
 const RESPONSE = 'envoy.service.discovery.v3.DiscoveryResponse';
 
 /** The part of Istio's agent that a workload needs for mutual TLS: secrets for one Envoy, one stream for each name. */
-export async function startAgent({ certificate, key, roots }: WorkloadSecrets): Promise<Agent> {
+export async function startAgent(initial: WorkloadSecrets): Promise<Agent> {
   const protos = testProtos();
   const text = (inlineString: string): object => ({ inlineString });
+  let [secrets, version] = [initial, 1];
   const secretOf = (name: string): object =>
     name === 'ROOTCA'
-      ? { name, validationContext: { trustedCa: text(roots) } }
-      : { name, tlsCertificate: { certificateChain: text(certificate), privateKey: text(key) } };
-  const answered = new WeakSet<object>();
+      ? { name, validationContext: { trustedCa: text(secrets.roots) } }
+      : { name, tlsCertificate: { certificateChain: text(secrets.certificate), privateKey: text(secrets.key) } };
+  const streams = new Map<ServerDuplexStream<Buffer, Buffer>, readonly string[]>();
+  const answer = (call: ServerDuplexStream<Buffer, Buffer>, names: readonly string[]): void => {
+    const resources = names.map((name) => ({
+      typeUrl: typeUrl(types.secret),
+      value: protos.encode(types.secret, secretOf(name)),
+    }));
+    const response = { versionInfo: `${version}`, nonce: `${version}`, typeUrl: typeUrl(types.secret), resources };
+    call.write(Buffer.from(protos.encode(RESPONSE, response)));
+  };
   const stream = (call: ServerDuplexStream<Buffer, Buffer>): void => {
     call.on('data', (bytes: Buffer) => {
       const { resourceNames = [] } = protos.decode(REQUEST, bytes) as { readonly resourceNames?: readonly string[] };
       // What follows are acknowledgements.
-      if (answered.has(call)) return;
-      answered.add(call);
-      const resources = resourceNames.map((name) => ({
-        typeUrl: typeUrl(types.secret),
-        value: protos.encode(types.secret, secretOf(name)),
-      }));
-      const response = { versionInfo: '1', nonce: '1', typeUrl: typeUrl(types.secret), resources };
-      call.write(Buffer.from(protos.encode(RESPONSE, response)));
+      if (streams.has(call)) return;
+      streams.set(call, resourceNames);
+      answer(call, resourceNames);
     });
     call.on('end', () => call.end());
+    call.on('close', () => streams.delete(call));
   };
   const same = (bytes: Buffer): Buffer => bytes;
   const server: Server = new GrpcServer();
@@ -78,6 +85,10 @@ export async function startAgent({ certificate, key, roots }: WorkloadSecrets): 
         },
       },
       loadAssignment: { clusterName: 'sds-grpc', endpoints: [{ lbEndpoints: [{ endpoint: { address } }] }] },
+    },
+    update(changed) {
+      [secrets, version] = [changed, version + 1];
+      for (const [call, names] of streams) answer(call, names);
     },
     close: () => server.forceShutdown(),
   };

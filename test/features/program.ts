@@ -52,9 +52,9 @@ export class Program {
   static async start(
     settings: Readonly<Record<string, string | readonly string[]>>,
     identity = 'one',
+    clock = new SkippingClock(),
   ): Promise<Program> {
     const stop = new AbortController();
-    const clock = new SkippingClock();
     const log: LogLine[] = [];
     const logged = new Waiters();
     const stream = new Writable({

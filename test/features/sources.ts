@@ -10,6 +10,7 @@ import { collectionPath } from '../../src/kube/paths.ts';
 import { FakeApiServer } from '../../src/kube/testing/fake-api-server.ts';
 import type { FakeRequest } from '../../src/kube/testing/fake-cluster.ts';
 import { Program } from './program.ts';
+import type { SkippingClock } from './skipping-clock.ts';
 import { Waiters } from './waiters.ts';
 
 /** Where objects come from. */
@@ -133,8 +134,8 @@ export class Cluster implements Source {
     return this.server.cluster.requests.filter(isList).length;
   }
 
-  start(settings: Readonly<Record<string, string>> = {}, identity?: string): Promise<Program> {
-    return Program.start({ kubeconfig: this.kubeconfig, ...settings }, identity);
+  start(settings: Readonly<Record<string, string>> = {}, identity?: string, clock?: SkippingClock): Promise<Program> {
+    return Program.start({ kubeconfig: this.kubeconfig, ...settings }, identity, clock);
   }
 }
 
