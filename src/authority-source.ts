@@ -6,8 +6,11 @@ import {
   type Progress,
   type Rotation,
   advance,
+  allow,
+  begin,
   bundleOf,
   isDistributing,
+  sameEntries,
 } from './identity/rotation.ts';
 import { stepsBetween } from './identity/rotation-report.ts';
 import { renewed, selfSigned } from './identity/self-signed.ts';
@@ -43,6 +46,9 @@ const EVERY = 60_000;
 /** The same until there is an authority, and when another replica was faster. */
 const FIRST = 2_000;
 
+/** Writes of one thing while others write. */
+const MOST_TRIES = 5;
+
 /** The Secret of a CA that somebody plugged in, and that of our own. Both are Istio's. */
 const pluggedIn = 'cacerts';
 const own = { name: 'istio-ca-secret', type: 'istio.io/ca-root' };
@@ -55,9 +61,8 @@ const entryNames = ['ca-cert.pem', 'ca-key.pem', 'root-cert.pem', 'cert-chain.pe
  * used leaves the former one in place. In a cluster without one, a self-signed one is made; of several replicas, the
  * one that creates the Secret first wins. Ends with the signal; never rejects.
  */
-export async function keepAuthority(options: AuthoritySourceOptions): Promise<void> {
-  const { clock, log, random, signal } = options;
-  const authority = new AuthorityKeeper(options);
+export async function keepAuthority(authority: AuthorityKeeper): Promise<void> {
+  const { clock, log, random, signal } = authority.options;
   let said = '';
   const say = (problem: string | undefined): void => {
     if (problem !== undefined && problem !== said)
@@ -81,13 +86,14 @@ export async function keepAuthority(options: AuthoritySourceOptions): Promise<vo
   }
 }
 
-class AuthorityKeeper {
-  readonly #options: AuthoritySourceOptions;
+/** What signs, and what is trusted, as far as this replica knows. */
+export class AuthorityKeeper {
+  readonly options: AuthoritySourceOptions;
   #stored: Stored | undefined;
   #rotation: Rotation | undefined;
 
   constructor(options: AuthoritySourceOptions) {
-    this.#options = options;
+    this.options = options;
   }
 
   get isInUse(): boolean {
@@ -96,55 +102,60 @@ class AuthorityKeeper {
 
   /** Does what is to be done now. `problem`: why what is stored cannot be used. `outrun`: another replica was faster. */
   async look(): Promise<{ readonly problem?: string; readonly outrun?: boolean }> {
-    const { clock, store } = this.#options;
+    const { clock, store } = this.options;
     // In this order: what a replica with a newer view of the signing certificates has written is not undone.
     const found = await store.read();
     const former = found.rotation ?? this.#rotation;
-    const { problem, plugged } = await this.#plugged(former, clock.date());
-    if (plugged === undefined) return { problem: problem! };
-    const next = advance(former && this.#withProgress(former), plugged, clock.date());
+    const { problem, plugged } = await this.#plugged(clock.date());
+    if (former === undefined && plugged === undefined) return { problem: problem! };
+    const next =
+      former === undefined ? begin(plugged!, clock.date()) : advance(this.#withProgress(former), plugged, clock.date());
     const written = next === found.rotation || (await store.write(next, found.version));
     if (!written) return { outrun: true };
     await this.#take(next);
     return problem === undefined ? {} : { problem };
   }
 
-  /** What is stored; if that cannot be used, what signs already. */
-  async #plugged(
-    former: Rotation | undefined,
-    now: Date,
-  ): Promise<{ readonly problem?: string; readonly plugged?: Plugged }> {
-    let problem: string;
-    try {
-      const stored = await readStored(this.#options, this.#stored);
-      const read = readMaterial(stored.entries, now);
-      if ('material' in read) {
-        this.#stored = stored;
-        return { plugged: { entries: onlyKnown(stored.entries), material: read.material } };
-      }
-      problem = read.problem;
-    } catch (error) {
-      problem = error instanceof Error ? error.message : String(error);
+  /** Settles when a certificate that expires then may be handed out. Rejects if this cannot be recorded. */
+  async allow(expires: Date): Promise<void> {
+    const { clock, store } = this.options;
+    if (this.#rotation === undefined || allow(this.#rotation, expires, clock.date()) === this.#rotation) return;
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const { rotation = this.#rotation, version } = await store.read();
+      const next = allow(rotation, expires, clock.date());
+      if (next !== rotation && !(await store.write(next, version))) continue;
+      this.#rotation = { ...this.#rotation, longest: next.longest! };
+      return;
     }
-    const read = former && readMaterial(former.signing, now);
-    if (read === undefined || 'problem' in read) return { problem };
-    return { problem, plugged: { entries: former!.signing, material: read.material } };
+    throw new Error('other replicas write at the same time');
+  }
+
+  async #plugged(now: Date): Promise<{ readonly problem?: string; readonly plugged?: Plugged }> {
+    try {
+      const stored = await readStored(this.options, this.#stored);
+      const read = readMaterial(stored.entries, now);
+      if ('problem' in read) return read;
+      this.#stored = stored;
+      return { plugged: { entries: onlyKnown(stored.entries), material: read.material } };
+    } catch (error) {
+      return { problem: error instanceof Error ? error.message : String(error) };
+    }
   }
 
   #withProgress(rotation: Rotation): Rotation {
-    const { clock, identity, progress } = this.#options;
+    const { clock, identity, progress } = this.options;
     if (!isDistributing(rotation)) return rotation;
     const report = { at: clock.date().toISOString(), ...progress() };
     return { ...rotation, replicas: { ...rotation.replicas, [identity]: report } };
   }
 
   async #take(next: Rotation): Promise<void> {
-    const { changed, clock, log, use } = this.#options;
+    const { changed, clock, log, use } = this.options;
     const former = this.#rotation;
-    const isNew = JSON.stringify(former?.signing) !== JSON.stringify(next.signing);
+    const isNew = former === undefined || !sameEntries(former.signing, next.signing);
     const read = readMaterial(next.signing, clock.date());
     if ('problem' in read) throw new Error(read.problem);
-    if (isNew || former === undefined || bundleOf(former) !== bundleOf(next))
+    if (isNew || bundleOf(former) !== bundleOf(next))
       await use({ ...read.material, roots: next.roots.map(({ certificate }) => certificate) });
     this.#rotation = next;
     changed(next);

@@ -58,25 +58,28 @@ function readState(text: string, signing: Entries): Rotation | undefined {
     return undefined;
   }
   if (!isObject(state)) return undefined;
-  const { since, roots, replicas } = state;
-  return isMoment(since) &&
+  const { since, roots, replicas, longest } = state;
+  const isValid =
+    isMoment(since) &&
+    isMomentOrAbsent(longest) &&
     Array.isArray(roots) &&
     roots.every(isRoot) &&
     isObject(replicas) &&
-    Object.values(replicas).every(isProgress)
-    ? ({ signing, since, roots, replicas } as Rotation)
+    Object.values(replicas).every(isProgress);
+  return isValid
+    ? ({ signing, since, roots, replicas, ...(longest !== undefined && { longest }) } as unknown as Rotation)
     : undefined;
 }
 
 function isRoot(value: unknown): boolean {
   if (!isObject(value)) return false;
-  const { certificate, since, distributed, until } = value;
+  const { certificate, since, by, until } = value;
   return (
     typeof certificate === 'string' &&
     isCertificate(certificate) &&
     isMoment(since) &&
-    typeof distributed === 'boolean' &&
-    (until === undefined || isMoment(until))
+    isMomentOrAbsent(by) &&
+    isMomentOrAbsent(until)
   );
 }
 
@@ -88,6 +91,10 @@ function isProgress(value: unknown): boolean {
 
 function isMoment(value: unknown): boolean {
   return typeof value === 'string' && !Number.isNaN(Date.parse(value));
+}
+
+function isMomentOrAbsent(value: unknown): boolean {
+  return value === undefined || isMoment(value);
 }
 
 function isCertificate(pem: string): boolean {

@@ -1,5 +1,5 @@
 import type { SecureOptions } from './ads/transport/server-options.ts';
-import { keepAuthority } from './authority-source.ts';
+import { AuthorityKeeper, keepAuthority } from './authority-source.ts';
 import type { Clock } from './clock.ts';
 import type { Config, SecureConfig } from './config/config.ts';
 import type { Engine } from './engine/engine.ts';
@@ -36,6 +36,7 @@ export function secureServing(
   signal: AbortSignal,
 ): SecureServing {
   let engine: Engine | undefined;
+  let authority: AuthorityKeeper | undefined;
   const trustDomain = (): string => engine?.trustDomain() ?? '';
   const credentials = new Credentials({
     trustDomain,
@@ -44,6 +45,7 @@ export function secureServing(
     review: source.kind === 'kubernetes' ? (token) => reviewToken(source.client, token, signal) : undefined,
     clock,
     log,
+    allow: (expires) => authority!.allow(expires),
     present: (certificate) => engine?.ads.present(certificate),
     signal,
   });
@@ -80,7 +82,7 @@ export function secureServing(
     start(started) {
       engine = started;
       const { committer, mesh: graph } = started;
-      void keepAuthority({
+      authority = new AuthorityKeeper({
         from,
         store,
         identity,
@@ -99,6 +101,7 @@ export function secureServing(
         log,
         signal,
       });
+      void keepAuthority(authority);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { nameOf } from './chain.ts';
-import { type Rotation, type TrustedRoot, MOUNTED, RENEWED, isDistributing } from './rotation.ts';
+import { type Rotation, type TrustedRoot, MOUNTED, isDistributing } from './rotation.ts';
 import { readMaterial } from './signing-material.ts';
 
 /** A rotation for people. Moments are in ISO 8601. */
@@ -29,11 +29,9 @@ export function reportOf(rotation: Rotation, now: Date): RotationReport {
   const signing = 'problem' in current ? '' : current.material.root;
   const roots = rotation.roots.map((root) => rootReport(root, signing));
   if (isDistributing(rotation)) {
-    const since = rotation.roots
-      .flatMap((root) => (root.distributed ? [] : [root.since]))
-      .sort()
-      .at(-1)!;
-    return { step: 'Distributing', since, waitingFor: waitsFor(rotation, since, now), roots };
+    const missing = rotation.roots.filter(({ by }) => by !== undefined);
+    const [since, by] = [latest(missing.map((root) => root.since)), latest(missing.map((root) => root.by!))];
+    return { step: 'Distributing', since, waitingFor: waitsFor(rotation, since, by, now), roots };
   }
   const [until] = roots.flatMap((root) => root.until ?? []).sort();
   if (until === undefined) return { step: 'Stable', since: rotation.since, roots };
@@ -53,7 +51,8 @@ export function stepsBetween(former: Rotation, next: Rotation): { message: strin
     ...next.roots.flatMap((root) => {
       const was = before.get(root.certificate);
       if (was === undefined) return [step('Root certificate added: it signs when all proxies trust it', root)];
-      if (root.distributed && !was.distributed) return [step('Root certificate is trusted by all proxies', root)];
+      if (root.by === undefined && was.by !== undefined)
+        return [step('Root certificate is trusted by all proxies', root)];
       if (root.until !== undefined && was.until === undefined) return [step('Root certificate signs no longer', root)];
       return [];
     }),
@@ -63,9 +62,12 @@ export function stepsBetween(former: Rotation, next: Rotation): { message: strin
   ];
 }
 
-function rootReport({ certificate, distributed, since, until }: TrustedRoot, signing: string): RootReport {
+/** Of moments. */
+const latest = (moments: readonly string[]): string => [...moments].sort().at(-1) ?? '';
+
+function rootReport({ certificate, since, by, until }: TrustedRoot, signing: string): RootReport {
   const role =
-    certificate === signing ? 'signing' : until !== undefined ? 'retiring' : distributed ? 'trusted' : 'next';
+    certificate === signing ? 'signing' : until !== undefined ? 'retiring' : by === undefined ? 'trusted' : 'next';
   return { ...namesOf(certificate), role, since, ...(until !== undefined && { until }) };
 }
 
@@ -76,7 +78,7 @@ function namesOf(pem: string): Pick<RootReport, 'subject' | 'fingerprint' | 'exp
 }
 
 /** What {@link advance} looks at, in words. */
-function waitsFor({ replicas }: Rotation, since: string, now: Date): string {
+function waitsFor({ replicas }: Rotation, since: string, by: string, now: Date): string {
   const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
   const reports = Object.values(replicas);
   const [proxies, namespaces] = [
@@ -87,11 +89,9 @@ function waitsFor({ replicas }: Rotation, since: string, now: Date): string {
     ...(proxies > 0 ? [`${proxies} proxies to acknowledge the roots`] : []),
     ...(namespaces > 0 ? [`${namespaces} namespaces to get the ConfigMap`] : []),
   ];
-  const begun = Date.parse(since);
-  const latest = new Date(begun + RENEWED).toISOString();
-  if (waits.length > 0) return `${waits.join(' and ')}, at most until ${latest}`;
-  const mounted = begun + MOUNTED;
+  if (waits.length > 0) return `${waits.join(' and ')}, at most until ${by}`;
+  const mounted = Date.parse(since) + MOUNTED;
   return now.getTime() < mounted
     ? `mounted ConfigMaps to follow, until ${new Date(mounted).toISOString()}`
-    : `replicas to report, at most until ${latest}`;
+    : `replicas to report, at most until ${by}`;
 }

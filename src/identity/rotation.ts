@@ -15,6 +15,8 @@ export interface Rotation {
   readonly since: string;
   /** The bundle: those that the signing certificates come with first. */
   readonly roots: readonly TrustedRoot[];
+  /** When the last certificate expires that was signed for longer than a day; absent: there was none. */
+  readonly longest?: string;
   /** How far each replica is; only while the proxies do not all have the bundle. */
   readonly replicas: Readonly<Record<string, Progress>>;
 }
@@ -24,8 +26,8 @@ export interface TrustedRoot {
   readonly certificate: string;
   /** Since when it is in the bundle. */
   readonly since: string;
-  /** All proxies have it: it may sign. */
-  readonly distributed: boolean;
+  /** When all proxies will have it at the latest; absent: they do, and it may sign. */
+  readonly by?: string;
   /** When the last certificate that it signed will have expired; absent: it is in use, or will be. */
   readonly until?: string;
 }
@@ -47,10 +49,10 @@ const HOUR = 60 * MINUTE;
 
 /** Until the kubelets have brought a changed ConfigMap to the agents, and all replicas have reported. */
 export const MOUNTED = 5 * MINUTE;
-/** The default lifetime of certificates, and what a replica may be late. Who has a newer one got the bundle with it. */
-export const RENEWED = 25 * HOUR;
-/** The longest lifetime of certificates, and the same. */
-export const OUTLIVED = (90 * 24 + 1) * HOUR;
+/** Certificates of this lifetime, the default, are not recorded. */
+const DAY = 24 * HOUR;
+/** How much later than others a replica may learn of a step. */
+const LATE = HOUR;
 /** A replica that has not reported for so long is gone. */
 const SILENT = 10 * MINUTE;
 /** Old roots at a time: a bundle goes into every namespace and to every proxy. */
@@ -62,45 +64,72 @@ export interface Plugged {
   readonly material: SigningMaterial;
 }
 
-/** The next state; the former one itself if it stays. @param plugged what is to sign as soon as it may. */
-export function advance(former: Rotation | undefined, plugged: Plugged, now: Date): Rotation {
+/** The first state: all proxies got these roots with their first certificates. */
+export function begin({ entries, material }: Plugged, now: Date): Rotation {
   const since = now.toISOString();
-  const wanted = plugged.material.roots;
-  if (former === undefined) {
-    const roots = [...new Set(wanted)].map((certificate) => ({ certificate, since, distributed: true }));
-    return { signing: plugged.entries, since, roots, replicas: {} };
-  }
+  const roots = [...new Set(material.roots)].map((certificate) => ({ certificate, since }));
+  return { signing: entries, since, roots, replicas: {} };
+}
+
+/**
+ * The next state; the former one itself if it stays.
+ * @param plugged what is to sign as soon as it may; undefined: that cannot be read now.
+ */
+export function advance(former: Rotation, plugged: Plugged | undefined, now: Date): Rotation {
+  const since = now.toISOString();
+  const wanted =
+    plugged?.material.roots ??
+    former.roots.flatMap(({ certificate, until }) => (until === undefined ? [certificate] : []));
   const current = readMaterial(former.signing, now);
   // What has expired signs nothing: there is nothing to wait for.
-  const isUrgent = 'problem' in current;
-  const known = former.roots.map((root) => ({
-    ...root,
-    distributed: root.distributed || isUrgent || isDistributed(root, former, now),
-  }));
+  const isUrgent = plugged !== undefined && 'problem' in current;
+  const known = former.roots.map<TrustedRoot>(({ by, ...root }) =>
+    by === undefined || isUrgent || isDistributed({ since: root.since, by }, former, now) ? root : { ...root, by },
+  );
+  // Whoever has a newer certificate got the roots with it.
+  const expired = new Date(Math.max(now.getTime() + DAY, Date.parse(former.longest ?? since)) + LATE).toISOString();
   const added = [...new Set(wanted)]
     .filter((certificate) => !known.some((root) => root.certificate === certificate))
-    .map((certificate) => ({ certificate, since, distributed: isUrgent || isRenewal(certificate, known) }));
-  const roots = [...known, ...added];
+    .map((certificate) => ({
+      certificate,
+      since,
+      ...(!isUrgent && !isRenewal(certificate, known) && { by: expired }),
+    }));
+  const roots: readonly TrustedRoot[] = [...known, ...added];
 
-  const { root } = plugged.material;
+  const present = 'problem' in current ? { roots: [], root: '' } : current.material;
+  const root = plugged?.material.root;
   const maySign =
     isUrgent ||
-    (roots.some(({ certificate, distributed }) => certificate === root && distributed) &&
-      (root === current.material.root || !isFull(former)));
-  const signing = maySign ? plugged.entries : former.signing;
-  const inUse = maySign ? wanted : [...current.material.roots, ...wanted];
-  const kept = roots.flatMap((each) => keep(each, inUse, now));
+    (roots.some(({ certificate, by }) => certificate === root && by === undefined) &&
+      (root === present.root || !isFull(former)));
+  const inUse = maySign ? wanted : [...present.roots, ...wanted];
+  const kept = roots.flatMap((each) => keep(each, inUse, now, expired));
   const first = maySign ? wanted : inUse;
   const order = ({ certificate }: TrustedRoot): number =>
     first.includes(certificate) ? first.indexOf(certificate) : Infinity;
-  const isSame = JSON.stringify(signing) === JSON.stringify(former.signing);
+  const switched = maySign && !sameEntries(plugged!.entries, former.signing);
   const next: Rotation = {
-    signing,
-    since: isSame ? former.since : since,
+    ...former,
+    ...(switched && { signing: plugged!.entries, since }),
     roots: kept.sort((a, b) => order(a) - order(b) || 0),
-    replicas: kept.every(({ distributed }) => distributed) ? {} : former.replicas,
+    replicas: isDistributing({ roots: kept }) ? reporting(former, now) : {},
   };
   return JSON.stringify(next) === JSON.stringify(former) ? former : next;
+}
+
+/** The state in which a certificate may be signed that expires then; the former one itself if it is one. */
+export function allow(former: Rotation, expires: Date, now: Date): Rotation {
+  const { longest } = former;
+  if (expires.getTime() <= now.getTime() + DAY || (longest !== undefined && expires.getTime() <= Date.parse(longest)))
+    return former;
+  // A day more, for those that come next.
+  return { ...former, longest: new Date(expires.getTime() + DAY).toISOString() };
+}
+
+/** In whatever order. */
+export function sameEntries(a: Entries, b: Entries): boolean {
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])].every((name) => a[name] === b[name]);
 }
 
 /** All its roots as PEM, for peers. */
@@ -114,28 +143,33 @@ export function bundleId(bundle: string): string {
 }
 
 /** Some root is in the bundle that proxies may not have yet. */
-export function isDistributing({ roots }: Rotation): boolean {
-  return roots.some(({ distributed }) => !distributed);
+export function isDistributing({ roots }: Pick<Rotation, 'roots'>): boolean {
+  return roots.some(({ by }) => by !== undefined);
 }
 
-function isDistributed({ since }: TrustedRoot, rotation: Rotation, now: Date): boolean {
-  const age = now.getTime() - Date.parse(since);
-  if (age >= RENEWED) return true;
-  const reports = Object.values(rotation.replicas).filter(({ at }) => now.getTime() - Date.parse(at) < SILENT);
+function isDistributed({ since, by }: { since: string; by: string }, rotation: Rotation, now: Date): boolean {
+  if (now.getTime() >= Date.parse(by)) return true;
+  const reports = Object.values(reporting(rotation, now));
   const id = bundleId(bundleOf(rotation));
   return (
-    age >= MOUNTED &&
+    now.getTime() >= Date.parse(since) + MOUNTED &&
     reports.some(({ namespaces }) => namespaces === 0) &&
     reports.every(({ bundle, proxies, namespaces = 0 }) => bundle === id && proxies === 0 && namespaces === 0)
   );
 }
 
+/** Without the replicas that are gone. */
+function reporting({ replicas }: Rotation, now: Date): Rotation['replicas'] {
+  const present = Object.entries(replicas).filter(([, { at }]) => now.getTime() - Date.parse(at) < SILENT);
+  return Object.fromEntries(present);
+}
+
 /** With the key and the name of a root that all have, as a renewed one: it verifies whatever that one does. */
 function isRenewal(pem: string, known: readonly TrustedRoot[]): boolean {
   const certificate = new X509Certificate(pem);
-  return known.some(({ certificate: other, distributed }) => {
+  return known.some(({ certificate: other, by }) => {
     const root = new X509Certificate(other);
-    return distributed && root.subject === certificate.subject && root.publicKey.equals(certificate.publicKey);
+    return by === undefined && root.subject === certificate.subject && root.publicKey.equals(certificate.publicKey);
   });
 }
 
@@ -143,11 +177,11 @@ function isFull({ roots }: Rotation): boolean {
   return roots.filter(({ until }) => until !== undefined).length >= MOST_RETIRING;
 }
 
-function keep(root: TrustedRoot, inUse: readonly string[], now: Date): TrustedRoot[] {
+function keep(root: TrustedRoot, inUse: readonly string[], now: Date, expired: string): TrustedRoot[] {
   const { until, ...rest } = root;
   if (inUse.includes(root.certificate)) return [rest];
   // Nothing was signed with it.
-  if (!root.distributed) return [];
-  if (until === undefined) return [{ ...rest, until: new Date(now.getTime() + OUTLIVED).toISOString() }];
+  if (root.by !== undefined) return [];
+  if (until === undefined) return [{ ...rest, until: expired }];
   return now.getTime() < Date.parse(until) ? [root] : [];
 }

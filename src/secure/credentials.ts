@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import type { Authenticate } from '../ads/transport/authentication.ts';
 import type { PortCertificate } from '../ads/transport/secure-port.ts';
 import type { UnaryService } from '../ads/transport/server-options.ts';
@@ -20,6 +21,8 @@ export interface CredentialsOptions {
   readonly review: ((token: string) => Promise<TokenReview>) | undefined;
   readonly clock: Clock;
   readonly log: { warn(message: string, fields: object): void };
+  /** Settles when a certificate that expires then may be handed out. */
+  readonly allow: (expires: Date) => Promise<void>;
   /** What the secure port presents from now on. */
   readonly present: (certificate: PortCertificate) => void;
   readonly signal: AbortSignal;
@@ -87,7 +90,14 @@ export class Credentials {
     const read = await readRequest(csr, identity);
     if ('problem' in read) return { code: 'INVALID_ARGUMENT', message: read.problem };
     const signed = await authority.sign(read.request, identity, seconds, this.#options.clock.date());
-    if ('chain' in signed) return signed;
+    if ('chain' in signed) {
+      try {
+        await this.#options.allow(new X509Certificate(signed.chain[0]!).validToDate);
+        return signed;
+      } catch {
+        return { code: 'UNAVAILABLE', message: 'this lifetime cannot be recorded now; try again' };
+      }
+    }
     return { code: signed.reason === 'Lifetime' ? 'INVALID_ARGUMENT' : 'UNAVAILABLE', message: signed.problem };
   };
 }

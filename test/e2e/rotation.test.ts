@@ -178,7 +178,7 @@ withPeers(['envoy'], 'a root that is replaced under load', () => {
     const entries = await selfSigned('new', new Date());
     client.agent.hold();
     change((state) => {
-      const root = { certificate: entries['root-cert.pem'], since: new Date().toISOString(), distributed: true };
+      const root = { certificate: entries['root-cert.pem'], since: new Date().toISOString() };
       return [JSON.stringify({ ...(JSON.parse(state) as object), roots: [root] }), entries];
     });
     await poll('a certificate of the new root', () => {

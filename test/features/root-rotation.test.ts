@@ -57,7 +57,10 @@ function configMap(made: Cluster, of: string) {
   const found = made.server.cluster.object(CONFIG_MAPS, of, 'istio-ca-root-cert') as
     | { readonly data: Record<string, string>; readonly metadata: { readonly annotations?: Record<string, string> } }
     | undefined;
-  const report = JSON.parse(found?.metadata.annotations?.['fairlead/root-rotation'] ?? '{}') as { step?: string };
+  const report = JSON.parse(found?.metadata.annotations?.['fairlead/root-rotation'] ?? '{}') as {
+    step?: string;
+    waitingFor?: string;
+  };
   return { roots: namesOf(pems(found?.data['root-cert.pem'] ?? '')), report };
 }
 
@@ -112,4 +115,149 @@ test('another root is trusted by all before it signs, and the old one until what
   await later(program, () => configMap(made, 'shop').roots).toEqual(['O=new']);
   await program.logged('Root certificate dropped');
   await expect.poll(() => configMap(made, NAMESPACE).report).toMatchObject({ step: 'Stable' });
+});
+
+/** Plugged in by an administrator: `old`, until {@link Rotating.replace} puts `new` in its place. */
+async function startRotating() {
+  const made = await secureCluster();
+  await made.apply(namespace(NAMESPACE), namespace('shop'));
+  const plug = async (name: string): Promise<void> =>
+    void made.server.cluster.apply(SECRETS, secret('cacerts', await selfSigned(name, new Date())));
+  await plug('old');
+  const csr = new OpenSsl().request('rsa:2048');
+  return {
+    made,
+    plug,
+    start: async (identity?: string) => {
+      const program = await made.start({}, identity);
+      await program.logged('Signing certificates');
+      return program;
+    },
+    /** Who signs at this replica, and the roots that come with it. */
+    async sign(program: Program): Promise<string | string[]> {
+      const data = (made.server.cluster.object(CONFIG_MAPS, 'shop', 'istio-ca-root-cert') as { data: object }).data;
+      const caller = secureCall(Object.values(data).join(''), { token: tokenOf('shop:default') }, SERVER);
+      const chain = await signCertificate(program.serving.ports.secure!, caller, csr);
+      if (typeof chain === 'string') return chain;
+      return [new X509Certificate(chain[0]!).issuer, ...namesOf(pems(chain.at(-1)!))];
+    },
+  };
+}
+
+const distributing = ['O=old', 'O=old', 'O=new'];
+const switched = ['O=new', 'O=new', 'O=old'];
+const reported = (made: Cluster) => configMap(made, NAMESPACE).report;
+
+test('a restart in the middle goes on from where it was', async () => {
+  const { made, plug, start, sign } = await startRotating();
+  const one = await start();
+  await expect.poll(() => configMap(made, 'shop').roots).toEqual(['O=old']);
+  await plug('new');
+  await later(one, () => reported(made)).toMatchObject({ step: 'Distributing' });
+  await one.stop();
+
+  // The key of the old root is in no Secret but the state's.
+  const two = await start();
+  expect(await sign(two)).toEqual(distributing);
+  await later(two, () => sign(two)).toEqual(switched);
+  await two.stop();
+
+  const three = await start();
+  expect(await sign(three)).toEqual(switched);
+  await expect.poll(() => reported(made)).toMatchObject({ step: 'Retiring' });
+  three.clock.skip(26 * HOUR);
+  await later(three, () => sign(three)).toEqual(['O=new', 'O=new']);
+});
+
+test('replicas take each step together, and wait for the proxies of all', async () => {
+  const { made, plug, start, sign } = await startRotating();
+  const replicas = [await start('one'), await start('two')];
+  const [one, two] = replicas as [Program, Program];
+  const agents = replicas.map((program) => startAgent(program));
+  for (const agent of agents) (await agent.next()).ack();
+  await plug('new');
+  const both = (program: Program) =>
+    later({ clock: { skip: (ms) => replicas.forEach(({ clock }) => clock.skip(ms)) } }, () => sign(program));
+  await both(one).toEqual(distributing);
+  await both(two).toEqual(distributing);
+  const [first, second] = await Promise.all(agents.map((agent) => agent.next()));
+  first!.ack();
+  one.clock.skip(HOUR);
+  two.clock.skip(HOUR);
+  await later({ clock: { skip: (ms) => replicas.forEach(({ clock }) => clock.skip(ms)) } }, () =>
+    reported(made),
+  ).toMatchObject({
+    waitingFor: expect.stringContaining('1 proxies') as string,
+  });
+  expect([await sign(one), await sign(two)]).toEqual([distributing, distributing]);
+  second!.ack();
+  await both(one).toEqual(switched);
+  await both(two).toEqual(switched);
+  for (const { log } of replicas) {
+    const steps = log.filter(({ msg }) => msg.startsWith('Root certificate'));
+    expect(steps.map(({ msg }) => msg)).toEqual([
+      'Root certificate added: it signs when all proxies trust it',
+      'Root certificate is trusted by all proxies',
+      'Root certificate signs no longer',
+    ]);
+  }
+});
+
+test('what cannot be used neither begins a rotation nor ends one', async () => {
+  const { made, plug, start, sign } = await startRotating();
+  const program = await start();
+  await expect.poll(() => configMap(made, 'shop').roots).toEqual(['O=old']);
+  const broken = async (): Promise<void> => {
+    const [{ 'ca-key.pem': key }, rest] = await Promise.all([
+      selfSigned('x', new Date()),
+      selfSigned('new', new Date()),
+    ]);
+    made.server.cluster.apply(SECRETS, secret('cacerts', { ...rest, 'ca-key.pem': key }));
+  };
+  await broken();
+  const problems = () => program.log.filter(({ msg }) => msg === 'Signing certificates cannot be used');
+  await later(program, problems).toHaveLength(1);
+  expect(await sign(program)).toEqual(['O=old', 'O=old']);
+  await plug('new');
+  await later(program, () => sign(program)).toEqual(distributing);
+  await broken();
+  await later(program, problems).toHaveLength(2);
+  expect(await sign(program)).toEqual(distributing);
+  const restarted = await made.start({}, 'two');
+  await restarted.logged('Signing certificates cannot be used');
+  expect(await sign(restarted)).toEqual(distributing);
+});
+
+test('a state that somebody has broken is left alone, and said', async () => {
+  const { made, start } = await startRotating();
+  const program = await start();
+  made.server.cluster.apply(SECRETS, {
+    ...secret('fairlead-ca', { 'rotation.json': '{"roots":[{}]}' }),
+    metadata: { name: 'fairlead-ca', namespace: NAMESPACE },
+  });
+  const problem = () => program.log.find(({ msg }) => msg === 'Signing certificates cannot be used')?.['problem'];
+  await later(program, problem).toContain('fairlead-ca: rotation.json is not valid');
+});
+
+test('certificates for longer than a day are remembered before they are handed out', async () => {
+  const { made, plug, start } = await startRotating();
+  const program = await start();
+  await expect.poll(() => configMap(made, 'shop').roots).toEqual(['O=old']);
+  const data = (made.server.cluster.object(CONFIG_MAPS, 'shop', 'istio-ca-root-cert') as { data: object }).data;
+  const caller = secureCall(Object.values(data).join(''), { token: tokenOf('shop:default') }, SERVER);
+  const csr = new OpenSsl().request('rsa:2048');
+  const days = (count: number) => signCertificate(program.serving.ports.secure!, caller, csr, count * 24 * 3600);
+  expect(await days(30)).toHaveLength(2);
+  made.server.cluster.denied.add(SECRETS);
+  expect(await days(60)).toMatch(/^UNAVAILABLE: this lifetime cannot be recorded/);
+  expect(await days(20)).toHaveLength(2);
+  made.server.cluster.denied.delete(SECRETS);
+  await plug('new');
+  await later(program, () => reported(made)).toMatchObject({ step: 'Distributing' });
+  // A proxy that will not acknowledge anything.
+  startAgent(program);
+  program.clock.skip(29 * 24 * HOUR);
+  await later(program, () => reported(made).waitingFor).toContain('1 proxies');
+  program.clock.skip(3 * 24 * HOUR);
+  await later(program, () => reported(made)).toMatchObject({ step: 'Retiring' });
 });

@@ -54,7 +54,7 @@ export class SkippingClock implements Clock {
 }
 
 /** Asks again and again while time passes, in steps in which a leader stays one. */
-export function later<T>({ clock }: { readonly clock: SkippingClock }, ask: () => T) {
+export function later<T>({ clock }: { readonly clock: Pick<SkippingClock, 'skip'> }, ask: () => T) {
   const again = (): T => {
     clock.skip(4_000);
     return ask();
