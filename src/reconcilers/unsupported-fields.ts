@@ -1,14 +1,12 @@
 import type { KindName } from '../api/kinds.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Problem } from '../api/problem.ts';
-import { quote } from '../api/quote.ts';
 
 /** A field of Istio's API that is accepted but has no effect. */
 export interface UnsupportedField {
   readonly kind: KindName;
   /**
-   * Path of the field. `[]` stands for every list element, `{x*}` for map members whose names begin with x in any case:
-   * `spec.servers[].defaultEndpoint`.
+   * Path of the field. `[]` stands for every list element: `spec.servers[].defaultEndpoint`.
    */
   readonly field: string;
   /** Only this value of the field has no effect. */
@@ -26,11 +24,6 @@ export const unsupportedFields: readonly UnsupportedField[] = [
     'outlierDetection.consecutiveErrors',
     'Use consecutive5xxErrors, or consecutiveGatewayErrors for 502, 503 and 504 alone.',
   ).map((field): UnsupportedField => ({ ...field, isDeprecated: true })),
-  ...['headers', 'withoutHeaders'].map((matches): UnsupportedField => ({
-    kind: 'VirtualService',
-    field: `spec.http[].match[].${matches}{@request.auth.claims*}`,
-    note: 'Tokens are not verified, so there are no claims, and no request matches.',
-  })),
   { kind: 'VirtualService', field: 'spec.http[].fault.delay.exponentialDelay', note: 'Use fixedDelay.' },
   { kind: 'VirtualService', field: 'spec.http[].fault.abort.http2Error', note: 'Use httpStatus or grpcStatus.' },
   { kind: 'VirtualService', field: 'spec.tcp[].match[].sourceSubnet', note: 'Use sourceLabels or sourceNamespace.' },
@@ -88,16 +81,16 @@ function inTrafficPolicies(field: string, note?: string): UnsupportedField[] {
     }));
 }
 
-/** Without `spec`; a name in braces may contain dots, and `[]` is its own step. */
+/** Without `spec`; `[]` is its own step. */
 function stepsOf(field: string): readonly string[] {
-  return (field.match(/\{[^}]*\}|\[\]|[^.{[]+/g) ?? []).slice(1);
+  return (field.match(/\[\]|[^.[]+/g) ?? []).slice(1);
 }
 
 /**
  * Finds the paths of fields that match the steps and are set. Objects have thousands of routes and almost none of these
  * fields, so a path becomes text only if there is something at its end.
  *
- * @param way from the spec to the current value, one entry per step: member names, indexes, keys in brackets.
+ * @param way from the spec to the current value, one entry per step: member names and indexes.
  */
 function findSet(
   from: unknown,
@@ -120,16 +113,12 @@ function findSet(
   };
   if (step === '[]') {
     if (Array.isArray(from)) for (const [index, element] of from.entries()) visit(element, index);
-  } else if (step.startsWith('{')) {
-    const beginning = step.slice(1, -2);
-    for (const [name, member] of Object.entries(from))
-      if (name.toLowerCase().startsWith(beginning)) visit(member, `[${quote(name)}]`);
   } else if (Object.hasOwn(from, step)) visit((from as Readonly<Record<string, unknown>>)[step], step);
 }
 
 function printPath(way: readonly (string | number)[]): string {
   let path = 'spec';
-  for (const name of way) path += typeof name === 'number' ? `[${name}]` : name.startsWith('[') ? name : `.${name}`;
+  for (const name of way) path += typeof name === 'number' ? `[${name}]` : `.${name}`;
   return path;
 }
 

@@ -60,7 +60,7 @@ describe('check', () => {
           hosts: ['ratings'],
           http: [
             {
-              match: [{ headers: { '@request.auth.claims.group': { exact: 'a' } } }],
+              fault: { abort: { http2Error: 'REFUSED_STREAM' } },
               headers: { request: { set: { ':path': '/' } } },
               route: [{ destination: { host: 'ratings' } }],
             },
@@ -70,7 +70,7 @@ describe('check', () => {
     );
     const { code, stdout, stderr } = await fairlead('check', '--complete', path);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '8 objects: 0 errors, 2 warnings\n' });
-    expect(stdout).toMatch(/claims\.group.*: warning: The field is not supported yet/);
+    expect(stdout).toMatch(/http2Error.*: warning: The field is not supported yet/);
     expect(stdout).toMatch(/:path.*: warning: ":path" cannot be changed and is ignored/);
   });
 

@@ -48,7 +48,7 @@ export function translate(http: readonly object[], options?: Parameters<typeof t
       apiVersion: 'networking.istio.io/v1',
       kind: 'VirtualService',
       metadata: { name: 'v', namespace: 'shop' },
-      spec: { hosts: ['a'], http },
+      spec: { hosts: ['a'], gateways: ['mesh', 'g'], http },
     },
     { source: 'test', domainSuffix: 'cluster.local', rootNamespace: 'istio-system', defaultExportTo: ['*'] },
   );

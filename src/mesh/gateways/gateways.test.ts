@@ -436,3 +436,25 @@ test('ports that a router of others cannot open are not told either', () => {
   mesh.connect(connectedProxy('stranger', { id, metadata: { ...metadata, UNPRIVILEGED_POD: 'true' } }));
   expect(problemsOf(mesh)).toEqual([]);
 });
+
+test('a claim is unknown to routers that no RequestAuthentication selects', () => {
+  const remarks = ['VirtualService/shop/v Ineffective spec.http[0].match[0]'];
+  const tokens = (labels: string): string => `
+apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: {name: tokens, namespace: edge}
+spec: {selector: {matchLabels: {${labels}}}, jwtRules: [{issuer: x, jwks: '{"keys":[]}'}]}
+---`;
+  const claim = `{headers: {"@request.auth.claims.group": {exact: a}}}`;
+  const mesh = meshWith(
+    gateway('g', `[${http('a.com')}]`),
+    route('v', `{hosts: [a.com], gateways: [edge/g], http: [{match: [${claim}], route: [{destination: {host: a}}]}]}`),
+  );
+  expect(problemsOf(mesh)).toEqual(remarks);
+  mesh.apply(readObjects(tokens('istio: other')));
+  expect(problemsOf(mesh)).toEqual(expect.arrayContaining(remarks));
+  mesh.apply(readObjects(tokens('istio: ingress')));
+  expect(problemsOf(mesh).filter((problem) => problem.startsWith('VirtualService'))).toEqual([]);
+  mesh.delete(readObjects(tokens('istio: ingress')));
+  expect(problemsOf(mesh)).toEqual(remarks);
+});

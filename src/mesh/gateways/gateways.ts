@@ -67,7 +67,7 @@ export function declareGateways(
     members: [listeners.members, routes.members, declareFileSecrets(graph, deps, routers, sets)],
     models,
     routers: routers.classes,
-    problems: [parsed, declareRouterFindings(graph, deps, routers, [sets, listeners.built, routes.virtualHosts])],
+    problems: [parsed, declareRouterFindings(graph, deps, routers, [sets, listeners.built, ...routes.findings])],
   };
 }
 

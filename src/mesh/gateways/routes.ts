@@ -12,6 +12,7 @@ import type { Source } from '../../model/provenance.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
 import { canHold, gatewayPrecedence, isVisible } from '../../settle/virtual-service-selection.ts';
 import { joinRoutes, reachedOf } from '../resources/encoded-routes.ts';
+import { declareClaimFindings } from './claims.ts';
 import { type GatewayDeps, type RouterClass, type Routers, emitToRouters, routerClient } from './routers.ts';
 import { type Member, type Members, sameMember } from '../resources/members.ts';
 import type { HasProblems } from '../findings/problems.ts';
@@ -109,7 +110,7 @@ export function declareGatewayRoutes(
   deps: GatewayDeps,
   routers: Routers,
   sets: Collection<GatewaySet>,
-): { readonly members: Members; readonly virtualHosts: Collection<HasProblems> } {
+): { readonly members: Members; readonly findings: readonly Collection<HasProblems>[] } {
   const tables = graph.derive('gatewayTables', sets, (router, set, _, emit: Emit<Table>) => {
     for (const [name, [first]] of serversByTable(set)) {
       if (first !== undefined) emit(`${router}|${name}`, { router, name, port: first.server.port.number });
@@ -167,7 +168,8 @@ export function declareGatewayRoutes(
     },
     (a, b) => samePart(a.part, b.part) && a.problems.length === 0 && b.problems.length === 0,
   );
-  return { members: declareTables(graph, deps, routers, tables, virtualHosts), virtualHosts };
+  const claims = declareClaimFindings(graph, deps, routers, uses);
+  return { members: declareTables(graph, deps, routers, tables, virtualHosts), findings: [virtualHosts, claims] };
 }
 
 function serversByTable({ listeners }: GatewaySet): ReadonlyMap<string, GatewaySet['listeners'][number]['servers']> {

@@ -8,6 +8,7 @@ import { checkExports, settleExportTo } from '../export-to.ts';
 import { quote } from '../../api/quote.ts';
 import { Field, Findings } from '../field.ts';
 import { findUnsupported } from '../unsupported-fields.ts';
+import { checkClaims } from './claims.ts';
 import { readHttpRoute } from './http.ts';
 import { readTcpRoute, readTlsRoute } from './l4.ts';
 import { isHost, resolveGateway } from './names.ts';
@@ -66,6 +67,7 @@ export function reconcileVirtualService(
   };
   const sources = matchesOf(model).filter(({ sourceLabels }) => Object.keys(sourceLabels).length > 0);
   checkExports(spec.get('exportTo'), model.exportTo, Math.max(1, hosts.length, sources.length));
+  checkClaims(model, findings);
   const problems = [...findings.problems, ...findUnsupported(findings.object, object.spec)];
   return { models: findings.invalid ? [] : [model], problems };
 }
