@@ -10,6 +10,9 @@ import type { MeshService } from './model/service.ts';
 import { mostInboundPorts } from './settle/inbound.ts';
 import { viewTraitsKey } from './model/traits.ts';
 import { type Verdict, declareConditions } from './mesh/findings/conditions.ts';
+import { declareAuthorizationFindings } from './mesh/findings/authorization.ts';
+import { declareIdlePolicies } from './mesh/findings/idle-policies.ts';
+import { declareTokenFindings } from './mesh/findings/tokens.ts';
 import { declareAuthorizerProblems } from './mesh/findings/authorizers.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
 import { declareEndpoints } from './mesh/objects/endpoints.ts';
@@ -188,6 +191,9 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...inbounds.problems,
     declareKeySetProblems(graph, policies, inputs),
     declareAuthorizerProblems(graph, policies, settings),
+    declareAuthorizationFindings(graph, deps),
+    ...declareTokenFindings(graph, policies, settings, virtualServices, gateways.models),
+    ...declareIdlePolicies(graph, deps),
     ...gateways.problems,
     declareRuleCredentialProblems(graph, rules, credentials, inputs),
   ]);

@@ -10,7 +10,7 @@ const long = (rules: number): KubernetesObject =>
     spec: {
       action: 'DENY',
       rules: Array.from({ length: rules }, (_, i) => ({
-        from: [{ source: { principals: Array.from({ length: 100 }, (_, j) => `${'x'.repeat(300)}/${i}/${j}`) } }],
+        from: [{ source: { notPrincipals: Array.from({ length: 100 }, (_, j) => `${'x'.repeat(300)}/${i}/${j}`) } }],
       })),
     },
   }) as unknown as KubernetesObject;

@@ -6,7 +6,7 @@ import type { Field } from '../field.ts';
 /** At most this many remarks about one object. */
 const mostRemarks = 20;
 
-/** What is valid, but rarely what its owner means. */
+/** What is valid, but rarely what its owner means, as far as the object itself tells. */
 export function remarkOnRules(rules: readonly AuthorizationRule[], field: Field, action: AuthorizationAction): void {
   const remarks: [string, 'Ineffective' | 'TooBroad', string][] = [];
   for (const rule of rules) {
@@ -26,7 +26,7 @@ export function remarkOnRules(rules: readonly AuthorizationRule[], field: Field,
         'TooBroad',
         `compares only what HTTP requests have; on TCP ports, ${action === 'DENY' ? 'it denies every connection' : 'every connection is checked'}. Add to.operation.ports with the HTTP ports of the workload.`,
       ]);
-    for (const clause of clauses) remarks.push(...remarksOnHosts(clause, path), ...remarksOnPaths(clause, path));
+    for (const clause of clauses) remarks.push(...remarksOnHosts(clause, path));
   }
   for (const [path, reason, message] of remarks.slice(0, mostRemarks)) field.findings.report(path, reason, message);
 }
@@ -55,17 +55,6 @@ function remarksOnHosts(clause: Clause, path: string): [string, 'Ineffective', s
     const bare = all.find((host) => !host.endsWith('*') && !/:\d+$/.test(host) && !all.includes(`${host}:*`));
     if (bare === undefined) return [];
     const message = `compares the host ${quote(bare)} as clients write it, and does not match one with a port; add ${quote(`${bare}:*`)}.`;
-    return [[path, 'Ineffective', message] as [string, 'Ineffective', string]];
-  });
-}
-
-/** Envoy normalizes the path first: RFC 3986, 6.2.2.3. */
-function remarksOnPaths(clause: Clause, path: string): [string, 'Ineffective', string][] {
-  return clause.flatMap(({ attribute, values, notValues }) => {
-    if (attribute.kind !== 'path') return [];
-    const odd = [...values, ...notValues].find((value) => /(^|\/)\.\.?(\/|$)|[?#]/.test(value));
-    if (odd === undefined) return [];
-    const message = `has the path ${quote(odd)}, which no request has: paths are compared without query and fragment, and after . and .. are resolved.`;
     return [[path, 'Ineffective', message] as [string, 'Ineffective', string]];
   });
 }

@@ -1,0 +1,114 @@
+import type { ObjectRef } from '../../api/object.ts';
+import type { Problem } from '../../api/problem.ts';
+import type { Collection, Emit, Graph, Index } from '../../cache/graph.ts';
+import type { AuthorizationPolicyModel, Condition } from '../../model/authorization.ts';
+import type { GatewayModel } from '../../model/gateway.ts';
+import { type Labels, printSelector } from '../../model/labels.ts';
+import { type PolicyObject, selectorsOf } from '../../model/policy-target.ts';
+import type { Policies } from '../objects/policies.ts';
+import type { VirtualServices } from '../objects/virtual-services.ts';
+import type { Settings } from '../settings.ts';
+import { allOf, wholeOf } from '../whole.ts';
+import { declareOverlaps } from './policy-overlaps.ts';
+import type { HasProblems } from './problems.ts';
+
+/** At most this many are reported for each object. */
+const mostRemarks = 20;
+
+/** If there are more different selectors of gateways, any may be meant. */
+const mostCompared = 100;
+
+/**
+ * What owners of policies are told about tokens that nobody verifies, and about tokens that are verified, but that
+ * nobody asks for.
+ *
+ * @param gateways by object key.
+ */
+export function declareTokenFindings(
+  graph: Graph,
+  { authorization, requests }: Policies,
+  settings: Settings,
+  virtualServices: VirtualServices,
+  gateways: Collection<GatewayModel>,
+): readonly Collection<HasProblems>[] {
+  const routing = declareRoutingGateways(graph, virtualServices, gateways);
+  const verifying = declareOverlaps(graph, 'verifying policies', requests, settings, ({ rules }) => rules.length > 0);
+  const asking = declareOverlaps(
+    graph,
+    'policies about tokens',
+    authorization,
+    settings,
+    (policy) => !policy.dryRun && (policy.action === 'CUSTOM' || conditionsOnTokens(policy).length > 0),
+  );
+  return [
+    graph.derive('unverified tokens', authorization.models, (key, policy, read, emit: Emit<HasProblems>) => {
+      const conditions = policy.action === 'CUSTOM' ? [] : conditionsOnTokens(policy);
+      if (conditions.length === 0 || verifying.mayOverlap(read, policy)) return;
+      const problems = conditions.slice(0, mostRemarks).map(({ index, condition }): Problem => {
+        const consequence = condition.values.length > 0 ? 'the rule matches no request' : 'the condition always holds';
+        return remark(
+          policy.ref,
+          `spec.rules[${index}]`,
+          `compares what is in tokens, but no RequestAuthentication selects the same workloads, so no token is verified and ${consequence}. Add a RequestAuthentication for them.`,
+        );
+      });
+      emit(key, { problems });
+    }),
+    graph.derive('optional tokens', requests.models, (key, policy, read, emit: Emit<HasProblems>) => {
+      const { rules, ref } = policy;
+      if (rules.length === 0 || rules.some(({ required }) => required) || asking.mayOverlap(read, policy)) return;
+      if (routesByClaims(allOf(read, routing), policy)) return;
+      const message =
+        'lets requests without a token through: only wrong tokens are refused. Add an AuthorizationPolicy for the same workloads that allows requestPrincipals, or set presence: REQUIRED.';
+      emit(key, { problems: [remark(ref, 'spec.jwtRules', message)] });
+    }),
+  ];
+}
+
+/** Selectors of gateways with routes that compare claims: what a request may do without a token is written there. */
+function declareRoutingGateways(
+  graph: Graph,
+  { routes }: VirtualServices,
+  gateways: Collection<GatewayModel>,
+): Index<Labels> {
+  const claiming = graph.index('routes with claims by gateway', routes, (_, { http, gateways: names }) =>
+    http.some(({ matches }) => matches.some(({ claims }) => claims.length > 0)) ? names : [],
+  );
+  const routing = graph.derive('gateways with claims', gateways, (key, gateway, read, emit: Emit<Labels>) => {
+    const { namespace, name, selector } = gateway;
+    if (read.group(claiming, `${namespace}/${name}`).length > 0) emit(key, selector);
+  });
+  const distinct = graph.derive(
+    'selectors of gateways with claims',
+    graph.index('gateways with claims by selector', routing, (_, selector) => [printSelector(selector)]),
+    (key, [{ value }], _, emit: Emit<Labels>) => emit(key, value),
+  );
+  return wholeOf(graph, 'all selectors of gateways with claims', distinct);
+}
+
+/** Whether a router may be selected by one of the gateways and by the policy. */
+function routesByClaims(gateways: readonly Labels[], { target }: PolicyObject): boolean {
+  if (gateways.length > mostCompared) return true;
+  return selectorsOf(target).some((labels) =>
+    gateways.some((selector) =>
+      Object.entries(labels).every(([name, value]) => !Object.hasOwn(selector, name) || selector[name] === value),
+    ),
+  );
+}
+
+function remark(object: ObjectRef, field: string, message: string): Problem {
+  return { object, field, reason: 'Ineffective', message };
+}
+
+/** The first of each rule. */
+function conditionsOnTokens({ rules }: AuthorizationPolicyModel) {
+  return rules.flatMap(({ index, from, to, when, broken }) => {
+    if (broken) return [];
+    const condition = [...from, ...to, when].flat().find(isOnToken);
+    return condition === undefined ? [] : [{ index, condition }];
+  });
+}
+
+function isOnToken({ attribute: { kind } }: Condition): boolean {
+  return kind === 'requestPrincipal' || kind === 'claim';
+}
