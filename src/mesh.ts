@@ -7,6 +7,7 @@ import { declareClusters } from './mesh/resources/clusters.ts';
 import type { CredentialKey, CredentialObject } from './model/credential.ts';
 import type { JwksSource } from './model/request-authentication.ts';
 import type { MeshService } from './model/service.ts';
+import type { WorkloadAccess } from './settle/access/judge.ts';
 import { mostInboundPorts } from './settle/inbound.ts';
 import { viewTraitsKey } from './model/traits.ts';
 import { type Verdict, declareConditions } from './mesh/findings/conditions.ts';
@@ -27,6 +28,7 @@ import { declarePeerModes } from './mesh/objects/peer-modes.ts';
 import { declarePolicies } from './mesh/objects/policies.ts';
 import { declareRules } from './mesh/objects/rules.ts';
 import { type Problems, declareProblems } from './mesh/findings/problems.ts';
+import { accessOf } from './mesh/resources/access.ts';
 import { type ResolvedProxy, declareProxies } from './mesh/clients/proxies.ts';
 import {
   type WorkloadClass,
@@ -93,6 +95,8 @@ export interface Mesh {
   portsOf(workload: WorkloadClass): number;
   /** Every resource, once per list that contains it. */
   readonly members: readonly Members[];
+  /** What decides about requests to the workload of a connected sidecar; undefined for others. */
+  accessOf(stream: string): WorkloadAccess | undefined;
   /** What a connected proxy can reach; empty if it is unknown or was not accepted. */
   worldOf(stream: string): World;
   /** What a commit changes in the ADS store. */
@@ -265,6 +269,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       return Math.min(ports, mostInboundPorts);
     },
     members,
+    accessOf: (stream) => accessOf(stream, graph.present, { ...deps, targets: inbounds.targets }),
     worldOf(stream) {
       const world = worlds.get(stream);
       return world === undefined || 'error' in world ? { roots: [], qualifiers: [] } : world;

@@ -1,4 +1,6 @@
+import type { ObjectRef } from '../api/object.ts';
 import type { PolicyObject } from './policy-target.ts';
+import type { Source } from './provenance.ts';
 
 /** An AuthorizationPolicy. */
 export interface AuthorizationPolicyModel extends PolicyObject {
@@ -97,6 +99,39 @@ export function textMatch(value: string): TextMatch {
   return { kind: 'exact', text: value };
 }
 
+export function matchesText(match: TextMatch, text: string): boolean {
+  switch (match.kind) {
+    case 'present':
+      return text !== '';
+    case 'suffix':
+      return text.endsWith(match.text);
+    case 'prefix':
+      return text.startsWith(match.text);
+    case 'exact':
+      return text === match.text;
+  }
+}
+
+/** What a request principal, `issuer/subject`, says of the two. It is split at the last slash: issuers are URLs. */
+export function issuerAndSubject(value: string): readonly [TextMatch, TextMatch] {
+  const slash = value.lastIndexOf('/');
+  const [issuer, subject] = slash < 0 ? [value, ''] : [value.slice(0, slash), value.slice(slash + 1)];
+  const anything: TextMatch = { kind: 'present' };
+  const exactly = (text: string): TextMatch => ({ kind: 'exact', text });
+  if (value === '*') return [anything, anything];
+  if (value.startsWith('*')) {
+    if (issuer === '*') return [anything, exactly(subject)];
+    if (slash < 0) return [anything, { kind: 'suffix', text: value.slice(1) }];
+    return [{ kind: 'suffix', text: issuer.slice(1) }, exactly(subject)];
+  }
+  if (value.endsWith('*')) {
+    if (subject === '*') return [exactly(issuer), anything];
+    if (slash < 0) return [{ kind: 'prefix', text: value.slice(0, -1) }, anything];
+    return [exactly(issuer), { kind: 'prefix', text: subject.slice(0, -1) }];
+  }
+  return [exactly(issuer), exactly(subject)];
+}
+
 /** A service that decides about requests; an `extensionProvider` of the mesh config. */
 export interface Authorizer {
   readonly name: string;
@@ -136,6 +171,8 @@ export interface ResolvedAuthorizer {
 export interface AuthorizationStep {
   /** LOG never refuses anything. */
   readonly action: 'ALLOW' | 'DENY' | 'LOG';
+  /** Those of its policies that are enforced, also without a rule that is left. */
+  readonly policies: readonly ObjectRef[];
   /** Absent: nothing is enforced. Empty: nothing matches, and ALLOW refuses everything. */
   readonly enforced?: readonly NamedRule[];
   /** Evaluated, but not enforced. */
@@ -149,6 +186,7 @@ export interface AuthorizationStep {
 export interface NamedRule {
   /** Unique; Envoy names it in the details of a response. */
   readonly name: string;
+  readonly source: Source;
   /** One of these must match; an empty one matches anything. None: the rule never matches. */
   readonly permissions: readonly Clause[];
   readonly principals: readonly Clause[];

@@ -1,4 +1,5 @@
 import type { PolicyObject } from './policy-target.ts';
+import type { Source } from './provenance.ts';
 
 /** A RequestAuthentication. */
 export interface RequestAuthenticationModel extends PolicyObject {
@@ -7,6 +8,8 @@ export interface RequestAuthenticationModel extends PolicyObject {
 
 /** An issuer whose tokens are accepted. */
 export interface JwtRule {
+  /** Where it is in the object. */
+  readonly field: string;
   readonly issuer: string;
   readonly audiences: readonly string[];
   readonly keys: JwtKeys;
@@ -19,6 +22,14 @@ export interface JwtRule {
   readonly spaceDelimitedClaims: readonly string[];
   /** A request without a token is refused. */
   readonly required: boolean;
+}
+
+/** An issuer with the keys by which its tokens are verified. */
+export interface JwtIssuer {
+  readonly rule: JwtRule;
+  /** A key set; undefined: no token is accepted. */
+  readonly jwks: string | undefined;
+  readonly source: Source;
 }
 
 /** Where an issuer's public keys are. */

@@ -147,10 +147,17 @@ test('what is in when applies to each alternative, on its side', () => {
 
 describe('CUSTOM', () => {
   const custom = (provider: string, name = 'a') => policy(name, { action: 'CUSTOM', provider });
-  const denied = (name: string) => [
+  const from = (name: string) => ({ policies: [policy(name).ref] });
+  const whole = (name: string) => ({
+    source: { object: policy(name).ref, field: 'spec.rules[0]' },
+    permissions: [[]],
+    principals: [[]],
+  });
+  const denied = (name: string, of = 'a') => [
     {
       action: 'DENY',
-      enforced: [{ name: `${name}-deny-due-to-bad-CUSTOM-action`, permissions: [[]], principals: [[]] }],
+      ...from(of),
+      enforced: [{ name: `${name}-deny-due-to-bad-CUSTOM-action`, ...whole(of) }],
       shadowPrefix: '',
     },
   ];
@@ -164,7 +171,8 @@ describe('CUSTOM', () => {
     expect(steps([custom(provider)], { layer })).toEqual([
       {
         action: 'DENY',
-        shadow: [{ name: ruleName(provider), permissions: [[]], principals: [[]] }],
+        ...from('a'),
+        shadow: [{ name: ruleName(provider), ...whole('a') }],
         shadowPrefix: 'istio_ext_authz_',
         external: { service: known[provider], ruleNames: `istio-ext-authz-${provider}` },
       },
@@ -187,7 +195,7 @@ describe('CUSTOM', () => {
 
   test('with two services denies for both, in the order of their names', () => {
     expect(steps([custom('http', 'a'), custom('grpc', 'b')])).toEqual([
-      ...denied(ruleName('grpc', 'b')),
+      ...denied(ruleName('grpc', 'b'), 'b'),
       ...denied(ruleName('http', 'a')),
     ]);
   });

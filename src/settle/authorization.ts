@@ -8,6 +8,7 @@ import {
   isOfHttp,
   isOperation,
 } from '../model/authorization.ts';
+import type { Source } from '../model/provenance.ts';
 import { trustedPrincipals, trustedDomains } from './trust-domains.ts';
 
 export interface AuthorizationInput {
@@ -21,12 +22,15 @@ export interface AuthorizationInput {
   readonly authorizerOf: (provider: string) => ResolvedAuthorizer | undefined;
 }
 
-/** The filters that enforce the policies of a workload. Without a policy, there are none. */
-export function settleAuthorization(input: AuthorizationInput): {
+/** The filters that enforce the policies of a workload. */
+export interface AuthorizationSteps {
   /** They come before authentication. */
   readonly external: readonly AuthorizationStep[];
   readonly local: readonly AuthorizationStep[];
-} {
+}
+
+/** Without a policy, there are none. */
+export function settleAuthorization(input: AuthorizationInput): AuthorizationSteps {
   return {
     external: externalSteps(input),
     local: (['AUDIT', 'DENY', 'ALLOW'] as const).flatMap((action) => {
@@ -47,6 +51,7 @@ function localStep(
   const rulesOf = (some: readonly AuthorizationPolicyModel[]) => some.flatMap((policy) => namedRules(policy, input));
   return {
     action: action === 'AUDIT' ? 'LOG' : action,
+    policies: enforced.map(({ ref }) => ref),
     ...(enforced.length === 0 ? {} : { enforced: rulesOf(enforced) }),
     ...(shadow.length === 0 ? {} : { shadow: rulesOf(shadow) }),
     // Without shadow rules it has no effect; this is what Istio sends.
@@ -60,8 +65,9 @@ function externalSteps(input: AuthorizationInput): readonly AuthorizationStep[] 
   const providers = [...new Set(custom.map(({ provider }) => provider))].sort();
   return providers.map((provider): AuthorizationStep => {
     const ruleNames = `istio-ext-authz-${provider}`;
-    const rules = custom
-      .filter((policy) => policy.provider === provider)
+    const ofProvider = custom.filter((policy) => policy.provider === provider);
+    const policies = ofProvider.map(({ ref }) => ref);
+    const rules = ofProvider
       .flatMap((policy) => namedRules(policy, input))
       .map((rule) => ({ ...rule, name: `${ruleNames}-${rule.name}` }));
     const service = providers.length === 1 ? input.authorizerOf(provider) : undefined;
@@ -69,19 +75,30 @@ function externalSteps(input: AuthorizationInput): readonly AuthorizationStep[] 
     if (service === undefined || (service.authorizer.protocol === 'http' && input.layer === 'tcp'))
       return {
         action: 'DENY',
+        policies,
         enforced: rules.map((rule) => ({ ...rule, name: `${rule.name}-deny-due-to-bad-CUSTOM-action` })),
         shadowPrefix: '',
       };
-    return { action: 'DENY', shadow: rules, shadowPrefix: 'istio_ext_authz_', external: { service, ruleNames } };
+    return {
+      action: 'DENY',
+      policies,
+      shadow: rules,
+      shadowPrefix: 'istio_ext_authz_',
+      external: { service, ruleNames },
+    };
   });
 }
 
 function namedRules(policy: AuthorizationPolicyModel, input: AuthorizationInput): readonly NamedRule[] {
   const nameOf = (index: number): string => `ns[${policy.namespace}]-policy[${policy.name}]-rule[${index}]`;
-  if (policy.rules.length === 0) return [{ name: nameOf(0), permissions: [], principals: [] }];
+  const sourceOf = (field: string): Source => ({ object: policy.ref, field });
+  if (policy.rules.length === 0)
+    return [{ name: nameOf(0), source: sourceOf('spec'), permissions: [], principals: [] }];
   return policy.rules.flatMap((rule) => {
     const settled = settleRule(rule, policy, input);
-    return settled === undefined ? [] : [{ name: nameOf(rule.index), ...settled }];
+    return settled === undefined
+      ? []
+      : [{ name: nameOf(rule.index), source: sourceOf(`spec.rules[${rule.index}]`), ...settled }];
   });
 }
 
@@ -90,7 +107,7 @@ function settleRule(
   { from, to, when, broken }: AuthorizationRule,
   { action }: AuthorizationPolicyModel,
   { layer, trustDomains }: AuthorizationInput,
-): Omit<NamedRule, 'name'> | undefined {
+): Omit<NamedRule, 'name' | 'source'> | undefined {
   const usable = (clause: Clause): Clause => (layer === 'http' ? clause : clause.filter((c) => !isOfHttp(c.attribute)));
   const clauses = [...from, ...to, when];
   if (action === 'ALLOW' && (broken || clauses.some((clause) => usable(clause).length < clause.length)))

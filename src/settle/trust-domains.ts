@@ -1,4 +1,4 @@
-import { textMatch } from '../model/authorization.ts';
+import { matchesText, textMatch } from '../model/authorization.ts';
 
 /** Stands for the mesh's own trust domain, whatever that is. */
 const localDomain = 'cluster.local';
@@ -31,15 +31,5 @@ function overlaps(a: string, b: string): boolean {
 }
 
 function matches(pattern: string, text: string): boolean {
-  const match = textMatch(pattern);
-  switch (match.kind) {
-    case 'present':
-      return text !== '';
-    case 'prefix':
-      return text.startsWith(match.text);
-    case 'suffix':
-      return text.endsWith(match.text);
-    case 'exact':
-      return text === match.text;
-  }
+  return matchesText(textMatch(pattern), text);
 }

@@ -11,9 +11,13 @@ export async function createCa() {
   const read = readMaterial(entries, new Date());
   if ('problem' in read) throw new Error(read.problem);
   const authority = new Authority(read.material);
-  const certify = async (namespace: string, account: string): Promise<WorkloadSecrets> => {
+  const certify = async (
+    namespace: string,
+    account: string,
+    trustDomain = 'cluster.local',
+  ): Promise<WorkloadSecrets> => {
     const openssl = new OpenSsl();
-    const identity = `spiffe://cluster.local/ns/${namespace}/sa/${account}`;
+    const identity = `spiffe://${trustDomain}/ns/${namespace}/sa/${account}`;
     const request = await readRequest(openssl.request('rsa:2048'), identity);
     if ('problem' in request) throw new Error(request.problem);
     const signed = await authority.sign(request.request, identity, 3600, new Date());

@@ -6,7 +6,13 @@ import { typeOfUrl } from '../encode/proto.ts';
 import { authorizationFilters, networkAuthorizationFilters } from './authorization.ts';
 
 const agent = { agent: true };
-const rule = (name: string): NamedRule => ({ name, permissions: [[]], principals: [[]] });
+const object = { source: 's', group: 'g', kind: 'AuthorizationPolicy', namespace: 'n', name: 'p' };
+const rule = (name: string): NamedRule => ({
+  name,
+  source: { object, field: '' },
+  permissions: [[]],
+  principals: [[]],
+});
 const matched = {
   permissions: [{ andRules: { rules: [{ any: true }] } }],
   principals: [{ andIds: { ids: [{ any: true }] } }],
@@ -21,15 +27,15 @@ const json = ({ typedConfig }: { readonly typedConfig?: Any | undefined }) => {
 
 test.each<[AuthorizationStep, object]>([
   [
-    { action: 'ALLOW', enforced: [], shadowPrefix: 'p' },
+    { action: 'ALLOW', policies: [], enforced: [], shadowPrefix: 'p' },
     { rules: {}, shadowRulesStatPrefix: 'p' },
   ],
   [
-    { action: 'DENY', enforced: [rule('a')], shadowPrefix: 'p' },
+    { action: 'DENY', policies: [], enforced: [rule('a')], shadowPrefix: 'p' },
     { rules: { action: 'DENY', policies: { a: matched } }, shadowRulesStatPrefix: 'p' },
   ],
   [
-    { action: 'LOG', shadow: [rule('a'), rule('b')], shadowPrefix: '' },
+    { action: 'LOG', policies: [], shadow: [rule('a'), rule('b')], shadowPrefix: '' },
     { shadowRules: { action: 'LOG', policies: { a: matched, b: matched } } },
   ],
 ])('%j is a filter for requests, and one for connections', (step, expected) => {
@@ -61,6 +67,7 @@ const authorizer: Authorizer = {
 
 const asks = (more: Partial<Authorizer>): AuthorizationStep => ({
   action: 'DENY',
+  policies: [],
   shadow: [rule('istio-ext-authz-p-a')],
   shadowPrefix: 'istio_ext_authz_',
   external: {

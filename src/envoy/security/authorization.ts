@@ -38,7 +38,7 @@ export function isTooLarge({ size }: SecurityFilters, chains: number): boolean {
 
 /** Refuses everything; for listeners that cannot have the filters that they should. */
 export function closed(traits: Pick<Traits, 'agent'>): SecurityFilters {
-  const steps: readonly AuthorizationStep[] = [{ action: 'ALLOW', enforced: [], shadowPrefix: '' }];
+  const steps: readonly AuthorizationStep[] = [{ action: 'ALLOW', policies: [], enforced: [], shadowPrefix: '' }];
   return {
     ...noSecurity,
     http: { ...noSecurity.http, authorization: authorizationFilters(steps, traits) },

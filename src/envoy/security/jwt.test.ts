@@ -1,10 +1,11 @@
 import { createHash, createPublicKey } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { JwtRule } from '../../model/request-authentication.ts';
-import { type JwtIssuer, jwtAuthentication, keyOfNobody } from './jwt.ts';
+import type { JwtIssuer, JwtRule } from '../../model/request-authentication.ts';
+import { jwtAuthentication, keyOfNobody } from './jwt.ts';
 
 const issuer = (name: string, more: Partial<JwtRule> = {}, jwks: string | undefined = 'keys'): JwtIssuer => ({
   rule: {
+    field: 'spec.jwtRules[0]',
     issuer: name,
     audiences: [],
     keys: { kind: 'none' },
@@ -19,6 +20,7 @@ const issuer = (name: string, more: Partial<JwtRule> = {}, jwks: string | undefi
     ...more,
   },
   jwks,
+  source: { object: { source: 's', group: 'g', kind: 'RequestAuthentication', namespace: 'n', name: 'p' }, field: '' },
 });
 
 const config = (issuers: readonly JwtIssuer[], choosesRoute = false) =>

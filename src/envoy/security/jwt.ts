@@ -1,15 +1,8 @@
-import type { JwtRule } from '../../model/request-authentication.ts';
+import type { JwtIssuer } from '../../model/request-authentication.ts';
 import { constantAny } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 import type { HttpFilter, JwtProvider, JwtRequirement } from '../gen/types.gen.ts';
 import { jwtFilter, jwtPayload } from './rbac-matchers.ts';
-
-/** An issuer with the keys by which its tokens are verified. */
-export interface JwtIssuer {
-  readonly rule: JwtRule;
-  /** A key set; undefined: no token is accepted. */
-  readonly jwks: string | undefined;
-}
 
 /**
  * A point on P-256 that nobody has the private key of: its x coordinate is the SHA-256 hash of a sentence

@@ -3,7 +3,9 @@ import {
   type Condition,
   type OperationAttribute,
   type SourceAttribute,
+  type TextMatch,
   isOperation,
+  issuerAndSubject,
   textMatch,
 } from '../../model/authorization.ts';
 import { parseCidr } from '../../model/cidr.ts';
@@ -179,7 +181,10 @@ function trustDomainName(value: string, to: For): StringMatcher {
 }
 
 export function textMatcher(value: string, to: For): StringMatcher {
-  const match = textMatch(value);
+  return spelledMatch(textMatch(value), to);
+}
+
+function spelledMatch(match: TextMatch, to: For): StringMatcher {
   switch (match.kind) {
     case 'present':
       return regex('.+', to);
@@ -219,29 +224,10 @@ export function claimMatch(path: readonly string[], values: readonly string[], t
   };
 }
 
-/** `issuer/subject`, split at the last slash: issuers are URLs. */
 function requestPrincipal(value: string, to: For): Principal {
-  const [issuer, subject] = issuerAndSubject(value, to);
+  const [issuer, subject] = issuerAndSubject(value).map((match) => spelledMatch(match, to));
   const claim = (key: string, stringMatch: StringMatcher): Principal => ({
     metadata: { filter: jwtFilter, path: [{ key: jwtPayload }, { key }], value: { stringMatch } },
   });
-  return { andIds: { ids: [claim('iss', issuer), claim('sub', subject)] } };
-}
-
-function issuerAndSubject(value: string, to: For): readonly [StringMatcher, StringMatcher] {
-  const slash = value.lastIndexOf('/');
-  const [issuer, subject] = slash < 0 ? [value, ''] : [value.slice(0, slash), value.slice(slash + 1)];
-  const anything = regex('.+', to);
-  if (value === '*') return [anything, anything];
-  if (value.startsWith('*')) {
-    if (issuer === '*') return [anything, { exact: subject }];
-    if (slash < 0) return [anything, { suffix: value.slice(1) }];
-    return [{ suffix: issuer.slice(1) }, { exact: subject }];
-  }
-  if (value.endsWith('*')) {
-    if (subject === '*') return [{ exact: issuer }, anything];
-    if (slash < 0) return [{ prefix: value.slice(0, -1) }, anything];
-    return [{ exact: issuer }, { prefix: subject.slice(0, -1) }];
-  }
-  return [{ exact: issuer }, { exact: subject }];
+  return { andIds: { ids: [claim('iss', issuer!), claim('sub', subject!)] } };
 }

@@ -34,11 +34,15 @@ export interface InboundDeps {
   readonly encoder: Encoder;
 }
 
+export interface Inbounds {
+  readonly members: Members;
+  readonly problems: readonly Collection<HasProblems>[];
+  /** By class. */
+  readonly targets: Collection<InboundTargets>;
+}
+
 /** What workloads themselves serve, by class. */
-export function declareInbounds(
-  graph: Graph,
-  deps: InboundDeps,
-): { readonly members: Members; readonly problems: readonly Collection<HasProblems>[] } {
+export function declareInbounds(graph: Graph, deps: InboundDeps): Inbounds {
   const { encoder } = deps;
   const targets = graph.derive(
     'inboundTargets',
@@ -91,11 +95,11 @@ export function declareInbounds(
       emit(key, { problems: tooLargeProblems(policies?.authorization ?? [], read, deps, served.length) });
     },
   );
-  return { members, problems: [targets, tooLarge] };
+  return { members, problems: [targets, tooLarge], targets };
 }
 
 /** About how many filter chains a workload with these ports has. */
-const chainsOf = (served: readonly InboundTarget[]): number => 2 * served.length + 6;
+export const chainsOf = (served: readonly InboundTarget[]): number => 2 * served.length + 6;
 
 function tooLargeProblems(
   policies: readonly string[],

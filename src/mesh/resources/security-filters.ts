@@ -8,6 +8,7 @@ import { jwtAuthentication } from '../../envoy/security/jwt.ts';
 import type { AuthorizationPolicyModel, ResolvedAuthorizer } from '../../model/authorization.ts';
 import { compareText } from '../../model/age.ts';
 import { keySetKey } from '../../model/key-set.ts';
+import type { JwtIssuer, JwtRule } from '../../model/request-authentication.ts';
 import { outboundCluster } from '../../model/service.ts';
 import { egressImports } from '../../model/sidecar.ts';
 import { anyTraits } from '../../model/traits.ts';
@@ -20,27 +21,22 @@ import type { Services } from '../objects/services.ts';
 import type { Sidecars } from '../objects/sidecars.ts';
 import { type Settings, settingOf } from '../settings.ts';
 
-export interface SecurityFilterDeps {
+export interface SettleDeps {
   readonly inputs: Inputs;
   readonly settings: Settings;
   readonly policies: Policies;
   readonly services: Services;
   readonly sidecars: Sidecars;
+}
+
+export interface SecurityFilterDeps extends SettleDeps {
   readonly policySets: Collection<PolicySet>;
 }
 
 /** By key of the {@link PolicySet}. */
 export function declareSecurityFilters(graph: Graph, deps: SecurityFilterDeps): Collection<SecurityFilters> {
   return graph.derive('securityFilters', deps.policySets, (key, set, read, emit: Emit<SecurityFilters>) => {
-    const policies = set.authorization.flatMap((policy) => read.get(deps.policies.authorization.models, policy) ?? []);
-    const clusters = new Set<string>();
-    const authorizerOf = (provider: string): ResolvedAuthorizer | undefined => {
-      const found = findAuthorizer(provider, set, read, deps);
-      if (found !== undefined) clusters.add(found.cluster);
-      return found;
-    };
-    const { http, tcp } = settle(policies, authorizerOf, read, deps);
-    const issuers = issuersOf(set, read, deps);
+    const { http, tcp, issuers, clusters } = settleSecurity(set, read, deps);
     const filters = {
       http: {
         external: authorizationFilters(http.external, set),
@@ -48,7 +44,7 @@ export function declareSecurityFilters(graph: Graph, deps: SecurityFilterDeps): 
         authorization: authorizationFilters(http.local, set),
       },
       network: networkAuthorizationFilters([...tcp.external, ...tcp.local], set),
-      clusters: [...clusters].sort(),
+      clusters,
     };
     // A chain has one or the other.
     const sizes = [filters.http, filters.network].map((some) => JSON.stringify(some).length);
@@ -56,11 +52,24 @@ export function declareSecurityFilters(graph: Graph, deps: SecurityFilterDeps): 
   });
 }
 
+/** What the policies of a set mean for the workloads that share it. */
+export function settleSecurity(set: PolicySet, read: Reader, deps: SettleDeps) {
+  const policies = set.authorization.flatMap((policy) => read.get(deps.policies.authorization.models, policy) ?? []);
+  const clusters = new Set<string>();
+  const authorizerOf = (provider: string): ResolvedAuthorizer | undefined => {
+    const found = findAuthorizer(provider, set, read, deps);
+    if (found !== undefined) clusters.add(found.cluster);
+    return found;
+  };
+  const { http, tcp } = settle(policies, authorizerOf, read, deps);
+  return { http, tcp, issuers: issuersOf(set, read, deps), clusters: [...clusters].sort() };
+}
+
 function settle(
   policies: readonly AuthorizationPolicyModel[],
   authorizerOf: (provider: string) => ResolvedAuthorizer | undefined,
   read: Reader,
-  { settings }: SecurityFilterDeps,
+  { settings }: SettleDeps,
 ) {
   const { trustDomain, trustDomainAliases } = settingOf(read, settings.security);
   const input = { policies, trustDomains: [trustDomain, ...trustDomainAliases] as const, authorizerOf };
@@ -75,7 +84,7 @@ function findAuthorizer(
   provider: string,
   { namespace, sidecar, isRouter }: PolicySet,
   read: Reader,
-  deps: SecurityFilterDeps,
+  deps: SettleDeps,
 ): ResolvedAuthorizer | undefined {
   const authorizer = settingOf(read, deps.settings.security).authorizers.find(({ name }) => name === provider);
   if (authorizer === undefined) return undefined;
@@ -92,19 +101,21 @@ function findAuthorizer(
 }
 
 /** Sorted by issuer; the rules of one are in the order of the policies. */
-function issuersOf({ requests }: PolicySet, read: Reader, { inputs, policies }: SecurityFilterDeps) {
+function issuersOf({ requests }: PolicySet, read: Reader, { inputs, policies }: SettleDeps): JwtIssuer[] {
+  const jwksOf = ({ keys }: JwtRule): string | undefined => {
+    switch (keys.kind) {
+      case 'inline':
+        return keys.jwks;
+      case 'fetched':
+        return read.get(inputs.keySets, keySetKey(keys.source))?.jwks;
+      case 'none':
+        return undefined;
+    }
+  };
   return requests
-    .flatMap((policy) => read.get(policies.requests.models, policy)?.rules ?? [])
-    .map((rule) => {
-      const { keys } = rule;
-      switch (keys.kind) {
-        case 'inline':
-          return { rule, jwks: keys.jwks };
-        case 'fetched':
-          return { rule, jwks: read.get(inputs.keySets, keySetKey(keys.source))?.jwks };
-        case 'none':
-          return { rule, jwks: undefined };
-      }
-    })
+    .flatMap((policy) => read.get(policies.requests.models, policy) ?? [])
+    .flatMap(({ ref, rules }) =>
+      rules.map((rule) => ({ rule, jwks: jwksOf(rule), source: { object: ref, field: rule.field } })),
+    )
     .sort((a, b) => compareText(a.rule.issuer, b.rule.issuer));
 }

@@ -48,6 +48,7 @@ function readRule(rule: Field): JwtRule {
   const isForNobody = audiences.length === 0 && rule.findings.invalidValues > before;
   const keys = readKeys(rule);
   return {
+    field: rule.path,
     issuer: rule.get('issuer').string(),
     audiences,
     keys: isForNobody ? { kind: 'none' } : keys,

@@ -1,0 +1,191 @@
+import { isObject, type Json } from '../../api/json.ts';
+import {
+  type Attribute,
+  type Clause,
+  type Condition,
+  type NamedRule,
+  type TextMatch,
+  issuerAndSubject,
+  matchesText,
+  textMatch,
+} from '../../model/authorization.ts';
+import { covers, parseCidr } from '../../model/cidr.ts';
+import type { Header } from './request.ts';
+import { type Truth, type Unknown, all, isUnknown, not, some } from './truth.ts';
+
+/** What conditions compare, as Envoy sees it when it does. */
+export interface Facts {
+  /** SPIFFE ID; undefined: plaintext. */
+  readonly peer: string | undefined;
+  readonly port: number;
+  readonly sourceIp: string | Unknown;
+  readonly remoteIp: string | Unknown;
+  readonly destinationIp: string | Unknown;
+  readonly sni: string | Unknown;
+  /** Undefined: a connection. */
+  readonly http: HttpFacts | undefined;
+}
+
+export interface HttpFacts {
+  readonly method: string;
+  readonly host: string;
+  /** Normalized, with its query. */
+  readonly path: string;
+  readonly headers: readonly Header[];
+  /** Of the token that was verified last; undefined: none. */
+  readonly claims: Json | undefined;
+}
+
+/** Whether a rule matches. */
+export function ruleMatches({ permissions, principals }: NamedRule, facts: Facts): Truth {
+  const matches = (clause: Clause): Truth => all(clause, (condition) => conditionHolds(condition, facts));
+  return all([permissions, principals], (alternatives) => some(alternatives, matches));
+}
+
+function conditionHolds({ attribute, values, notValues }: Condition, facts: Facts): Truth {
+  const isOneOf = (few: readonly string[]): Truth => some(few, (value) => has(attribute, value, facts));
+  return all([true, false], (isPositive) => {
+    if (isPositive) return values.length === 0 || isOneOf(values);
+    return notValues.length === 0 || not(isOneOf(notValues));
+  });
+}
+
+function has(attribute: Attribute, value: string, facts: Facts): Truth {
+  const { http, peer } = facts;
+  switch (attribute.kind) {
+    case 'port':
+      return facts.port === Number(value);
+    case 'destinationIp':
+      return isIn(value, facts.destinationIp);
+    case 'sourceIp':
+      return isIn(value, facts.sourceIp);
+    case 'remoteIp':
+      return isIn(value, facts.remoteIp);
+    case 'sni':
+      return isUnknown(facts.sni as Truth) ? (facts.sni as Unknown) : isText(value, facts.sni as string);
+    case 'filterMetadata':
+      // Of the filters that are sent, only these write text, and what it is nobody means to compare.
+      return /\.(rbac|ext_authz)$/.test(attribute.filter) ? { unknown: `the metadata of ${attribute.filter}` } : false;
+    case 'host':
+      return http !== undefined && (value === '*' || isText(value.toLowerCase(), http.host.toLowerCase()));
+    case 'method':
+      return http !== undefined && isText(value, http.method);
+    case 'path':
+      return http !== undefined && isPath(value, withoutQuery(http.path));
+    case 'header':
+      return http !== undefined && hasHeader(attribute.name, value, http);
+    case 'claim':
+      return http !== undefined && hasClaim(attribute.path, textMatch(value), http.claims);
+    case 'requestPrincipal':
+      return http !== undefined && isRequestPrincipal(value, http.claims);
+    case 'principal':
+      return peer !== undefined && isText(value, peer.slice('spiffe://'.length));
+    case 'serviceAccount': {
+      const { namespace, account } = partsOf(peer);
+      return namespace !== undefined && value === `${namespace}/${account}`;
+    }
+    case 'namespace':
+      // With a slash, it is more than the name.
+      return value.includes('/')
+        ? peer !== undefined && wildcard(`*/ns/${value}/*`, peer)
+        : wildcard(value, partsOf(peer).namespace);
+    case 'trustDomain':
+      return wildcard(value, partsOf(peer).trustDomain);
+  }
+}
+
+interface Identity {
+  readonly trustDomain: string | undefined;
+  readonly namespace: string | undefined;
+  readonly account: string | undefined;
+}
+
+/** Source: the identities that the mesh's authority signs. */
+function partsOf(peer: string | undefined): Identity {
+  const [, trustDomain, namespace, account] = /^spiffe:\/\/([^/]+)\/ns\/([^/]+)\/sa\/([^/]+)$/.exec(peer ?? '') ?? [];
+  return { trustDomain, namespace, account };
+}
+
+/** A star stands for any text, wherever it is. */
+function wildcard(value: string, text: string | undefined): boolean {
+  if (text === undefined) return false;
+  const [first = '', ...others] = value.split('*');
+  if (others.length === 0) return text === value;
+  const last = others.pop()!;
+  if (!text.startsWith(first) || text.length < first.length + last.length || !text.endsWith(last)) return false;
+  const end = text.length - last.length;
+  let at = first.length;
+  for (const part of others) {
+    const found = text.indexOf(part, at);
+    if (found < 0 || found + part.length > end) return false;
+    at = found + part.length;
+  }
+  return true;
+}
+
+function isText(value: string, text: string): boolean {
+  return matchesText(textMatch(value), text);
+}
+
+function isIn(range: string, address: string | Unknown): Truth {
+  return typeof address === 'string' ? covers(parseCidr(range)!, address) : address;
+}
+
+function withoutQuery(path: string): string {
+  return path.replace(/[?#].*$/s, '');
+}
+
+function isPath(value: string, path: string): boolean {
+  if (!/\{\*\*?\}/.test(value)) return isText(value, path);
+  return isTemplate(value.split('/'), path.split('/'));
+}
+
+/** `{*}` stands for one segment that is not empty, `{**}` at the end of a prefix for any number of them. */
+function isTemplate([first, ...template]: readonly string[], [segment, ...path]: readonly string[]): boolean {
+  if (first === undefined) return segment === undefined;
+  if (segment === undefined) return false;
+  if (first === '{**}') {
+    // What it stands for may contain slashes, and may be nothing.
+    const rest = [segment, ...path];
+    return rest.some(
+      (_, i) => isPathText(rest.slice(0, i + 1).join('/'), '/') && isTemplate(template, rest.slice(i + 1)),
+    );
+  }
+  const isSame = first === '{*}' ? segment !== '' && isPathText(segment, '') : segment === first;
+  return isSame && isTemplate(template, path);
+}
+
+/** Source: Envoy's uri_template: characters of RFC 3986 in a segment. */
+function isPathText(text: string, more: string): boolean {
+  return [...text].every((character) => /[a-zA-Z0-9\-._~%!$&'()*+,;:@=]/.test(character) || character === more);
+}
+
+/** Set by the proxy itself, whatever a client sends. */
+const written =
+  /^(x-request-id|x-forwarded-proto|x-forwarded-client-cert|x-envoy-.*|:scheme|connection|transfer-encoding|te|upgrade)$/;
+
+function hasHeader(name: string, value: string, { headers, method, path, host }: HttpFacts): Truth {
+  const lower = name.toLowerCase();
+  if (written.test(lower)) return { unknown: `the header ${lower}, which the proxy sets` };
+  const own: readonly Header[] = [
+    [':method', method],
+    [':path', path],
+    [':authority', host],
+  ];
+  const found = [...own, ...headers].filter(([each]) => each.toLowerCase() === lower).map(([, text]) => text);
+  if (value === '*') return found.length > 0;
+  return found.length > 0 && found.some((text) => isText(value, text));
+}
+
+function hasClaim(path: readonly string[], match: TextMatch, claims: Json | undefined): boolean {
+  let found: unknown = claims;
+  for (const name of path) found = isObject(found) && Object.hasOwn(found, name) ? found[name] : undefined;
+  return (Array.isArray(found) ? found : [found]).some((one) => typeof one === 'string' && matchesText(match, one));
+}
+
+function isRequestPrincipal(value: string, claims: Json | undefined): boolean {
+  const [issuer, subject] = issuerAndSubject(value);
+  const has = (name: string, match: TextMatch): boolean =>
+    typeof claims?.[name] === 'string' && matchesText(match, claims[name]);
+  return has('iss', issuer) && has('sub', subject);
+}

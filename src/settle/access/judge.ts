@@ -1,0 +1,184 @@
+import { isIP } from 'node:net';
+import type { ObjectRef } from '../../api/object.ts';
+import type { AuthorizationStep, NamedRule } from '../../model/authorization.ts';
+import type { InboundTarget } from '../../model/inbound.ts';
+import type { ListenerSettings } from '../../model/mesh-config.ts';
+import type { MtlsMode, PeerModes } from '../../model/peer-authentication.ts';
+import type { Source } from '../../model/provenance.ts';
+import type { JwtIssuer } from '../../model/request-authentication.ts';
+import { protocolClass } from '../../model/service.ts';
+import type { AuthorizationSteps } from '../authorization.ts';
+import { type Facts, ruleMatches } from './conditions.ts';
+import { normalizedPath } from './paths.ts';
+import type { AccessRequest, Header } from './request.ts';
+import { authenticate } from './tokens.ts';
+import { type Unknown, isUnknown } from './truth.ts';
+
+/** What decides about requests to a workload: the values from which its listeners are made. */
+export interface WorkloadAccess {
+  /** It has a certificate. */
+  readonly agent: boolean;
+  readonly peers: PeerModes;
+  readonly targets: readonly InboundTarget[];
+  /** Connections to other ports are let through, too. */
+  readonly isRedirected: boolean;
+  /** Whose certificates are accepted. */
+  readonly trustDomains: readonly string[];
+  readonly pathNormalization: ListenerSettings['pathNormalization'];
+  readonly http: AuthorizationSteps;
+  readonly tcp: AuthorizationSteps;
+  readonly issuers: readonly JwtIssuer[];
+}
+
+export interface Judgement {
+  readonly verdict: Verdict;
+  /** What else happens, in this order. */
+  readonly events: readonly AccessEvent[];
+}
+
+export type Verdict =
+  /** The rule that allows it, unless there is no ALLOW policy. */
+  | { readonly kind: 'allowed'; readonly by?: Source }
+  /** The HTTP status; or the connection is closed. */
+  | { readonly kind: 'denied'; readonly answer: 401 | 403 | 'closed'; readonly why: Denial }
+  /** It depends on something that was not said. */
+  | { readonly kind: 'unknown'; readonly dependsOn: string };
+
+export type Denial =
+  | { readonly kind: 'rule'; readonly by: Source }
+  /** The rule is for a provider that cannot be asked. */
+  | { readonly kind: 'provider'; readonly by: Source }
+  /** These policies allow something, but not this. None: there are too many for Envoy. */
+  | { readonly kind: 'notAllowed'; readonly policies: readonly ObjectRef[] }
+  | { readonly kind: 'token'; readonly by: Source; readonly reason: string }
+  | { readonly kind: 'plaintext' | 'mutualTls' | 'trustDomain' | 'port' };
+
+export type AccessEvent =
+  /** The verdict holds if the provider allows the request. */
+  | { readonly kind: 'asks'; readonly provider: string; readonly by: Source }
+  | { readonly kind: 'audit'; readonly by: Source }
+  /** What policies would do if they were not dry runs. */
+  | { readonly kind: 'dryRun'; readonly answer: 'allows' | 'denies'; readonly by?: Source };
+
+/** What the proxy of a workload answers to a request, and why. @param now in seconds. */
+export function judge(access: WorkloadAccess, request: AccessRequest, now: number): Judgement {
+  const closed = connectionDenial(access, request);
+  if (closed !== undefined) return { verdict: denied('closed', { kind: closed }), events: [] };
+  const events: AccessEvent[] = [];
+  const verdict = isHttp(access, request) ? judgeHttp(access, request, now, events) : judgeTcp(access, request, events);
+  return { verdict, events };
+}
+
+/** The mode of mutual TLS in force for a port. */
+export function modeOf({ peers, agent }: Pick<WorkloadAccess, 'peers' | 'agent'>, port: number): MtlsMode {
+  const mode = peers.ports[port] ?? peers.mode;
+  // Without a certificate, there is none.
+  return agent || mode === 'STRICT' ? mode : 'DISABLE';
+}
+
+function connectionDenial(access: WorkloadAccess, { peer, port }: AccessRequest) {
+  const isServed = access.isRedirected || access.targets.some((target) => target.port === port);
+  const mode = modeOf(access, port);
+  if (!isServed || (mode === 'STRICT' && !access.agent)) return 'port';
+  if (peer === undefined) return mode === 'STRICT' ? 'plaintext' : undefined;
+  if (mode === 'DISABLE') return 'mutualTls';
+  return access.trustDomains.some((domain) => peer.startsWith(`spiffe://${domain}/`)) ? undefined : 'trustDomain';
+}
+
+function isHttp({ targets }: WorkloadAccess, { port, http }: AccessRequest): boolean {
+  const protocol = targets.find((target) => target.port === port)?.protocol ?? 'Unsupported';
+  return http !== undefined && ['http', 'sniffed'].includes(protocolClass(protocol));
+}
+
+function judgeTcp({ tcp }: WorkloadAccess, request: AccessRequest, events: AccessEvent[]): Verdict {
+  const facts: Facts = { ...request, http: undefined, remoteIp: request.sourceIp };
+  return (
+    afterSteps(tcp.external, facts, 'closed', events) ??
+    afterSteps(tcp.local, facts, 'closed', events) ?? { kind: 'allowed' }
+  );
+}
+
+function judgeHttp(access: WorkloadAccess, request: AccessRequest, now: number, events: AccessEvent[]): Verdict {
+  const sent = request.http!;
+  const path = normalizedPath(sent.path, access.pathNormalization);
+  const before: Facts = {
+    ...request,
+    remoteIp: forwardedFor(sent.headers) ?? request.sourceIp,
+    http: { ...sent, path, claims: undefined },
+  };
+  const early = afterSteps(access.http.external, before, 403, events);
+  if (early !== undefined) return early;
+  const { refusal, ...after } = authenticate(access.issuers, { ...sent, path }, now);
+  if (refusal !== undefined) {
+    const { status, by, reason } = refusal;
+    return denied(status, { kind: 'token', by: by.source, reason });
+  }
+  const facts: Facts = { ...before, http: { ...sent, ...after } };
+  return afterSteps(access.http.local, facts, 403, events) ?? { kind: 'allowed' };
+}
+
+/** The last address, which the peer has added. Source: Envoy's `use_remote_address: false`. */
+function forwardedFor(headers: readonly Header[]): string | undefined {
+  const values = headers.flatMap(([name, value]) => (name.toLowerCase() === 'x-forwarded-for' ? [value] : []));
+  const last = values.join(',').split(',').at(-1)!.trim();
+  return isIP(last) === 0 ? undefined : last;
+}
+
+/** Undefined if all lets the request through, and no rule was needed for that. */
+function afterSteps(
+  steps: readonly AuthorizationStep[],
+  facts: Facts,
+  answer: 403 | 'closed',
+  events: AccessEvent[],
+): Verdict | undefined {
+  let allowed: Verdict | undefined;
+  for (const step of steps) {
+    const { enforced } = step;
+    const shadow = step.shadow && firstMatch(step.shadow, facts);
+    if (step.external !== undefined) {
+      if (shadow === undefined) continue;
+      if (!('source' in shadow)) return { kind: 'unknown', dependsOn: shadow.unknown };
+      events.push({ kind: 'asks', provider: step.external.service.authorizer.name, by: shadow.source });
+      continue;
+    }
+    if (step.shadow !== undefined && step.action !== 'LOG' && !isUnknownMatch(shadow)) {
+      const allows = (step.action === 'ALLOW') === (shadow !== undefined);
+      const by = shadow && { by: shadow.source };
+      events.push({ kind: 'dryRun', answer: allows ? 'allows' : 'denies', ...by });
+    }
+    if (enforced === undefined) continue;
+    const match = firstMatch(enforced, facts);
+    if (step.action === 'LOG') {
+      if (match !== undefined && 'source' in match) events.push({ kind: 'audit', by: match.source });
+      continue;
+    }
+    if (isUnknownMatch(match)) return { kind: 'unknown', dependsOn: match.unknown };
+    if (step.action === 'ALLOW') {
+      if (match === undefined) return denied(answer, { kind: 'notAllowed', policies: step.policies });
+      allowed = { kind: 'allowed', by: match.source };
+    } else if (match !== undefined) {
+      const isForProvider = match.name.endsWith('-deny-due-to-bad-CUSTOM-action');
+      return denied(answer, { kind: isForProvider ? 'provider' : 'rule', by: match.source });
+    }
+  }
+  return allowed;
+}
+
+/** The rule that Envoy names: the first one that matches, by name. Undefined if none does. */
+function firstMatch(rules: readonly NamedRule[], facts: Facts): NamedRule | Unknown | undefined {
+  let unknown: Unknown | undefined;
+  for (const rule of [...rules].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const truth = ruleMatches(rule, facts);
+    if (truth === true) return rule;
+    if (isUnknown(truth)) unknown = truth;
+  }
+  return unknown;
+}
+
+function isUnknownMatch(match: NamedRule | Unknown | undefined): match is Unknown {
+  return match !== undefined && 'unknown' in match;
+}
+
+function denied(answer: 401 | 403 | 'closed', why: Denial): Verdict {
+  return { kind: 'denied', answer, why };
+}

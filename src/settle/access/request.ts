@@ -1,0 +1,27 @@
+import type { Unknown } from './truth.ts';
+
+/** What arrives at a workload's proxy. */
+export interface AccessRequest {
+  /** SPIFFE ID in the peer's certificate; undefined: plaintext. */
+  readonly peer: string | undefined;
+  /** The port on which the workload itself listens. */
+  readonly port: number;
+  /** Address of the direct peer. */
+  readonly sourceIp: string | Unknown;
+  readonly destinationIp: string | Unknown;
+  /** Server name in the handshake; empty in plaintext. */
+  readonly sni: string | Unknown;
+  /** Undefined: a connection on which no HTTP is spoken. */
+  readonly http: HttpRequest | undefined;
+}
+
+export interface HttpRequest {
+  readonly method: string;
+  /** With the query, as it is sent. */
+  readonly path: string;
+  readonly host: string;
+  /** Names in any case; a name may occur several times. */
+  readonly headers: readonly Header[];
+}
+
+export type Header = readonly [name: string, value: string];
