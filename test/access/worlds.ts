@@ -72,6 +72,8 @@ const keys = (own: readonly number[]) =>
     value('request.headers[x-name]', oneOf('a', 'b*', '*b', '*', '', 'a,b')),
     value('request.headers[X-Name]', oneOf('a', '*')),
     value('request.headers[:path]', oneOf('/admin', '/admin*', '*x=1')),
+    value('request.headers[origin]', oneOf('http://a', 'http://a,http://b', '*a', 'http*')),
+    value('request.headers[user-agent]', oneOf('a', 'a,b', '*')),
     value('request.headers[authorization]', oneOf('*', 'Bearer*')),
     value('request.headers[x-jwt]', oneOf('*', 'nonsense')),
     value('request.headers[x-role]', oneOf('admin', '*')),
@@ -223,7 +225,8 @@ const header = fc.oneof(
     fc.constant('x-forwarded-for'),
     oneOf('10.1.2.3', '1.2.3.4, 10.1.2.3', '::1', 'unknown', '10.1.2.3,', '127.0.0.2'),
   ),
-  fc.tuple(fc.constant('origin'), oneOf('http://a')),
+  fc.tuple(fc.constant('origin'), oneOf('http://a', 'http://b')),
+  fc.tuple(fc.constant('User-Agent'), oneOf('a', 'b')),
   fc.tuple(fc.constant('access-control-request-method'), oneOf('GET')),
 );
 

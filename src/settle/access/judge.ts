@@ -9,6 +9,7 @@ import type { JwtIssuer } from '../../model/request-authentication.ts';
 import { protocolClass } from '../../model/service.ts';
 import type { AuthorizationSteps } from '../authorization.ts';
 import { type Facts, ruleMatches } from './conditions.ts';
+import { keptHeaders } from './headers.ts';
 import { normalizedPath } from './paths.ts';
 import type { AccessRequest, Header } from './request.ts';
 import { authenticate } from './tokens.ts';
@@ -99,7 +100,7 @@ function judgeTcp({ tcp }: WorkloadAccess, request: AccessRequest, events: Acces
 }
 
 function judgeHttp(access: WorkloadAccess, request: AccessRequest, now: number, events: AccessEvent[]): Verdict {
-  const sent = request.http!;
+  const sent = { ...request.http!, headers: keptHeaders(request.http!.headers) };
   const path = normalizedPath(sent.path, access.pathNormalization);
   const before: Facts = {
     ...request,
@@ -119,8 +120,8 @@ function judgeHttp(access: WorkloadAccess, request: AccessRequest, now: number, 
 
 /** The last address, which the peer has added. Source: Envoy's `use_remote_address: false`. */
 function forwardedFor(headers: readonly Header[]): string | undefined {
-  const values = headers.flatMap(([name, value]) => (name.toLowerCase() === 'x-forwarded-for' ? [value] : []));
-  const last = values.join(',').split(',').at(-1)!.trim();
+  const values = headers.find(([name]) => name === 'x-forwarded-for')?.[1] ?? '';
+  const last = values.split(',').at(-1)!.trim();
   return isIP(last) === 0 ? undefined : last;
 }
 
