@@ -14,6 +14,7 @@ import { readConfig } from '../../src/config/config.ts';
 import { buildMesh } from '../../src/mesh.ts';
 import { snapshotOf } from '../../src/snapshot.ts';
 import { type Node, XdsClient } from '../conformance/xds-client.ts';
+import type { OnEnd } from '../../src/testing/on-end.ts';
 import { testEncoder, testProtos } from '../harness/mesh.ts';
 import { CDS, EDS, LDS, Proxy, RDS } from './proxy.ts';
 import { SkippingClock } from './skipping-clock.ts';
@@ -48,11 +49,12 @@ export class Program {
     mesh.graph.observe(() => setTimeout(() => this.#committed.wake()));
   }
 
-  /** Ends with the test. `identity`: its name among those that share a Lease. */
+  /** Ends with the test, if nothing else is said. `identity`: its name among those that share a Lease. */
   static async start(
     settings: Readonly<Record<string, string | readonly string[]>>,
     identity = 'one',
     clock = new SkippingClock(),
+    onEnd: OnEnd = onTestFinished,
   ): Promise<Program> {
     const stop = new AbortController();
     const log: LogLine[] = [];
@@ -82,7 +84,7 @@ export class Program {
       adsTimes: { times: { lingerMs: 0 }, tickMs: 10 },
     });
     const program = new Program(serving, stop, clock, log, logged);
-    onTestFinished(async () => {
+    onEnd(async () => {
       for (const proxy of program.#proxies) proxy.close();
       await program.stop();
     });

@@ -6,6 +6,7 @@ import { kinds, sourceKindOf } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import type { Json } from '../../src/api/json.ts';
+import type { OnEnd } from '../../src/testing/on-end.ts';
 import { collectionPath } from '../../src/kube/paths.ts';
 import { FakeApiServer } from '../../src/kube/testing/fake-api-server.ts';
 import type { FakeRequest } from '../../src/kube/testing/fake-cluster.ts';
@@ -24,13 +25,15 @@ export interface Source {
 /** A directory with one file for each object, put in its place at once. */
 export class Directory implements Source {
   readonly path: string;
+  readonly #onEnd: OnEnd;
 
-  private constructor(path: string) {
+  private constructor(path: string, onEnd: OnEnd) {
     this.path = path;
+    this.#onEnd = onEnd;
   }
 
-  static async create(): Promise<Directory> {
-    return new Directory(await temporaryDirectory());
+  static async create(onEnd: OnEnd = onTestFinished): Promise<Directory> {
+    return new Directory(await temporaryDirectory(onEnd), onEnd);
   }
 
   async apply(...objects: readonly KubernetesObject[]): Promise<void> {
@@ -49,7 +52,7 @@ export class Directory implements Source {
   }
 
   start(settings: Readonly<Record<string, string>> = {}): Promise<Program> {
-    return Program.start({ directory: [this.path], ...settings });
+    return Program.start({ directory: [this.path], ...settings }, undefined, this.#onEnd);
   }
 }
 

@@ -2,10 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { OnEnd } from '../../testing/on-end.ts';
 
-/** A temporary directory for one test, removed afterwards. */
-export async function temporaryDirectory(): Promise<string> {
+/** A temporary directory, removed after the test. */
+export async function temporaryDirectory(onEnd: OnEnd = onTestFinished): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'fairlead-'));
-  onTestFinished(() => rm(path, { recursive: true, force: true }));
+  onEnd(() => rm(path, { recursive: true, force: true }));
   return path;
 }

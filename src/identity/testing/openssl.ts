@@ -3,13 +3,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { OnEnd } from '../../testing/on-end.ts';
 
 /** The `openssl` command in a directory that ends with the test. */
 export class OpenSsl {
   private readonly directory = mkdtempSync(join(tmpdir(), 'fairlead-openssl-'));
 
-  constructor() {
-    onTestFinished(() => rmSync(this.directory, { recursive: true }));
+  constructor(onEnd: OnEnd = onTestFinished) {
+    onEnd(() => rmSync(this.directory, { recursive: true }));
   }
 
   /** Output; throws what openssl complains about. Arguments are separated by spaces. */
