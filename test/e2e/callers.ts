@@ -8,7 +8,7 @@ import type { OnEnd } from '../../src/testing/on-end.ts';
 import type { WorkloadSecrets } from './agent.ts';
 
 /** What a backend was sent. */
-interface Received {
+export interface Received {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
@@ -52,6 +52,7 @@ export interface Connection {
   readonly servername?: string | undefined;
   /** Without: as proxies of the mesh do. */
   readonly alpn?: readonly string[] | undefined;
+  readonly maxVersion?: 'TLSv1.2' | undefined;
 }
 
 export interface Request extends Connection {
@@ -67,21 +68,21 @@ export interface Reply {
   readonly body: string;
 }
 
+/** A listener that waits for more than it gets keeps silent for ever. */
+const PATIENCE = 10_000;
+
 /** Longer than what tells TLS from plaintext. */
 const WORDS = 'is anybody there';
 
 /** One request on a connection of its own; `closed` if there is no answer. */
 export function send(port: number, request: Request): Promise<Reply | 'closed'> {
-  const { host, path = '/', method = 'GET', headers = {}, secrets, servername, alpn } = request;
+  const { host, path = '/', method = 'GET', headers = {} } = request;
   const options = { host: '127.0.0.1', port, path, method, headers: { host, ...headers }, agent: false };
   return new Promise((resolve) => {
     const call =
-      secrets === undefined
+      request.secrets === undefined
         ? requestHttp(options as RequestOptions)
-        : requestHttps({
-            ...options,
-            ...tlsOptions(secrets, servername, alpn ?? ['istio-http/1.1', 'http/1.1']),
-          } as object);
+        : requestHttps({ ...options, ...tlsOptions(request, ['istio-http/1.1', 'http/1.1']) } as RequestOptions);
     call.on('response', (response) => {
       let body = '';
       response.setEncoding('utf8').on('data', (text: string) => (body += text));
@@ -89,19 +90,17 @@ export function send(port: number, request: Request): Promise<Reply | 'closed'> 
       response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }));
     });
     call.on('error', () => resolve('closed'));
+    call.setTimeout(PATIENCE, () => call.destroy(new Error('silent')));
     call.end();
   });
 }
 
-/** A listener that waits for more than it gets keeps silent for ever. */
-const PATIENCE = 10_000;
-
 /** Whether what is sent comes back: `echoed`, or `closed`. */
-export function converse(port: number, { secrets, servername, alpn }: Connection): Promise<string> {
-  const socket =
-    secrets === undefined
-      ? connect({ host: '127.0.0.1', port })
-      : connectTls({ host: '127.0.0.1', port, ...tlsOptions(secrets, servername, alpn ?? ['istio']) });
+export function converse(port: number, connection: Connection): Promise<string> {
+  const isPlain = connection.secrets === undefined;
+  const socket = isPlain
+    ? connect({ host: '127.0.0.1', port })
+    : connectTls({ host: '127.0.0.1', port, ...tlsOptions(connection, ['istio']) });
   return new Promise((resolve) => {
     const end = (answer: string): void => {
       socket.destroy();
@@ -111,15 +110,16 @@ export function converse(port: number, { secrets, servername, alpn }: Connection
     // Anything else is an alert of TLS.
     socket.on('data', (bytes: Buffer) => bytes.toString() === WORDS && end('echoed'));
     socket.on('error', () => end('closed')).on('close', () => end('closed'));
-    socket.once(secrets === undefined ? 'connect' : 'secureConnect', () => socket.write(WORDS));
+    socket.once(isPlain ? 'connect' : 'secureConnect', () => socket.write(WORDS));
   });
 }
 
-function tlsOptions(secrets: NonNullable<Connection['secrets']>, servername = '', alpn: readonly string[]) {
+function tlsOptions({ secrets, servername = '', alpn, maxVersion }: Connection, meshAlpn: readonly string[]) {
   return {
-    ...(secrets === 'none' ? {} : { cert: secrets.certificate, key: secrets.key }),
+    ...(secrets === undefined || secrets === 'none' ? {} : { cert: secrets.certificate, key: secrets.key }),
+    ...(maxVersion && { maxVersion }),
     servername,
-    ALPNProtocols: [...alpn],
+    ALPNProtocols: [...(alpn ?? meshAlpn)],
     // What these tests are about is whom the server lets in.
     rejectUnauthorized: false,
   };

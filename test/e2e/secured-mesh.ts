@@ -12,13 +12,22 @@ import { Directory } from '../features/sources.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { type WorkloadSecrets, startAgent } from './agent.ts';
-import { type Connection, type Reply, type Request, converse, send, startEcho, startMirror } from './callers.ts';
+import {
+  type Connection,
+  type Received,
+  type Reply,
+  type Request,
+  converse,
+  send,
+  startEcho,
+  startMirror,
+} from './callers.ts';
 import { createCa } from './certified.ts';
 
 const SERVER = 'fairlead.istio-system.svc';
 
 /** `as`: with a certificate; `anybody`: with TLS, and without one. */
-export type Caller = Partial<Omit<Request, 'secrets'>> & { readonly as?: Client | 'anybody' | undefined };
+export type Caller = Partial<Request> & { readonly as?: Client | 'anybody' | undefined };
 
 /** Of the mesh, in namespaces `shop` and `other`; one with the first's name from an unrelated authority. */
 export type Client = 'client' | 'stranger' | 'foreign';
@@ -150,7 +159,8 @@ export class SecuredMesh {
   /** Deletes what was applied. No proxy has rejected anything. */
   async reset(): Promise<void> {
     await this.delete(...this.#applied);
-    expect(this.program.log.filter(({ msg }) => msg === 'Proxy rejected resources')).toEqual([]);
+    const log = this.program.log.splice(0);
+    expect(log.filter(({ msg }) => msg === 'Proxy rejected resources')).toEqual([]);
   }
 
   async #write(...objects: readonly KubernetesObject[]): Promise<void> {
@@ -207,7 +217,13 @@ export class SecuredMesh {
       const answer = await reply(caller);
       return answer === 'closed' ? answer : answer.status;
     };
-    return { reply, answers: (expected: Expectations) => settle(status, expected) };
+    /** What the backend received of a request. */
+    const received = async (caller: Caller = {}): Promise<Received> => {
+      const answer = await reply(caller);
+      if (answer === 'closed' || answer.status !== 200) expect.fail(JSON.stringify(answer));
+      return JSON.parse(answer.body) as Received;
+    };
+    return { reply, received, answers: (expected: Expectations) => settle(status, expected) };
   }
 
   #tcp(port: number) {

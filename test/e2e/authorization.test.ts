@@ -1,0 +1,510 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
+import { afterSuite } from '../../src/testing/on-end.ts';
+import { gateway, meshConfig, virtualService } from '../features/objects.ts';
+import { freePorts, poll } from '../peers/process.ts';
+import { withPeers } from '../peers/with-peers.ts';
+import { startGrpcAuthorizer, startHttpAuthorizer } from './authorizers.ts';
+import { jwks, tokenOf } from './callers.ts';
+import { SecuredMesh, authorizationPolicy, requestAuthentication, staticEntry } from './secured-mesh.ts';
+
+const CLIENT = 'cluster.local/ns/shop/sa/client';
+
+const allow = (name: string, ...rules: object[]) => authorizationPolicy(name, { rules });
+const deny = (name: string, ...rules: object[]) => authorizationPolicy(name, { action: 'DENY', rules });
+const from = (source: object) => ({ from: [{ source }] });
+const to = (operation: object) => ({ to: [{ operation }] });
+const bearer = (claims: object) => ({ headers: { authorization: `Bearer ${tokenOf(claims)}` } });
+
+/** The operator's tasks that everyone does with AuthorizationPolicies, with the answers that they promise. */
+withPeers(['envoy'], 'AuthorizationPolicies before a real Envoy', () => {
+  const onEnd = afterSuite();
+  let mesh: SecuredMesh;
+  let workload: Awaited<ReturnType<SecuredMesh['workload']>>;
+  beforeAll(async () => {
+    mesh = await SecuredMesh.start(onEnd);
+    workload = await mesh.workload();
+  });
+  afterEach(() => mesh.reset());
+
+  test('allow nothing, then reading, then orders of one account', async () => {
+    const { http } = workload;
+    const order = { method: 'POST', path: '/orders/7' };
+    await http.answers([[{}, 200]]);
+    await mesh.apply(authorizationPolicy('nothing', {}));
+    await http.answers([
+      [{}, 403],
+      [{ as: 'client' }, 403],
+    ]);
+    expect(await http.reply({})).toMatchObject({ body: 'RBAC: access denied' });
+
+    await mesh.apply(allow('reading', to({ methods: ['GET'] })));
+    await http.answers([
+      [{}, 200],
+      [{ path: '/orders/7' }, 200],
+      [{ ...order, as: 'client' }, 403],
+    ]);
+
+    await mesh.apply(
+      allow('orders', { ...from({ principals: [CLIENT] }), ...to({ methods: ['POST'], paths: ['/orders/*'] }) }),
+    );
+    await http.answers([
+      [{ ...order, as: 'client' }, 200],
+      [{ ...order, as: 'stranger' }, 403],
+      [order, 403],
+      [{ ...order, as: 'client', path: '/orders' }, 403],
+      [{ ...order, as: 'client', path: '/orders/../admin' }, 403],
+      [{ ...order, as: 'client', method: 'PUT' }, 403],
+    ]);
+
+    await mesh.apply(allow('everything', {}));
+    await http.answers([[order, 200]]);
+  });
+
+  test.each([
+    ['principals', { principals: [CLIENT] }],
+    ['principals by their end', { principals: ['*/ns/shop/sa/client'] }],
+    ['namespaces', { namespaces: ['shop'] }],
+    ['serviceAccounts', { serviceAccounts: ['client'] }],
+    ['all but some principals', { principals: ['*'], notPrincipals: ['cluster.local/ns/other/sa/client'] }],
+    ['all but some namespaces', { principals: ['*'], notNamespaces: ['other'] }],
+  ])('a caller is known by %s', async (_, source) => {
+    await mesh.apply(allow('known', from(source)));
+    await workload.http.answers([
+      [{ as: 'client' }, 200],
+      [{ as: 'stranger' }, 403],
+      [{}, 403],
+    ]);
+    await workload.tcp.answers([
+      [{ as: 'client' }, 'echoed'],
+      [{ as: 'stranger' }, 'closed'],
+      [{}, 'closed'],
+    ]);
+  });
+
+  test('a TCP port has ports, addresses and accounts, and nothing of HTTP', async () => {
+    const { http, admin, tcp, ports } = workload;
+    const onPort = (...some: number[]) => ({ ports: some.map(String) });
+    await mesh.apply(allow('ports', to(onPort(ports.tcp, ports.http))));
+    await tcp.answers([[{}, 'echoed']]);
+    await http.answers([[{}, 200]]);
+    await admin.answers([[{}, 403]]);
+
+    // On TCP, a rule that allows requests with a method allows nothing.
+    await mesh.apply(allow('ports', to({ ...onPort(ports.tcp, ports.http), methods: ['GET'] })));
+    await tcp.answers([[{}, 'closed']]);
+    await http.answers([
+      [{}, 200],
+      [{ method: 'POST' }, 403],
+    ]);
+    await mesh.delete(allow('ports'));
+
+    // One that denies them denies everything on its ports.
+    await mesh.apply(deny('ports', to({ ...onPort(ports.tcp, ports.http), methods: ['GET'] })));
+    await tcp.answers([
+      [{}, 'closed'],
+      [{ as: 'client' }, 'closed'],
+    ]);
+    await http.answers([
+      [{}, 403],
+      [{ method: 'POST' }, 200],
+    ]);
+    await admin.answers([[{}, 200]]);
+
+    await mesh.apply(deny('ports', { ...from({ principals: [CLIENT] }), ...to(onPort(ports.tcp)) }));
+    await tcp.answers([
+      [{ as: 'client' }, 'closed'],
+      [{ as: 'stranger' }, 'echoed'],
+    ]);
+    await http.answers([[{ as: 'client' }, 200]]);
+  });
+
+  test('tokens are asked for their subject and their claims', async () => {
+    const { http } = workload;
+    const claims = (key: string, ...values: string[]) => ({ when: [{ key: `request.auth.claims[${key}]`, values }] });
+    const alice = { iss: 'issuer', sub: 'alice' };
+    await mesh.apply(
+      requestAuthentication('tokens', { jwtRules: [{ issuer: 'issuer', jwks }] }),
+      allow('tokens', from({ requestPrincipals: ['issuer/alice'] })),
+    );
+    await http.answers([
+      [bearer(alice), 200],
+      [bearer({ ...alice, sub: 'bob' }), 403],
+      [{}, 403],
+    ]);
+    await mesh.apply(
+      allow('tokens', {
+        ...from({ requestPrincipals: ['issuer/*'] }),
+        ...claims('groups', 'staff', 'editor*'),
+      }),
+    );
+    await http.answers([
+      [bearer({ ...alice, groups: ['readers', 'staff'] }), 200],
+      [bearer({ ...alice, groups: 'staff' }), 200],
+      [bearer({ ...alice, groups: ['editors'] }), 200],
+      [bearer({ ...alice, groups: ['readers'] }), 403],
+      [bearer(alice), 403],
+    ]);
+    await mesh.apply(allow('tokens', claims('shop][role', 'owner')));
+    await http.answers([
+      [bearer({ ...alice, shop: { role: 'owner' } }), 200],
+      [bearer({ ...alice, shop: { role: 'guest' } }), 403],
+      [bearer({ ...alice, 'shop.role': 'owner' }), 403],
+    ]);
+    // In a token, a scope is a list of words.
+    await mesh.apply(allow('tokens', claims('scope', 'write')));
+    await http.answers([
+      [bearer({ ...alice, scope: 'read write' }), 200],
+      [bearer({ ...alice, scope: 'read overwrite' }), 403],
+    ]);
+    await mesh.apply(allow('tokens', { when: [{ key: 'request.auth.audiences', values: ['shop'] }] }));
+    await http.answers([
+      [bearer({ ...alice, aud: 'shop' }), 200],
+      [bearer({ ...alice, aud: ['bank', 'shop'] }), 200],
+      [bearer({ ...alice, aud: 'bank' }), 403],
+    ]);
+  });
+
+  test('what is denied is not allowed, whatever else is', async () => {
+    const { http } = workload;
+    const role = (value: string) => ({ headers: { 'x-role': value } });
+    await mesh.apply(
+      allow('reading', to({ methods: ['GET'] })),
+      deny('others', {
+        ...to({ paths: ['/admin*'] }),
+        when: [{ key: 'request.headers[x-role]', notValues: ['admin'] }],
+      }),
+    );
+    await http.answers([
+      [{}, 200],
+      [{ path: '/admin' }, 403],
+      [{ path: '/admin?x=/' }, 403],
+      [{ path: '/admin', ...role('admin') }, 200],
+      [{ path: '/admin', ...role('user') }, 403],
+      // Not denied, but not allowed, either.
+      [{ path: '/admin', ...role('admin'), method: 'POST' }, 403],
+    ]);
+    await mesh.apply(deny('everything', {}));
+    await http.answers([
+      [{}, 403],
+      [{ path: '/admin', ...role('admin') }, 403],
+    ]);
+  });
+
+  test('a policy is for the workloads that it selects, in its namespace, or in all from the root namespace', async () => {
+    const { http } = workload;
+    const nothing = (namespace: string, app: string) =>
+      authorizationPolicy('selected', { selector: { matchLabels: { app } } }, namespace);
+    await mesh.apply(nothing('shop', 'another'), nothing('elsewhere', 'server'));
+    await http.answers([[{}, 200]]);
+    await mesh.apply(nothing('shop', 'server'));
+    await http.answers([[{}, 403]]);
+    await mesh.delete(nothing('shop', 'server'));
+    await http.answers([[{}, 200]]);
+    await mesh.apply(nothing('istio-system', 'server'));
+    await http.answers([[{}, 403]]);
+  });
+
+  test('a dry run counts what it would deny, and denies nothing', async () => {
+    const { http, envoy } = workload;
+    const dry = (name: string, spec: object) => authorizationPolicy(name, spec, 'shop', { 'istio.io/dry-run': 'true' });
+    const counts = async () => {
+      const stats = Object.entries(await envoy.stats('istio_dry_run'));
+      const of = (name: string): number =>
+        stats.filter(([stat]) => stat.endsWith(name)).reduce((sum, [, value]) => sum + value, 0);
+      const [wouldDeny, wouldNot] = [of('_deny_.shadow_denied'), of('_deny_.shadow_allowed')];
+      return {
+        wouldDeny,
+        wouldNot,
+        wouldNotAllow: of('_allow_.shadow_denied'),
+        wouldAllow: of('_allow_.shadow_allowed'),
+      };
+    };
+    await mesh.apply(
+      dry('reading', { rules: [to({ methods: ['GET'] })] }),
+      dry('no-admin', { action: 'DENY', rules: [to({ paths: ['/admin'] })] }),
+    );
+    const before = await poll('the first count', async () => {
+      await http.answers([[{ path: '/admin' }, 200]]);
+      const found = await counts();
+      return found.wouldDeny > 0 ? found : undefined;
+    });
+    expect(before).toMatchObject({ wouldNot: 0, wouldNotAllow: 0 });
+    await http.answers([[{ path: '/public', method: 'POST' }, 200]]);
+    expect(await counts()).toEqual({ ...before, wouldNot: 1, wouldNotAllow: 1 });
+
+    await mesh.apply(deny('no-admin', to({ paths: ['/admin'] })));
+    await http.answers([
+      [{ path: '/public' }, 200],
+      [{ path: '/admin' }, 403],
+    ]);
+  });
+
+  test('an audit marks requests for the access log, and denies nothing', async () => {
+    const log = join(await temporaryDirectory(), 'access.log');
+    await mesh.apply(
+      meshConfig(
+        `accessLogFile: ${log}\naccessLogFormat: "%REQ(:path)%: %DYNAMIC_METADATA(envoy.common:access_log_hint)%\\n"\n`,
+      ),
+      authorizationPolicy('audit', { action: 'AUDIT', rules: [to({ paths: ['/marked'] })] }),
+    );
+    await workload.http.answers([
+      [{ path: '/marked' }, 200],
+      [{ path: '/other' }, 200],
+    ]);
+    await workload.envoy.admin('/reopen_logs', 'POST');
+    const text = await poll('the log', async () => {
+      const written = await readFile(log, 'utf8');
+      return written.includes('/other') ? written : undefined;
+    });
+    expect(text).toContain('/marked: true');
+    expect(text).not.toContain('/other: true');
+  });
+
+  test('a certificate of the trust domain from before is one of ours, and policies for it are', async () => {
+    const { http } = workload;
+    const policy = (domain: string) => allow('client', from({ principals: [`${domain}/ns/shop/sa/client`] }));
+    const old = { secrets: await mesh.ca.certify('shop', 'client', 'old.example') };
+    await mesh.apply(policy('old.example'));
+    await http.answers([
+      [{ as: 'client' }, 403],
+      [old, 'closed'],
+      [{}, 403],
+    ]);
+    await mesh.apply(meshConfig('trustDomainAliases: [old.example]\n'));
+    await http.answers([
+      [{ as: 'client' }, 200],
+      [old, 200],
+      [{ as: 'stranger' }, 403],
+      [{}, 403],
+    ]);
+    await mesh.apply(policy('cluster.local'));
+    await http.answers([
+      [{ as: 'client' }, 200],
+      [old, 200],
+      [{ as: 'stranger' }, 403],
+    ]);
+    await mesh.apply(meshConfig(''));
+    await http.answers([
+      [{ as: 'client' }, 200],
+      [old, 'closed'],
+    ]);
+  });
+
+  describe('with an external authorizer', () => {
+    let entries: readonly ReturnType<typeof staticEntry>[];
+    beforeAll(async () => {
+      entries = [
+        staticEntry('authz-http', await startHttpAuthorizer(onEnd), 'HTTP'),
+        staticEntry('authz-grpc', await startGrpcAuthorizer(onEnd), 'GRPC'),
+        staticEntry('authz-down', (await freePorts(1))[0]!, 'HTTP'),
+      ];
+    });
+
+    const http = (host: string, more = '') =>
+      `- {name: ${host}, envoyExtAuthzHttp: {service: ${host}.example.com, port: 80${more}}}\n`;
+    const providers = (...some: string[]) => meshConfig(`extensionProviders:\n${some.join('')}`);
+    const ask = (provider: string, ...rules: object[]) =>
+      authorizationPolicy('ask', { action: 'CUSTOM', provider: { name: provider }, rules });
+    const pass = { headers: { 'x-pass': 'yes' } };
+
+    test('it is asked about what the rules match, over HTTP', async () => {
+      await mesh.apply(
+        ...entries,
+        providers(
+          http(
+            'authz-http',
+            ', includeRequestHeadersInCheck: [x-pass], includeAdditionalHeadersInCheck: {x-from: proxy}, headersToUpstreamOnAllow: [x-asked], headersToDownstreamOnDeny: [x-reason]',
+          ),
+        ),
+        ask('authz-http', to({ paths: ['/private/*'] })),
+      );
+      await workload.http.answers([
+        [{}, 200],
+        [{ path: '/private/a' }, 403],
+        [{ path: '/private/a', headers: { 'x-pass': 'no' } }, 403],
+        [{ path: '/private/a', ...pass }, 200],
+      ]);
+      const { headers } = await workload.http.received({
+        path: '/private/a',
+        headers: { 'x-pass': 'yes', 'x-secret': 'a', 'x-asked': 'forged' },
+      });
+      expect(headers['x-asked']).toBe('yes undefined proxy');
+      const refused = await workload.http.reply({ path: '/private/a' });
+      expect(refused).toMatchObject({ headers: { 'x-reason': 'no pass' } });
+      expect(refused).not.toHaveProperty('headers.x-asked');
+
+      // It cannot be asked about connections: a rule that matches them denies them.
+      await workload.tcp.answers([[{}, 'closed']]);
+
+      // What it allows may still be denied, and what is denied is asked about nevertheless.
+      await mesh.apply(deny('no-a', to({ paths: ['/private/a'] })));
+      await workload.http.answers([
+        [{ path: '/private/a', ...pass }, 403],
+        [{ path: '/private/b', ...pass }, 200],
+        [{ path: '/private/b' }, 403],
+      ]);
+    });
+
+    test('it is asked about requests and connections, over gRPC', async () => {
+      await mesh.apply(
+        ...entries,
+        providers('- {name: grpc, envoyExtAuthzGrpc: {service: authz-grpc.example.com, port: 80}}\n'),
+        ask('grpc', {}),
+      );
+      await workload.http.answers([
+        [{ as: 'client' }, 200],
+        [{ as: 'stranger' }, 403],
+        [{}, 403],
+      ]);
+      await workload.tcp.answers([
+        [{ as: 'client' }, 'echoed'],
+        [{ as: 'stranger' }, 'closed'],
+        [{}, 'closed'],
+      ]);
+      await mesh.apply(ask('grpc', to({ ports: [String(workload.ports.tcp)] })));
+      await workload.http.answers([[{}, 200]]);
+      await workload.tcp.answers([
+        [{ as: 'client' }, 'echoed'],
+        [{}, 'closed'],
+      ]);
+    });
+
+    test('one that does not answer denies, unless its owner says otherwise', async () => {
+      const answers = (status: number) =>
+        workload.http.answers([
+          [{ path: '/private', ...pass }, status],
+          [{ path: '/public' }, 200],
+        ]);
+      await mesh.apply(...entries, providers(http('authz-down')), ask('authz-down', to({ paths: ['/private'] })));
+      await answers(403);
+      await mesh.apply(providers(http('authz-down', ', statusOnError: "503"')));
+      await answers(503);
+      await mesh.apply(providers(http('authz-down', ', failOpen: true')));
+      await answers(200);
+      // Nobody to ask.
+      await mesh.apply(ask('unknown', to({ paths: ['/private'] })));
+      await answers(403);
+    });
+  });
+
+  describe('on a gateway', () => {
+    let router: Awaited<ReturnType<SecuredMesh['router']>>;
+    let port = 0;
+    beforeAll(async () => {
+      [port = 0] = await freePorts(1);
+      router = await mesh.router();
+    });
+
+    const served = () => [
+      gateway(
+        'public',
+        {
+          selector: { istio: 'ingress' },
+          servers: [{ port: { number: port, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }],
+        },
+        'edge',
+      ),
+      virtualService(
+        'shop',
+        {
+          hosts: ['shop.example.com', 'bank.example.com'],
+          gateways: ['public'],
+          http: [
+            {
+              match: [{ headers: { '@request.auth.claims.groups': { exact: 'testers' } } }],
+              route: [{ destination: { host: 'mirror.example.com' } }],
+              headers: { request: { set: { 'x-version': 'new' } } },
+            },
+            { route: [{ destination: { host: 'mirror.example.com' } }] },
+          ],
+        },
+        'edge',
+      ),
+    ];
+    const ingress = (name: string, spec: object, namespace = 'edge') =>
+      authorizationPolicy(name, { selector: { matchLabels: { istio: 'ingress' } }, ...spec }, namespace);
+    const forwarded = (...addresses: string[]) => ({ headers: { 'x-forwarded-for': addresses.join(', ') } });
+
+    test.each(['edge', 'istio-system'])('hosts and paths are denied from namespace %s', async (namespace) => {
+      await mesh.apply(
+        ...served(),
+        ingress(
+          'bank',
+          { action: 'DENY', rules: [to({ hosts: ['bank.example.com', 'bank.example.com:*'], notPaths: ['/login'] })] },
+          namespace,
+        ),
+      );
+      await router.http(port).answers([
+        [{}, 200],
+        [{ host: 'bank.example.com' }, 403],
+        [{ host: 'BANK.example.com' }, 403],
+        [{ host: `bank.example.com:${port}` }, 403],
+        [{ host: 'bank.example.com', path: '/login' }, 200],
+        [{ host: 'bank.example.com', path: '/login/../' }, 403],
+      ]);
+    });
+
+    test('ipBlocks are of who connects, remoteIpBlocks of who is behind as many proxies as are trusted', async () => {
+      const { answers } = router.http(port);
+      const policy = (source: object) => ingress('addresses', { rules: [from(source)] });
+      await mesh.apply(...served(), policy({ ipBlocks: ['10.1.0.0/16'] }));
+      await answers([
+        [{}, 403],
+        [forwarded('10.1.2.3'), 403],
+      ]);
+      await mesh.apply(policy({ ipBlocks: ['127.0.0.1'] }));
+      await answers([
+        [{}, 200],
+        [forwarded('10.1.2.3'), 200],
+      ]);
+      // Nobody is trusted to say who is behind it.
+      await mesh.apply(policy({ remoteIpBlocks: ['10.1.0.0/16'] }));
+      await answers([
+        [{}, 403],
+        [forwarded('10.1.2.3'), 403],
+      ]);
+      await mesh.apply(meshConfig('defaultConfig: {gatewayTopology: {numTrustedProxies: 1}}\n'));
+      await answers([
+        [forwarded('10.1.2.3'), 200],
+        [forwarded('10.1.2.3', '10.2.0.1'), 403],
+        [forwarded('10.2.0.1', '10.1.2.3'), 200],
+        [{}, 403],
+      ]);
+      await mesh.apply(meshConfig('defaultConfig: {gatewayTopology: {numTrustedProxies: 2}}\n'));
+      await answers([
+        [forwarded('10.1.2.3', '10.2.0.1'), 200],
+        [forwarded('10.1.2.3', '10.2.0.1', '10.2.0.2'), 403],
+      ]);
+      await mesh.apply(policy({ ipBlocks: ['127.0.0.1'], notRemoteIpBlocks: ['10.1.0.0/16'] }));
+      await answers([
+        [forwarded('10.1.2.3', '10.2.0.1'), 403],
+        [forwarded('10.3.2.3', '10.2.0.1'), 200],
+      ]);
+    });
+
+    test('tokens are verified, and choose routes', async () => {
+      const { answers, received } = router.http(port);
+      await mesh.apply(
+        ...served(),
+        requestAuthentication(
+          'tokens',
+          { selector: { matchLabels: { istio: 'ingress' } }, jwtRules: [{ issuer: 'issuer', jwks }] },
+          'edge',
+        ),
+        ingress('tokens', { action: 'DENY', rules: [from({ notRequestPrincipals: ['*'] })] }),
+      );
+      const alice = { iss: 'issuer', sub: 'alice' };
+      await answers([
+        [{}, 403],
+        [bearer(alice), 200],
+        [{ headers: { authorization: `Bearer ${tokenOf(alice, 'another secret')}` } }, 401],
+      ]);
+      const version = async (claims: object) => (await received(bearer(claims))).headers['x-version'];
+      expect(await version({ ...alice, groups: ['testers'] })).toBe('new');
+      expect(await version({ ...alice, groups: ['readers'] })).toBeUndefined();
+    });
+  });
+});
