@@ -43,6 +43,7 @@ const credentials = new Credentials({
     }),
   clock: systemClock,
   log: { warn: (message, fields) => console.warn(message, fields) },
+  allow: () => Promise.resolve(),
   present: (certificate) => server.present(certificate),
   signal: new AbortController().signal,
 });

@@ -44,7 +44,7 @@ async function startRouter(...objects: readonly KubernetesObject[]) {
   const program = await directory.start();
   await program.logged('Ready');
   const envoy = await startEnvoy({
-    adsPort: program.serving.ports.grpc,
+    adsPort: program.serving.ports.grpc!,
     delta: true,
     node: { id: 'router~127.0.0.1~router-1.shop~shop.svc.cluster.local', metadata: { NAMESPACE: 'shop' } },
   });

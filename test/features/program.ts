@@ -26,6 +26,14 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
+export interface ProgramOptions {
+  /** Its name among those that share a Lease. */
+  readonly identity?: string | undefined;
+  readonly clock?: SkippingClock | undefined;
+  /** When it ends: with the test, if nothing else is said. */
+  readonly onEnd?: OnEnd;
+}
+
 /** The whole of Fairlead in this process, started from its settings, on free ports. */
 export class Program {
   readonly serving: Serving;
@@ -49,12 +57,9 @@ export class Program {
     mesh.graph.observe(() => setTimeout(() => this.#committed.wake()));
   }
 
-  /** Ends with the test, if nothing else is said. `identity`: its name among those that share a Lease. */
   static async start(
     settings: Readonly<Record<string, string | readonly string[]>>,
-    identity = 'one',
-    clock = new SkippingClock(),
-    onEnd: OnEnd = onTestFinished,
+    { identity = 'one', clock = new SkippingClock(), onEnd = onTestFinished }: ProgramOptions = {},
   ): Promise<Program> {
     const stop = new AbortController();
     const log: LogLine[] = [];

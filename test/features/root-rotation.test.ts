@@ -27,7 +27,7 @@ const secret = (name: string, entries: Readonly<Record<string, string>>) => ({
 
 /** An agent that asks for roots. */
 function startAgent(program: Program) {
-  const client = new XdsClient(program.serving.ports.grpc, true);
+  const client = new XdsClient(program.serving.ports.grpc!, true);
   onTestFinished(() => client.close());
   client.send({ typeUrl: PROXY_CONFIG, node: { id: 'sidecar~10.0.0.1~a.shop~shop.svc.cluster.local' } });
   const next = async (): Promise<{ roots: string[]; ack: () => void }> => {

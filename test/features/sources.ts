@@ -52,7 +52,7 @@ export class Directory implements Source {
   }
 
   start(settings: Readonly<Record<string, string>> = {}): Promise<Program> {
-    return Program.start({ directory: [this.path], ...settings }, undefined, this.#onEnd);
+    return Program.start({ directory: [this.path], ...settings }, { onEnd: this.#onEnd });
   }
 }
 
@@ -138,7 +138,7 @@ export class Cluster implements Source {
   }
 
   start(settings: Readonly<Record<string, string>> = {}, identity?: string, clock?: SkippingClock): Promise<Program> {
-    return Program.start({ kubeconfig: this.kubeconfig, ...settings }, identity, clock);
+    return Program.start({ kubeconfig: this.kubeconfig, ...settings }, { identity, clock });
   }
 }
 
