@@ -97,6 +97,7 @@ module.exports = {
       'reconcilers/proxy-node\\.ts$',
       'ads/types\\.ts$',
       'config/',
+      'identity/rotation-report\\.ts$',
       '(app|served-types|version)\\.ts$',
     ]),
     {

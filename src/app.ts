@@ -7,6 +7,7 @@ import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type SecureServing, secureServing } from './secure-serving.ts';
+import { publishedRotation } from './published-rotation.ts';
 import { createProtos } from './envoy/encode/proto.ts';
 import { type ObjectSource, type SourceSurroundings, openSource, replicaName, startSource } from './object-source.ts';
 import { checkFiles, translateFiles } from './offline.ts';
@@ -22,7 +23,7 @@ import { version } from './version.ts';
 
 /** What the commands do. */
 export function createProgram(): Program {
-  return { serve, check: checkFiles, translate: translateFiles };
+  return { serve, check: checkFiles, translate: translateFiles, identity: publishedRotation };
 }
 
 /** The program's surroundings, which tests replace. */
@@ -172,7 +173,10 @@ function startOps(
     ads: () => ads.counts(),
     refused: () => ads.streams().flatMap(({ types }) => types.filter(({ refused }) => refused.length > 0)),
     notAdmitted: () => engine.admission.refusals,
-    ...(secure && { unauthenticated: () => [...secure.refusals(), ['identity', engine.admission.denied] as const] }),
+    ...(secure && {
+      unauthenticated: () => [...secure.refusals(), ['identity', engine.admission.denied] as const],
+      authority: secure.expiry,
+    }),
     suppressedLines: () => log.suppressed,
     commits: () => committer.stats,
     graphFailures: () => mesh.graph.failures.size,

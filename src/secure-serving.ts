@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import type { SecureOptions } from './ads/transport/server-options.ts';
 import { AuthorityKeeper, keepAuthority } from './authority-source.ts';
 import type { Clock } from './clock.ts';
@@ -21,6 +22,8 @@ export interface SecureServing {
   readonly roots: Roots;
   /** How many callers were refused, by reason. */
   readonly refusals: () => ReadonlyMap<string, number>;
+  /** When the certificates expire that the authority signs with; undefined: there is none yet. */
+  readonly expiry: () => { readonly root: Date; readonly chain: Date } | undefined;
   /** Presents certificates from now on. */
   start(engine: Engine): void;
 }
@@ -58,6 +61,7 @@ export function secureServing(
       ? { kind: 'kubernetes' as const, api: source.client, namespace: mesh.rootNamespace }
       : { kind: 'directory' as const, path: secure.caDirectory ?? '' };
   const store = source.kind === 'kubernetes' ? inSecret(source.client, mesh.rootNamespace, signal) : inMemory();
+  let expiry: ReturnType<SecureServing['expiry']>;
   let [changed, report] = [(): void => undefined, ''];
   // Without a cluster, and without leave to write to it, there are no ConfigMaps to wait for.
   let missing: (roots: string) => number | undefined = () => 0;
@@ -73,6 +77,7 @@ export function secureServing(
       onNamespaces: (ask) => (missing = ask),
     },
     refusals: () => refusals.counts,
+    expiry: () => expiry,
     port: {
       ...secure.address,
       authenticate: credentials.authenticate,
@@ -89,6 +94,7 @@ export function secureServing(
         trustDomain,
         use: async (material) => {
           await credentials.use(material);
+          expiry = { root: new X509Certificate(material.root).validToDate, chain: material.expires };
           committer.write(graph.inputs.trustBundle.write(ONE, { roots: material.roots }));
         },
         changed(rotation) {

@@ -19,7 +19,14 @@ async function run(argv: readonly string[], program: Partial<Program> = {}, env 
   let [out, err] = ['', ''];
   const unexpected = () => Promise.reject(new Error('not expected to be called'));
   const code = await runCli(argv, {
-    program: () => Promise.resolve({ serve: unexpected, check: unexpected, translate: unexpected, ...program }),
+    program: () =>
+      Promise.resolve({
+        serve: unexpected,
+        check: unexpected,
+        translate: unexpected,
+        identity: unexpected,
+        ...program,
+      }),
     out: (text) => void (out += text),
     err: (text) => void (err += text),
     env,
@@ -61,6 +68,14 @@ const broken: Finding = {
   reason: 'Unreadable',
   message: 'is not valid YAML: x',
 };
+
+test('identity says when nothing is published', async () => {
+  const { code, out, err } = await run(['identity', '--root-namespace', 'mesh'], {
+    identity: () => Promise.resolve(undefined),
+  });
+  expect([code, out]).toEqual([1, '']);
+  expect(err).toMatch(/^error: ConfigMap mesh\/istio-ca-root-cert does not say/);
+});
 
 describe('check', () => {
   const check = (findings: readonly Finding[], ...args: string[]): Promise<Outcome & { request: CheckRequest }> => {

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { checkCommand } from './check.ts';
+import { identityCommand } from './identity.ts';
 import { printable } from './printable.ts';
 import { explainedCodes } from './program.ts';
 import { serveCommand } from './serve.ts';
@@ -18,7 +19,7 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     .version(versionLine, '-V, --version', 'print the version')
     .helpCommand(false)
     .configureHelp({ showGlobalOptions: false });
-  for (const command of [serveCommand, checkCommand, translateCommand, versionCommand]) {
+  for (const command of [serveCommand, checkCommand, translateCommand, identityCommand, versionCommand]) {
     cli.addCommand(command(world, done));
   }
   for (const command of [cli, ...cli.commands])

@@ -1,5 +1,6 @@
 import type { ConnectedProxy } from '../ads/types.ts';
-import type { Config, MeshSettings } from '../config/config.ts';
+import type { ClusterSettings, Config, MeshSettings } from '../config/config.ts';
+import type { RotationReport } from '../identity/rotation-report.ts';
 import type { ServedType } from '../served-types.ts';
 
 /**
@@ -13,10 +14,19 @@ export interface Program {
   check(request: CheckRequest): Promise<CheckResult>;
   /** Computes what a proxy would receive for the objects in files. */
   translate(request: TranslateRequest): Promise<Translation>;
+  /** What proxies in a cluster trust, as the leader has published it; undefined: it has not. */
+  identity(cluster: ClusterSettings, signal: AbortSignal): Promise<RotationReport | undefined>;
 }
 
 /** Codes of errors whose message says everything: what is wrong, and where. */
-export const explainedCodes: ReadonlySet<string> = new Set(['CONFIG', 'DIRECTORY', 'KUBECONFIG', 'LISTEN', 'USAGE']);
+export const explainedCodes: ReadonlySet<string> = new Set([
+  'CONFIG',
+  'DIRECTORY',
+  'KUBECONFIG',
+  'LISTEN',
+  'USAGE',
+  'CLUSTER',
+]);
 
 export interface CheckRequest {
   /** Directories or files. */

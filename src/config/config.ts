@@ -102,13 +102,7 @@ export function readConfig(origins: Origins): Config {
   };
   const grpcAddress = values.optional('grpcAddress') ?? (isDirectory ? { host: LOOPBACK, port: 15010 } : 'off');
   return deepFreeze({
-    source: isDirectory
-      ? { kind: 'directory', paths }
-      : {
-          kind: 'kubernetes',
-          ...(kubeconfig === undefined ? {} : { kubeconfig }),
-          ...(context === undefined ? {} : { context }),
-        },
+    source: isDirectory ? { kind: 'directory', paths } : clusterOf(values),
     ...(grpcAddress === 'off' ? {} : { grpcAddress }),
     secure: secureOf(values, isDirectory, address('secureGrpcAddress')),
     healthAddress: address('healthAddress'),
@@ -140,6 +134,28 @@ function secureOf(values: Values, isDirectory: boolean, address: Address): Secur
     address,
     names: names.length > 0 ? names : services.map((service) => `${service}.${namespace}.svc`),
     ...(caDirectory === '' ? {} : { caDirectory }),
+  };
+}
+
+/** How to reach a cluster, for commands that look into one. */
+export interface ClusterSettings {
+  readonly source: Extract<SourceConfig, { readonly kind: 'kubernetes' }>;
+  readonly rootNamespace: string;
+}
+
+/** Throws a {@link ConfigError}. */
+export function readClusterSettings(origins: Origins): ClusterSettings {
+  const values = new Values(origins);
+  return deepFreeze({ source: clusterOf(values), rootNamespace: values.one('rootNamespace') });
+}
+
+function clusterOf(values: Values): ClusterSettings['source'] {
+  const kubeconfig = values.optional('kubeconfig');
+  const context = values.optional('context');
+  return {
+    kind: 'kubernetes',
+    ...(kubeconfig === undefined ? {} : { kubeconfig }),
+    ...(context === undefined ? {} : { context }),
   };
 }
 

@@ -282,6 +282,8 @@ export const settingNames = Object.keys(settings) as readonly SettingName[];
 
 /** Settings that also matter without a server. */
 export const meshSettingNames: readonly SettingName[] = ['domainSuffix', 'rootNamespace', 'clusterId', 'gatewayScope'];
+/** Settings that say where a cluster is. */
+export const clusterSettingNames: readonly SettingName[] = ['kubeconfig', 'context', 'rootNamespace'];
 export const proxySettingNames: readonly SettingName[] = ['defaultProxyNamespace', 'defaultProxyType'];
 
 /** The flag of a setting on the command line, and what the help says about it. */

@@ -62,6 +62,8 @@ export function stepsBetween(former: Rotation, next: Rotation): { message: strin
   ];
 }
 
+const count = (number: number, one: string, many: string): string => `${number} ${number === 1 ? one : many}`;
+
 /** Of moments. */
 const latest = (moments: readonly string[]): string => [...moments].sort().at(-1) ?? '';
 
@@ -86,8 +88,8 @@ function waitsFor({ replicas }: Rotation, since: string, by: string, now: Date):
     sum(reports.map((report) => report.namespaces ?? 0)),
   ];
   const waits = [
-    ...(proxies > 0 ? [`${proxies} proxies to acknowledge the roots`] : []),
-    ...(namespaces > 0 ? [`${namespaces} namespaces to get the ConfigMap`] : []),
+    ...(proxies > 0 ? [`${count(proxies, 'proxy', 'proxies')} to acknowledge the roots`] : []),
+    ...(namespaces > 0 ? [`${count(namespaces, 'namespace', 'namespaces')} to get the ConfigMap`] : []),
   ];
   if (waits.length > 0) return `${waits.join(' and ')}, at most until ${by}`;
   const mounted = Date.parse(since) + MOUNTED;

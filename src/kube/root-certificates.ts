@@ -29,6 +29,24 @@ const NAME = 'istio-ca-root-cert';
 const KEY = 'root-cert.pem';
 /** A RotationReport, as JSON. */
 const ROTATION = 'fairlead/root-rotation';
+
+/** The annotation of the ConfigMap in the root namespace; undefined if there is none. Rejects with an `ApiError`. */
+export async function publishedReport(
+  api: KubeApi,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const map = await api.get(objectPath(type, namespace, NAME), { signal });
+    const metadata = isObject(map) && isObject(map['metadata']) ? map['metadata'] : {};
+    const text = isObject(metadata['annotations']) ? metadata['annotations'][ROTATION] : undefined;
+    return typeof text === 'string' ? text : undefined;
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return undefined;
+    throw error;
+  }
+}
+
 const LABEL = { name: 'istio.io/config', value: 'true' };
 /** Nothing runs in them that could need it. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['kube-public', 'kube-node-lease', 'local-path-storage']);

@@ -16,6 +16,8 @@ export interface MetricSources {
   readonly notAdmitted: () => Readonly<Record<string, number>>;
   /** Callers on the secure port that did not prove who they are, or are not who they say, by reason. */
   readonly unauthenticated?: () => Iterable<readonly [string, number]>;
+  /** When the certificates expire that the authority signs with; undefined: there is none yet. */
+  readonly authority?: () => { readonly root: Date; readonly chain: Date } | undefined;
   readonly suppressedLines: () => number;
   readonly commits: () => { readonly commits: number; readonly writes: number; readonly pending: number };
   /** Graph entries that keep an old value because their transform threw. */
@@ -197,6 +199,25 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     counters('fairlead_secure_refused_total', 'Callers refused on the secure port, by reason.', ['reason'], () =>
       [...unauthenticated()].map(([reason, count]) => [{ reason }, count]),
     );
+  const { authority } = sources;
+  if (authority !== undefined) {
+    const seconds = (part: 'root' | 'chain') => (): Labelled<never> => {
+      const expires = authority()?.[part];
+      return expires === undefined ? [] : [[{}, expires.getTime() / 1000]];
+    };
+    gauges(
+      'citadel_server_root_cert_expiry_timestamp',
+      'When the root certificate expires under which this replica signs, in seconds since 1970.',
+      [],
+      seconds('root'),
+    );
+    gauges(
+      'citadel_server_cert_chain_expiry_timestamp',
+      'When the first certificate of the chain expires with which this replica signs, in seconds since 1970.',
+      [],
+      seconds('chain'),
+    );
+  }
   gauge('fairlead_xds_resources', 'Resources kept encoded.', () => ads().resources);
 
   counter(

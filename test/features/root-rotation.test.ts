@@ -1,12 +1,15 @@
+import { Metadata, credentials } from '@grpc/grpc-js';
 import { X509Certificate } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import protobuf from 'protobufjs';
+import { createProgram } from '../../src/app.ts';
+import { runCli } from '../../src/cli/cli.ts';
 import { readPem, writePem } from '../../src/identity/pem.ts';
 import { selfSigned } from '../../src/identity/self-signed.ts';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { type Response, XdsClient } from '../conformance/xds-client.ts';
-import { secureCall, signCertificate } from '../harness/secure-call.ts';
-import type { Program } from './program.ts';
+import { signCertificate } from '../harness/secure-call.ts';
+import { type Program, get } from './program.ts';
 import { later } from './skipping-clock.ts';
 import { SERVER, secureCluster, tokenOf } from './secure-cluster.ts';
 import { type Cluster, SECRETS } from './sources.ts';
@@ -24,6 +27,31 @@ const secret = (name: string, entries: Readonly<Record<string, string>>) => ({
   metadata: { name, namespace: NAMESPACE },
   data: Object.fromEntries(Object.entries(entries).map(([key, text]) => [key, Buffer.from(text).toString('base64')])),
 });
+
+/** Who signs for a service account at this replica, and the roots that come with it; or how it is refused. */
+async function signed(program: Program, csr: string, seconds = 3600): Promise<string | string[]> {
+  const metadata = new Metadata();
+  metadata.set('authorization', `Bearer ${tokenOf('shop:default')}`);
+  // For this client, which skips no time, certificates are not valid yet.
+  const unchecked = credentials.createSsl(null, null, null, { rejectUnauthorized: false });
+  const caller = { credentials: unchecked, name: SERVER, metadata };
+  const chain = await signCertificate(program.serving.ports.secure!, caller, csr, seconds);
+  if (typeof chain === 'string') return chain;
+  return [new X509Certificate(chain[0]!).issuer, ...namesOf(pems(chain.at(-1)!))];
+}
+
+/** What `fairlead identity` prints. */
+async function identity(made: Cluster): Promise<string> {
+  let out = '';
+  await runCli(['identity', '--kubeconfig', made.kubeconfig], {
+    program: () => Promise.resolve(createProgram()),
+    out: (text) => void (out += text),
+    err: (text) => void (out += text),
+    env: {},
+    signal: new AbortController().signal,
+  });
+  return out;
+}
 
 /** An agent that asks for roots. */
 function startAgent(program: Program) {
@@ -64,60 +92,7 @@ function configMap(made: Cluster, of: string) {
   return { roots: namesOf(pems(found?.data['root-cert.pem'] ?? '')), report };
 }
 
-test('another root is trusted by all before it signs, and the old one until what it signed has expired', async () => {
-  const made = await secureCluster();
-  await made.apply(namespace(NAMESPACE), namespace('shop'));
-  made.server.cluster.apply(SECRETS, secret('cacerts', await selfSigned('old', new Date())));
-  const program = await made.start();
-  await program.logged('Signing certificates');
-  await expect.poll(() => configMap(made, 'shop').roots).toEqual(['O=old']);
-  const [trusted] = pems(
-    (made.server.cluster.object(CONFIG_MAPS, 'shop', 'istio-ca-root-cert') as { data: Record<string, string> }).data[
-      'root-cert.pem'
-    ]!,
-  );
-  const csr = new OpenSsl().request('rsa:2048');
-  /** Who signs, and what comes with it: by a client that trusts the roots that it was given last. */
-  const sign = async () => {
-    const caller = secureCall(trusted!, { token: tokenOf('shop:default') }, SERVER);
-    const chain = await signCertificate(program.serving.ports.secure!, caller, csr);
-    if (typeof chain === 'string') return chain;
-    return [new X509Certificate(chain[0]!).issuer, ...namesOf(pems(chain.at(-1)!))];
-  };
-  expect(await sign()).toEqual(['O=old', 'O=old']);
-  const agent = startAgent(program);
-  const first = await agent.next();
-  expect(namesOf(first.roots)).toEqual(['O=old']);
-  first.ack();
-
-  made.server.cluster.apply(SECRETS, secret('cacerts', await selfSigned('new', new Date())));
-  program.clock.skip(2 * MINUTE);
-  await program.logged('Root certificate added');
-  const both = await agent.next();
-  expect(namesOf(both.roots)).toEqual(['O=old', 'O=new']);
-  await expect.poll(() => configMap(made, 'shop').roots).toEqual(['O=old', 'O=new']);
-  expect(await sign()).toEqual(['O=old', 'O=old', 'O=new']);
-  program.clock.skip(HOUR);
-  await expect
-    .poll(() => configMap(made, NAMESPACE).report)
-    .toMatchObject({ step: 'Distributing', waitingFor: expect.stringContaining('1 proxies') as string });
-  expect(await sign()).toEqual(['O=old', 'O=old', 'O=new']);
-
-  both.ack();
-  await later(program, sign).toEqual(['O=new', 'O=new', 'O=old']);
-  await program.logged('Root certificate is trusted by all proxies');
-  await program.logged('Root certificate signs no longer');
-  await expect
-    .poll(() => configMap(made, NAMESPACE))
-    .toMatchObject({ roots: ['O=new', 'O=old'], report: { step: 'Retiring' } });
-
-  program.clock.skip(91 * 24 * HOUR);
-  await later(program, () => configMap(made, 'shop').roots).toEqual(['O=new']);
-  await program.logged('Root certificate dropped');
-  await expect.poll(() => configMap(made, NAMESPACE).report).toMatchObject({ step: 'Stable' });
-});
-
-/** Plugged in by an administrator: `old`, until {@link Rotating.replace} puts `new` in its place. */
+/** A cluster whose CA somebody has plugged in. */
 async function startRotating() {
   const made = await secureCluster();
   await made.apply(namespace(NAMESPACE), namespace('shop'));
@@ -128,28 +103,78 @@ async function startRotating() {
   return {
     made,
     plug,
+    sign: (program: Program, seconds?: number) => signed(program, csr, seconds),
     start: async (identity?: string) => {
       const program = await made.start({}, identity);
       await program.logged('Signing certificates');
       return program;
     },
-    /** Who signs at this replica, and the roots that come with it. */
-    async sign(program: Program): Promise<string | string[]> {
-      const data = (made.server.cluster.object(CONFIG_MAPS, 'shop', 'istio-ca-root-cert') as { data: object }).data;
-      const caller = secureCall(Object.values(data).join(''), { token: tokenOf('shop:default') }, SERVER);
-      const chain = await signCertificate(program.serving.ports.secure!, caller, csr);
-      if (typeof chain === 'string') return chain;
-      return [new X509Certificate(chain[0]!).issuer, ...namesOf(pems(chain.at(-1)!))];
-    },
   };
 }
+
+test('another root is trusted by all before it signs, and the old one until what it signed has expired', async () => {
+  const { made, plug, sign, start } = await startRotating();
+  const program = await start();
+  await expect.poll(() => configMap(made, 'shop').roots).toEqual(['O=old']);
+  expect(await sign(program)).toEqual(['O=old', 'O=old']);
+  const agent = startAgent(program);
+  const first = await agent.next();
+  expect(namesOf(first.roots)).toEqual(['O=old']);
+  first.ack();
+
+  await plug('new');
+  program.clock.skip(2 * MINUTE);
+  await program.logged('Root certificate added');
+  const both = await agent.next();
+  expect(namesOf(both.roots)).toEqual(['O=old', 'O=new']);
+  await expect.poll(() => configMap(made, 'shop').roots).toEqual(['O=old', 'O=new']);
+  expect(await sign(program)).toEqual(['O=old', 'O=old', 'O=new']);
+  program.clock.skip(HOUR);
+  await expect
+    .poll(() => configMap(made, NAMESPACE).report)
+    .toMatchObject({ step: 'Distributing', waitingFor: expect.stringContaining('1 proxy to') as string });
+  expect(await sign(program)).toEqual(['O=old', 'O=old', 'O=new']);
+
+  const told = await identity(made);
+  expect(told.replace(/([0-9A-F]{2}:){31}[0-9A-F]{2}/g, 'SHA').replace(/\d{4}-\S+Z/g, 'TIME'))
+    .toBe(`Distributing since TIME
+Waiting for 1 proxy to acknowledge the roots, at most until TIME
+
+signing   "O=old"
+          SHA-256      SHA
+          valid until  TIME
+          trusted      since TIME
+next      "O=new"
+          SHA-256      SHA
+          valid until  TIME
+          trusted      since TIME
+`);
+  expect(told).toContain(new X509Certificate(both.roots[1]!).fingerprint256);
+
+  both.ack();
+  await later(program, () => sign(program)).toEqual(['O=new', 'O=new', 'O=old']);
+  await program.logged('Root certificate is trusted by all proxies');
+  await program.logged('Root certificate signs no longer');
+  await expect
+    .poll(() => configMap(made, NAMESPACE))
+    .toMatchObject({ roots: ['O=new', 'O=old'], report: { step: 'Retiring' } });
+
+  program.clock.skip(91 * 24 * HOUR);
+  await later(program, () => configMap(made, 'shop').roots).toEqual(['O=new']);
+  await program.logged('Root certificate dropped');
+  await expect.poll(() => configMap(made, NAMESPACE).report).toMatchObject({ step: 'Stable' });
+  const { body } = await get(program.serving.ports.monitoring, '/metrics');
+  const expires = new X509Certificate(both.roots[1]!).validToDate.getTime() / 1000;
+  for (const name of ['root_cert', 'cert_chain'])
+    expect(body).toMatch(new RegExp(`^citadel_server_${name}_expiry_timestamp ${expires}$`, 'm'));
+});
 
 const distributing = ['O=old', 'O=old', 'O=new'];
 const switched = ['O=new', 'O=new', 'O=old'];
 const reported = (made: Cluster) => configMap(made, NAMESPACE).report;
 
 test('a restart in the middle goes on from where it was', async () => {
-  const { made, plug, start, sign } = await startRotating();
+  const { made, plug, sign, start } = await startRotating();
   const one = await start();
   await expect.poll(() => configMap(made, 'shop').roots).toEqual(['O=old']);
   await plug('new');
@@ -159,18 +184,20 @@ test('a restart in the middle goes on from where it was', async () => {
   // The key of the old root is in no Secret but the state's.
   const two = await start();
   expect(await sign(two)).toEqual(distributing);
-  await later(two, () => sign(two)).toEqual(switched);
+  await later(two, () => reported(made)).toMatchObject({ step: 'Retiring' });
+  expect(await sign(two)).toEqual(switched);
   await two.stop();
 
   const three = await start();
   expect(await sign(three)).toEqual(switched);
   await expect.poll(() => reported(made)).toMatchObject({ step: 'Retiring' });
   three.clock.skip(26 * HOUR);
-  await later(three, () => sign(three)).toEqual(['O=new', 'O=new']);
+  await later(three, () => reported(made)).toMatchObject({ step: 'Stable' });
+  expect(await sign(three)).toEqual(['O=new', 'O=new']);
 });
 
 test('replicas take each step together, and wait for the proxies of all', async () => {
-  const { made, plug, start, sign } = await startRotating();
+  const { made, plug, sign, start } = await startRotating();
   const replicas = [await start('one'), await start('two')];
   const [one, two] = replicas as [Program, Program];
   const agents = replicas.map((program) => startAgent(program));
@@ -187,7 +214,7 @@ test('replicas take each step together, and wait for the proxies of all', async 
   await later({ clock: { skip: (ms) => replicas.forEach(({ clock }) => clock.skip(ms)) } }, () =>
     reported(made),
   ).toMatchObject({
-    waitingFor: expect.stringContaining('1 proxies') as string,
+    waitingFor: expect.stringContaining('1 proxy to') as string,
   });
   expect([await sign(one), await sign(two)]).toEqual([distributing, distributing]);
   second!.ack();
@@ -204,7 +231,7 @@ test('replicas take each step together, and wait for the proxies of all', async 
 });
 
 test('what cannot be used neither begins a rotation nor ends one', async () => {
-  const { made, plug, start, sign } = await startRotating();
+  const { made, plug, sign, start } = await startRotating();
   const program = await start();
   await expect.poll(() => configMap(made, 'shop').roots).toEqual(['O=old']);
   const broken = async (): Promise<void> => {
@@ -240,24 +267,21 @@ test('a state that somebody has broken is left alone, and said', async () => {
 });
 
 test('certificates for longer than a day are remembered before they are handed out', async () => {
-  const { made, plug, start } = await startRotating();
+  const { made, plug, sign, start } = await startRotating();
   const program = await start();
   await expect.poll(() => configMap(made, 'shop').roots).toEqual(['O=old']);
-  const data = (made.server.cluster.object(CONFIG_MAPS, 'shop', 'istio-ca-root-cert') as { data: object }).data;
-  const caller = secureCall(Object.values(data).join(''), { token: tokenOf('shop:default') }, SERVER);
-  const csr = new OpenSsl().request('rsa:2048');
-  const days = (count: number) => signCertificate(program.serving.ports.secure!, caller, csr, count * 24 * 3600);
-  expect(await days(30)).toHaveLength(2);
+  const days = (count: number) => sign(program, count * 24 * 3600);
+  expect(await days(30)).toEqual(['O=old', 'O=old']);
   made.server.cluster.denied.add(SECRETS);
   expect(await days(60)).toMatch(/^UNAVAILABLE: this lifetime cannot be recorded/);
-  expect(await days(20)).toHaveLength(2);
+  expect(await days(20)).toEqual(['O=old', 'O=old']);
   made.server.cluster.denied.delete(SECRETS);
   await plug('new');
   await later(program, () => reported(made)).toMatchObject({ step: 'Distributing' });
   // A proxy that will not acknowledge anything.
   startAgent(program);
   program.clock.skip(29 * 24 * HOUR);
-  await later(program, () => reported(made).waitingFor).toContain('1 proxies');
+  await later(program, () => reported(made).waitingFor).toContain('1 proxy to');
   program.clock.skip(3 * 24 * HOUR);
   await later(program, () => reported(made)).toMatchObject({ step: 'Retiring' });
 });
