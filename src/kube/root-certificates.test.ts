@@ -61,6 +61,22 @@ test('nothing is written before there is an authority, and all when the roots ch
   }
 });
 
+test('one of them says how far a rotation is, and the leader knows where roots are missing', async () => {
+  const { api, clock, writer, state, term } = lead(['root', 'shop', 'kube-public']);
+  expect(writer.missing('roots')).toBeUndefined();
+  await clock.advance(1_000);
+  const said = (namespace: string) =>
+    (api.object(PATH, namespace, 'istio-ca-root-cert')!['metadata'] as { readonly annotations?: object }).annotations;
+  expect([said('root'), said('shop')]).toEqual([{ 'fairlead/root-rotation': 'stable' }, undefined]);
+  expect([writer.missing('roots'), writer.missing('others')]).toEqual([0, 2]);
+  state.rotation = 'distributing';
+  writer.changed();
+  await clock.advance(100);
+  expect(said('root')).toEqual({ 'fairlead/root-rotation': 'distributing' });
+  term.abort();
+  expect(writer.missing('roots')).toBeUndefined();
+});
+
 test('what others change or delete is set right, and what they add stays', async () => {
   const { api, clock, of } = lead(['shop']);
   await clock.advance(1_000);
