@@ -285,3 +285,13 @@ test('certificates for longer than a day are remembered before they are handed o
   program.clock.skip(3 * 24 * HOUR);
   await later(program, () => reported(made)).toMatchObject({ step: 'Retiring' });
 });
+
+test('two replicas that start at once have one root', async () => {
+  const made = await secureCluster();
+  const replicas = await Promise.all(['one', 'two'].map((name) => made.start({}, name)));
+  for (const program of replicas) await program.logged('Signing certificates');
+  const bundles = () => replicas.map(({ serving }) => serving.engine.mesh.inputs.trustBundle.get('')?.roots);
+  await expect.poll(bundles).toEqual([[expect.any(String)], [expect.any(String)]]);
+  const [one, two] = bundles();
+  expect(one).toEqual(two);
+});
