@@ -88,6 +88,7 @@ export async function startServing(
       refused: ({ stream: _, ...refusal }) => log.warn('Proxy rejected resources', refusal),
       notAdmitted: ({ kind: _, ...refusal }) => log.warn('Proxy refused: limit on different proxies reached', refusal),
       heapBytes: getHeapStatistics().heap_size_limit,
+      clock,
       ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
       signal: end.signal,
     });

@@ -110,7 +110,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const workloads = declareWorkloads(graph, inputs, settings);
   const services = declareServices(graph, inputs, settings);
   const policies = declarePolicies(graph, inputs);
-  const peerModes = declarePeerModes(graph, policies, settings);
+  const peerModes = declarePeerModes(graph, inputs, policies, settings);
   const endpoints = declareEndpoints(graph, inputs, { services, workloads, peerModes });
   const rules = declareRules(graph, inputs, settings);
   const virtualServices = declareVirtualServices(graph, inputs, settings);

@@ -54,7 +54,8 @@ async function build(
     clock: systemClock,
     signal: AbortSignal.abort(),
   });
-  const objects = new ObjectWriter(settings.clusterId, undefined, mesh.inputs, credentials, (write) =>
+  const peers = { changed: () => undefined };
+  const objects = new ObjectWriter(settings.clusterId, undefined, mesh.inputs, credentials, peers, (write) =>
     writes.push(write),
   );
   for (const [kind, found] of loaded.objects) objects.replace(kind, found);

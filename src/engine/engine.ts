@@ -17,6 +17,7 @@ import { type MeshOptions, ONE } from '../mesh/inputs.ts';
 import { reportFailures } from './failure-reports.ts';
 import { Kinds } from './kinds.ts';
 import { ObjectWriter } from './object-writer.ts';
+import { PeerHistory } from './peer-history.ts';
 
 /** Replaces the defaults: shorter in tests. */
 export type AdsTimes = Pick<AdsServerOptions, 'times' | 'tickMs'>;
@@ -120,6 +121,13 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     clock,
     signal: options.signal,
   });
+  const peers = new PeerHistory({
+    inputs,
+    write: (write) => committer.write(write),
+    clock,
+    isServing: () => ready,
+    signal: options.signal,
+  });
   let ready = false;
   let draining = false;
   let converged: ((ms: number) => void) | undefined;
@@ -157,7 +165,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   return {
     mesh,
     committer,
-    objects: new ObjectWriter(options.mesh.source, options.revision, inputs, credentials, (write) =>
+    objects: new ObjectWriter(options.mesh.source, options.revision, inputs, credentials, peers, (write) =>
       committer.write(write),
     ),
     credentials,

@@ -8,7 +8,7 @@ import { ObjectWriter } from './object-writer.ts';
 function takes(kind: KindName, revision: string | undefined): boolean {
   const inputs = declareInputs(new Graph());
   const writes: Write[] = [];
-  const writer = new ObjectWriter('Kubernetes', 'ours', inputs, { found: () => undefined }, (write) =>
+  const writer = new ObjectWriter('Kubernetes', 'ours', inputs, { found: () => undefined }, peers, (write) =>
     writes.push(write),
   );
   const labels = revision === undefined ? {} : { 'istio.io/rev': revision };
@@ -17,6 +17,8 @@ function takes(kind: KindName, revision: string | undefined): boolean {
 }
 
 const of = (custom: boolean) => kinds.filter((kind) => kind.custom === custom).map(({ name }) => name);
+
+const peers = { changed: () => undefined };
 
 test.each(of(true))('a %s of another revision is left to that', (kind) => {
   expect([undefined, 'ours', 'other'].map((revision) => takes(kind, revision))).toEqual([true, true, false]);
@@ -29,7 +31,7 @@ test.each(of(false))('a %s is of every revision, whatever its label says about i
 test('an object whose label changes to another revision is gone', () => {
   const inputs = declareInputs(new Graph());
   const writes: Write[] = [];
-  const writer = new ObjectWriter('Kubernetes', 'ours', inputs, { found: () => undefined }, (write) =>
+  const writer = new ObjectWriter('Kubernetes', 'ours', inputs, { found: () => undefined }, peers, (write) =>
     writes.push(write),
   );
   const labelled = (revision: string) => ({

@@ -7,6 +7,7 @@ import type { CredentialStore } from '../credentials/credential-store.ts';
 import { entriesOfConfigMap, entriesOfSecret } from '../credentials/entries.ts';
 import type { Write } from '../cache/graph.ts';
 import type { Inputs } from '../mesh/inputs.ts';
+import type { PeerHistory } from './peer-history.ts';
 import { isValidMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
 
 /**
@@ -19,6 +20,7 @@ export class ObjectWriter implements ObjectSink {
   private readonly inputs: Inputs;
   private readonly write: (write: Write) => void;
   private readonly credentials: Pick<CredentialStore, 'found'>;
+  private readonly peers: Pick<PeerHistory, 'changed'>;
   private readonly known = new Map<SourceKindName, Set<string>>();
 
   /** @param revision Istio's objects with another istio.io/rev label are left to others; undefined: all are ours. */
@@ -27,12 +29,14 @@ export class ObjectWriter implements ObjectSink {
     revision: string | undefined,
     inputs: Inputs,
     credentials: Pick<CredentialStore, 'found'>,
+    peers: Pick<PeerHistory, 'changed'>,
     write: (write: Write) => void,
   ) {
     this.source = source;
     this.revision = revision;
     this.inputs = inputs;
     this.credentials = credentials;
+    this.peers = peers;
     this.write = write;
   }
 
@@ -63,7 +67,9 @@ export class ObjectWriter implements ObjectSink {
       return key;
     }
     this.keys(kind).add(key);
-    this.write(this.inputs.objects[kind].write(key, relevant(kind, object)));
+    const content = relevant(kind, object);
+    if (kind === 'PeerAuthentication') this.peers.changed(key, content);
+    this.write(this.inputs.objects[kind].write(key, content));
     if (kind === 'ConfigMap') {
       this.keepGood(key, object as ConfigMap);
       this.credentials.found(credentialKey({ kind, namespace, name }), entriesOfConfigMap(object as ConfigMap));
@@ -87,6 +93,7 @@ export class ObjectWriter implements ObjectSink {
     if (kind === 'Secret' || kind === 'ConfigMap')
       this.credentials.found(credentialKey({ kind, namespace, name }), undefined);
     if (kind === 'Secret') return;
+    if (kind === 'PeerAuthentication') this.peers.changed(key, undefined);
     this.write(this.inputs.objects[kind].write(key, undefined));
     if (kind === 'ConfigMap') this.write(this.inputs.lastGood.write(key, undefined));
   }

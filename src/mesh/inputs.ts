@@ -49,6 +49,10 @@ export interface Inputs {
   readonly credentials: Input<Credential>;
   /** The roots that proxies are to trust, PEM, one in each text; under {@link ONE}, once there is an authority. */
   readonly trustBundle: Input<{ readonly roots: readonly string[] }>;
+  /** PeerAuthentications as clients still go by them, where that differs from what they are. Keyed like the objects. */
+  readonly formerPeersOfClients: Input<FormerObject>;
+  /** PeerAuthentications as servers still go by them, too, where that differs from what they are. */
+  readonly formerPeersOfServers: Input<FormerObject>;
   /** Whether a service account may have the Secrets of its namespace; by `namespace/name`. */
   readonly secretAccess: Input<{ readonly allowed: boolean }>;
   /** Our own bugs, with the objects affected; by what failed. */
@@ -62,6 +66,11 @@ export interface Inputs {
   readonly shardsMade: Input<number>;
 }
 
+/** What an object was; without one, it did not exist. */
+export interface FormerObject {
+  readonly object?: KubernetesObject;
+}
+
 export function declareInputs(graph: Graph): Inputs {
   const objects = Object.fromEntries(
     kinds.map(({ name }) => [name, graph.input<KubernetesObject>(`objects.${name}`)]),
@@ -73,6 +82,8 @@ export function declareInputs(graph: Graph): Inputs {
     keySets: graph.input('keySets'),
     credentials: graph.input('credentials'),
     trustBundle: graph.input('trustBundle'),
+    formerPeersOfClients: graph.input('formerPeersOfClients'),
+    formerPeersOfServers: graph.input('formerPeersOfServers'),
     secretAccess: graph.input('secretAccess'),
     failures: graph.input('failures'),
     proxies: graph.input('proxies'),

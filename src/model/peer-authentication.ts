@@ -32,3 +32,20 @@ export function peerModes({ mesh, namespace, workload }: PeerAuthentications): P
   for (const [port, own] of Object.entries(workload?.ports ?? {})) ports[Number(port)] = own ?? mode;
   return { mode, ports };
 }
+
+/**
+ * What a server accepts whose clients may still go by former modes. Clients use mutual TLS unless it is disabled, so
+ * between STRICT and PERMISSIVE nothing changes for them, and the newest counts at once.
+ */
+export function acceptingAll(newest: PeerModes, former: readonly PeerModes[]): PeerModes {
+  const all = [newest, ...former];
+  const acceptedOn = (of: (modes: PeerModes) => MtlsMode): MtlsMode =>
+    new Set(all.map((modes) => of(modes) === 'DISABLE')).size > 1 ? 'PERMISSIVE' : of(newest);
+  const mode = acceptedOn((modes) => modes.mode);
+  const ports: Record<number, MtlsMode> = {};
+  for (const port of new Set(all.flatMap((modes) => Object.keys(modes.ports).map(Number)))) {
+    const own = acceptedOn((modes) => modes.ports[port] ?? modes.mode);
+    if (Object.hasOwn(newest.ports, port) || own !== mode) ports[port] = own;
+  }
+  return { mode, ports };
+}

@@ -50,7 +50,7 @@ export function declareWorkloadPolicies(
   deps: WorkloadPolicyDeps,
 ): PoliciesOfWorkloads {
   const found = graph.derive('policies of workloads', classes, (key, one, read, emit: Emit<FoundPolicies>) =>
-    emit(key, { peers: deps.peerModes.workload(read, one.namespace, one.labels), set: setOf(one, read, deps) }),
+    emit(key, { peers: deps.peerModes.ofServer(read, one.namespace, one.labels), set: setOf(one, read, deps) }),
   );
   const bySet: Index<FoundPolicies> = graph.index('workloads by policies', found, (_, { set }) =>
     set === undefined ? [] : [set.key],
@@ -68,18 +68,21 @@ export function declareWorkloadPolicies(
 /** The labels by which policies select, for {@link WorkloadClass}. */
 export function policySelectors(
   graph: Graph,
-  { policies, settings }: Pick<WorkloadPolicyDeps, 'policies' | 'settings'>,
+  { policies, peerModes, settings }: Pick<WorkloadPolicyDeps, 'policies' | 'peerModes' | 'settings'>,
 ): Collection<PolicySelector> {
   const kinds = [policies.peers, policies.requests, policies.authorization];
   const byKind = graph.index<PolicyObject>(
     'policies',
-    kinds.map(({ models }) => models),
+    [...kinds.map(({ models }) => models), ...peerModes.former],
     (_, { ref, key }) => [`${ref.kind}/${key}`],
   );
-  return graph.derive('policySelectors', byKind, (key, [{ value }], read, emit: Emit<PolicySelector>) => {
+  return graph.derive('policySelectors', byKind, (key, versions, read, emit: Emit<PolicySelector>) => {
     const { rootNamespace } = settingOf(read, settings.visibility);
-    const namespace = value.namespace === rootNamespace ? anyNamespace : value.namespace;
-    selectorsOf(value.target).forEach((labels, i) => emit(`${key}/${i}`, { namespace, labels }));
+    const distinct = new Set(versions.map(({ value }) => value));
+    for (const [version, value] of [...distinct].entries()) {
+      const namespace = value.namespace === rootNamespace ? anyNamespace : value.namespace;
+      selectorsOf(value.target).forEach((labels, i) => emit(`${key}/${version}/${i}`, { namespace, labels }));
+    }
   });
 }
 

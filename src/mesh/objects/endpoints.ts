@@ -129,7 +129,7 @@ export function declareEndpoints(
   );
 
   const disablesMtls = ({ namespace, labels, port }: Endpoint, read: Reader): boolean => {
-    const { mode, ports } = peerModes.workload(read, namespace, labels);
+    const { mode, ports } = peerModes.ofClients(read, namespace, labels);
     return (ports[port] ?? mode) === 'DISABLE';
   };
   const withPeerModes = (endpoints: readonly Endpoint[], read: Reader): readonly Endpoint[] =>

@@ -230,3 +230,45 @@ test('a selector in the root namespace is ignored for what is there, too', () =>
   lab.apply([peers('istio-system/p', 'STRICT', { selector })]);
   expect(chains('a.istio-system')).toEqual(before);
 });
+
+test('while a mode changes, the server accepts both kinds of connections, and clients follow later', () => {
+  const { inputs } = lab.mesh;
+  const key = 'Kubernetes/shop/p';
+  const old = peers('shop/p', 'DISABLE', { selector });
+  const now = peers('shop/p', 'STRICT', { selector });
+  /** What clients use, and what the server accepts. */
+  const state = () => {
+    const { tls, plain } = chains('a.shop');
+    return [secured().includes(a80!) ? 'tls' : 'plain', ...(tls > 0 ? ['tls'] : []), ...(plain > 0 ? ['plain'] : [])];
+  };
+  lab.apply([old]);
+  expect(state()).toEqual(['plain', 'plain']);
+  const former = { object: old };
+  lab.commit([
+    inputs.objects.PeerAuthentication.write(key, now),
+    inputs.formerPeersOfClients.write(key, former),
+    inputs.formerPeersOfServers.write(key, former),
+  ]);
+  expect(state()).toEqual(['plain', 'tls', 'plain']);
+  lab.commit([inputs.formerPeersOfClients.write(key, undefined)]);
+  expect(state()).toEqual(['tls', 'tls', 'plain']);
+  lab.commit([inputs.formerPeersOfServers.write(key, undefined)]);
+  expect(state()).toEqual(['tls', 'tls']);
+  // Deleted, where all else is DISABLE.
+  lab.apply([peers('shop/n', 'DISABLE')]);
+  lab.commit([
+    inputs.objects.PeerAuthentication.write(key, undefined),
+    inputs.formerPeersOfClients.write(key, { object: now }),
+    inputs.formerPeersOfServers.write(key, { object: now }),
+  ]);
+  expect(state()).toEqual(['tls', 'tls', 'plain']);
+  lab.commit([inputs.formerPeersOfClients.write(key, undefined), inputs.formerPeersOfServers.write(key, undefined)]);
+  expect(state()).toEqual(['plain', 'plain']);
+  // Created.
+  lab.commit([
+    inputs.objects.PeerAuthentication.write(key, now),
+    inputs.formerPeersOfClients.write(key, {}),
+    inputs.formerPeersOfServers.write(key, {}),
+  ]);
+  expect(state()).toEqual(['plain', 'tls', 'plain']);
+});

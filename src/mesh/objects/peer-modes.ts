@@ -1,11 +1,30 @@
-import type { Emit, Graph, Reader } from '../../cache/graph.ts';
+import { type KubernetesObject, parseObjectKey, sourceOfKey } from '../../api/object.ts';
+import type { PeerAuthentication } from '../../api/gen/peer-authentication.gen.ts';
+import type { Collection, Emit, Graph, Index, Input, Reader } from '../../cache/graph.ts';
 import type { Labels } from '../../model/labels.ts';
-import { type MtlsMode, type PeerModes, peerModes } from '../../model/peer-authentication.ts';
+import {
+  type MtlsMode,
+  type PeerAuthenticationModel,
+  type PeerModes,
+  acceptingAll,
+  peerModes,
+} from '../../model/peer-authentication.ts';
+import { reconcilePeerAuthentication } from '../../reconcilers/security/peer-authentication.ts';
+import type { FormerObject, Inputs } from '../inputs.ts';
 import { type Settings, settingOf } from '../settings.ts';
-import { type Policies, policiesFor } from './policies.ts';
+import { type Policies, indexBySelector, policiesFor } from './policies.ts';
 
 /** What PeerAuthentications mean for namespaces and for what is in them. */
-export interface PeerModesOf {
+export interface PeerModesOf extends Modes {
+  /** What a server accepts: while a mode changes, both kinds of connections for as long as clients may use them. */
+  ofServer(read: Reader, namespace: string, labels: Labels): PeerModes;
+  /** What clients go by: while a mode changes, the former one until servers accept what the new one asks for. */
+  ofClients(read: Reader, namespace: string, labels: Labels): PeerModes;
+  /** Former versions that servers go by, too. */
+  readonly former: readonly Collection<PeerAuthenticationModel>[];
+}
+
+interface Modes {
   /** For all workloads of a namespace that no narrower policy selects. */
   namespace(read: Reader, namespace: string): MtlsMode;
   workload(read: Reader, namespace: string, labels: Labels): PeerModes;
@@ -13,11 +32,80 @@ export interface PeerModesOf {
   acceptsMtls(read: Reader, namespace: string): boolean;
 }
 
-export function declarePeerModes(graph: Graph, { peers }: Policies, settings: Settings): PeerModesOf {
+export function declarePeerModes(graph: Graph, inputs: Inputs, { peers }: Policies, settings: Settings): PeerModesOf {
+  const formerOf = (name: string, former: Input<FormerObject>) =>
+    declareFormer(graph, name, inputs.objects.PeerAuthentication, peers.models, former);
+  const servers = formerOf('former peerAuthentications of servers', inputs.formerPeersOfServers);
+  const now = declareModes(graph, 'peerAuthentications', [peers.models], peers.bySelector, settings);
+  const [atClients, atServers] = [
+    formerOf('former peerAuthentications of clients', inputs.formerPeersOfClients),
+    servers,
+  ].map((models, i) => {
+    const name = `former peerAuthentications of ${i === 0 ? 'clients' : 'servers'}`;
+    return declareModes(graph, name, models, indexBySelector(graph, name, models), settings);
+  }) as [Modes, Modes];
+  // Where nothing changes, the former policies are not looked at.
+  const changing = graph.derive(
+    'namespaces with changing peerAuthentications',
+    graph.index('changing peerAuthentications', inputs.formerPeersOfServers, (key) => [parseObjectKey(key).namespace]),
+    (key, _, __, emit: Emit<true>) => emit(key, true),
+  );
+  const isChanging = (read: Reader, namespace: string): boolean =>
+    [namespace, settingOf(read, settings.visibility).rootNamespace].some((one) => read.get(changing, one) === true);
+  return {
+    namespace: (read, namespace) => now.namespace(read, namespace),
+    workload: (read, namespace, labels) => now.workload(read, namespace, labels),
+    ofServer(read, namespace, labels) {
+      const newest = now.workload(read, namespace, labels);
+      if (!isChanging(read, namespace)) return newest;
+      return acceptingAll(newest, [
+        atClients.workload(read, namespace, labels),
+        atServers.workload(read, namespace, labels),
+      ]);
+    },
+    ofClients: (read, namespace, labels) =>
+      (isChanging(read, namespace) ? atClients : now).workload(read, namespace, labels),
+    acceptsMtls: (read, namespace) =>
+      now.acceptsMtls(read, namespace) ||
+      (isChanging(read, namespace) &&
+        (atClients.acceptsMtls(read, namespace) || atServers.acceptsMtls(read, namespace))),
+    former: servers,
+  };
+}
+
+/** All policies as they were: those that exist, then those that no longer do. */
+function declareFormer(
+  graph: Graph,
+  name: string,
+  objects: Input<KubernetesObject>,
+  models: Collection<PeerAuthenticationModel>,
+  former: Input<FormerObject>,
+): readonly Collection<PeerAuthenticationModel>[] {
+  const read = (key: string, object: KubernetesObject): PeerAuthenticationModel =>
+    reconcilePeerAuthentication(object as PeerAuthentication, sourceOfKey(key)).model;
+  return [
+    graph.derive(name, models, (key, model, reader, emit: Emit<PeerAuthenticationModel>) => {
+      const version = reader.get(former, key);
+      if (version === undefined) emit(`${key}#former`, model);
+      else if (version.object !== undefined) emit(`${key}#former`, read(key, version.object));
+    }),
+    graph.derive(`${name}, deleted`, former, (key, { object }, reader, emit: Emit<PeerAuthenticationModel>) => {
+      if (object !== undefined && reader.get(objects, key) === undefined) emit(`${key}#former`, read(key, object));
+    }),
+  ];
+}
+
+function declareModes(
+  graph: Graph,
+  name: string,
+  models: readonly Collection<PeerAuthenticationModel>[],
+  bySelector: Index<PeerAuthenticationModel>,
+  settings: Settings,
+): Modes {
   // Kept apart from the policies: whether there are any rarely changes.
   const selective = graph.derive(
-    'namespaces with selective peerAuthentications',
-    graph.index('selective peerAuthentications', peers.models, (_, { namespace, target }) =>
+    `namespaces with selective ${name}`,
+    graph.index(`selective ${name}`, models, (_, { namespace, target }) =>
       target.kind === 'labels' ? [namespace] : [],
     ),
     (key, members, _, emit: Emit<Selective>) =>
@@ -27,7 +115,7 @@ export function declarePeerModes(graph: Graph, { peers }: Policies, settings: Se
         ),
       }),
   );
-  const ofAll = (read: Reader, namespace: string) => policiesFor(read, peers, namespace, {})[0];
+  const ofAll = (read: Reader, namespace: string) => policiesFor(read, { bySelector }, namespace, {})[0];
   const root = (read: Reader): string => settingOf(read, settings.visibility).rootNamespace;
   const wide = (read: Reader, namespace: string) => ({
     mesh: ofAll(read, root(read)),
@@ -43,7 +131,7 @@ export function declarePeerModes(graph: Graph, { peers }: Policies, settings: Se
         ...wide(read, namespace),
         workload:
           selectiveIn(read, namespace) &&
-          policiesFor(read, peers, namespace, labels).find(({ target }) => target.kind === 'labels'),
+          policiesFor(read, { bySelector }, namespace, labels).find(({ target }) => target.kind === 'labels'),
       }),
     acceptsMtls: (read, namespace) =>
       peerModes(wide(read, namespace)).mode !== 'DISABLE' || selectiveIn(read, namespace)?.acceptsMtls === true,

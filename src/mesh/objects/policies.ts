@@ -56,14 +56,21 @@ function declareKind<Model extends PolicyObject>(
     emit(key, reconcile(object, sourceOfKey(key))),
   );
   const models = graph.derive(`${name}.models`, parsed, (key, { model }, _, emit: Emit<Model>) => emit(key, model));
-  const bySelector = graph.index(
+  return { parsed, models, bySelector: indexBySelector(graph, name, [models]) };
+}
+
+export function indexBySelector<Model extends PolicyObject>(
+  graph: Graph,
+  name: string,
+  models: readonly Collection<Model>[],
+): Index<Model> {
+  return graph.index(
     `${name} by selector`,
     models,
     (_, { namespace, target }) =>
       selectorsOf(target).map((selector) => selectorKey(namespace, selector) ?? ofNamespace(namespace)),
     (a, b) => compareAge(a.value, b.value),
   );
-  return { parsed, models, bySelector };
 }
 
 /** Group of the policies for all workloads of a namespace. */
@@ -72,7 +79,7 @@ const ofNamespace = (namespace: string): string => `${namespace}|`;
 /** The policies in a namespace that select a workload with these labels, oldest first. */
 export function policiesFor<Model extends PolicyObject>(
   read: Reader,
-  { bySelector }: PolicyKind<Model>,
+  { bySelector }: Pick<PolicyKind<Model>, 'bySelector'>,
   namespace: string,
   labels: Labels,
 ): readonly Model[] {
