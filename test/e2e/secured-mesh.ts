@@ -10,6 +10,7 @@ import { object, serviceEntry, sidecar } from '../features/objects.ts';
 import type { Program } from '../features/program.ts';
 import { Directory } from '../features/sources.ts';
 import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
+import { FORMER_MS } from '../../src/engine/peer-history.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { type WorkloadSecrets, startAgent } from './agent.ts';
 import {
@@ -177,6 +178,9 @@ export class SecuredMesh {
       const found = () => contentOf(this.program.object(known.name, metadata.namespace ?? '', metadata.name));
       await this.program.committed(() => expect(isDeepStrictEqual(found(), content), metadata.name).toBe(true));
     }
+    // Of a change of modes, the time in which servers accept both is over.
+    if (objects.some(([{ kind }]) => kind === 'PeerAuthentication'))
+      this.program.clock.skip(Math.max(...Object.values(FORMER_MS)));
     const { ads, committer } = this.program.serving.engine;
     await poll('acknowledgements', async () => {
       await committer.settled();
