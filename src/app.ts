@@ -10,6 +10,7 @@ import { type SecureServing, secureServing } from './secure-serving.ts';
 import { publishedRotation } from './published-rotation.ts';
 import { createProtos } from './envoy/encode/proto.ts';
 import { type ObjectSource, type SourceSurroundings, openSource, replicaName, startSource } from './object-source.ts';
+import { explainAccess } from './explain-access.ts';
 import { checkFiles, translateFiles } from './offline.ts';
 import { AllowedAddresses } from './jwks/addresses.ts';
 import { fetchText } from './jwks/fetch-text.ts';
@@ -23,7 +24,7 @@ import { version } from './version.ts';
 
 /** What the commands do. */
 export function createProgram(): Program {
-  return { serve, check: checkFiles, translate: translateFiles, identity: publishedRotation };
+  return { serve, check: checkFiles, translate: translateFiles, explainAccess, identity: publishedRotation };
 }
 
 /** The program's surroundings, which tests replace. */

@@ -47,10 +47,11 @@ function explainVirtualHosts(leaf: LeafPart, context: ExplainContext): readonly 
 }
 
 /** `mesh.yaml:12: VirtualService/shop/reviews: spec.http[0]`, each once. */
-function printSources(sources: readonly Source[], { locate }: ExplainContext): readonly string[] {
-  const printed = sources.map(({ object, field }) => {
-    const place = locate(object, field);
-    return [...(place ? [`${place.file}:${place.line}`] : []), printRef(object), ...(field ? [field] : [])].join(': ');
-  });
-  return [...new Set(printed)];
+function printSources(sources: readonly Source[], { locate }: Pick<ExplainContext, 'locate'>): readonly string[] {
+  return [...new Set(sources.map((source) => printSource(source, locate)))];
+}
+
+export function printSource({ object, field }: Source, locate: Locate): string {
+  const place = locate(object, field);
+  return [...(place ? [`${place.file}:${place.line}`] : []), printRef(object), ...(field ? [field] : [])].join(': ');
 }

@@ -25,21 +25,20 @@ import { ObjectWriter } from './engine/object-writer.ts';
 import { type ServedType, servedTypeNames } from './served-types.ts';
 import { jsonOf, snapshotOf } from './snapshot.ts';
 
-/** The mesh of the objects in some files, computed once. */
-interface OfflineMesh {
+/** The mesh of some objects, computed once. */
+export interface OfflineMesh {
   readonly loaded: LoadedDirectory;
   readonly mesh: Mesh;
   readonly store: Store;
   readonly protos: Protos;
 }
 
-async function build(
-  paths: readonly string[],
+export function buildOnce(
+  loaded: LoadedDirectory,
   settings: MeshSettings,
   more: (mesh: Mesh) => Write[],
   trace?: Trace,
-): Promise<OfflineMesh> {
-  const loaded = await loadDirectory(paths, createValidator());
+): OfflineMesh {
   const graph = new Graph();
   const protos = createProtos();
   const mesh = buildMesh(graph, new Encoder(protos, { trace }));
@@ -65,9 +64,13 @@ async function build(
   return { loaded, mesh, store, protos };
 }
 
+export function load(paths: readonly string[]): Promise<LoadedDirectory> {
+  return loadDirectory(paths, createValidator());
+}
+
 /** `fairlead check`: what is wrong with the files and the objects in them. */
 export async function checkFiles(request: CheckRequest): Promise<CheckResult> {
-  const { loaded, mesh } = await build(request.paths, request.mesh, () => []);
+  const { loaded, mesh } = buildOnce(await load(request.paths), request.mesh, () => []);
   const usable = [...loaded.objects.values()].reduce((sum, found) => sum + found.length, 0);
   const objects = usable + unusable(loaded).size;
   return { findings: findingsOf(loaded, mesh, request.complete), objects, ignored: loaded.ignored };
@@ -86,7 +89,7 @@ export async function translateFiles(request: TranslateRequest): Promise<Transla
     inputs.proxies.write(stream, withIdentity({ stream, ...request.proxy })),
   ];
   const trace = request.explain === true ? new Trace() : undefined;
-  const { loaded, mesh, store, protos } = await build(request.paths, request.mesh, connected, trace);
+  const { loaded, mesh, store, protos } = buildOnce(await load(request.paths), request.mesh, connected, trace);
   const snapshot = snapshotOf(store, mesh.worldOf(stream), protos);
   const each = <T>(print: (resource: EncodedResource) => T) =>
     Object.fromEntries(servedTypeNames.map((type) => [type, snapshot[type].map(print)])) as Record<ServedType, T[]>;
@@ -130,7 +133,7 @@ function remarkOnNode(
 /** At most this many selectors are named. */
 const SHOWN = 5;
 
-function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Finding[] {
+export function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Finding[] {
   // A policy with errors is in force, and is read twice.
   const said = new Set(loaded.reports.map(({ object, field }) => placeOf(object, field)));
   const problems = [...mesh.problems.byObject.entries()]

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { readMeshSettings } from '../config/config.ts';
 import { meshSettingNames } from '../config/settings.ts';
-import { printCounts, printFinding } from './printable.ts';
+import { findingAsJson, printCounts, printFinding } from './printable.ts';
 import type { CheckResult } from './program.ts';
 import { addSettings, type CommandFile, originsOf } from './world.ts';
 
@@ -35,16 +35,6 @@ function asJson({ objects, ignored, findings }: CheckResult): object {
     ignored,
     errors: findings.filter(({ severity }) => severity === 'error').length,
     warnings: findings.filter(({ severity }) => severity === 'warning').length,
-    findings: findings.map(({ severity, file, line, object, field, reason, message }) => ({
-      severity,
-      file,
-      line,
-      kind: object?.kind,
-      namespace: object?.namespace,
-      name: object?.name,
-      field,
-      reason,
-      message,
-    })),
+    findings: findings.map(findingAsJson),
   };
 }

@@ -25,6 +25,7 @@ async function run(argv: readonly string[], program: Partial<Program> = {}, env 
         check: unexpected,
         translate: unexpected,
         identity: unexpected,
+        explainAccess: unexpected,
         ...program,
       }),
     out: (text) => void (out += text),

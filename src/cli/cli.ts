@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { checkCommand } from './check.ts';
 import { identityCommand } from './identity.ts';
 import { printable } from './printable.ts';
+import { explainCommand } from './explain.ts';
 import { explainedCodes } from './program.ts';
 import { serveCommand } from './serve.ts';
 import { translateCommand } from './translate.ts';
@@ -19,10 +20,11 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     .version(versionLine, '-V, --version', 'print the version')
     .helpCommand(false)
     .configureHelp({ showGlobalOptions: false });
-  for (const command of [serveCommand, checkCommand, translateCommand, identityCommand, versionCommand]) {
+  const commands = [serveCommand, checkCommand, translateCommand, explainCommand, identityCommand, versionCommand];
+  for (const command of commands) {
     cli.addCommand(command(world, done));
   }
-  for (const command of [cli, ...cli.commands])
+  for (const command of [cli, ...cli.commands.flatMap((one) => [one, ...one.commands])])
     command.exitOverride().configureOutput({
       writeOut: world.out,
       writeErr: world.err,
@@ -33,9 +35,11 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     await cli.parseAsync(argv, { from: 'user' });
     return code;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode;
+    // What explain says with 1 is an answer.
+    const failed = argv[0] === 'explain' ? 2 : 1;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : failed;
     world.err(`${explain(error)}\n`);
-    return 1;
+    return failed;
   }
 }
 

@@ -16,6 +16,12 @@ export function printFinding({ severity, file, line, object, field, message }: F
     .join(': ');
 }
 
+/** For programs: an object is named in three fields. */
+export function findingAsJson({ severity, file, line, object, field, reason, message }: Finding): object {
+  const { kind, namespace, name } = object ?? {};
+  return { severity, file, line, kind, namespace, name, field, reason, message };
+}
+
 /** The counts in words: `3 objects: 1 error, 2 warnings`. */
 export function printCounts({ objects, ignored, findings }: CheckResult): string {
   const count = (severity: Finding['severity']): number => findings.filter((f) => f.severity === severity).length;

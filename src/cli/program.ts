@@ -1,5 +1,5 @@
 import type { ConnectedProxy } from '../ads/types.ts';
-import type { ClusterSettings, Config, MeshSettings } from '../config/config.ts';
+import type { ClusterSettings, Config, MeshSettings, SourceConfig } from '../config/config.ts';
 import type { RotationReport } from '../identity/rotation-report.ts';
 import type { ServedType } from '../served-types.ts';
 
@@ -14,18 +14,15 @@ export interface Program {
   check(request: CheckRequest): Promise<CheckResult>;
   /** Computes what a proxy would receive for the objects in files. */
   translate(request: TranslateRequest): Promise<Translation>;
+  /** Says what a workload's proxy answers to a request, and which policy is why. */
+  explainAccess(question: AccessQuestion, signal: AbortSignal): Promise<AccessAnswer>;
   /** What proxies in a cluster trust, as the leader has published it; undefined: it has not. */
   identity(cluster: ClusterSettings, signal: AbortSignal): Promise<RotationReport | undefined>;
 }
 
 /** Codes of errors whose message says everything: what is wrong, and where. */
 export const explainedCodes: ReadonlySet<string> = new Set([
-  'CONFIG',
-  'DIRECTORY',
-  'KUBECONFIG',
-  'LISTEN',
-  'USAGE',
-  'CLUSTER',
+  ...['CLUSTER', 'CONFIG', 'DIRECTORY', 'KUBECONFIG', 'LISTEN', 'USAGE'],
 ]);
 
 export interface CheckRequest {
@@ -101,6 +98,38 @@ export interface ExplainedVirtualHost {
     readonly match: object;
     readonly from: readonly string[];
   }[];
+}
+
+export interface AccessQuestion {
+  readonly source: SourceConfig;
+  readonly mesh: MeshSettings;
+  /** See {@link Config}. */
+  readonly jwksAllowedNetworks: readonly string[];
+  /** SPIFFE ID, or `namespace/account` in the mesh's trust domain; undefined: plaintext. */
+  readonly from: string | undefined;
+  readonly to: { readonly namespace: string; readonly name: string };
+  /** Undefined: the only one that the workload serves. */
+  readonly port: number | undefined;
+  readonly method: string;
+  readonly path: string;
+  readonly host: string | undefined;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly sourceIp: string | undefined;
+  readonly token: string | undefined;
+}
+
+export interface AccessAnswer {
+  readonly verdict: 'allowed' | 'denied' | 'unknown';
+  /** The HTTP status of a denial; or the connection is closed. */
+  readonly answer?: 401 | 403 | 'closed';
+  /** Why, as the end of a sentence. */
+  readonly reason: string;
+  /** What decides, as {@link ExplainedResource} names it; of several policies of which none allows it, all. */
+  readonly by: readonly string[];
+  /** What else happens to the request, and what was assumed. */
+  readonly remarks: readonly string[];
+  /** About the policies in the workload's reach. */
+  readonly findings: readonly Finding[];
 }
 
 export type ResourceJson = Readonly<Record<string, unknown>> & { readonly '@type': string };

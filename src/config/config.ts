@@ -85,16 +85,10 @@ const LOOPBACK = '127.0.0.1';
 /** Everything for `fairlead serve`. Throws a {@link ConfigError}. */
 export function readConfig(origins: Origins): Config {
   const values = new Values(origins);
-  const paths = values.all('directory');
-  const kubeconfig = values.optional('kubeconfig');
-  const context = values.optional('context');
-  if (paths.length > 0 && (kubeconfig ?? context) !== undefined) {
-    const other = kubeconfig === undefined ? 'context' : 'kubeconfig';
-    throw new ConfigError(`${values.origin('directory')} and ${values.origin(other)} cannot be combined`);
-  }
+  const source = sourceOf(values);
+  const isDirectory = source.kind === 'directory';
   const revision = values.optional('revision');
   const mesh = meshOf(values);
-  const isDirectory = paths.length > 0;
   const address = (name: AddressName): Address => {
     const { port } = values.one(name);
     // A directory has no tenants: its proxies are on this machine unless an address says otherwise.
@@ -102,7 +96,7 @@ export function readConfig(origins: Origins): Config {
   };
   const grpcAddress = values.optional('grpcAddress') ?? (isDirectory ? { host: LOOPBACK, port: 15010 } : 'off');
   return deepFreeze({
-    source: isDirectory ? { kind: 'directory', paths } : clusterOf(values),
+    source,
     ...(grpcAddress === 'off' ? {} : { grpcAddress }),
     secure: secureOf(values, isDirectory, address('secureGrpcAddress')),
     healthAddress: address('healthAddress'),
@@ -162,6 +156,27 @@ function clusterOf(values: Values): ClusterSettings['source'] {
 /** Settings for commands without a server. Throws a {@link ConfigError}. */
 export function readMeshSettings(origins: Origins): MeshSettings {
   return deepFreeze(meshOf(new Values(origins)));
+}
+
+/** Settings for commands that read a cluster or a directory, and then end. Throws a {@link ConfigError}. */
+export function readAccessSettings(origins: Origins): Pick<Config, 'source' | 'mesh' | 'jwksAllowedNetworks'> {
+  const values = new Values(origins);
+  return deepFreeze({
+    source: sourceOf(values),
+    mesh: meshOf(values),
+    jwksAllowedNetworks: values.one('jwksAllowedNetworks'),
+  });
+}
+
+function sourceOf(values: Values): SourceConfig {
+  const paths = values.all('directory');
+  const kubeconfig = values.optional('kubeconfig');
+  const context = values.optional('context');
+  if (paths.length > 0 && (kubeconfig ?? context) !== undefined) {
+    const other = kubeconfig === undefined ? 'context' : 'kubeconfig';
+    throw new ConfigError(`${values.origin('directory')} and ${values.origin(other)} cannot be combined`);
+  }
+  return paths.length > 0 ? { kind: 'directory', paths } : clusterOf(values);
 }
 
 function meshOf(values: Values): MeshSettings {

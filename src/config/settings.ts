@@ -284,6 +284,8 @@ export const settingNames = Object.keys(settings) as readonly SettingName[];
 export const meshSettingNames: readonly SettingName[] = ['domainSuffix', 'rootNamespace', 'clusterId', 'gatewayScope'];
 /** Settings that say where a cluster is. */
 export const clusterSettingNames: readonly SettingName[] = ['kubeconfig', 'context', 'rootNamespace'];
+/** Where objects come from. */
+export const sourceSettingNames: readonly SettingName[] = ['directory', 'kubeconfig', 'context'];
 export const proxySettingNames: readonly SettingName[] = ['defaultProxyNamespace', 'defaultProxyType'];
 
 /** The flag of a setting on the command line, and what the help says about it. */

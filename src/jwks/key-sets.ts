@@ -102,7 +102,7 @@ export class KeySets {
     );
     ended.addEventListener('abort', stop);
     entry.cancel = stop;
-    const result = await this.#keysOf(entry.source, end.signal).catch((error: unknown) => ({
+    const result = await fetchKeySet(entry.source, this.#options.fetchText, end.signal).catch((error: unknown) => ({
       problem: reasonOf(end.signal.aborted ? end.signal.reason : error),
     }));
     cancelTimer();
@@ -112,15 +112,6 @@ export class KeySets {
     this.#keep(entry, result);
     const delay = entry.failures === 0 ? REFRESH : Math.min(LONGEST_RETRY, FIRST_RETRY * 2 ** (entry.failures - 1));
     entry.cancel = clock.after(delay * (0.9 + 0.2 * this.#options.random()), () => this.#enqueue(entry));
-  }
-
-  async #keysOf(source: JwksSource, signal: AbortSignal): Promise<{ readonly jwks: string }> {
-    const get = (url: string) => this.#options.fetchText(url, { signal, mostBytes: MOST_BYTES });
-    const uri = source.uri === '' ? discovered(await get(discoveryOf(source.issuer))) : source.uri;
-    const found = readKeySet(await get(uri));
-    if ('problem' in found) throw new FetchError(`the answer ${found.problem}`);
-    // Not all that it contains: whoever reads a proxy's configuration would see what the URL says.
-    return { jwks: found.essence };
   }
 
   #keep(entry: Entry, result: { readonly jwks: string } | { readonly problem: string }): void {
@@ -149,6 +140,20 @@ function timeOf(at: number | undefined, clock: Clock): string | undefined {
   return new Date(clock.date().getTime() - (clock.now() - at)).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
+/** The public keys of an issuer. Rejects with a {@link FetchError}, or with what the connection failed of. */
+export async function fetchKeySet(
+  source: JwksSource,
+  fetchText: KeySetsOptions['fetchText'],
+  signal: AbortSignal,
+): Promise<{ readonly jwks: string }> {
+  const get = (url: string) => fetchText(url, { signal, mostBytes: MOST_BYTES });
+  const uri = source.uri === '' ? discovered(await get(discoveryOf(source.issuer))) : source.uri;
+  const found = readKeySet(await get(uri));
+  if ('problem' in found) throw new FetchError(`the answer ${found.problem}`);
+  // Not all that it contains: whoever reads a proxy's configuration would see what the URL says.
+  return { jwks: found.essence };
+}
+
 /** Source: OpenID Connect Discovery 1.0, section 4. */
 function discoveryOf(issuer: string): string {
   return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
@@ -167,7 +172,7 @@ function discovered(text: string): string {
 }
 
 /** Error texts of others may be long, or contain what they received. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (error instanceof FetchError) return error.message.slice(0, 200);
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
   return code ?? 'the connection failed';

@@ -1,4 +1,5 @@
 import type { PolicyObject } from './policy-target.ts';
+import type { Source } from './provenance.ts';
 
 /** What a port accepts: mutual TLS, plaintext, or both (PERMISSIVE). */
 export type MtlsMode = 'STRICT' | 'PERMISSIVE' | 'DISABLE';
@@ -48,4 +49,11 @@ export function acceptingAll(newest: PeerModes, former: readonly PeerModes[]): P
     if (Object.hasOwn(newest.ports, port) || own !== mode) ports[port] = own;
   }
   return { mode, ports };
+}
+
+/** What sets the mode of a port; undefined: nothing does. */
+export function sourceOfMode({ mesh, namespace, workload }: PeerAuthentications, port: number): Source | undefined {
+  if (workload?.ports[port] !== undefined) return { object: workload.ref, field: `spec.portLevelMtls["${port}"].mode` };
+  const policy = [workload, namespace, mesh].find((one) => one?.mode !== undefined);
+  return policy && { object: policy.ref, field: 'spec.mtls.mode' };
 }

@@ -44,7 +44,8 @@ export async function openGate(worlds: readonly RandomWorld[], ports: readonly (
   onTestFinished(() => agent.close());
   const asked = new Set<string>();
   const backends = await Promise.all([
-    serve(createServer((_, response) => response.end())),
+    // Connections stay: one that closes while it is idle may meet a request.
+    serve(createServer({ keepAliveTimeout: 0 }, (_, response) => response.end())),
     serve(createTcpServer((socket) => socket.on('error', () => undefined).on('data', () => socket.end('pong')))),
     // Speaks whatever it is spoken to.
     serve(
@@ -55,7 +56,7 @@ export async function openGate(worlds: readonly RandomWorld[], ports: readonly (
       ),
     ),
     serve(
-      createServer(({ headers }, response) => {
+      createServer({ keepAliveTimeout: 0 }, ({ headers }, response) => {
         asked.add(String(headers['x-test-id']));
         response.end();
       }),

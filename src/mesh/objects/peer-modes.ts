@@ -5,6 +5,7 @@ import type { Labels } from '../../model/labels.ts';
 import {
   type MtlsMode,
   type PeerAuthenticationModel,
+  type PeerAuthentications,
   type PeerModes,
   acceptingAll,
   peerModes,
@@ -28,6 +29,8 @@ interface Modes {
   /** For all workloads of a namespace that no narrower policy selects. */
   namespace(read: Reader, namespace: string): MtlsMode;
   workload(read: Reader, namespace: string, labels: Labels): PeerModes;
+  /** The policies from which these follow. */
+  policies(read: Reader, namespace: string, labels: Labels): PeerAuthentications;
   /** Whether some workload, or port, of the namespace may accept mutual TLS. */
   acceptsMtls(read: Reader, namespace: string): boolean;
 }
@@ -55,6 +58,7 @@ export function declarePeerModes(graph: Graph, inputs: Inputs, { peers }: Polici
   return {
     namespace: (read, namespace) => now.namespace(read, namespace),
     workload: (read, namespace, labels) => now.workload(read, namespace, labels),
+    policies: (read, namespace, labels) => now.policies(read, namespace, labels),
     ofServer(read, namespace, labels) {
       const newest = now.workload(read, namespace, labels);
       if (!isChanging(read, namespace)) return newest;
@@ -124,15 +128,16 @@ function declareModes(
   const selectiveIn = (read: Reader, namespace: string): Selective | undefined =>
     // A selector in the root namespace has no effect.
     namespace === root(read) ? undefined : read.get(selective, namespace);
+  const policiesOf = (read: Reader, namespace: string, labels: Labels): PeerAuthentications => ({
+    ...wide(read, namespace),
+    workload:
+      selectiveIn(read, namespace) &&
+      policiesFor(read, { bySelector }, namespace, labels).find(({ target }) => target.kind === 'labels'),
+  });
   return {
     namespace: (read, namespace) => peerModes(wide(read, namespace)).mode,
-    workload: (read, namespace, labels) =>
-      peerModes({
-        ...wide(read, namespace),
-        workload:
-          selectiveIn(read, namespace) &&
-          policiesFor(read, { bySelector }, namespace, labels).find(({ target }) => target.kind === 'labels'),
-      }),
+    workload: (read, namespace, labels) => peerModes(policiesOf(read, namespace, labels)),
+    policies: policiesOf,
     acceptsMtls: (read, namespace) =>
       peerModes(wide(read, namespace)).mode !== 'DISABLE' || selectiveIn(read, namespace)?.acceptsMtls === true,
   };

@@ -6,11 +6,13 @@ import { chainsOf } from './inbounds.ts';
 import { type SettleDeps, settleSecurity } from './security-filters.ts';
 import { settingOf } from '../settings.ts';
 import type { Proxies } from '../clients/proxies.ts';
+import type { PeerModesOf } from '../objects/peer-modes.ts';
 import type { PoliciesOfWorkloads } from '../clients/workload-policies.ts';
 
 export interface AccessDeps extends SettleDeps {
   readonly proxies: Proxies;
   readonly workloadPolicies: PoliciesOfWorkloads;
+  readonly peerModes: PeerModesOf;
   readonly securityFilters: Collection<SecurityFilters>;
   /** By workload class. */
   readonly targets: Collection<InboundTargets>;
@@ -20,7 +22,7 @@ export interface AccessDeps extends SettleDeps {
 export function accessOf(stream: string, read: Reader, deps: AccessDeps): WorkloadAccess | undefined {
   const proxy = read.get(deps.proxies.resolved, stream);
   if (proxy === undefined || 'error' in proxy) return undefined;
-  const { key, traits } = proxy.workload;
+  const { key, traits, namespace, labels } = proxy.workload;
   const served = read.get(deps.targets, key);
   const policies = read.get(deps.workloadPolicies.ofClass, key);
   if (served === undefined || policies === undefined) return undefined;
@@ -31,6 +33,7 @@ export function accessOf(stream: string, read: Reader, deps: AccessDeps): Worklo
   return {
     agent: traits.agent,
     peers: policies.peers,
+    peerPolicies: deps.peerModes.policies(read, namespace, labels),
     targets: served.targets,
     isRedirected: traits.interception !== 'NONE',
     trustDomains: [trustDomain, ...trustDomainAliases],

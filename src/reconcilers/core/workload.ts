@@ -151,7 +151,7 @@ export function augmentLabels(
 }
 
 /** Name of the Pod's owner: the Deployment behind a ReplicaSet, the CronJob behind a Job, else the owner or the Pod. */
-function workloadName(pod: Pod): string {
+export function workloadName(pod: Pod): string {
   const owner = (pod.metadata.ownerReferences ?? []).find((reference) => reference.controller === true);
   if (owner === undefined) return pod.metadata.name;
   if (owner.kind === 'ReplicaSet' && pod.metadata.labels?.['pod-template-hash'] !== undefined) {

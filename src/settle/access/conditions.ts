@@ -11,7 +11,7 @@ import {
 } from '../../model/authorization.ts';
 import { covers, parseCidr } from '../../model/cidr.ts';
 import type { Header } from './request.ts';
-import { type Truth, type Unknown, all, isUnknown, not, some } from './truth.ts';
+import { type Truth, type Unknown, all, not, some } from './truth.ts';
 
 /** What conditions compare, as Envoy sees it when it does. */
 export interface Facts {
@@ -28,7 +28,7 @@ export interface Facts {
 
 export interface HttpFacts {
   readonly method: string;
-  readonly host: string;
+  readonly host: string | Unknown;
   /** Normalized, with its query. */
   readonly path: string;
   readonly headers: readonly Header[];
@@ -62,12 +62,12 @@ function has(attribute: Attribute, value: string, facts: Facts): Truth {
     case 'remoteIp':
       return isIn(value, facts.remoteIp);
     case 'sni':
-      return isUnknown(facts.sni as Truth) ? (facts.sni as Unknown) : isText(value, facts.sni as string);
+      return typeof facts.sni === 'string' ? isText(value, facts.sni) : facts.sni;
     case 'filterMetadata':
       // Of the filters that are sent, only these write text, and what it is nobody means to compare.
       return /\.(rbac|ext_authz)$/.test(attribute.filter) ? { unknown: `the metadata of ${attribute.filter}` } : false;
     case 'host':
-      return http !== undefined && (value === '*' || isText(value.toLowerCase(), http.host.toLowerCase()));
+      return http !== undefined && isHost(value, http.host);
     case 'method':
       return http !== undefined && isText(value, http.method);
     case 'path':
@@ -127,6 +127,11 @@ function isText(value: string, text: string): boolean {
   return matchesText(textMatch(value), text);
 }
 
+function isHost(value: string, host: string | Unknown): Truth {
+  if (value === '*') return true;
+  return typeof host === 'string' ? isText(value.toLowerCase(), host.toLowerCase()) : host;
+}
+
 function isIn(range: string, address: string | Unknown): Truth {
   return typeof address === 'string' ? covers(parseCidr(range)!, address) : address;
 }
@@ -164,17 +169,18 @@ function isPathText(text: string, more: string): boolean {
 const written =
   /^(x-request-id|x-forwarded-proto|x-forwarded-client-cert|x-envoy-.*|:scheme|connection|transfer-encoding|te|upgrade)$/;
 
-function hasHeader(name: string, value: string, { headers, method, path, host }: HttpFacts): Truth {
-  const lower = name.toLowerCase();
-  if (written.test(lower)) return { unknown: `the header ${lower}, which the proxy sets` };
-  const own: readonly Header[] = [
+function hasHeader(header: string, value: string, { headers, method, path, host }: HttpFacts): Truth {
+  const name = header.toLowerCase();
+  if (written.test(name)) return { unknown: `the header ${name}, which proxies set` };
+  if (name === ':authority' && value !== '*' && typeof host !== 'string') return host;
+  const own: readonly (readonly [string, unknown])[] = [
     [':method', method],
     [':path', path],
     [':authority', host],
   ];
-  const found = [...own, ...headers].filter(([each]) => each.toLowerCase() === lower).map(([, text]) => text);
-  if (value === '*') return found.length > 0;
-  return found.length > 0 && found.some((text) => isText(value, text));
+  return [...own, ...headers].some(
+    ([each, text]) => each.toLowerCase() === name && (value === '*' || isText(value, String(text))),
+  );
 }
 
 function hasClaim(path: readonly string[], match: TextMatch, claims: Json | undefined): boolean {

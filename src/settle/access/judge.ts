@@ -3,7 +3,12 @@ import type { ObjectRef } from '../../api/object.ts';
 import type { AuthorizationStep, NamedRule } from '../../model/authorization.ts';
 import type { InboundTarget } from '../../model/inbound.ts';
 import type { ListenerSettings } from '../../model/mesh-config.ts';
-import type { MtlsMode, PeerModes } from '../../model/peer-authentication.ts';
+import {
+  type MtlsMode,
+  type PeerAuthentications,
+  type PeerModes,
+  sourceOfMode,
+} from '../../model/peer-authentication.ts';
 import type { Source } from '../../model/provenance.ts';
 import type { JwtIssuer } from '../../model/request-authentication.ts';
 import { protocolClass } from '../../model/service.ts';
@@ -20,6 +25,8 @@ export interface WorkloadAccess {
   /** It has a certificate. */
   readonly agent: boolean;
   readonly peers: PeerModes;
+  /** The policies from which the modes follow. */
+  readonly peerPolicies: PeerAuthentications;
   readonly targets: readonly InboundTarget[];
   /** Connections to other ports are let through, too. */
   readonly isRedirected: boolean;
@@ -52,7 +59,9 @@ export type Denial =
   /** These policies allow something, but not this. None: there are too many for Envoy. */
   | { readonly kind: 'notAllowed'; readonly policies: readonly ObjectRef[] }
   | { readonly kind: 'token'; readonly by: Source; readonly reason: string }
-  | { readonly kind: 'plaintext' | 'mutualTls' | 'trustDomain' | 'port' };
+  /** The mode of mutual TLS, with what sets it. */
+  | { readonly kind: 'plaintext' | 'mutualTls'; readonly by?: Source }
+  | { readonly kind: 'trustDomain' | 'port' };
 
 export type AccessEvent =
   /** The verdict holds if the provider allows the request. */
@@ -64,7 +73,7 @@ export type AccessEvent =
 /** What the proxy of a workload answers to a request, and why. @param now in seconds. */
 export function judge(access: WorkloadAccess, request: AccessRequest, now: number): Judgement {
   const closed = connectionDenial(access, request);
-  if (closed !== undefined) return { verdict: denied('closed', { kind: closed }), events: [] };
+  if (closed !== undefined) return { verdict: denied('closed', closed), events: [] };
   const events: AccessEvent[] = [];
   const verdict = isHttp(access, request) ? judgeHttp(access, request, now, events) : judgeTcp(access, request, events);
   return { verdict, events };
@@ -77,13 +86,16 @@ export function modeOf({ peers, agent }: Pick<WorkloadAccess, 'peers' | 'agent'>
   return agent || mode === 'STRICT' ? mode : 'DISABLE';
 }
 
-function connectionDenial(access: WorkloadAccess, { peer, port }: AccessRequest) {
+function connectionDenial(access: WorkloadAccess, { peer, port }: AccessRequest): Denial | undefined {
   const isServed = access.isRedirected || access.targets.some((target) => target.port === port);
   const mode = modeOf(access, port);
-  if (!isServed || (mode === 'STRICT' && !access.agent)) return 'port';
-  if (peer === undefined) return mode === 'STRICT' ? 'plaintext' : undefined;
-  if (mode === 'DISABLE') return 'mutualTls';
-  return access.trustDomains.some((domain) => peer.startsWith(`spiffe://${domain}/`)) ? undefined : 'trustDomain';
+  if (!isServed || (mode === 'STRICT' && !access.agent)) return { kind: 'port' };
+  const source = sourceOfMode(access.peerPolicies, port);
+  const by = source && { by: source };
+  if (peer === undefined) return mode === 'STRICT' ? { kind: 'plaintext', ...by } : undefined;
+  if (mode === 'DISABLE') return { kind: 'mutualTls', ...by };
+  const isTrusted = access.trustDomains.some((domain) => peer.startsWith(`spiffe://${domain}/`));
+  return isTrusted ? undefined : { kind: 'trustDomain' };
 }
 
 function isHttp({ targets }: WorkloadAccess, { port, http }: AccessRequest): boolean {

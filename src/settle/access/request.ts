@@ -19,7 +19,7 @@ export interface HttpRequest {
   readonly method: string;
   /** With the query, as it is sent. */
   readonly path: string;
-  readonly host: string;
+  readonly host: string | Unknown;
   /** Names in any case; a name may occur several times. */
   readonly headers: readonly Header[];
 }
