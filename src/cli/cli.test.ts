@@ -6,7 +6,16 @@ import { parse } from 'yaml';
 import type { Config } from '../config/config.ts';
 import { settingNames } from '../config/settings.ts';
 import { runCli } from './cli.ts';
-import type { CheckRequest, CheckResult, Finding, Program, TranslateRequest, Translation } from './program.ts';
+import type {
+  AccessAnswer,
+  AccessQuestion,
+  CheckRequest,
+  CheckResult,
+  Finding,
+  Program,
+  TranslateRequest,
+  Translation,
+} from './program.ts';
 
 interface Outcome {
   readonly code: number;
@@ -366,4 +375,89 @@ test.each(['version', '--version', '-V'])('%s prints the version without the pro
   const { out, code } = await run([word]);
   expect(out).toMatch(/^fairlead \d+\.\d+\.\d+ \(Node \d+\.\d+\.\d+\)\n$/);
   expect(code).toBe(0);
+});
+
+describe('explain access', () => {
+  const ask = (answer: Partial<AccessAnswer>, ...args: string[]): Promise<Outcome & { question: AccessQuestion }> => {
+    let question!: AccessQuestion;
+    const whole: AccessAnswer = { verdict: 'allowed', reason: 'so', by: [], remarks: [], findings: [], ...answer };
+    const program = { explainAccess: (given: AccessQuestion) => ((question = given), Promise.resolve(whole)) };
+    return run(['explain', 'access', ...args], program).then((outcome) => ({ ...outcome, question }));
+  };
+  const to = ['--to', 'shop/server'];
+
+  test.each<[Partial<AccessAnswer>, number, string]>([
+    [{ by: ['a.yaml:3: b'], remarks: ['c'] }, 0, 'allowed: so\n  a.yaml:3: b\nnote: c\n'],
+    [{ verdict: 'denied', answer: 403 }, 1, 'denied with 403: so\n'],
+    [{ verdict: 'denied', answer: 'closed' }, 1, 'denied: the connection is closed: so\n'],
+    [{ verdict: 'unknown' }, 2, 'unknown: so\n'],
+  ])('%j ends with %i', async (answer, code, out) => {
+    expect(await ask(answer, ...to)).toMatchObject({ code, out, err: '' });
+  });
+
+  test('prints JSON, and findings with their objects as check does', async () => {
+    const { out } = await ask({ findings: [missing] }, ...to, '-o', 'json');
+    expect(JSON.parse(out)).toMatchObject({
+      verdict: 'allowed',
+      by: [],
+      findings: [{ kind: 'VirtualService', name: 'reviews' }],
+    });
+    expect((await ask({ findings: [missing] }, ...to)).err).toMatch(/^mesh\/a\.yaml:7: VirtualService\/shop\/reviews/);
+  });
+
+  test('hands over the question', async () => {
+    const token = file('a.b.c\n');
+    const { question } = await ask(
+      {},
+      ...[
+        '--directory',
+        'mesh',
+        '--from',
+        'shop/client',
+        ...to,
+        '--port',
+        '8080',
+        '--method',
+        'POST',
+        '--path',
+        '/a?b',
+      ],
+      ...['--host', 'h', '--header', 'a: b', '--header', 'c:d:e', '--source-ip', '10.0.0.1', '--jwt', token],
+    );
+    expect(question).toMatchObject({
+      source: { kind: 'directory', paths: ['mesh'] },
+      from: 'shop/client',
+      to: { namespace: 'shop', name: 'server' },
+      port: 8080,
+      method: 'POST',
+      path: '/a?b',
+      host: 'h',
+      headers: [
+        ['a', 'b'],
+        ['c', 'd:e'],
+      ],
+      sourceIp: '10.0.0.1',
+      token: 'a.b.c',
+    });
+    expect((await ask({}, ...to)).question).toMatchObject({ from: undefined, method: 'GET', path: '/', headers: [] });
+  });
+
+  test.each([
+    [[], "required option '--to <workload>' not specified"],
+    [['--to', 'server'], '--to: "server" must be namespace/name'],
+    [[...to, '--from', 'client'], '--from: "client" must be spiffe://... or namespace/account'],
+    [[...to, '--port', '0'], '--port: "0" must be a number from 1 to 65535'],
+    [[...to, '--path', 'a'], '--path: "a" must begin with / and have neither spaces nor #'],
+    [[...to, '--header', 'a'], '--header: "a" must be name:value'],
+    [[...to, '--source-ip', 'a'], '--source-ip: "a" is not an IP address'],
+    [[...to, '--jwt', '/none'], '--jwt /none: cannot be read: ENOENT'],
+    [[...to, '--directory', 'a', '--context', 'b'], '--directory and --context cannot be combined'],
+  ])('%j ends with 2', async (args, message) => {
+    expect(await run(['explain', 'access', ...args])).toEqual({ code: 2, out: '', err: `error: ${message}\n` });
+  });
+
+  test('help is not a failure', async () => {
+    expect(await run(['explain', 'access', '--help'])).toMatchObject({ code: 0, err: '' });
+    expect(await run(['explain'])).toMatchObject({ code: 2 });
+  });
 });
