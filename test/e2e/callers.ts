@@ -53,6 +53,8 @@ export interface Connection {
   /** Without: as proxies of the mesh do. */
   readonly alpn?: readonly string[] | undefined;
   readonly maxVersion?: 'TLSv1.2' | undefined;
+  /** Sent before everything else, in plaintext on a TCP port. */
+  readonly preface?: string | undefined;
 }
 
 export interface Request extends Connection {
@@ -110,7 +112,7 @@ export function converse(port: number, connection: Connection): Promise<string> 
     // Anything else is an alert of TLS.
     socket.on('data', (bytes: Buffer) => bytes.toString() === WORDS && end('echoed'));
     socket.on('error', () => end('closed')).on('close', () => end('closed'));
-    socket.once(isPlain ? 'connect' : 'secureConnect', () => socket.write(WORDS));
+    socket.once(isPlain ? 'connect' : 'secureConnect', () => socket.write((connection.preface ?? '') + WORDS));
   });
 }
 

@@ -27,6 +27,14 @@ import { createCa } from './certified.ts';
 
 const SERVER = 'fairlead.istio-system.svc';
 
+/** As in the bootstrap of Istio's agent. */
+const agentRuntime = {
+  layers: [
+    { name: 'static', staticLayer: { 'envoy.reloadable_features.http_reject_path_with_fragment': false } },
+    { name: 'admin', adminLayer: {} },
+  ],
+};
+
 /** `as`: with a certificate; `anybody`: with TLS, and without one. */
 export type Caller = Partial<Request> & { readonly as?: Client | 'anybody' | undefined };
 
@@ -176,7 +184,7 @@ export class SecuredMesh {
       // Secrets are not kept as objects.
       if (known === undefined) continue;
       const found = () => contentOf(this.program.object(known.name, metadata.namespace ?? '', metadata.name));
-      await this.program.committed(() => expect(isDeepStrictEqual(found(), content), metadata.name).toBe(true));
+      await this.program.committed(() => expect(found(), metadata.name).toEqual(content));
     }
     // Of a change of modes, the time in which servers accept both is over.
     if (objects.some(([{ kind }]) => kind === 'PeerAuthentication'))
@@ -188,7 +196,18 @@ export class SecuredMesh {
     });
   }
 
-  async #proxy(type: string, namespace: string, account: string, labels: object): Promise<RunningEnvoy> {
+  /** A sidecar to which a Pod's connections are redirected; here, there is nothing that does so. */
+  redirected(namespace: string): Promise<RunningEnvoy> {
+    return this.#proxy('sidecar', namespace, 'redirected', {}, 'REDIRECT');
+  }
+
+  async #proxy(
+    type: string,
+    namespace: string,
+    account: string,
+    labels: object,
+    interception = 'NONE',
+  ): Promise<RunningEnvoy> {
     const secrets = await this.ca.certify(namespace, account);
     const agent = await startAgent(secrets);
     this.#onEnd(() => agent.close());
@@ -197,16 +216,17 @@ export class SecuredMesh {
       delta: true,
       tls: { ...secrets, name: SERVER },
       node: {
-        id: `${type}~127.0.0.1~${account}-1.${namespace}~${namespace}.svc.cluster.local`,
+        // Not 127.0.0.1: the services that have their endpoints there are others.
+        id: `${type}~10.0.0.1~${account}-1.${namespace}~${namespace}.svc.cluster.local`,
         metadata: {
           NAMESPACE: namespace,
           SERVICE_ACCOUNT: account,
           LABELS: labels,
-          INTERCEPTION_MODE: 'NONE',
+          INTERCEPTION_MODE: interception,
           ISTIO_VERSION: '1.30.0',
         },
       },
-      extraBootstrap: { staticResources: { clusters: [agent.cluster] } },
+      extraBootstrap: { staticResources: { clusters: [agent.cluster] }, layeredRuntime: agentRuntime },
     });
     this.#onEnd(() => envoy.stop());
     await envoy.ready();
