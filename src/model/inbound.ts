@@ -1,4 +1,5 @@
 import type { ObjectRef } from '../api/object.ts';
+import type { ServerTls } from './gateway.ts';
 import type { Protocol } from './service.ts';
 import type { ConnectionPool } from './traffic-policy.ts';
 
@@ -36,6 +37,13 @@ export interface SidecarIngress {
   /** `captureMode: NONE`: the listener binds its port instead of receiving redirected connections. */
   readonly bindToPort: boolean;
   readonly endpoint: IngressEndpoint;
+  /** What the proxy terminates for clients outside the mesh, where it terminates no mutual TLS (mode DISABLE). */
+  readonly tls?: IngressTls;
+}
+
+export interface IngressTls extends ServerTls {
+  /** `spec.ingress[0].tls` */
+  readonly field: string;
 }
 
 /** `defaultEndpoint`: what the proxy connects to. */

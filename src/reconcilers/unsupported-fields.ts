@@ -27,22 +27,22 @@ export const unsupportedFields: readonly UnsupportedField[] = [
   { kind: 'VirtualService', field: 'spec.http[].fault.delay.exponentialDelay', note: 'Use fixedDelay.' },
   { kind: 'VirtualService', field: 'spec.http[].fault.abort.http2Error', note: 'Use httpStatus or grpcStatus.' },
   { kind: 'VirtualService', field: 'spec.tcp[].match[].sourceSubnet', note: 'Use sourceLabels or sourceNamespace.' },
-  {
-    kind: 'Sidecar',
-    field: 'spec.ingress[].tls',
-    note: 'Mutual TLS of the mesh is used where the proxy has certificates.',
-  },
   ...['spec.ingress[]', 'spec.egress[]'].map((listener): UnsupportedField => ({
     kind: 'Sidecar',
     field: `${listener}.port.targetPort`,
     isDeprecated: true,
   })),
   { kind: 'Gateway', field: 'spec.servers[].port.targetPort', note: 'The Service in front of the router sets it.' },
-  {
-    kind: 'Gateway',
-    field: 'spec.servers[].tls.tlsCertificates[].caCertificates',
+  ...(
+    [
+      ['Gateway', 'servers'],
+      ['Sidecar', 'ingress'],
+    ] as const
+  ).map(([kind, list]): UnsupportedField => ({
+    kind,
+    field: `spec.${list}[].tls.tlsCertificates[].caCertificates`,
     note: 'Set the CAs for client certificates in tls.caCertificates.',
-  },
+  })),
   { kind: 'Gateway', field: 'spec.servers[].defaultEndpoint' },
   { kind: 'Gateway', field: 'spec.servers[].tls.mode', value: 'AUTO_PASSTHROUGH', note: 'The server is left out.' },
 ];

@@ -73,9 +73,9 @@ function ingressTargets(sidecar: SidecarModel, namespace = sidecar.namespace): A
 }
 
 function ingressTarget(listener: IngressListener, sidecar: SidecarModel, namespace: string): InboundTarget {
-  const { port, protocol, name, bind, bindToPort, endpoint } = listener;
+  const { port, protocol, name, bind, bindToPort, endpoint, tls } = listener;
   const connectionPool = listener.connectionPool ?? sidecar.inboundConnectionPool;
-  const ingress: SidecarIngress = { bind, bindToPort, endpoint };
+  const ingress: SidecarIngress = { bind, bindToPort, endpoint, ...(tls && { tls }) };
   return {
     port,
     protocol,

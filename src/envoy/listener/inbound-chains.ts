@@ -1,4 +1,5 @@
 import type { InboundService, InboundTarget } from '../../model/inbound.ts';
+import type { ServerTls } from '../../model/gateway.ts';
 import type { ListenerSettings } from '../../model/mesh-config.ts';
 import type { MtlsMode, PeerModes } from '../../model/peer-authentication.ts';
 import { type Protocol, inboundCluster, isHttp2 } from '../../model/service.ts';
@@ -6,13 +7,14 @@ import { networkFilter } from './filters.ts';
 import { inboundPassthroughCluster } from '../../model/cluster-names.ts';
 import type { Filter, FilterChain, RouteConfiguration, TransportSocket } from '../gen/types.gen.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
-import { type InboundMatch, inboundMatches } from './inbound-match.ts';
+import { type InboundMatch, inboundMatches, ingressTlsMatch } from './inbound-match.ts';
 import { configPath, istioMetadata } from '../istio-metadata.ts';
 import { type FilterContext, tcpProxy } from './outbound-filters.ts';
 import { any } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 import { statName } from '../../model/stat-name.ts';
 import type { SecurityFilters } from '../security/authorization.ts';
+import { downstreamTls } from '../tls/downstream.ts';
 import {
   certificateFiles,
   fileSecret,
@@ -41,6 +43,7 @@ interface InboundPort {
   readonly host: string;
   readonly servicePort: number;
   readonly metadata?: Pick<FilterChain, 'metadata'>;
+  readonly tls?: ServerTls;
 }
 
 /** The chains of a port of the workload. */
@@ -59,6 +62,7 @@ export function buildInboundChains(target: InboundTarget, bind: string, context:
       tcpStatPrefix: tcpStatPrefix(cluster, service, context.settings),
       host: service?.host ?? '',
       servicePort: service?.port ?? 0,
+      ...(target.ingress?.tls && { tls: target.ingress.tls }),
       ...(target.ingress === undefined || service === undefined
         ? {}
         : {
@@ -114,9 +118,15 @@ export function passthroughChains(served: ReadonlySet<number>, context: InboundC
 }
 
 function chainsOf(port: InboundPort, mode: MtlsMode, context: InboundContext): FilterChain[] {
-  const matches = inboundMatches(port.protocol, mode, context.traits.agent);
+  const ownTls = mode === 'DISABLE' ? port.tls : undefined;
+  const matches =
+    ownTls === undefined ? inboundMatches(port.protocol, mode, context.traits.agent) : [ingressTlsMatch(port.protocol)];
   const filters: Partial<Record<InboundMatch['serves'], Filter[]>> = {};
-  const socket = matches.some(({ terminates }) => terminates) ? mutualTlsSocket(context) : undefined;
+  const socket = matches.some(({ terminates }) => terminates)
+    ? ownTls === undefined
+      ? mutualTlsSocket(context)
+      : downstreamTls({ ...context, tls: ownTls })
+    : undefined;
   return matches.map((match) => ({
     name: match.serves === 'http' ? port.httpName : port.tcpName,
     filterChainMatch: {

@@ -8,7 +8,7 @@ export interface InboundMatch {
   /** Always set: Envoy reads an absent one as "nothing detected yet", not as "any". */
   readonly transport: typeof RAW_BUFFER | typeof TLS;
   readonly alpn: readonly string[];
-  /** The chain terminates mutual TLS. */
+  /** The chain terminates TLS. */
   readonly terminates: boolean;
 }
 
@@ -64,4 +64,9 @@ export function inboundMatches(protocol: Protocol, mode: MtlsMode, hasCertificat
   const possible = chains[kind === 'udp' ? 'tcp' : kind];
   if (hasCertificate) return possible[mode];
   return mode === 'STRICT' ? [] : possible.DISABLE;
+}
+
+/** What a Sidecar's ingress terminates itself. */
+export function ingressTlsMatch(protocol: Protocol): InboundMatch {
+  return mutualTls(protocol === 'HTTPS' ? 'http' : 'tcp');
 }

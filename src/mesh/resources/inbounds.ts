@@ -1,10 +1,13 @@
-import { distinctRefs } from '../../api/object.ts';
+import { type ObjectRef, distinctRefs } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import type { Encoder } from '../../envoy/encode/encoder.ts';
 import { buildInboundClusters } from '../../envoy/cluster/inbound-clusters.ts';
 import { type SecurityFilters, closed, isTooLarge, noSecurity } from '../../envoy/security/authorization.ts';
+import type { Secret } from '../../envoy/gen/types.gen.ts';
+import { fileSecretsOf } from '../../envoy/tls/file-secrets.ts';
 import { buildInbound } from '../../envoy/listener/inbound-listeners.ts';
 import { type Labels, printSelector } from '../../model/labels.ts';
+import type { PeerModes } from '../../model/peer-authentication.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { inboundCluster } from '../../model/service.ts';
 import { egressImports } from '../../model/sidecar.ts';
@@ -77,6 +80,12 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): Inbounds {
         mtls: policies.peers,
         security: isTooLarge(security, chainsOf(served)) ? closed(one.traits) : security,
       });
+      for (const { secret, origins } of ingressFiles(one, served).values())
+        emitMember(
+          emit,
+          list,
+          encoder.secret(secret, () => wholeObjects(distinctRefs(origins))),
+        );
       for (const built of listeners) {
         const resource = encoder.listener(built.listener, built.clusters, () => from(built.clusters));
         emitMember(emit, list, resource);
@@ -95,7 +104,41 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): Inbounds {
       emit(key, { problems: tooLargeProblems(policies?.authorization ?? [], read, deps, served.length) });
     },
   );
-  return { members, problems: [targets, tooLarge], targets };
+  const unused = graph.derive(
+    'unused ingress TLS',
+    targets,
+    (key, { targets: served }, read, emit: Emit<HasProblems>) => {
+      const peers = read.get(deps.workloadPolicies.ofClass, key)?.peers;
+      const problems = peers === undefined ? [] : unusedTls(served, peers);
+      if (problems.length > 0) emit(key, { problems });
+    },
+  );
+  return { members, problems: [targets, tooLarge, unused], targets };
+}
+
+/** Files of ingress listeners, each once, for a proxy without an agent to read them. */
+function ingressFiles({ traits }: WorkloadClass, served: readonly InboundTarget[]) {
+  const files = new Map<string, { readonly secret: Secret; readonly origins: ObjectRef[] }>();
+  if (traits.agent) return files;
+  for (const { ingress, origins } of served)
+    for (const secret of ingress?.tls === undefined ? [] : fileSecretsOf(ingress.tls)) {
+      const { name = '' } = secret;
+      const known = files.get(name);
+      if (known === undefined) files.set(name, { secret, origins: [...origins] });
+      else known.origins.push(...origins);
+    }
+  return files;
+}
+
+/** Where the proxy terminates mutual TLS, it cannot tell clients outside the mesh apart. */
+function unusedTls(served: readonly InboundTarget[], { mode, ports }: PeerModes): readonly Problem[] {
+  return served.flatMap(({ port, ingress, origins }) => {
+    const own = ports[port] ?? mode;
+    if (ingress?.tls === undefined || own === 'DISABLE') return [];
+    const { field } = ingress.tls;
+    const message = `has no effect where mutual TLS of the mesh is used: its mode is ${own} on port ${port}. Add a PeerAuthentication that has mode DISABLE for the port.`;
+    return origins.map((object): Problem => ({ object, field, reason: 'Ineffective', message }));
+  });
 }
 
 /** About how many filter chains a workload with these ports has. */

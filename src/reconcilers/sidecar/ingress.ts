@@ -1,8 +1,11 @@
 import type { IngressEndpoint } from '../../model/inbound.ts';
+import type { ServerTls } from '../../model/gateway.ts';
+import { type Protocol, isTls } from '../../model/service.ts';
 import type { IngressListener } from '../../model/sidecar.ts';
 import { readConnectionPool } from '../destination-rule/pool.ts';
 import { quote } from '../../api/quote.ts';
 import type { Field } from '../field.ts';
+import { readServerTls } from '../gateway/tls.ts';
 import { parseProtocol } from '../protocol.ts';
 import { canonicalAddress, isAddress } from '../../model/address.ts';
 
@@ -23,15 +26,40 @@ function readListener(field: Field): IngressListener {
   const bind = canonicalAddress(field.get('bind').string());
   if (bind !== '' && !isAddress(bind)) field.get('bind').invalid(`${quote(bind)} is not an IP address.`);
   const pool = readConnectionPool(field.get('connectionPool'));
+  const protocol = parseProtocol(port.get('protocol').string());
+  const tls = readTls(field.get('tls'), protocol);
   return {
     port: port.get('number').integer(1, 65_535) ?? 0,
     name: port.get('name').string(),
-    protocol: parseProtocol(port.get('protocol').string()),
+    protocol,
     bind,
     bindToPort: field.get('captureMode').oneOf('DEFAULT', 'IPTABLES', 'NONE') === 'NONE',
     endpoint: readEndpoint(field.get('defaultEndpoint')),
+    ...(tls === undefined ? {} : { tls: { ...tls, field: field.get('tls').path } }),
     ...(pool === undefined ? {} : { connectionPool: pool }),
   };
+}
+
+/** Clients outside the mesh have no certificates of the mesh, and there is nobody to send the proxy those of a Secret. */
+function readTls(field: Field, protocol: Protocol): ServerTls | undefined {
+  if (!field.expectObject().isSet) return undefined;
+  if (!isTls(protocol)) {
+    field.invalid(`requires protocol HTTPS or TLS, not ${protocol}.`);
+    return undefined;
+  }
+  const mode = field.get('mode').string('PASSTHROUGH');
+  if (mode !== 'SIMPLE' && mode !== 'MUTUAL') {
+    field.get('mode').invalid(`must be SIMPLE or MUTUAL, not ${mode}.`);
+    return undefined;
+  }
+  const server = readServerTls(field, protocol);
+  if (server.kind !== 'https' && server.kind !== 'tls') return undefined;
+  for (const name of ['credentialName', 'credentialNames', 'caCertCredentialName'])
+    if (field.get(name).isSet)
+      field
+        .get(name)
+        .invalid('names a Secret, which only routers get; name files in serverCertificate and privateKey.');
+  return server.tls;
 }
 
 const FORMS = '127.0.0.1:port, [::1]:port, 0.0.0.0:port, [::]:port or unix:///path';

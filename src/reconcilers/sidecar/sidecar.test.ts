@@ -88,6 +88,10 @@ test('a unix socket has port 0 and binds', () => {
 });
 
 const egress = (listener: object) => ({ egress: [{ hosts: ['*/*'], ...listener }] });
+const files = { serverCertificate: '/cert.pem', privateKey: '/key.pem' };
+const ingressTls = (tls: object, protocol = 'HTTPS') => ({
+  ingress: [{ port: { number: 443, protocol, name: 'a' }, tls }],
+});
 const ingress = (listener: object) => ({ ingress: [{ port: { number: 80, protocol: 'HTTP' }, ...listener }] });
 
 test.each([
@@ -111,6 +115,12 @@ test.each([
   [ingress({ defaultEndpoint: '127.0.0.1:0' }), 'spec.ingress[0].defaultEndpoint'],
   [ingress({ defaultEndpoint: 'unix://' }), 'spec.ingress[0].defaultEndpoint'],
   [ingress({ bind: 'x' }), 'spec.ingress[0].bind'],
+  [ingressTls({ mode: 'SIMPLE', ...files }, 'HTTP'), 'spec.ingress[0].tls'],
+  [ingressTls({ ...files }), 'spec.ingress[0].tls.mode'],
+  [ingressTls({ mode: 'ISTIO_MUTUAL' }), 'spec.ingress[0].tls.mode'],
+  [ingressTls({ mode: 'SIMPLE', credentialName: 'a' }), 'spec.ingress[0].tls.credentialName'],
+  [ingressTls({ mode: 'SIMPLE' }), 'spec.ingress[0].tls.serverCertificate'],
+  [ingressTls({ mode: 'MUTUAL', ...files }), 'spec.ingress[0].tls.caCertificates'],
   [{ ingress: [80, 80].map((number) => ({ port: { number, protocol: 'HTTP' } })) }, 'spec.ingress[1].port.number'],
   [
     { outboundTrafficPolicy: { mode: 'REGISTRY_ONLY', egressProxy: { host: 'a.com', port: { number: 1 } } } },
