@@ -87,7 +87,7 @@ withPeers(['envoy'], 'a real Envoy as a sidecar', () => {
     const program = await directory.start();
     await program.logged('Ready');
     const envoy = await startEnvoy({
-      adsPort: program.serving.ports.grpc,
+      adsPort: program.serving.ports.grpc!,
       delta: true,
       node: {
         id: 'sidecar~127.0.0.1~web-1.shop~shop.svc.cluster.local',
