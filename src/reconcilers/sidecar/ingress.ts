@@ -40,7 +40,7 @@ function readListener(field: Field): IngressListener {
   };
 }
 
-/** Clients outside the mesh have no certificates of the mesh, and there is nobody to send the proxy those of a Secret. */
+/** TLS for clients outside the mesh. The certificates are files: only routers get Secrets. */
 function readTls(field: Field, protocol: Protocol): ServerTls | undefined {
   if (!field.expectObject().isSet) return undefined;
   if (!isTls(protocol)) {
