@@ -86,7 +86,16 @@ test.each<[string, JwtIssuer[], object]>([
   ['one: its token, or none', [free], anyOf(p(0), missing)],
   ['one that is required: its token', [required], p(0)],
   ['two: a token of one, or none', [free, free], anyOf(p(0), p(1), allOf(anyOf(p(0), missing), anyOf(p(1), missing)))],
-  ['two of which one is required: its token', [free, required], allOf(anyOf(p(0), missing), p(1))],
+  [
+    'two of which one is required: its token, whatever the other makes of it',
+    [free, required],
+    anyOf(allOf(anyOf(p(0), missing), p(1)), p(1)),
+  ],
+  [
+    'three of which two are required: both of theirs',
+    [required, free, required],
+    anyOf(allOf(p(0), anyOf(p(1), missing), p(2)), allOf(p(0), p(2))),
+  ],
   ['two that are required: both', [required, required], allOf(p(0), p(1))],
 ])('%s', (_, issuers, requires) => {
   const found = config(issuers);

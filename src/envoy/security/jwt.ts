@@ -71,7 +71,9 @@ function requirement(issuers: readonly Named[]): JwtRequirement {
   const [first, ...others] = issuers;
   if (first !== undefined && others.length === 0) return unlessRequired(first);
   const all: JwtRequirement = { requiresAll: { requirements: issuers.map(unlessRequired) } };
-  // A token of one issuer is enough, unless one of them is required.
-  if (issuers.some(({ rule }) => rule.required)) return all;
-  return { requiresAny: { requirements: [...issuers.map(of), all] } };
+  const required = issuers.filter(({ rule }) => rule.required).map(of);
+  if (required.length === issuers.length) return all;
+  // A token of one issuer is enough, or those of all that are required: where they look for it, others see it, too.
+  const enough = required.length < 2 ? required : [{ requiresAll: { requirements: required } }];
+  return { requiresAny: { requirements: required.length === 0 ? [...issuers.map(of), all] : [all, ...enough] } };
 }

@@ -31,8 +31,12 @@ export function authenticate(issuers: readonly JwtIssuer[], request: HttpRequest
     const outcome = tried(issuer);
     return outcome === 'verified' || (outcome === 'missing' && isOptional(issuer));
   };
+  const required = issuers.filter((issuer) => !isOptional(issuer));
+  const isVerified = (issuer: JwtIssuer): boolean => tried(issuer) === 'verified';
   const isAccepted =
-    (issuers.every(isOptional) && issuers.some((issuer) => tried(issuer) === 'verified')) || issuers.every(passes);
+    required.length === 0
+      ? issuers.some(isVerified) || issuers.every(passes)
+      : issuers.every(passes) || (required.length < issuers.length && required.every(isVerified));
   return isAccepted ? { ...state } : { ...state, refusal: refusalOf(issuers, outcomes) };
 }
 
