@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { gateway, meshConfig, virtualService } from '../features/objects.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { startGrpcAuthorizer, startHttpAuthorizer } from './authorizers.ts';
-import { jwks, tokenOf } from './callers.ts';
+import { jwks, startEcho, tokenOf } from './callers.ts';
 import { SecuredMesh, authorizationPolicy, requestAuthentication, staticEntry } from './secured-mesh.ts';
 
 const CLIENT = 'cluster.local/ns/shop/sa/client';
@@ -82,6 +82,29 @@ withPeers(['envoy'], 'AuthorizationPolicies before a real Envoy', () => {
       [{ as: 'stranger' }, 'closed'],
       [{}, 'closed'],
     ]);
+  });
+
+  test('conditions are about the connection and the request', async () => {
+    const { http, ports } = workload;
+    const sni = 'server.shop.svc.cluster.local';
+    const from = { as: 'client', servername: sni, headers: { 'x-forwarded-for': '10.1.2.3' } } as const;
+    const matches = async (key: string, ...values: string[]): Promise<void> => {
+      await mesh.apply(allow('condition', { when: [{ key, values }] }));
+      await http.answers([[from, 200]]);
+      await mesh.apply(allow('condition', { when: [{ key, notValues: values }] }));
+      await http.answers([[from, 403]]);
+    };
+    await matches('source.ip', '127.0.0.0/8');
+    // A workload believes who connects, which is a proxy of the mesh or a gateway.
+    await matches('remote.ip', '10.1.2.3');
+    await matches('source.principal', CLIENT);
+    await matches('source.namespace', 'shop');
+    await matches('source.serviceAccount', 'shop/client');
+    await matches('source.trustDomain', 'cluster.local');
+    await matches('destination.ip', '127.0.0.1');
+    await matches('destination.port', String(ports.http));
+    await matches('connection.sni', sni);
+    await matches('request.headers[x-forwarded-for]', '10.1.*');
   });
 
   test('a TCP port has ports, addresses and accounts, and nothing of HTTP', async () => {
@@ -482,6 +505,47 @@ withPeers(['envoy'], 'AuthorizationPolicies before a real Envoy', () => {
       await answers([
         [forwarded('10.1.2.3', '10.2.0.1'), 403],
         [forwarded('10.3.2.3', '10.2.0.1'), 200],
+      ]);
+    });
+
+    test('connections that are passed through are told apart by their server name', async () => {
+      const [secure = 0] = await freePorts(1);
+      await mesh.apply(
+        staticEntry('secure', await startEcho(onTestFinished, mesh.clients.stranger), 'TLS', 'edge'),
+        gateway(
+          'secure',
+          {
+            selector: { istio: 'ingress' },
+            servers: [
+              { port: { number: secure, name: 'tls', protocol: 'TLS' }, hosts: ['*'], tls: { mode: 'PASSTHROUGH' } },
+            ],
+          },
+          'edge',
+        ),
+        virtualService(
+          'secure',
+          {
+            hosts: ['*.example.com'],
+            gateways: ['secure'],
+            tls: [
+              {
+                match: [{ sniHosts: ['*.example.com'] }],
+                route: [{ destination: { host: 'secure.example.com', port: { number: 80 } } }],
+              },
+            ],
+          },
+          'edge',
+        ),
+        ingress('bank', {
+          action: 'DENY',
+          rules: [{ when: [{ key: 'connection.sni', values: ['bank.example.com'] }] }],
+        }),
+      );
+      const to = (servername: string) => ({ as: 'anybody', servername }) as const;
+      await router.tcp(secure).answers([
+        [to('shop.example.com'), 'echoed'],
+        [to('bank.example.com'), 'closed'],
+        [to('shop.example.org'), 'closed'],
       ]);
     });
 

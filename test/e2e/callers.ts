@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type IncomingHttpHeaders, type RequestOptions, createServer, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { type AddressInfo, type Socket, connect, createServer as createTcpServer } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import type { OnEnd } from '../../src/testing/on-end.ts';
 import type { WorkloadSecrets } from './agent.ts';
 
@@ -29,14 +29,18 @@ export async function startMirror(onEnd: OnEnd): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A TCP service that sends back what it gets. */
-export async function startEcho(onEnd: OnEnd): Promise<number> {
+/** A TCP service that sends back what it gets; with TLS of its own if it has secrets. */
+export async function startEcho(onEnd: OnEnd, secrets?: WorkloadSecrets): Promise<number> {
   const sockets = new Set<Socket>();
-  const server = createTcpServer((socket) => {
+  const serve = (socket: Socket): void => {
     sockets.add(socket);
     socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
     socket.pipe(socket);
-  });
+  };
+  const server =
+    secrets === undefined
+      ? createTcpServer(serve)
+      : createTlsServer({ cert: secrets.certificate, key: secrets.key }, serve).on('tlsClientError', () => {});
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onEnd(() => {
