@@ -12,6 +12,8 @@ export default defineConfig({
   test: {
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // The default of a second is a timed assertion.
+    expect: { poll: { timeout: 20_000 } },
     setupFiles: ['test/harness/seed.ts'],
     projects: [
       {

@@ -32,7 +32,16 @@ export function catalog(encoder: Encoder): ResourceTypes {
       refersTo: typeUrl(servedTypes.cds),
       whenAbsent: (name) => encoder.emptyRouteTable(name),
     },
-    { ...named('sds'), wildcard: false, fullState: false },
+    {
+      ...named('sds'),
+      wildcard: false,
+      fullState: false,
+      service: {
+        name: 'envoy.service.secret.v3.SecretDiscoveryService',
+        stream: 'StreamSecrets',
+        delta: 'DeltaSecrets',
+      },
+    },
     // Between Istio's agents and the control plane: no Envoy asks for it.
     { typeUrl: PROXY_CONFIG, shortName: 'pcds', wildcard: true, fullState: true },
   ];

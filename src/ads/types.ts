@@ -27,6 +27,15 @@ export interface ResourceType {
   readonly refersTo?: string;
   /** When replaced or removed, it keeps serving what it has accepted until the client's drain time is over (LDS). */
   readonly drains?: boolean;
+  /** A gRPC service of its own, for clients that want nothing else (SDS). */
+  readonly service?: DiscoveryService;
+}
+
+/** A gRPC service, and its two methods. */
+export interface DiscoveryService {
+  readonly name: string;
+  readonly stream: string;
+  readonly delta: string;
 }
 
 /** Types in the order in which they are sent within a push: CDS, EDS, LDS, RDS. */

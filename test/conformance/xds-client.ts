@@ -56,7 +56,10 @@ export interface SecureCall {
 /** What the name of a resource is, which only delta says outright. */
 export type NameOf = (resource: Uint8Array) => string;
 
-const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
+const AGGREGATED = {
+  stream: '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources',
+  delta: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
+};
 const identity = (bytes: Buffer): Buffer => bytes;
 
 /** A hand-driven xDS client on a real gRPC connection: it sends exactly what a script says. */
@@ -72,16 +75,15 @@ export class XdsClient {
   readonly closed: Promise<ServiceError | undefined>;
 
   /** @param secure absent: plaintext. */
-  constructor(port: number, delta: boolean, nameOf: NameOf = nameOfText, secure?: SecureCall) {
+  constructor(port: number, delta: boolean, nameOf: NameOf = nameOfText, secure?: SecureCall, methods = AGGREGATED) {
     this.delta = delta;
     this.#client = new Client(`127.0.0.1:${port}`, secure?.credentials ?? credentials.createInsecure(), {
       'grpc.max_receive_message_length': -1,
       'grpc.use_local_subchannel_pool': 1,
       ...(secure && { 'grpc.ssl_target_name_override': secure.name }),
     });
-    const method = delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources';
     this.#call = this.#client.makeBidiStreamRequest(
-      `${SERVICE}/${method}`,
+      delta ? methods.delta : methods.stream,
       identity,
       identity,
       secure?.metadata ?? new Metadata(),

@@ -3,7 +3,7 @@ import type { KubernetesObject } from '../../src/api/object.ts';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { secureCall } from '../harness/secure-call.ts';
-import { SDS } from './proxy.ts';
+import { CDS, SDS } from './proxy.ts';
 import type { Program } from './program.ts';
 import { SERVER, secureCluster, startSecure, tokenOf } from './secure-cluster.ts';
 import { ACCESS_REVIEWS, type Cluster, SECRETS } from './sources.ts';
@@ -145,4 +145,23 @@ test('names that are no names of Secrets are answered like those of Secrets that
   };
   await expect.poll(read).toEqual(['/api/v1/namespaces/shop/secrets']);
   expect(made.server.cluster.object(SECRETS, 'shop', 'a')).toBeDefined();
+});
+
+test.each([true, false])('Secrets have a service of their own, without other types (delta: %s)', async (delta) => {
+  const made = await cluster();
+  await made.apply(secretOf('shop', 'a'), gateway('shop', 'a'));
+  const { program, roots } = await startSecure(made);
+  const call = secureCall(roots, { token: tokenOf('shop:router') }, SERVER);
+  const service = '/envoy.service.secret.v3.SecretDiscoveryService';
+  const methods = { stream: `${service}/StreamSecrets`, delta: `${service}/DeltaSecrets` };
+  const nameOf = (resource: Uint8Array): string => resource.subarray(2, 2 + resource[1]!).toString();
+  const client = new XdsClient(program.serving.ports.secure!, delta, nameOf, call, methods);
+  onTestFinished(() => client.close());
+  const node = { id: 'router~10.0.0.1~a.shop~shop.svc.cluster.local', labels: { of: 'shop' } };
+  const names = ['kubernetes://a'];
+  client.send({ typeUrl: CDS, node });
+  client.send({ typeUrl: '', ...(delta ? { subscribe: names } : { names }) });
+  await client.nextWith(SDS, 'kubernetes://a');
+  expect(client.received).toEqual([]);
+  expect(program.log.map(({ msg }) => msg)).toContain('Proxy requested an unsupported resource type');
 });

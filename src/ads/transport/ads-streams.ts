@@ -1,4 +1,4 @@
-import type { PeerIdentity } from '../types.ts';
+import type { PeerIdentity, ResourceType } from '../types.ts';
 import { randomInt } from 'node:crypto';
 import { status as Status } from '@grpc/grpc-js';
 import { ContentHasher } from '../store/content-hash.ts';
@@ -22,7 +22,7 @@ import { References } from '../store/served.ts';
 import { Store } from '../store/store.ts';
 import { AdsStream, type StreamHost } from './stream.ts';
 import { Turns } from './turns.ts';
-import { readDeltaRequest, readRequest } from '../wire/wire-read.ts';
+import { type DiscoveryRequest, readDeltaRequest, readRequest } from '../wire/wire-read.ts';
 import type { WorldView } from '../store/world.ts';
 
 /** What a turn hands to connections, which copy and send it right after the turn: that takes about as long again. */
@@ -52,6 +52,13 @@ const MAX_UNKNOWN_TYPES = 64;
 /** What the deliveries of all streams of one kind share. */
 type CommonContext = Omit<DeliveryContext, 'address'>;
 
+/** One of few: streams of a kind share what does not depend on the client. */
+export interface StreamKind {
+  readonly delta: boolean;
+  /** Absent: all types (ADS). */
+  readonly only?: ResourceType;
+}
+
 /** All streams, and the store that they see. */
 export class AdsStreams {
   readonly #options: AdsServerOptions;
@@ -75,8 +82,7 @@ export class AdsStreams {
   readonly #unknownTypes = new Set<string>();
   readonly #stats: AdsStats;
   readonly #references = new References();
-  readonly #delta: StreamHost;
-  readonly #stateOfTheWorld: StreamHost;
+  readonly #hosts = new Map<StreamKind, StreamHost>();
   readonly #convergence: Convergence<AdsStream>;
   readonly #turns = new Turns<AdsStream>({
     now: () => this.#options.now(),
@@ -107,18 +113,16 @@ export class AdsStreams {
     this.#stats = new AdsStats(options.types);
     this.#arrivals = new Arrivals({ ...ADS_LIMITS, ...options.limits }.maxStreams);
     this.#convergence = new Convergence((ms) => options.events.converged?.(ms));
-    this.#delta = this.#host(true);
-    this.#stateOfTheWorld = this.#host(false);
   }
 
   /** @param identity who the client has proven to be; undefined on the plaintext port. */
-  accept(call: Call, delta: boolean, identity?: PeerIdentity): void {
+  accept(call: Call, kind: StreamKind, identity?: PeerIdentity): void {
     if (!this.#options.ready()) {
       this.refuse(call, Status.UNAVAILABLE, 'the configuration is not synchronised yet');
       return;
     }
     const address = addressOfPeer(call.getPeer());
-    const entered = this.#arrivals.enter(address, () => this.#begin(call, delta, identity));
+    const entered = this.#arrivals.enter(address, () => this.#begin(call, kind, identity));
     if (entered === 'full') {
       this.#limits.add('streams');
       this.refuse(call, Status.UNAVAILABLE, 'replica is at its stream limit');
@@ -214,13 +218,15 @@ export class AdsStreams {
     for (const stream of this.#streams.values()) stream.end(Status.UNAVAILABLE, 'the server is shutting down');
   }
 
-  #begin(call: Call, delta: boolean, identity: PeerIdentity | undefined): void {
+  #begin(call: Call, kind: StreamKind, identity: PeerIdentity | undefined): void {
     if (this.#shutdown !== undefined) {
       this.refuse(call, Status.UNAVAILABLE, 'the server is shutting down');
       return;
     }
     const id = `stream-${++this.#lastId}`;
-    this.#streams.set(id, new AdsStream(id, call, delta ? this.#delta : this.#stateOfTheWorld, identity));
+    const host = this.#hosts.get(kind) ?? this.#host(kind);
+    this.#hosts.set(kind, host);
+    this.#streams.set(id, new AdsStream(id, call, host, identity));
   }
 
   /** Ends a call that never was a stream. */
@@ -230,11 +236,11 @@ export class AdsStreams {
     this.#endings.add(writer);
   }
 
-  #host(delta: boolean): StreamHost {
+  #host({ delta, only }: StreamKind): StreamHost {
     const store = this.#store;
     const context: CommonContext = {
       delta,
-      types: this.#options.types,
+      types: only === undefined ? this.#options.types : [only],
       frames: this.#frames,
       references: this.#references,
       times: { ...BARRIER_TIMES, ...this.#options.times },
@@ -246,7 +252,11 @@ export class AdsStreams {
       shared: () => store.work,
     };
     const { maxAgeMs } = { ...ADS_LIMITS, ...this.#options.limits };
-    const read = delta ? readDeltaRequest : readRequest;
+    const read = (bytes: Uint8Array): DiscoveryRequest => {
+      const request = (delta ? readDeltaRequest : readRequest)(bytes, this.#hasher);
+      // Where there is only one type, clients may leave it out.
+      return only === undefined || request.typeUrl !== '' ? request : { ...request, typeUrl: only.typeUrl };
+    };
     return {
       announcing: this.#announcing,
       complete: this.#complete,
@@ -256,7 +266,7 @@ export class AdsStreams {
       limited: (limit) => this.#limits.add(limit),
       indirect: () => this.#indirect(),
       now: () => this.#options.now(),
-      read: (bytes) => read(bytes, this.#hasher),
+      read,
       open: (stream, view) => this.#open(stream, view, context),
       admit: (proxy, address) => this.#options.events.admit?.(proxy, address),
       connected: (proxy, address) => this.#options.events.connected(proxy, address),

@@ -143,7 +143,7 @@ test('a server that has to go the public way serves all the same, counts its str
     Buffer.concat([Buffer.of(number * 8 + 2, bytes.length), bytes]);
   const request = Buffer.concat([field(1, field(1, Buffer.from('node'))), field(2, Buffer.from(CDS))]);
   const [, [, interceptors]] = ways as [unknown, (typeof ways)[number]];
-  const { client } = await serveBytes(interceptors, (call) => ads.accept(call, true));
+  const { client } = await serveBytes(interceptors, (call) => ads.accept(call, { delta: true }));
   for (let i = 0; i < 2; i++) {
     const call = client.makeBidiStreamRequest(
       PATH,

@@ -9,10 +9,11 @@ import {
   type ServiceDefinition,
   setLogVerbosity,
 } from '@grpc/grpc-js';
-import { AdsStreams, MAX_REQUEST_BYTES } from './ads-streams.ts';
+import { AdsStreams, MAX_REQUEST_BYTES, type StreamKind } from './ads-streams.ts';
 import { ADS_LIMITS } from './limits.ts';
 import { type Listener, listen } from './listener.ts';
 import { ListenError } from '../../listen-error.ts';
+import type { DiscoveryService } from '../types.ts';
 import type { Publication } from '../store/publication.ts';
 import type { Call } from './frame-writer.ts';
 import type { AdsCounts, StreamState } from './stats.ts';
@@ -53,7 +54,11 @@ const OPTIONS: ChannelOptions = {
   'grpc.enable_channelz': 0,
 };
 
-const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
+const AGGREGATED: DiscoveryService = {
+  name: 'envoy.service.discovery.v3.AggregatedDiscoveryService',
+  stream: 'StreamAggregatedResources',
+  delta: 'DeltaAggregatedResources',
+};
 
 /** Starts listening; rejects if it cannot listen on the address. */
 export async function startAdsServer(options: AdsServerOptions): Promise<AdsServer> {
@@ -104,10 +109,7 @@ function shutDown(server: Server): Promise<void> {
 /** The port where clients are believed. */
 async function startPlaintext(ads: AdsStreams, options: AdsServerOptions, address: ListenAddress) {
   const server = new Server(OPTIONS);
-  server.addService(DEFINITION, {
-    StreamAggregatedResources: (call: Call) => ads.accept(call, false),
-    DeltaAggregatedResources: (call: Call) => ads.accept(call, true),
-  });
+  serveDiscovery(server, options, (call, kind) => ads.accept(call, kind));
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   const listener = await listenAt(address, ads, options, (socket) => injector.injectConnection(socket));
   return { server, listener };
@@ -122,19 +124,36 @@ async function startSecure(ads: AdsStreams, options: AdsServerOptions, secure: S
     failed: (address) => secure.refused('handshake', address),
   });
   const calls = new SecureCalls(port, secure);
-  const accept = (call: Call, delta: boolean): void =>
+  serveDiscovery(server, options, (call, kind) =>
     calls.stream(
       call,
-      (identity) => ads.accept(call, delta, identity),
+      (identity) => ads.accept(call, kind, identity),
       (code, message) => ads.refuse(call, code, message),
-    );
-  server.addService(DEFINITION, {
-    StreamAggregatedResources: (call: Call) => accept(call, false),
-    DeltaAggregatedResources: (call: Call) => accept(call, true),
-  });
+    ),
+  );
   for (const service of secure.services) server.addService(...calls.unary(service));
   const listener = await listenAt(secure, ads, options, (socket) => port.accept(socket));
   return { server, port, listener };
+}
+
+/** ADS, and the types that have a service of their own. */
+function serveDiscovery(
+  server: Server,
+  { types }: AdsServerOptions,
+  accept: (call: Call, kind: StreamKind) => void,
+): void {
+  const add = ({ name, stream, delta }: DiscoveryService, only: Pick<StreamKind, 'only'>): void => {
+    const kinds: readonly (readonly [string, StreamKind])[] = [
+      [stream, { delta: false, ...only }],
+      [delta, { delta: true, ...only }],
+    ];
+    server.addService(
+      Object.fromEntries(kinds.map(([each]) => [each, method(`/${name}/${each}`)])),
+      Object.fromEntries(kinds.map(([each, kind]) => [each, (call: Call) => accept(call, kind)])),
+    );
+  };
+  add(AGGREGATED, {});
+  for (const only of types) if (only.service !== undefined) add(only.service, { only });
 }
 
 function listenAt(
@@ -168,8 +187,8 @@ const DRAIN_STEP_MS = 100;
 const CLOSING_MS = 1_000;
 
 const identity = (bytes: Uint8Array): Buffer => bytes as Buffer;
-const method = (name: string): ServiceDefinition[string] => ({
-  path: `${SERVICE}/${name}`,
+const method = (path: string): ServiceDefinition[string] => ({
+  path,
   requestStream: true,
   responseStream: true,
   requestSerialize: identity,
@@ -177,7 +196,3 @@ const method = (name: string): ServiceDefinition[string] => ({
   responseSerialize: identity,
   responseDeserialize: identity,
 });
-const DEFINITION: ServiceDefinition = {
-  StreamAggregatedResources: method('StreamAggregatedResources'),
-  DeltaAggregatedResources: method('DeltaAggregatedResources'),
-};
