@@ -62,8 +62,9 @@ test('refusals are counted by reason, and logged once for an address', async () 
   await ask(program, roots, {});
   await ask(program, roots, { token: 'nonsense' });
   await ask(program, roots, { token: tokenOf('shop:default') }, 'sidecar~10.0.0.1~a.bank~bank.svc.cluster.local');
+  await sign(program, roots, { token: tokenOf('shop:default') }, 'nonsense');
   const { body } = await get(program.serving.ports.monitoring, '/metrics');
-  for (const reason of ['none', 'token', 'identity'])
+  for (const reason of ['none', 'token', 'identity', 'request'])
     expect(body).toContain(`fairlead_secure_refused_total{reason="${reason}"} 1`);
   expect(program.log.filter(({ msg }) => msg === 'Caller on the secure port refused')).toHaveLength(1);
 });

@@ -94,7 +94,10 @@ export class SecureCalls {
       await taken(turn, signal);
       const request = await firstMessage(call, signal);
       if (request === undefined) return { code: 'INVALID_ARGUMENT', message: `no request within ${REQUEST_MS} ms` };
-      return await answer(request, found, signal);
+      const result = await answer(request, found, signal);
+      if ('code' in result && (result.code === 'INVALID_ARGUMENT' || result.code === 'PERMISSION_DENIED'))
+        this.#options.refused('request', addressOfPeer(call.getPeer()));
+      return result;
     } finally {
       turn.leave();
       this.#unary.leave(namespace);

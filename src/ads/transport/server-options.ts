@@ -19,7 +19,7 @@ export interface SecureOptions extends ListenAddress {
   readonly authenticate: Authenticate;
   /** Other services on the same port. */
   readonly services: readonly UnaryService[];
-  /** A handshake failed, or a caller is not who it must be: a word for the metric. */
+  /** A handshake failed, a caller is not who it must be, or asks for what it may not have: a word for the metric. */
   readonly refused: (reason: string, address: string) => void;
 }
 
