@@ -2,7 +2,7 @@ import { type RequestListener, createServer } from 'node:http';
 import { type AddressInfo, type Socket, createServer as createTcpServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { AllowedAddresses } from './addresses.ts';
-import { FetchError, fetchText } from './fetch-text.ts';
+import { FetchError, fetchText, redirected } from './fetch-text.ts';
 
 /** Ends the fetch that waits. */
 let abort: () => void = () => undefined;
@@ -78,6 +78,14 @@ test('three redirects are followed, of any kind, and a fourth is not', async () 
   });
   expect(await get(`${url}/3`)).toBe('found');
   await expect(get(`${url}/4`)).rejects.toThrow(new FetchError('more than 3 redirects'));
+});
+
+test('a redirect does not lead from https to http', () => {
+  const from = new URL('https://issuer.example/keys');
+  expect(redirected(from, '/other')).toBe('https://issuer.example/other');
+  expect(redirected(new URL('http://issuer.example/keys'), 'https://issuer.example/')).toBe('https://issuer.example/');
+  for (const to of ['http://issuer.example/', 'HTTP://issuer.example/'])
+    expect(() => redirected(from, to)).toThrow(new FetchError('a redirect from https to http'));
 });
 
 test.each([

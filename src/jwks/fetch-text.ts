@@ -31,14 +31,21 @@ export async function fetchText(url: string, options: FetchOptions, redirects = 
   if (statusCode >= 300 && statusCode < 400 && headers.location !== undefined) {
     response.destroy();
     if (redirects >= mostRedirects) throw new FetchError(`more than ${mostRedirects} redirects`);
-    if (!URL.canParse(headers.location, url)) throw new FetchError('a redirect to something that is not a URL');
-    return fetchText(new URL(headers.location, url).href, options, redirects + 1);
+    return fetchText(redirected(target, headers.location), options, redirects + 1);
   }
   if (statusCode !== 200) {
     response.destroy();
     throw new FetchError(`HTTP status ${statusCode}`);
   }
   return body(response, options.mostBytes);
+}
+
+/** Where a redirect leads. Whoever asks for keys by TLS does not get them without. */
+export function redirected(from: URL, location: string): string {
+  if (!URL.canParse(location, from.href)) throw new FetchError('a redirect to something that is not a URL');
+  const to = new URL(location, from);
+  if (from.protocol === 'https:' && to.protocol === 'http:') throw new FetchError('a redirect from https to http');
+  return to.href;
 }
 
 function notAllowed(address: string): FetchError {
