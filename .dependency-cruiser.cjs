@@ -34,7 +34,13 @@ module.exports = {
       'clock\\.ts$',
     ]),
     // Keys of token issuers.
-    only('jwks', 'jwks/', ['jwks/', 'model/', 'api/json\\.ts$', 'clock\\.ts$', 'reconcilers/security/key-set\\.ts$']),
+    only('jwks', 'jwks/', [
+      'jwks/',
+      'model/',
+      'api/json\\.ts$',
+      '(clock|fair-semaphore)\\.ts$',
+      'reconcilers/security/key-set\\.ts$',
+    ]),
     // Secrets for proxies.
     only('credentials', 'credentials/', [
       'credentials/',
@@ -61,7 +67,7 @@ module.exports = {
       to: { path: '^src/model/(virtual-service|sidecar)' },
     },
     only('status', 'status/', ['status/', 'api/', 'model/']),
-    only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$', 'listen-error\\.ts$']),
+    only('ads', 'ads/', ['ads/', 'envoy/gen/', 'api/object\\.ts$', '(fair-semaphore|listen-error)\\.ts$']),
     {
       // Bytes, then what is in force, then who holds what; connections on top.
       name: 'ads-transport-on-top',

@@ -133,9 +133,9 @@ function fetchKeySets({ mesh, committer }: Engine, allowed: AllowedAddresses, cl
     random: Math.random,
     signal,
   });
-  mesh.onWantedKeySets((key, source) => {
-    if (source === undefined) keySets.unwant(key);
-    else keySets.want(key, source);
+  mesh.onWantedKeySets((key, wanted) => {
+    if (wanted === undefined) keySets.unwant(key);
+    else keySets.want(key, wanted.source, wanted.namespace);
   });
 }
 

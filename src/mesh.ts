@@ -5,7 +5,7 @@ import type { ConnectedProxy } from './ads/types.ts';
 import type { Encoder } from './envoy/encode/encoder.ts';
 import { declareClusters } from './mesh/resources/clusters.ts';
 import type { CredentialKey, CredentialObject } from './model/credential.ts';
-import type { JwksSource } from './model/request-authentication.ts';
+import type { WantedKeySet } from './mesh/findings/key-sets.ts';
 import type { MeshService } from './model/service.ts';
 import type { WorkloadAccess } from './settle/access/judge.ts';
 import { mostInboundPorts } from './settle/inbound.ts';
@@ -75,7 +75,7 @@ export interface Mesh {
   /** Of the mesh config; `cluster.local` before the first commit. */
   trustDomain(): string;
   /** Calls back with every key set that is to be fetched from now on; undefined: it no longer is. */
-  onWantedKeySets(changed: (key: string, source: JwksSource | undefined) => void): void;
+  onWantedKeySets(changed: (key: string, wanted: WantedKeySet | undefined) => void): void;
   /** Calls back with every Secret or ConfigMap that is to be read from now on; undefined: it no longer is. */
   onWantedCredentials(changed: (key: CredentialKey, object: CredentialObject | undefined) => void): void;
   /** Calls back with every service account whose right to have Secrets must be known from now on, or no longer. */

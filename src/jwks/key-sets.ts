@@ -2,6 +2,7 @@ import { isObject } from '../api/json.ts';
 import { type Clock } from '../clock.ts';
 import type { FetchedKeySet } from '../model/key-set.ts';
 import type { JwksSource } from '../model/request-authentication.ts';
+import { FairSemaphore, Permit } from '../fair-semaphore.ts';
 import { readKeySet } from '../reconcilers/security/key-set.ts';
 import { FetchError } from './fetch-text.ts';
 
@@ -25,13 +26,14 @@ const REFRESH = 20 * 60_000;
 const [FIRST_RETRY, LONGEST_RETRY] = [1_000, 60 * 60_000];
 /** Keys that could not be fetched for so long may have been withdrawn; as in Istio. */
 const LONGEST_USE = 7 * 24 * 3_600_000;
-/** Fetches at a time. Others wait in line. */
+/** Fetches at a time; those for one namespace may be half of them. Others wait for their turn. */
 const AT_ONCE = 8;
 const MOST_BYTES = 256 * 1024;
 
 interface Entry {
   readonly key: string;
   readonly source: JwksSource;
+  readonly turn: Permit;
   found: FetchedKeySet;
   /** On the clock; undefined: never. */
   succeededAt: number | undefined;
@@ -43,25 +45,30 @@ interface Entry {
 export class KeySets {
   readonly #options: KeySetsOptions;
   readonly #entries = new Map<string, Entry>();
-  readonly #line: Entry[] = [];
-  #running = 0;
+  readonly #turns = new FairSemaphore(AT_ONCE);
 
   constructor(options: KeySetsOptions) {
     this.#options = options;
     options.signal.addEventListener('abort', () => {
-      for (const entry of this.#entries.values()) entry.cancel();
+      const entries = [...this.#entries.values()];
       this.#entries.clear();
+      for (const entry of entries) entry.cancel();
     });
   }
 
-  /** A source that is wanted is fetched at once, and then from time to time. */
-  want(key: string, source: JwksSource): void {
+  /**
+   * A source that is wanted is fetched at once, and then from time to time.
+   *
+   * @param namespace in whose turns it is fetched.
+   */
+  want(key: string, source: JwksSource, namespace: string): void {
     if (this.#options.signal.aborted) return;
     const known = this.#entries.get(key);
     if (known?.source.timeout === source.timeout) return;
     const kept = known ?? { found: {}, succeededAt: undefined, failures: 0 };
     known?.cancel();
-    const entry: Entry = { ...kept, key, source, cancel: () => undefined };
+    const turn = new Permit(this.#turns, namespace);
+    const entry: Entry = { ...kept, key, source, turn, cancel: () => undefined };
     this.#entries.set(key, entry);
     this.#enqueue(entry);
   }
@@ -75,21 +82,9 @@ export class KeySets {
   }
 
   #enqueue(entry: Entry): void {
-    this.#line.push(entry);
-    this.#next();
-  }
-
-  #next(): void {
-    while (this.#running < AT_ONCE) {
-      const entry = this.#line.shift();
-      if (entry === undefined) return;
-      if (this.#entries.get(entry.key) !== entry) continue;
-      this.#running++;
-      void this.#fetch(entry).finally(() => {
-        this.#running--;
-        this.#next();
-      });
-    }
+    const { turn } = entry;
+    entry.cancel = () => turn.leave();
+    turn.take(() => void this.#fetch(entry).finally(() => turn.leave()));
   }
 
   /** Never rejects. */

@@ -12,7 +12,7 @@ import type { Unauthenticated } from './authentication.ts';
 import type { Call } from './frame-writer.ts';
 import type { SecurePort } from './secure-port.ts';
 import type { SecureOptions, UnaryResult, UnaryService } from './server-options.ts';
-import { FairSemaphore, Permit } from './fair-semaphore.ts';
+import { FairSemaphore, Permit } from '../../fair-semaphore.ts';
 import { Headcount } from './headcount.ts';
 import type { PeerIdentity } from '../types.ts';
 

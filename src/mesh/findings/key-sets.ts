@@ -8,18 +8,25 @@ import type { Policies } from '../objects/policies.ts';
 import type { HasProblems } from './problems.ts';
 
 /** Key sets to fetch, by {@link keySetKey}. */
-export type WantedKeySets = Collection<JwksSource>;
+export type WantedKeySets = Collection<WantedKeySet>;
+
+export interface WantedKeySet {
+  readonly source: JwksSource;
+  /** Of one of the objects that need it. */
+  readonly namespace: string;
+}
 
 export function declareWantedKeySets(graph: Graph, { requests }: Policies): WantedKeySets {
   const byKey: Index<RequestAuthenticationModel> = graph.index('rules by key set', requests.models, (_, { rules }) => [
     ...new Set(rules.flatMap(({ keys }) => (keys.kind === 'fetched' ? [keySetKey(keys.source)] : []))),
   ]);
-  return graph.derive('wantedKeySets', byKey, (key, members, _, emit: Emit<JwksSource>) => {
+  return graph.derive('wantedKeySets', byKey, (key, members, _, emit: Emit<WantedKeySet>) => {
     const sources = members
       .flatMap(({ value }) => value.rules)
       .flatMap(({ keys }) => (keys.kind === 'fetched' && keySetKey(keys.source) === key ? [keys.source] : []));
     const [first] = sources;
-    if (first !== undefined) emit(key, { ...first, timeout: Math.max(...sources.map(({ timeout }) => timeout)) });
+    const timeout = Math.max(...sources.map((source) => source.timeout));
+    if (first !== undefined) emit(key, { source: { ...first, timeout }, namespace: members[0].value.namespace });
   });
 }
 

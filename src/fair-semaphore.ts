@@ -1,15 +1,15 @@
 /**
- * Bounds how many holders, or how many bytes, are admitted at once. Others wait; none is refused. The waiters of one
- * address are admitted in order, and hold at most half of the capacity; a single request for more than that is
- * admitted if its address holds nothing. Addresses take turns. Addresses that held capacity for too long while others
+ * Shares room between clients: addresses, or namespaces. Bounds how many holders, or how many bytes, are admitted at once. Others wait; none is refused. The waiters of one
+ * client are admitted in order, and hold at most half of the capacity; a single request for more than that is
+ * admitted if its client holds nothing. Clients take turns. Clients that held capacity for too long while others
  * waited are served last for a while, and together hold at most half of it: the other half is free when someone else
  * comes.
  */
 export class FairSemaphore {
   readonly #total: number;
   #taken = 0;
-  readonly #ofAddress = new Map<string, number>();
-  /** By address, the next one first. */
+  readonly #ofClient = new Map<string, number>();
+  /** By client, the next one first. */
   readonly #queues: Queues = new Map();
   readonly #queuesBehind: Queues = new Map();
   /** No more than hold capacity, or held it since the last {@link forgive}. */
@@ -31,49 +31,49 @@ export class FairSemaphore {
   }
 
   /** Calls `enter` when there is room: at once if there is room and nobody waits. Returns how to give up waiting. */
-  wait(address: string, size: number, enter: () => void): () => void {
+  wait(client: string, size: number, enter: () => void): () => void {
     const request = { size, enter };
-    const queues = this.#queuesOf(address);
-    const queue = queues.get(address) ?? new Set();
-    queues.set(address, queue.add(request));
+    const queues = this.#queuesOf(client);
+    const queue = queues.get(client) ?? new Set();
+    queues.set(client, queue.add(request));
     this.#waiting++;
     this.#serve();
     return () => {
       if (!queue.delete(request)) return;
       this.#waiting--;
-      const present = this.#queuesOf(address);
-      if (queue.size === 0 && present.get(address) === queue) present.delete(address);
+      const present = this.#queuesOf(client);
+      if (queue.size === 0 && present.get(client) === queue) present.delete(client);
       this.#serve();
     };
   }
 
   /** Gives room back. */
-  leave(address: string, size: number): void {
+  leave(client: string, size: number): void {
     this.#taken -= size;
-    const left = this.#ofAddress.get(address)! - size;
-    if (left > 0) this.#ofAddress.set(address, left);
-    else this.#ofAddress.delete(address);
+    const left = this.#ofClient.get(client)! - size;
+    if (left > 0) this.#ofClient.set(client, left);
+    else this.#ofClient.delete(client);
     this.#serve();
   }
 
-  /** From now on, an address is served after all others. */
-  putBehind(address: string): void {
-    const queue = this.#queuesOf(address).get(address);
-    this.#queues.delete(address);
-    this.#behind.add(address);
-    if (queue !== undefined) this.#queuesBehind.set(address, queue);
+  /** From now on, a client is served after all others. */
+  putBehind(client: string): void {
+    const queue = this.#queuesOf(client).get(client);
+    this.#queues.delete(client);
+    this.#behind.add(client);
+    if (queue !== undefined) this.#queuesBehind.set(client, queue);
   }
 
-  /** All addresses are equal again. */
+  /** All clients are equal again. */
   forgive(): void {
-    for (const [address, queue] of this.#queuesBehind) this.#queues.set(address, queue);
+    for (const [client, queue] of this.#queuesBehind) this.#queues.set(client, queue);
     this.#queuesBehind.clear();
     this.#behind.clear();
     this.#serve();
   }
 
-  #queuesOf(address: string): Queues {
-    return this.#behind.has(address) ? this.#queuesBehind : this.#queues;
+  #queuesOf(client: string): Queues {
+    return this.#behind.has(client) ? this.#queuesBehind : this.#queues;
   }
 
   /** A holder that is admitted may leave at once: the same loop admits those that this makes room for. */
@@ -100,26 +100,26 @@ export class FairSemaphore {
 
   get #takenBehind(): number {
     let taken = 0;
-    for (const address of this.#behind) taken += this.#ofAddress.get(address) ?? 0;
+    for (const client of this.#behind) taken += this.#ofClient.get(client) ?? 0;
     return taken;
   }
 
-  /** @param shared what the addresses of these queues hold of the half that they share. */
+  /** @param shared what the clients of these queues hold of the half that they share. */
   #nextOf(queues: Queues, shared: number): Request | 'full' | undefined {
-    for (const [address, queue] of queues) {
+    for (const [client, queue] of queues) {
       const [next] = queue;
       if (next === undefined) return undefined;
-      const ofAddress = this.#ofAddress.get(address) ?? 0;
-      const ofHalf = Math.max(shared, ofAddress);
-      // Anything larger than the capacity is admitted alone. At most two addresses can have their half.
+      const ofClient = this.#ofClient.get(client) ?? 0;
+      const ofHalf = Math.max(shared, ofClient);
+      // Anything larger than the capacity is admitted alone. At most two clients can have their half.
       if (ofHalf > 0 && ofHalf + next.size > this.#total / 2) continue;
       if (this.#taken > 0 && this.#taken + next.size > this.#total) return 'full';
       queue.delete(next);
       this.#waiting--;
-      queues.delete(address);
-      if (queue.size > 0) queues.set(address, queue);
+      queues.delete(client);
+      if (queue.size > 0) queues.set(client, queue);
       this.#taken += next.size;
-      this.#ofAddress.set(address, ofAddress + next.size);
+      this.#ofClient.set(client, ofClient + next.size);
       return next;
     }
     return undefined;
@@ -136,13 +136,13 @@ interface Request {
 /** One stream's or call's permit of a {@link FairSemaphore}: pending, held, or neither. */
 export class Permit {
   readonly #semaphore: FairSemaphore;
-  readonly #address: string;
+  readonly #client: string;
   #size = 0;
   #giveUp: (() => void) | undefined;
 
-  constructor(semaphore: FairSemaphore, address: string) {
+  constructor(semaphore: FairSemaphore, client: string) {
     this.#semaphore = semaphore;
-    this.#address = address;
+    this.#client = client;
   }
 
   get held(): boolean {
@@ -158,9 +158,9 @@ export class Permit {
     return this.#semaphore.waiting > 0;
   }
 
-  /** From now on, its address is served after all others. */
+  /** From now on, its client is served after all others. */
   putBehind(): void {
-    this.#semaphore.putBehind(this.#address);
+    this.#semaphore.putBehind(this.#client);
   }
 
   /**
@@ -170,7 +170,7 @@ export class Permit {
   take(then: () => void, size = 1): void {
     if (this.held || this.waiting) return;
     let entered = false;
-    const giveUp = this.#semaphore.wait(this.#address, size, () => {
+    const giveUp = this.#semaphore.wait(this.#client, size, () => {
       entered = true;
       this.#size = size;
       this.#giveUp = undefined;
@@ -189,6 +189,6 @@ export class Permit {
     this.#giveUp = undefined;
     const size = this.#size;
     this.#size = 0;
-    if (size > 0) this.#semaphore.leave(this.#address, size);
+    if (size > 0) this.#semaphore.leave(this.#client, size);
   }
 }
