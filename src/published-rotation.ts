@@ -1,14 +1,9 @@
 import { isObject } from './api/json.ts';
+import { ClusterError } from './cluster-error.ts';
 import type { ClusterSettings } from './config/config.ts';
 import type { RotationReport } from './identity/rotation-report.ts';
 import { publishedReport } from './kube/root-certificates.ts';
 import { openSource } from './object-source.ts';
-
-/** The cluster does not answer as it should. The message is for the user. */
-class ClusterError extends Error {
-  override readonly name = 'ClusterError';
-  readonly code = 'CLUSTER';
-}
 
 /** What proxies in a cluster trust, as the leader has published it; undefined: it has not. */
 export async function publishedRotation(
@@ -22,7 +17,8 @@ export async function publishedRotation(
   try {
     text = await publishedReport(opened.client, rootNamespace, signal);
   } catch (cause) {
-    throw new ClusterError(`${place} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`);
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ClusterError(`${place} cannot be read: ${reason}`, { cause });
   }
   if (text === undefined) return undefined;
   const report = readReport(text);

@@ -22,6 +22,9 @@ export interface AuthorizationInput {
   readonly authorizerOf: (provider: string) => ResolvedAuthorizer | undefined;
 }
 
+/** How the names of rules end whose provider cannot be asked. Source: Istio. */
+export const badCustomAction = '-deny-due-to-bad-CUSTOM-action';
+
 /** The filters that enforce the policies of a workload. */
 export interface AuthorizationSteps {
   /** They come before authentication. */
@@ -76,7 +79,7 @@ function externalSteps(input: AuthorizationInput): readonly AuthorizationStep[] 
       return {
         action: 'DENY',
         policies,
-        enforced: rules.map((rule) => ({ ...rule, name: `${rule.name}-deny-due-to-bad-CUSTOM-action` })),
+        enforced: rules.map((rule) => ({ ...rule, name: `${rule.name}${badCustomAction}` })),
         shadowPrefix: '',
       };
     return {

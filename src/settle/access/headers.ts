@@ -17,3 +17,9 @@ export function keptHeaders(headers: readonly Header[]): readonly Header[] {
   }
   return kept;
 }
+
+export function valuesOf(headers: readonly Header[], name: string): readonly string[] {
+  return headers.flatMap(([each, value]) => (isSameName(each, name) ? [value] : []));
+}
+
+export const isSameName = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();

@@ -12,7 +12,7 @@ import {
 import type { Source } from '../../model/provenance.ts';
 import type { JwtIssuer } from '../../model/request-authentication.ts';
 import { protocolClass } from '../../model/service.ts';
-import type { AuthorizationSteps } from '../authorization.ts';
+import { type AuthorizationSteps, badCustomAction } from '../authorization.ts';
 import { type Facts, ruleMatches } from './conditions.ts';
 import { keptHeaders } from './headers.ts';
 import { normalizedPath } from './paths.ts';
@@ -170,7 +170,7 @@ function afterSteps(
       if (match === undefined) return denied(answer, { kind: 'notAllowed', policies: step.policies });
       allowed = { kind: 'allowed', by: match.source };
     } else if (match !== undefined) {
-      const isForProvider = match.name.endsWith('-deny-due-to-bad-CUSTOM-action');
+      const isForProvider = match.name.endsWith(badCustomAction);
       return denied(answer, { kind: isForProvider ? 'provider' : 'rule', by: match.source });
     }
   }

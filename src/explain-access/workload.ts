@@ -1,0 +1,92 @@
+import type { ConnectedProxy } from '../ads/types.ts';
+import type { Pod, Service } from '../api/core.ts';
+import type { Gateway } from '../api/gen/gateway.gen.ts';
+import type { WorkloadEntry } from '../api/gen/workload-entry.gen.ts';
+import type { SourceKindName } from '../api/kinds.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import type { AccessQuestion } from '../cli/program.ts';
+import { UsageError } from '../cli/usage-error.ts';
+import type { LoadedDirectory } from '../directory/load.ts';
+import { type Labels, printSelector, selects } from '../model/labels.ts';
+import { workloadName } from '../reconcilers/core/workload.ts';
+
+export interface FoundWorkload {
+  readonly proxy: ConnectedProxy;
+  /** Its address, if it is known. */
+  readonly ip: string | undefined;
+  /** What was assumed. */
+  readonly remarks: string[];
+}
+
+/** By its own name, by that of its workload (such as a Deployment), or by a Service that selects it. */
+export function findWorkload(
+  { objects }: Pick<LoadedDirectory, 'objects'>,
+  { namespace, name }: AccessQuestion['to'],
+): FoundWorkload {
+  const all = <T extends KubernetesObject>(kind: SourceKindName): readonly T[] =>
+    ((objects.get(kind) ?? []) as readonly T[]).filter(({ metadata }) => (metadata.namespace ?? '') === namespace);
+  const [pods, entries] = [all<Pod>('Pod'), all<WorkloadEntry>('WorkloadEntry')];
+  const isNamed = ({ metadata }: KubernetesObject): boolean => metadata.name === name;
+  const service = all<Service>('Service').find(isNamed);
+  const selector = service?.spec?.selector;
+  const isSelected = (labels: Labels): boolean => selector !== undefined && selects(selector, labels);
+  const pod =
+    pods.find(isNamed) ??
+    pods.find((one) => workloadName(one) === name) ??
+    (entries.some(isNamed) ? undefined : pods.find(({ metadata }) => isSelected(metadata.labels ?? {})));
+  const entry =
+    pod === undefined ? (entries.find(isNamed) ?? entries.find((one) => isSelected(labelsOf(one)))) : undefined;
+  const found = pod ?? entry;
+  const labels = pod?.metadata.labels ?? (entry === undefined ? selector : labelsOf(entry));
+  if (labels === undefined || (found === undefined && service === undefined))
+    throw new UsageError(notFound([...pods, ...entries], namespace, name));
+  const gateways = (objects.get('Gateway') ?? []) as readonly Gateway[];
+  const gateway = gateways.find(({ spec }) => selectsSome(spec.selector, labels));
+  const remarks: string[] = [];
+  if (gateway !== undefined)
+    throw new UsageError(
+      `--to: ${namespace}/${name} is a gateway (Gateway/${gateway.metadata.namespace ?? ''}/${gateway.metadata.name} selects it); only sidecars can be explained`,
+    );
+  if (found === undefined)
+    remarks.push(
+      `there is no Pod or WorkloadEntry for Service/${namespace}/${name}; a workload with the labels ${printSelector(labels)} was assumed`,
+    );
+  else if (!isNamed(found))
+    remarks.push(`${found.kind}/${namespace}/${found.metadata.name} stands for ${namespace}/${name}`);
+  if (pod !== undefined && labels['security.istio.io/tlsMode'] === undefined)
+    remarks.push(
+      `Pod/${namespace}/${pod.metadata.name} has no label security.istio.io/tlsMode; if it has no sidecar, nothing is enforced`,
+    );
+  const ip = pod?.status?.podIP ?? entry?.spec.address;
+  return { proxy: sidecarOf(namespace, found?.metadata.name ?? name, labels, ip), ip, remarks };
+}
+
+function labelsOf({ spec, metadata }: WorkloadEntry): Labels {
+  return { ...spec.labels, ...metadata.labels };
+}
+
+/** An empty selector selects all proxies, but makes no gateways of sidecars. */
+function selectsSome(selector: Labels = {}, labels: Labels): boolean {
+  return Object.keys(selector).length > 0 && selects(selector, labels);
+}
+
+function notFound(workloads: readonly KubernetesObject[], namespace: string, name: string): string {
+  const most = 5;
+  const names = [...new Set(workloads.map(({ metadata }) => metadata.name))].sort();
+  const shown = names.slice(0, most).join(', ') + (names.length > most ? ', ...' : '');
+  const there = names.length === 0 ? `the namespace has none` : `the namespace has ${shown}`;
+  return `--to: no Pod, workload, WorkloadEntry or Service ${name} in namespace ${namespace}: ${there}`;
+}
+
+/** As Istio's agent would connect it. */
+function sidecarOf(namespace: string, name: string, labels: Labels, ip = '192.0.2.1'): ConnectedProxy {
+  return {
+    stream: 'explain',
+    nodeId: `sidecar~${ip}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+    nodeCluster: '',
+    metadata: { NAMESPACE: namespace, LABELS: labels, INSTANCE_IPS: ip, ISTIO_VERSION: '1.30.0' },
+    locality: { region: '', zone: '', subZone: '' },
+    build: '',
+    extensions: [],
+  };
+}
