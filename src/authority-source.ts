@@ -1,53 +1,28 @@
-import { type Clock, sleep } from './clock.ts';
+import type { Clock } from './clock.ts';
 import { listFiles, readText } from './directory/files.ts';
-import {
-  type Entries,
-  type Plugged,
-  type Progress,
-  type Rotation,
-  advance,
-  allow,
-  begin,
-  bundleOf,
-  isDistributing,
-  sameEntries,
-} from './identity/rotation.ts';
-import { stepsBetween } from './identity/rotation-report.ts';
+import type { Entries } from './identity/rotation.ts';
 import { renewed, selfSigned } from './identity/self-signed.ts';
-import { type SigningMaterial, isAgeing, readMaterial } from './identity/signing-material.ts';
+import { isAgeing, readMaterial } from './identity/signing-material.ts';
 import type { KubeApi } from './kube/client.ts';
 import { getSecret, putSecret } from './kube/secrets.ts';
-import type { RotationStore } from './rotation-store.ts';
 
-export interface AuthoritySourceOptions {
-  /** Where the signing certificate and its key are. */
-  readonly from:
-    | { readonly kind: 'directory'; readonly path: string }
-    | { readonly kind: 'kubernetes'; readonly api: KubeApi; readonly namespace: string };
-  /** What replicas and restarts share. */
-  readonly store: RotationStore;
-  /** Name of this replica. */
-  readonly identity: string;
-  readonly trustDomain: () => string;
-  /** Called with what is to be used from now on: its roots are the bundle. */
-  readonly use: (material: SigningMaterial) => Promise<void>;
-  /** Called with each new state. */
-  readonly changed: (rotation: Rotation) => void;
-  /** How far this replica's proxies, and the namespaces that it writes to, are with the bundle in use. */
-  readonly progress: () => Pick<Progress, 'bundle' | 'proxies' | 'namespaces'>;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly log: { info(message: string, fields: object): void; warn(message: string, fields: object): void };
-  readonly signal: AbortSignal;
+/** Where the signing certificate and its key are. */
+export type AuthoritySource =
+  | { readonly kind: 'directory'; readonly path: string }
+  | { readonly kind: 'kubernetes'; readonly api: KubeApi; readonly namespace: string };
+
+export interface StoredAuthority {
+  /** We made it; nobody plugged it in. */
+  readonly isOwn: boolean;
+  readonly entries: Entries;
 }
 
-/** Milliseconds between two looks. */
-const EVERY = 60_000;
-/** The same until there is an authority, and when another replica was faster. */
-const FIRST = 2_000;
-
-/** Writes of one thing while others write. */
-const MOST_TRIES = 5;
+interface SourceOptions {
+  readonly from: AuthoritySource;
+  readonly trustDomain: () => string;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
 
 /** The Secret of a CA that somebody plugged in, and that of our own. Both are Istio's. */
 const pluggedIn = 'cacerts';
@@ -56,123 +31,11 @@ const own = { name: 'istio-ca-secret', type: 'istio.io/ca-root' };
 /** Entries of such Secrets, mounted as files. */
 const entryNames = ['ca-cert.pem', 'ca-key.pem', 'root-cert.pem', 'cert-chain.pem', 'tls.crt', 'tls.key', 'ca.crt'];
 
-/**
- * Keeps the authority up to date with where it is stored, and has another root trusted before it signs. What cannot be
- * used leaves the former one in place. In a cluster without one, a self-signed one is made; of several replicas, the
- * one that creates the Secret first wins. Ends with the signal; never rejects.
- */
-export async function keepAuthority(authority: AuthorityKeeper): Promise<void> {
-  const { clock, log, random, signal } = authority.options;
-  let said = '';
-  const say = (problem: string | undefined): void => {
-    if (problem !== undefined && problem !== said)
-      log.warn('Signing certificates cannot be used', {
-        problem,
-        former: authority.isInUse ? 'stays in use' : 'none',
-      });
-    said = problem ?? '';
-  };
-  while (!signal.aborted) {
-    let ms = FIRST;
-    try {
-      const { problem, outrun } = await authority.look();
-      say(problem);
-      if (authority.isInUse && !outrun) ms = EVERY;
-    } catch (error) {
-      say(error instanceof Error ? error.message : String(error));
-      if (authority.isInUse) ms = EVERY;
-    }
-    await sleep(clock, ms * (0.9 + 0.2 * random()), { signal });
-  }
-}
-
-/** What signs, and what is trusted, as far as this replica knows. */
-export class AuthorityKeeper {
-  readonly options: AuthoritySourceOptions;
-  #stored: Stored | undefined;
-  #rotation: Rotation | undefined;
-
-  constructor(options: AuthoritySourceOptions) {
-    this.options = options;
-  }
-
-  get isInUse(): boolean {
-    return this.#rotation !== undefined;
-  }
-
-  /** Does what is to be done now. `problem`: why what is stored cannot be used. `outrun`: another replica was faster. */
-  async look(): Promise<{ readonly problem?: string; readonly outrun?: boolean }> {
-    const { clock, store } = this.options;
-    // In this order: what a replica with a newer view of the signing certificates has written is not undone.
-    const found = await store.read();
-    const former = found.rotation ?? this.#rotation;
-    const { problem, plugged } = await this.#plugged(clock.date());
-    if (former === undefined && plugged === undefined) return { problem: problem! };
-    const next =
-      former === undefined ? begin(plugged!, clock.date()) : advance(this.#withProgress(former), plugged, clock.date());
-    const written = next === found.rotation || (await store.write(next, found.version));
-    if (!written) return { outrun: true };
-    await this.#take(next);
-    return problem === undefined ? {} : { problem };
-  }
-
-  /** Settles when a certificate that expires then may be handed out. Rejects if this cannot be recorded. */
-  async allow(expires: Date): Promise<void> {
-    const { clock, store } = this.options;
-    if (this.#rotation === undefined || allow(this.#rotation, expires, clock.date()) === this.#rotation) return;
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
-      const { rotation = this.#rotation, version } = await store.read();
-      const next = allow(rotation, expires, clock.date());
-      if (next !== rotation && !(await store.write(next, version))) continue;
-      this.#rotation = { ...this.#rotation, longest: next.longest! };
-      return;
-    }
-    throw new Error('other replicas write at the same time');
-  }
-
-  async #plugged(now: Date): Promise<{ readonly problem?: string; readonly plugged?: Plugged }> {
-    try {
-      const stored = await readStored(this.options, this.#stored);
-      const read = readMaterial(stored.entries, now);
-      if ('problem' in read) return read;
-      this.#stored = stored;
-      return { plugged: { entries: onlyKnown(stored.entries), material: read.material } };
-    } catch (error) {
-      return { problem: error instanceof Error ? error.message : String(error) };
-    }
-  }
-
-  #withProgress(rotation: Rotation): Rotation {
-    const { clock, identity, progress } = this.options;
-    if (!isDistributing(rotation)) return rotation;
-    const report = { at: clock.date().toISOString(), ...progress() };
-    return { ...rotation, replicas: { ...rotation.replicas, [identity]: report } };
-  }
-
-  async #take(next: Rotation): Promise<void> {
-    const { changed, clock, log, use } = this.options;
-    const former = this.#rotation;
-    const isNew = former === undefined || !sameEntries(former.signing, next.signing);
-    const read = readMaterial(next.signing, clock.date());
-    if ('problem' in read) throw new Error(read.problem);
-    if (isNew || bundleOf(former) !== bundleOf(next))
-      await use({ ...read.material, roots: next.roots.map(({ certificate }) => certificate) });
-    this.#rotation = next;
-    changed(next);
-    if (isNew) log.info('Signing certificates', { expires: read.material.expires.toISOString() });
-    for (const { message, ...fields } of former === undefined ? [] : stepsBetween(former, next))
-      log.info(message, fields);
-  }
-}
-
-/** Where entries come from, and what they are. */
-interface Stored {
-  readonly isOwn: boolean;
-  readonly entries: Entries;
-}
-
 /** @param former what is in use: proxies trust nothing else, so that a Secret which is deleted ends nothing. */
-async function readStored(options: AuthoritySourceOptions, former: Stored | undefined): Promise<Stored> {
+export async function readStored(
+  options: SourceOptions,
+  former: StoredAuthority | undefined,
+): Promise<StoredAuthority> {
   const { from, signal } = options;
   if (from.kind === 'directory') return { isOwn: false, entries: await filesIn(from.path) };
   const { api, namespace } = from;
@@ -187,7 +50,7 @@ async function readStored(options: AuthoritySourceOptions, former: Stored | unde
 async function ownEntries(
   api: KubeApi,
   namespace: string,
-  { clock, trustDomain, signal }: AuthoritySourceOptions,
+  { clock, trustDomain, signal }: SourceOptions,
   former: Entries | undefined,
 ): Promise<Entries> {
   const stored = await getSecret(api, namespace, own.name, signal);
@@ -213,6 +76,6 @@ async function filesIn(path: string): Promise<Entries> {
 }
 
 /** Without what others keep beside them. */
-function onlyKnown(entries: Entries): Entries {
+export function onlyKnown(entries: Entries): Entries {
   return Object.fromEntries(entryNames.flatMap((name) => (entries[name] ? [[name, entries[name]]] : [])));
 }

@@ -49,8 +49,8 @@ export interface Roots {
   readonly rotation: string;
   /** Called when either has changed. */
   onChange(changed: () => void): void;
-  /** `missing`: in how many namespaces these roots are missing; undefined if another replica writes them. */
-  onNamespaces(missing: (roots: string) => number | undefined): void;
+  /** `count`: in how many namespaces these roots are missing; undefined if another replica writes them. */
+  countMissingBy(count: (roots: string) => number | undefined): void;
 }
 
 /** What tests replace. */
@@ -183,7 +183,7 @@ function clusterSource(
     });
   mesh.onNamespaces((names) => rootCertificates?.changed(names));
   roots?.onChange(() => rootCertificates?.changed());
-  if (config.statusWrites) roots?.onNamespaces((pem) => rootCertificates?.missing(pem));
+  if (config.statusWrites) roots?.countMissingBy((pem) => rootCertificates?.missing(pem));
   const electors = [
     { revision: '', name: config.lease.name },
     ...(config.revision === undefined

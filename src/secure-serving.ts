@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { SecureOptions } from './ads/transport/server-options.ts';
-import { AuthorityKeeper, keepAuthority } from './authority-source.ts';
+import { AuthorityKeeper, keepAuthority } from './authority-keeper.ts';
 import type { Clock } from './clock.ts';
 import type { Config, SecureConfig } from './config/config.ts';
 import type { Engine } from './engine/engine.ts';
@@ -62,8 +62,9 @@ export function secureServing(
       : { kind: 'directory' as const, path: secure.caDirectory ?? '' };
   const store = source.kind === 'kubernetes' ? inSecret(source.client, mesh.rootNamespace, signal) : inMemory();
   let expiry: ReturnType<SecureServing['expiry']>;
-  let [changed, report] = [(): void => undefined, ''];
-  // Without a cluster, and without leave to write to it, there are no ConfigMaps to wait for.
+  let report = '';
+  let changed = (): void => undefined;
+  // Without a cluster, or without permission to write to it, there are no ConfigMaps to wait for.
   let missing: (roots: string) => number | undefined = () => 0;
   return {
     roots: {
@@ -74,7 +75,7 @@ export function secureServing(
         return report;
       },
       onChange: (listener) => (changed = listener),
-      onNamespaces: (ask) => (missing = ask),
+      countMissingBy: (count) => (missing = count),
     },
     refusals: () => refusals.counts,
     expiry: () => expiry,
@@ -86,7 +87,10 @@ export function secureServing(
     },
     start(started) {
       engine = started;
-      const { committer, mesh: graph } = started;
+      const {
+        committer,
+        mesh: { inputs },
+      } = started;
       authority = new AuthorityKeeper({
         from,
         store,
@@ -95,7 +99,7 @@ export function secureServing(
         use: async (material) => {
           await credentials.use(material);
           expiry = { root: new X509Certificate(material.root).validToDate, chain: material.expires };
-          committer.write(graph.inputs.trustBundle.write(ONE, { roots: material.roots }));
+          committer.write(inputs.trustBundle.write(ONE, { roots: material.roots }));
         },
         changed(rotation) {
           report = JSON.stringify(reportOf(rotation, clock.date()));

@@ -36,17 +36,14 @@ interface Modes {
 }
 
 export function declarePeerModes(graph: Graph, inputs: Inputs, { peers }: Policies, settings: Settings): PeerModesOf {
-  const formerOf = (name: string, former: Input<FormerObject>) =>
-    declareFormer(graph, name, inputs.objects.PeerAuthentication, peers.models, former);
-  const servers = formerOf('former peerAuthentications of servers', inputs.formerPeersOfServers);
   const now = declareModes(graph, 'peerAuthentications', [peers.models], peers.bySelector, settings);
-  const [atClients, atServers] = [
-    formerOf('former peerAuthentications of clients', inputs.formerPeersOfClients),
-    servers,
-  ].map((models, i) => {
-    const name = `former peerAuthentications of ${i === 0 ? 'clients' : 'servers'}`;
-    return declareModes(graph, name, models, indexBySelector(graph, name, models), settings);
-  }) as [Modes, Modes];
+  const formerOf = (whom: 'clients' | 'servers', former: Input<FormerObject>) => {
+    const name = `former peerAuthentications of ${whom}`;
+    const models = declareFormer(graph, name, inputs.objects.PeerAuthentication, peers.models, former);
+    return { models, modes: declareModes(graph, name, models, indexBySelector(graph, name, models), settings) };
+  };
+  const { modes: atClients } = formerOf('clients', inputs.formerPeersOfClients);
+  const { modes: atServers, models: former } = formerOf('servers', inputs.formerPeersOfServers);
   // Where nothing changes, the former policies are not looked at.
   const changing = graph.derive(
     'namespaces with changing peerAuthentications',
@@ -73,7 +70,7 @@ export function declarePeerModes(graph: Graph, inputs: Inputs, { peers }: Polici
       now.acceptsMtls(read, namespace) ||
       (isChanging(read, namespace) &&
         (atClients.acceptsMtls(read, namespace) || atServers.acceptsMtls(read, namespace))),
-    former: servers,
+    former,
   };
 }
 
