@@ -42,7 +42,7 @@ export async function readStored(
   const plugged = await getSecret(api, namespace, pluggedIn, signal);
   if (plugged !== undefined) return { isOwn: false, entries: plugged.entries };
   if (former?.isOwn === false)
-    throw new Error(`Secret ${namespace}/${pluggedIn} is gone; restart to go on without it, with another root`);
+    throw new Error(`Secret ${namespace}/${pluggedIn} is gone; restart to continue without it, with another root`);
   return { isOwn: true, entries: await ownEntries(api, namespace, options, former?.entries) };
 }
 

@@ -88,7 +88,7 @@ async function fetchKeys(
     } catch (error) {
       const reason = ended.aborted ? `no answer within ${source.timeout} ms` : reasonOf(error);
       remarks.push(
-        `the keys at ${source.uri || source.issuer} could not be fetched (${reason}); a server may have them`,
+        `the keys at ${source.uri || source.issuer} could not be fetched (${reason}); a running server may have them`,
       );
     }
   }

@@ -160,10 +160,11 @@ function clusterSource(
         if (code === 403)
           credentials.failed(
             key,
-            'cannot be read: let the control plane list and watch it (credentials.namespaces of the chart)',
+            'cannot be read: allow the control plane to list and watch it (credentials.namespaces in the chart)',
           );
       },
-      refused: (key) => credentials.failed(key, `is not read: its namespace has ${mostOfNamespace} that are`),
+      refused: (key) =>
+        credentials.failed(key, `is not read: ${mostOfNamespace} others in its namespace are, which is the maximum`),
     },
     signal,
   });

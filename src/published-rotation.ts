@@ -22,7 +22,7 @@ export async function publishedRotation(
   }
   if (text === undefined) return undefined;
   const report = readReport(text);
-  if (report === undefined) throw new ClusterError(`${place}: its annotation is not valid; the leader sets it right`);
+  if (report === undefined) throw new ClusterError(`${place}: its annotation is not valid; the leader will rewrite it`);
   return report;
 }
 

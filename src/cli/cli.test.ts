@@ -84,7 +84,7 @@ test('identity says when nothing is published', async () => {
     identity: () => Promise.resolve(undefined),
   });
   expect([code, out]).toEqual([1, '']);
-  expect(err).toMatch(/^error: ConfigMap mesh\/istio-ca-root-cert does not say/);
+  expect(err).toMatch(/^error: ConfigMap mesh\/istio-ca-root-cert does not have the state of a rotation/);
 });
 
 describe('check', () => {

@@ -22,16 +22,19 @@ interface Options {
 }
 
 export const explainCommand: CommandFile = (world, done) =>
-  new Command('explain').description('say why').helpCommand(false).addCommand(accessCommand(world, done));
+  new Command('explain').description('explain a decision').helpCommand(false).addCommand(accessCommand(world, done));
 
 const accessCommand: CommandFile = (world, done) => {
   const command = new Command('access')
-    .description('say whether a workload accepts a request, and which rule of which policy is why')
+    .description('say whether a workload accepts a request, and which rule of which policy decides')
     .option(
       '--from <identity>',
-      'who asks: spiffe://... or namespace/account (default: plaintext, without an identity)',
+      'the caller: spiffe://... or namespace/account (default: plaintext, without an identity)',
     )
-    .requiredOption('--to <workload>', 'who is asked: namespace/name of a Pod, Deployment, WorkloadEntry or Service')
+    .requiredOption(
+      '--to <workload>',
+      'the workload called: namespace/name of a Pod, Deployment, WorkloadEntry or Service',
+    )
     .option('--port <number>', 'the port on which the workload listens (default: the only one)')
     .option('--method <method>', 'HTTP method', 'GET')
     .option('--path <path>', 'path, with its query', '/')
@@ -44,7 +47,7 @@ const accessCommand: CommandFile = (world, done) => {
   command.addHelpText(
     'after',
     '\nReads the cluster, or with --directory, files. Exits with 0 if the request is allowed, 1 if it is denied, and 2 if' +
-      '\nthat cannot be said. Clients in the mesh are taken to use mutual TLS wherever the workload accepts it.',
+      '\nthat is unknown. Clients in the mesh are assumed to use mutual TLS wherever the workload accepts it.',
   );
   return command.action(async (flags: Record<string, unknown>) => {
     const options = flags as unknown as Options;

@@ -7,7 +7,7 @@ import { addSettings, type CommandFile, originsOf } from './world.ts';
 
 export const identityCommand: CommandFile = (world, done) => {
   const command = new Command('identity')
-    .description('show the root certificates that the proxies of a cluster trust, and how far a rotation is')
+    .description('show the root certificates that the proxies of a cluster trust, and the progress of a rotation')
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'));
   addSettings(command, clusterSettingNames);
   return command.action(async (options: Record<string, unknown>) => {
@@ -16,7 +16,7 @@ export const identityCommand: CommandFile = (world, done) => {
     const report = await program.identity(cluster, world.signal);
     if (report === undefined) {
       world.err(
-        `error: ConfigMap ${cluster.rootNamespace}/istio-ca-root-cert does not say; is fairlead running, with statusWrites on?\n`,
+        `error: ConfigMap ${cluster.rootNamespace}/istio-ca-root-cert does not have the state of a rotation; is Fairlead running, with statusWrites on?\n`,
       );
       done(1);
       return;

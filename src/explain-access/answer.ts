@@ -9,7 +9,7 @@ export function answerOf({ verdict }: Judgement, locate: Locate): Omit<AccessAns
   const print = (source: Source | undefined): readonly string[] => (source ? [printSource(source, locate)] : []);
   switch (verdict.kind) {
     case 'allowed': {
-      const reason = verdict.by === undefined ? 'no policy is against it' : 'a rule allows it, and none denies it';
+      const reason = verdict.by === undefined ? 'no policy denies it' : 'a rule allows it, and none denies it';
       return { verdict: 'allowed', reason, by: print(verdict.by) };
     }
     case 'unknown':
@@ -32,21 +32,21 @@ function printDenial(why: Denial): string {
     case 'rule':
       return 'a rule denies it';
     case 'provider':
-      return 'a rule asks an extension provider that cannot be asked';
+      return 'a CUSTOM rule matches, but its extension provider cannot be asked';
     case 'notAllowed':
       return why.policies.length === 0
-        ? 'the policies are too large for a listener, so that nothing is allowed'
+        ? 'the policies are too large for a listener, so nothing is allowed'
         : 'no rule of the ALLOW policies matches';
     case 'token':
       return why.reason;
     case 'plaintext':
       return 'the port accepts only mutual TLS, and the request is in plaintext';
     case 'mutualTls':
-      return 'the port accepts no mutual TLS';
+      return 'the port does not accept mutual TLS';
     case 'trustDomain':
       return "the client's trust domain is neither that of the mesh nor one of its aliases";
     case 'port':
-      return 'the workload accepts nothing on the port';
+      return 'the workload does not accept connections on the port';
   }
 }
 

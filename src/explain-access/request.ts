@@ -22,7 +22,7 @@ export function portOf(asked: number | undefined, { targets }: WorkloadAccess, r
     remarks.push(`port ${asked} of Service ${behind.services[0]!.host} is port ${behind.port} of the workload`);
     return behind.port;
   }
-  remarks.push(`no Service leads to port ${asked} of the workload`);
+  remarks.push(`no Service targets port ${asked} of the workload`);
   return asked;
 }
 
@@ -37,7 +37,7 @@ export function requestOf(
   const mode = modeOf(access, port);
   // Clients of the mesh know what the workload accepts.
   const peer = mode === 'DISABLE' ? undefined : asked;
-  if (asked !== peer) remarks.push(`port ${port} accepts no mutual TLS, so the request has no identity`);
+  if (asked !== peer) remarks.push(`port ${port} does not accept mutual TLS, so the request has no identity`);
   const target = access.targets.find((one) => one.port === port);
   const http = withToken(
     { method, path, host: host ?? { unknown: 'the host, which --host specifies' }, headers },

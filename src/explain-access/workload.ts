@@ -45,14 +45,14 @@ export function findWorkload(
   const remarks: string[] = [];
   if (gateway !== undefined)
     throw new UsageError(
-      `--to: ${namespace}/${name} is a gateway (Gateway/${gateway.metadata.namespace ?? ''}/${gateway.metadata.name} selects it); only sidecars can be explained`,
+      `--to: ${namespace}/${name} is a gateway (Gateway/${gateway.metadata.namespace ?? ''}/${gateway.metadata.name} selects it); only requests to sidecars can be explained`,
     );
   if (found === undefined)
     remarks.push(
-      `there is no Pod or WorkloadEntry for Service/${namespace}/${name}; a workload with the labels ${printSelector(labels)} was assumed`,
+      `there is no Pod or WorkloadEntry for Service/${namespace}/${name}; assuming a workload with the labels ${printSelector(labels)}`,
     );
   else if (!isNamed(found))
-    remarks.push(`${found.kind}/${namespace}/${found.metadata.name} stands for ${namespace}/${name}`);
+    remarks.push(`using ${found.kind}/${namespace}/${found.metadata.name} for ${namespace}/${name}`);
   if (pod !== undefined && labels['security.istio.io/tlsMode'] === undefined)
     remarks.push(
       `Pod/${namespace}/${pod.metadata.name} has no label security.istio.io/tlsMode; if it has no sidecar, nothing is enforced`,

@@ -35,7 +35,7 @@ export function reportOf(rotation: Rotation, now: Date): RotationReport {
   }
   const [until] = roots.flatMap((root) => root.until ?? []).sort();
   if (until === undefined) return { step: 'Stable', since: rotation.since, roots };
-  const waitingFor = `certificates that a retiring root has signed to expire, at ${until}`;
+  const waitingFor = `certificates signed by a retiring root to expire, at ${until}`;
   return { step: 'Retiring', since: rotation.since, waitingFor, roots };
 }
 
@@ -50,15 +50,15 @@ export function stepsBetween(former: Rotation, next: Rotation): { message: strin
   return [
     ...next.roots.flatMap((root) => {
       const was = before.get(root.certificate);
-      if (was === undefined) return [step('Root certificate added: it signs when all proxies trust it', root)];
+      if (was === undefined) return [step('Root certificate added: it will sign once all proxies trust it', root)];
       if (root.by === undefined && was.by !== undefined)
         return [step('Root certificate is trusted by all proxies', root)];
-      if (root.until !== undefined && was.until === undefined) return [step('Root certificate signs no longer', root)];
+      if (root.until !== undefined && was.until === undefined) return [step('Root certificate no longer signs', root)];
       return [];
     }),
     ...former.roots
       .filter(({ certificate }) => !after.has(certificate))
-      .map((root) => step('Root certificate dropped: it is not trusted any more', root)),
+      .map((root) => step('Root certificate dropped: it is no longer trusted', root)),
   ];
 }
 

@@ -189,17 +189,17 @@ test('each step is told, with what the next one waits for', () => {
   expect(told(switched)).toEqual([
     'Retiring',
     later,
-    `certificates that a retiring root has signed to expire, at ${after(26 * HOUR).toISOString()}`,
+    `certificates signed by a retiring root to expire, at ${after(26 * HOUR).toISOString()}`,
     ['"O=b" signing', '"O=a" retiring'],
   ]);
   const steps = (from: Rotation, to: Rotation) =>
     stepsBetween(from, to).map(({ message, root }) => `${root} ${message}`);
-  expect(steps(first, added)).toEqual(['"O=b" Root certificate added: it signs when all proxies trust it']);
+  expect(steps(first, added)).toEqual(['"O=b" Root certificate added: it will sign once all proxies trust it']);
   expect(steps(added, switched)).toEqual([
     '"O=b" Root certificate is trusted by all proxies',
-    '"O=a" Root certificate signs no longer',
+    '"O=a" Root certificate no longer signs',
   ]);
   expect(steps(switched, advance(switched, b, after(26 * HOUR)))).toEqual([
-    '"O=a" Root certificate dropped: it is not trusted any more',
+    '"O=a" Root certificate dropped: it is no longer trusted',
   ]);
 });

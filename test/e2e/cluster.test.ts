@@ -157,7 +157,7 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     const other = await connect('default', 'kubernetes://site');
     await poll('that it is told', async () => {
       const { message } = await observed('gateways/site', 'ResolvedRefs');
-      return message.includes('Service account shop/default may not have Secrets') ? true : undefined;
+      return message.includes('Service account shop/default must be allowed to list Secrets') ? true : undefined;
     });
     expect(other.received.flatMap(({ resources }) => [...resources.keys()])).toEqual([]);
     other.close();

@@ -160,7 +160,7 @@ withPeers(['envoy'], 'a root that is replaced under load', () => {
     const issuers = () => [server, client].map(({ agent }) => issuerOf(agent.certificate()));
     const whileHeld = issuers();
     release();
-    await logged('Root certificate signs no longer');
+    await logged('Root certificate no longer signs');
     await poll('certificates of the new root', () =>
       Promise.resolve(issuers().every((issuer) => issuer === 'O=new') || undefined),
     );

@@ -84,7 +84,7 @@ describe.each(Object.entries(sources))('in a %s', (source, open) => {
       place(
         'AuthorizationPolicy/shop/readers: spec\\.rules\\[1\\]'.replaceAll('\\', source === 'directory' ? '\\' : ''),
       ),
-      'note: Pod/shop/server-abc-1 stands for shop/server',
+      'note: using Pod/shop/server-abc-1 for shop/server',
       '',
     ]);
     const denied = await run(where, ...client, '--method', 'POST');
@@ -119,7 +119,7 @@ describe.each(Object.entries(sources))('in a %s', (source, open) => {
     const off = object('PeerAuthentication', 'shop/default', { spec: { mtls: { mode: 'DISABLE' } } });
     const without = await run(await serve(off, readers), ...client);
     expect(without.code).toBe(1);
-    expect(without.out).toContain('note: port 8080 accepts no mutual TLS, so the request has no identity\n');
+    expect(without.out).toContain('note: port 8080 does not accept mutual TLS, so the request has no identity\n');
   });
 
   test('what cannot be said is not guessed', async () => {
@@ -192,7 +192,7 @@ describe.each(Object.entries(sources))('in a %s', (source, open) => {
     });
     const notFetched = await run(await serve(tokens), ...client, '--jwt', alice);
     expect(notFetched.code).toBe(1);
-    expect(notFetched.out).toMatch(/could not be fetched \(.*\); a server may have them/);
+    expect(notFetched.out).toMatch(/could not be fetched \(.*\); a running server may have them/);
   });
 
   test('a policy with errors is in force, and its owner is told', async () => {

@@ -155,7 +155,7 @@ next      "O=new"
   both.ack();
   await later(program, () => sign(program)).toEqual(['O=new', 'O=new', 'O=old']);
   await program.logged('Root certificate is trusted by all proxies');
-  await program.logged('Root certificate signs no longer');
+  await program.logged('Root certificate no longer signs');
   await expect
     .poll(() => configMap(made, NAMESPACE))
     .toMatchObject({ roots: ['O=new', 'O=old'], report: { step: 'Retiring' } });
@@ -224,9 +224,9 @@ test('replicas take each step together, and wait for the proxies of all', async 
   for (const { log } of replicas) {
     const steps = log.filter(({ msg }) => msg.startsWith('Root certificate'));
     expect(steps.map(({ msg }) => msg)).toEqual([
-      'Root certificate added: it signs when all proxies trust it',
+      'Root certificate added: it will sign once all proxies trust it',
       'Root certificate is trusted by all proxies',
-      'Root certificate signs no longer',
+      'Root certificate no longer signs',
     ]);
   }
 });

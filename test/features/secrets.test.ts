@@ -118,8 +118,8 @@ test('only routers of a namespace whose account may list its Secrets get those t
     [0, 1].map((i) => `spec.servers[${i}].tls.credentialName: ${why}; this server is left out.`);
   expect(await program.reported('Gateway/shop/public')).toEqual(
     [
-      ...leftOut('Secrets are given only to routers on the secure port, where they prove who they are'),
-      ...leftOut('Service account shop/default may not have Secrets; allow it to list those of namespace shop'),
+      ...leftOut('Only proxies that connect on the secure port get Secrets'),
+      ...leftOut('Service account shop/default must be allowed to list Secrets in namespace shop'),
     ].sort(),
   );
 });

@@ -59,7 +59,7 @@ function remarksOnMesh({ action, namespace, target, rules }: AuthorizationPolicy
         field: 'spec',
         reason: 'TooBroad',
         message:
-          'allows nothing, in the whole mesh: every workload, gateways too, refuses what no other ALLOW policy allows. If only some are meant, move it to their namespace, or add a selector.',
+          'allows nothing in the whole mesh: every workload, including gateways, refuses what no other ALLOW policy allows. To restrict it to some workloads, move it to their namespace, or add a selector.',
       },
     ];
   if (action !== 'DENY') return [];
@@ -67,7 +67,7 @@ function remarksOnMesh({ action, namespace, target, rules }: AuthorizationPolicy
     field: `spec.rules[${index}]`,
     reason: 'TooBroad',
     message:
-      'is empty, and denies everything in the whole mesh; no other policy can allow it. If only some workloads are meant, move the policy to their namespace, or add a selector.',
+      'is empty, and denies everything in the whole mesh; no other policy can allow it. To restrict it to some workloads, move the policy to their namespace, or add a selector.',
   }));
 }
 
@@ -88,7 +88,7 @@ function remarksOnPaths({ rules }: AuthorizationPolicyModel, read: Reader, deps:
     for (const path of values) {
       const why = whyUnmatched(path, pathNormalization);
       if (why === undefined) continue;
-      const message = `has the path ${quote(path)}, which no request has: ${why}. Write it as it is afterwards.`;
+      const message = `has the path ${quote(path)}, which no request has: ${why}. Write the path as policies see it.`;
       return [{ field: `spec.rules[${index}]`, reason: 'Ineffective', message }];
     }
     return [];
@@ -142,10 +142,10 @@ function consequenceOf(
 ): Pick<Remark, 'reason' | 'message'> | undefined {
   if (mode === 'STRICT') return undefined;
   if (mode === 'DISABLE') {
-    const effect = identity === 'required' ? 'matches nobody' : 'matches whoever it is not meant for, too';
+    const effect = identity === 'required' ? 'matches no request' : 'also matches the callers that it excludes';
     return {
       reason: 'Ineffective',
-      message: `compares identities, but the PeerAuthentication in force here has mode DISABLE, so nobody has one and the rule ${effect}. Use mode STRICT, or compare something else.`,
+      message: `compares identities, but the PeerAuthentication in force here has mode DISABLE, so callers have none, and the rule ${effect}. Use mode STRICT, or compare something else.`,
     };
   }
   if (action === 'DENY' && identity === 'required')
@@ -210,7 +210,7 @@ function remarksOnTcp(
     (tcp) => selects(selector, tcp.selector) && !isOpen(tcp),
   );
   if (found === undefined) return [];
-  const message = `compare only what HTTP requests have, so nothing is allowed on the TCP port ${found.port} of Service ${found.service}: its connections are closed. Add a rule without hosts, methods, paths, headers and tokens for that port.`;
+  const message = `compare only what HTTP requests have, so nothing is allowed on the TCP port ${found.port} of Service ${found.service}: its connections are closed. Add a rule for that port without hosts, methods, paths, headers or tokens.`;
   return [{ field: 'spec.rules', reason: 'Ineffective', message }];
 
   function isOpen({ selector: labels }: TcpPort): boolean {

@@ -56,7 +56,7 @@ export function declareIdlePolicies(graph: Graph, deps: IdlePolicyDeps): readonl
       const isRoot = namespace === settingOf(read, settings.visibility).rootNamespace;
       if (isRoot && ref.kind === 'PeerAuthentication')
         report(
-          'selects nobody: in the root namespace, a PeerAuthentication is for the whole mesh. Leave out the selector, or move it to the namespace of the workloads.',
+          'has no effect: in the root namespace, a PeerAuthentication applies to the whole mesh. Remove the selector, or move it to the namespace of the workloads.',
         );
       if (isRoot && target.kind === 'labels') return;
       if (read.get(known, namespace) === undefined) return;
@@ -65,7 +65,7 @@ export function declareIdlePolicies(graph: Graph, deps: IdlePolicyDeps): readonl
         target.kind === 'gateways'
           ? `no Gateway ${target.names.join(', ')} has proxies in namespace ${namespace}`
           : `no workload in namespace ${namespace} has the labels ${printSelector(target.labels)}`;
-      report(`selects nobody: ${what}. Correct it, or delete the policy.`);
+      report(`has no effect: ${what}. Correct it, or delete the policy.`);
     }),
   );
 }

@@ -133,7 +133,7 @@ describe('TCP ports', () => {
 
 describe('tokens', () => {
   const asks = { requestPrincipals: ['*'] };
-  const unverified = ['/shop/p spec.rules[0] Ineffective: compares what is'];
+  const unverified = ['/shop/p spec.rules[0] Ineffective: compares the content'];
   const optional = ['/shop/t spec.jwtRules Ineffective: lets requests without'];
   const b = of({ app: 'b' });
   test.each<Case>([
@@ -173,7 +173,7 @@ describe('tokens', () => {
     [
       'of the whole mesh, nowhere',
       [allow('istio-system/p', from(asks))],
-      ['/istio-system/p spec.rules[0] Ineffective: compares what is'],
+      ['/istio-system/p spec.rules[0] Ineffective: compares the content'],
     ],
     ['may be left out', [tokens('shop/t')], optional],
     [
@@ -206,7 +206,7 @@ describe('tokens', () => {
 });
 
 describe('nobody', () => {
-  const idle = (path: string, field = 'spec.selector') => [`/${path} ${field} Ineffective: selects nobody no`];
+  const idle = (path: string, field = 'spec.selector') => [`/${path} ${field} Ineffective: has no effect`];
   const policy = (path: string, spec: object = app) => allow(path, { ...spec, ...to({ ports: ['80'] }) });
   const other = pod('shop/b-1', { app: 'b', tier: 'web' });
   test.each<Case>([
@@ -219,7 +219,7 @@ describe('nobody', () => {
     [
       'is meant by a selector in the root namespace',
       [peers('istio-system/p', 'STRICT', app)],
-      ['/istio-system/p spec.selector Ineffective: selects nobody in'],
+      ['/istio-system/p spec.selector Ineffective: has no effect'],
     ],
     [
       'is a proxy of the Gateway',

@@ -49,7 +49,7 @@ export function declareTokenFindings(
         return remark(
           policy.ref,
           `spec.rules[${index}]`,
-          `compares what is in tokens, but no RequestAuthentication selects the same workloads, so no token is verified and ${consequence}. Add a RequestAuthentication for them.`,
+          `compares the content of tokens, but no RequestAuthentication selects the same workloads, so no token is verified and ${consequence}. Add a RequestAuthentication for them.`,
         );
       });
       emit(key, { problems });
@@ -59,7 +59,7 @@ export function declareTokenFindings(
       if (rules.length === 0 || rules.some(({ required }) => required) || asking.mayOverlap(read, policy)) return;
       if (routesByClaims(allOf(read, routing), policy)) return;
       const message =
-        'lets requests without a token through: only wrong tokens are refused. Add an AuthorizationPolicy for the same workloads that allows requestPrincipals, or set presence: REQUIRED.';
+        'lets requests without a token through: only invalid tokens are refused. Add an AuthorizationPolicy for the same workloads that allows requestPrincipals, or set presence: REQUIRED.';
       emit(key, { problems: [remark(ref, 'spec.jwtRules', message)] });
     }),
   ];

@@ -109,13 +109,12 @@ export function credentialState(
   part: CredentialSource['part'],
 ): CredentialState<KeyPair | TrustedRoots> {
   const assumes = optionsOf(read, inputs).assumesCredentials === true;
-  if (account === '' && !assumes)
-    return { problem: 'Secrets are given only to routers on the secure port, where they prove who they are' };
+  if (account === '' && !assumes) return { problem: 'Only proxies that connect on the secure port get Secrets' };
   const source = sourceOf({ account, resource });
   if ('problem' in source)
     return source.isForeign && assumes ? {} : { problem: `${quote(resource)} ${source.problem}` };
   if (source.part !== part) {
-    const what = part === 'pair' ? 'authorities, not a certificate with its key' : 'no authorities';
+    const what = part === 'pair' ? 'CA certificates, not a certificate with its key' : 'no CA certificates';
     return { problem: `${quote(resource)} names ${what}` };
   }
   const allowed = mayHave(read, inputs, account, source);
@@ -123,7 +122,7 @@ export function credentialState(
   if (!allowed) {
     const [namespace = ''] = account.split('/');
     return {
-      problem: `Service account ${account} may not have Secrets; allow it to list those of namespace ${namespace}`,
+      problem: `Service account ${account} must be allowed to list Secrets in namespace ${namespace}`,
     };
   }
   for (const object of source.objects) {

@@ -136,7 +136,7 @@ function unusedTls(served: readonly InboundTarget[], { mode, ports }: PeerModes)
     const own = ports[port] ?? mode;
     if (ingress?.tls === undefined || own === 'DISABLE') return [];
     const { field } = ingress.tls;
-    const message = `has no effect where mutual TLS of the mesh is used: its mode is ${own} on port ${port}. Add a PeerAuthentication that has mode DISABLE for the port.`;
+    const message = `has no effect where the mesh uses mutual TLS: its mode is ${own} on port ${port}. Add a PeerAuthentication with mode DISABLE for the port.`;
     return origins.map((object): Problem => ({ object, field, reason: 'Ineffective', message }));
   });
 }

@@ -40,7 +40,7 @@ function readListener(field: Field): IngressListener {
   };
 }
 
-/** TLS for clients outside the mesh. The certificates are files: only routers get Secrets. */
+/** TLS for clients outside the mesh. The certificates are files: Secrets are for Gateways and DestinationRules. */
 function readTls(field: Field, protocol: Protocol): ServerTls | undefined {
   if (!field.expectObject().isSet) return undefined;
   if (!isTls(protocol)) {
@@ -58,7 +58,7 @@ function readTls(field: Field, protocol: Protocol): ServerTls | undefined {
     if (field.get(name).isSet)
       field
         .get(name)
-        .invalid('names a Secret, which only routers get; name files in serverCertificate and privateKey.');
+        .invalid('names a Secret, which ingress listeners cannot use; set serverCertificate and privateKey to files.');
   return server.tls;
 }
 

@@ -30,17 +30,17 @@ export function verifyToken(token: string, { rule, jwks }: JwtIssuer, now: numbe
   const { iss = '', aud = [], exp, nbf } = claims as Claims;
   if (iss !== rule.issuer)
     return {
-      problem: `the token is from the issuer ${JSON.stringify(iss)}, which is not this rule's`,
+      problem: `the token is from the issuer ${JSON.stringify(iss)}, not from this rule's`,
       isForeign: true,
     };
   if (nbf !== undefined && nbf > now + CLOCK_SKEW) return { problem: 'the token is not valid yet' };
   if (exp !== undefined && now > exp + CLOCK_SKEW) return { problem: 'the token has expired' };
   const audiences = rule.audiences.map(plainAudience);
   if (audiences.length > 0 && ![aud].flat().some((one) => audiences.includes(plainAudience(one))))
-    return { problem: 'the token is not for the audiences of the rule', isOfAudience: true };
+    return { problem: 'the token has none of the audiences of the rule', isOfAudience: true };
   if (jwks === undefined) return { problem: 'there are no keys for its issuer, so no token is accepted' };
   if (!isSigned(parts.slice(0, 2).join('.'), Buffer.from(signature, 'base64url'), header, jwks))
-    return { problem: "the token's signature fits none of the issuer's keys" };
+    return { problem: "the token's signature matches none of the issuer's keys" };
   return { claims, payload };
 }
 
@@ -56,16 +56,16 @@ const ALGORITHMS = /^(ES256|ES384|ES512|HS256|HS384|HS512|RS256|RS384|RS512|PS25
 function malformed(header: Json, claims: Json): string | undefined {
   const { alg, kid } = header;
   if (typeof alg !== 'string' || !ALGORITHMS.test(alg)) return 'the algorithm of the token is not supported';
-  if (kid !== undefined && typeof kid !== 'string') return 'the "kid" of the token is not a text';
+  if (kid !== undefined && typeof kid !== 'string') return 'the "kid" of the token is not a string';
   const isText = (value: unknown): boolean => value === undefined || typeof value === 'string';
   const text = ['iss', 'sub', 'jti'].find((name) => !isText(claims[name]));
-  if (text !== undefined) return `the claim "${text}" is not a text`;
+  if (text !== undefined) return `the claim "${text}" is not a string`;
   const isTime = (value: unknown): boolean => value === undefined || (Number.isInteger(value) && Number(value) >= 0);
   const time = ['iat', 'nbf', 'exp'].find((name) => !isTime(claims[name]));
-  if (time !== undefined) return `the claim "${time}" is not a time`;
+  if (time !== undefined) return `the claim "${time}" is not a timestamp`;
   const audiences: unknown = claims['aud'];
   if (Array.isArray(audiences) ? !audiences.every((one) => typeof one === 'string') : !isText(audiences))
-    return 'the claim "aud" is neither a text nor a list of texts';
+    return 'the claim "aud" is neither a string nor a list of strings';
   return undefined;
 }
 
