@@ -146,3 +146,19 @@ test('revocation lists come with the authorities, and broken ones are refused wi
     problem: 'has a certificate revocation list in ca.crl that is not valid X.509',
   });
 });
+
+test('a long revocation list is served', () => {
+  const openssl = new OpenSsl();
+  openssl.cacerts(P256);
+  const revoked = Array.from(
+    { length: 10_000 },
+    (_, i) => `R\t490101000000Z\t260101000000Z\t${(0x1000 + i).toString(16).toUpperCase()}\tunknown\t/CN=a`,
+  );
+  openssl.write('index.txt', `${revoked.join('\n')}\n`);
+  openssl.write('ca.cnf', '[ca]\ndefault_ca = a\n[a]\ndatabase = index.txt\ndefault_md = sha256\n');
+  openssl.run('ca -gencrl -config ca.cnf -keyfile root.key -cert root.pem -crldays 30 -out crl.pem');
+  const crl = openssl.read('crl.pem');
+  expect(read({ 'ca.crt': openssl.read('root.pem'), 'ca.crl': crl }).roots).toMatchObject({
+    content: { revoked: crl },
+  });
+});
