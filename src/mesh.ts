@@ -4,7 +4,7 @@ import type { Publication, World } from './ads/store/publication.ts';
 import type { ConnectedProxy } from './ads/types.ts';
 import type { Encoder } from './envoy/encode/encoder.ts';
 import { declareClusters } from './mesh/resources/clusters.ts';
-import type { CredentialKey, CredentialObject } from './model/credential.ts';
+import type { CredentialKey } from './model/credential.ts';
 import type { WantedKeySet } from './mesh/findings/key-sets.ts';
 import type { MeshService } from './model/service.ts';
 import type { WorkloadAccess } from './settle/access/judge.ts';
@@ -40,7 +40,7 @@ import { declareWorkloadPolicies, policySelectors } from './mesh/clients/workloa
 import { declareWorlds } from './mesh/clients/worlds.ts';
 import { publicationOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/findings/references.ts';
-import { declareCredentials } from './mesh/resources/credentials.ts';
+import { type WantedCredential, declareCredentials } from './mesh/resources/credentials.ts';
 import { declareRuleCredentialProblems } from './mesh/findings/rule-credentials.ts';
 import { declareSecrets } from './mesh/resources/secrets.ts';
 import { declareTrustBundle } from './mesh/resources/trust-bundle.ts';
@@ -77,7 +77,7 @@ export interface Mesh {
   /** Calls back with every key set that is to be fetched from now on; undefined: it no longer is. */
   onWantedKeySets(changed: (key: string, wanted: WantedKeySet | undefined) => void): void;
   /** Calls back with every Secret or ConfigMap that is to be read from now on; undefined: it no longer is. */
-  onWantedCredentials(changed: (key: CredentialKey, object: CredentialObject | undefined) => void): void;
+  onWantedCredentials(changed: (key: CredentialKey, object: WantedCredential | undefined) => void): void;
   /** Calls back with every service account whose right to have Secrets must be known from now on, or no longer. */
   onWantedSecretAccess(changed: (account: string, isWanted: boolean) => void): void;
   /** Calls back with every verdict that a commit changed; undefined if the object is gone. */
@@ -199,6 +199,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...declareTokenFindings(graph, policies, settings, virtualServices, gateways.models),
     ...declareIdlePolicies(graph, deps),
     ...gateways.problems,
+    ...credentials.problems,
     declareRuleCredentialProblems(graph, rules, credentials, inputs),
   ]);
 

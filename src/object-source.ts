@@ -14,13 +14,13 @@ import { PooledKubeConfig } from './kube/credentials.ts';
 import { EventRecorder } from './kube/event-recorder.ts';
 import { readKubeConfig } from './kube/kube-config.ts';
 import { LeaderElector } from './kube/lease.ts';
-import { type NamedObject, NamedObjects, mostOfNamespace } from './kube/named-objects.ts';
+import { NamedObjects } from './kube/named-objects.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
 import { StatusWriter } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
-import { parseCredentialKey } from './model/credential.ts';
+import { type CredentialObject, parseCredentialKey } from './model/credential.ts';
 import type { Logger } from './ops/logger.ts';
 import type { ApiServerFigures, MetricSources } from './ops/metrics.ts';
 import { reportLog } from './engine/problem-log.ts';
@@ -164,7 +164,7 @@ function clusterSource(
           );
       },
       refused: (key) =>
-        credentials.failed(key, `is not read: ${mostOfNamespace} others in its namespace are, which is the maximum`),
+        credentials.failed(key, 'is not read: the namespaces of the objects that name it name too many; name fewer'),
     },
     signal,
   });
@@ -226,7 +226,7 @@ function clusterSource(
   };
 }
 
-function entriesOf({ kind }: NamedObject, content: { readonly data: unknown }): Entries {
+function entriesOf({ kind }: CredentialObject, content: { readonly data: unknown }): Entries {
   return kind === 'Secret' ? entriesOfSecret(content) : entriesOfConfigMap(content);
 }
 

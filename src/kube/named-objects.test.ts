@@ -1,6 +1,6 @@
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { FakeClock } from '../testing/fake-clock.ts';
-import { type NamedObject, NamedObjects, mostOfNamespace } from './named-objects.ts';
+import { type NamedObject, NamedObjects, mostForeign, mostForeignOfAll, mostOwn } from './named-objects.ts';
 import { Outages } from './outages.ts';
 import { FakeCluster } from './testing/fake-cluster.ts';
 import { RecordingLog } from './testing/recording-log.ts';
@@ -35,7 +35,12 @@ beforeEach(() => {
   onTestFinished(() => end.abort());
 });
 
-const named = (name: string, namespace = 'edge'): NamedObject => ({ kind: 'Secret', namespace, name });
+const named = (name: string, namespace = 'edge', by: readonly string[] = [namespace]): NamedObject => ({
+  kind: 'Secret',
+  namespace,
+  name,
+  by,
+});
 const put = (name: string, data: object, more: object = {}): unknown =>
   cluster.apply(SECRETS, { metadata: { name, namespace: 'edge' }, data, ...more });
 async function want(key: string, object: NamedObject): Promise<void> {
@@ -101,7 +106,7 @@ test('what is no longer wanted is not watched any more', async () => {
 });
 
 test('those beyond the limit of a namespace are told, and are read when there is room', async () => {
-  for (let i = 0; i < mostOfNamespace; i++) objects.want(`${i}`, named(`${i}`));
+  for (let i = 0; i < mostOwn; i++) objects.want(`${i}`, named(`${i}`));
   objects.want('late', named('late'));
   objects.want('other', named('late', 'bank'));
   await clock.settle();
@@ -110,5 +115,31 @@ test('those beyond the limit of a namespace are told, and are read when there is
   objects.unwant('7');
   await clock.settle();
   expect(told.at(-1)).toEqual(['late', undefined]);
-  expect(cluster.watches()).toHaveLength(mostOfNamespace + 1);
+  expect(cluster.watches()).toHaveLength(mostOwn + 1);
+});
+
+test('what others name in a namespace leaves room for what is named there', async () => {
+  const refused = (): unknown[] => told.flatMap(([key, content]) => (content === 'refused' ? [key] : []));
+  for (let i = 0; i <= mostForeign; i++) objects.want(`mallory ${i}`, named(`${i}`, 'edge', ['mallory']));
+  objects.want('own', named('own'));
+  objects.want('alice', named('alice', 'edge', ['alice']));
+  objects.want('both', named('both', 'edge', ['mallory', 'alice']));
+  await clock.settle();
+  expect(refused()).toEqual([`mallory ${mostForeign}`]);
+  expect(cluster.watches()).toHaveLength(mostForeign + 3);
+  objects.want('both', named('both', 'edge', ['mallory']));
+  await clock.settle();
+  expect(refused()).toEqual([`mallory ${mostForeign}`, 'both']);
+  objects.want('both', named('both', 'edge', ['edge', 'mallory']));
+  await clock.settle();
+  expect(told.at(-1)).toEqual(['both', undefined]);
+  expect(cluster.watches()).toHaveLength(mostForeign + 3);
+});
+
+test('what all name elsewhere is bounded, in however many namespaces', async () => {
+  for (let i = 0; i < 10; i++)
+    for (let j = 0; j < mostForeign; j++) objects.want(`${i}/${j}`, named('a', `n${j}`, [`mallory${i}`]));
+  objects.want('own', named('a', 'n0'));
+  await clock.settle();
+  expect(cluster.watches()).toHaveLength(mostForeignOfAll + 1);
 });

@@ -26,7 +26,7 @@ export interface NamedObjectSink {
   found(key: string, content: { readonly data: Json } | undefined): void;
   /** The object cannot be read; tried again until it can. What was found before stays valid. */
   failed(key: string, error: ApiError): void;
-  /** There are too many of its namespace. */
+  /** Those who name it name too many. */
   refused(key: string): void;
 }
 
@@ -34,66 +34,91 @@ export interface NamedObject {
   readonly kind: 'Secret' | 'ConfigMap';
   readonly namespace: string;
   readonly name: string;
+  /** Namespaces of the objects that name it: it counts for one of them. */
+  readonly by: readonly string[];
 }
 
-/** Each is a watch, as for the kubelet, which never reads other Secrets either. */
-export const mostOfNamespace = 500;
+/**
+ * Each is a watch, as for the kubelet, which never reads other Secrets either. So many may the objects of a namespace
+ * name in that namespace, and nobody else can take these away from them;
+ */
+export const mostOwn = 500;
+/** so many elsewhere, */
+export const mostForeign = 1_000;
+/** and so many may those of all namespaces name elsewhere. */
+export const mostForeignOfAll = 5_000;
 
 interface Watched {
   readonly object: NamedObject;
-  /** Ends its watch; undefined: there are too many. */
-  readonly end: AbortController | undefined;
+  /** The namespace for which it counts, and what ends its watch; undefined: there are too many. */
+  readonly place: { readonly by: string; readonly end: AbortController } | undefined;
 }
 
 /** Follows single Secrets and ConfigMaps, by name; others are never read. */
 export class NamedObjects {
   private readonly options: NamedObjectsOptions;
   private readonly watched = new Map<string, Watched>();
-  private readonly counts = new Map<string, number>();
+  private readonly own = new Map<string, number>();
+  private readonly foreign = new Map<string, number>();
+  private foreignOfAll = 0;
+  private isFilling = false;
 
   constructor(options: NamedObjectsOptions) {
     this.options = options;
     options.signal.addEventListener('abort', () => {
-      for (const { end } of this.watched.values()) end?.abort();
+      for (const { place } of this.watched.values()) place?.end.abort();
     });
   }
 
+  /** To be called again when others name it. */
   want(key: string, object: NamedObject): void {
     const { sink, signal } = this.options;
-    if (signal.aborted || this.watched.has(key)) return;
-    const count = this.counts.get(object.namespace) ?? 0;
-    if (count >= mostOfNamespace) {
-      this.watched.set(key, { object, end: undefined });
-      sink.refused(key);
-      return;
-    }
-    this.counts.set(object.namespace, count + 1);
-    const end = new AbortController();
-    this.watched.set(key, { object, end });
-    void this.follow(key, object, end.signal);
+    if (signal.aborted) return;
+    const known = this.watched.get(key);
+    if (known?.place !== undefined) this.count(known.object, known.place.by, -1);
+    const by = this.payerOf(object);
+    const end = known?.place?.end ?? new AbortController();
+    this.watched.set(key, { object, place: by === undefined ? undefined : { by, end } });
+    if (by !== undefined) this.count(object, by, 1);
+    if (known?.place !== undefined && by === undefined) end.abort();
+    if (known?.place === undefined && by !== undefined) void this.follow(key, object, end.signal);
+    if (by === undefined) sink.refused(key);
+    if (known?.place !== undefined) this.fillSoon();
   }
 
   unwant(key: string): void {
     const known = this.watched.get(key);
-    if (known === undefined) return;
     this.watched.delete(key);
-    if (known.end === undefined) return;
-    known.end.abort();
-    const { namespace } = known.object;
-    const left = this.counts.get(namespace)! - 1;
-    if (left > 0) this.counts.set(namespace, left);
-    else this.counts.delete(namespace);
-    this.takeWaiting(namespace);
+    if (known?.place === undefined) return;
+    known.place.end.abort();
+    this.count(known.object, known.place.by, -1);
+    this.fillSoon();
   }
 
-  /** One that had no room has it now. */
-  private takeWaiting(namespace: string): void {
-    for (const [key, { object, end }] of this.watched) {
-      if (end !== undefined || object.namespace !== namespace) continue;
-      this.watched.delete(key);
-      this.want(key, object);
-      return;
-    }
+  /** Those that had no room have it now. Many may leave at once. */
+  private fillSoon(): void {
+    if (this.isFilling) return;
+    this.isFilling = true;
+    queueMicrotask(() => {
+      this.isFilling = false;
+      for (const [key, { object, place }] of this.watched)
+        if (place === undefined && this.payerOf(object) !== undefined) this.want(key, object);
+    });
+  }
+
+  /** The namespace for which the object counts. */
+  private payerOf({ namespace, by }: NamedObject): string | undefined {
+    if (by.includes(namespace) && (this.own.get(namespace) ?? 0) < mostOwn) return namespace;
+    if (this.foreignOfAll >= mostForeignOfAll) return undefined;
+    return by.find((one) => one !== namespace && (this.foreign.get(one) ?? 0) < mostForeign);
+  }
+
+  private count({ namespace }: NamedObject, by: string, change: 1 | -1): void {
+    const counts = by === namespace ? this.own : this.foreign;
+    if (by !== namespace) this.foreignOfAll += change;
+    const count = (counts.get(by) ?? 0) + change;
+    if (count > 0) counts.set(by, count);
+    else counts.delete(by);
   }
 
   private async follow(key: string, { kind, namespace, name }: NamedObject, signal: AbortSignal): Promise<void> {

@@ -3,27 +3,36 @@ import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.t
 import type { GatewayModel } from '../../model/gateway.ts';
 import {
   type CredentialObject,
-  type CredentialResources,
   type CredentialSource,
   type KeyPair,
   type TrustedRoots,
-  clientResources,
   credentialKey,
-  serverResources,
+  parseCredentialKey,
   sourceOfResource,
 } from '../../model/credential.ts';
-import type { ClientTls, DestinationRuleModel, TrafficPolicy } from '../../model/traffic-policy.ts';
 import type { CredentialState } from '../../settle/gateway-merge.ts';
 import type { Proxies } from '../clients/proxies.ts';
 import { type RouterClass } from '../gateways/routers.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
+import type { HasProblems } from '../findings/problems.ts';
 import type { Rules } from '../objects/rules.ts';
+import { declareNamedByGateways, declareNamedByRules, namedByRules, resourcesOfGateway } from './named-credentials.ts';
 
 /** A resource that proxies with a service account ask for. */
 export interface CredentialUse {
   /** `namespace/name` */
   readonly account: string;
   readonly resource: string;
+}
+
+/** The same, and the namespaces of the objects that name it. Sorted. */
+export interface NamedUse extends CredentialUse {
+  readonly by: readonly string[];
+}
+
+/** What is to be read, and the namespaces of the objects that name it. Sorted. */
+export interface WantedCredential extends CredentialObject {
+  readonly by: readonly string[];
 }
 
 export interface CredentialDeps {
@@ -36,44 +45,45 @@ export interface CredentialDeps {
 
 export interface Credentials {
   /** Each once. */
-  readonly uses: Collection<CredentialUse>;
+  readonly uses: Collection<NamedUse>;
   /** By name of the resource. */
-  readonly byResource: Index<CredentialUse>;
+  readonly byResource: Index<NamedUse>;
   /** What must be read for them. */
-  readonly wanted: Collection<CredentialObject>;
+  readonly wanted: Collection<WantedCredential>;
+  /** Objects that name more than they may. */
+  readonly problems: readonly Collection<HasProblems>[];
   /** Service accounts whose right to have Secrets must be known. */
   readonly wantedAccess: Collection<true>;
 }
 
 /** Which Secrets and ConfigMaps the connected proxies need, as Gateways and DestinationRules name them. */
 export function declareCredentials(graph: Graph, deps: CredentialDeps): Credentials {
-  const ofGateways = graph.derive(
-    'gateway credentials',
-    deps.routers,
-    (key, router, read, emit: Emit<CredentialUse>) => {
-      if (router.account === '') return;
-      const named = router.gateways.flatMap((gateway) => resourcesOfGateway(read.get(deps.gateways, gateway)));
-      for (const resource of new Set(named)) emit(`${key}|${resource}`, { account: router.account, resource });
-    },
-  );
-  const rules = graph.index('rules with credentials', deps.rules.single, (_, rule) =>
-    resourcesOfRule(rule).length === 0 ? [] : rule.exportTo,
-  );
-  const ofRules = graph.derive(
-    'rule credentials',
-    deps.proxies.byAccount,
-    (account, _, read, emit: Emit<CredentialUse>) => {
-      const [namespace = ''] = account.split('/');
-      const visible = ['*', namespace].flatMap((to) => read.group(rules, to));
-      const named = visible.flatMap(({ value }) => resourcesOfRule(value));
-      for (const resource of new Set(named)) emit(`${account}|${resource}`, { account, resource });
-    },
-  );
+  const namedByGateways = declareNamedByGateways(graph, deps.gateways);
+  const ofGateways = graph.derive('gateway credentials', deps.routers, (key, router, read, emit: Emit<NamedUse>) => {
+    const { account } = router;
+    if (account === '') return;
+    const gateways = router.gateways.flatMap((one) => read.get(deps.gateways, one) ?? []);
+    const namespaces = new Map<string, Set<string>>();
+    for (const [namespace, own] of Map.groupBy(gateways, (gateway) => gateway.namespace)) {
+      const allowed = new Set(read.get(namedByGateways, namespace)?.resources);
+      for (const resource of own.flatMap(resourcesOfGateway))
+        if (allowed.has(resource)) namespaces.set(resource, (namespaces.get(resource) ?? new Set()).add(namespace));
+    }
+    for (const [resource, by] of namespaces) emit(`${key}|${resource}`, { account, resource, by: [...by] });
+  });
+  const byRules = declareNamedByRules(graph, deps.rules);
+  const ofRules = graph.derive('rule credentials', deps.proxies.byAccount, (account, _, read, emit: Emit<NamedUse>) => {
+    const [namespace = ''] = account.split('/');
+    const namespaces = new Map<string, string[]>();
+    for (const { by, resources } of namedByRules(read, byRules.to, namespace))
+      for (const resource of resources) namespaces.set(resource, [...(namespaces.get(resource) ?? []), by]);
+    for (const [resource, by] of namespaces) emit(`${account}|${resource}`, { account, resource, by });
+  });
   const each = graph.index('credential uses', [ofGateways, ofRules], (_, { account, resource }) => [
     `${account}|${resource}`,
   ]);
-  const uses = graph.derive('credentials in use', each, (key, [first], _, emit: Emit<CredentialUse>) =>
-    emit(key, first.value),
+  const uses = graph.derive('credentials in use', each, (key, members, _, emit: Emit<NamedUse>) =>
+    emit(key, { ...members[0].value, by: distinct(members.flatMap(({ value }) => value.by)) }),
   );
   const byObject = graph.index('credentials by object', uses, (_, use) => {
     const source = sourceOf(use);
@@ -81,14 +91,14 @@ export function declareCredentials(graph: Graph, deps: CredentialDeps): Credenti
   });
   return {
     uses,
+    problems: [namedByGateways, byRules.named],
     byResource: graph.index('credentials by resource', uses, (_, { resource }) => [resource]),
-    wanted: graph.derive('wantedCredentials', byObject, (key, members, read, emit: Emit<CredentialObject>) => {
-      for (const { value } of members) {
+    wanted: graph.derive('wantedCredentials', byObject, (key, members, read, emit: Emit<WantedCredential>) => {
+      const by = members.flatMap(({ value }) => {
         const source = sourceOf(value);
-        if ('problem' in source || !mayHave(read, deps.inputs, value.account, source)) continue;
-        const object = source.objects.find((one) => credentialKey(one) === key);
-        if (object !== undefined) return emit(key, object);
-      }
+        return 'problem' in source || !mayHave(read, deps.inputs, value.account, source) ? [] : value.by;
+      });
+      if (by.length > 0) emit(key, { ...parseCredentialKey(key), by: distinct(by) });
     }),
     wantedAccess: graph.derive(
       'wantedSecretAccess',
@@ -153,31 +163,4 @@ function printObject({ kind, namespace, name }: CredentialObject): string {
   return `${kind} ${namespace}/${name}`;
 }
 
-function resourcesOfGateway(gateway: GatewayModel | undefined): readonly string[] {
-  return (gateway?.servers ?? []).flatMap(({ serves }) =>
-    serves.kind === 'https' || serves.kind === 'tls' ? namesOf(serverResources(serves.tls)) : [],
-  );
-}
-
-/** Everything that clients with this rule ask for. */
-export function resourcesOfRule(rule: DestinationRuleModel): readonly string[] {
-  return credentialsOfRule(rule).flatMap((tls) => namesOf(clientResources(tls)));
-}
-
-/** The rule's TLS settings that name a credential. */
-export function credentialsOfRule(rule: DestinationRuleModel): readonly ClientTls[] {
-  const policiesOf = ({
-    policy,
-    portPolicies,
-  }: Pick<DestinationRuleModel, 'policy' | 'portPolicies'>): TrafficPolicy[] => [
-    policy,
-    ...Object.values(portPolicies),
-  ];
-  return [...policiesOf(rule), ...rule.subsets.flatMap(policiesOf)].flatMap(({ tls }) =>
-    tls === undefined || tls.credentialName === '' ? [] : [tls],
-  );
-}
-
-function namesOf({ pairs, roots }: CredentialResources): readonly string[] {
-  return roots === '' ? pairs : [...pairs, roots];
-}
+const distinct = (texts: readonly string[]): string[] => [...new Set(texts)].sort();

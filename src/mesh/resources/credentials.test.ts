@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { objectOf } from '../../../test/harness/lab.ts';
+import { TestMesh, connectedProxy } from '../../../test/harness/mesh.ts';
+import type { KubernetesObject } from '../../api/object.ts';
+import { mostNamed, mostNamedForOthers } from './named-credentials.ts';
+
+const rule = (path: string, names: readonly string[]) =>
+  objectOf('DestinationRule', path, {
+    spec: {
+      host: `${path.replace('/', '.')}.example`,
+      subsets: names.map((credentialName, i) => ({
+        name: `s${i}`,
+        labels: { a: `${i}` },
+        trafficPolicy: { tls: { mode: 'SIMPLE', credentialName } },
+      })),
+    },
+  });
+const gateway = (path: string, names: readonly string[]) =>
+  objectOf('Gateway', path, {
+    spec: {
+      selector: { app: 'router' },
+      servers: names.map((name, i) => ({
+        port: { number: 443, name: `p${i}`, protocol: 'HTTPS' },
+        hosts: [`${name}.${path.replace('/', '.')}`],
+        tls: { mode: 'SIMPLE', credentialName: name },
+      })),
+    },
+  });
+
+const many = (prefix: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+
+function meshOf(type: 'sidecar' | 'router', namespaces: readonly string[], objects: readonly KubernetesObject[]) {
+  const mesh = new TestMesh();
+  for (const namespace of namespaces) {
+    const node = {
+      id: `${type}~10.0.0.1~a.${namespace}~${namespace}.svc.cluster.local`,
+      metadata: { NAMESPACE: namespace, LABELS: { app: 'router' } },
+    };
+    const identity = { trustDomain: 'cluster.local', namespace, serviceAccount: 'default' };
+    mesh.connect({ ...connectedProxy(namespace, node), identity });
+    mesh.commit([mesh.mesh.inputs.secretAccess.write(`${namespace}/default`, { allowed: true })]);
+  }
+  const wanted = new Map<string, readonly string[]>();
+  mesh.mesh.onWantedCredentials((key, object) => {
+    if (object === undefined) wanted.delete(key);
+    else wanted.set(key, object.by);
+  });
+  mesh.apply(objects);
+  const problems = () =>
+    [...mesh.mesh.problems.byObject.entries()].flatMap(([, found]) =>
+      found.filter(({ message }) => message.startsWith('names credentials beyond')),
+    );
+  return { mesh, wanted, problems };
+}
+
+test('of what a namespace names for all others, only the first few are read for each of these', () => {
+  const names = many('c', mostNamedForOthers + 1);
+  const { wanted, problems } = meshOf(
+    'sidecar',
+    ['a', 'b', 'evil'],
+    [rule('evil/r', names), rule('shop/r', ['roots'])],
+  );
+  // Each may be in one of two Secrets.
+  const of = (namespace: string): number =>
+    [...wanted].filter(([key, by]) => key.startsWith(`Secret/${namespace}/`) && by.includes('evil')).length;
+  expect([of('a'), of('b'), of('evil')]).toEqual(
+    [mostNamedForOthers, mostNamedForOthers, names.length].map((n) => 2 * n),
+  );
+  expect(wanted.get('Secret/a/roots')).toEqual(['shop']);
+  expect(problems()).toMatchObject([{ object: { namespace: 'evil', name: 'r' }, reason: 'Ineffective' }]);
+});
+
+test('what several namespaces name is read for all of them', () => {
+  const { mesh, wanted } = meshOf('sidecar', ['a'], [rule('shop/r', ['roots']), rule('bank/r', ['roots'])]);
+  expect(wanted.get('Secret/a/roots')).toEqual(['bank', 'shop']);
+  mesh.delete([rule('bank/r', ['roots'])]);
+  expect(wanted.get('Secret/a/roots')).toEqual(['shop']);
+});
+
+test('what Gateways of one namespace name on the routers of another takes no room from others', () => {
+  const { wanted, problems } = meshOf(
+    'router',
+    ['edge'],
+    [gateway('evil/g', many('c', mostNamed + 1)), gateway('edge/g', ['own', 'c0'])],
+  );
+  expect(wanted.size).toBe(mostNamed + 1);
+  expect(wanted.get('Secret/edge/own')).toEqual(['edge']);
+  expect(wanted.get('Secret/edge/c0')).toEqual(['edge', 'evil']);
+  expect(problems()).toMatchObject([{ object: { namespace: 'evil' }, field: 'spec.servers', reason: 'Ineffective' }]);
+});
