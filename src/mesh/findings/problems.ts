@@ -7,6 +7,9 @@ export interface HasProblems {
   readonly problems: readonly Problem[];
 }
 
+/** A problem, without the object that it is about. */
+export type Remark = Pick<Problem, 'field' | 'reason' | 'message'>;
+
 export interface Problems {
   /** By {@link problemsKey}; absent for objects without problems. */
   readonly byObject: Collection<readonly Problem[]>;
