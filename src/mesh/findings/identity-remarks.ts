@@ -3,8 +3,15 @@ import type { AuthorizationPolicyModel, AuthorizationRule, Clause } from '../../
 import type { MtlsMode } from '../../model/peer-authentication.ts';
 import { selectorsOf } from '../../model/policy-target.ts';
 import type { PeerModesOf } from '../objects/peer-modes.ts';
+import { type Policies, comparedPolicies } from '../objects/policies.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import type { Remark } from './problems.ts';
+
+export interface IdentityRemarkDeps {
+  readonly policies: Policies;
+  readonly peerModes: PeerModesOf;
+  readonly settings: Settings;
+}
 
 const identities = new Set(['principal', 'serviceAccount', 'trustDomain', 'namespace']);
 
@@ -23,7 +30,7 @@ function identityIn({ from, when }: AuthorizationRule): 'required' | 'excluded' 
 export function remarksOnIdentities(
   { action, namespace, target, rules }: AuthorizationPolicyModel,
   read: Reader,
-  { peerModes, settings }: { readonly peerModes: PeerModesOf; readonly settings: Settings },
+  { policies, peerModes, settings }: IdentityRemarkDeps,
 ): Remark[] {
   // What a gateway accepts is up to its servers.
   if (target.kind === 'gateways' || (action !== 'ALLOW' && action !== 'DENY')) return [];
@@ -34,6 +41,7 @@ export function remarksOnIdentities(
   if (found.length === 0) return [];
   const { rootNamespace } = settingOf(read, settings.visibility);
   const [labels = {}] = selectorsOf(target);
+  if (comparedPolicies(read, policies.peers, [rootNamespace, namespace], labels) === undefined) return [];
   const { mode, ports } =
     namespace === rootNamespace
       ? { mode: peerModes.namespace(read, namespace), ports: {} }

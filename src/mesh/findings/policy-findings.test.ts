@@ -242,6 +242,37 @@ describe('nobody', () => {
   });
 });
 
+describe('of more policies with a label than are compared, nobody knows whether', () => {
+  const ports = { rules: [{ to: [{ operation: { ports: ['80'] } }] }] };
+  const principals = ['cluster.local/ns/shop/sa/a'];
+  const db = service('shop/db', { selector: { app: 'a' }, ports: [{ name: 'tcp', port: 5432 }] });
+  const cases: [string, readonly KubernetesObject[], (path: string) => KubernetesObject, string][] = [
+    [
+      'they open a TCP port',
+      [allow('shop/p', { ...app, ...to({ methods: ['GET'] }) }), db],
+      (path) => deny(path, { ...app, ...ports }),
+      'spec.rules Ineffective: compare only what',
+    ],
+    [
+      'plaintext is accepted',
+      [deny('shop/p', { ...app, ...from({ principals }) })],
+      (path) => peers(path, 'PERMISSIVE', app),
+      'spec.rules[0] Ineffective: denies by identity',
+    ],
+    [
+      'tokens are verified',
+      [allow('shop/p', { ...app, ...from({ requestPrincipals: ['*'] }) })],
+      (path) => tokens(path, { ...app, jwtRules: [] }),
+      'spec.rules[0] Ineffective: compares what is',
+    ],
+  ];
+  test.each(cases)('%s', (_, objects, another, remark) => {
+    const others = (count: number) => Array.from({ length: count }, (__, i) => another(`shop/o${i}`));
+    check([...objects, ...others(99)], [`/shop/p ${remark}`]);
+    check([...objects, ...others(101)], []);
+  });
+});
+
 test('a sound mesh hears nothing', () => {
   const lab = new MeshLab([
     strict,

@@ -1,6 +1,6 @@
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { type PolicyObject, selectorsOf } from '../../model/policy-target.ts';
-import { type PolicyKind, policiesFor } from '../objects/policies.ts';
+import { type PolicyKind, comparedPolicies } from '../objects/policies.ts';
 import { type Settings, settingOf } from '../settings.ts';
 
 /** Of more different selectors, it is not known which ones select the same workloads. */
@@ -61,7 +61,7 @@ export function declareOverlaps<Model extends PolicyObject>(
       return selectorsOf(target).some(
         (labels) =>
           groups.some((names) => names.some((label) => !Object.hasOwn(labels, label))) ||
-          namespaces.some((where) => policiesFor(read, kind, where, labels).some(isOfInterest)),
+          comparedPolicies(read, kind, namespaces, labels)?.some(isOfInterest) !== false,
       );
     },
   };

@@ -4,7 +4,7 @@ import { type Labels, selects } from '../../model/labels.ts';
 import { selectorsOf } from '../../model/policy-target.ts';
 import { type MeshService, protocolClass } from '../../model/service.ts';
 import { labelKeys, selectorKey } from '../objects/label-keys.ts';
-import { type Policies, policiesFor } from '../objects/policies.ts';
+import { type Policies, comparedPolicies } from '../objects/policies.ts';
 import type { Services } from '../objects/services.ts';
 import { type Settings, settingOf } from '../settings.ts';
 import type { Remark } from './problems.ts';
@@ -60,10 +60,13 @@ export function remarksOnTcp(
   return [{ field: 'spec.rules', reason: 'Ineffective', message }];
 
   function isOpen({ selector: labels }: TcpPort): boolean {
-    return [rootNamespace, namespace]
-      .flatMap((where) => policiesFor(read, policies.authorization, where, labels))
-      .some((other) => other.action === 'ALLOW' && !other.dryRun && other.rules.some((rule) => !isOnlyForHttp(rule)));
+    const others = comparedPolicies(read, policies.authorization, [rootNamespace, namespace], labels);
+    return others?.some(opensTcp) !== false;
   }
+}
+
+function opensTcp({ action, dryRun, rules }: AuthorizationPolicyModel): boolean {
+  return action === 'ALLOW' && !dryRun && !rules.every(isOnlyForHttp);
 }
 
 function isOnlyForHttp({ from, to, when, broken }: AuthorizationRule): boolean {

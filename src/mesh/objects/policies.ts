@@ -76,6 +76,24 @@ export function indexBySelector<Model extends PolicyObject>(
 /** Group of the policies for all workloads of a namespace. */
 const ofNamespace = (namespace: string): string => `${namespace}|`;
 
+/** Of more policies that share a label with a selector, remarks about it do not say what they mean together. */
+const mostCompared = 100;
+
+/** The same in any order; undefined if too many would have to be compared. For remarks, which each policy may get. */
+export function comparedPolicies<Model extends PolicyObject>(
+  read: Reader,
+  { bySelector }: Pick<PolicyKind<Model>, 'bySelector'>,
+  namespaces: readonly string[],
+  labels: Labels,
+): readonly Model[] | undefined {
+  const groups = namespaces.flatMap((namespace) =>
+    [ofNamespace(namespace), ...labelKeys(namespace, labels)].map((group) => read.group(bySelector, group)),
+  );
+  if (groups.reduce((count, { length }) => count + length, 0) > mostCompared) return undefined;
+  const models = groups.flatMap((group) => group.map(({ value }) => value));
+  return models.filter(({ target }) => selectorsOf(target).some((selector) => selects(selector, labels)));
+}
+
 /** The policies in a namespace that select a workload with these labels, oldest first. */
 export function policiesFor<Model extends PolicyObject>(
   read: Reader,
