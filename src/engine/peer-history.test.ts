@@ -71,6 +71,25 @@ test('each of several versions counts in its turn', async () => {
   expect(former()).toEqual([undefined, undefined]);
 });
 
+test('of large changes, only the newest are kept', async () => {
+  const { history, clock, former } = lab();
+  const large = (i: number): KubernetesObject =>
+    ({
+      ...version('STRICT'),
+      spec: { mtls: { mode: 'STRICT' }, selector: { matchLabels: { app: `${i}`.padStart(1024 * 1024) } } },
+    }) as unknown as KubernetesObject;
+  history.changed(key, version('STRICT'));
+  for (let i = 0; i < 15; i++) history.changed('Kubernetes/shop/large', large(i));
+  expect(former()).toEqual(['-', '-']);
+  history.changed('Kubernetes/shop/large', large(15));
+  expect(former()).toEqual([undefined, undefined]);
+  await clock.advance(servers);
+  history.changed(key, version('DISABLE'));
+  expect(former()).toEqual(['STRICT', 'STRICT']);
+  await clock.advance(servers);
+  expect(clock.pending).toBe(0);
+});
+
 test('of ten thousand changes, the oldest count at once', async () => {
   const { history, clock, former } = lab();
   history.changed(key, version('STRICT'));

@@ -9,8 +9,9 @@ import type { FormerObject, Inputs } from '../mesh/inputs.ts';
  */
 export const FORMER_MS = { formerPeersOfClients: 5_000, formerPeersOfServers: 15_000 } as const;
 
-/** Beyond it, the oldest changes count at once. */
+/** Beyond these, the oldest changes count at once. The second: characters of specs in JSON. */
 const mostChanges = 10_000;
+const mostText = 16 * 1024 * 1024;
 
 type Lagging = keyof typeof FORMER_MS;
 
@@ -19,6 +20,8 @@ interface Change {
   readonly at: number;
   /** What it was changed to; undefined: it was deleted. */
   readonly object: KubernetesObject | undefined;
+  /** Characters of its spec. */
+  readonly size: number;
 }
 
 export interface PeerHistoryOptions {
@@ -52,8 +55,10 @@ export class PeerHistory {
     const before = this.#newest.get(key);
     if (object === undefined) this.#newest.delete(key);
     else this.#newest.set(key, object);
-    if (!this.#options.isServing() || specOf(before) === specOf(object)) return;
-    for (const lag of this.#lagging) lag.changed(key, before, object);
+    if (!this.#options.isServing()) return;
+    const spec = specOf(object);
+    if (specOf(before) === spec) return;
+    for (const lag of this.#lagging) lag.changed(key, before, object, spec?.length ?? 0);
   }
 }
 
@@ -69,6 +74,8 @@ class Lag {
   readonly #write: (key: string, former: FormerObject | undefined) => void;
   /** Oldest first. */
   readonly #changes: Change[] = [];
+  /** The sum of their sizes. */
+  #text = 0;
   /** How many of these are of an object. */
   readonly #pending = new Map<string, number>();
   #cancel: (() => void) | undefined;
@@ -86,16 +93,20 @@ class Lag {
     signal.addEventListener('abort', () => this.#cancel?.(), { once: true });
   }
 
-  changed(key: string, before: KubernetesObject | undefined, object: KubernetesObject | undefined): void {
+  changed(key: string, before: KubernetesObject | undefined, object: KubernetesObject | undefined, size: number): void {
     const pending = this.#pending.get(key) ?? 0;
     if (pending === 0) this.#write(key, former(before));
     this.#pending.set(key, pending + 1);
-    this.#changes.push({ key, at: this.#clock.now() + this.#ms, object });
-    if (this.#changes.length > mostChanges) this.#follow(this.#changes.shift()!);
+    this.#changes.push({ key, at: this.#clock.now() + this.#ms, object, size });
+    this.#text += size;
+    while (this.#changes.length > mostChanges || this.#text > mostText) this.#follow();
     this.#wait();
   }
 
-  #follow({ key, object }: Change): void {
+  /** The oldest change counts now. */
+  #follow(): void {
+    const { key, object, size } = this.#changes.shift()!;
+    this.#text -= size;
     const pending = (this.#pending.get(key) ?? 1) - 1;
     if (pending > 0) this.#pending.set(key, pending);
     else this.#pending.delete(key);
@@ -108,7 +119,7 @@ class Lag {
     this.#cancel = this.#clock.after(Math.max(0, next.at - this.#clock.now()), () => {
       this.#cancel = undefined;
       const now = this.#clock.now();
-      while (this.#changes[0] !== undefined && this.#changes[0].at <= now) this.#follow(this.#changes.shift()!);
+      while (this.#changes[0] !== undefined && this.#changes[0].at <= now) this.#follow();
       this.#wait();
     });
   }
