@@ -38,7 +38,7 @@ test('keys are fetched and served; when their server fails, the last ones stay, 
   const { said, jwksUri } = await issuer();
   const directory = await Directory.create();
   await directory.apply(...reviews, policy(jwksUri));
-  const program = await directory.start({ jwksAllowedNetworks: '127.0.0.0/8', keepaliveMaxServerConnectionAge: '24h' });
+  const program = await directory.start({ jwksAllowedNetworks: '127.0.0.0/8' });
   const proxy = await program.connect(true);
   await program.sent(proxy, (p) => expect(inbound(p)).toContain(x.old));
 

@@ -78,10 +78,9 @@ export class Program {
       healthAddress: address,
       monitoringAddress: address,
     };
-    const config = readConfig({
-      flags: { ...addresses, logFormat: 'json', shutdownDuration: '0s', ...settings },
-      env: {},
-    });
+    // Tests skip hours, in which proxies stay connected.
+    const lasting = { shutdownDuration: '0s', keepaliveMaxServerConnectionAge: 'off' };
+    const config = readConfig({ flags: { ...addresses, logFormat: 'json', ...lasting, ...settings }, env: {} });
     const serving = await startServing(config, stop.signal, {
       clock,
       log: stream,

@@ -105,8 +105,7 @@ async function startRotating() {
     plug,
     sign: (program: Program, seconds?: number) => signed(program, csr, seconds),
     start: async (identity?: string) => {
-      // The tests skip days, in which agents stay connected.
-      const program = await made.start({ keepaliveMaxServerConnectionAge: 'off' }, identity);
+      const program = await made.start({}, identity);
       await program.logged('Signing certificates');
       return program;
     },

@@ -263,7 +263,7 @@ describe('of more policies with a label than are compared, nobody knows whether'
       'tokens are verified',
       [allow('shop/p', { ...app, ...from({ requestPrincipals: ['*'] }) })],
       (path) => tokens(path, { ...app, jwtRules: [] }),
-      'spec.rules[0] Ineffective: compares what is',
+      'spec.rules[0] Ineffective: compares the content',
     ],
   ];
   test.each(cases)('%s', (_, objects, another, remark) => {
