@@ -83,18 +83,26 @@ export function advance(former: Rotation, plugged: Plugged | undefined, now: Dat
   const current = readMaterial(former.signing, now);
   // What has expired signs nothing: there is nothing to wait for.
   const isUrgent = plugged !== undefined && 'problem' in current;
+  const isAcknowledged = isDistributing(former) && isAcknowledgedByAll(former, now);
+  const isDistributed = (since: string, by: string): boolean =>
+    now.getTime() >= Date.parse(by) || (isAcknowledged && now.getTime() >= Date.parse(since) + MOUNTED);
   const known = former.roots.map<TrustedRoot>(({ by, ...root }) =>
-    by === undefined || isUrgent || isDistributed({ since: root.since, by }, former, now) ? root : { ...root, by },
+    by === undefined || isUrgent || isDistributed(root.since, by) ? root : { ...root, by },
   );
   // Whoever has a newer certificate got the roots with it.
   const expired = new Date(Math.max(now.getTime() + DAY, Date.parse(former.longest ?? since)) + LATE).toISOString();
-  const added = [...new Set(wanted)]
-    .filter((certificate) => !known.some((root) => root.certificate === certificate))
-    .map((certificate) => ({
-      certificate,
-      since,
-      ...(!isUrgent && !isRenewal(certificate, known) && { by: expired }),
-    }));
+  const knownPems = new Set(known.map(({ certificate }) => certificate));
+  const unknown = [...new Set(wanted)].filter((certificate) => !knownPems.has(certificate));
+  const trusted = new Set(
+    unknown.length === 0
+      ? []
+      : known.flatMap(({ certificate, by }) => (by === undefined ? [signerOf(certificate)] : [])),
+  );
+  const added = unknown.map((certificate) => ({
+    certificate,
+    since,
+    ...(!isUrgent && !trusted.has(signerOf(certificate)) && { by: expired }),
+  }));
   const roots: readonly TrustedRoot[] = [...known, ...added];
 
   const present = 'problem' in current ? { roots: [], root: '' } : current.material;
@@ -147,12 +155,10 @@ export function isDistributing({ roots }: Pick<Rotation, 'roots'>): boolean {
   return roots.some(({ by }) => by !== undefined);
 }
 
-function isDistributed({ since, by }: { since: string; by: string }, rotation: Rotation, now: Date): boolean {
-  if (now.getTime() >= Date.parse(by)) return true;
+function isAcknowledgedByAll(rotation: Rotation, now: Date): boolean {
   const reports = Object.values(reporting(rotation, now));
   const id = bundleId(bundleOf(rotation));
   return (
-    now.getTime() >= Date.parse(since) + MOUNTED &&
     reports.some(({ namespaces }) => namespaces === 0) &&
     reports.every(({ bundle, proxies, namespaces = 0 }) => bundle === id && proxies === 0 && namespaces === 0)
   );
@@ -164,13 +170,10 @@ function reporting({ replicas }: Rotation, now: Date): Rotation['replicas'] {
   return Object.fromEntries(present);
 }
 
-/** With the key and the name of a root that all have, as a renewed one: it verifies whatever that one does. */
-function isRenewal(pem: string, known: readonly TrustedRoot[]): boolean {
-  const certificate = new X509Certificate(pem);
-  return known.some(({ certificate: other, by }) => {
-    const root = new X509Certificate(other);
-    return by === undefined && root.subject === certificate.subject && root.publicKey.equals(certificate.publicKey);
-  });
+/** The name and the key: a root with both of another one, as a renewed one, verifies whatever that one does. */
+function signerOf(pem: string): string {
+  const { subject, publicKey } = new X509Certificate(pem);
+  return `${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')} ${subject ?? ''}`;
 }
 
 function isFull({ roots }: Rotation): boolean {
