@@ -8,7 +8,7 @@ import {
   allow,
   begin,
   bundleOf,
-  isDistributing,
+  withReport,
   sameEntries,
 } from './identity/rotation.ts';
 import { stepsBetween } from './identity/rotation-report.ts';
@@ -130,9 +130,7 @@ export class AuthorityKeeper {
 
   #withProgress(rotation: Rotation): Rotation {
     const { clock, identity, progress } = this.options;
-    if (!isDistributing(rotation)) return rotation;
-    const report = { at: clock.date().toISOString(), ...progress() };
-    return { ...rotation, replicas: { ...rotation.replicas, [identity]: report } };
+    return withReport(rotation, identity, progress(), clock.date());
   }
 
   async #take(next: Rotation): Promise<void> {

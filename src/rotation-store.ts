@@ -85,8 +85,13 @@ function isRoot(value: unknown): boolean {
 
 function isProgress(value: unknown): boolean {
   if (!isObject(value)) return false;
-  const { at, bundle, proxies, namespaces = 0 } = value;
-  return isMoment(at) && typeof bundle === 'string' && [proxies, namespaces].every(Number.isSafeInteger);
+  const { at, bundle, proxies, noneSince, namespaces = 0 } = value;
+  return (
+    isMoment(at) &&
+    isMomentOrAbsent(noneSince) &&
+    typeof bundle === 'string' &&
+    [proxies, namespaces].every(Number.isSafeInteger)
+  );
 }
 
 function isMoment(value: unknown): boolean {

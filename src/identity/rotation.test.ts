@@ -4,11 +4,13 @@ import {
   type Progress,
   type Rotation,
   MOST_RETIRING,
+  RECONNECTED,
   advance,
   allow,
   begin,
   bundleId,
   bundleOf,
+  withReport,
 } from './rotation.ts';
 import { reportOf, stepsBetween } from './rotation-report.ts';
 import { renewed, selfSigned } from './self-signed.ts';
@@ -49,12 +51,31 @@ function shown(rotation: Rotation): { signing: string; roots: string[] } {
 /** What replicas report: how many proxies and namespaces they wait for. */
 function report(rotation: Rotation, at: Date, ...replicas: Partial<Progress>[]): Rotation {
   const bundle = bundleId(bundleOf(rotation));
-  const reports = replicas.map((each, i) => [`${i}`, { at: at.toISOString(), bundle, proxies: 0, ...each }] as const);
+  const reports = replicas.map((each, i) => {
+    const noneSince = new Date(at.getTime() - RECONNECTED).toISOString();
+    const none = (each.proxies ?? 0) === 0 && { noneSince };
+    return [`${i}`, { at: at.toISOString(), bundle, proxies: 0, ...none, ...each }] as const;
+  });
   return { ...rotation, replicas: Object.fromEntries(reports) };
 }
 
 const leader = { namespaces: 0 };
 const distributing = (): Rotation => advance(begin(a!, start), b, start);
+
+test('a proxy that is away for a moment is waited for', () => {
+  const bundle = bundleId(bundleOf(distributing()));
+  const signers = (...looks: readonly (readonly [minute: number, proxies: number])[]): string => {
+    let rotation = distributing();
+    for (const [minute, proxies] of looks) {
+      const at = after(minute * MINUTE);
+      rotation = advance(withReport(rotation, 'one', { bundle, proxies, namespaces: 0 }, at), b, at);
+    }
+    return shown(rotation).signing;
+  };
+  expect(signers([6, 1], [7, 0], [8, 0])).toBe('a');
+  expect(signers([6, 1], [7, 0], [8, 1], [9, 0], [10, 0])).toBe('a');
+  expect(signers([6, 1], [7, 0], [8, 0], [9, 0])).toBe('b');
+});
 
 test('the first authority signs at once', () => {
   expect(shown(begin(a!, start))).toEqual({ signing: 'a', roots: ['a'] });

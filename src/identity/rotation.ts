@@ -40,6 +40,8 @@ export interface Progress {
   readonly bundle: string;
   /** How many of its proxies have not acknowledged that bundle. */
   readonly proxies: number;
+  /** Since when there were none; absent: there are. */
+  readonly noneSince?: string;
   /** In how many namespaces the bundle is missing; absent: another replica writes it there. */
   readonly namespaces?: number;
 }
@@ -55,6 +57,8 @@ const DAY = 24 * HOUR;
 const LATE = HOUR;
 /** A replica that has not reported for so long is gone. */
 const SILENT = 10 * MINUTE;
+/** A proxy whose stream has ended is back within this, at one of the replicas; Envoy tries again within 30 s. */
+export const RECONNECTED = 2 * MINUTE;
 /** Old roots at a time: a bundle goes into every namespace and to every proxy. */
 export const MOST_RETIRING = 8;
 
@@ -126,6 +130,21 @@ export function advance(former: Rotation, plugged: Plugged | undefined, now: Dat
   return JSON.stringify(next) === JSON.stringify(former) ? former : next;
 }
 
+/** The state with what a replica reports, while that matters. */
+export function withReport(
+  rotation: Rotation,
+  replica: string,
+  report: Pick<Progress, 'bundle' | 'proxies' | 'namespaces'>,
+  now: Date,
+): Rotation {
+  if (!isDistributing(rotation)) return rotation;
+  const { [replica]: before } = reporting(rotation, now);
+  const at = now.toISOString();
+  const noneSince = before?.bundle === report.bundle ? (before.noneSince ?? at) : at;
+  const next: Progress = { at, ...report, ...(report.proxies === 0 && { noneSince }) };
+  return { ...rotation, replicas: { ...rotation.replicas, [replica]: next } };
+}
+
 /** The state in which a certificate may be signed that expires then; the former one itself if it is one. */
 export function allow(former: Rotation, expires: Date, now: Date): Rotation {
   const { longest } = former;
@@ -160,7 +179,13 @@ function isAcknowledgedByAll(rotation: Rotation, now: Date): boolean {
   const id = bundleId(bundleOf(rotation));
   return (
     reports.some(({ namespaces }) => namespaces === 0) &&
-    reports.every(({ bundle, proxies, namespaces = 0 }) => bundle === id && proxies === 0 && namespaces === 0)
+    reports.every(
+      ({ bundle, noneSince, namespaces = 0 }) =>
+        bundle === id &&
+        noneSince !== undefined &&
+        now.getTime() - Date.parse(noneSince) >= RECONNECTED &&
+        namespaces === 0,
+    )
   );
 }
 

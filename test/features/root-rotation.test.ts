@@ -203,17 +203,15 @@ test('replicas take each step together, and wait for the proxies of all', async 
   const agents = replicas.map((program) => startAgent(program));
   for (const agent of agents) (await agent.next()).ack();
   await plug('new');
-  const both = (program: Program) =>
-    later({ clock: { skip: (ms) => replicas.forEach(({ clock }) => clock.skip(ms)) } }, () => sign(program));
+  const clock = { skip: (ms: number) => replicas.forEach((program) => program.clock.skip(ms)) };
+  const both = (program: Program) => later({ clock }, () => sign(program));
   await both(one).toEqual(distributing);
   await both(two).toEqual(distributing);
   const [first, second] = await Promise.all(agents.map((agent) => agent.next()));
   first!.ack();
-  one.clock.skip(HOUR);
-  two.clock.skip(HOUR);
-  await later({ clock: { skip: (ms) => replicas.forEach(({ clock }) => clock.skip(ms)) } }, () =>
-    reported(made),
-  ).toMatchObject({
+  const began = one.clock.now();
+  await later({ clock }, () => one.clock.now() - began).toBeGreaterThan(15 * MINUTE);
+  await later({ clock }, () => reported(made)).toMatchObject({
     waitingFor: expect.stringContaining('1 proxy to') as string,
   });
   expect([await sign(one), await sign(two)]).toEqual([distributing, distributing]);
