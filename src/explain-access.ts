@@ -5,6 +5,7 @@ import { ClusterError } from './cluster-error.ts';
 import type { SourceConfig } from './config/config.ts';
 import type { LoadedDirectory } from './directory/load.ts';
 import { answerOf, printEvent } from './explain-access/answer.ts';
+import { gatewayRequestOf } from './explain-access/gateway.ts';
 import { portOf, requestOf } from './explain-access/request.ts';
 import { findWorkload } from './explain-access/workload.ts';
 import { AllowedAddresses } from './jwks/addresses.ts';
@@ -16,32 +17,48 @@ import { keySetKey } from './model/key-set.ts';
 import type { JwtIssuer } from './model/request-authentication.ts';
 import { openSource } from './object-source.ts';
 import { type OfflineMesh, buildOnce, findingsOf, load } from './offline.ts';
-import { type WorkloadAccess, judge } from './settle/access/judge.ts';
+import { type GatewayAccess, judgeAtGateway } from './settle/access/gateway.ts';
+import { type Judgement, type WorkloadAccess, judge } from './settle/access/judge.ts';
 
 /** `fairlead explain access` */
 export async function explainAccess(question: AccessQuestion, signal: AbortSignal): Promise<AccessAnswer> {
   const loaded = await loadSource(question.source, question.mesh.rootNamespace, signal);
-  const { proxy, ip, remarks } = findWorkload(loaded, question.to);
+  const { proxy, isRouter, ip, remarks } = findWorkload(loaded, question);
   const offline = buildOnce(loaded, question.mesh, ({ inputs }) => [inputs.proxies.write(proxy.stream, proxy)]);
   const { mesh } = offline;
-  const accessNow = (): WorkloadAccess => {
-    const found = mesh.accessOf(proxy.stream);
-    if (found === undefined) throw new UsageError(`--to: ${question.to.namespace}/${question.to.name} has no sidecar`);
-    return found;
+  const existing = <Access>(access: Access | undefined): Access => {
+    if (access !== undefined) return access;
+    const found = mesh.proxies.get(proxy.stream);
+    const why = found !== undefined && 'error' in found ? `would be refused: ${found.error}` : 'has no proxy';
+    throw new UsageError(`--to: ${question.to.namespace}/${question.to.name} ${why}`);
   };
-  if (question.token !== undefined)
-    remarks.push(...(await fetchKeys(offline, accessNow().issuers, question.jwksAllowedNetworks, signal)));
-  const access = accessNow();
-  const port = portOf(question.port, access, remarks);
-  const request = requestOf(question, access, { port, ip, trustDomain: mesh.trustDomain() }, remarks);
-  const judgement = judge(access, request, Math.floor(Date.now() / 1000));
+  const accessNow = (): WorkloadAccess => existing(mesh.accessOf(proxy.stream));
+  const gatewayNow = (): GatewayAccess => existing(mesh.gatewayAccessOf(proxy.stream));
+  if (question.token !== undefined) {
+    const { issuers } = isRouter ? gatewayNow() : accessNow();
+    remarks.push(...(await fetchKeys(offline, issuers, question.jwksAllowedNetworks, signal)));
+  }
+  const about = { ip, trustDomain: mesh.trustDomain() };
+  const now = Math.floor(Date.now() / 1000);
+  const judgeNow = (): Judgement => {
+    if (isRouter) {
+      const access = gatewayNow();
+      return judgeAtGateway(access, gatewayRequestOf(question, access, about, remarks), now);
+    }
+    const access = accessNow();
+    const port = portOf(question.port, access, remarks);
+    return judge(access, requestOf(question, access, { port, ...about }, remarks), now);
+  };
+  const judgement = judgeNow();
   const namespaces = [question.mesh.rootNamespace, question.to.namespace];
   return {
     ...answerOf(judgement, loaded.locate),
     remarks: [...judgement.events.map((event) => printEvent(event, loaded.locate)), ...remarks],
     findings: findingsOf(loaded, mesh, false).filter(
       ({ object }) =>
-        object !== undefined && policyKinds.includes(object.kind) && namespaces.includes(object.namespace),
+        object !== undefined &&
+        (policyKinds.includes(object.kind) || (isRouter && object.kind === 'Gateway')) &&
+        namespaces.includes(object.namespace),
     ),
   };
 }
@@ -51,7 +68,7 @@ const policyKinds = ['AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthen
 /** Those on which it depends what a workload accepts. */
 const kindsRead: readonly KindName[] = [
   ...(['AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication', 'ConfigMap', 'Namespace', 'Pod'] as const),
-  ...(['Service', 'ServiceEntry', 'WorkloadEntry', 'Sidecar', 'Gateway'] as const),
+  ...(['Service', 'ServiceEntry', 'WorkloadEntry', 'Sidecar', 'Gateway', 'VirtualService'] as const),
 ];
 
 async function loadSource(source: SourceConfig, rootNamespace: string, signal: AbortSignal): Promise<LoadedDirectory> {

@@ -7,6 +7,7 @@ import { declareClusters } from './mesh/resources/clusters.ts';
 import type { CredentialKey } from './model/credential.ts';
 import type { WantedKeySet } from './mesh/findings/key-sets.ts';
 import type { MeshService } from './model/service.ts';
+import type { GatewayAccess } from './settle/access/gateway.ts';
 import type { WorkloadAccess } from './settle/access/judge.ts';
 import { mostInboundPorts } from './settle/inbound.ts';
 import { viewTraitsKey } from './model/traits.ts';
@@ -97,6 +98,8 @@ export interface Mesh {
   readonly members: readonly Members[];
   /** What decides about requests to the workload of a connected sidecar; undefined for others. */
   accessOf(stream: string): WorkloadAccess | undefined;
+  /** The same for a connected router. */
+  gatewayAccessOf(stream: string): GatewayAccess | undefined;
   /** What a connected proxy can reach; empty if it is unknown or was not accepted. */
   worldOf(stream: string): World;
   /** What a commit changes in the ADS store. */
@@ -271,6 +274,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     },
     members,
     accessOf: (stream) => accessOf(stream, graph.present, { ...deps, targets: inbounds.targets }),
+    gatewayAccessOf: (stream) => gateways.accessOf(stream, graph.present),
     worldOf(stream) {
       const world = worlds.get(stream);
       return world === undefined || 'error' in world ? { roots: [], qualifiers: [] } : world;

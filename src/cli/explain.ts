@@ -29,13 +29,13 @@ const accessCommand: CommandFile = (world, done) => {
     .description('say whether a workload accepts a request, and which rule of which policy decides')
     .option(
       '--from <identity>',
-      'the caller: spiffe://... or namespace/account (default: plaintext, without an identity)',
+      'the caller: spiffe://... or namespace/account (default: a client without an identity)',
     )
     .requiredOption(
       '--to <workload>',
       'the workload called: namespace/name of a Pod, Deployment, WorkloadEntry or Service',
     )
-    .option('--port <number>', 'the port on which the workload listens (default: the only one)')
+    .option('--port <number>', 'the port on which the workload listens, or one of its Service (default: the only one)')
     .option('--method <method>', 'HTTP method', 'GET')
     .option('--path <path>', 'path, with its query', '/')
     .option('--host <host>', 'Host header, as it is sent')

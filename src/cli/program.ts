@@ -105,7 +105,7 @@ export interface AccessQuestion {
   readonly mesh: MeshSettings;
   /** See {@link Config}. */
   readonly jwksAllowedNetworks: readonly string[];
-  /** SPIFFE ID, or `namespace/account` in the mesh's trust domain; undefined: plaintext. */
+  /** SPIFFE ID, or `namespace/account` in the mesh's trust domain; undefined: none. */
   readonly from: string | undefined;
   readonly to: { readonly namespace: string; readonly name: string };
   /** Undefined: the only one that the workload serves. */

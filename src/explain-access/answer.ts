@@ -45,6 +45,10 @@ function printDenial(why: Denial): string {
       return 'the port does not accept mutual TLS';
     case 'trustDomain':
       return "the client's trust domain is neither that of the mesh nor one of its aliases";
+    case 'serverName':
+      return 'no server of the port takes the server name in the TLS handshake, which is taken from --host';
+    case 'meshCertificate':
+      return 'the server requires a certificate of the mesh, and the request has no identity (--from)';
     case 'port':
       return 'the workload does not accept connections on the port';
   }

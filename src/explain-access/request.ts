@@ -32,30 +32,40 @@ export function requestOf(
   { port, ip, trustDomain }: { readonly port: number; readonly ip: string | undefined; readonly trustDomain: string },
   remarks: string[],
 ): AccessRequest {
-  const { from, sourceIp, method, path, host, headers, token } = question;
-  const asked = from === undefined || from.startsWith('spiffe://') ? from : identityOf(from, trustDomain);
+  const asked = identityOf(question, trustDomain);
   const mode = modeOf(access, port);
   // Clients of the mesh know what the workload accepts.
   const peer = mode === 'DISABLE' ? undefined : asked;
   if (asked !== peer) remarks.push(`port ${port} does not accept mutual TLS, so the request has no identity`);
   const target = access.targets.find((one) => one.port === port);
-  const http = withToken(
-    { method, path, host: host ?? { unknown: 'the host, which --host specifies' }, headers },
-    token,
-    access.issuers,
-  );
+  const { http, ...addresses } = partsOf(question, access.issuers, ip);
   return {
     peer,
     port,
-    sourceIp: sourceIp ?? { unknown: 'the address of the client, which --source-ip specifies' },
-    destinationIp: ip ?? { unknown: 'the address of the workload, which is not known' },
+    ...addresses,
     sni: peer === undefined ? '' : { unknown: 'the server name in the TLS handshake, which is not known' },
     http: target?.protocol === 'UDP' ? undefined : http,
   };
 }
 
-function identityOf(account: string, trustDomain: string): string {
-  const [namespace, name] = account.split('/');
+/** What is the same for every kind of proxy. */
+export function partsOf(
+  { sourceIp, method, path, host, headers, token }: AccessQuestion,
+  issuers: readonly JwtIssuer[],
+  ip: string | undefined,
+): Pick<AccessRequest, 'sourceIp' | 'destinationIp'> & { readonly http: HttpRequest } {
+  const request = { method, path, host: host ?? { unknown: 'the host, which --host specifies' }, headers };
+  return {
+    sourceIp: sourceIp ?? { unknown: 'the address of the client, which --source-ip specifies' },
+    destinationIp: ip ?? { unknown: 'the address of the workload, which is not known' },
+    http: withToken(request, token, issuers),
+  };
+}
+
+/** SPIFFE ID of the client. */
+export function identityOf({ from }: AccessQuestion, trustDomain: string): string | undefined {
+  if (from === undefined || from.startsWith('spiffe://')) return from;
+  const [namespace, name] = from.split('/');
   return `spiffe://${trustDomain}/ns/${namespace}/sa/${name}`;
 }
 

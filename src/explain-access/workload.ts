@@ -8,10 +8,14 @@ import type { AccessQuestion } from '../cli/program.ts';
 import { UsageError } from '../cli/usage-error.ts';
 import type { LoadedDirectory } from '../directory/load.ts';
 import { type Labels, printSelector, selects } from '../model/labels.ts';
+import { gatewayNameLabel } from '../model/policy-target.ts';
+import { isObject } from '../api/json.ts';
 import { workloadName } from '../reconcilers/core/workload.ts';
+import { readDocument } from '../yaml/document.ts';
 
 export interface FoundWorkload {
   readonly proxy: ConnectedProxy;
+  readonly isRouter: boolean;
   /** Its address, if it is known. */
   readonly ip: string | undefined;
   /** What was assumed. */
@@ -21,7 +25,7 @@ export interface FoundWorkload {
 /** By its own name, by that of its workload (such as a Deployment), or by a Service that selects it. */
 export function findWorkload(
   { objects }: Pick<LoadedDirectory, 'objects'>,
-  { namespace, name }: AccessQuestion['to'],
+  { to: { namespace, name }, mesh: { gatewayScope } }: Pick<AccessQuestion, 'to' | 'mesh'>,
 ): FoundWorkload {
   const all = <T extends KubernetesObject>(kind: SourceKindName): readonly T[] =>
     ((objects.get(kind) ?? []) as readonly T[]).filter(({ metadata }) => (metadata.namespace ?? '') === namespace);
@@ -41,11 +45,15 @@ export function findWorkload(
   if (labels === undefined || (found === undefined && service === undefined))
     throw new UsageError(notFound([...pods, ...entries], namespace, name));
   const gateways = (objects.get('Gateway') ?? []) as readonly Gateway[];
-  const gateway = gateways.find(({ spec }) => selectsSome(spec.selector, labels));
+  const gateway = gateways.find(
+    ({ spec, metadata }) =>
+      selectsSome(spec.selector, labels) && (gatewayScope === 'mesh' || metadata.namespace === namespace),
+  );
+  const isRouter = gateway !== undefined || labels[gatewayNameLabel] !== undefined;
   const remarks: string[] = [];
   if (gateway !== undefined)
-    throw new UsageError(
-      `--to: ${namespace}/${name} is a gateway (Gateway/${gateway.metadata.namespace ?? ''}/${gateway.metadata.name} selects it); only requests to sidecars can be explained`,
+    remarks.push(
+      `Gateway/${gateway.metadata.namespace ?? ''}/${gateway.metadata.name} selects the labels of ${namespace}/${name}; assuming that it is a gateway, not a sidecar`,
     );
   if (found === undefined)
     remarks.push(
@@ -53,12 +61,13 @@ export function findWorkload(
     );
   else if (!isNamed(found))
     remarks.push(`using ${found.kind}/${namespace}/${found.metadata.name} for ${namespace}/${name}`);
-  if (pod !== undefined && labels['security.istio.io/tlsMode'] === undefined)
+  if (pod !== undefined && !isRouter && labels['security.istio.io/tlsMode'] === undefined)
     remarks.push(
       `Pod/${namespace}/${pod.metadata.name} has no label security.istio.io/tlsMode; if it has no sidecar, nothing is enforced`,
     );
   const ip = pod?.status?.podIP ?? entry?.spec.address;
-  return { proxy: sidecarOf(namespace, found?.metadata.name ?? name, labels, ip), ip, remarks };
+  const proxy = proxyOf(isRouter ? 'router' : 'sidecar', namespace, found?.metadata.name ?? name, labels, ip);
+  return { proxy: isRouter ? withPodOf(proxy, namespace, pod) : proxy, isRouter, ip, remarks };
 }
 
 function labelsOf({ spec, metadata }: WorkloadEntry): Labels {
@@ -79,14 +88,31 @@ function notFound(workloads: readonly KubernetesObject[], namespace: string, nam
 }
 
 /** As Istio's agent would connect it. */
-function sidecarOf(namespace: string, name: string, labels: Labels, ip = '192.0.2.1'): ConnectedProxy {
+function proxyOf(
+  type: 'sidecar' | 'router',
+  namespace: string,
+  name: string,
+  labels: Labels,
+  ip = '192.0.2.1',
+): ConnectedProxy {
   return {
     stream: 'explain',
-    nodeId: `sidecar~${ip}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+    nodeId: `${type}~${ip}~${name}.${namespace}~${namespace}.svc.cluster.local`,
     nodeCluster: '',
     metadata: { NAMESPACE: namespace, LABELS: labels, INSTANCE_IPS: ip, ISTIO_VERSION: '1.30.0' },
     locality: { region: '', zone: '', subZone: '' },
     build: '',
     extensions: [],
+  };
+}
+
+/** What the agent of a router tells about its Pod, too: its account, and its part of the mesh config. */
+function withPodOf(proxy: ConnectedProxy, namespace: string, pod: Pod | undefined): ConnectedProxy {
+  const annotation = readDocument(pod?.metadata.annotations?.['proxy.istio.io/config'] ?? '');
+  const config = 'value' in annotation && isObject(annotation.value) ? { PROXY_CONFIG: annotation.value } : {};
+  return {
+    ...proxy,
+    metadata: { ...proxy.metadata, ...config },
+    identity: { trustDomain: '', namespace, serviceAccount: pod?.spec?.serviceAccountName ?? 'default' },
   };
 }

@@ -20,7 +20,7 @@ export type PolicyTarget =
   | { readonly kind: 'gateways'; readonly names: readonly string[] };
 
 /** The label on proxies of a Gateway of the Gateway API: its name. */
-const gatewayNameLabel = 'gateway.networking.k8s.io/gateway-name';
+export const gatewayNameLabel = 'gateway.networking.k8s.io/gateway-name';
 
 /** The label selectors that stand for a target, of which one must match; an empty one selects all workloads. */
 export function selectorsOf(target: PolicyTarget): readonly Labels[] {

@@ -206,11 +206,190 @@ describe.each(Object.entries(sources))('in a %s', (source, open) => {
     );
   });
 
-  test('a gateway is not a sidecar', async () => {
-    const gateway = object('Gateway', 'shop/in', { spec: { selector: { app: 'server' }, servers: [] } });
-    expect(await run(await serve(gateway), ...client)).toMatchObject({
-      code: 2,
-      err: expect.stringContaining('Gateway/shop/in'),
+  describe('at a gateway', () => {
+    const router = (more: object = {}) => ({
+      ...object(
+        'Pod',
+        'edge/in-1',
+        { spec: { serviceAccountName: 'in', containers: [] }, status: { podIP: '10.1.0.2', phase: 'Running' } },
+        { istio: 'ingress', 'gateway.networking.k8s.io/gateway-name': 'in' },
+      ),
+      ...more,
+    });
+    const front = object('Service', 'edge/in', {
+      spec: {
+        clusterIP: '10.0.0.2',
+        selector: { istio: 'ingress' },
+        ports: [
+          { name: 'http', port: 80, targetPort: 8080 },
+          { name: 'https', port: 443, targetPort: 8443 },
+        ],
+      },
+    });
+    const gateway = (...servers: readonly object[]) =>
+      object('Gateway', 'edge/in', { spec: { selector: { istio: 'ingress' }, servers } });
+    const server = (number: number, protocol: string, more: object = {}) => ({
+      port: { number, name: `p${number}`, protocol },
+      hosts: ['*'],
+      ...more,
+    });
+    const ingress = (name: string, spec: object, namespace = 'edge') =>
+      object('AuthorizationPolicy', `${namespace}/${name}`, {
+        spec: { selector: { matchLabels: { istio: 'ingress' } }, ...spec },
+      });
+    const serveAtEdge = (...objects: readonly KubernetesObject[]) => open([router(), front, ...objects]);
+    const to = ['--to', 'edge/in'];
+
+    test.each([
+      ['a selector', { selector: { matchLabels: { istio: 'ingress' } } }],
+      ['targetRefs', { targetRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'in' }] }],
+    ])('policies with %s decide, and the ports are those of its servers', async (_, target) => {
+      const policy = object('AuthorizationPolicy', 'edge/bank', {
+        spec: {
+          ...target,
+          action: 'DENY',
+          rules: [{ to: [{ operation: { hosts: ['bank.example.com', 'bank.example.com:*'], ports: ['8080'] } }] }],
+        },
+      });
+      const where = await serveAtEdge(gateway(server(80, 'HTTP')), policy);
+      const shop = await run(where, ...to, '--host', 'shop.example.com');
+      expect(shop.out).toMatch(/^allowed: no policy denies it\n/);
+      expect(shop).toMatchObject({ code: 0, err: '' });
+      // By the port of the Service, which is that of the server, or by that of the workload.
+      for (const port of [[], ['--port', '80'], ['--port', '8080']]) {
+        const bank = await run(where, ...to, ...port, '--host', 'bank.example.com');
+        expect(bank.out).toMatch(
+          /^denied with 403: a rule denies it\n.*AuthorizationPolicy\/edge\/bank: spec\.rules\[0\]/,
+        );
+      }
+      expect(await run(where, ...to)).toMatchObject({
+        code: 2,
+        out: expect.stringMatching(/^unknown: it depends on the host, which --host specifies\n/),
+      });
+      const other = await run(where, ...to, '--port', '9090');
+      expect(other.out).toMatch(
+        /^denied: the connection is closed: the workload does not accept connections on the port/,
+      );
+    });
+
+    test('policies for others do not count: of another namespace, another Gateway, or for mutual TLS', async () => {
+      const deny = { action: 'DENY', rules: [{}] };
+      const refs = [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'out' }];
+      const where = await serveAtEdge(
+        gateway(server(80, 'HTTP')),
+        ingress('foreign', deny, 'shop'),
+        object('AuthorizationPolicy', 'edge/out', { spec: { targetRefs: refs, ...deny } }),
+        object('PeerAuthentication', 'edge/default', { spec: { mtls: { mode: 'STRICT' } } }),
+      );
+      expect(await run(where, ...to)).toMatchObject({ code: 0 });
+      // With one of the root namespace, nothing passes.
+      const all = await serveAtEdge(gateway(server(80, 'HTTP')), ingress('all', deny, 'istio-system'));
+      expect(await run(all, ...to)).toMatchObject({ code: 1 });
+    });
+
+    test('tokens are verified', async () => {
+      const jwks = JSON.stringify({
+        keys: [{ kty: 'oct', kid: 'a', k: Buffer.from('secret of the issuer').toString('base64url') }],
+      });
+      const tokens = object('RequestAuthentication', 'edge/tokens', {
+        spec: { selector: { matchLabels: { istio: 'ingress' } }, jwtRules: [{ issuer: 'issuer', jwks }] },
+      });
+      const users = ingress('users', { rules: [{ from: [{ source: { requestPrincipals: ['*/alice'] } }] }] });
+      const where = await serveAtEdge(gateway(server(80, 'HTTP')), tokens, users);
+      expect(await run(where, ...to)).toMatchObject({ code: 1 });
+      expect(await run(where, ...to, '--jwt', await tokenFile({ sub: 'alice' }))).toMatchObject({ code: 0 });
+      const forged = await run(where, ...to, '--jwt', await tokenFile({ sub: 'alice' }, 'another secret'));
+      expect(forged.out).toMatch(/^denied with 401: the token's signature.*\n.*RequestAuthentication\/edge\/tokens/);
+    });
+
+    test('clients have an identity only where the server asks for certificates', async () => {
+      const tls = (mode: string) => server(8443, 'HTTPS', { tls: { mode, credentialName: 'pair' } });
+      const mesh = server(8443, 'HTTPS', { tls: { mode: 'ISTIO_MUTUAL' } });
+      const policy = ingress('clients', {
+        rules: [
+          {
+            from: [{ source: { principals: ['cluster.local/ns/shop/sa/client'] } }],
+            to: [{ operation: { paths: ['/a'] } }],
+          },
+        ],
+      });
+      const ask = async (servers: object, ...args: readonly string[]) =>
+        (await run(await serveAtEdge(gateway(servers), policy), ...to, '--path', '/a', ...args)).out;
+      const from = ['--from', 'shop/client'];
+      expect(await ask(mesh, ...from)).toMatch(/^allowed: /);
+      expect(await ask(mesh, '--from', 'shop/other')).toMatch(/^denied with 403/);
+      expect(await ask(mesh)).toMatch(
+        /^denied: the connection is closed: the server requires a certificate of the mesh.*\n.*Gateway\/edge\/in: spec\.servers\n/,
+      );
+      expect(await ask(mesh, '--from', 'spiffe://far/ns/shop/sa/client')).toMatch(/^unknown: .* trust domain\n/);
+      expect(await ask(tls('SIMPLE'), ...from)).toMatch(
+        /^denied with 403[^]*note: .* so the request has no identity\n/,
+      );
+      expect(await ask(tls('MUTUAL'), ...from)).toMatch(
+        /^allowed[^]*note: assuming a client certificate for spiffe:\/\/cluster\.local\/ns\/shop\/sa\/client that the server accepts/,
+      );
+      expect(await ask(tls('MUTUAL'))).toMatch(/^unknown: it depends on the identity in the client's certificate/);
+      // Whoever it is.
+      expect(await ask(tls('MUTUAL'), '--path', '/b')).toMatch(/^denied with 403/);
+      expect(await ask(tls('OPTIONAL_MUTUAL'))).toMatch(/^denied with 403/);
+      expect(await ask(server(8443, 'HTTP'), ...from)).toMatch(/^denied with 403[^]*so the request has no identity\n/);
+      // Where the Service's port is that of no server.
+      expect(await ask(mesh, ...from, '--port', '443')).toMatch(
+        /^allowed[^]*note: port 443 of the Service in front of the gateway is port 8443 of the workload\n/,
+      );
+    });
+
+    test('server names choose the server, and connections that are forwarded have no requests', async () => {
+      const routes = object('VirtualService', 'edge/bank', {
+        spec: {
+          hosts: ['*.example.com'],
+          gateways: ['in'],
+          tls: [{ match: [{ sniHosts: ['bank.example.com'] }], route: [{ destination: { host: 'in' } }] }],
+        },
+      });
+      const where = await serveAtEdge(
+        gateway(
+          server(8443, 'HTTPS', { hosts: ['*.shop.com'], tls: { mode: 'SIMPLE', credentialName: 'pair' } }),
+          server(8443, 'TLS', {
+            port: { number: 8443, name: 'tls', protocol: 'TLS' },
+            hosts: ['*.example.com'],
+            tls: { mode: 'PASSTHROUGH' },
+          }),
+        ),
+        routes,
+        ingress('get', { rules: [{ to: [{ operation: { methods: ['GET'] } }] }] }),
+        ingress('names', { action: 'DENY', rules: [{ when: [{ key: 'connection.sni', values: ['old.shop.com'] }] }] }),
+      );
+      const ask = async (...args: readonly string[]) => (await run(where, ...to, ...args)).out;
+      expect(await ask('--host', 'new.shop.com:8443')).toMatch(/^allowed: a rule allows it/);
+      expect(await ask('--host', 'old.shop.com')).toMatch(/^denied with 403: a rule denies it/);
+      expect(await ask('--host', 'bank.example.com')).toMatch(
+        /^denied: the connection is closed: no rule of the ALLOW/,
+      );
+      expect(await ask('--host', 'far.example.com')).toMatch(
+        /^denied: the connection is closed: no server of the port/,
+      );
+      expect(await ask()).toMatch(
+        /^unknown: it depends on the server name in the TLS handshake, for which --host stands\n/,
+      );
+    });
+
+    test('proxies that are trusted say who is behind them', async () => {
+      const policy = ingress('office', { rules: [{ from: [{ source: { remoteIpBlocks: ['10.2.0.0/16'] } }] }] });
+      const annotations = { 'proxy.istio.io/config': 'gatewayTopology: {numTrustedProxies: 2}' };
+      const trusting = router();
+      const config = { ...trusting, metadata: { ...trusting.metadata, annotations } };
+      const forwarded = ['--header', 'x-forwarded-for: 10.2.0.1, 10.3.0.1', '--source-ip', '10.4.0.1'];
+      const objects = [front, gateway(server(80, 'HTTP')), policy];
+      expect(await run(await open([router(), ...objects]), ...to, ...forwarded)).toMatchObject({ code: 1 });
+      expect(await run(await open([config, ...objects]), ...to, ...forwarded)).toMatchObject({ code: 0 });
+    });
+
+    test('what it opens is told if there is not one port', async () => {
+      const two = await run(await serveAtEdge(gateway(server(80, 'HTTP'), server(8443, 'HTTP'))), ...to);
+      expect(two).toMatchObject({ code: 2, err: 'error: specify --port: it opens 8080, 8443\n' });
+      const none = await run(await serveAtEdge(), ...to);
+      expect(none.err).toBe('error: specify --port: no server of a Gateway opens a port of the workload\n');
     });
   });
 });

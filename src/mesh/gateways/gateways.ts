@@ -23,7 +23,10 @@ import {
   emitToRouters,
   routerClient,
 } from './routers.ts';
+import { type SettleListener, accessOf } from './access.ts';
 import { type GatewaySet, declareGatewayRoutes } from './routes.ts';
+import type { GatewayAccess } from '../../settle/access/gateway.ts';
+import type { SettleDeps } from '../resources/security-filters.ts';
 import { type Member, type Members, sameMember } from '../resources/members.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { optionsOf } from '../inputs.ts';
@@ -34,12 +37,14 @@ import { settingOf } from '../settings.ts';
 /** From Gateways, and the VirtualServices that name them, to the listeners and route tables of routers. */
 export function declareGateways(
   graph: Graph,
-  deps: GatewayDeps,
+  deps: GatewayDeps & SettleDeps,
 ): {
   readonly members: readonly Members[];
   readonly problems: readonly Collection<HasProblems>[];
   readonly models: Collection<GatewayModel>;
   readonly routers: Collection<RouterClass>;
+  /** What decides about requests to a connected router; undefined for other proxies. */
+  readonly accessOf: (stream: string, read: Reader) => GatewayAccess | undefined;
 } {
   const { inputs } = deps;
   const parsed = graph.derive('gateways', inputs.objects.Gateway, (key, object, _, emit: Emit<ReconciledGateway>) =>
@@ -67,6 +72,7 @@ export function declareGateways(
     members: [listeners.members, routes.members, declareFileSecrets(graph, deps, routers, sets)],
     models,
     routers: routers.classes,
+    accessOf: (stream, read) => accessOf(stream, read, { ...deps, routers, sets, settle: listeners.settle }),
     problems: [parsed, declareRouterFindings(graph, deps, routers, [sets, listeners.built, ...routes.findings])],
   };
 }
@@ -98,19 +104,20 @@ function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, set
       emit(`${key}|${listener.name}`, { router: set.router, listener: { ...listener, servers } });
     }
   });
+  const settle: SettleListener = (listener, router, read) =>
+    settleGatewayListener(listener, {
+      traits: router.traits,
+      settings: settingOf(read, deps.settings.listeners),
+      virtualServices: (gateway) => virtualServicesOf(read, forwarding, gateway, router.namespace),
+      lookup: routerClient(router, read, deps).lookup,
+    });
   const built = graph.derive(
     'gatewayListeners.built',
     listeners,
     (key, { router, listener }, read, emit: Emit<BuiltListener>) => {
-      const { lookup } = routerClient(router, read, deps);
       const settings = settingOf(read, deps.settings.listeners);
       const { traits } = router;
-      const settled = settleGatewayListener(listener, {
-        traits,
-        settings,
-        virtualServices: (gateway) => virtualServicesOf(read, forwarding, gateway, router.namespace),
-        lookup,
-      });
+      const settled = settle(listener, router, read);
       const gatewayTopology = { ...settings.gatewayTopology, ...router.gatewayTopology };
       const filters = read.get(deps.securityFilters, router.policies) ?? noSecurity;
       const security = isTooLarge(filters, settled.listener.chains.length) ? closed(traits) : filters;
@@ -134,7 +141,7 @@ function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, set
     },
     sameMember,
   );
-  return { built, members };
+  return { settle, built, members };
 }
 
 /** The files that a router must read for its servers, each once. */

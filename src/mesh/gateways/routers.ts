@@ -49,6 +49,8 @@ export interface RouterClass {
 }
 
 export interface Routers {
+  /** The class of each router, keyed as {@link RouterFacts}. */
+  readonly ofRouter: Collection<RouterClass>;
   /** By class key. */
   readonly classes: Collection<RouterClass>;
   /** The routers of a class, keyed as {@link RouterFacts}. */
@@ -87,7 +89,7 @@ export function declareRouters(graph: Graph, deps: GatewayDeps, models: Collecti
   const classes = graph.derive('routerClasses', byClass, (key, [first], _, emit: Emit<RouterClass>) =>
     emit(key, first.value),
   );
-  return { classes, byClass };
+  return { ofRouter: routers, classes, byClass };
 }
 
 /** Group for Gateways without a selector. */
@@ -143,10 +145,10 @@ function matchedSelectors(
 }
 
 /** Target ports of the Services in front of a router, oldest first. 0: a name that no container has. */
-function targetsOf(
+export function targetsOf(
   workload: WorkloadClass,
   read: Reader,
-  deps: GatewayDeps,
+  deps: Pick<GatewayDeps, 'workloadClasses' | 'services'>,
 ): readonly Readonly<Record<number, number>>[] {
   const { ports = {} } = workload;
   return servicesOf(workload, read, deps.workloadClasses, deps.services)

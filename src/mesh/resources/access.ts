@@ -1,6 +1,6 @@
 import type { Collection, Reader } from '../../cache/graph.ts';
 import { type SecurityFilters, isTooLarge } from '../../envoy/security/authorization.ts';
-import type { WorkloadAccess } from '../../settle/access/judge.ts';
+import type { FilterAccess, WorkloadAccess } from '../../settle/access/judge.ts';
 import type { InboundTargets } from '../../settle/inbound.ts';
 import { chainsOf } from './inbounds.ts';
 import { type SettleDeps, settleSecurity } from './security-filters.ts';
@@ -43,7 +43,7 @@ export function accessOf(stream: string, read: Reader, deps: AccessDeps): Worklo
 }
 
 /** Without policies; or with more than a listener can have, which lets nothing in. */
-function policyless(isClosed: boolean): Pick<WorkloadAccess, 'http' | 'tcp' | 'issuers'> {
+export function policyless(isClosed: boolean): Omit<FilterAccess, 'pathNormalization'> {
   const nothing = { action: 'ALLOW' as const, policies: [], enforced: [], shadowPrefix: '' };
   const steps = { external: [], local: isClosed ? [nothing] : [] };
   return { http: steps, tcp: steps, issuers: [] };

@@ -9,7 +9,14 @@ const facts: Facts = {
   remoteIp: '10.1.2.3',
   destinationIp: '10.0.0.1',
   sni: '',
-  http: { method: 'GET', host: 'a.shop', path: '/a/b?c', headers: [['x-name', 'a']], claims: { iss: 'i', sub: 's' } },
+  http: {
+    method: 'GET',
+    host: 'a.shop',
+    path: '/a/b?c',
+    headers: [['x-name', 'a']],
+    claims: { iss: 'i', sub: 's' },
+    addsAddress: false,
+  },
 };
 
 const source = { object: { source: '', group: '', kind: '', namespace: '', name: '' }, field: '' };

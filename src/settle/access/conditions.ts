@@ -10,18 +10,12 @@ import {
   textMatch,
 } from '../../model/authorization.ts';
 import { covers, parseCidr } from '../../model/cidr.ts';
-import type { Header } from './request.ts';
+import type { Connection, Header } from './request.ts';
 import { type Truth, type Unknown, all, not, some } from './truth.ts';
 
 /** What conditions compare, as Envoy sees it when it does. */
-export interface Facts {
-  /** SPIFFE ID; undefined: plaintext. */
-  readonly peer: string | undefined;
-  readonly port: number;
-  readonly sourceIp: string | Unknown;
+export interface Facts extends Connection {
   readonly remoteIp: string | Unknown;
-  readonly destinationIp: string | Unknown;
-  readonly sni: string | Unknown;
   /** Undefined: a connection. */
   readonly http: HttpFacts | undefined;
 }
@@ -32,6 +26,8 @@ export interface HttpFacts {
   /** Normalized, with its query. */
   readonly path: string;
   readonly headers: readonly Header[];
+  /** The proxy has added the peer's address to x-forwarded-for. */
+  readonly addsAddress: boolean;
   /** Of the token that was verified last; undefined: none. */
   readonly claims: Json | undefined;
 }
@@ -51,7 +47,7 @@ function conditionHolds({ attribute, values, notValues }: Condition, facts: Fact
 }
 
 function has(attribute: Attribute, value: string, facts: Facts): Truth {
-  const { http, peer } = facts;
+  const { http } = facts;
   switch (attribute.kind) {
     case 'port':
       return facts.port === Number(value);
@@ -78,6 +74,20 @@ function has(attribute: Attribute, value: string, facts: Facts): Truth {
       return http !== undefined && hasClaim(attribute.path, textMatch(value), http.claims);
     case 'requestPrincipal':
       return http !== undefined && isRequestPrincipal(value, http.claims);
+    case 'principal':
+    case 'serviceAccount':
+    case 'namespace':
+    case 'trustDomain':
+      return typeof facts.peer === 'object' ? facts.peer : isOfPeer(attribute.kind, value, facts.peer);
+  }
+}
+
+function isOfPeer(
+  kind: 'principal' | 'serviceAccount' | 'namespace' | 'trustDomain',
+  value: string,
+  peer: string | undefined,
+): boolean {
+  switch (kind) {
     case 'principal':
       return peer !== undefined && isText(value, peer.slice('spiffe://'.length));
     case 'serviceAccount': {
@@ -169,9 +179,11 @@ function isPathText(text: string, more: string): boolean {
 const written =
   /^(x-request-id|x-forwarded-proto|x-forwarded-client-cert|x-envoy-.*|:scheme|connection|transfer-encoding|te|upgrade)$/;
 
-function hasHeader(header: string, value: string, { headers, method, path, host }: HttpFacts): Truth {
+function hasHeader(header: string, value: string, { headers, method, path, host, addsAddress }: HttpFacts): Truth {
   const name = header.toLowerCase();
   if (written.test(name)) return { unknown: `the header ${name}, which proxies set` };
+  if (addsAddress && name === 'x-forwarded-for')
+    return { unknown: `the header ${name}, to which gateways add the address of the client` };
   if (name === ':authority' && value !== '*' && typeof host !== 'string') return host;
   const own: readonly (readonly [string, unknown])[] = [
     [':method', method],

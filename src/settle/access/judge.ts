@@ -16,12 +16,20 @@ import { type AuthorizationSteps, badCustomAction } from '../authorization.ts';
 import { type Facts, ruleMatches } from './conditions.ts';
 import { keptHeaders } from './headers.ts';
 import { normalizedPath } from './paths.ts';
-import type { AccessRequest, Header } from './request.ts';
+import type { AccessRequest, Connection, Header, HttpRequest } from './request.ts';
 import { authenticate } from './tokens.ts';
 import { type Unknown, isUnknown } from './truth.ts';
 
+/** What decides about requests in a connection: the values from which filters are made. */
+export interface FilterAccess {
+  readonly pathNormalization: ListenerSettings['pathNormalization'];
+  readonly http: AuthorizationSteps;
+  readonly tcp: AuthorizationSteps;
+  readonly issuers: readonly JwtIssuer[];
+}
+
 /** What decides about requests to a workload: the values from which its listeners are made. */
-export interface WorkloadAccess {
+export interface WorkloadAccess extends FilterAccess {
   /** It has a certificate. */
   readonly agent: boolean;
   readonly peers: PeerModes;
@@ -32,10 +40,6 @@ export interface WorkloadAccess {
   readonly isRedirected: boolean;
   /** Whose certificates are accepted. */
   readonly trustDomains: readonly string[];
-  readonly pathNormalization: ListenerSettings['pathNormalization'];
-  readonly http: AuthorizationSteps;
-  readonly tcp: AuthorizationSteps;
-  readonly issuers: readonly JwtIssuer[];
 }
 
 export interface Judgement {
@@ -61,7 +65,11 @@ export type Denial =
   | { readonly kind: 'token'; readonly by: Source; readonly reason: string }
   /** The mode of mutual TLS, with what sets it. */
   | { readonly kind: 'plaintext' | 'mutualTls'; readonly by?: Source }
-  | { readonly kind: 'trustDomain' | 'port' };
+  | { readonly kind: 'trustDomain' | 'port' }
+  /** No server of a gateway takes the server name. */
+  | { readonly kind: 'serverName' }
+  /** The server of a gateway requires a client certificate of the mesh. */
+  | { readonly kind: 'meshCertificate'; readonly by: Source };
 
 export type AccessEvent =
   /** The verdict holds if the provider allows the request. */
@@ -74,8 +82,29 @@ export type AccessEvent =
 export function judge(access: WorkloadAccess, request: AccessRequest, now: number): Judgement {
   const closed = connectionDenial(access, request);
   if (closed !== undefined) return { verdict: denied('closed', closed), events: [] };
+  if (!isHttp(access, request)) return judgeFilters(access, request, undefined, now);
+  const http = request.http!;
+  const remoteIp = forwardedFor(keptHeaders(http.headers)) ?? request.sourceIp;
+  return judgeFilters(access, request, { ...http, remoteIp, addsAddress: false }, now);
+}
+
+/** A request, with what depends on where the proxy stands. */
+export interface FilteredRequest extends HttpRequest {
+  readonly remoteIp: string | Unknown;
+  /** See {@link HttpFacts}. */
+  readonly addsAddress: boolean;
+}
+
+/** What filters answer in a connection that was accepted. @param http undefined: no HTTP is spoken. */
+export function judgeFilters(
+  access: FilterAccess,
+  connection: Connection,
+  http: FilteredRequest | undefined,
+  now: number,
+): Judgement {
   const events: AccessEvent[] = [];
-  const verdict = isHttp(access, request) ? judgeHttp(access, request, now, events) : judgeTcp(access, request, events);
+  const verdict =
+    http === undefined ? judgeTcp(access, connection, events) : judgeHttp(access, connection, http, now, events);
   return { verdict, events };
 }
 
@@ -103,22 +132,24 @@ function isHttp({ targets }: WorkloadAccess, { port, http }: AccessRequest): boo
   return http !== undefined && ['http', 'sniffed'].includes(protocolClass(protocol));
 }
 
-function judgeTcp({ tcp }: WorkloadAccess, request: AccessRequest, events: AccessEvent[]): Verdict {
-  const facts: Facts = { ...request, http: undefined, remoteIp: request.sourceIp };
+function judgeTcp({ tcp }: FilterAccess, connection: Connection, events: AccessEvent[]): Verdict {
+  const facts: Facts = { ...connection, http: undefined, remoteIp: connection.sourceIp };
   return (
     afterSteps(tcp.external, facts, 'closed', events) ??
     afterSteps(tcp.local, facts, 'closed', events) ?? { kind: 'allowed' }
   );
 }
 
-function judgeHttp(access: WorkloadAccess, request: AccessRequest, now: number, events: AccessEvent[]): Verdict {
-  const sent = { ...request.http!, headers: keptHeaders(request.http!.headers) };
+function judgeHttp(
+  access: FilterAccess,
+  connection: Connection,
+  { remoteIp, ...http }: FilteredRequest,
+  now: number,
+  events: AccessEvent[],
+): Verdict {
+  const sent = { ...http, headers: keptHeaders(http.headers) };
   const path = normalizedPath(sent.path, access.pathNormalization);
-  const before: Facts = {
-    ...request,
-    remoteIp: forwardedFor(sent.headers) ?? request.sourceIp,
-    http: { ...sent, path, claims: undefined },
-  };
+  const before: Facts = { ...connection, remoteIp, http: { ...sent, path, claims: undefined } };
   const early = afterSteps(access.http.external, before, 403, events);
   if (early !== undefined) return early;
   const { refusal, ...after } = authenticate(access.issuers, { ...sent, path }, now);
@@ -130,11 +161,15 @@ function judgeHttp(access: WorkloadAccess, request: AccessRequest, now: number, 
   return afterSteps(access.http.local, facts, 403, events) ?? { kind: 'allowed' };
 }
 
-/** The last address, which the peer has added. Source: Envoy's `use_remote_address: false`. */
-function forwardedFor(headers: readonly Header[]): string | undefined {
+/**
+ * The last address, which the peer has added; or one before it.
+ *
+ * @param headers as they are kept.
+ */
+export function forwardedFor(headers: readonly Header[], fromLast = 1): string | undefined {
   const values = headers.find(([name]) => name === 'x-forwarded-for')?.[1] ?? '';
-  const last = values.split(',').at(-1)!.trim();
-  return isIP(last) === 0 ? undefined : last;
+  const address = values.split(',').at(-fromLast)?.trim() ?? '';
+  return isIP(address) === 0 ? undefined : address;
 }
 
 /** Undefined if all lets the request through, and no rule was needed for that. */

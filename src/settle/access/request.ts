@@ -1,9 +1,9 @@
 import type { Unknown } from './truth.ts';
 
-/** What arrives at a workload's proxy. */
-export interface AccessRequest {
-  /** SPIFFE ID in the peer's certificate; undefined: plaintext. */
-  readonly peer: string | undefined;
+/** A connection, as the filters of the proxy that takes it see it. */
+export interface Connection {
+  /** SPIFFE ID in the peer's certificate; undefined: none. */
+  readonly peer: string | Unknown | undefined;
   /** The port on which the workload itself listens. */
   readonly port: number;
   /** Address of the direct peer. */
@@ -11,6 +11,11 @@ export interface AccessRequest {
   readonly destinationIp: string | Unknown;
   /** Server name in the handshake; empty in plaintext. */
   readonly sni: string | Unknown;
+}
+
+/** What arrives at a workload's proxy. */
+export interface AccessRequest extends Connection {
+  readonly peer: string | undefined;
   /** Undefined: a connection on which no HTTP is spoken. */
   readonly http: HttpRequest | undefined;
 }
