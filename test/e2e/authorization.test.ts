@@ -2,13 +2,14 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
+import { judgeAtGateway } from '../../src/settle/access/gateway.ts';
 import { afterSuite } from '../../src/testing/on-end.ts';
 import { gateway, meshConfig, virtualService } from '../features/objects.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { startGrpcAuthorizer, startHttpAuthorizer } from './authorizers.ts';
 import { jwks, startEcho, tokenOf } from './callers.ts';
-import { SecuredMesh, authorizationPolicy, requestAuthentication, staticEntry } from './secured-mesh.ts';
+import { type Caller, SecuredMesh, authorizationPolicy, requestAuthentication, staticEntry } from './secured-mesh.ts';
 
 const CLIENT = 'cluster.local/ns/shop/sa/client';
 
@@ -547,6 +548,68 @@ withPeers(['envoy'], 'AuthorizationPolicies before a real Envoy', () => {
         [to('bank.example.com'), 'closed'],
         [to('shop.example.org'), 'closed'],
       ]);
+    });
+
+    test('explain access says what Envoy does: of server names, certificates and proxies in front', async () => {
+      const [mutual = 0] = await freePorts(1);
+      const server = (name: string, hosts: readonly string[], tls: object) => ({
+        port: { number: mutual, name, protocol: 'HTTPS' },
+        hosts,
+        tls,
+      });
+      const clients = from({ principals: [CLIENT], remoteIpBlocks: ['10.1.0.0/16'] });
+      await mesh.apply(
+        ...served(),
+        gateway(
+          'mutual',
+          {
+            selector: { istio: 'ingress' },
+            servers: [
+              server('mesh', ['shop.example.com'], { mode: 'ISTIO_MUTUAL' }),
+              server('also', ['*.example.org'], { mode: 'ISTIO_MUTUAL' }),
+            ],
+          },
+          'edge',
+        ),
+        virtualService(
+          'mutual',
+          {
+            hosts: ['*'],
+            gateways: ['mutual'],
+            http: [{ route: [{ destination: { host: 'mirror.example.com' } }] }],
+          },
+          'edge',
+        ),
+        ingress('clients', { rules: [clients, to({ paths: ['/open'], notHosts: ['a.example.org'] })] }),
+        meshConfig('defaultConfig: {gatewayTopology: {numTrustedProxies: 2}}\n'),
+      );
+      const { engine } = mesh.program.serving;
+      const { stream } = engine.ads.streams().find(({ nodeId }) => nodeId.startsWith('router~'))!;
+      const access = engine.mesh.gatewayAccessOf(stream)!;
+      const judged = (to: number, { as, host, path = '/', headers = {} }: Caller) => {
+        const namespace = as === 'client' ? 'shop' : 'other';
+        const request = {
+          peer: as === 'anybody' ? undefined : `spiffe://cluster.local/ns/${namespace}/sa/client`,
+          port: to,
+          sourceIp: '127.0.0.1',
+          destinationIp: '127.0.0.1',
+          http: { method: 'GET', path, host: host!, headers: Object.entries(headers) as [string, string][] },
+        };
+        const { verdict } = judgeAtGateway(access, request, 0);
+        if (verdict.kind === 'unknown') expect.fail(verdict.dependsOn);
+        return verdict.kind === 'denied' ? verdict.answer : 200;
+      };
+      const requests = [{}, { path: '/open' }, forwarded('10.1.2.3', '10.2.0.1'), forwarded('10.1.2.3')];
+      const hosts = ['shop.example.com', 'a.example.org', 'b.a.example.org', 'example.org', 'bank.example.com'];
+      const callers = (['client', 'stranger', 'anybody'] as const).flatMap((as) =>
+        hosts.flatMap((host) => requests.map((request) => ({ as, host, servername: host, ...request }))),
+      );
+      const secure = callers.map((caller) => [caller, judged(mutual, caller)] as const);
+      expect(new Set(secure.map(([, answer]) => answer))).toEqual(new Set([200, 403, 'closed']));
+      await router.http(mutual).answers(secure);
+      const plain = requests.map((request) => ({ host: 'shop.example.com', ...request }));
+      const { answers } = router.http(port);
+      await answers(plain.map((caller) => [caller, judged(port, { ...caller, as: 'anybody' })]));
     });
 
     test('tokens are verified, and choose routes', async () => {
