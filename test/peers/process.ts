@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, type Server, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** A program that a test started. */
@@ -141,19 +141,29 @@ export async function poll<T>(
   }
 }
 
+/** Systems give connections that go out a port from 32768 on: one that is listened on later has to be below. */
+const PORTS = { first: 20_000, count: 12_000 };
+const MOST_TRIES = 100;
+
 /** Distinct ports on 127.0.0.1 that were free a moment ago. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', reject);
-        server.listen(0, '127.0.0.1', resolve);
-      });
-      return server;
-    }),
-  );
+  const servers = await Promise.all(Array.from({ length: count }, () => listenSomewhere()));
   const ports = servers.map((server) => (server.address() as AddressInfo).port);
   await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
   return ports;
+}
+
+async function listenSomewhere(): Promise<Server> {
+  for (let tries = 1; ; tries++) {
+    const server = createServer();
+    try {
+      await new Promise<void>((resolve, reject) => {
+        server.once('error', reject);
+        server.listen(PORTS.first + randomInt(PORTS.count), '127.0.0.1', resolve);
+      });
+      return server;
+    } catch (error) {
+      if (tries === MOST_TRIES) throw error;
+    }
+  }
 }
