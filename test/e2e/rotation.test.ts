@@ -116,7 +116,9 @@ async function startMesh() {
     client,
     steady,
     plugIn: (entries: Readonly<Record<string, string>>) => write('cacerts', entries),
-    /** The state that replicas share, as a user could write it. */
+    /** What replicas share, as JSON. */
+    state: () => decoded(read(SECRETS, NAMESPACE, 'fairlead-ca'))['rotation.json'] ?? '',
+    /** The same, as a user could write it. */
     change(
       to: (
         state: string,
@@ -134,18 +136,25 @@ const issuerOf = (pem: string): string => new X509Certificate(pem).issuer;
 
 withPeers(['envoy'], 'a root that is replaced under load', () => {
   test('costs no request: all proxies trust it before it signs', async () => {
-    const { program, server, client, steady, plugIn, change } = await startMesh();
+    const { program, server, client, steady, plugIn, state, change } = await startMesh();
     /** As if it had been in this state for so long. */
     const pass = (ms: number) =>
       change((state, signing) => {
-        const { roots, ...rest } = JSON.parse(state) as { roots: { since: string; until?: string }[] };
+        const { roots, replicas, ...rest } = JSON.parse(state) as {
+          roots: { since: string; until?: string }[];
+          replicas: Record<string, { noneSince?: string }>;
+        };
         const earlier = (moment: string): string => new Date(Date.parse(moment) - ms).toISOString();
+        const reports = Object.entries(replicas).map(([name, { noneSince, ...report }]) => [
+          name,
+          { ...report, ...(noneSince !== undefined && { noneSince: earlier(noneSince) }) },
+        ]);
         const aged = roots.map(({ since, until, ...root }) => ({
           ...root,
           since: earlier(since),
           ...(until !== undefined && { until: earlier(until) }),
         }));
-        return [JSON.stringify({ ...rest, roots: aged }), signing];
+        return [JSON.stringify({ ...rest, roots: aged, replicas: Object.fromEntries(reports) as object }), signing];
       });
     const logged = (text: string) =>
       poll(text, () => {
@@ -160,6 +169,11 @@ withPeers(['envoy'], 'a root that is replaced under load', () => {
     const issuers = () => [server, client].map(({ agent }) => issuerOf(agent.certificate()));
     const whileHeld = issuers();
     release();
+    await poll('a report that all have it', () => {
+      program.clock.skip(4_000);
+      return Promise.resolve(state().includes('noneSince') || undefined);
+    });
+    pass(HOUR);
     await logged('Root certificate no longer signs');
     await poll('certificates of the new root', () =>
       Promise.resolve(issuers().every((issuer) => issuer === 'O=new') || undefined),
