@@ -63,7 +63,7 @@ describe('keys', () => {
     });
   });
 
-  test('no word of a broken one is shown', () => {
+  test('a broken one is never quoted in its problem', () => {
     const { certificate, key } = pairOf(P256);
     const lines = key.split('\n');
     for (const broken of [lines.slice(2).join('\n'), key.replace(/\n./, '\n!'), lines[1]!, `${key}${key}`]) {

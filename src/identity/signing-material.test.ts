@@ -248,7 +248,7 @@ describe('signing material is refused', () => {
     expect(problem).toContain('cert-chain.pem ("O=Shop, CN=ca") expired at');
   });
 
-  test('without a word of the key', () => {
+  test('and the problem never quotes the key', () => {
     const all = new OpenSsl().cacerts(P256);
     const words = all['ca-key.pem']!.split('\n').filter((line) => line !== '' && !line.startsWith('-----'));
     for (const [from, to] of [

@@ -10,6 +10,7 @@ import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
 import type { Recovery } from './recovery.ts';
 import { isBefore } from './resource-version.ts';
+import { Unreadable } from './unreadable.ts';
 import { watch, type WatchEvent } from './watch.ts';
 
 /** Receives an informer's objects. All calls are synchronous. */
@@ -100,17 +101,12 @@ export class Informer {
   private newer = new Map<string, KubernetesObject>();
   /** The resourceVersion to resume from; undefined: list first. */
   private version: string | undefined;
-  /** Lines that were not events, all after the same revision. */
-  private garbage: { readonly version: string | undefined; readonly lines: Set<string> } = {
-    version: undefined,
-    lines: new Set(),
-  };
+  private readonly unreadable: Unreadable;
   private isInstalled = true;
-  private malformedSaid = false;
   private heardAt: number;
   private trouble: string | undefined;
   private onSynced: () => void = () => undefined;
-  private readonly counts = { lists: 0, watches: 0, events: 0, errors: 0, malformed: 0 };
+  private readonly counts = { lists: 0, watches: 0, events: 0, errors: 0 };
   synced = false;
   /** Resolves once the collection was read, or found not to be installed. */
   readonly whenSynced: Promise<void> = new Promise((resolve) => (this.onSynced = resolve));
@@ -118,6 +114,7 @@ export class Informer {
   constructor(options: InformerOptions) {
     const { random, maxDelay = 10_000, pageSize = 500 } = options;
     this.options = options;
+    this.unreadable = new Unreadable(options);
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
     this.expired = new Backoff({ base: 100, cap: maxDelay, random });
@@ -134,6 +131,7 @@ export class Informer {
   stats(): InformerStats {
     return {
       ...this.counts,
+      malformed: this.unreadable.count,
       synced: this.synced,
       installed: this.isInstalled,
       objects: this.told.size,
@@ -278,26 +276,17 @@ export class Informer {
 
   private apply(event: WatchEvent): void {
     this.counts.events++;
-    if (event.type === 'malformed') return this.garbled(event.line);
+    if (event.type === 'malformed') return this.unreadable.addLine(event.line, this.version);
     const metadata = event.object['metadata'];
     const version = isObject(metadata) ? metadata['resourceVersion'] : undefined;
     if (event.type !== 'BOOKMARK') this.change(event.type, event.object);
     if (typeof version === 'string' && version !== '') this.version = version;
   }
 
-  /** Reopens the watch, so that a line garbled in transit is sent again; if it comes back the same, it is skipped. */
-  private garbled(line: string): void {
-    if (this.garbage.version !== this.version) this.garbage = { version: this.version, lines: new Set() };
-    const { lines } = this.garbage;
-    if (lines.has(line) || lines.size >= 10) return this.malformed(line);
-    lines.add(line);
-    throw new ApiError('a line of the watch is not an event', { code: 0, reason: 'Garbled', retryable: true });
-  }
-
   private change(type: 'ADDED' | 'MODIFIED' | 'DELETED', raw: Json): void {
     const { sink, shape } = this.options;
     const key = keyOf(raw);
-    if (key === undefined) return this.malformed(raw);
+    if (key === undefined) return this.unreadable.add(raw);
     const before = this.told.get(key);
     if (type === 'DELETED') {
       if (before === undefined) return;
@@ -358,19 +347,8 @@ export class Informer {
         // Counted below: one unreadable object deserves no more.
       }
     }
-    this.malformed(raw);
+    this.unreadable.add(raw);
     return undefined;
-  }
-
-  private malformed(what: unknown): void {
-    this.counts.malformed++;
-    if (this.malformedSaid) return;
-    this.malformedSaid = true;
-    const text = typeof what === 'string' ? what : (JSON.stringify(what) ?? '');
-    this.options.log.warn('Skipped an unreadable object; further ones are only counted', {
-      kind: this.options.name,
-      ...(!this.options.confidential && { object: text.slice(0, 200) }),
-    });
   }
 
   private heard(): void {

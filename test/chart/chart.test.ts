@@ -142,12 +142,12 @@ withPeers(['helm'], 'the chart', () => {
       expect(constraint).toMatchObject({ labelSelector: { matchLabels: selector } });
   });
 
-  test('lets the program do what it does and nothing more', async () => {
+  test('grants exactly the permissions that the program uses', async () => {
     const granted = permissionsOf(await renderChart(), 'fairlead', NAMESPACE).map(printPermission);
     expect(granted.sort()).toEqual([...reads(), ...writes()].sort());
   });
 
-  test('reads Secrets and ConfigMaps of the namespaces that it is told, or of all', async () => {
+  test('may read Secrets and ConfigMaps in the named namespaces, or in all', async () => {
     const granted = async (namespaces: string[]): Promise<string[]> => {
       const objects = await renderChart({ credentials: { namespaces } });
       const all = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
@@ -162,7 +162,7 @@ withPeers(['helm'], 'the chart', () => {
     );
   });
 
-  test('has a plaintext port only for those who ask for it, where they want it', async () => {
+  test('opens the plaintext port only on request, and on the requested address', async () => {
     const everywhere = [{ namespaceSelector: {} }];
     const portsOf = async (plaintext: object): Promise<unknown> => {
       const objects = await renderChart({ plaintext, networkPolicy: { enabled: true } });

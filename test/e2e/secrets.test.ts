@@ -143,7 +143,7 @@ withPeers(['envoy'], 'a real Envoy as a router, with Secrets', () => {
     expect(program.log.filter(({ msg }) => msg === 'Proxy rejected resources')).toEqual([]);
   });
 
-  test('does not serve what is broken or of another namespace, and everything beside it', async () => {
+  test('leaves out broken and foreign Secrets, and serves everything else', async () => {
     const directory = await Directory.create();
     const { port, program, envoy } = await startRouter(directory);
     const [good, other] = [certificateFor('good.example'), certificateFor('other.example')];

@@ -75,7 +75,7 @@ async function given(program: Program, roots: string, account: string, type: 'ro
   return [...has];
 }
 
-test('only routers of a namespace whose account may list its Secrets get those that Gateways name', async () => {
+test('routers get only the Secrets that Gateways name, in their own namespace, and only if their account may list them', async () => {
   const made = await cluster();
   const names = ['a', 'b', 'unnamed'];
   await made.apply(...names.map((name) => secretOf('shop', name)), secretOf('bank', 'a'));
@@ -124,7 +124,7 @@ test('only routers of a namespace whose account may list its Secrets get those t
   );
 });
 
-test('names that are no names of Secrets are answered like those of Secrets that are not there', async () => {
+test('an invalid name gets the same answer as a missing Secret', async () => {
   const made = await cluster();
   await made.apply(secretOf('shop', 'a'), gateway('shop', 'a'));
   const { program, roots } = await startSecure(made);

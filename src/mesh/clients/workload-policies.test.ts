@@ -55,7 +55,7 @@ beforeEach(() => {
       ...Array.from({ length: REPLICAS }, (_, i) => proxy(`a${i}.shop`, { app: 'a', pod: `a-${i}` })),
       proxy('b.shop', { app: 'b' }),
       proxy('a.far', { app: 'a' }),
-      // A sidecar is no gateway, whatever its labels.
+      // Labels do not turn a sidecar into a gateway.
       proxy('liar.shop', { app: 'c', 'gateway.networking.k8s.io/gateway-name': 'edge' }),
       router('edge', 'shop', named),
       router('classic', 'shop', { istio: 'ingress' }),

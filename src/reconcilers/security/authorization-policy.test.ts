@@ -185,7 +185,7 @@ test('claims under CUSTOM are told, and left out', () => {
   expect(model.rules).toMatchObject([{ when: [], broken: true }]);
 });
 
-test('what is right is read without a word, in the order of the configuration', () => {
+test('a valid policy has no problems, and its rules keep their order', () => {
   const { model, problems } = reconcile({
     selector: { matchLabels: { app: 'a' } },
     action: 'DENY',

@@ -24,7 +24,7 @@ test.each<[string, unknown]>([
   ['a number', 1],
   ['an unknown type', { kty: 'x' }],
   ['RSA without modulus', { ...rsa, n: undefined }],
-  ['RSA with a modulus that is no base64url', { ...rsa, n: '!!' }],
+  ['RSA with a modulus that is not base64url', { ...rsa, n: '!!' }],
   ['RSA with a modulus of three bytes', { ...rsa, n: 'aaaa' }],
   ['RSA with an algorithm of elliptic curves', { ...rsa, alg: 'ES256' }],
   ['RSA with an algorithm that is a number', { ...rsa, alg: 5 }],
