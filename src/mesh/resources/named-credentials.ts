@@ -83,8 +83,10 @@ function limited(by: string, to: string, objects: readonly Naming[], most: numbe
       if (resources.size < most) resources.add(resource);
       else isCut ||= !resources.has(resource);
     if (!isCut) return [];
-    const whose = to === by || field === 'spec.servers' ? '' : ' for clients in other namespaces';
-    const message = `names credentials beyond the ${most} that objects in namespace ${by} may name${whose}; those are not read. Name fewer, or limit exportTo.`;
+    const isForOthers = to !== by && field !== 'spec.servers';
+    const whose = isForOthers ? ' for clients in other namespaces' : '';
+    const orElse = isForOthers ? ', or limit exportTo' : '';
+    const message = `names credentials beyond the ${most} that objects in namespace ${by} may name${whose}; those are not read. Name fewer${orElse}.`;
     return [{ object: ref, field, reason: 'Ineffective' as const, message }];
   });
   return { by, to, resources: [...resources], problems };
