@@ -74,8 +74,10 @@ gen: $(INSTALLED) ## write generated files again: crds/ and types from tools/api
 bench: $(INSTALLED) ## the benchmarks, figures as in docs/performance.md
 	@for file in bench/*.ts; do if grep -q "$$file" "$$file"; then echo "--- $$file"; node --expose-gc "$$file"; fi; done
 
-soak: $(INSTALLED) ## half an hour of every attack at once on a server that honest proxies use; SECONDS_OF_SOAK, SEED
+soak: $(INSTALLED) peers ## half an hour of every attack at once (SECONDS_OF_SOAK, SEED), 1,000 changes under load (CHANGES, FAIRLEAD_SEED), half an hour of faults (FAULT_ROUNDS)
 	node test/soak/main.ts
+	node test/hitless/main.ts
+	node test/faults/main.ts
 
 peers: $(INSTALLED) ## fetch and build what tests run against: Envoy, etcd, Kubernetes, helm
 	@node test/peers/build.ts

@@ -1,5 +1,5 @@
 import { connect, type ClientHttp2Session, type ClientHttp2Stream, type SecureClientSessionOptions } from 'node:http2';
-import { framed, openDeltaStream } from '../test/harness/raw-ads.ts';
+import { framed, openAdsStream } from '../test/harness/raw-ads.ts';
 
 /**
  * Many cheap xDS clients in a separate process, so that the server's CPU can be measured on its own: raw HTTP/2, one
@@ -9,6 +9,8 @@ import { framed, openDeltaStream } from '../test/harness/raw-ads.ts';
 interface Connect {
   readonly do: 'connect';
   readonly port: number;
+  /** State of the world, not delta. */
+  readonly sotw?: boolean;
   /** Absent: plaintext. */
   readonly secure?: Secure;
   readonly clients: number;
@@ -21,7 +23,12 @@ interface Connect {
   readonly responses: number;
 }
 
-type Command = Connect | { readonly do: 'expect'; readonly responses: number } | { readonly do: 'disconnect' };
+type Command =
+  | Connect
+  | { readonly do: 'expect'; readonly responses: number }
+  /** Whether responses are acknowledged from now on. */
+  | { readonly do: 'mute'; readonly muted: boolean }
+  | { readonly do: 'disconnect' };
 
 /** How clients know the server, and prove who they are. PEM. */
 export interface Secure {
@@ -43,6 +50,7 @@ let clients: Client[] = [];
 let expected = 0;
 let done = 0;
 let startedAt = 0;
+let muted = false;
 
 function send(message: object): void {
   process.send?.(message);
@@ -58,7 +66,11 @@ function open(command: Connect, requests: readonly Buffer[], index: number): Cli
   } as SecureClientSessionOptions);
   session.on('error', () => {});
   session.on('connect', () => session.setLocalWindowSize(1 << 20));
-  const stream = openDeltaStream(session, token === undefined ? {} : { authorization: `Bearer ${token}` });
+  const stream = openAdsStream(
+    session,
+    command.sotw !== true,
+    token === undefined ? {} : { authorization: `Bearer ${token}` },
+  );
   const client: Client = { session, stream, received: 0, bytes: 0 };
   let next = 0;
   if (command.atOnce) while (next < requests.length) stream.write(requests[next++]!);
@@ -82,9 +94,9 @@ function open(command: Connect, requests: readonly Buffer[], index: number): Cli
       client.bytes += taken;
       if (head.length < want || want === 5) continue;
       left = head.readUInt32BE(1) + 5 - want;
-      const ack = ackOf(head.subarray(5));
+      const ack = command.sotw === true ? sotwAckOf(head.subarray(5), requests) : ackOf(head.subarray(5));
       head = Buffer.alloc(0);
-      stream.write(ack);
+      if (!muted) stream.write(ack);
       client.received++;
       if (client.received === expected && ++done === clients.length) report();
       if (!command.atOnce && next < requests.length) stream.write(requests[next++]!);
@@ -105,6 +117,21 @@ function ackOf(head: Buffer): Buffer {
   return framed(
     Buffer.concat([Buffer.from([0x12, typeUrl.length]), typeUrl, Buffer.from([0x32, nonce.length]), nonce]),
   );
+}
+
+/**
+ * Field 1 (version), then fields 4 and 5. An acknowledgement repeats what is asked for: it is the request of the type,
+ * with the version and the nonce behind it.
+ */
+function sotwAckOf(head: Buffer, requests: readonly Buffer[]): Buffer {
+  if (head[0] !== 0x0a) throw new Error('a response does not start with its version');
+  const version = head.subarray(0, 2 + head[1]!);
+  const rest = head.subarray(version.length);
+  const typeEnd = 2 + rest[1]!;
+  const nonce = rest.subarray(typeEnd, typeEnd + 2 + rest[typeEnd + 1]!);
+  const asked = requests.find((request) => request.includes(rest.subarray(2, typeEnd)));
+  if (asked === undefined) throw new Error('a response is of a type that was not asked for');
+  return framed(Buffer.concat([asked.subarray(5), version, nonce]));
 }
 
 function report(): void {
@@ -128,6 +155,11 @@ process.on('message', (command: Command) => {
   if (command.do === 'expect') {
     expected = command.responses;
     for (const client of clients) client.received = client.bytes = 0;
+    send({ ready: true });
+    return;
+  }
+  if (command.do === 'mute') {
+    ({ muted } = command);
     send({ ready: true });
     return;
   }

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import protobuf from 'protobufjs';
 import type { MemberChange, World } from '../src/ads/store/publication.ts';
 import type { EncodedResource, Part } from '../src/ads/store/resource.ts';
+import type { Rollouts } from '../src/ads/store/rollouts.ts';
 import { type AdsServer, startAdsServer } from '../src/ads/transport/server.ts';
 import type { ResourceTypes } from '../src/ads/types.ts';
 import { types } from '../src/envoy/encode/proto-types.ts';
@@ -20,7 +21,7 @@ export function leaf(content: string, size: number, clusters: readonly string[] 
   const bytes = Buffer.allocUnsafeSlow(size);
   bytes.fill(content);
   const hash = createHash('sha1').update(bytes).digest('base64url').slice(0, 22);
-  return { bytes, length: size, hash, clusters };
+  return { bytes, length: size, hash, clusters, origins: [] };
 }
 
 export function resource(typeUrl: string, name: string, body: Part): EncodedResource {
@@ -43,11 +44,12 @@ const TYPES: ResourceTypes = [
 ];
 
 /** A server that assigns each stream its world; streams that connect within 10 ms get theirs together. */
-export async function startServer(worldOf: (stream: string) => World): Promise<AdsServer> {
+export async function startServer(worldOf: (stream: string) => World, rollouts?: Rollouts): Promise<AdsServer> {
   const newcomers: string[] = [];
   const server = await startAdsServer({
     plaintext: { host: '127.0.0.1', port: 0 },
     types: TYPES,
+    ...(rollouts && { rollouts }),
     now: () => performance.now(),
     ready: () => true,
     signal: new AbortController().signal,
@@ -67,16 +69,24 @@ export async function startServer(worldOf: (stream: string) => World): Promise<A
   return server;
 }
 
-/** A delta request in base64. */
+/** A request in base64. */
 export function request(fields: {
   typeUrl: string;
+  /** State of the world, not delta. */
+  sotw?: boolean;
   node?: string;
   names?: readonly string[];
   versions?: ReadonlyMap<string, string>;
 }): string {
   const writer = protobuf.Writer.create();
-  if (fields.node !== undefined) writer.uint32(10).fork().uint32(10).string(fields.node).ldelim();
-  writer.uint32(18).string(fields.typeUrl);
+  if (fields.node !== undefined)
+    writer
+      .uint32(fields.sotw === true ? 18 : 10)
+      .fork()
+      .uint32(10)
+      .string(fields.node)
+      .ldelim();
+  writer.uint32(fields.sotw === true ? 34 : 18).string(fields.typeUrl);
   for (const name of fields.names ?? []) writer.uint32(26).string(name);
   for (const [name, version] of fields.versions ?? []) {
     writer.uint32(42).fork().uint32(10).string(name).uint32(18).string(version).ldelim();
@@ -95,6 +105,7 @@ export class Peers {
 
   connect(command: {
     port: number;
+    sotw?: boolean;
     secure?: Secure;
     first?: readonly string[];
     clients: number;
@@ -113,6 +124,12 @@ export class Peers {
 
   done(): Promise<Report> {
     return this.#answer();
+  }
+
+  /** Whether clients acknowledge from now on. */
+  async mute(muted: boolean): Promise<void> {
+    this.#child.send({ do: 'mute', muted });
+    await this.#answer();
   }
 
   async disconnect(): Promise<void> {

@@ -1,13 +1,19 @@
 import type { Writable } from 'node:stream';
 import { getHeapStatistics } from 'node:v8';
 import { type AdsTimes, startEngine, type Engine } from './engine/engine.ts';
+import { heldEndpoints } from './engine/held-endpoints.ts';
 import { kinds } from './api/kinds.ts';
+import type { TenantOf } from './ads/tenant.ts';
 import type { Problem } from './api/problem.ts';
 import type { Program } from './cli/program.ts';
 import type { Config } from './config/config.ts';
 import { type Clock, systemClock } from './clock.ts';
+import { createDebugging } from './debug/debugging.ts';
+import { triggerOf, withoutEndpoints } from './debug/figures.ts';
 import { type SecureServing, secureServing } from './secure-serving.ts';
+import { releaseEndpoints } from './endpoint-release.ts';
 import { publishedRotation } from './published-rotation.ts';
+import type { Amend } from './envoy/encode/encoder.ts';
 import { createProtos } from './envoy/encode/proto.ts';
 import { type ObjectSource, type SourceSurroundings, openSource, replicaName, startSource } from './object-source.ts';
 import { explainAccess } from './explain-access.ts';
@@ -18,13 +24,27 @@ import { KeySets } from './jwks/key-sets.ts';
 import { LogBudget } from './ops/log-budget.ts';
 import { createLogger, type Logger } from './ops/logger.ts';
 import { createMetrics } from './ops/metrics.ts';
+import type { DebugSources } from './ops/debug/pages.ts';
 import { type OpsServers, serveOps } from './ops/servers.ts';
 import { logProblems } from './engine/problem-log.ts';
+import { recordServer } from './record.ts';
+import { replayFile } from './replay.ts';
+import { statusOfReplicas } from './replica-status.ts';
 import { version } from './version.ts';
 
 /** What the commands do. */
 export function createProgram(): Program {
-  return { serve, check: checkFiles, translate: translateFiles, explainAccess, identity: publishedRotation };
+  return {
+    serve,
+    check: checkFiles,
+    translate: translateFiles,
+    explainAccess,
+    identity: publishedRotation,
+    status: statusOfReplicas,
+    record: recordServer,
+    replay: replayFile,
+    release: releaseEndpoints,
+  };
 }
 
 /** The program's surroundings, which tests replace. */
@@ -32,6 +52,9 @@ interface Surroundings extends SourceSurroundings {
   /** Where the log goes. */
   readonly log?: Writable;
   readonly adsTimes?: AdsTimes;
+  /** Changes finished messages. */
+  readonly amend?: Amend;
+  readonly tenantOf?: TenantOf;
 }
 
 /** A program that is serving. */
@@ -77,12 +100,15 @@ export async function startServing(
     const { clock = systemClock, identity = replicaName() } = surroundings;
     const opened = openSource(config.source);
     const secure = config.secure && secureServing(config, config.secure, opened, log, clock, identity, end.signal);
+    const protos = createProtos();
+    const debugging = createDebugging({ protos, mesh: config.mesh, identity, clock });
     const engine = await startEngine({
       mesh: { ...config.mesh, source: config.mesh.clusterId },
       ...(config.revision === undefined ? {} : { revision: config.revision }),
-      protos: createProtos(),
+      protos,
       ...(config.grpcAddress && { plaintext: config.grpcAddress }),
       ...(secure && { secure: secure.port }),
+      questions: debugging.questions,
       batch: config.batch,
       limits: { maxStreams: config.streams.most, maxAgeMs: config.streams.maxAge },
       log,
@@ -91,19 +117,36 @@ export async function startServing(
       heapBytes: getHeapStatistics().heap_size_limit,
       clock,
       ...(surroundings.adsTimes && { adsTimes: surroundings.adsTimes }),
+      ...(surroundings.amend && { amend: surroundings.amend }),
+      canaries: config.canaries,
+      ...(surroundings.tenantOf && { tenantOf: surroundings.tenantOf }),
       signal: end.signal,
     });
     secure?.start(engine);
     fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), clock, end.signal);
-    const source = await startSource(config, opened, engine, log, { clock, identity }, secure?.roots, end.signal);
-    logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
-    const { health, monitoring } = await startOps(config, engine, source, secure, log, end.signal).catch(
-      async (error: unknown) => {
-        end.abort();
-        await source.end();
-        throw error;
-      },
+    const source = await startSource(
+      config,
+      opened,
+      engine,
+      log,
+      { ...surroundings, clock, identity },
+      secure?.roots,
+      end.signal,
     );
+    logProblems(engine.mesh, log, { about: hasNoStatus(config), locate: source.locate });
+    const { health, monitoring } = await startOps(
+      config,
+      engine,
+      source,
+      secure,
+      debugging.start(engine, source),
+      log,
+      end.signal,
+    ).catch(async (error: unknown) => {
+      end.abort();
+      await source.end();
+      throw error;
+    });
     const { port: grpc, securePort } = engine.ads;
     const ports = {
       ...(grpc !== undefined && { grpc }),
@@ -164,11 +207,11 @@ function startOps(
   engine: Engine,
   source: ObjectSource,
   secure: SecureServing | undefined,
+  debug: DebugSources,
   log: LogBudget,
   signal: AbortSignal,
 ): Promise<OpsServers> {
   const { mesh, committer, ads } = engine;
-  const problems = (): Problem[] => [...mesh.problems.byObject.entries()].flatMap(([, found]) => found);
   const metrics = createMetrics({
     version,
     ready: engine.ready,
@@ -183,14 +226,23 @@ function startOps(
     commits: () => committer.stats,
     graphFailures: () => mesh.graph.failures.size,
     services: () => mesh.services.size,
+    heldEndpoints: () => heldEndpoints(mesh).length,
     objects: () => Object.fromEntries(Object.entries(mesh.inputs.objects).map(([kind, input]) => [kind, input.size])),
-    problems,
+    problems: debug.problems,
+    deliveries: () => engine.objects.deliveries,
+    withoutEndpoints: () => withoutEndpoints(mesh),
+    listenerConflicts: () => mesh.listenerConflicts.size,
     ...(source.figures && { apiServer: source.figures }),
     ...(source.status && { status: source.status }),
     ...(source.leader && { leader: source.leader }),
     ...(source.files && { files: source.files }),
   });
   engine.onConverged((ms) => metrics.converged(ms / 1000));
+  ads.measure({ sent: metrics.sent, taken: (ms) => metrics.taken(ms / 1000) });
+  mesh.graph.observe(
+    ({ writes }) => metrics.triggered(new Set(writes.map(({ input }) => triggerOf(input.name)))),
+    'metrics',
+  );
   committer.onCommit(({ delay, work }) => metrics.committed(delay / 1000, work / 1000));
   return serveOps({
     healthAddress: config.healthAddress,
@@ -199,17 +251,7 @@ function startOps(
       if (engine.draining()) return ['shutdown'];
       return engine.ready() ? [] : [...source.waitingFor(), 'the first commit'];
     },
-    debug: {
-      proxies: () =>
-        ads.streams().flatMap((stream) => {
-          const proxy = mesh.inputs.proxies.get(stream.stream);
-          return proxy === undefined ? [] : [{ ...stream, metadata: proxy.metadata, locality: proxy.locality }];
-        }),
-      objects: () =>
-        Object.values(mesh.inputs.objects).flatMap((input) => [...input.entries()].map(([, object]) => object)),
-      problems,
-      ...(source.locate && { locate: source.locate }),
-    },
+    debug,
     metrics: metrics.route,
     version,
     log,

@@ -1,4 +1,4 @@
-import type { ResourceTypes } from './ads/types.ts';
+import type { DiscoveryService, ResourceTypes } from './ads/types.ts';
 import { emptyAssignment } from './envoy/endpoint/assignment.ts';
 import type { Encoder } from './envoy/encode/encoder.ts';
 import { typeUrl } from './envoy/encode/proto.ts';
@@ -10,39 +10,45 @@ import { type ServedType, servedTypes } from './served-types.ts';
 export function catalog(encoder: Encoder): ResourceTypes {
   const named = (shortName: ServedType) => ({ typeUrl: typeUrl(servedTypes[shortName]), shortName });
   return [
-    { ...named('cds'), wildcard: true, fullState: true },
+    { ...named('cds'), wildcard: true, fullState: true, isTried: true, service: serviceOf('Cluster') },
     {
       ...named('eds'),
       wildcard: false,
       fullState: false,
       behind: typeUrl(servedTypes.cds),
-      whenAbsent: (name) => resource(typeUrl(servedTypes.eds), name, leaf(emptyAssignment(name), [])),
+      whenAbsent: (name) =>
+        resource(typeUrl(servedTypes.eds), name, leaf(emptyAssignment(name), [], [], { isUnready: true })),
+      service: serviceOf('Endpoint'),
     },
     {
       ...named('lds'),
       wildcard: true,
       fullState: true,
       refersTo: typeUrl(servedTypes.cds),
+      isTried: true,
       drains: true,
+      service: serviceOf('Listener'),
     },
     {
       ...named('rds'),
       wildcard: false,
       fullState: false,
       refersTo: typeUrl(servedTypes.cds),
+      isTried: true,
       whenAbsent: (name) => encoder.emptyRouteTable(name),
+      service: serviceOf('Route'),
     },
-    {
-      ...named('sds'),
-      wildcard: false,
-      fullState: false,
-      service: {
-        name: 'envoy.service.secret.v3.SecretDiscoveryService',
-        stream: 'StreamSecrets',
-        delta: 'DeltaSecrets',
-      },
-    },
+    { ...named('sds'), wildcard: false, fullState: false, service: serviceOf('Secret') },
     // Between Istio's agents and the control plane: no Envoy asks for it.
     { typeUrl: PROXY_CONFIG, shortName: 'pcds', wildcard: true, fullState: true },
   ];
+}
+
+/** A type's service under its name in Envoy's API, where all are named alike. */
+export function serviceOf(kind: 'Cluster' | 'Endpoint' | 'Listener' | 'Route' | 'Secret'): DiscoveryService {
+  return {
+    name: `envoy.service.${kind.toLowerCase()}.v3.${kind}DiscoveryService`,
+    stream: `Stream${kind}s`,
+    delta: `Delta${kind}s`,
+  };
 }

@@ -3,6 +3,7 @@ import type { Collection, Draft, Graph } from './cache/graph.ts';
 import type { Publication, World } from './ads/store/publication.ts';
 import type { ConnectedProxy } from './ads/types.ts';
 import type { Encoder } from './envoy/encode/encoder.ts';
+import { declareApiListeners } from './mesh/resources/api-listeners.ts';
 import { declareClusters } from './mesh/resources/clusters.ts';
 import type { CredentialKey } from './model/credential.ts';
 import type { WantedKeySet } from './mesh/findings/key-sets.ts';
@@ -17,9 +18,11 @@ import { declareIdlePolicies } from './mesh/findings/idle-policies.ts';
 import { declareTokenFindings } from './mesh/findings/tokens.ts';
 import { declareAuthorizerProblems } from './mesh/findings/authorizers.ts';
 import { declareConflicts } from './mesh/findings/conflicts.ts';
-import { declareEndpoints } from './mesh/objects/endpoints.ts';
+import { type EndpointList, declareEndpoints } from './mesh/objects/endpoints.ts';
+import type { HeldEndpoints } from './mesh/objects/held-endpoints.ts';
 import { declareGateways } from './mesh/gateways/gateways.ts';
 import { type Inputs, ONE, declareInputs } from './mesh/inputs.ts';
+import { declareGrpcServers } from './mesh/resources/grpc-servers.ts';
 import { declareInbounds } from './mesh/resources/inbounds.ts';
 import { declareKeySetProblems, declareWantedKeySets } from './mesh/findings/key-sets.ts';
 import { declareListenerConflicts } from './mesh/findings/listener-conflicts.ts';
@@ -28,7 +31,8 @@ import type { Members } from './mesh/resources/members.ts';
 import { declarePeerModes } from './mesh/objects/peer-modes.ts';
 import { declarePolicies } from './mesh/objects/policies.ts';
 import { declareRules } from './mesh/objects/rules.ts';
-import { type Problems, declareProblems } from './mesh/findings/problems.ts';
+import { type HasProblems, type Problems, declareProblems, problemsKey } from './mesh/findings/problems.ts';
+import { replicasOf } from './mesh/replicas.ts';
 import { accessOf } from './mesh/resources/access.ts';
 import { type ResolvedProxy, declareProxies } from './mesh/clients/proxies.ts';
 import {
@@ -39,7 +43,7 @@ import {
 } from './mesh/clients/workload-classes.ts';
 import { declareWorkloadPolicies, policySelectors } from './mesh/clients/workload-policies.ts';
 import { declareWorlds } from './mesh/clients/worlds.ts';
-import { publicationOf } from './mesh/publication.ts';
+import { type RolloutsOf, publicationOf } from './mesh/publication.ts';
 import { declareReferences } from './mesh/findings/references.ts';
 import { type WantedCredential, declareCredentials } from './mesh/resources/credentials.ts';
 import { declareRuleCredentialProblems } from './mesh/findings/rule-credentials.ts';
@@ -69,8 +73,15 @@ export interface Mesh {
   /** What is wrong with each object, by object. */
   readonly problems: Problems;
   readonly services: Collection<MeshService>;
+  readonly endpoints: readonly Collection<EndpointList>[];
+  /** Listeners for which TCP services compete. */
+  readonly listenerConflicts: Collection<HasProblems>;
+  /** Endpoints that are served although no slice lists them. Changes to them can be observed. */
+  readonly heldEndpoints: HeldEndpoints;
   /** Namespaces that exist and are not being deleted. */
   namespaces(): readonly string[];
+  /** Names (`namespace/name`) of the other Pods of the release of this one that are ready. */
+  replicasOf(pod: string): readonly string[];
   /** Calls back when namespaces have come, gone or changed. */
   onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
@@ -81,7 +92,9 @@ export interface Mesh {
   onWantedCredentials(changed: (key: CredentialKey, object: WantedCredential | undefined) => void): void;
   /** Calls back with every service account whose right to have Secrets must be known from now on, or no longer. */
   onWantedSecretAccess(changed: (account: string, isWanted: boolean) => void): void;
-  /** Calls back with every verdict that a commit changed; undefined if the object is gone. */
+  /** Calls back with every verdict that a commit changed, by `originKey`; undefined if the object is gone. */
+  /** By `originKey`; undefined: there is no such object. */
+  verdictOf(key: string): Verdict | undefined;
   onConditions(changed: (key: string, verdict: Verdict | undefined) => void): void;
   readonly proxies: Collection<ResolvedProxy>;
   /** Whether anything is computed for proxies with these traits. */
@@ -102,8 +115,8 @@ export interface Mesh {
   gatewayAccessOf(stream: string): GatewayAccess | undefined;
   /** What a connected proxy can reach; empty if it is unknown or was not accepted. */
   worldOf(stream: string): World;
-  /** What a commit changes in the ADS store. */
-  publicationOf(draft: Draft): Publication;
+  /** What a commit changes in the ADS store. `of`: absent if nobody waits for acknowledgements. */
+  publicationOf(draft: Draft, of?: RolloutsOf): Publication;
 }
 
 export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
@@ -170,11 +183,14 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...clusters.members,
     ...declareOutboundListeners(graph, deps),
     inbounds.members,
+    ...declareGrpcServers(graph, inbounds.targets, { ...deps, policySets: workloadPolicies.sets }),
     ...declareRouteTables(graph, deps),
+    declareApiListeners(graph, deps),
     ...gateways.members,
     declareSecrets(graph, credentials, deps),
     declareTrustBundle(graph, inputs),
   ];
+  const listenerConflicts = declareListenerConflicts(graph, deps);
   const problems = declareProblems(graph, [
     inputs.failures,
     settings.parsed,
@@ -193,7 +209,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ...declareReferences(graph, deps),
     ...declareSizeLimits(graph, deps),
     ...declareConflicts(graph, inputs, services, virtualServices, sidecars),
-    declareListenerConflicts(graph, deps),
+    listenerConflicts,
     ...clusters.problems,
     ...inbounds.problems,
     declareKeySetProblems(graph, policies, inputs),
@@ -207,10 +223,20 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   ]);
 
   const wantedKeySets = declareWantedKeySets(graph, policies);
-  const conditions = declareConditions(graph, inputs, problems);
+  const conditions = declareConditions(graph, inputs, problems, {
+    VirtualService: virtualServices.parsed,
+    DestinationRule: rules.parsed,
+    ServiceEntry: services.parsedEntries,
+    Gateway: gateways.parsed,
+    Sidecar: sidecars.parsed,
+    WorkloadEntry: workloads.parsedEntries,
+    PeerAuthentication: policies.peers.parsed,
+    RequestAuthentication: policies.requests.parsed,
+    AuthorizationPolicy: policies.authorization.parsed,
+  });
   for (const collection of [
     ...members,
-    ...conditions,
+    ...conditions.map(({ verdicts }) => verdicts),
     scopes,
     views.viewLists,
     worlds,
@@ -219,6 +245,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     credentials.wanted,
     credentials.wantedAccess,
     inputs.objects.Namespace,
+    endpoints.held.byService,
   ])
     collection.track();
 
@@ -227,10 +254,14 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     inputs,
     problems,
     services: services.services,
+    endpoints: endpoints.lists,
+    listenerConflicts,
+    heldEndpoints: endpoints.held,
     namespaces: () =>
       [...inputs.objects.Namespace.entries()].flatMap(([, { metadata }]) =>
         metadata.deletionTimestamp === undefined ? [metadata.name] : [],
       ),
+    replicasOf: (pod) => replicasOf(pod, workloads, inputs),
     onNamespaces(changed) {
       graph.observe((draft) => {
         const names = [...draft.changes(inputs.objects.Namespace)].map(({ key }) => parseObjectKey(key).name);
@@ -253,10 +284,14 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
         for (const { key, after } of draft.changes(credentials.wantedAccess)) changed(key, after === true);
       }, 'secret access');
     },
+    verdictOf(key) {
+      const found = conditions.find(({ kind }) => key.startsWith(problemsKey(kind, '')));
+      return found?.verdicts.get(key.slice(problemsKey(found.kind, '').length));
+    },
     onConditions(changed) {
       graph.observe((draft) => {
-        for (const collection of conditions)
-          for (const { key, after } of draft.changes(collection)) changed(`${collection.name}/${key}`, after);
+        for (const { kind, verdicts } of conditions)
+          for (const { key, after } of draft.changes(verdicts)) changed(problemsKey(kind, key), after);
       }, 'conditions');
     },
     proxies: proxies.resolved,
@@ -279,6 +314,6 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       const world = worlds.get(stream);
       return world === undefined || 'error' in world ? { roots: [], qualifiers: [] } : world;
     },
-    publicationOf: (draft) => publicationOf(draft, { members, scopes, views, worlds }),
+    publicationOf: (draft, of) => publicationOf(draft, { members, scopes, views, worlds }, of),
   };
 }

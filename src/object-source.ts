@@ -7,6 +7,7 @@ import { entriesOfConfigMap, entriesOfSecret } from './credentials/entries.ts';
 import { type Entries, credentialEntries } from './credentials/read-credential.ts';
 import { watchDirectory } from './directory/watch.ts';
 import type { Engine } from './engine/engine.ts';
+import { type HeldService, onHeld } from './engine/held-endpoints.ts';
 import { maySeeSecrets } from './kube/access-review.ts';
 import { KubeClient } from './kube/client.ts';
 import { type Clock, systemClock } from './clock.ts';
@@ -15,6 +16,8 @@ import { EventRecorder } from './kube/event-recorder.ts';
 import { readKubeConfig } from './kube/kube-config.ts';
 import { LeaderElector } from './kube/lease.ts';
 import { NamedObjects } from './kube/named-objects.ts';
+import { keepGenerations } from './cluster-generations.ts';
+import { keepStatuses } from './cluster-statuses.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
@@ -22,7 +25,7 @@ import { StatusWriter } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
 import { type CredentialObject, parseCredentialKey } from './model/credential.ts';
 import type { Logger } from './ops/logger.ts';
-import type { ApiServerFigures, MetricSources } from './ops/metrics.ts';
+import type { ApiServerFigures, MetricSources } from './ops/metric-sources.ts';
 import { reportLog } from './engine/problem-log.ts';
 import { version } from './version.ts';
 
@@ -59,6 +62,8 @@ export interface SourceSurroundings {
   readonly clock?: Clock;
   /** Name of this replica among those that share a Lease. */
   readonly identity?: string;
+  /** Of the Pod with this name. */
+  readonly podUid?: string;
 }
 
 /** A source that can be reached. */
@@ -126,7 +131,7 @@ function clusterSource(
   client: KubeClient,
   engine: Engine,
   log: Logger,
-  { clock = systemClock, identity = replicaName() }: SourceSurroundings,
+  { clock = systemClock, identity = replicaName(), podUid = process.env['POD_UID'] }: SourceSurroundings,
   roots: Roots | undefined,
   signal: AbortSignal,
 ): ObjectSource {
@@ -141,16 +146,23 @@ function clusterSource(
     outages,
     hold: () => engine.committer.hold(),
     rootNamespace: config.mesh.rootNamespace,
-    observed: (kind, namespace, name) => writer.observed(kind, namespace, name),
+    observed: (kind, namespace, name) => statuses.observed(kind, namespace, name),
   });
   const writer = new StatusWriter({
     ...shared,
     latest: (kind, namespace, name) => operator.latest(kind, namespace, name),
-    types: ['Accepted', 'ResolvedRefs'],
+    types: ['Accepted', 'ResolvedRefs', 'Programmed'],
     onWritten: (status, before) => events.written(status, before),
   });
   const events = new EventRecorder({ ...shared, identity, signal });
   const { mesh, credentials } = engine;
+  onHeld(mesh, (service) => {
+    log.warn('Endpoints are held: they are missing from a list, and their Pods are ready', {
+      service: `${service.namespace}/${service.name}`,
+      endpoints: service.endpoints.length,
+    });
+    if (config.statusWrites) events.report(heldReport(service));
+  });
   const named = new NamedObjects({
     ...shared,
     entries: credentialEntries,
@@ -199,24 +211,49 @@ function clusterSource(
         identity,
         onElected: (term) => {
           writer.lead(term, revision);
+          generations.lead(term, revision);
           if (revision === '') void rootCertificates?.lead(term);
         },
       }),
   );
-  engine.mesh.onConditions((key, verdict) => {
-    if (verdict === undefined) writer.forget(key);
-    else writer.set(key, verdict);
+  const statuses = keepStatuses({
+    ...shared,
+    engine,
+    writer,
+    pod: podWith(identity, podUid),
+    clusterId: config.mesh.clusterId,
+    latest: (kind, namespace, name) => operator.latest(kind, namespace, name),
+    signal,
+  });
+  const generations = keepGenerations({
+    ...shared,
+    engine,
+    clusterId: config.mesh.clusterId,
+    latest: (kind, namespace, name) => operator.latest(kind, namespace, name),
+    signal,
+  });
+  const following = generations.follow();
+  let isRead = false;
+  const ready = operator.whenReady().then(async () => {
+    if (!(await generations.read()) && !signal.aborted)
+      log.warn(
+        'Generations that were in force before the restart are not known: allow the control plane to read generationsinforce.fairlead.dev',
+      );
+    isRead = true;
   });
   operator.start().catch((err: unknown) => log.error('The operator stopped', { err }));
   const remarking = operator.whenReady().then(() => warnOfUnreadKinds({ api: client, log, signal }));
   const electing = config.statusWrites ? electors.map((elector) => elector.run({ signal })) : [];
   return {
-    ready: operator.whenReady(),
-    waitingFor: () => operator.waitingFor(),
+    ready,
+    waitingFor: () => [...operator.waitingFor(), ...(isRead || generations.isRead ? [] : ['GenerationInForce'])],
     async end() {
       await Promise.all(electing);
       if (operator.ready()) await remarking;
       await writer.idle();
+      await statuses.idle();
+      await following;
+      await generations.idle();
       await events.idle();
       await operator.shutdown();
     },
@@ -224,6 +261,18 @@ function clusterSource(
     status: () => writer.stats(),
     leader: () => electors.some((elector) => elector.isLeader()),
   };
+}
+
+/** Endpoints that an Event names. */
+const NAMED = 10;
+
+function heldReport({ namespace, name, uid, endpoints }: HeldService): Parameters<EventRecorder['report']>[0] {
+  const { since, until } = endpoints.reduce((a, b) => (a.since < b.since ? b : a));
+  const named = endpoints.slice(0, NAMED).map(({ address, pod }) => `${address} (Pod ${pod.name})`);
+  const more = endpoints.length > NAMED ? ', ...' : '';
+  const message = `${endpoints.length} endpoints are no longer listed, but their Pods are there and ready. They are served until ${until}, or until "fairlead release ${namespace}/${name}": ${named.join(', ')}${more}`;
+  const object = { apiVersion: 'v1', kind: 'Service', namespace, name, uid };
+  return { key: `held/${since}`, object, reason: 'EndpointsHeld', message };
 }
 
 function entriesOf({ kind }: CredentialObject, content: { readonly data: unknown }): Entries {
@@ -244,6 +293,11 @@ function followAccess(
     if (isWanted) reviews.want(account);
     else reviews.unwant(account);
   });
+}
+
+function podWith(identity: string, uid: string | undefined) {
+  const [namespace = '', name] = identity.split('/');
+  return name === undefined || uid === undefined ? undefined : { namespace, name, uid };
 }
 
 /** Of this process, if nobody says otherwise. */

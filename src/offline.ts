@@ -53,10 +53,20 @@ export function buildOnce(
     clock: systemClock,
     signal: AbortSignal.abort(),
   });
-  const peers = { changed: () => undefined };
-  const objects = new ObjectWriter(settings.clusterId, undefined, mesh.inputs, credentials, peers, (write) =>
-    writes.push(write),
-  );
+  const objects = new ObjectWriter({
+    source: settings.clusterId,
+    revision: undefined,
+    inputs: mesh.inputs,
+    credentials,
+    peers: { changed: () => undefined },
+    generations: { changed: () => undefined },
+    endpoints: {
+      changed: () => undefined,
+      listed: (_, deliver) => deliver(),
+      caughtUp: () => undefined,
+    },
+    write: (write) => writes.push(write),
+  });
   for (const [kind, found] of loaded.objects) objects.replace(kind, found);
   graph.commit(writes);
   // Without a server a bug would go unnoticed, and findings would be missing.

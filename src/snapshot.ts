@@ -56,10 +56,13 @@ export function snapshotOf(store: Store, world: World, protos: Protos): Snapshot
 
 /** The message as protobuf JSON, with its type. Private keys are left out. */
 export function jsonOf(protos: Protos, resource: EncodedResource): Json {
-  const bytes = bytesOf(resource.body);
-  const shown = resource.typeUrl === typeUrl(types.secret) ? withoutKey(protos, bytes) : bytes;
-  const json = protos.toJson(typeOfUrl(resource.typeUrl), shown);
+  const json = protos.toJson(typeOfUrl(resource.typeUrl), shownBytes(protos, resource));
   return { '@type': resource.typeUrl, ...(json as object) } as Json;
+}
+
+/** The message without private keys. */
+export function shownBytes(protos: Protos, { typeUrl: url, body }: EncodedResource): Uint8Array {
+  return url === typeUrl(types.secret) ? withoutKey(protos, bytesOf(body)) : bytesOf(body);
 }
 
 function withoutKey(protos: Protos, bytes: Uint8Array): Uint8Array {
@@ -108,11 +111,11 @@ function chainsOf(protos: Protos, { body }: EncodedResource): FilterChain[] {
 }
 
 function tablesOf(protos: Protos, listener: EncodedResource): string[] {
-  return chainsOf(protos, listener).flatMap((chain) =>
-    (chain.filters ?? []).flatMap(({ typedConfig }) => {
-      if (typedConfig === undefined || typedConfig.typeUrl !== typeUrl(types.httpConnectionManager)) return [];
-      const manager: HttpConnectionManager = protos.unpack(types.httpConnectionManager, typedConfig);
-      return manager.rds?.routeConfigName === undefined ? [] : [manager.rds.routeConfigName];
-    }),
-  );
+  const { apiListener }: Listener = protos.decode(types.listener, bytesOf(listener.body));
+  const filters = chainsOf(protos, listener).flatMap((chain) => chain.filters ?? []);
+  return [apiListener?.apiListener, ...filters.map(({ typedConfig }) => typedConfig)].flatMap((config) => {
+    if (config === undefined || config.typeUrl !== typeUrl(types.httpConnectionManager)) return [];
+    const manager: HttpConnectionManager = protos.unpack(types.httpConnectionManager, config);
+    return manager.rds?.routeConfigName === undefined ? [] : [manager.rds.routeConfigName];
+  });
 }

@@ -25,9 +25,14 @@ export interface ResourceType {
    * the name.
    */
   readonly refersTo?: string;
+  /** Clients may refuse it: a new version goes to one client of a build first. */
+  readonly isTried?: boolean;
   /** When replaced or removed, it keeps serving what it has accepted until the client's drain time is over (LDS). */
   readonly drains?: boolean;
-  /** A gRPC service of its own, for clients that want nothing else (SDS). */
+  /**
+   * A gRPC service of its own. A client that uses several of them has a stream for each, and nothing on one waits for
+   * another.
+   */
   readonly service?: DiscoveryService;
 }
 
@@ -53,6 +58,8 @@ export interface ConnectedProxy {
   readonly build: string;
   /** Names of the extensions that it has besides Envoy's own (`envoy.…`); empty if it did not report any. */
   readonly extensions: readonly string[];
+  /** `client_features`: what it says that it understands. Shown to people; nothing depends on it. */
+  readonly features?: readonly string[];
   /** From its credential; absent: it came without one, on the plaintext port. */
   readonly identity?: PeerIdentity;
 }
@@ -64,10 +71,35 @@ export interface PeerIdentity {
   readonly serviceAccount: string;
 }
 
-/** Why a proxy is not admitted. */
+/** Why a proxy is not admitted, or a question not answered. */
 export interface Denial {
-  readonly code: 'RESOURCE_EXHAUSTED' | 'PERMISSION_DENIED';
+  readonly code: 'RESOURCE_EXHAUSTED' | 'PERMISSION_DENIED' | 'UNAUTHENTICATED' | 'INVALID_ARGUMENT';
   readonly message: string;
+}
+
+/**
+ * Request types that ask about this server instead of subscribing to configuration. Each request gets one response.
+ * Whoever asks is not a proxy: nothing is computed for it, and its node does not matter.
+ */
+export interface Questions {
+  isOne(typeUrl: string): boolean;
+  /** Settles soon after the signal has fired. */
+  answer(question: Question, signal: AbortSignal): Promise<Answer | Denial>;
+}
+
+export interface Question {
+  readonly typeUrl: string;
+  readonly names: readonly string[];
+  /** IP address of the client. */
+  readonly address: string;
+  /** Absent: it came without a credential, on the plaintext port. */
+  readonly identity?: PeerIdentity;
+}
+
+export interface Answer {
+  readonly resources: readonly EncodedResource[];
+  /** Identifies this process to the client. */
+  readonly controlPlane?: string;
 }
 
 /** A proxy whose stream has ended. */

@@ -97,6 +97,13 @@ export const kinds: readonly Kind<KindName>[] = [
   security('AuthorizationPolicy', 'authorizationpolicies'),
 ];
 
+const groupsWithConditions = new Set(kinds.flatMap(({ custom: ours, group }) => (ours ? [group] : [])));
+
+/** Whether the objects of a group have our conditions in their status. */
+export function hasConditions({ group }: Pick<Kind, 'group'>): boolean {
+  return groupsWithConditions.has(group);
+}
+
 /** The kind for an object's `apiVersion` and `kind`; undefined if it is not one of ours. */
 export function kindOf(apiVersion: string, kind: string): Kind<KindName> | undefined {
   const slash = apiVersion.indexOf('/');

@@ -15,10 +15,11 @@ export interface ObjectMeta {
   readonly ownerReferences?: readonly { readonly kind: string; readonly name: string; readonly controller?: boolean }[];
 }
 
-/** The annotations that sources keep: Istio's. Others are not read, often large, and change often. */
+/** The annotations that sources keep: Istio's and our own. Others are not read, often large, and change often. */
 export function isMeshAnnotation(key: string): boolean {
   const slash = key.indexOf('/');
-  return slash > 0 && (key.slice(0, slash) === 'istio.io' || key.slice(0, slash).endsWith('.istio.io'));
+  const prefix = key.slice(0, Math.max(0, slash));
+  return prefix === 'istio.io' || prefix.endsWith('.istio.io') || prefix === 'fairlead.dev';
 }
 
 /** Any Kubernetes object as plain JSON. The kind's own interface types everything except `metadata`. */

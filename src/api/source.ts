@@ -11,4 +11,6 @@ export interface ObjectSink {
   /** A new or changed object. It replaces an object with the same name and a different uid. */
   upsert(kind: SourceKindName, object: KubernetesObject): void;
   delete(kind: SourceKindName, namespace: string, name: string): void;
+  /** Everything that the source has of this kind was delivered. Said from time to time, if a source can know. */
+  caughtUp?(kind: SourceKindName): void;
 }

@@ -1,4 +1,4 @@
-import { type Causes, joinCauses } from './causes.ts';
+import { type Causes, joinCauses, sealed } from './causes.ts';
 import { type Cell, addDependent, removeDependent } from './cell.ts';
 import { Collection } from './collection.ts';
 import { deepEqual } from './equal.ts';
@@ -81,7 +81,8 @@ export class Derived<S, V> extends Collection<V> {
       const marked = this.marked;
       this.marked = new Map();
       const emitted: { run: Run; outputs: Map<string, V>; causes: Causes }[] = [];
-      for (const [key, causes] of marked) {
+      for (const [key, marks] of marked) {
+        const causes = sealed(marks);
         const outputs = this.execute(key, causes);
         if (outputs !== undefined) emitted.push({ run: this.runs.get(key)!, outputs, causes });
         // Some runs take milliseconds; compared with even the shortest, a yield costs nothing.

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Graph, type Input, type Write } from './graph.ts';
+import { type Emit, Graph, type Input, type Write } from './graph.ts';
 import { assertFromScratch, assertSame, dump } from './testing/from-scratch.ts';
 
 interface Thing {
@@ -139,6 +139,34 @@ describe('graph', () => {
     );
     expect(causes.get('x')).toEqual(['a', 'c']);
     expect(causes.get('y')).toEqual(['b']);
+    draft.discard();
+  });
+
+  it('tells which writes reached an entry, however many they are', () => {
+    const graph = new Graph();
+    const source = graph.input<number>('source');
+    const byRest = graph.index('by rest', source, (key) => [`${Number(key) % 7}`, 'all']);
+    const sums = graph.derive('sums', byRest, (key, members, _, emit: Emit<number>) =>
+      emit(
+        key,
+        members.reduce((sum, { value }) => sum + value, 0),
+      ),
+    );
+    const everything = graph.index('everything', sums, () => ['']);
+    const total = graph.derive('total', everything, (key, members, _, emit: Emit<string>) =>
+      emit(key, members.map(({ value }) => value).join()),
+    );
+    for (const each of [sums, total]) each.track();
+    const keys = Array.from({ length: 500 }, (_, i) => `${i}`);
+    graph.commit(keys.map((key) => source.write(key, 0)));
+    // Half of them, and one that changes nothing.
+    const writes = keys.filter((_, i) => i % 2 === 0).map((key) => source.write(key, Number(key) + 1));
+    const draft = graph.draft([...writes, source.write('1', 0)]);
+    const found = new Map([...draft.changes(sums)].map(({ key, causes }) => [key, draft.causesOf(causes)]));
+    expect(found.get('all')).toEqual(writes);
+    for (const rest of [0, 1, 2, 3, 4, 5, 6])
+      expect(found.get(`${rest}`)).toEqual(writes.filter(({ key }) => Number(key) % 7 === rest));
+    expect([...draft.changes(total)].map(({ causes }) => draft.causesOf(causes))).toEqual([writes]);
     draft.discard();
   });
 

@@ -1,4 +1,4 @@
-import type { Causes } from './causes.ts';
+import { type Causes, positionsOf } from './causes.ts';
 import type { Cell } from './cell.ts';
 import type { Change, Collection } from './collection.ts';
 import { Derived, type Failure, type Reader, type Transform } from './derived.ts';
@@ -239,9 +239,9 @@ export class Draft {
     return (this.missed.get(collection) as readonly Change<V>[] | undefined) ?? [];
   }
 
-  /** The writes that reached a change; the list is cut after the first few, see {@link Causes}. */
+  /** The writes that reached a change. */
   causesOf(causes: Causes): Write[] {
-    return causes.flatMap((i) => this.writes[i] ?? []);
+    return positionsOf(causes).flatMap((i) => this.writes[i] ?? []);
   }
 
   /** Makes this draft the current revision and notifies the observers. */

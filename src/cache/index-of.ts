@@ -1,4 +1,4 @@
-import { type Causes, joinCauses } from './causes.ts';
+import { type Causes, joinCauses, sealed } from './causes.ts';
 import { Collection } from './collection.ts';
 import type { Graph } from './graph.ts';
 
@@ -94,7 +94,7 @@ export class Index<V> extends Collection<Group<V>> {
       cell.value = after;
       const before = originals.get(group);
       if (before === undefined && after === undefined) this.graph.sweep(cell);
-      else this.announce(cell, before, after, causes);
+      else this.announce(cell, before, after, sealed(causes));
     }
   }
 

@@ -13,6 +13,7 @@ import type {
   CheckResult,
   Finding,
   Program,
+  StatusRequest,
   TranslateRequest,
   Translation,
 } from './program.ts';
@@ -34,7 +35,11 @@ async function run(argv: readonly string[], program: Partial<Program> = {}, env 
         check: unexpected,
         translate: unexpected,
         identity: unexpected,
+        release: unexpected,
         explainAccess: unexpected,
+        status: unexpected,
+        record: unexpected,
+        replay: unexpected,
         ...program,
       }),
     out: (text) => void (out += text),
@@ -85,6 +90,41 @@ test('identity says when nothing is published', async () => {
   });
   expect([code, out]).toEqual([1, '']);
   expect(err).toMatch(/^error: ConfigMap mesh\/istio-ca-root-cert does not have the state of a rotation/);
+});
+
+describe('release', () => {
+  test('names a Service of a cluster', async () => {
+    let asked: unknown;
+    const outcome = await run(['release', 'shop/reviews', '--context', 'c'], {
+      release: (...given) => ((asked = given.slice(0, 2)), Promise.resolve()),
+    });
+    expect(outcome).toEqual({
+      code: 0,
+      out: 'Service shop/reviews: what was held until now is released\n',
+      err: '',
+    });
+    expect(asked).toMatchObject([
+      { source: { kind: 'kubernetes', context: 'c' } },
+      { namespace: 'shop', name: 'reviews' },
+    ]);
+  });
+
+  test.each(['reviews', 'shop/', '/reviews', 'a/b/c'])('%s is not one', async (text) => {
+    const { code, err } = await run(['release', text]);
+    expect([code, err]).toEqual([1, `error: "${text}" is not a Service; use NAMESPACE/SERVICE\n`]);
+  });
+});
+
+test('status asks the addresses that it is given, and otherwise all replicas in the cluster', async () => {
+  const requests: StatusRequest[] = [];
+  const program = { status: (request: StatusRequest) => (requests.push(request), Promise.resolve([])) };
+  await run(['status', 'a.shop', '--address', 'localhost:1', '--address', 'localhost:2'], program);
+  const { code } = await run(['status', '--context', 'test', '--root-namespace', 'mesh'], program);
+  expect(code).toBe(0);
+  expect(requests).toEqual([
+    { from: { addresses: ['localhost:1', 'localhost:2'] }, proxy: 'a.shop' },
+    { from: { source: { kind: 'kubernetes', context: 'test' }, rootNamespace: 'mesh' } },
+  ]);
 });
 
 describe('check', () => {
@@ -459,5 +499,43 @@ describe('explain access', () => {
   test('help is not a failure', async () => {
     expect(await run(['explain', 'access', '--help'])).toMatchObject({ code: 0, err: '' });
     expect(await run(['explain'])).toMatchObject({ code: 2 });
+  });
+});
+
+describe('record and replay', () => {
+  test('record asks a server on this machine for a minute, unless told otherwise', async () => {
+    const asked: unknown[] = [];
+    const record: Program['record'] = (request) => {
+      asked.push(request);
+      return Promise.resolve({ bytes: 7 });
+    };
+    expect(await run(['record', 'a'], { record })).toEqual({ code: 0, out: '', err: '7 bytes\n' });
+    await run(['record', 'a', '--server', 'localhost:1', '--seconds', '5'], { record });
+    expect(asked).toEqual([
+      { file: 'a', server: 'localhost:8080', seconds: 60 },
+      { file: 'a', server: 'localhost:1', seconds: 5 },
+    ]);
+    for (const seconds of ['0', '4000', 'x'])
+      expect(await run(['record', 'a', '--seconds', seconds], { record })).toEqual({
+        code: 1,
+        out: '',
+        err: 'error: --seconds: must be a number up to 3600\n',
+      });
+  });
+
+  test('replay says that the bytes are the same, or what differs first', async () => {
+    const same = { commits: 2, resources: 30, end: 'the file ends here' };
+    expect(await run(['replay', 'a'], { replay: () => Promise.resolve(same) })).toEqual({
+      code: 0,
+      out: '2 commits replayed, 30 resources compared: the same bytes (the file ends here)\n',
+      err: '',
+    });
+    const difference = { commit: 7, resource: 'mesh T a', recorded: '1', computed: '2' };
+    const other = { commits: 1, resources: 3, recordedBy: '0.0.1', difference };
+    expect(await run(['replay', 'a'], { replay: () => Promise.resolve(other) })).toEqual({
+      code: 1,
+      out: 'Commit 7 differs: mesh T a\n  recorded  1\n  computed  2\nRecorded by another version: 0.0.1\n',
+      err: '',
+    });
   });
 });

@@ -1,9 +1,13 @@
 import { Command, CommanderError } from 'commander';
 import { checkCommand } from './check.ts';
 import { identityCommand } from './identity.ts';
+import { statusCommand } from './status.ts';
+import { recordCommand } from './record.ts';
+import { replayCommand } from './replay.ts';
 import { printable } from './printable.ts';
 import { explainCommand } from './explain.ts';
 import { explainedCodes } from './program.ts';
+import { releaseCommand } from './release.ts';
 import { serveCommand } from './serve.ts';
 import { translateCommand } from './translate.ts';
 import { versionCommand, versionLine } from './version.ts';
@@ -20,7 +24,10 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     .version(versionLine, '-V, --version', 'print the version')
     .helpCommand(false)
     .configureHelp({ showGlobalOptions: false });
-  const commands = [serveCommand, checkCommand, translateCommand, explainCommand, identityCommand, versionCommand];
+  const commands = [
+    ...[serveCommand, checkCommand, translateCommand, explainCommand, statusCommand],
+    ...[releaseCommand, identityCommand, recordCommand, replayCommand, versionCommand],
+  ];
   for (const command of commands) {
     cli.addCommand(command(world, done));
   }

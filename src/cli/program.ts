@@ -1,5 +1,6 @@
 import type { ConnectedProxy } from '../ads/types.ts';
 import type { ClusterSettings, Config, MeshSettings, SourceConfig } from '../config/config.ts';
+import type { StatusReport } from '../debug/status-report.ts';
 import type { RotationReport } from '../identity/rotation-report.ts';
 import type { ServedType } from '../served-types.ts';
 
@@ -16,14 +17,65 @@ export interface Program {
   translate(request: TranslateRequest): Promise<Translation>;
   /** Says what a workload's proxy answers to a request, and which policy is why. */
   explainAccess(question: AccessQuestion, signal: AbortSignal): Promise<AccessAnswer>;
+  /** What replicas say of who has what. Those that do not answer are among them. */
+  status(request: StatusRequest, signal: AbortSignal): Promise<readonly ReplicaStatus[]>;
+  /** Records a running server. */
+  record(request: RecordRequest, signal: AbortSignal): Promise<{ readonly bytes: number }>;
+  /** Computes again what a recording has. */
+  replay(path: string): Promise<Replay>;
   /** What proxies in a cluster trust, as the leader has published it; undefined: it has not. */
   identity(cluster: ClusterSettings, signal: AbortSignal): Promise<RotationReport | undefined>;
+  /** Lets go of the endpoints that are held for a Service. */
+  release(cluster: ClusterSettings, service: ServiceName, signal: AbortSignal): Promise<void>;
+}
+
+export interface ServiceName {
+  readonly namespace: string;
+  readonly name: string;
 }
 
 /** Codes of errors whose message says everything: what is wrong, and where. */
 export const explainedCodes: ReadonlySet<string> = new Set([
   ...['CLUSTER', 'CONFIG', 'DIRECTORY', 'KUBECONFIG', 'LISTEN', 'USAGE'],
 ]);
+
+export interface StatusRequest {
+  /** `host:port` of each replica; or all in a cluster. */
+  readonly from: { readonly addresses: readonly string[] } | ClusterSettings;
+  /** `pod.namespace` or the id of a node: only this proxy, and the objects that wait for it. */
+  readonly proxy?: string;
+}
+
+/** `address`: or `namespace/pod`. */
+export type ReplicaStatus = { readonly address: string } & (
+  | { readonly report: StatusReport }
+  /** Why there is no report. */
+  | { readonly failure: string }
+);
+
+export interface RecordRequest {
+  readonly file: string;
+  /** `host:port` of a server on this machine. */
+  readonly server: string;
+  readonly seconds: number;
+}
+
+export interface Replay {
+  /** After the state in which the recording begins. */
+  readonly commits: number;
+  readonly resources: number;
+  /** Version that made the recording, if it is another. */
+  readonly recordedBy?: string;
+  /** Why the recording ends. */
+  readonly end?: string;
+  /** The first resource that is not as recorded. */
+  readonly difference?: {
+    readonly commit: number;
+    readonly resource: string;
+    readonly recorded: string;
+    readonly computed: string;
+  };
+}
 
 export interface CheckRequest {
   /** Directories or files. */

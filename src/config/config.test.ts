@@ -41,6 +41,7 @@ test('without any setting everything has its default', () => {
     log: { level: 'info', format: 'text' },
     lease: { name: 'fairlead', namespace: 'kube-system' },
     statusWrites: true,
+    canaries: true,
   });
 });
 

@@ -28,6 +28,8 @@ export interface Config {
   /** Objects of other revisions are left to others; if absent, all objects are ours. */
   readonly revision?: string;
   readonly batch: Batch;
+  /** What proxies may reject goes to one proxy of each build first. */
+  readonly canaries: boolean;
   readonly streams: {
     readonly most: number;
     /** Milliseconds; infinite if they may stay forever. */
@@ -109,6 +111,7 @@ export function readConfig(origins: Origins): Config {
       maxAge: values.one('keepaliveMaxServerConnectionAge'),
       shutdown: values.one('shutdownDuration'),
     },
+    canaries: values.one('canaries') === 'on',
     log: { level: values.one('logLevel'), format: values.one('logFormat') },
     jwksAllowedNetworks: values.one('jwksAllowedNetworks'),
     lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },

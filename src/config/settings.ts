@@ -236,6 +236,12 @@ export const settings = {
     fallback: '10s',
     parse: duration,
   },
+  canaries: {
+    placeholder: 'on|off',
+    help: 'send what proxies may reject to one proxy of each version first, and take back what is rejected',
+    fallback: 'on',
+    parse: oneOf('on', 'off'),
+  },
   jwksAllowedNetworks: {
     placeholder: 'range,...',
     help: 'addresses that are not public and from which the keys of token issuers may be fetched',

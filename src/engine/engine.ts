@@ -2,25 +2,30 @@ import type { AdsLimits } from '../ads/transport/limits.ts';
 import { Admission, type AdmissionRefusal } from './admission.ts';
 import { type AdsServer, startAdsServer } from '../ads/transport/server.ts';
 import type { AdsServerOptions, AdsLog, ListenAddress, SecureOptions } from '../ads/transport/server-options.ts';
-import type { Refusal } from '../ads/types.ts';
+import type { TenantOf } from '../ads/tenant.ts';
+import type { Questions, Refusal } from '../ads/types.ts';
 import { Graph } from '../cache/graph.ts';
 import { catalog } from '../catalog.ts';
 import { Committer } from './committer.ts';
 import { CredentialStore } from '../credentials/credential-store.ts';
 import { DemandBudgets, demandLimits } from './demand-budgets.ts';
 import { Departures } from './departures.ts';
-import { Encoder } from '../envoy/encode/encoder.ts';
+import { type Amend, Encoder } from '../envoy/encode/encoder.ts';
 import type { Protos } from '../envoy/encode/proto.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Mesh, buildMesh } from '../mesh.ts';
+import { isServed } from '../mesh/findings/conditions.ts';
 import { type MeshOptions, ONE } from '../mesh/inputs.ts';
+import { EndpointHistory } from './endpoint-history.ts';
 import { reportFailures } from './failure-reports.ts';
 import { Kinds } from './kinds.ts';
 import { ObjectWriter } from './object-writer.ts';
+import { Generations } from './generations.ts';
+import { ProgressOfObjects } from './progress.ts';
 import { PeerHistory } from './peer-history.ts';
 
 /** Replaces the defaults: shorter in tests. */
-export type AdsTimes = Pick<AdsServerOptions, 'times' | 'tickMs'>;
+export type AdsTimes = Pick<AdsServerOptions, 'times' | 'tickMs' | 'unguarded'>;
 
 export interface EngineOptions {
   readonly mesh: MeshOptions;
@@ -29,6 +34,7 @@ export interface EngineOptions {
   /** Where proxies connect without TLS; absent: nowhere. */
   readonly plaintext?: ListenAddress;
   readonly secure?: SecureOptions;
+  readonly questions?: Questions;
   readonly batch: { readonly quiet: number; readonly max: number };
   readonly log: AdsLog;
   readonly refused: (refusal: Refusal) => void;
@@ -37,6 +43,11 @@ export interface EngineOptions {
   /** How large the heap of this process may become. */
   readonly heapBytes: number;
   readonly adsTimes?: AdsTimes;
+  /** What proxies may reject goes to one proxy of a build first, and what they reject is taken back; absent: true. */
+  readonly canaries?: boolean;
+  readonly tenantOf?: TenantOf;
+  /** Changes finished messages: tests have proxies refuse them. */
+  readonly amend?: Amend;
   /** Replaces the system clock: tests skip time. */
   readonly clock?: Clock;
   readonly signal: AbortSignal;
@@ -49,9 +60,13 @@ export interface Engine {
   readonly objects: ObjectWriter;
   readonly credentials: CredentialStore;
   readonly ads: AdsServer;
+  readonly progress: ProgressOfObjects;
+  readonly generations: Pick<Generations, 'found' | 'rejectedElsewhere'>;
   /** True from the first commit until {@link drain}. */
   readonly ready: () => boolean;
   readonly draining: () => boolean;
+  /** When proxies were first served, on the clock; undefined: not yet. */
+  readonly servingSince: () => number | undefined;
   /** Of the mesh config. */
   readonly trustDomain: () => string;
   readonly admission: Pick<Admission, 'refusals' | 'denied'>;
@@ -67,7 +82,7 @@ export interface Engine {
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { clock = systemClock } = options;
   const graph = new Graph();
-  const encoder = new Encoder(options.protos);
+  const encoder = new Encoder(options.protos, options.amend && { amend: options.amend });
   const mesh = buildMesh(graph, encoder);
   const committer = new Committer(graph, {
     ...options.batch,
@@ -128,7 +143,30 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     isServing: () => ready,
     signal: options.signal,
   });
+  const isInForce = (key: string): boolean => isServed(mesh.verdictOf(key));
+  const progress = new ProgressOfObjects({ inputs, clock, isInForce });
+  const generations = new Generations({
+    inputs,
+    progress,
+    write: (write) => committer.write(write),
+    isInForce,
+    canaries: options.canaries ?? true,
+    isLibrary({ stream }) {
+      const proxy = mesh.proxies.get(stream);
+      return proxy !== undefined && 'scope' in proxy && proxy.scope.traits.family === 'grpc';
+    },
+    clock,
+    signal: options.signal,
+  });
+  progress.onChange((key) => graph.contain('generations', () => generations.progressed(key)));
+  const endpoints = new EndpointHistory({
+    inputs,
+    write: (write) => committer.write(write),
+    clock,
+    signal: options.signal,
+  });
   let ready = false;
+  let servingSince: number | undefined;
   let draining = false;
   let converged: ((ms: number) => void) | undefined;
   const ads = await startAdsServer({
@@ -136,7 +174,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     ...options.adsTimes,
     ...(options.limits && { limits: options.limits }),
     ...(options.secure && { secure: options.secure }),
+    ...(options.questions && { questions: options.questions }),
     types: catalog(encoder),
+    rollouts: progress.rollouts,
+    ...(options.canaries !== undefined && { canaries: options.canaries }),
+    ...(options.tenantOf && { tenantOf: options.tenantOf }),
+    after: (ms, work) => void clock.after(ms, work),
     events: {
       admit: (proxy, peer) => admission.admit(proxy, peer),
       connected: (proxy) => kinds.connected(proxy, budgets.admitted(proxy.stream)?.demand.traits),
@@ -154,7 +197,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     now: () => clock.now(),
     signal: options.signal,
   });
-  graph.observe((draft) => ads.apply(mesh.publicationOf(draft), committer.changedAt), 'ads');
+  graph.observe((draft) => {
+    progress.published(draft);
+    ads.apply(mesh.publicationOf(draft, progress.rolloutsIn(draft)), committer.changedAt);
+  }, 'ads');
   reportFailures(
     mesh,
     (write) => committer.write(write),
@@ -165,13 +211,23 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   return {
     mesh,
     committer,
-    objects: new ObjectWriter(options.mesh.source, options.revision, inputs, credentials, peers, (write) =>
-      committer.write(write),
-    ),
+    objects: new ObjectWriter({
+      source: options.mesh.source,
+      revision: options.revision,
+      inputs,
+      credentials,
+      peers,
+      generations,
+      endpoints,
+      write: (write) => committer.write(write),
+    }),
     credentials,
     ads,
+    progress,
+    generations,
     ready: () => ready && !draining,
     draining: () => draining,
+    servingSince: () => servingSince,
     trustDomain: () => mesh.trustDomain(),
     admission,
     onConverged(observer) {
@@ -181,6 +237,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       committer.open();
       await committer.settled();
       ready = true;
+      servingSince = clock.now();
     },
     drain(ms) {
       draining = true;

@@ -35,10 +35,14 @@ function textOf({ error }: Failure): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** How many of the writes that reached a failure it is reported for: a failure while everything is read is about few. */
+const mostBlamed = 16;
+
 function blamed(mesh: Mesh, draft: Draft, failure: Failure): Problem[] {
   const text = textOf(failure);
   const message = `Fairlead failed to process this (${failure.collection}: ${text}). The previous configuration stays in force. This is a bug: please report it with the object.`;
-  return draft.causesOf(failure.causes).flatMap(({ input, value }) => {
+  const causes = draft.causesOf(failure.causes).slice(0, mostBlamed);
+  return causes.flatMap(({ input, value }) => {
     const kind = kindOf(mesh, input);
     if (kind === undefined || value === undefined) return [];
     const source = mesh.inputs.options.get('')?.source ?? '';

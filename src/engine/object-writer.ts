@@ -1,78 +1,95 @@
 import type { ConfigMap, Secret } from '../api/core.ts';
-import { type KindName, type SourceKindName, kinds } from '../api/kinds.ts';
+import { type CustomKindName, type KindName, type SourceKindName, kinds } from '../api/kinds.ts';
+import { isObject } from '../api/json.ts';
 import { type KubernetesObject, type ObjectMeta, objectKey, parseObjectKey, revisionOf } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
 import { credentialKey } from '../model/credential.ts';
 import type { CredentialStore } from '../credentials/credential-store.ts';
 import { entriesOfConfigMap, entriesOfSecret } from '../credentials/entries.ts';
 import type { Write } from '../cache/graph.ts';
+import { isBefore } from '../kube/resource-version.ts';
 import type { Inputs } from '../mesh/inputs.ts';
+import type { EndpointHistory } from './endpoint-history.ts';
+import type { Generations } from './generations.ts';
 import type { PeerHistory } from './peer-history.ts';
 import { isValidMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
+
+export interface ObjectWriterOptions {
+  readonly source: string;
+  /** Istio's objects with another istio.io/rev label are left to others; undefined: all are ours. */
+  readonly revision: string | undefined;
+  readonly inputs: Inputs;
+  readonly credentials: Pick<CredentialStore, 'found'>;
+  readonly peers: Pick<PeerHistory, 'changed'>;
+  readonly generations: Pick<Generations, 'changed'>;
+  readonly endpoints: Pick<EndpointHistory, 'changed' | 'listed' | 'caughtUp'>;
+  readonly write: (write: Write) => void;
+}
 
 /**
  * Writes what a source delivers into the object inputs. Whatever no transform reads is left out here, once for all
  * sources: our own status writes must not look like changes.
  */
 export class ObjectWriter implements ObjectSink {
-  private readonly source: string;
-  private readonly revision: string | undefined;
-  private readonly inputs: Inputs;
-  private readonly write: (write: Write) => void;
-  private readonly credentials: Pick<CredentialStore, 'found'>;
-  private readonly peers: Pick<PeerHistory, 'changed'>;
+  private readonly options: ObjectWriterOptions;
   private readonly known = new Map<SourceKindName, Set<string>>();
+  private readonly versions = new Map<CustomKindName, string>();
+  /** Changes so far, by kind. A list changes what it adds and removes: the rest may be as it was. */
+  readonly deliveries: Partial<Record<SourceKindName, { add: number; update: number; delete: number }>> = {};
 
-  /** @param revision Istio's objects with another istio.io/rev label are left to others; undefined: all are ours. */
-  constructor(
-    source: string,
-    revision: string | undefined,
-    inputs: Inputs,
-    credentials: Pick<CredentialStore, 'found'>,
-    peers: Pick<PeerHistory, 'changed'>,
-    write: (write: Write) => void,
-  ) {
-    this.source = source;
-    this.revision = revision;
-    this.inputs = inputs;
-    this.credentials = credentials;
-    this.peers = peers;
-    this.write = write;
+  constructor(options: ObjectWriterOptions) {
+    this.options = options;
   }
 
   replace(kind: SourceKindName, objects: readonly KubernetesObject[]): void {
-    const gone = new Set(this.keys(kind));
-    for (const object of objects) gone.delete(this.put(kind, object));
-    for (const key of gone) this.remove(kind, key);
+    this.options.endpoints.listed(kind, () => {
+      const gone = new Set(this.keys(kind));
+      for (const object of objects) gone.delete(this.put(kind, object, 'list'));
+      for (const key of gone) this.remove(kind, key);
+    });
   }
 
   upsert(kind: SourceKindName, object: KubernetesObject): void {
-    this.put(kind, object);
+    this.put(kind, object, 'event');
   }
 
   delete(kind: SourceKindName, namespace: string, name: string): void {
-    this.remove(kind, objectKey(this.source, namespace, name));
+    this.remove(kind, objectKey(this.options.source, namespace, name));
   }
 
-  private put(kind: SourceKindName, object: KubernetesObject): string {
+  /** The server's copy of an object has changed, even if only in fields that nothing follows from. */
+  touched(kind: CustomKindName, { metadata: { resourceVersion = '' } }: KubernetesObject): void {
+    if (!isBefore(this.versions.get(kind) ?? '0', resourceVersion)) return;
+    this.versions.set(kind, resourceVersion);
+    this.options.write(this.options.inputs.versions.write(kind, resourceVersion));
+  }
+
+  caughtUp(kind: SourceKindName): void {
+    this.options.endpoints.caughtUp(kind);
+  }
+
+  private put(kind: SourceKindName, object: KubernetesObject, from: 'list' | 'event'): string {
     const { namespace = '', name } = object.metadata;
-    const key = objectKey(this.source, namespace, name);
+    const key = objectKey(this.options.source, namespace, name);
     if (kind === 'Secret') {
-      this.keys(kind).add(key);
-      this.credentials.found(credentialKey({ kind, namespace, name }), entriesOfSecret(object as Secret));
+      this.present(kind, key, from);
+      this.options.credentials.found(credentialKey({ kind, namespace, name }), entriesOfSecret(object as Secret));
       return key;
     }
     if (this.isForOthers(kind, object)) {
       if (this.keys(kind).has(key)) this.remove(kind, key);
       return key;
     }
-    this.keys(kind).add(key);
+    this.present(kind, key, from);
     const content = relevant(kind, object);
-    if (kind === 'PeerAuthentication') this.peers.changed(key, content);
-    this.write(this.inputs.objects[kind].write(key, content));
+    if (kind === 'PeerAuthentication') this.options.peers.changed(key, content);
+    if (isCustom(kind)) this.options.generations.changed(kind, key, content);
+    if (isCustom(kind)) this.touched(kind, object);
+    this.options.endpoints.changed(kind, key, content);
+    this.options.write(this.options.inputs.objects[kind].write(key, content));
     if (kind === 'ConfigMap') {
       this.keepGood(key, object as ConfigMap);
-      this.credentials.found(credentialKey({ kind, namespace, name }), entriesOfConfigMap(object as ConfigMap));
+      this.options.credentials.found(credentialKey({ kind, namespace, name }), entriesOfConfigMap(object as ConfigMap));
     }
     return key;
   }
@@ -83,23 +100,36 @@ export class ObjectWriter implements ObjectSink {
    */
   private isForOthers(kind: KindName, object: KubernetesObject): boolean {
     const revision = revisionOf(object);
-    if (this.revision === undefined || revision === '' || revision === this.revision) return false;
+    if (this.options.revision === undefined || revision === '' || revision === this.options.revision) return false;
     return isCustom(kind);
   }
 
   private remove(kind: SourceKindName, key: string): void {
-    this.keys(kind).delete(key);
+    if (this.keys(kind).delete(key)) this.countsOf(kind).delete++;
     const { namespace, name } = parseObjectKey(key);
     if (kind === 'Secret' || kind === 'ConfigMap')
-      this.credentials.found(credentialKey({ kind, namespace, name }), undefined);
+      this.options.credentials.found(credentialKey({ kind, namespace, name }), undefined);
     if (kind === 'Secret') return;
-    if (kind === 'PeerAuthentication') this.peers.changed(key, undefined);
-    this.write(this.inputs.objects[kind].write(key, undefined));
-    if (kind === 'ConfigMap') this.write(this.inputs.lastGood.write(key, undefined));
+    if (kind === 'PeerAuthentication') this.options.peers.changed(key, undefined);
+    if (isCustom(kind)) this.options.generations.changed(kind, key, undefined);
+    this.options.endpoints.changed(kind, key, undefined);
+    this.options.write(this.options.inputs.objects[kind].write(key, undefined));
+    if (kind === 'ConfigMap') this.options.write(this.options.inputs.lastGood.write(key, undefined));
   }
 
   private keepGood(key: string, map: ConfigMap): void {
-    if (isValidMeshConfig(map.data?.['mesh'])) this.write(this.inputs.lastGood.write(key, map));
+    if (isValidMeshConfig(map.data?.['mesh'])) this.options.write(this.options.inputs.lastGood.write(key, map));
+  }
+
+  private present(kind: SourceKindName, key: string, from: 'list' | 'event'): void {
+    const keys = this.keys(kind);
+    if (!keys.has(key)) this.countsOf(kind).add++;
+    else if (from === 'event') this.countsOf(kind).update++;
+    keys.add(key);
+  }
+
+  private countsOf(kind: SourceKindName): { add: number; update: number; delete: number } {
+    return (this.deliveries[kind] ??= { add: 0, update: 0, delete: 0 });
   }
 
   private keys(kind: SourceKindName): Set<string> {
@@ -110,7 +140,7 @@ export class ObjectWriter implements ObjectSink {
 }
 
 type WithStatus = KubernetesObject & {
-  readonly status?: { readonly addresses?: unknown; readonly conditions?: readonly { readonly type: string }[] };
+  readonly status?: { readonly addresses?: unknown; readonly conditions?: unknown };
 };
 
 function relevant(kind: KindName, object: WithStatus): KubernetesObject {
@@ -121,13 +151,15 @@ function relevant(kind: KindName, object: WithStatus): KubernetesObject {
   return kept === undefined ? { ...rest, metadata } : ({ ...rest, metadata, status: kept } as KubernetesObject);
 }
 
-function isCustom(kind: KindName): boolean {
+function isCustom(kind: KindName): kind is CustomKindName {
   return kinds.some((known) => known.name === kind && known.custom);
 }
 
 function statusOf(kind: KindName, status: WithStatus['status']): object | undefined {
   if (kind === 'ServiceEntry') return status?.addresses === undefined ? undefined : { addresses: status.addresses };
   if (kind !== 'WorkloadEntry') return undefined;
-  const healthy = status?.conditions?.filter((condition) => condition.type === 'Healthy') ?? [];
+  // Not every CRD says what the conditions are.
+  const conditions: readonly unknown[] = Array.isArray(status?.conditions) ? status.conditions : [];
+  const healthy = conditions.filter((condition) => isObject(condition) && condition['type'] === 'Healthy');
   return healthy.length === 0 ? undefined : { conditions: healthy };
 }

@@ -69,6 +69,11 @@ export function isExpired(error: ApiError): boolean {
   return error.code === 410 || error.reason === 'Expired' || error.reason === 'Gone';
 }
 
+/** The server does not take what was sent, whenever it is sent. It may be wrong about a 404: other servers answer so, too. */
+export function isRefused({ code, retryable }: ApiError): boolean {
+  return code >= 400 && code < 500 && code !== 404 && code !== 409 && !retryable;
+}
+
 /** The server cannot resume from this resourceVersion: too old, too new (a restored backup), or invalid. */
 export function needsList(error: ApiError): boolean {
   const refused = error.code >= 400 && error.code < 500 && !error.retryable;

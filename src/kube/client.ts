@@ -20,6 +20,8 @@ export interface KubeApi {
   put(path: string, body: unknown, options: CallOptions): Promise<unknown>;
   /** A JSON merge patch (RFC 7386). If it contains `metadata.resourceVersion`, it can conflict like a PUT. */
   patch(path: string, body: unknown, options: CallOptions): Promise<unknown>;
+  /** A DELETE; `body`: DeleteOptions. */
+  remove(path: string, body: unknown, options: CallOptions): Promise<unknown>;
   /** The bytes of an endless response as they arrive, without a time limit between them. */
   stream(path: string, options: CallOptions): Promise<AsyncIterable<Uint8Array>>;
 }
@@ -44,7 +46,7 @@ const LARGEST_ERROR = 64 * 1024;
 /** The server forgets the pages of a list after this time. */
 const DEADLINE = 5 * 60_000;
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export class KubeClient implements KubeApi {
   readonly config: PooledKubeConfig;
@@ -75,6 +77,10 @@ export class KubeClient implements KubeApi {
 
   patch(path: string, body: unknown, options: CallOptions): Promise<unknown> {
     return this.call('PATCH', path, body, options);
+  }
+
+  remove(path: string, body: unknown, options: CallOptions): Promise<unknown> {
+    return this.call('DELETE', path, body, options);
   }
 
   async stream(path: string, options: CallOptions): Promise<AsyncIterable<Uint8Array>> {
@@ -203,4 +209,5 @@ const contentTypes: Readonly<Record<Method, string>> = {
   POST: 'application/json',
   PUT: 'application/json',
   PATCH: 'application/merge-patch+json',
+  DELETE: 'application/json',
 };

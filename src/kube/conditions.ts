@@ -12,7 +12,10 @@ interface Condition {
 }
 
 /** Without the transition time, which follows only from a comparison with the existing condition. */
-export type DesiredCondition = Omit<Condition, 'lastTransitionTime'>;
+export type DesiredCondition = Omit<Condition, 'lastTransitionTime'> & {
+  /** If there is a condition of this type for this generation, it stays. */
+  readonly isDefault?: true;
+};
 
 /** The conditions that an object should have. */
 export interface DesiredConditions {
@@ -100,6 +103,10 @@ function mergeConditions(
       continue;
     }
     wanted.delete(condition.type);
+    if (condition.isDefault === true && (there as Json)['observedGeneration'] === condition.observedGeneration) {
+      merged.push(there);
+      continue;
+    }
     const next = complete(condition, there as Json, now);
     const same = fields.every((field) => (there as Json)[field] === next[field]);
     if (!same) changed = true;

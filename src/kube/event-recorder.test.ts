@@ -185,3 +185,14 @@ test('the name of an Event is valid for the longest name of an object', async ()
   const [event] = await posted();
   expect((event?.['metadata'] as Json)['name']).toMatch(/^a{199}\.[0-9a-f]{16}$/);
 });
+
+test('what else is reported about an object is an Event, once for each key', async () => {
+  const object = { apiVersion: 'v1', kind: 'Service', namespace: 'shop', name: 'reviews', uid: 'u' };
+  const report = { key: 'held/1', object, reason: 'EndpointsHeld', message: 'are held' };
+  recorder.report(report);
+  recorder.report({ ...report, message: 'are still held' });
+  recorder.report({ ...report, key: 'held/2' });
+  const events = await posted();
+  expect(events).toHaveLength(2);
+  expect(events[0]).toMatchObject({ reason: 'EndpointsHeld', note: 'are held', regarding: object });
+});

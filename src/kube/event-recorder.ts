@@ -31,13 +31,31 @@ export interface EventRecorderOptions {
 
 const type = { group: 'events.k8s.io', version: 'v1', plural: 'events' };
 
+/** Conditions whose change to False is an Event. */
+const noted: ReadonlySet<string> = new Set(['Accepted', 'Programmed']);
+
 /** The API server's limit, in bytes. */
 const LONGEST_NOTE = 1024;
 
+/** What an Event is about, and what it says. */
+interface Report {
+  /** Reports with equal keys about one object are the same one. */
+  readonly key: string;
+  readonly object: {
+    readonly apiVersion: string;
+    readonly kind: string;
+    readonly namespace: string;
+    readonly name: string;
+    readonly uid: string;
+  };
+  readonly reason: string;
+  readonly message: string;
+}
+
 /**
- * Creates an Event if an object is not accepted: one per object, generation and reason, of type Warning, as `kubectl
- * describe` shows it. Events are hints: if the queue is full or the server refuses one, it is dropped; the condition
- * stays. While the server is unreachable, Events wait.
+ * Creates an Event, of type Warning, as `kubectl describe` shows it: if an object is not accepted, or rejected by
+ * proxies, one per object, generation and reason; and for what else is reported about one. Events are hints: if the queue
+ * is full or the server refuses one, it is dropped; the condition stays. While the server is unreachable, Events wait.
  */
 export class EventRecorder {
   private readonly options: EventRecorderOptions;
@@ -58,13 +76,22 @@ export class EventRecorder {
 
   /** Call after this status replaced these conditions. */
   written(status: DesiredStatus, before: unknown): void {
-    const accepted = status.conditions?.find((condition) => condition.type === 'Accepted');
-    if (accepted?.status !== 'False' || saysTheSame(before, accepted)) return;
-    const name = nameOf(status, accepted);
+    const { group, version, kind } = kinds.find(({ name }) => name === status.kind)!;
+    const { namespace, name, uid, generation } = status;
+    const object = { apiVersion: `${group}/${version}`, kind, namespace, name, uid };
+    for (const condition of status.conditions ?? []) {
+      const { reason, message } = condition;
+      if (noted.has(condition.type) && condition.status === 'False' && !saysTheSame(before, condition))
+        this.report({ key: `${generation}/${reason}`, object, reason, message });
+    }
+  }
+
+  report(report: Report): void {
+    const name = nameOf(report);
     if (this.told.has(name)) return;
     if (this.waiting.length >= this.capacity) return this.drop();
     this.remember(name);
-    this.waiting.push({ namespace: status.namespace, event: this.eventOf(name, status, accepted) });
+    this.waiting.push({ namespace: report.object.namespace, event: this.eventOf(name, report) });
     this.sending ??= this.send();
   }
 
@@ -118,25 +145,18 @@ export class EventRecorder {
     this.full = true;
   }
 
-  private eventOf(name: string, status: DesiredStatus, { reason, message }: DesiredCondition): object {
+  private eventOf(name: string, { object, reason, message }: Report): object {
     const { clock, identity } = this.options;
-    const { group, version, kind } = kinds.find(({ name }) => name === status.kind)!;
     return {
       apiVersion: 'events.k8s.io/v1',
       kind: 'Event',
-      metadata: { name, namespace: status.namespace },
+      metadata: { name, namespace: object.namespace },
       eventTime: clock.date().toISOString().replace('Z', '000Z'),
       type: 'Warning',
       reason,
       action: 'Reconcile',
       note: cut(message.toWellFormed()),
-      regarding: {
-        apiVersion: `${group}/${version}`,
-        kind,
-        namespace: status.namespace,
-        name: status.name,
-        uid: status.uid,
-      },
+      regarding: object,
       reportingController: 'fairlead',
       reportingInstance: identity.slice(0, 128),
     };
@@ -157,8 +177,8 @@ function saysTheSame(conditions: unknown, { type, status, reason, observedGenera
 }
 
 /** Equal for the same report from any replica: the API server then refuses the second one. */
-function nameOf({ name, uid, generation }: DesiredStatus, { reason }: DesiredCondition): string {
-  const what = createHash('sha256').update(`${uid}/${generation}/${reason}`).digest('hex').slice(0, 16);
+function nameOf({ key, object: { name, uid } }: Report): string {
+  const what = createHash('sha256').update(`${uid}/${key}`).digest('hex').slice(0, 16);
   return `${name.slice(0, 200).replace(/[-.]+$/, '')}.${what}`;
 }
 

@@ -52,6 +52,14 @@ describe('what goes well', () => {
     expect(it.requests()).toEqual([]);
   });
 
+  test('a bookmark says that the sink was told everything', async () => {
+    const it = await started();
+    it.put('a', 'changed');
+    it.cluster.bookmark();
+    await it.clock.settle();
+    expect(it.sink.calls).toEqual(['upsert VirtualService default/a', 'caught up VirtualService']);
+  });
+
   test('an object of the same name with another uid is a delete and an add', async () => {
     const it = await started();
     const [watch] = it.cluster.watches();

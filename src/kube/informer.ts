@@ -4,6 +4,7 @@ import { ApiError, errorOfTransport, needsList } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi, Query } from './client.ts';
 import { sleep, type Clock } from '../clock.ts';
+import { Doubt } from './doubt.ts';
 import { isObject, type Json } from '../api/json.ts';
 import { list } from './list.ts';
 import type { Log } from './log.ts';
@@ -24,6 +25,8 @@ export interface InformerSink {
    * {@link Informer.latest} has it. Omit if {@link Informer.latest} is not used.
    */
   touched?(object: KubernetesObject): void;
+  /** The watch has a bookmark: the sink was told everything that the server had sent so far. */
+  caughtUp?(): void;
   /** A request failed, and is tried again. */
   failed?(error: ApiError): void;
 }
@@ -44,6 +47,8 @@ export interface InformerOptions {
   readonly shape: Shape;
   /** Nothing of the objects may be logged. */
   readonly confidential?: true;
+  /** A list that lacks more than half of the objects must be confirmed by another one: see {@link Doubt}. */
+  readonly doubtsLists?: true;
   readonly sink: InformerSink;
   /** Called after a 404: false only if the server itself says that it does not know the resource. */
   readonly installed: (options: { readonly signal: AbortSignal }) => Promise<boolean>;
@@ -66,6 +71,8 @@ export interface InformerStats {
   readonly trouble?: string;
   readonly installed: boolean;
   readonly objects: number;
+  /** Objects that the last list lacks, and that are kept until another one agrees. */
+  readonly doubted: number;
   readonly lists: number;
   readonly watches: number;
   readonly events: number;
@@ -99,6 +106,7 @@ export class Informer {
   private told = new Map<string, KubernetesObject>();
   /** Newer copies that differ from what the sink was told only in fields that `same` ignores. */
   private newer = new Map<string, KubernetesObject>();
+  private readonly doubt: Doubt;
   /** The resourceVersion to resume from; undefined: list first. */
   private version: string | undefined;
   private readonly unreadable: Unreadable;
@@ -115,6 +123,7 @@ export class Informer {
     const { random, maxDelay = 10_000, pageSize = 500 } = options;
     this.options = options;
     this.unreadable = new Unreadable(options);
+    this.doubt = new Doubt(options);
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
     this.expired = new Backoff({ base: 100, cap: maxDelay, random });
@@ -135,6 +144,7 @@ export class Informer {
       synced: this.synced,
       installed: this.isInstalled,
       objects: this.told.size,
+      doubted: this.doubt.kept,
       ...(this.trouble !== undefined && { trouble: this.trouble }),
       stalenessSeconds: Math.max(0, (this.options.clock.now() - this.heardAt) / 1000),
     };
@@ -199,7 +209,7 @@ export class Informer {
     if (!this.isInstalled) log.info('Kind is now installed', { kind: name });
     this.isInstalled = true;
     this.missing.reset();
-    this.swap(found);
+    this.swap(this.doubt.complete(found, this.told));
     this.version = version;
     this.sync();
   }
@@ -214,6 +224,9 @@ export class Informer {
       outages.end(name);
     };
     const timers: (() => void)[] = [];
+    const again = new AbortController();
+    const { until } = this.doubt;
+    if (until !== undefined) timers.push(clock.after(Math.max(0, until - began), () => again.abort()));
     const end = await watch({
       api,
       clock,
@@ -222,7 +235,7 @@ export class Informer {
       resourceVersion: from,
       timeoutSeconds: Math.round(300 + 300 * random()),
       idle,
-      signal,
+      signal: AbortSignal.any([signal, again.signal]),
       onOpen: () => {
         this.heard();
         // The server sends missed events at once.
@@ -238,6 +251,7 @@ export class Informer {
         if (this.version !== version) works();
       },
     }).finally(() => timers.forEach((cancel) => cancel()));
+    if (again.signal.aborted) this.version = undefined;
     if (end === 'aborted') return;
     if (end === 'silent') await this.checkVersion(from, signal);
     else if (this.version === from && clock.now() - began < 1_000) await sleep(clock, this.backoff.next(), { signal });
@@ -269,7 +283,7 @@ export class Informer {
     if (this.isInstalled) log.info('Kind is not installed, checking for it periodically', { kind: name });
     this.isInstalled = false;
     this.version = undefined;
-    if (!this.synced || this.told.size > 0) this.swap(new Map());
+    if (!this.synced || this.told.size > 0) this.swap(this.doubt.complete(new Map(), this.told));
     this.sync();
     return false;
   }
@@ -279,7 +293,8 @@ export class Informer {
     if (event.type === 'malformed') return this.unreadable.addLine(event.line, this.version);
     const metadata = event.object['metadata'];
     const version = isObject(metadata) ? metadata['resourceVersion'] : undefined;
-    if (event.type !== 'BOOKMARK') this.change(event.type, event.object);
+    if (event.type === 'BOOKMARK') deliver(() => this.options.sink.caughtUp?.());
+    else this.change(event.type, event.object);
     if (typeof version === 'string' && version !== '') this.version = version;
   }
 
@@ -352,10 +367,11 @@ export class Informer {
   }
 
   private heard(): void {
-    const { clock, recovery, name } = this.options;
+    const { clock, recovery, outages, name } = this.options;
     this.heardAt = clock.now();
     this.trouble = undefined;
     recovery.reached(name);
+    outages.reached(name);
   }
 
   private sync(): void {

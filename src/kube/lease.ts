@@ -75,6 +75,7 @@ export class LeaderElector {
       let result = await this.acquireOrRenew(began, either);
       // Another replica wrote in between: only another read shows who holds it now.
       for (let i = 0; result === 'conflict' && i < 3; i++) result = await this.acquireOrRenew(began, either);
+      this.outages.reached(name);
       this.outages.end(name);
       if (result === 'lost') this.endTerm();
     } catch (cause) {

@@ -165,9 +165,11 @@ export class FairleadOperator extends Base {
         replace: (objects) => sink.replace(kind.name, objects),
         upsert: (object) => sink.upsert(kind.name, object),
         delete: (object) => sink.delete(kind.name, ...at(object)),
+        caughtUp: () => sink.caughtUp?.(kind.name),
         ...(kind.custom && observed !== undefined ? { touched: (object) => observed(kind.name, ...at(object)) } : {}),
       },
       queries[kind.name],
+      servingKinds.has(kind.name) || undefined,
     );
   }
 
@@ -177,7 +179,8 @@ export class FairleadOperator extends Base {
     path: string,
     shape: Shape,
     sink: InformerSink,
-    query?: Query,
+    query: Query | undefined,
+    doubtsLists: true | undefined,
   ): Informer {
     const { client, log, pageSize, idle } = this.options;
     const { clock, random, outages, recovery } = this;
@@ -187,6 +190,7 @@ export class FairleadOperator extends Base {
       ...(query === undefined ? {} : { query }),
       shape,
       sink,
+      ...(doubtsLists && { doubtsLists }),
       installed: (options) => isInstalled(client, type, options),
       api: client,
       clock,
@@ -205,3 +209,6 @@ const queries: Readonly<Partial<Record<KindName, Query>>> = {
   ConfigMap: { fieldSelector: 'metadata.name=istio' },
   Pod: { fieldSelector: 'status.phase!=Failed' },
 };
+
+/** What endpoints are made from: most of it does not vanish at once. */
+const servingKinds: ReadonlySet<KindName> = new Set(['Pod', 'EndpointSlice', 'Endpoints']);

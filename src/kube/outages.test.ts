@@ -55,6 +55,23 @@ test('of many that are denied access the first ones are named, and the others co
   expect([who.length, more]).toEqual([50, 950]);
 });
 
+test('those who wait for the server are woken when it answers somebody whom it did not, and not all the time', async () => {
+  const it = outages();
+  let woken = 0;
+  it.outages.onReached(() => woken++);
+  it.outages.reached('Pod');
+  it.outages.begin('VirtualService/shop/a', refused);
+  it.outages.reached('Pod');
+  expect(woken).toBe(0);
+  for (let second = 0; second < 20; second++) {
+    it.outages.begin('Pod', refused);
+    it.outages.reached('Pod');
+    it.outages.end('Pod');
+    await it.clock.advance(1_000);
+  }
+  expect(woken).toBe(2);
+});
+
 test('nothing waits to be said after the end', async () => {
   const ending = new AbortController();
   const it = outages(ending.signal);

@@ -18,6 +18,9 @@ const GATHERING = 1_000;
 /** How many are named; the rest are counted. */
 const NAMED = 50;
 
+/** Shortest time between two wake-ups: the server may come and go. Milliseconds. */
+const INTERVAL = 10_000;
+
 /**
  * Logs each kind of trouble with the API server once when it begins and once when it is over, however many kinds it
  * affects and however many retries there are. For denied access it also names the kinds: each needs its own rule.
@@ -27,6 +30,8 @@ export class Outages {
   /** Trouble -> kinds or clients that it affects. */
   private readonly open = new Map<string, Set<string>>();
   private cancelNaming: (() => void) | undefined;
+  private readonly waiting: (() => void)[] = [];
+  private wokenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: OutagesOptions) {
     this.options = options;
@@ -57,6 +62,20 @@ export class Outages {
       const more = denied.length - NAMED;
       log.warn(`API server: ${DENIED} to all of these`, { who: denied.slice(0, NAMED), ...(more > 0 && { more }) });
     });
+  }
+
+  /** Calls back when the server answers again: those who wait before they try again need not any longer. */
+  onReached(wake: () => void): void {
+    this.waiting.push(wake);
+  }
+
+  /** The server has answered `who`, which goes on only after that. */
+  reached(who: string): void {
+    const now = this.options.clock.now();
+    if (this.open.size === 0 || now - this.wokenAt < INTERVAL) return;
+    if (![...this.open.values()].some((having) => having.has(who))) return;
+    this.wokenAt = now;
+    for (const wake of this.waiting) wake();
   }
 
   /** The outage of `who` is over, or, given `unless`, has become that one. */

@@ -14,7 +14,7 @@ class WriterLab extends InformerLab {
 
   constructor(options: Partial<StatusWriterOptions> = {}) {
     super();
-    const { api, clock, informer, log } = this;
+    const { api, clock, informer, log, outages } = this;
     this.writer = new StatusWriter({
       api,
       latest: (_, namespace, name) => informer.latest(namespace, name),
@@ -22,6 +22,7 @@ class WriterLab extends InformerLab {
       clock,
       random: () => 0.5,
       log,
+      outages,
       ...options,
     });
     this.onTouched = ({ metadata }) => this.writer.observed('VirtualService', metadata.namespace ?? '', metadata.name);
@@ -66,6 +67,14 @@ class WriterLab extends InformerLab {
 
   messages(...names: string[]): unknown[] {
     return names.map((name) => this.conditions(name)?.find(({ type }) => type === 'Accepted')?.['message']);
+  }
+
+  /** The API server fails for so long that the next attempt would be minutes away. */
+  async outage(): Promise<void> {
+    this.cluster.broken.add(this.path);
+    for (const watch of this.cluster.watches()) watch.finish();
+    await this.clock.advance(450_000);
+    this.cluster.broken.clear();
   }
 
   /** Names of the objects that were written since the last call. */
@@ -388,6 +397,27 @@ describe('only the leader writes', () => {
     lab.lead();
     await lab.clock.advance(1_000);
     expect(lab.messages('a', 'b')).toEqual(['fine', 'fine']);
+  });
+});
+
+describe('after an outage', () => {
+  test('what could not be written is written as soon as the server is reached', async () => {
+    lab.lead();
+    lab.set('a', 'fine');
+    lab.set('b', 'fine');
+    await lab.outage();
+    await lab.clock.advance(11_000);
+    expect(lab.messages('a', 'b')).toEqual(['fine', 'fine']);
+  });
+
+  test('what the server does not take waits for its turn', async () => {
+    lab.lead();
+    const patch = vi.spyOn(lab.api, 'patch').mockRejectedValue(errorOfAnswer(422, ''));
+    lab.set('a', 'fine');
+    await lab.outage();
+    const { length } = patch.mock.calls;
+    await lab.clock.advance(11_000);
+    expect(patch.mock.calls).toHaveLength(length);
   });
 });
 

@@ -1,19 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import { kinds, type KindName } from '../api/kinds.ts';
 import { revisionOf, type KubernetesObject } from '../api/object.ts';
-import { ApiError, errorOfTransport } from './api-error.ts';
+import { ApiError, errorOfTransport, isRefused } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi } from './client.ts';
 import { isSame } from './comparison.ts';
 import type { Clock } from '../clock.ts';
 import { type DesiredConditions, mergeStatus } from './conditions.ts';
+import { DueWrites } from './due-writes.ts';
 import { isObject, type Json } from '../api/json.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
-import { NewestFirst } from './newest-first.ts';
 import { objectPath } from './paths.ts';
 import { isBefore } from './resource-version.ts';
-import { TokenBucket } from './token-bucket.ts';
 
 export interface DesiredStatus extends DesiredConditions {
   readonly kind: KindName;
@@ -53,11 +52,12 @@ interface Entry {
   readonly backoff: Backoff;
   /** Ends the wait after a failure. */
   cancel: (() => void) | undefined;
+  /** It waits because the server does not take it, not because the server cannot be reached. */
+  isRefused: boolean;
   /** A newer copy than the informer's. */
   fresh: KubernetesObject | undefined;
   /** Conflicts since the last write. */
   conflicts: number;
-  busy: boolean;
 }
 
 interface Plan {
@@ -71,9 +71,6 @@ interface Plan {
   };
 }
 
-/** Number of objects compared before yielding to the event loop. */
-const slice = 100;
-
 /** After more conflicts in a row than this, we back off. */
 const RACES = 2;
 
@@ -85,23 +82,31 @@ const RACES = 2;
 export class StatusWriter {
   private readonly options: StatusWriterOptions;
   private readonly outages: Outages;
-  private readonly bucket: TokenBucket;
   /** In order of last change. */
   private readonly entries = new Map<string, Entry>();
   private readonly keys = new Map<string, string>();
-  /** Keys of the entries to check. */
-  private readonly due = new NewestFirst();
+  /** Of the entries to check. */
+  private readonly due: DueWrites;
   /** By revision; the empty string is for objects that name none. */
   private readonly terms = new Map<string, AbortSignal>();
-  private cancelPump: (() => void) | undefined;
-  private readonly writing = new Set<Promise<void>>();
   private readonly counts = { writes: 0, conflicts: 0, failures: 0 };
 
   constructor(options: StatusWriterOptions) {
-    const { rate = 20, burst = 50, clock, log } = options;
+    const { rate, burst, concurrency, clock, log } = options;
     this.options = options;
     this.outages = options.outages ?? new Outages({ log, clock });
-    this.bucket = new TokenBucket({ rate, burst, now: clock.now() });
+    this.due = new DueWrites({
+      next: (key) => this.next(key),
+      ended: (key) => {
+        const entry = this.entries.get(key);
+        if (entry !== undefined) this.look(key, entry);
+      },
+      clock,
+      rate,
+      burst,
+      concurrency,
+    });
+    this.outages.onReached(() => this.wake());
   }
 
   /** What the conditions of an object should be from now on. */
@@ -145,7 +150,7 @@ export class StatusWriter {
 
   /** Resolves once no write is in progress. */
   async idle(): Promise<void> {
-    await Promise.all(this.writing);
+    await this.due.idle();
   }
 
   stats(): {
@@ -154,7 +159,7 @@ export class StatusWriter {
     readonly failures: number;
     readonly pending: number;
   } {
-    return { ...this.counts, pending: this.due.size + this.writing.size };
+    return { ...this.counts, pending: this.due.pending };
   }
 
   private newEntry(desired: DesiredStatus): Entry {
@@ -165,9 +170,9 @@ export class StatusWriter {
       kept: undefined,
       backoff,
       cancel: undefined,
+      isRefused: false,
       fresh: undefined,
       conflicts: 0,
-      busy: false,
     };
   }
 
@@ -176,8 +181,6 @@ export class StatusWriter {
     this.terms.delete(revision);
     // Due entries of this revision are just skipped later.
     if (this.terms.size > 0) return;
-    this.cancelPump?.();
-    this.cancelPump = undefined;
     this.due.clear();
     for (const entry of this.entries.values()) {
       entry.cancel?.();
@@ -188,7 +191,7 @@ export class StatusWriter {
 
   /** Writes if the object differs again. If somebody keeps overwriting our status, we back off. */
   private look(key: string, entry: Entry): void {
-    if (this.terms.size === 0 || entry.busy || entry.cancel !== undefined || this.entries.get(key) !== entry) return;
+    if (this.terms.size === 0 || this.due.isBusy(key) || entry.cancel !== undefined) return;
     if (this.toWrite(entry) === undefined) return;
     if (entry.written === entry.desired) this.park(key, entry);
     else this.mark(key);
@@ -197,42 +200,13 @@ export class StatusWriter {
   private mark(key: string): void {
     if (this.terms.size === 0) return;
     this.due.add(key);
-    this.pumpAfter(0);
   }
 
-  private pumpAfter(ms: number): void {
-    if (this.cancelPump !== undefined) return;
-    this.cancelPump = this.options.clock.after(ms, () => {
-      this.cancelPump = undefined;
-      this.pump();
-    });
-  }
-
-  private pump(): void {
-    const { clock, concurrency = 8 } = this.options;
-    for (let i = 0; this.terms.size > 0 && this.writing.size < concurrency; i++) {
-      const key = this.due.next();
-      if (key === undefined) return;
-      if (i === slice) return this.pumpAfter(0);
-      const entry = this.entries.get(key);
-      // A write in progress checks again when it is done.
-      const plan = entry === undefined || entry.busy || entry.cancel !== undefined ? undefined : this.toWrite(entry);
-      if (entry === undefined || plan === undefined) {
-        this.due.delete(key);
-        continue;
-      }
-      const wait = this.bucket.take(clock.now());
-      if (wait > 0) return this.pumpAfter(wait);
-      this.due.delete(key);
-      entry.busy = true;
-      const write = this.write(key, entry, plan).finally(() => {
-        entry.busy = false;
-        this.writing.delete(write);
-        this.look(key, entry);
-        if (this.due.size > 0) this.pumpAfter(0);
-      });
-      this.writing.add(write);
-    }
+  private next(key: string): (() => Promise<void>) | undefined {
+    const entry = this.entries.get(key);
+    // A write in progress checks again when it is done.
+    const plan = entry === undefined || entry.cancel !== undefined ? undefined : this.toWrite(entry);
+    return entry === undefined || plan === undefined ? undefined : () => this.write(key, entry, plan);
   }
 
   /** Like {@link plan}. If nothing needs to be written, a previous failure no longer counts as an outage. */
@@ -325,16 +299,28 @@ export class StatusWriter {
   private failed(key: string, entry: Entry, error: ApiError): void {
     this.counts.failures++;
     this.outages.begin(idOf(entry.desired), error);
-    this.park(key, entry, error.retryAfter);
+    this.park(key, entry, error);
   }
 
-  /** Checks the entry again after a delay that grows until the conditions change. */
-  private park(key: string, entry: Entry, atLeast = 0): void {
+  /** Checks the entry again after a delay that grows until the conditions change, or the server is reached again. */
+  private park(key: string, entry: Entry, error?: ApiError): void {
     if (this.terms.size === 0 || this.entries.get(key) !== entry) return;
-    entry.cancel = this.options.clock.after(entry.backoff.next(atLeast), () => {
+    entry.isRefused = error !== undefined && isRefused(error);
+    entry.cancel = this.options.clock.after(entry.backoff.next(error?.retryAfter), () => {
       entry.cancel = undefined;
       this.mark(key);
     });
+  }
+
+  /** An outage is over: what waited because of it is checked now. */
+  private wake(): void {
+    for (const [key, entry] of this.entries) {
+      if (entry.cancel === undefined || entry.isRefused) continue;
+      entry.cancel();
+      entry.cancel = undefined;
+      entry.backoff.reset();
+      this.mark(key);
+    }
   }
 }
 

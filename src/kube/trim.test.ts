@@ -71,6 +71,7 @@ describe('of each kind is kept what the model reads', () => {
         metadata: {
           name: 'reviews-1',
           namespace: 'shop',
+          uid: 'u',
           labels: { app: 'reviews' },
           annotations: { 'sidecar.istio.io/inject': 'true' },
           ownerReferences: [{ kind: 'ReplicaSet', name: 'reviews-7', controller: true }],
@@ -165,7 +166,7 @@ describe('of each kind is kept what the model reads', () => {
             conditions,
             nodeName: 'n1',
             zone: 'z',
-            targetRef: { kind: 'Pod', name: 'p', namespace: 'n' },
+            targetRef: { kind: 'Pod', name: 'p', namespace: 'n', uid: 'u' },
           },
         ],
       },
@@ -173,7 +174,7 @@ describe('of each kind is kept what the model reads', () => {
   });
 
   test('Endpoints', () => {
-    const targetRef = { kind: 'Pod', name: 'p', namespace: 'n' };
+    const targetRef = { kind: 'Pod', name: 'p', namespace: 'n', uid: 'u' };
     check(
       'Endpoints',
       {
@@ -185,7 +186,7 @@ describe('of each kind is kept what the model reads', () => {
         },
         subsets: [
           {
-            addresses: [{ ip: '10.0.0.1', nodeName: 'n1', targetRef: { ...targetRef, uid: 'u' } }],
+            addresses: [{ ip: '10.0.0.1', nodeName: 'n1', targetRef: { ...targetRef, fieldPath: 'x' } }],
             notReadyAddresses: [{ ip: '10.0.0.2' }],
             ports: [{ name: 'http', port: 80 }],
           },

@@ -118,7 +118,7 @@ function trimPod(raw: Json, interner: Interner): Json {
   const families = objects(podIPs).map((entry) => pick(entry, 'ip'));
   return {
     metadata: {
-      ...meta(raw['metadata'], interner, 'deletionTimestamp'),
+      ...meta(raw['metadata'], interner, 'uid', 'deletionTimestamp'),
       ...texts('labels', labels, interner),
       ...texts('annotations', annotations, interner, isMeshAnnotation),
       ...listed('ownerReferences', owners, interner),
@@ -219,7 +219,7 @@ function texts(key: string, raw: unknown, interner: Interner, keep: (key: string
 
 function target(raw: unknown, interner: Interner): Json {
   if (!isObject(raw)) return {};
-  return { targetRef: { ...shared(pick(raw, 'kind', 'namespace'), interner), ...pick(raw, 'name') } };
+  return { targetRef: { ...shared(pick(raw, 'kind', 'namespace'), interner), ...pick(raw, 'name', 'uid') } };
 }
 
 function present(key: string, value: Json): Json {

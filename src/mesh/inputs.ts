@@ -6,6 +6,7 @@ import { type KubernetesObject, objectKey, sourceOfKey } from '../api/object.ts'
 import type { Graph, Input, Reader } from '../cache/graph.ts';
 import type { Credential } from '../model/credential.ts';
 import type { FetchedKeySet } from '../model/key-set.ts';
+import type { LostEndpoints } from '../model/lost-endpoints.ts';
 
 /** Options fixed at startup, which every transform may read. Plain JSON like every input. */
 export interface MeshOptions {
@@ -53,8 +54,16 @@ export interface Inputs {
   readonly formerPeersOfClients: Input<FormerObject>;
   /** PeerAuthentications as servers still go by them, too, where that differs from what they are. */
   readonly formerPeersOfServers: Input<FormerObject>;
+  /** Endpoints that were gone when the API server listed their objects again. By object and Service. */
+  readonly lostEndpoints: Input<LostEndpoints>;
   /** Whether a service account may have the Secrets of its namespace; by `namespace/name`. */
   readonly secretAccess: Input<{ readonly allowed: boolean }>;
+  /** By kind, for objects with conditions: all of them are known up to this resourceVersion. Nothing follows from it. */
+  readonly versions: Input<string>;
+  /** What may take the place of the newest generation of an object; by `generationKey`. */
+  readonly formerGenerations: Input<FormerGenerations>;
+  /** Generations that proxies reject; by `generationKey`. */
+  readonly rejectedGenerations: Input<RejectedGeneration>;
   /** Our own bugs, with the objects affected; by what failed. */
   readonly failures: Input<{ readonly problems: readonly Problem[] }>;
   /** By stream id. */
@@ -64,6 +73,39 @@ export interface Inputs {
    * world from them until all do. By the key of the view traits; absent: all shards.
    */
   readonly shardsMade: Input<number>;
+}
+
+/** Earlier generations of an object that may be good, newest first. Absent once proxies have acknowledged the newest. */
+export interface FormerGenerations {
+  readonly objects: readonly KubernetesObject[];
+}
+
+/** What proxies reject of an object. */
+export interface RejectedGeneration {
+  readonly uid: string;
+  readonly generations: readonly {
+    readonly generation: number;
+    /** It changed together with other objects; each is tried alone to find out which of them is to blame. */
+    readonly isSuspect?: true;
+    /**
+     * One tenant said so, of an object that is not its own, or only gRPC's libraries did, and nobody else was concerned:
+     * others are to find out.
+     */
+    readonly isHere?: true;
+    /** Not this replica's proxies said so, but those of another one, or before a restart. */
+    readonly isRecalled?: true;
+    /** How many proxies said so. */
+    readonly proxies: number;
+    /** Some of them. */
+    readonly refusals: readonly {
+      readonly nodeId: string;
+      readonly build: string;
+      readonly typeUrl: string;
+      readonly name: string;
+      /** The proxy's own words. */
+      readonly message: string;
+    }[];
+  }[];
 }
 
 /** What an object was; without one, it did not exist. */
@@ -84,7 +126,11 @@ export function declareInputs(graph: Graph): Inputs {
     trustBundle: graph.input('trustBundle'),
     formerPeersOfClients: graph.input('formerPeersOfClients'),
     formerPeersOfServers: graph.input('formerPeersOfServers'),
+    lostEndpoints: graph.input('lostEndpoints'),
     secretAccess: graph.input('secretAccess'),
+    versions: graph.input('versions'),
+    formerGenerations: graph.input('formerGenerations'),
+    rejectedGenerations: graph.input('rejectedGenerations'),
     failures: graph.input('failures'),
     proxies: graph.input('proxies'),
     shardsMade: graph.input('shardsMade'),

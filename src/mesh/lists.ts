@@ -1,6 +1,9 @@
 /** The list of what workloads of a class serve themselves. */
 export const inboundList = (workloadClass: string): string => `inbound|${workloadClass}`;
 
+/** The list of what a gRPC server without an Envoy asks for by its own addresses. */
+export const grpcServerList = (stream: string): string => `grpc|${stream}`;
+
 /** The list of the resources that a router gets from Gateways. */
 export const gatewayList = (router: string): string => `gateway|${router}`;
 

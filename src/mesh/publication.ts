@@ -1,5 +1,7 @@
 import type { ListChange, MemberChange, Publication, WorldChange } from '../ads/store/publication.ts';
-import type { Collection, Draft } from '../cache/graph.ts';
+import type { EncodedResource } from '../ads/store/resource.ts';
+import type { Rollout } from '../ads/store/rollout.ts';
+import type { Change, Collection, Draft } from '../cache/graph.ts';
 import type { Members } from './resources/members.ts';
 import { type ScopeViews, listsOf } from './clients/scopes.ts';
 import type { Views } from './clients/views.ts';
@@ -12,31 +14,57 @@ export interface Published {
   readonly worlds: Worlds;
 }
 
+/** Which rollouts the changes of a commit are part of. */
+export interface RolloutsOf {
+  ofChange(change: Change<unknown>): readonly Rollout[];
+  /** Of a commit in which a proxy comes to see another part of the mesh. */
+  ofWorld(): readonly Rollout[];
+  ofResource(
+    change: Change<unknown>,
+    before: EncodedResource | undefined,
+    after: EncodedResource | undefined,
+  ): readonly Rollout[];
+}
+
+const nobodyAsks: RolloutsOf = { ofChange: () => [], ofWorld: () => [], ofResource: () => [] };
+
 /** What a commit changed, in the form that the ADS store takes. */
-export function publicationOf(draft: Draft, { members, scopes, views, worlds }: Published): Publication {
+export function publicationOf(
+  draft: Draft,
+  { members, scopes, views, worlds }: Published,
+  of: RolloutsOf = nobodyAsks,
+): Publication {
   return {
-    members: members.flatMap((collection) => membersOf(draft, collection)),
+    members: members.flatMap((collection) => membersOf(draft, collection, of)),
     lists: [
-      ...Array.from(draft.changes(scopes), ({ key, after }) => listChange(key, after && listsOf(after))),
-      ...Array.from(draft.changes(views.viewLists), ({ key, after }) => listChange(key, after)),
+      ...Array.from(draft.changes(scopes), (change) => listChange(change, change.after && listsOf(change.after), of)),
+      ...Array.from(draft.changes(views.viewLists), (change) => listChange(change, change.after, of)),
     ],
-    worlds: Array.from(draft.changes(worlds), ({ key, after }) => worldChange(key, after)),
+    worlds: Array.from(draft.changes(worlds), (change) => worldChange(change, of)),
   };
 }
 
-function membersOf(draft: Draft, collection: Members): MemberChange[] {
-  return Array.from(draft.changes(collection), ({ before, after }) => {
+function membersOf(draft: Draft, collection: Members, of: RolloutsOf): MemberChange[] {
+  return Array.from(draft.changes(collection), (change) => {
+    const { before, after } = change;
     const { list, qualifier, resource } = (after ?? before)!;
-    const place = { list, qualifier, typeUrl: resource.typeUrl, name: resource.name };
+    const rollouts = of.ofResource(change, before?.resource, after?.resource);
+    const place = { list, qualifier, typeUrl: resource.typeUrl, name: resource.name, ...part(rollouts) };
     return after === undefined ? place : { ...place, resource: after.resource };
   });
 }
 
-function listChange(list: string, children: readonly string[] | undefined): ListChange {
-  return children === undefined ? { list } : { list, children };
+function listChange(change: Change<unknown>, children: readonly string[] | undefined, of: RolloutsOf): ListChange {
+  const list = { list: change.key, ...part(of.ofChange(change)) };
+  return children === undefined ? list : { ...list, children };
 }
 
-function worldChange(stream: string, world: ProxyWorld | undefined): WorldChange {
+function worldChange(change: Change<ProxyWorld>, of: RolloutsOf): WorldChange {
+  const { key: stream, after: world } = change;
   if (world === undefined) return { stream };
-  return 'error' in world ? { stream, error: world.error } : { stream, world };
+  return 'error' in world ? { stream, error: world.error } : { stream, world, ...part(of.ofWorld()) };
+}
+
+function part(rollouts: readonly Rollout[]): { readonly rollouts?: readonly Rollout[] } {
+  return rollouts.length === 0 ? {} : { rollouts };
 }

@@ -13,3 +13,8 @@ export function printSelector(selector: Labels): string {
     .map((key) => `${key}=${selector[key]}`)
     .join(',');
 }
+
+/** Istio's injector sets it to `istio` where something terminates the mesh's mutual TLS. */
+export const tlsModeLabel = 'security.istio.io/tlsMode';
+
+export const saysMutualTls = (labels: Labels): boolean => labels[tlsModeLabel] === 'istio';

@@ -13,6 +13,8 @@ export interface CertificateFiles {
  */
 export interface Traits {
   readonly proxyType: 'sidecar' | 'router';
+  /** Metadata GENERATOR. `grpc`: a gRPC library, not an Envoy; a sidecar without interception or listeners of its own. */
+  readonly family: 'envoy' | 'grpc';
   /** Istio's agent runs next to it: it has workload certificates and gets automatic mutual TLS. */
   readonly agent: boolean;
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE';
@@ -45,6 +47,7 @@ export interface Traits {
 /** A generic client, for uses where only the namespace matters. */
 export const anyTraits: Traits = {
   proxyType: 'sidecar',
+  family: 'envoy',
   agent: false,
   interception: 'REDIRECT',
   ipFamily: 'v4',
@@ -127,23 +130,25 @@ export const loopbackAddresses = (traits: Pick<Traits, 'ipFamily'>): readonly [s
 /** The traits that clusters depend on: proxies with equal ones share clusters. */
 export type ClusterTraits = Pick<
   Traits,
-  'proxyType' | 'agent' | 'ipFamily' | 'preserveHeaderCase' | 'clientCertificate'
+  'proxyType' | 'family' | 'agent' | 'ipFamily' | 'preserveHeaderCase' | 'clientCertificate'
 >;
 
 export function clusterTraits(traits: ClusterTraits): ClusterTraits {
-  const { proxyType, agent, ipFamily, preserveHeaderCase, clientCertificate } = traits;
-  return { proxyType, agent, ipFamily, preserveHeaderCase, ...(clientCertificate && { clientCertificate }) };
+  const { proxyType, family, agent, ipFamily, preserveHeaderCase, clientCertificate } = traits;
+  return { proxyType, family, agent, ipFamily, preserveHeaderCase, ...(clientCertificate && { clientCertificate }) };
 }
 
 /** Like {@link traitsKey}, for the traits that clusters depend on. */
 export function clusterTraitsKey(traits: ClusterTraits): string {
-  const { proxyType, agent, ipFamily, preserveHeaderCase, clientCertificate } = traits;
-  return [proxyType, Number(agent), ipFamily, Number(preserveHeaderCase), filesKey(clientCertificate)].join(',');
+  const { proxyType, family, agent, ipFamily, preserveHeaderCase, clientCertificate } = traits;
+  const type = family === 'grpc' ? family : proxyType;
+  return [type, Number(agent), ipFamily, Number(preserveHeaderCase), filesKey(clientCertificate)].join(',');
 }
 
 /** Equal traits have the same text, different ones never do. */
 export function traitsKey(traits: Traits): string {
   const words: string[] = [traits.proxyType, traits.agent ? 'agent' : 'plain', traits.interception, traits.ipFamily];
+  if (traits.family === 'grpc') words.push('grpc');
   if (!traits.shortNames) words.push('full-names');
   if (traits.dnsCapture) words.push('dns-capture');
   const ofListeners = listenerTraitsKey(traits);

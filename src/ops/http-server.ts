@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { setImmediate } from 'node:timers/promises';
 import { ListenError } from '../listen-error.ts';
 import { Connections } from './connections.ts';
 
@@ -10,7 +11,7 @@ export interface Answer {
   /** Content type. */
   readonly type: string;
   /** Pieces are generated while sending, so that a large response does not block the event loop. */
-  readonly body: string | Iterable<string>;
+  readonly body: string | Iterable<string> | AsyncIterable<string>;
 }
 
 export interface Request {
@@ -54,14 +55,17 @@ const CONNECTIONS = 256;
 export async function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
   const { address, name, routes, log, idle = IDLE, connections = CONNECTIONS, signal } = options;
   signal.throwIfAborted();
+  const slices = new Slices();
   const server = createServer({ headersTimeout: 5_000, requestTimeout: 10_000 }, (request, response) => {
     // A client's mistake ends only its own connection.
-    answer(request, response, routes).catch((err: unknown) => {
+    answer(request, response, routes, slices).catch((err: unknown) => {
       if (response.destroyed) return;
       log.error('An HTTP request failed', { server: name, path: request.url, err });
       if (response.headersSent) response.destroy();
       else
-        send(response, { status: 500, type: 'text/plain', body: 'internal error\n' }).catch(() => response.destroy());
+        send(response, { status: 500, type: 'text/plain', body: 'internal error\n' }, slices).catch(() =>
+          response.destroy(),
+        );
     });
   });
   // This also closes connections whose clients do not read the response.
@@ -88,27 +92,47 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   routes: ReadonlyMap<string, Route>,
+  slices: Slices,
 ): Promise<void> {
   // Bodies are ignored; without this, a client that sends one would hang.
   request.resume();
   if (request.method !== 'GET' && request.method !== 'HEAD')
-    return send(response, { status: 405, type: 'text/plain', body: 'only GET and HEAD are allowed\n' });
+    return send(response, { status: 405, type: 'text/plain', body: 'only GET and HEAD are allowed\n' }, slices);
   // Not parsed as a URL: a path may be anything, and the parser would take `//x` for an absolute URL.
   const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
   const route = routes.get(path.length > 1 ? path.replace(/\/$/, '') : path);
-  if (route === undefined) return send(response, { status: 404, type: 'text/plain', body: 'not found\n' });
+  if (route === undefined) return send(response, { status: 404, type: 'text/plain', body: 'not found\n' }, slices);
   const found = await route({
     query: new URLSearchParams(query),
     remoteAddress: request.socket.remoteAddress ?? '',
     host: request.headers.host ?? '',
   });
-  return send(response, request.method === 'HEAD' ? { ...found, body: '' } : found);
+  return send(response, request.method === 'HEAD' ? { ...found, body: '' } : found, slices);
 }
 
-async function send(response: ServerResponse, { status = 200, type, body }: Answer): Promise<void> {
+async function send(response: ServerResponse, { status = 200, type, body }: Answer, slices: Slices): Promise<void> {
   response.statusCode = status;
   response.setHeader('content-type', type);
   response.setHeader('x-content-type-options', 'nosniff');
   if (typeof body === 'string') response.end(body);
-  else await pipeline(Readable.from(body), response);
+  else await pipeline(Readable.from(Symbol.asyncIterator in body ? body : slices.of(body)), response);
+}
+
+/** How long pieces are generated before other work has its turn. Milliseconds. */
+const SLICE_MS = 5;
+
+/** At most one response generates pieces in a round of the event loop, if they take long. */
+class Slices {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** A client that reads fast must not keep this thread busy until all is generated. */
+  async *of(pieces: Iterable<string>): AsyncGenerator<string> {
+    let ends = performance.now() + SLICE_MS;
+    for (const piece of pieces) {
+      yield piece;
+      if (performance.now() < ends) continue;
+      await (this.#last = this.#last.then(() => setImmediate()));
+      ends = performance.now() + SLICE_MS;
+    }
+  }
 }

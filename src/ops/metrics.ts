@@ -1,84 +1,21 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { type Labelled, metricsOf } from './metric-factory.ts';
 import { servedTypeNames } from '../served-types.ts';
+import { countProblems, eventsOf, inboundUpdates, registryTypes } from './istio-figures.ts';
 import type { Route } from './http-server.ts';
-
-/**
- * Where the values come from. All are read at each scrape; counters are totals since the start. Absent parts have no
- * metrics: a directory has no API server.
- */
-export interface MetricSources {
-  readonly version: string;
-  readonly ready: () => boolean;
-  readonly ads: () => AdsFigures;
-  /** One entry per connected proxy and type of which it rejects the current version of a resource. */
-  readonly refused: () => Iterable<{ readonly shortName: string }>;
-  /** Proxies that were not admitted, by the budget that was full. */
-  readonly notAdmitted: () => Readonly<Record<string, number>>;
-  /** Callers on the secure port that did not prove who they are, or are not who they say, by reason. */
-  readonly unauthenticated?: () => Iterable<readonly [string, number]>;
-  /** When the certificates expire that the authority signs with; undefined: there is none yet. */
-  readonly authority?: () => { readonly root: Date; readonly chain: Date } | undefined;
-  readonly suppressedLines: () => number;
-  readonly commits: () => { readonly commits: number; readonly writes: number; readonly pending: number };
-  /** Graph entries that keep an old value because their transform threw. */
-  readonly graphFailures: () => number;
-  readonly services: () => number;
-  /** By kind. */
-  readonly objects: () => Readonly<Record<string, number>>;
-  readonly problems: () => Iterable<{ readonly reason: string; readonly object: { readonly kind: string } }>;
-  readonly apiServer?: () => ApiServerFigures;
-  readonly status?: () => {
-    readonly writes: number;
-    readonly conflicts: number;
-    readonly failures: number;
-    readonly pending: number;
-  };
-  readonly leader?: () => boolean;
-  readonly files?: () => Iterable<{ readonly severity: string }>;
-}
-
-export interface AdsFigures {
-  readonly streams: number;
-  readonly pendingStreams: number;
-  readonly waitingForWorld: number;
-  readonly waitingForPlace: number;
-  readonly waitingForRoom: number;
-  readonly waitingToBegin: number;
-  readonly waitingForTurn: number;
-  readonly resources: number;
-  /** Bugs that ended a stream. */
-  readonly failures: number;
-  /** Streams on the slow path. */
-  readonly indirect: number;
-  /** By the type's short name. */
-  readonly pushes: Readonly<Record<string, number>>;
-  readonly bytes: Readonly<Record<string, number>>;
-  readonly refusals: Readonly<Record<string, number>>;
-  /** Waits for an acknowledgement that timed out. */
-  readonly timeouts: number;
-  /** Number of times that a response with clusters was unanswered for long. */
-  readonly overdue: number;
-  /** Streams and connections refused or ended because of a limit, by limit. */
-  readonly limits: Readonly<Record<string, number>>;
-}
-
-export interface ApiServerFigures {
-  readonly relists: number;
-  readonly malformedObjects: number;
-  readonly stalenessSeconds: number;
-  readonly kinds: Readonly<
-    Record<
-      string,
-      { readonly synced: boolean; readonly installed: boolean; readonly events: number; readonly errors: number }
-    >
-  >;
-}
+import type { ApiServerFigures, MetricSources } from './metric-sources.ts';
 
 export interface Metrics {
   /** A commit was published. Seconds: since its first change, and of work. */
   committed(delay: number, work: number): void;
   /** A proxy was sent everything that a change means for it, this many seconds after the change arrived. */
   converged(seconds: number): void;
+  /** A response was handed to a connection. */
+  sent(type: string, bytes: number): void;
+  /** A connection has taken what it was handed, after this many seconds. */
+  taken(seconds: number): void;
+  /** A commit was published because of these. */
+  triggered(reasons: Iterable<string>): void;
   /** `/metrics` */
   readonly route: Route;
 }
@@ -86,7 +23,6 @@ export interface Metrics {
 /** Names are Istio's where it has them, because alerts and dashboards use them. */
 export function createMetrics(sources: MetricSources, clock: () => number = () => performance.now()): Metrics {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry });
   let renderings = 0;
   const rendering = new Rendering(() => {
@@ -100,66 +36,14 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   };
   const started = Date.now();
 
-  const gauge = (name: string, help: string, value: () => number): void => {
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(value());
-      },
-    });
-  };
-  const counter = (name: string, help: string, value: () => number): void => {
-    new Counter({
-      name,
-      help,
-      registers,
-      collect() {
-        this.reset();
-        this.inc(value());
-      },
-    });
-  };
-  const gauges = <L extends string>(
-    name: string,
-    help: string,
-    labelNames: readonly L[],
-    values: () => Labelled<L>,
-  ): void => {
-    new Gauge({
-      name,
-      help,
-      registers,
-      labelNames,
-      collect() {
-        this.reset();
-        for (const [labels, value] of values()) this.inc(labels, value);
-      },
-    });
-  };
-  const counters = <L extends string>(
-    name: string,
-    help: string,
-    labelNames: readonly L[],
-    values: () => Labelled<L>,
-  ): void => {
-    new Counter({
-      name,
-      help,
-      registers,
-      labelNames,
-      collect() {
-        this.reset();
-        for (const [labels, value] of values()) this.inc(labels, value);
-      },
-    });
-  };
-
+  const { gauge, counter, gauges, counters, histogram, total } = metricsOf(registry);
   const { version } = sources;
   const ads = once(sources.ads);
   const commits = once(sources.commits);
   const objects = once(sources.objects);
+  const deliveries = once(sources.deliveries);
+  const problems = once(() => [...sources.problems()]);
+  const withoutEndpoints = once(sources.withoutEndpoints);
   const refusing = once(() => countByType(sources.refused()));
   gauges('pilot_info', 'Running version.', ['version'], () => [[{ version }, 1]]);
   gauge('istiod_uptime_seconds', 'Seconds since this process started.', () => (Date.now() - started) / 1000);
@@ -168,6 +52,9 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   gauges('pilot_xds', 'Connected proxies.', ['version'], () => [[{ version }, ads().streams]]);
   counters('pilot_xds_pushes', 'Responses sent.', ['type'], () => byType(ads().pushes));
   counters('fairlead_xds_bytes_total', 'Bytes of responses sent.', ['type'], () => byType(ads().bytes));
+  counters('pilot_xds_expired_nonce', 'Requests that answer a response that is no longer the newest.', ['type'], () =>
+    byType(ads().expired),
+  );
   counters('pilot_total_xds_rejects', 'Responses that proxies rejected.', ['type'], () => byType(ads().refusals));
   // Unlike in Istio, no label names the proxy: clients choose their own names.
   for (const shortName of servedTypeNames) {
@@ -244,12 +131,33 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   gauge('fairlead_graph_failures', 'Results that are stale because of a bug. Must be zero.', sources.graphFailures);
 
   gauge('pilot_services', 'Known services.', sources.services);
+  gauge(
+    'fairlead_held_endpoints',
+    'Endpoints that are served although they are no longer listed, because their Pods are ready. /debug/held names them.',
+    sources.heldEndpoints,
+  );
   gauge('pilot_virt_services', 'Known VirtualServices.', () => objects()['VirtualService'] ?? 0);
   gauges('fairlead_objects', 'Known objects, by kind.', ['kind'], () =>
     Object.entries(objects()).map(([kind, count]) => [{ kind }, count]),
   );
   gauges('fairlead_problems', 'Problems with objects, by kind and reason.', ['kind', 'reason'], () =>
-    Array.from(sources.problems(), ({ reason, object: { kind } }) => [{ kind, reason }, 1]),
+    problems().map(({ reason, object: { kind } }) => [{ kind, reason }, 1]),
+  );
+
+  countProblems(gauge, gauges, problems);
+  gauge(
+    'pilot_conflict_outbound_listener_tcp_over_current_tcp',
+    'Listeners for which TCP services compete.',
+    sources.listenerConflicts,
+  );
+  gauge('pilot_eds_no_instances', 'Hosts without endpoints.', () => withoutEndpoints().sent);
+  gauge(
+    'pilot_dns_cluster_without_endpoints',
+    'Hosts without endpoints that proxies resolve.',
+    () => withoutEndpoints().resolved,
+  );
+  counters('pilot_inbound_updates', 'Changes delivered by the source.', ['type'], () =>
+    Object.entries(inboundUpdates(deliveries())).map(([type, count]) => [{ type }, count]),
   );
 
   const { status, leader, files } = sources;
@@ -269,6 +177,12 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
       ['kind'],
       kinds((k) => Number(k.installed)),
     );
+    gauges(
+      'fairlead_kind_doubted',
+      'Objects that the last list of the kind lacks, kept until another list agrees.',
+      ['kind'],
+      kinds((k) => k.doubted),
+    );
     counters(
       'fairlead_kind_events_total',
       'Changes sent by the API server.',
@@ -280,6 +194,12 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
       'Failed lists and watches.',
       ['kind'],
       kinds((k) => k.errors),
+    );
+    counters('pilot_k8s_cfg_events', "Changes of Istio's objects.", ['type', 'event'], () =>
+      eventsOf(deliveries(), (kind) => (kind in registryTypes ? undefined : kind)),
+    );
+    counters('pilot_k8s_reg_events', "Changes of Kubernetes' own objects.", ['type', 'event'], () =>
+      eventsOf(deliveries(), (kind) => registryTypes[kind]),
     );
     gauge(
       'fairlead_api_server_staleness_seconds',
@@ -315,8 +235,6 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
       Array.from(files(), ({ severity }) => [{ severity }, 1]),
     );
 
-  const histogram = (name: string, help: string, buckets: number[]): Histogram =>
-    new Histogram({ name, help, buckets, registers });
   const debounce = histogram(
     'pilot_debounce_time',
     'Time from a change until it is published, in seconds.',
@@ -332,7 +250,24 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     'Time from a change until everything that it changes for a proxy is sent to that proxy, in seconds.',
     [0.1, 0.5, 1, 3, 5, 10, 20, 30],
   );
+  const sizes = histogram(
+    'pilot_xds_config_size_bytes',
+    'Sizes of responses.',
+    [1, 10_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000],
+    ['type'],
+  );
+  const sending = histogram(
+    'pilot_xds_send_time',
+    'Time until a connection has taken what it was handed, in seconds.',
+    [0.01, 0.1, 1, 3, 5, 10, 20, 30],
+  );
+  const triggers = total('pilot_push_triggers', 'Batches of changes published, by what they were about.', ['type']);
   return {
+    sent: (type, bytes) => sizes.observe({ type }, bytes),
+    taken: (seconds) => sending.observe(seconds),
+    triggered(reasons) {
+      for (const type of reasons) triggers.inc({ type });
+    },
     converged: (seconds) => convergence.observe(seconds),
     committed: (delay, seconds) => {
       debounce.observe(delay);
@@ -369,8 +304,6 @@ class Rendering {
     return this.#kept.text;
   }
 }
-
-type Labelled<L extends string> = readonly (readonly [Record<L, string>, number])[];
 
 /** Number of proxies that reject something, by type. */
 function countByType(refused: Iterable<{ readonly shortName: string }>): ReadonlyMap<string, number> {

@@ -1,9 +1,10 @@
 import { request } from 'node:http';
 import { connect, createServer } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { debugRoutes } from './debug.ts';
+import { type DumpOptions, debugRoutes } from './debug/pages.ts';
 import { type HttpServer, type Route, serveHttp } from './http-server.ts';
-import { createMetrics, type MetricSources } from './metrics.ts';
+import { createMetrics } from './metrics.ts';
+import type { MetricSources } from './metric-sources.ts';
 import { type OpsOptions, serveOps } from './servers.ts';
 
 const localhost = { host: '127.0.0.1', port: 0 };
@@ -13,16 +14,20 @@ const proxy = {
   stream: '7',
   nodeId: 'sidecar~10.0.0.1~a.shop~shop.svc.cluster.local',
   build: 'envoy 1.40.0',
+  address: '10.0.0.1',
+  connectedAt: new Date('2026-01-02T03:04:05Z'),
   metadata: { CLUSTER_ID: 'Kubernetes', ISTIO_VERSION: '1.32.0', LABELS: { app: 'a' } },
   locality: { region: 'r', zone: 'z', subZone: '' },
+  features: ['understands-this'],
   types: [
     {
       typeUrl: 'T/Cluster',
       shortName: 'cds',
-      wildcard: true,
-      names: 0,
+      names: [],
       sent: '3',
       acked: '2',
+      sentAt: new Date('2026-01-02T03:04:06Z'),
+      error: 'no',
       synced: false,
       refused: [],
       overdue: ['cold'],
@@ -30,21 +35,28 @@ const proxy = {
     {
       typeUrl: 'T/Endpoint',
       shortName: 'eds',
-      wildcard: false,
-      names: 4,
+      names: ['b', 'c'],
       sent: '5',
       acked: '5',
+      sentAt: undefined,
+      error: undefined,
       synced: true,
       refused: ['c'],
       overdue: [],
     },
   ],
 };
-const plain = { ...proxy, stream: '8', nodeId: 'my-envoy', build: '', metadata: {}, types: [] };
+const plain = { ...proxy, stream: '8', nodeId: 'my-envoy', build: '', metadata: {}, features: [], types: [] };
 const service = (name: string) => ({ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace: 'shop' } });
 
 const debug = {
   proxies: () => [proxy, plain],
+  configDump: (stream: string, options: DumpOptions) => [JSON.stringify({ stream, ...options })],
+  services: () => [{ hostname: 'a.shop' }],
+  endpoints: (): [string, object][] => [
+    ['a.shop', { shop: {} }],
+    ['b.shop', {}],
+  ],
   objects: () => [service('a'), service('b')],
   problems: () => [
     {
@@ -54,7 +66,11 @@ const debug = {
       message: 'is odd.',
     },
   ],
+  held: () => [{ service: 'shop/reviews', address: '10.1.0.1' }],
   locate: () => 'a.yaml:7',
+  status: (proxy: string | undefined) => [JSON.stringify({ proxy })],
+  commits: () => [{ number: 1 }],
+  record: () => undefined,
 };
 
 const figures: MetricSources = {
@@ -74,6 +90,7 @@ const figures: MetricSources = {
     pushes: { cds: 5, eds: 7 },
     bytes: { cds: 500, eds: 700 },
     refusals: { cds: 0, eds: 1 },
+    expired: { cds: 6 },
     timeouts: 0,
     overdue: 0,
     limits: { age: 3, streams: 0 },
@@ -84,8 +101,17 @@ const figures: MetricSources = {
   commits: () => ({ commits: 3, writes: 30, pending: 0 }),
   graphFailures: () => 0,
   services: () => 12,
+  heldEndpoints: () => 2,
   objects: () => ({ VirtualService: 4 }),
   problems: () => [...debug.problems(), ...debug.problems()],
+  deliveries: () => ({
+    VirtualService: { add: 1, update: 2, delete: 3 },
+    Service: { add: 10, update: 20, delete: 30 },
+    EndpointSlice: { add: 100, update: 200, delete: 300 },
+    ConfigMap: { add: 1000, update: 0, delete: 0 },
+  }),
+  withoutEndpoints: () => ({ sent: 5, resolved: 6 }),
+  listenerConflicts: () => 9,
 };
 
 function stopping(): AbortController {
@@ -147,6 +173,9 @@ describe('monitoring', () => {
     const { monitoring, get } = await serve({ metrics: metrics.route });
     metrics.committed(0.02, 0.002);
     metrics.converged(0.3);
+    metrics.sent('cds', 20_000);
+    metrics.taken(0.05);
+    metrics.triggered(['config', 'endpoint']);
     await get(monitoring, '/metrics');
     const { text } = await get(monitoring, '/metrics');
     const lines = text.split('\n');
@@ -157,10 +186,25 @@ describe('monitoring', () => {
       'pilot_total_xds_rejects{type="eds"} 1',
       'pilot_xds_eds_reject 2',
       'pilot_services 12',
+      'fairlead_held_endpoints 2',
       'pilot_virt_services 4',
       'pilot_debounce_time_bucket{le="0.1"} 1',
       'pilot_proxy_convergence_time_bucket{le="0.1"} 0',
       'pilot_proxy_convergence_time_bucket{le="0.5"} 1',
+      'pilot_xds_expired_nonce{type="cds"} 6',
+      'pilot_xds_config_size_bytes_bucket{le="10000",type="cds"} 0',
+      'pilot_xds_config_size_bytes_bucket{le="1000000",type="cds"} 1',
+      'pilot_xds_send_time_bucket{le="0.1"} 1',
+      'pilot_push_triggers{type="endpoint"} 1',
+      'pilot_inbound_updates{type="config"} 6',
+      'pilot_inbound_updates{type="eds"} 600',
+      'pilot_inbound_updates{type="svc"} 30',
+      'pilot_inbound_updates{type="svcdelete"} 30',
+      'pilot_eds_no_instances 5',
+      'pilot_dns_cluster_without_endpoints 6',
+      'pilot_conflict_outbound_listener_tcp_over_current_tcp 9',
+      'pilot_vservice_dup_domain 0',
+      'pilot_total_rejected_configs{type="Service"} 1',
       'fairlead_commits_total 3',
       'fairlead_xds_slow_streams_total 4',
       'fairlead_graph_failures 0',
@@ -170,11 +214,12 @@ describe('monitoring', () => {
     ])
       expect(lines).toContain(line);
     expect(text).not.toContain('fairlead_leader');
+    expect(text).not.toContain('pilot_k8s_');
     expect(text).toContain('process_cpu_seconds_total');
   });
 
   test('has no metrics of an API server where there is none, and all of them where there is', async () => {
-    const kinds = { Pod: { synced: true, installed: true, events: 9, errors: 1 } };
+    const kinds = { Pod: { synced: true, installed: true, doubted: 3, events: 9, errors: 1 } };
     const metrics = createMetrics({
       ...figures,
       apiServer: () => ({ relists: 1, malformedObjects: 0, stalenessSeconds: 1.5, kinds }),
@@ -186,7 +231,10 @@ describe('monitoring', () => {
     const lines = (await get(monitoring, '/metrics')).text.split('\n');
     for (const line of [
       'fairlead_kind_synced{kind="Pod"} 1',
+      'fairlead_kind_doubted{kind="Pod"} 3',
       'fairlead_kind_events_total{kind="Pod"} 9',
+      'pilot_k8s_cfg_events{type="VirtualService",event="delete"} 3',
+      'pilot_k8s_reg_events{type="Services",event="update"} 20',
       'fairlead_api_server_staleness_seconds 1.5',
       'fairlead_status_writes_total{result="conflict"} 1',
       'fairlead_status_pending 2',
@@ -213,12 +261,21 @@ describe('debug pages', () => {
         proxy_type: 'sidecar',
         proxy_version: 'envoy 1.40.0',
         istio_version: '1.32.0',
+        client_features: ['understands-this'],
         cluster_sent: '3',
         cluster_acked: '2',
         endpoint_sent: '5',
         endpoint_acked: '5',
         resources: {
-          'T/Cluster': { sent: '3', acked: '2', synced: false, refused: [], overdue: ['cold'] },
+          'T/Cluster': {
+            sent: '3',
+            acked: '2',
+            sentTime: '2026-01-02T03:04:06.000Z',
+            lastError: 'no',
+            synced: false,
+            refused: [],
+            overdue: ['cold'],
+          },
           'T/Endpoint': { sent: '5', acked: '5', synced: true, refused: ['c'] },
         },
       },
@@ -231,16 +288,66 @@ describe('debug pages', () => {
     const connections = JSON.parse((await get(health, '/debug/connections?proxyID=a.shop')).text) as unknown;
     expect(connections).toEqual({
       totalClients: 1,
-      clients: [{ connectionId: '7', node: proxy.nodeId, address: '10.0.0.1', version: 'envoy 1.40.0' }],
+      clients: [
+        {
+          connectionId: 'a.shop-7',
+          connectedAt: '2026-01-02T03:04:05.000Z',
+          address: '10.0.0.1',
+          node: proxy.nodeId,
+          version: 'envoy 1.40.0',
+        },
+      ],
     });
     const adsz = JSON.parse((await get(health, '/debug/adsz')).text) as { totalClients: number; clients: unknown[] };
     expect(adsz.totalClients).toBe(2);
-    expect(adsz.clients[0]).toMatchObject({ labels: { app: 'a' }, watches: { 'T/Cluster': '*', 'T/Endpoint': 4 } });
+    expect(adsz.clients[0]).toMatchObject({
+      labels: { app: 'a' },
+      locality: { region: 'r', zone: 'z', sub_zone: '' },
+      watches: { 'T/Cluster': [], 'T/Endpoint': ['b', 'c'] },
+    });
+  });
+
+  test('config_dump and edsz show what one proxy is given, by any of its names', async () => {
+    const { health, get } = await serve();
+    const dump = async (page: string): Promise<unknown> => JSON.parse((await get(health, `/debug/${page}`)).text);
+    expect(await dump('config_dump?proxyID=a.shop')).toEqual({ stream: '7', endpoints: false });
+    expect(await dump('config_dump?proxyID=my-envoy&include_eds')).toEqual({ stream: '8', endpoints: true });
+    expect(await dump('config_dump?proxyID=a.shop-7&types=cds,rds')).toMatchObject({ types: ['cds', 'rds'] });
+    expect(await dump('edsz?proxyID=a.sh')).toMatchObject({ stream: '7', types: ['eds'] });
+  });
+
+  test('config_dump says in words that tools know that a proxy is not here, or that none is named', async () => {
+    const { health, get } = await serve();
+    expect(await get(health, '/debug/config_dump?proxyID=gone.shop')).toEqual({
+      status: 404,
+      text: 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n',
+    });
+    for (const page of ['config_dump', 'edsz?proxyID='])
+      expect(await get(health, `/debug/${page}`)).toEqual({
+        status: 400,
+        text: 'You must provide a proxyID in the query string\n',
+      });
+  });
+
+  test('registryz and endpointShardz show the mesh, and list names all pages', async () => {
+    const { health, get } = await serve();
+    const page = async (name: string): Promise<unknown> => JSON.parse((await get(health, `/debug/${name}`)).text);
+    expect(await page('registryz')).toEqual([{ hostname: 'a.shop' }]);
+    expect(await page('endpointShardz')).toEqual({ 'a.shop': { shop: {} }, 'b.shop': {} });
+    expect(await page('endpointz')).toEqual(await page('endpointShardz'));
+    expect(await page('list')).toEqual(expect.arrayContaining(['config_dump', 'list', 'registryz', 'syncz']));
+  });
+
+  test('status is of all proxies, or of the one that is asked for', async () => {
+    const { health, monitoring, get } = await serve();
+    expect(JSON.parse((await get(health, '/debug/status')).text)).toEqual({});
+    expect(JSON.parse((await get(monitoring, '/debug/status?proxyID=a.shop')).text)).toEqual({ proxy: 'a.shop' });
   });
 
   test('configz and problems show objects', async () => {
     const { health, get } = await serve();
     expect(JSON.parse((await get(health, '/debug/configz?kind=Service&name=b')).text)).toEqual([service('b')]);
+    expect(JSON.parse((await get(health, '/debug/held')).text)).toEqual([...debug.held()]);
     expect(JSON.parse((await get(health, '/debug/problems')).text)).toEqual([
       { object: 'Service/shop/a', place: 'a.yaml:7', field: 'spec.ports[0]', reason: 'Invalid', message: 'is odd.' },
     ]);
@@ -358,7 +465,9 @@ describe('metrics', () => {
     const { body } = await createMetrics(figures).route({ query: new URLSearchParams(), remoteAddress: '', host: '' });
     const labels = new Set(Array.from(String(body).matchAll(/[{,]([a-z_]+)="/g), ([, label]) => label));
     expect(
-      [...labels].filter((label) => !/^(version|type|for|kind|reason|result|le|space|major|minor|patch)$/.test(label!)),
+      [...labels].filter(
+        (label) => !/^(version|type|for|kind|event|reason|result|le|space|major|minor|patch)$/.test(label!),
+      ),
     ).toEqual([]);
   });
 });
@@ -403,6 +512,28 @@ describe('a server', () => {
     await expect(fetch(`${base}/late`).then((response) => response.text())).rejects.toThrow();
     expect(await (await fetch(`${base}/good`)).text()).toBe('good');
     expect(errors).toMatchObject([{ server: 'test', path: '/bad' }]);
+  });
+
+  test('goes on with other work while it generates a long answer for a client that reads fast', async () => {
+    let rounds = 0;
+    const counting = setInterval(() => rounds++);
+    onTestFinished(() => clearInterval(counting));
+    const busy = function* (): Generator<string> {
+      for (let i = 0; i < 100; i++) {
+        const ends = performance.now() + 2;
+        while (performance.now() < ends);
+        yield 'x';
+      }
+    };
+    const routes = new Map<string, Route>([['/', () => ({ type: 'text/plain', body: busy() })]]);
+    const { signal } = stopping();
+    const { port } = await serveHttp({ address: localhost, name: 'test', routes, log: silent, signal });
+    const text = async (): Promise<string> => (await fetch(`http://127.0.0.1:${port}/`)).text();
+    const before = rounds;
+    const both = await Promise.all([text(), text()]);
+    expect(both.map(({ length }) => length)).toEqual([100, 100]);
+    // 400 ms of work, in slices of 5 ms.
+    expect(rounds - before).toBeGreaterThan(20);
   });
 
   test('closes a connection whose client does not read the answer', async () => {

@@ -1,5 +1,5 @@
 import type { Address } from '../config/settings.ts';
-import { type DebugSources, debugRoutes } from './debug.ts';
+import { type DebugSources, debugRoutes } from './debug/pages.ts';
 import { healthRoutes, type Readiness } from './health.ts';
 import { type HttpServer, type HttpServerOptions, type Route, serveHttp } from './http-server.ts';
 

@@ -92,6 +92,7 @@ test('traits come from metadata', () => {
   });
   expect(traits).toEqual({
     proxyType: 'sidecar',
+    family: 'envoy',
     agent: true,
     interception: 'NONE',
     ipFamily: 'v4',
@@ -108,6 +109,15 @@ test('traits come from metadata', () => {
     serverCertificate: { chain: '', key: '', root: '/s' },
     preserveHeaderCase: true,
   });
+});
+
+test('of a gRPC library, only what matters without an Envoy splits it from others', () => {
+  const metadata = { GENERATOR: 'grpc', ISTIO_VERSION: '1.32.0' };
+  const { traits } = read(agentId, metadata);
+  expect(traits).toMatchObject({ family: 'grpc', proxyType: 'sidecar', agent: true, interception: 'REDIRECT' });
+  const envoy = { INTERCEPTION_MODE: 'NONE', HTTP_PROXY_PORT: '15007', HTTP10: '1', TLS_CLIENT_CERT_CHAIN: '/c' };
+  expect(read(agentId, { ...metadata, ...envoy }).traits).toEqual(traits);
+  expect(read(agentId.replace('sidecar', 'router'), metadata).traits.family).toBe('envoy');
 });
 
 test('labels and static labels stay apart, because only the latter win over those of the workload', () => {

@@ -4,7 +4,7 @@ import { refOf } from '../api/object.ts';
 import { canonicalAddress, isAddress } from '../model/address.ts';
 import type { Labels } from '../model/labels.ts';
 import type { GatewayTopology } from '../model/mesh-config.ts';
-import type { CertificateFiles, Traits } from '../model/traits.ts';
+import { type CertificateFiles, type Traits, anyTraits } from '../model/traits.ts';
 import { parseDuration } from './durations.ts';
 import { quote } from '../api/quote.ts';
 import { Field, Findings } from './field.ts';
@@ -151,12 +151,18 @@ function traitsOf({ type, shortNames }: ParsedId, addresses: readonly string[], 
   const client = metadata.certificate('TLS_CLIENT');
   const server = metadata.certificate('TLS_SERVER');
   const interception = metadata.text('INTERCEPTION_MODE');
-  return {
-    proxyType: type,
+  const ofAll = {
     agent: metadata.text('ISTIO_VERSION') !== '',
-    interception: interception === 'NONE' || interception === 'TPROXY' ? interception : 'REDIRECT',
     ipFamily: ipFamilyOf(addresses),
     shortNames,
+  };
+  // The rest is about what an Envoy does.
+  if (type === 'sidecar' && metadata.text('GENERATOR') === 'grpc') return { ...anyTraits, ...ofAll, family: 'grpc' };
+  return {
+    ...ofAll,
+    proxyType: type,
+    family: 'envoy',
+    interception: interception === 'NONE' || interception === 'TPROXY' ? interception : 'REDIRECT',
     dnsCapture: metadata.flag('DNS_CAPTURE'),
     http10: metadata.text('HTTP10') === '1',
     idleTimeout: parseDuration(metadata.text('IDLE_TIMEOUT')) ?? 0,

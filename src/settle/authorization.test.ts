@@ -7,7 +7,7 @@ import type {
   Clause,
   ResolvedAuthorizer,
 } from '../model/authorization.ts';
-import { type AuthorizationInput, settleAuthorization } from './authorization.ts';
+import { type AuthorizationInput, settleAuthorization, stepsOfGrpcServer } from './authorization.ts';
 
 const on = (attribute: Attribute, ...values: string[]): Clause => [{ attribute, values, notValues: [] }];
 const path = on({ kind: 'path' }, '/a');
@@ -85,6 +85,19 @@ test('CUSTOM comes first, then AUDIT, DENY and ALLOW, whatever their order', () 
 test('policies of one action share a step, and rules are named by their place', () => {
   const two = [rule({ index: 1 }), rule({ index: 3 })];
   expect(short(steps([policy('a', { rules: two }), policy('b')])[0]!.enforced)).toEqual(['a/1', 'a/3', 'b/0']);
+});
+
+test('a gRPC server enforces what it can, and denies what others would ask about', () => {
+  const policies = [
+    policy('ask', { action: 'CUSTOM', provider: 'http' }),
+    policy('watch', { action: 'AUDIT' }),
+    policy('try', { action: 'DENY', dryRun: true }),
+    policy('no', { action: 'DENY' }),
+    policy('nobody', { action: 'ALLOW', rules: [] }),
+  ];
+  const enforced = stepsOfGrpcServer(settle(policies, { authorizerOf: () => undefined }));
+  expect(enforced.map(({ action }) => action)).toEqual(['DENY', 'DENY', 'ALLOW']);
+  for (const step of enforced) expect(step).not.toHaveProperty('shadow');
 });
 
 describe('a dry run', () => {

@@ -43,6 +43,13 @@ export function settleAuthorization(input: AuthorizationInput): AuthorizationSte
   };
 }
 
+/** Those that a gRPC server without an Envoy knows: no audits, and nothing that is only tried. */
+export function stepsOfGrpcServer({ external, local }: AuthorizationSteps): readonly AuthorizationStep[] {
+  return [...external, ...local].flatMap(({ action, policies, enforced }) =>
+    action === 'LOG' || enforced === undefined ? [] : [{ action, policies, enforced, shadowPrefix: '' }],
+  );
+}
+
 const shadowPrefixes = { ALLOW: 'istio_dry_run_allow_', DENY: 'istio_dry_run_deny_', AUDIT: '' } as const;
 
 function localStep(

@@ -2,12 +2,14 @@ import type { Problem, ProblemReason } from '../api/problem.ts';
 
 /** A condition without the time of its last change, which only its writer knows. */
 export interface Condition {
-  readonly type: 'Accepted' | 'ResolvedRefs';
-  readonly status: 'True' | 'False';
+  readonly type: 'Accepted' | 'ResolvedRefs' | 'Programmed';
+  readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
   readonly message: string;
   /** The generation of the object that was judged; a JSON integer. */
   readonly observedGeneration: number;
+  /** Not written where there is a condition of this type for this generation. */
+  readonly isDefault?: true;
 }
 
 /** Messages are for people: this many findings are named, the others are counted. */

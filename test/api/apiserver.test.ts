@@ -148,7 +148,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server with the CRD
       conditions: [{ type: 'Accepted', observedGeneration: 1 }, { type: 'ResolvedRefs' }],
     });
     const [header = '', row = ''] = (await api().kubectl('get', 'vs', 'conditions')).split('\n');
-    expect(header.split(/\s+/)).toEqual(['NAME', 'GATEWAYS', 'HOSTS', 'ACCEPTED', 'RESOLVEDREFS', 'AGE']);
+    expect(header.split(/\s+/)).toEqual(['NAME', 'GATEWAYS', 'HOSTS', 'ACCEPTED', 'RESOLVEDREFS', 'PROGRAMMED', 'AGE']);
     expect(row.split(/\s+/).slice(0, 5)).toEqual(['conditions', '["mesh"]', '["a"]', 'True', 'True']);
     await api().kubectl('wait', '--for=condition=Accepted', 'virtualservice/conditions', '--timeout=5s');
   });

@@ -59,16 +59,22 @@ withPeers(['helm'], 'the chart', () => {
       'PodDisruptionBudget istio-system/fairlead',
       'Role istio-system/fairlead-istio-system-authority',
       'Role istio-system/fairlead-istio-system-mesh-config',
+      'Role istio-system/fairlead-istio-system-report',
       'Role kube-system/fairlead-istio-system-lease',
       'RoleBinding istio-system/fairlead-istio-system-authority',
       'RoleBinding istio-system/fairlead-istio-system-mesh-config',
+      'RoleBinding istio-system/fairlead-istio-system-report',
       'RoleBinding kube-system/fairlead-istio-system-lease',
       'Service istio-system/fairlead',
       'ServiceAccount istio-system/fairlead',
     ]);
     const crds = (await renderChart({}, '--include-crds')).filter(({ kind }) => kind === 'CustomResourceDefinition');
     expect(crds.map(({ metadata }) => metadata.name).sort()).toEqual(
-      kinds.flatMap(({ custom, plural, group }) => (custom ? [`${plural}.${group}`] : [])).sort(),
+      [
+        ...kinds.flatMap(({ custom, plural, group }) => (custom ? [`${plural}.${group}`] : [])),
+        'generationsinforce.fairlead.dev',
+        'replicareports.fairlead.dev',
+      ].sort(),
     );
   });
 
@@ -362,7 +368,11 @@ function reads(): string[] {
     `update /secrets ${NAMESPACE}/fairlead-ca`,
     `get /secrets ${NAMESPACE}/cacerts`,
   ];
-  return [...read, ...unreadResources.map(({ group, plural }) => `list ${group}/${plural}`), ...authority];
+  const reports = [
+    ...['list', 'watch'].map((verb) => `${verb} fairlead.dev/generationsinforce`),
+    ...['list', 'watch', 'create', 'patch'].map((verb) => `${verb} fairlead.dev/replicareports ${NAMESPACE}/*`),
+  ];
+  return [...read, ...unreadResources.map(({ group, plural }) => `list ${group}/${plural}`), ...authority, ...reports];
 }
 
 /** Conditions, Events beside them, the roots of the mesh, and the Lease that says who may write them. */
@@ -373,6 +383,7 @@ function writes(): string[] {
       .flatMap(({ group, plural }) => [`get ${group}/${plural}`, `patch ${group}/${plural}/status`]),
     'create /configmaps',
     ...['list', 'watch', 'patch'].map((verb) => `${verb} /configmaps istio-ca-root-cert`),
+    ...['create', 'update', 'delete'].map((verb) => `${verb} fairlead.dev/generationsinforce`),
     'create events.k8s.io/events',
     'create coordination.k8s.io/leases kube-system/*',
     'get coordination.k8s.io/leases kube-system/fairlead',

@@ -109,12 +109,13 @@ function httpManager(name: string, routing: object) {
   });
 }
 
-function listenerWith(name: string, port: number, routing: object): Uint8Array {
+export function listenerWith(name: string, port: number, routing: object, more: object = {}): Uint8Array {
   const manager = httpManager(name, routing);
   return protos.encode(types.listener, {
     name,
     address: { socketAddress: { address: '127.0.0.1', portValue: port } },
     filterChains: [{ filters: [{ name: 'envoy.filters.network.http_connection_manager', typedConfig: manager }] }],
+    ...more,
   });
 }
 

@@ -1,44 +1,13 @@
-import {
-  Client,
-  credentials,
-  type sendUnaryData,
-  Server,
-  ServerCredentials,
-  type ServerUnaryCall,
-} from '@grpc/grpc-js';
+import { Client, credentials } from '@grpc/grpc-js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { types } from '../../src/envoy/encode/proto-types.ts';
 import { any, createProtos, typeUrl } from '../../src/envoy/encode/proto.ts';
+import { callEcho, type EchoServer, startEcho } from '../peers/echo.ts';
 import { CDS, EDS, LDS, RDS, ServedMesh } from './served-mesh.ts';
 
 /** An xDS client that shares no code and no habits with Envoy: gRPC's own, state of the world, names only. */
 
-const METHOD = '/test.Echo/Say';
-const identity = (bytes: Buffer): Buffer => bytes;
 const protos = createProtos();
-
-async function startBackEnd(name: string): Promise<{ port: number; stop: () => void }> {
-  const server = new Server();
-  const method = {
-    path: METHOD,
-    requestStream: false,
-    responseStream: false,
-    requestSerialize: identity,
-    requestDeserialize: identity,
-    responseSerialize: identity,
-    responseDeserialize: identity,
-  } as const;
-  server.addService(
-    { say: method },
-    { say: (_: ServerUnaryCall<Buffer, Buffer>, callback: sendUnaryData<Buffer>) => callback(null, Buffer.from(name)) },
-  );
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
-      error ? reject(error) : resolve(bound),
-    );
-  });
-  return { port, stop: () => server.forceShutdown() };
-}
 
 const listener = protos.encode(types.listener, {
   name: 'echo',
@@ -86,12 +55,12 @@ const assignment = (clusterName: string, portValue: number): Uint8Array =>
 
 let mesh: ServedMesh;
 let client: Client;
-let one: { port: number; stop: () => void };
-let two: { port: number; stop: () => void };
+let one: EchoServer;
+let two: EchoServer;
 
 beforeAll(async () => {
   mesh = await ServedMesh.start({ times: { lingerMs: 20 }, tickMs: 10 });
-  [one, two] = await Promise.all([startBackEnd('one'), startBackEnd('two')]);
+  [one, two] = await Promise.all([startEcho('one'), startEcho('two')]);
   process.env['GRPC_XDS_BOOTSTRAP_CONFIG'] = JSON.stringify({
     xds_servers: [
       {
@@ -120,15 +89,7 @@ afterAll(async () => {
   await mesh.stop();
 });
 
-function say(): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const deadline = Date.now() + 10_000;
-    client.makeUnaryRequest(METHOD, identity, identity, Buffer.alloc(0), { deadline }, (error, answer) => {
-      if (error) reject(error);
-      else resolve(answer?.toString() ?? '');
-    });
-  });
-}
+const say = (): Promise<string> => callEcho(client);
 
 test('gRPC finds its back end, follows endpoints and routes, and keeps what works when it refuses something', async () => {
   expect(await say()).toBe('one');

@@ -366,7 +366,11 @@ describe.each([
     ]);
     script.ack(response);
     expect(await script.client.settled(RDS)).toEqual([]);
-    expect(mesh.server.streams()[0]!.types[0]).toMatchObject({ acked: response.nonce, synced: true, names: 1 });
+    expect(mesh.server.streams()[0]!.types[0]).toMatchObject({
+      acked: response.nonce,
+      synced: true,
+      names: new Set(['a']),
+    });
   });
 
   test('names the clusters whose answer is missing for long', async () => {

@@ -4,6 +4,7 @@ import type { EncodedResource, Part } from '../../src/ads/store/resource.ts';
 import { type AdsServer, startAdsServer } from '../../src/ads/transport/server.ts';
 import type { AdsServerOptions } from '../../src/ads/transport/server-options.ts';
 import type { ConnectedProxy, Refusal, ResourceTypes } from '../../src/ads/types.ts';
+import { serviceOf } from '../../src/catalog.ts';
 import { types } from '../../src/envoy/encode/proto-types.ts';
 import { typeUrl } from '../../src/envoy/encode/proto.ts';
 
@@ -13,7 +14,7 @@ export const LDS = typeUrl(types.listener);
 export const RDS = typeUrl(types.route);
 
 export const TYPES: ResourceTypes = [
-  { typeUrl: CDS, shortName: 'cds', wildcard: true, fullState: true },
+  { typeUrl: CDS, shortName: 'cds', wildcard: true, fullState: true, service: serviceOf('Cluster') },
   {
     typeUrl: EDS,
     shortName: 'eds',
@@ -21,8 +22,17 @@ export const TYPES: ResourceTypes = [
     fullState: false,
     behind: CDS,
     whenAbsent: (name) => resourceOf(EDS, name, `${name}@absent`),
+    service: serviceOf('Endpoint'),
   },
-  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS, drains: true },
+  {
+    typeUrl: LDS,
+    shortName: 'lds',
+    wildcard: true,
+    fullState: true,
+    refersTo: CDS,
+    drains: true,
+    service: serviceOf('Listener'),
+  },
   {
     typeUrl: RDS,
     shortName: 'rds',
@@ -30,6 +40,7 @@ export const TYPES: ResourceTypes = [
     fullState: false,
     refersTo: CDS,
     whenAbsent: (name) => resourceOf(RDS, name, `${name}@absent`),
+    service: serviceOf('Route'),
   },
 ];
 
@@ -42,7 +53,7 @@ export function resourceOf(
 ): EncodedResource {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
   const hash = createHash('sha1').update(bytes).digest('base64url').slice(0, 16);
-  const body: Part = { bytes, length: bytes.length, hash, clusters };
+  const body: Part = { bytes, length: bytes.length, hash, clusters, origins: [] };
   return { typeUrl, name, version: hash, body };
 }
 

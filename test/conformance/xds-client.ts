@@ -42,7 +42,11 @@ export interface Node {
   readonly id: string;
   readonly cluster?: string;
   readonly labels?: Readonly<Record<string, string>>;
+  /** Metadata GENERATOR. */
+  readonly generator?: string;
   readonly locality?: { readonly region: string; readonly zone: string } | undefined;
+  /** `client_features` */
+  readonly features?: readonly string[];
 }
 
 /** How a client proves who it is. */
@@ -56,7 +60,12 @@ export interface SecureCall {
 /** What the name of a resource is, which only delta says outright. */
 export type NameOf = (resource: Uint8Array) => string;
 
-const AGGREGATED = {
+interface Methods {
+  readonly stream: string;
+  readonly delta: string;
+}
+
+const AGGREGATED: Methods = {
   stream: '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources',
   delta: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
 };
@@ -74,14 +83,27 @@ export class XdsClient {
   #markers = 0;
   readonly closed: Promise<ServiceError | undefined>;
 
-  /** @param secure absent: plaintext. */
-  constructor(port: number, delta: boolean, nameOf: NameOf = nameOfText, secure?: SecureCall, methods = AGGREGATED) {
+  /**
+   * @param secure absent: plaintext.
+   * @param beside a client whose connection it uses; absent: one of its own.
+   */
+  constructor(
+    port: number,
+    delta: boolean,
+    nameOf: NameOf = nameOfText,
+    secure?: SecureCall,
+    methods: Methods = AGGREGATED,
+    beside?: XdsClient,
+  ) {
     this.delta = delta;
-    this.#client = new Client(`127.0.0.1:${port}`, secure?.credentials ?? credentials.createInsecure(), {
-      'grpc.max_receive_message_length': -1,
-      'grpc.use_local_subchannel_pool': 1,
-      ...(secure && { 'grpc.ssl_target_name_override': secure.name }),
-    });
+    this.#client =
+      beside !== undefined
+        ? beside.#client
+        : new Client(`127.0.0.1:${port}`, secure?.credentials ?? credentials.createInsecure(), {
+            'grpc.max_receive_message_length': -1,
+            'grpc.use_local_subchannel_pool': 1,
+            ...(secure && { 'grpc.ssl_target_name_override': secure.name }),
+          });
     this.#call = this.#client.makeBidiStreamRequest(
       delta ? methods.delta : methods.stream,
       identity,
@@ -202,18 +224,26 @@ function writeDelta(request: Request): Buffer {
 function writeNode(node: Node): Uint8Array {
   const writer = protobuf.Writer.create().uint32(10).string(node.id);
   if (node.cluster !== undefined) writer.uint32(18).string(node.cluster);
-  if (node.labels !== undefined) {
-    const labels = struct(Object.entries(node.labels), (value, text) => value.uint32(26).string(text));
-    writer.uint32(26).bytes(struct([['LABELS', labels]], (value, nested) => value.uint32(42).bytes(nested)));
+  const { labels, generator } = node;
+  const metadata: [string, (value: protobuf.Writer) => unknown][] = [];
+  if (generator !== undefined) metadata.push(['GENERATOR', (value) => value.uint32(26).string(generator)]);
+  if (labels !== undefined) {
+    const nested = struct(Object.entries(labels), (value, text) => value.uint32(26).string(text));
+    metadata.push(['LABELS', (value) => value.uint32(42).bytes(nested)]);
   }
+  if (metadata.length > 0) writer.uint32(26).bytes(struct(metadata, (value, write) => write(value)));
   if (node.locality !== undefined) {
     writer.uint32(34).fork().uint32(10).string(node.locality.region).uint32(18).string(node.locality.zone).ldelim();
   }
+  for (const feature of node.features ?? []) writer.uint32(82).string(feature);
   return writer.finish();
 }
 
 /** A `google.protobuf.Struct`. */
-function struct<T>(entries: readonly [string, T][], writeValue: (to: protobuf.Writer, value: T) => void): Uint8Array {
+function struct<T>(
+  entries: readonly [string, T][],
+  writeValue: (to: protobuf.Writer, value: T) => unknown,
+): Uint8Array {
   const writer = protobuf.Writer.create();
   for (const [key, value] of entries) {
     const field = writer.uint32(10).fork().uint32(10).string(key).uint32(18).fork();

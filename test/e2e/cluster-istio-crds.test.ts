@@ -62,15 +62,15 @@ withPeers(peers, 'Fairlead where the CustomResourceDefinitions of Istio are inst
     });
     const found = await poll('ours again', async () => {
       const list = await conditions(path);
-      return list.length === 3 ? list : undefined;
+      return list.length === 4 ? list : undefined;
     });
-    expect(types(found)).toEqual(['Accepted', 'Reconciled', 'ResolvedRefs']);
+    expect(types(found)).toEqual(['Accepted', 'Programmed', 'Reconciled', 'ResolvedRefs']);
     expect(found.find(({ type }) => type === 'Reconciled')).toMatchObject(foreign);
     expect((await get(path))['status']).toMatchObject({ observedGeneration: '1' });
 
     await apply(rule({ stable: 'v1' }), entry);
     await kubectl('wait', '--for=condition=ResolvedRefs', 'virtualservice/reviews', '--timeout=10s');
-    expect(types(await conditions(path))).toEqual(['Accepted', 'Reconciled', 'ResolvedRefs']);
+    expect(types(await conditions(path))).toEqual(['Accepted', 'Programmed', 'Reconciled', 'ResolvedRefs']);
   });
 
   test('does not write for ever what an older definition does not keep', async () => {

@@ -311,9 +311,9 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
   test('gives conditions to every kind, also while others write the same objects', async () => {
     await apply(...ALL.map(({ kind, name, spec, vary }) => object(kind, name, { ...spec, ...vary(0) })));
     await Promise.all(ALL.map(({ kind, name }) => accepted(`${kind.toLowerCase()}/${name}`)));
-    for (const each of ALL) await untilConflict(each);
+    await Promise.all(ALL.map((each) => untilConflict(each)));
     await Promise.all(ALL.map(({ kind, name }) => accepted(`${kind.toLowerCase()}/${name}`)));
-  });
+  }, 90_000);
 
   /**
    * Changes the spec, so that there is a condition to be written, and goes on with changes of an annotation, until
@@ -325,7 +325,8 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
     let round = 0;
     await poll(`a conflict over ${kind}`, async () => {
       let current = { ...(await cluster.api.call('GET', path)), spec: { ...spec, ...vary(++round) } };
-      for (let write = 0; write < 15; write++) {
+      // Longer than proxies are waited for, so that there is one write for both.
+      for (let write = 0; write < 120; write++) {
         const annotations = { 'example.com/write': `${round}.${write}` };
         const next = { ...current, metadata: { ...current.metadata, annotations } };
         const written = await cluster.api.call('PUT', path, next).catch(() => cluster.api.call('GET', path));
@@ -376,6 +377,28 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
       object('VirtualService', 'later', { hosts: ['later.shop.example'], http: [{ directResponse: { status: 204 } }] }),
     );
     await accepted('virtualservice/later');
+  });
+
+  test('keeps what was good of an object while that is not', async () => {
+    const route = (value: string, status = 204) => {
+      const headers = { response: { set: { 'x-kind': value } } };
+      const http = [{ headers, directResponse: { status } }];
+      return object('VirtualService', 'kept', { hosts: ['kept.shop.example'], http });
+    };
+    const path = '/apis/fairlead.dev/v1alpha1/namespaces/shop/generationsinforce';
+    const keeps = (newest?: number): Promise<true> =>
+      poll(`what is kept beside generation ${newest}`, async () => {
+        const { items } = (await cluster.api.call('GET', path)) as unknown as { items: { spec: { newest: number } }[] };
+        return items[0]?.spec.newest === newest ? true : undefined;
+      });
+    await apply(route('plain'));
+    await accepted('virtualservice/kept');
+    await apply(route('%REQ('));
+    await keeps(2);
+    await apply(route('%REQ(', 200));
+    await keeps(3);
+    await apply(route('mended'));
+    await keeps(undefined);
   });
 
   test('never had anything refused by a proxy', async () => {

@@ -18,7 +18,7 @@ export interface Installed {
   /** Names of the Pods that the Deployment has. */
   pods(): Promise<string[]>;
   /** Runs the container of this Pod: its arguments and environment, and the token of its ServiceAccount. */
-  start(pod: string): Promise<Replica>;
+  start(pod: string, options?: StartOptions): Promise<Replica>;
   stop(): Promise<void>;
 }
 
@@ -30,6 +30,15 @@ export interface Replica {
   ready(): Promise<void>;
   /** A metric without labels. */
   metric(name: string): Promise<number | undefined>;
+  /** JSON of a debug page. */
+  debug(page: string): Promise<unknown>;
+}
+
+export interface StartOptions {
+  /** URL at which it reaches the API server. */
+  readonly through?: string;
+  /** It is not one of the replicas: it writes nothing, and they do not know of it. */
+  readonly aside?: boolean;
 }
 
 export interface InstallOptions {
@@ -61,7 +70,10 @@ export async function install({ before, values = [] }: InstallOptions = {}): Pro
     const server = (api = await startApiServer({ controllers: true, args: audit.args(policy) }));
     await building;
     let addresses = 0;
-    await startFakeKubelet(server, { podIP: () => `10.244.0.${++addresses}`, signal: stopping.signal });
+    await startFakeKubelet(server, {
+      podIP: () => `10.244.${++addresses >> 8}.${addresses & 255}`,
+      signal: stopping.signal,
+    });
     // Pods that ask for more than the standard allows are refused.
     const enforced = { 'pod-security.kubernetes.io/enforce': 'restricted' };
     await server.call('POST', '/api/v1/namespaces', { metadata: { name: NAMESPACE, labels: enforced } });
@@ -75,9 +87,9 @@ export async function install({ before, values = [] }: InstallOptions = {}): Pro
         const { items } = (await server.call('GET', path)) as unknown as { items: Pod[] };
         return items.map(({ metadata }) => metadata.name).sort();
       },
-      start: async (name) => {
+      start: async (name, options = {}) => {
         const pod = (await server.call('GET', `/api/v1/namespaces/${NAMESPACE}/pods/${name}`)) as unknown as Pod;
-        const replica = await startReplica(pod, server, program, stopping.signal);
+        const replica = await startReplica(pod, server, program, options, stopping.signal);
         replicas.push(replica);
         return replica;
       },
@@ -90,7 +102,7 @@ export async function install({ before, values = [] }: InstallOptions = {}): Pro
 }
 
 interface Pod extends ApiObject {
-  readonly metadata: { readonly name: string };
+  readonly metadata: { readonly name: string; readonly uid: string };
   readonly spec: {
     readonly serviceAccountName: string;
     readonly containers: readonly {
@@ -100,17 +112,25 @@ interface Pod extends ApiObject {
   };
 }
 
-async function startReplica(pod: Pod, api: RunningApiServer, program: string, signal: AbortSignal): Promise<Replica> {
+async function startReplica(
+  pod: Pod,
+  api: RunningApiServer,
+  program: string,
+  { through, aside = false }: StartOptions,
+  signal: AbortSignal,
+): Promise<Replica> {
   const [container] = pod.spec.containers;
   if (container === undefined) throw new Error(`Pod ${pod.metadata.name} has no container`);
   const [adsPort = 0, healthPort, monitoringPort, securePort = 0] = await freePorts(4);
   const [, ...words] = entryPoint(program);
   // Several replicas are on one machine here.
   const args = container.args.map((arg) => arg.replace(/^(--grpc-address=).*/, `$1127.0.0.1:${adsPort}`));
+  if (aside) args.push('--status-writes=off');
+  const variables = container.env.filter(({ name }) => !aside || !name.startsWith('POD_'));
   const process = startProcess(globalThis.process.execPath, [...words, ...args], {
     env: {
-      ...Object.fromEntries(container.env.map((variable) => [variable.name, valueOf(variable, pod)])),
-      KUBECONFIG: await api.kubeconfigWithToken(await tokenOf(pod.spec.serviceAccountName, api)),
+      ...Object.fromEntries(variables.map((variable) => [variable.name, valueOf(variable, pod)])),
+      KUBECONFIG: await api.kubeconfigWithToken(await tokenOf(pod.spec.serviceAccountName, api), through),
       FAIRLEAD_SECURE_GRPC_ADDRESS: `127.0.0.1:${securePort}`,
       FAIRLEAD_HEALTH_ADDRESS: `127.0.0.1:${healthPort}`,
       FAIRLEAD_MONITORING_ADDRESS: `127.0.0.1:${monitoringPort}`,
@@ -134,6 +154,10 @@ async function startReplica(pod: Pod, api: RunningApiServer, program: string, si
       const [, value] = new RegExp(`^${name} (.*)$`, 'm').exec((await get(monitoringPort, '/metrics')) ?? '') ?? [];
       return value === undefined ? undefined : Number(value);
     },
+    debug: async (page) => {
+      const text = await get(monitoringPort, `/debug/${page}`);
+      return text === undefined ? undefined : (JSON.parse(text) as unknown);
+    },
   };
 }
 
@@ -141,6 +165,7 @@ function valueOf({ name, value, valueFrom }: Pod['spec']['containers'][0]['env']
   if (valueFrom === undefined) return value ?? '';
   if (valueFrom.fieldRef?.fieldPath === 'metadata.name') return pod.metadata.name;
   if (valueFrom.fieldRef?.fieldPath === 'metadata.namespace') return NAMESPACE;
+  if (valueFrom.fieldRef?.fieldPath === 'metadata.uid') return pod.metadata.uid;
   throw new Error(`variable ${name} comes from ${JSON.stringify(valueFrom)}`);
 }
 

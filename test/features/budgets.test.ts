@@ -1,5 +1,6 @@
 import { status as Status } from '@grpc/grpc-js';
 import { expect, onTestFinished, test } from 'vitest';
+import { serviceOf } from '../../src/catalog.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { field, nodeField } from '../harness/raw-ads.ts';
 import type { Program } from './program.ts';
@@ -90,4 +91,27 @@ test('what is made for a client that took nothing goes with it', async () => {
   const { program } = await start();
   await connectAll(program, [{ IDLE_TIMEOUT: '1s' }], true);
   await expect.poll(() => program.serving.engine.mesh.inputs.proxies.size).toBe(0);
+});
+
+test('a proxy with a stream for each type counts once, and once more when all of them are gone', async () => {
+  const { program } = await start();
+  const { engine, ports } = program.serving;
+  const node = { id: 'sidecar~10.9.0.1~a.shop~shop.svc.cluster.local', labels: { app: 'client' } };
+  const clients = (['Cluster', 'Endpoint', 'Listener', 'Route'] as const).map((kind) => {
+    const { name, stream, delta } = serviceOf(kind);
+    const methods = { stream: `/${name}/${stream}`, delta: `/${name}/${delta}` };
+    const client = new XdsClient(ports.grpc!, true, undefined, undefined, methods);
+    onTestFinished(() => client.close());
+    client.send({ typeUrl: '', node, subscribe: [kind === 'Endpoint' || kind === 'Route' ? 'x' : '*'] });
+    return client;
+  });
+  for (const client of clients) {
+    const { typeUrl, nonce } = await client.next();
+    client.send({ typeUrl, nonce });
+  }
+  const sizeOf = (collection: string): number =>
+    engine.mesh.graph.collections.find(({ name }) => name === collection)!.size;
+  expect(['resolvedProxies', 'scopes', 'workloadClasses'].map(sizeOf)).toEqual([4, 1, 1]);
+  for (const client of clients) client.end();
+  await expect.poll(() => engine.mesh.inputs.proxies.size).toBe(1);
 });

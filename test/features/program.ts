@@ -11,6 +11,7 @@ import { type KubernetesObject, objectKey, printRef } from '../../src/api/object
 import type { Problem } from '../../src/api/problem.ts';
 import { assertFromScratch } from '../../src/cache/testing/from-scratch.ts';
 import { readConfig } from '../../src/config/config.ts';
+import type { Amend } from '../../src/envoy/encode/encoder.ts';
 import { buildMesh } from '../../src/mesh.ts';
 import { snapshotOf } from '../../src/snapshot.ts';
 import { type Node, XdsClient } from '../conformance/xds-client.ts';
@@ -30,6 +31,12 @@ export interface ProgramOptions {
   /** Its name among those that share a Lease. */
   readonly identity?: string | undefined;
   readonly clock?: SkippingClock | undefined;
+  /** Changes finished messages. */
+  readonly amend?: Amend | undefined;
+  /** Is told of every line of the log, at once. */
+  readonly onLine?: (line: LogLine) => void;
+  /** As outside tests, only who has a credential is of a tenant; otherwise the node id says which. */
+  readonly provenTenants?: boolean;
   /** When it ends: with the test, if nothing else is said. */
   readonly onEnd?: OnEnd;
 }
@@ -59,14 +66,25 @@ export class Program {
 
   static async start(
     settings: Readonly<Record<string, string | readonly string[]>>,
-    { identity = 'one', clock = new SkippingClock(), onEnd = onTestFinished }: ProgramOptions = {},
+    {
+      identity = 'one',
+      clock = new SkippingClock(),
+      amend,
+      onLine,
+      provenTenants = false,
+      onEnd = onTestFinished,
+    }: ProgramOptions = {},
   ): Promise<Program> {
     const stop = new AbortController();
     const log: LogLine[] = [];
     const logged = new Waiters();
     const stream = new Writable({
       write(chunk: Buffer, _, done) {
-        for (const line of chunk.toString().trim().split('\n')) log.push(JSON.parse(line) as LogLine);
+        for (const text of chunk.toString().trim().split('\n')) {
+          const line = JSON.parse(text) as LogLine;
+          log.push(line);
+          onLine?.(line);
+        }
         logged.wake();
         done();
       },
@@ -85,7 +103,10 @@ export class Program {
       clock,
       log: stream,
       identity,
+      podUid: `uid of ${identity}`,
       adsTimes: { times: { lingerMs: 0 }, tickMs: 10 },
+      ...(amend && { amend }),
+      ...(!provenTenants && { tenantOf: ({ nodeId }) => nodeId.split('~')[2]?.split('.').at(-1) ?? '' }),
     });
     const program = new Program(serving, stop, clock, log, logged);
     onEnd(async () => {

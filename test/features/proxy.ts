@@ -1,7 +1,8 @@
 import { expect } from 'vitest';
 import { types } from '../../src/envoy/encode/proto-types.ts';
 import { type MessageOf, typeUrl } from '../../src/envoy/encode/proto.ts';
-import { type NameOf, type Node, type Response, XdsClient } from '../conformance/xds-client.ts';
+import { type NameOf, type Node, type Response, type SecureCall, XdsClient } from '../conformance/xds-client.ts';
+
 import { testProtos } from '../harness/mesh.ts';
 import { Waiters } from './waiters.ts';
 
@@ -30,11 +31,16 @@ export class Proxy {
   #changes: Record<string, string[]> = {};
   readonly #last = new Map<string, Response>();
   #ended: unknown;
+  /** Says why it rejects a response; undefined: it takes it. */
+  rejects: (response: Response) => string | undefined = () => undefined;
+  /** Answers that it does not give yet; undefined: it answers at once. */
+  #unanswered: Response[] | undefined;
 
-  constructor(port: number, delta: boolean, node: Node) {
+  /** @param secure absent: plaintext. */
+  constructor(port: number, delta: boolean, node: Node, secure?: SecureCall) {
     this.id = node.id;
     this.delta = delta;
-    this.client = new XdsClient(port, delta, nameOf);
+    this.client = new XdsClient(port, delta, nameOf, secure);
     this.client.send({ typeUrl: CDS, node });
     void this.#run();
   }
@@ -133,15 +139,35 @@ export class Proxy {
   }
 
   #take(response: Response): void {
-    const { typeUrl, nonce, version } = response;
-    this.#apply(response);
-    const names = [...(this.#names.get(typeUrl) ?? [])];
-    this.client.send(this.delta ? { typeUrl, nonce } : { typeUrl, nonce, version, names });
+    const { typeUrl } = response;
+    const error = this.rejects(response);
+    if (error === undefined) this.#apply(response);
+    if (this.#unanswered === undefined) this.#answer(response, error);
+    else this.#unanswered.push(response);
     if (typeUrl === CDS) this.#subscribe(EDS, assignmentsIn(this.held(CDS)));
     if (typeUrl === LDS) this.#subscribe(RDS, tablesIn(this.held(LDS)));
     // Listeners are asked for when the first clusters are warm.
     if (typeUrl === EDS && !this.#names.has(LDS)) this.#subscribe(LDS, new Set());
     this.#last.set(typeUrl, response);
+  }
+
+  /** From now on it takes what it is sent without a word. */
+  fallSilent(): void {
+    this.#unanswered ??= [];
+  }
+
+  /** Says what it owes, and answers at once again. */
+  speak(): void {
+    const responses = this.#unanswered ?? [];
+    this.#unanswered = undefined;
+    for (const response of responses) this.#answer(response, undefined);
+  }
+
+  #answer({ typeUrl, nonce, version }: Response, error: string | undefined): void {
+    const names = [...(this.#names.get(typeUrl) ?? [])];
+    const last = error === undefined ? version : (this.#last.get(typeUrl)?.version ?? '');
+    const answer = { typeUrl, nonce, ...(error !== undefined && { error }) };
+    this.client.send(this.delta ? answer : { ...answer, version: last, names });
   }
 
   #subscribe(typeUrl: string, names: ReadonlySet<string>): void {

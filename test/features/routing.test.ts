@@ -15,6 +15,7 @@ import {
   virtualService,
   workloadEntry,
 } from './objects.ts';
+import type { Node } from '../conformance/xds-client.ts';
 import type { Program } from './program.ts';
 import type { Proxy } from './proxy.ts';
 import { clusterOf, hostOf, RATINGS, ratings, REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
@@ -36,10 +37,14 @@ describe.each([
 
     /** A program that serves these objects, and a proxy that has all of them. */
     async function serve(...objects: readonly KubernetesObject[]): Promise<void> {
+      await serveTo({}, ...objects);
+    }
+
+    async function serveTo(node: Partial<Node>, ...objects: readonly KubernetesObject[]): Promise<void> {
       source = await createSource();
       await source.apply(...objects);
       program = await source.start();
-      proxy = await program.connect(delta);
+      proxy = await program.connect(delta, node);
     }
 
     /** What the proxy is sent while the source becomes like this. */
@@ -287,8 +292,9 @@ describe.each([
     test('a Namespace that asks for near endpoints is followed, and its labels matter to nobody', async () => {
       const near = { 'networking.istio.io/traffic-distribution': 'PreferClose' };
       const far = pod('reviews-2', '10.1.0.2', {}, 'node-b');
-      await serve(...reviews, far, node('node-a', 'west', 'one'), node('node-b', 'west', 'two'), namespace('shop', {}));
-      proxy = await program.connect(delta, { locality: { region: 'west', zone: 'one' } });
+      const nodes = [node('node-a', 'west', 'one'), node('node-b', 'west', 'two')];
+      const here = { locality: { region: 'west', zone: 'one' } };
+      await serveTo(here, ...reviews, far, ...nodes, namespace('shop', {}));
       expect(proxy.endpoints()[clusterOf()]).toEqual(['10.1.0.1:8080@west/one', '10.1.0.2:8080@west/two']);
 
       const sent = await changes(source.apply(namespace('shop', { annotations: near })), (p) =>

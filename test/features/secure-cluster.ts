@@ -1,3 +1,4 @@
+import { Program, type ProgramOptions } from './program.ts';
 import { Cluster, SECRETS, TOKEN_REVIEWS } from './sources.ts';
 
 export const SERVER = 'fairlead.istio-system.svc';
@@ -39,9 +40,9 @@ function rootsOf(made: Cluster): string {
 }
 
 /** A program whose secure port is ready. */
-export async function startSecure(made?: Cluster) {
+export async function startSecure(made?: Cluster, options: ProgramOptions = {}) {
   made ??= await secureCluster();
-  const program = await made.start();
+  const program = await Program.start({ kubeconfig: made.kubeconfig }, options);
   await program.logged('Ready');
   await program.logged('Signing certificates');
   return { made, program, roots: rootsOf(made) };

@@ -4,9 +4,11 @@ import { expect, onTestFinished, test } from 'vitest';
 import { OpenSsl } from '../../src/identity/testing/openssl.ts';
 import { XdsClient } from '../conformance/xds-client.ts';
 import { type Caller, secureCall, signCertificate } from '../harness/secure-call.ts';
-import { CDS } from './proxy.ts';
+import { conditions } from './conditions.ts';
+import { CDS, Proxy } from './proxy.ts';
 import { type Program, get } from './program.ts';
-import { SERVER, startSecure, tokenOf } from './secure-cluster.ts';
+import { SERVER, secureCluster, startSecure, tokenOf } from './secure-cluster.ts';
+import { REVIEWS, reviews, rule, split, splitRoutes } from './shop.ts';
 
 /** What a sidecar of shop/default gets that asks for clusters: their number, or how it is refused. */
 async function ask(
@@ -55,6 +57,36 @@ test('whoever cannot prove who it is gets nothing', async () => {
   const foreign = { chain: openssl.read('ca.pem'), key: openssl.read('ca.key') };
   expect(await ask(program, roots, { certificate: foreign })).toMatch(/^UNAUTHENTICATED/);
   expect(await sign(program, roots, {}, openssl.request('rsa:2048'))).toMatch(/^UNAUTHENTICATED/);
+});
+
+test('what a proxy rejects counts if it has proven who it is', async () => {
+  const made = await secureCluster();
+  await made.apply(...reviews, rule, split(80, 20));
+  const { program, roots } = await startSecure(made, { provenTenants: true });
+  const node = (name: string) => ({ id: `sidecar~10.0.0.1~${name}.shop~shop.svc.cluster.local` });
+  const { grpc, secure } = program.serving.ports;
+  const plaintext = new Proxy(grpc!, true, node('plaintext'));
+  const proven = new Proxy(
+    secure!,
+    true,
+    node('proven'),
+    secureCall(roots, { token: tokenOf('shop:default') }, SERVER),
+  );
+  onTestFinished(() => [plaintext, proven].forEach((each) => each.close()));
+  const has = (proxy: Proxy, weight: number) =>
+    proxy.until(() => expect(proxy.routes('80')[REVIEWS]).toEqual(splitRoutes(weight, 100 - weight)));
+  const says = (message: unknown) =>
+    made.changed(() => expect(conditions(made, split(0, 0))['Programmed']).toMatchObject({ message }));
+  for (const each of [plaintext, proven]) await has(each, 80);
+  await says('Acknowledged by all 2 proxies that it concerns.');
+  plaintext.rejects = () => 'no';
+  await made.apply(split(10, 90));
+  await says(expect.stringMatching(/^Rejected by 1 proxy \(plaintext\.shop\)/));
+  await has(proven, 10);
+  proven.rejects = () => 'no';
+  await made.apply(split(50, 50));
+  await says(expect.stringContaining('in force'));
+  expect(proven.routes('80')[REVIEWS]).toEqual(splitRoutes(10, 90));
 });
 
 test('refusals are counted by reason, and logged once for an address', async () => {

@@ -79,6 +79,8 @@ export class Cluster implements Source {
     for (const kind of kinds) server.cluster.install(collectionPath(kind), kind.kind);
     server.cluster.install(LEASES, 'Lease');
     server.cluster.install(EVENTS, 'Event');
+    server.cluster.install(REPORTS, 'ReplicaReport');
+    server.cluster.install(GENERATIONS, 'GenerationInForce');
     server.cluster.install(SECRETS, 'Secret');
     server.cluster.install(TOKEN_REVIEWS, 'TokenReview');
     server.cluster.install(ACCESS_REVIEWS, 'SubjectAccessReview');
@@ -116,7 +118,9 @@ export class Cluster implements Source {
 
   /** The paths of all statuses that were written. */
   writes(): readonly string[] {
-    return this.server.cluster.requests.flatMap(({ method, path }) => (method === 'PATCH' ? [path] : []));
+    return this.server.cluster.requests.flatMap(({ method, path }) =>
+      method === 'PATCH' && path.endsWith('/status') ? [path] : [],
+    );
   }
 
   /** From now on the open watches say nothing. */
@@ -153,6 +157,8 @@ export const TOKEN_REVIEWS = '/apis/authentication.k8s.io/v1/tokenreviews';
 
 export const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 
+export const REPORTS = '/apis/fairlead.dev/v1alpha1/replicareports';
+export const GENERATIONS = '/apis/fairlead.dev/v1alpha1/generationsinforce';
 export const EVENTS = '/apis/events.k8s.io/v1/events';
 
 export function pathOf({ apiVersion, kind }: Pick<KubernetesObject, 'apiVersion' | 'kind'>): string {

@@ -52,11 +52,11 @@ export class TestMesh {
   }
 
   apply(objects: readonly KubernetesObject[]): void {
-    this.commit(objects.map((object) => this.write(object, object)));
+    this.commit(objects.map((object) => writeOf(this.mesh, object, object)));
   }
 
   delete(objects: readonly KubernetesObject[]): void {
-    this.commit(objects.map((object) => this.write(object, undefined)));
+    this.commit(objects.map((object) => writeOf(this.mesh, object, undefined)));
   }
 
   connect(proxy: ConnectedProxy): void {
@@ -102,12 +102,13 @@ export class TestMesh {
     const print = (resources: Snapshot['cds']) => resources.map((resource) => jsonOf(testProtos(), resource));
     return { cds: print(cds), eds: print(eds), lds: print(lds), rds: print(rds) };
   }
+}
 
-  private write(object: KubernetesObject, value: KubernetesObject | undefined): Write {
-    const kind = kindOf(object.apiVersion, object.kind)!;
-    const { namespace = '', name } = object.metadata;
-    return this.mesh.inputs.objects[kind.name].write(objectKey(defaultMeshOptions.source, namespace, name), value);
-  }
+/** @param value undefined: the object is deleted. */
+export function writeOf({ inputs }: Mesh, object: KubernetesObject, value: KubernetesObject | undefined): Write {
+  const kind = kindOf(object.apiVersion, object.kind)!;
+  const { namespace = '', name } = object.metadata;
+  return inputs.objects[kind.name].write(objectKey(defaultMeshOptions.source, namespace, name), value);
 }
 
 /** The objects in a YAML text that are of kinds that Fairlead watches. */

@@ -86,12 +86,14 @@ interface AddressJson {
 }
 
 interface ListenerJson {
-  readonly address: AddressJson;
+  /** Absent for gRPC's own clients, which do not listen. */
+  readonly address?: AddressJson;
   readonly additionalAddresses?: readonly { readonly address: AddressJson }[];
 }
 
 function addressesOf({ address, additionalAddresses = [] }: ListenerJson): string[] {
-  return [address, ...additionalAddresses.map((more) => more.address)].map(({ socketAddress, pipe }) =>
+  const own = address === undefined ? [] : [address];
+  return [...own, ...additionalAddresses.map((more) => more.address)].map(({ socketAddress, pipe }) =>
     socketAddress === undefined ? (pipe?.path ?? '') : `${socketAddress.address} port ${socketAddress.portValue}`,
   );
 }

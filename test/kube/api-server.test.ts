@@ -5,12 +5,17 @@ import { join, resolve } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { KindName } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import { KubeClient } from '../../src/kube/client.ts';
+import { releaseEndpoints } from '../../src/endpoint-release.ts';
+import { EndpointLab } from '../../src/engine/testing/endpoint-lab.ts';
+import { ApiError } from '../../src/kube/api-error.ts';
+import { type CallOptions, KubeClient } from '../../src/kube/client.ts';
 import { systemClock } from '../../src/clock.ts';
 import { PooledKubeConfig } from '../../src/kube/credentials.ts';
+import { EventRecorder } from '../../src/kube/event-recorder.ts';
 import { readKubeConfig } from '../../src/kube/kube-config.ts';
 import { LeaderElector } from '../../src/kube/lease.ts';
 import { FairleadOperator, type FairleadOperatorOptions } from '../../src/kube/operator.ts';
+import { Outages } from '../../src/kube/outages.ts';
 import { StatusWriter } from '../../src/kube/status-writer.ts';
 import { RecordingLog } from '../../src/kube/testing/recording-log.ts';
 import { RecordingSink } from '../../src/kube/testing/recording-sink.ts';
@@ -131,7 +136,7 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
     expect(found('Pod', 'p')).toEqual({
       apiVersion: 'v1',
       kind: 'Pod',
-      metadata: { name: 'p', namespace, labels: { app: 'reviews' } },
+      metadata: { name: 'p', namespace, uid: expect.any(String), labels: { app: 'reviews' } },
       spec: {
         nodeName: 'n1',
         serviceAccountName: 'default',
@@ -248,6 +253,74 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
     await rm(directory, { recursive: true });
   });
 
+  test('loses endpoints from a list: they are held while their Pods are ready, and released', async () => {
+    const shop = 'shop';
+    await server.apply(namespaceOf(shop));
+    const { metadata, ...rest } = service('reviews') as { metadata: object };
+    await put(
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: shop } },
+      { ...rest, metadata: { ...metadata, namespace: shop } },
+    );
+    const ips = ['10.244.1.1', '10.244.1.2'];
+    const targets: object[] = [];
+    for (const [i, ip] of ips.entries()) {
+      const name = `p${i}`;
+      const spec = { nodeName: 'n1', containers: [{ name: 'app', image: 'x' }] };
+      await put({
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name, namespace: shop, labels: { app: 'reviews' } },
+        spec,
+      });
+      const conditions = [{ type: 'Ready', status: 'True' }];
+      const status = { phase: 'Running', podIP: ip, podIPs: [{ ip }], conditions };
+      const pod = await server.call('PATCH', `/api/v1/namespaces/${shop}/pods/${name}/status`, { status });
+      const { uid } = pod['metadata'] as { uid: string };
+      targets.push({ addresses: [ip], targetRef: { kind: 'Pod', namespace: shop, name, uid } });
+    }
+    const slice = (endpoints: readonly object[]): object => ({
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { name: 'reviews-1', namespace: shop, labels: { 'kubernetes.io/service-name': 'reviews' } },
+      addressType: 'IPv4',
+      ports: [{ name: 'http', port: 8080 }],
+      endpoints,
+    });
+    await put(slice(targets));
+    const client = new InterruptedClient({
+      config: new PooledKubeConfig(() => readKubeConfig({ path: server.kubeconfig })),
+    });
+    const lab = new EndpointLab(systemClock);
+    const operator = await started({ client, sink: lab.sink });
+    expect(lab.served()).toEqual(ips);
+
+    client.interrupt();
+    await put(slice([]));
+    client.resume();
+    await expect.poll(() => operator.stats().kinds.EndpointSlice?.lists, { timeout: 15_000 }).toBe(2);
+    expect([lab.served(), lab.held()]).toEqual([ips, ips.map((ip) => `reviews ${ip}`)]);
+    await server.kubectl('delete', 'pod', '-n', shop, 'p1', '--force', '--grace-period=0');
+    await expect.poll(() => lab.served()).toEqual(ips.slice(0, 1));
+
+    const events = new EventRecorder({
+      ...{ api: clientOf(), identity: 'ns/one', clock: systemClock, random: Math.random, log },
+      outages: new Outages({ log, clock: systemClock }),
+      signal: ending.signal,
+    });
+    const uid = lab.mesh.inputs.objects.Service.get(`Kubernetes/${shop}/reviews`)?.metadata.uid ?? '';
+    const object = { apiVersion: 'v1', kind: 'Service', namespace: shop, name: 'reviews', uid };
+    events.report({ key: 'held/1', object, reason: 'EndpointsHeld', message: 'are held' });
+    await events.idle();
+    expect(await server.kubectl('describe', 'service', '-n', shop, 'reviews')).toMatch(
+      /EndpointsHeld .* fairlead +are held/,
+    );
+
+    const source = { kind: 'kubernetes', kubeconfig: server.kubeconfig } as const;
+    await releaseEndpoints({ source, rootNamespace: '' }, { namespace: shop, name: 'reviews' }, ending.signal);
+    await expect.poll(() => [lab.served(), lab.held()]).toEqual([[], []]);
+    lab.end();
+  });
+
   test('lets one of two replicas lead, and the other one when that ends', async () => {
     const [a, b] = ['a', 'b'].map((identity) => {
       const stop = new AbortController();
@@ -362,6 +435,31 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'a real API server', () => {
     });
   });
 });
+
+/** A connection that can be interrupted: no watch that was open before can be resumed afterwards. */
+class InterruptedClient extends KubeClient {
+  private line = new AbortController();
+  private readonly mayWatch = new Set<string>();
+  private wasInterrupted = false;
+
+  override async stream(path: string, options: CallOptions): Promise<AsyncIterable<Uint8Array>> {
+    if (this.line.signal.aborted) throw new ApiError('interrupted', { code: 0, reason: 'ECONNRESET', retryable: true });
+    if (this.wasInterrupted && !this.mayWatch.has(path)) {
+      this.mayWatch.add(path);
+      throw new ApiError('too old', { code: 410, reason: 'Expired', retryable: true });
+    }
+    return super.stream(path, { ...options, signal: AbortSignal.any([options.signal, this.line.signal]) });
+  }
+
+  interrupt(): void {
+    this.wasInterrupted = true;
+    this.line.abort();
+  }
+
+  resume(): void {
+    this.line = new AbortController();
+  }
+}
 
 interface Replica {
   readonly elector: LeaderElector;

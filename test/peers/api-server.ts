@@ -27,8 +27,11 @@ export interface RunningApiServer {
   readonly ca: string;
   /** Path of an administrator's kubeconfig. */
   readonly kubeconfig: string;
-  /** Path of a kubeconfig for a bearer token, e.g. one made by `kubectl create token`. */
-  kubeconfigWithToken(token: string): Promise<string>;
+  /**
+   * Path of a kubeconfig for a bearer token, e.g. one made by `kubectl create token`.
+   * @param through URL of something between the client and this server.
+   */
+  kubeconfigWithToken(token: string, through?: string): Promise<string>;
   /** Returns kubectl's output; if it fails, throws with its stderr. */
   kubectl(...args: string[]): Promise<string>;
   /** `kubectl apply -f -`, server-side, of YAML or JSON. */
@@ -214,7 +217,8 @@ async function start(
     url,
     ca,
     kubeconfig,
-    kubeconfigWithToken: (token) => write(`token-${++tokens}.conf`, kubeconfigOf(url, ca, { token })),
+    kubeconfigWithToken: (token, through = url) =>
+      write(`token-${++tokens}.conf`, kubeconfigOf(through, ca, { token })),
     kubectl: (...args) => tool(pathOf('kubectl'), args),
     apply: (yaml) => tool(pathOf('kubectl'), ['apply', '--server-side', '-f', '-'], yaml),
     helm: (...args) => tool(pathOf('helm'), args),

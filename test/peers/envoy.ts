@@ -15,6 +15,10 @@ export interface EnvoyOptions {
   readonly extraBootstrap?: Bootstrap;
   /** Additional arguments, e.g. `['-l', 'debug']`. */
   readonly args?: readonly string[];
+  /** Threads that serve; one by default. */
+  readonly workers?: number;
+  /** Where relative paths in its configuration begin; absent: here. */
+  readonly cwd?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -74,14 +78,14 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
   const file = join(directory, 'envoy.json');
   const addressFile = join(directory, 'admin');
   await writeFile(file, JSON.stringify(bootstrapOf(options)));
-  const { signal } = options;
+  const { signal, workers = 1 } = options;
   const envoy = startProcess(
     pathOf('envoy'),
     [
       ...['-c', file, '--admin-address-path', addressFile, '--reject-unknown-dynamic-fields'],
-      ...['--disable-hot-restart', '--concurrency', '1', '-l', 'warning', ...(options.args ?? [])],
+      ...['--disable-hot-restart', '--concurrency', `${workers}`, '-l', 'warning', ...(options.args ?? [])],
     ],
-    { signal },
+    { signal, ...(options.cwd && { cwd: options.cwd }) },
   );
   const stop = async (): Promise<void> => {
     await envoy.stop();

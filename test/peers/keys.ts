@@ -14,6 +14,8 @@ export interface Authority {
   server(names: readonly string[]): Promise<KeyPair>;
   /** For a Kubernetes user and its groups. */
   client(user: string, ...groups: string[]): Promise<KeyPair>;
+  /** For a workload of the mesh: `spiffe://cluster.local/ns/shop/sa/default`. */
+  workload(id: string): Promise<KeyPair>;
 }
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
@@ -63,6 +65,14 @@ export async function createAuthority(): Promise<Authority> {
       issue(
         [...groups.map((group) => ({ O: [group] })), { CN: [user] }],
         [new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth])],
+      ),
+    workload: (id) =>
+      issue(
+        [{ CN: ['workload'] }],
+        [
+          new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth, x509.ExtendedKeyUsage.clientAuth]),
+          new x509.SubjectAlternativeNameExtension([{ type: 'url', value: id }]),
+        ],
       ),
   };
 }

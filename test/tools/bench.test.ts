@@ -5,6 +5,8 @@ import { expect, test } from 'vitest';
 /** Benchmarks with programs of their own run once, small: so that they still do when somebody needs a figure. */
 test.each([
   ['ads-fanout', ['5', '40', '1'], ['connect, from nothing', 'one assignment', 'reconnect, with versions']],
+  ['ads-rollouts', ['5', '40', '1'], ['delta, one assignment', 'state of the world, one route table', 'KB each']],
+  ['way-back', ['5', '50', '2'], ['delta, VirtualService', 'state of the world, DestinationRule']],
   ['ads-moves', ['5', '100'], ['come back', 'move: all but one', 'move: and back', 'move: a tenth']],
 ])(
   'bench/%s.ts measures what it says',

@@ -17,6 +17,7 @@ export function printCrd(kind: KindSource, source: Source): string {
     ...kind.columns,
     condition('Accepted', 'Whether the object is valid and in use.'),
     condition('ResolvedRefs', 'Whether all that the object refers to exists.'),
+    condition('Programmed', 'Whether all proxies that it concerns have acknowledged it.'),
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'Time since the creation.' },
   ];
   const crd = {

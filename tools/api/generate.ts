@@ -1,6 +1,6 @@
 // node tools/api/generate.ts [--check]
 //
-// Writes crds/, its copy in the chart and src/api/gen/ from tools/api/schemas/. With --check it writes nothing, and
+// Writes crds/, its copy in the chart and src/api/gen/ from tools/api/schemas/ and tools/api/own/. With --check it writes nothing, and
 // fails if a file differs.
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -20,6 +20,11 @@ for (const kind of source.kinds) {
   // Helm needs them inside the chart, and complains about links that lead outside.
   for (const directory of ['crds', 'charts/fairlead/crds']) files.set(`${directory}/${kind.plural}.yaml`, crd);
   files.set(`src/api/gen/${fileName(kind.kind)}.gen.ts`, printTypes(kind, source));
+}
+// Kinds of our own, which nobody writes by hand.
+for (const name of readdirSync(join(import.meta.dirname, 'own'))) {
+  const crd = readFileSync(join(import.meta.dirname, 'own', name), 'utf8');
+  for (const directory of ['crds', 'charts/fairlead/crds']) files.set(`${directory}/${name}`, crd);
 }
 
 const orphans = ['crds', 'charts/fairlead/crds', 'src/api/gen']

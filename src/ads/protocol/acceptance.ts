@@ -1,4 +1,5 @@
 import { itemsOf, type Sent } from './sent.ts';
+import { Batch, type Served } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
 import type { WorldView } from '../store/world.ts';
 
@@ -32,4 +33,14 @@ export function accept(subscription: Subscription, sent: Sent, view: WorldView):
   for (const name of gone) {
     if (view.resolve(type.typeUrl, name) === undefined && ledger.kept?.has(name) !== true) refusals.forget(name);
   }
+}
+
+/** What the acceptance of a response says about its resources for others: nothing about those rejected before. */
+export function provenBy({ ledger }: Subscription, sent: Sent): readonly Batch[] {
+  const { refusals } = ledger;
+  const { batches, tolerated } = sent;
+  if (refusals === undefined && tolerated.size === 0) return batches;
+  const isProven = ({ name, version }: Served): boolean =>
+    !tolerated.has(name) && refusals?.refused(name, version) !== true;
+  return [new Batch([...itemsOf(sent)].filter(isProven))];
 }

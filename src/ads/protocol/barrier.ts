@@ -70,7 +70,7 @@ interface Departure extends Group {
  *
  * A new cluster is usable once the client has acknowledged the response that carried it, or (since those answers are
  * held back while anything warms) once it has subscribed to the cluster's assignment and acknowledged one that was sent
- * later. A live cluster that is changed in place waits for nothing: the old one serves until the new one is warm.
+ * later; a cluster that also waits for a secret, only once the client has acknowledged it. A live cluster that is changed in place waits for nothing: the old one serves until the new one is warm.
  *
  * It looks only at the few clusters that come or go, and costs nothing while there are none.
  */
@@ -125,9 +125,12 @@ export class Barrier {
     if (this.#arrivals.length === 0) return;
     const names = new Set<string>();
     // An assignment proves nothing about a cluster that it does not belong to: if it was made up for a name that does
-    // not exist, or if the client has yet to be sent its cluster. A cluster of another kind ignores it.
-    for (const { name, holders } of itemsOf(sent))
-      if (holders > 0 && guarded?.ledger.pending?.has(name) !== true) names.add(name);
+    // not exist, or if the client has yet to be sent its cluster. A cluster of another kind ignores it, and one that
+    // needs more is not ready with it.
+    for (const { name, holders } of itemsOf(sent)) {
+      if (holders === 0 || guarded?.ledger.pending?.has(name) === true) continue;
+      if (!isLate(guarded?.inFlight.last(name))) names.add(name);
+    }
     const arrivals = this.#arrivals.flatMap((arrival) => {
       const [within, without] = split(arrival, names);
       return [{ ...within, followed: sent.nonce }, without];
@@ -384,6 +387,11 @@ function departuresOf(kept: Names, former: readonly Departure[], now: number): r
   }
   const [, added] = split({ names: kept, since: now, freeAt: undefined, timedOut: false }, known);
   return added.names.size === 0 ? departures : [...departures, added];
+}
+
+/** Whether a client that has what belongs to it may still be unable to use it. */
+function isLate(cluster: Served | undefined): boolean {
+  return cluster !== undefined && [...leavesOf(cluster.resource.body)].some(({ late }) => late === true);
 }
 
 /** Whether a response stands for this nonce. */

@@ -1,4 +1,4 @@
-import { GONE, namesIn, UNKNOWN } from './refusals.ts';
+import { GONE, namesIn, shortMessage, UNKNOWN } from './refusals.ts';
 import { halves, itemsOf, priorOf, type Sent } from './sent.ts';
 import { type Held, type Served, versionOf } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
@@ -33,7 +33,13 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
     }
     if (sent.trial !== undefined) subscription.trial?.answered(sent.trial);
   }
-  const refusal = { now, about: refused.at(-1)?.nonce ?? 0, after: inFlight.sentNonce, suspected: false };
+  const refusal = {
+    now,
+    about: refused.at(-1)?.nonce ?? 0,
+    after: inFlight.sentNonce,
+    suspected: false,
+    message: shortMessage(message),
+  };
   for (const sent of refused) {
     for (const name of sent.removed) {
       const prior = sent.prior?.get(name);
@@ -54,7 +60,7 @@ export function blame(subscription: Subscription, refused: readonly Sent[], mess
   const suspected = new Set(suspects);
   const lone = suspects.length === 1;
   if (mentioned.length === 0 && subscription.wholeState && isIndivisible(subscription, refused, delivered, lone)) {
-    subscription.refuseWhole(now);
+    subscription.refuseWhole(now, refusal.message);
     return [];
   }
   if (subscription.wholeState && !hasNews) askForLeftOut(subscription, refused);
@@ -112,12 +118,13 @@ function askForLeftOut(subscription: Subscription, refused: readonly Sent[]): vo
  * before, says nothing about the rest. The client keeps what it has until the state changes, or is tried again.
  */
 function isIndivisible(
-  { isWholeRefused }: Subscription,
+  { wholeRefusal }: Subscription,
   refused: readonly Sent[],
   delivered: ReadonlyMap<string, { readonly prior: Held }>,
   lone: boolean,
 ): boolean {
-  if (isWholeRefused || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0)) return true;
+  if (wholeRefusal !== undefined || delivered.size === 0 || refused.some(({ tolerated }) => tolerated.size > 0))
+    return true;
   if (!lone && [...delivered.values()].some(({ prior }) => typeof prior === 'string')) return true;
   return refused.some(({ prior, before }) => prior === undefined && (before !== undefined || !lone));
 }

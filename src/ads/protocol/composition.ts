@@ -13,6 +13,12 @@ export const MAX_ABSENT = 4_096;
 /** Says which resources must not be sent yet. */
 export type Blocked = ((item: Served) => boolean) | undefined;
 
+/** What either of them says. */
+export function either(a: Blocked, b: Blocked): Blocked {
+  if (a === undefined || b === undefined) return a ?? b;
+  return (item) => a(item) || b(item);
+}
+
 /**
  * The next response of a subscription, if one is owed and may be sent now. The caller sets its nonce. Whatever
  * `blocked` returns true for stays owed.

@@ -1,39 +1,55 @@
-import { accept } from './acceptance.ts';
+import { accept, provenBy } from './acceptance.ts';
+import type { Standing } from './awaited.ts';
 import { Barrier, type BarrierEvents, type BarrierTimes, type Parties } from './barrier.ts';
 import { blame, isTolerated } from './blame.ts';
-import { take } from './composition.ts';
+import type { Canaries, Gate, Waiter } from './canaries.ts';
+import { type Blocked, either, take } from './composition.ts';
 import type { Differences } from '../store/differences.ts';
 import type { News, Watcher } from '../store/forest.ts';
-import type { FormerWorld } from '../store/former-world.ts';
 import type { Frame, Frames } from '../wire/frames.ts';
+import { partiesOf } from './parties.ts';
+import { Readiness } from './readiness.ts';
+import { isLocalReason } from './local-reasons.ts';
 import { shortMessage } from './refusals.ts';
+import { refusedOf } from './refused-names.ts';
+import type { Refused } from '../store/recipient.ts';
 import { newNamesOf, type Sent } from './sent.ts';
-import type { References, Served } from '../store/served.ts';
+import { type Concern, NO_ROLLOUTS, type Rollout } from '../store/rollout.ts';
+import { concernOf } from '../store/asked.ts';
+import { type Rollouts } from '../store/rollouts.ts';
+import { Batch, type Names, type References, type Served } from '../store/served.ts';
 import { Subscription, type SubscriptionContext } from './subscription.ts';
 import type { ResourceType, ResourceTypes } from '../types.ts';
+import { Unseen, type UnseenContext } from './unseen.ts';
 import type { DiscoveryRequest } from '../wire/wire-read.ts';
-import type { Sight, WorldView } from '../store/world.ts';
+import type { WorldView } from '../store/world.ts';
 
 /** What a delivery reports to its stream. */
 export interface DeliveryEvents extends BarrierEvents {
   /** Something may be owed: {@link Delivery.next} should be called. */
   wake(): void;
-  sent(type: ResourceType, frame: Frame): void;
+  sent(type: ResourceType, frame: Frame, sent: Sent): void;
+  /** The client asks for a type for the first time. */
+  asked(type: ResourceType): void;
   /** A response was rejected. `items` is empty while the culprit is unknown. */
   refused(type: ResourceType, items: readonly Served[], message: string): void;
   unknownType(typeUrl: string): void;
+  /** A request answers a response that is no longer the newest. */
+  expired(type: ResourceType): void;
 }
 
 /** What a delivery needs; nearly all of it is the same for all streams of one kind. */
-export interface DeliveryContext extends SubscriptionContext {
+export interface DeliveryContext extends SubscriptionContext, UnseenContext {
   readonly types: ResourceTypes;
   readonly frames: Frames;
   readonly references: References;
   readonly times: BarrierTimes;
-  /** Remembers a world as it is now. */
-  remember(view: WorldView): FormerWorld;
-  move(before: FormerWorld, after: WorldView): Differences;
-  update(sight: Sight, news: readonly News[]): Differences;
+  readonly rollouts: Rollouts;
+  /** What rollouts under way have brought to a world, by name. */
+  broughtTo(view: WorldView, typeUrl: string): ReadonlyMap<string, readonly Rollout[]>;
+  readonly canaries: Canaries;
+  /** Only in tests: what is owed is sent at once, and removed at once. */
+  readonly unguarded: boolean;
 }
 
 /**
@@ -44,16 +60,15 @@ export interface DeliveryContext extends SubscriptionContext {
 export class Delivery implements Watcher {
   readonly #context: DeliveryContext;
   readonly #events: DeliveryEvents;
+  readonly #client: Waiter;
   readonly #subscriptions: (Subscription | undefined)[] = [];
   #barrier: Barrier | undefined;
+  readonly #readiness: Readiness;
   #parties: Parties;
   #view: WorldView;
   /** Nonce of the newest response of any type. */
   #nonce = 0;
-  /** Published since the stream's last turn, oldest first; shared by all streams of a root. A turn empties it. */
-  #unseen: News[] = [];
-  /** What the stream saw before a move that is yet to be carried out; {@link #unseen} refers to it. */
-  #former: FormerWorld | undefined;
+  readonly #unseen: Unseen;
   /** The client was connected before: its listeners and tables may use new clusters as soon as it has them. */
   #resumedAt: number | undefined;
 
@@ -61,8 +76,12 @@ export class Delivery implements Watcher {
     this.#context = context;
     this.#view = view;
     this.#events = events;
+    this.#unseen = new Unseen(context);
+    this.#readiness = new Readiness(context.references, context.times.timeoutMs);
     this.#parties = this.#partiesNow();
     view.watchers.add(this);
+    this.#client = { ...context.recipient, wake: () => events.wake() };
+    context.canaries.join(this.#client);
   }
 
   get view(): WorldView {
@@ -76,26 +95,26 @@ export class Delivery implements Watcher {
 
   /**
    * Moves the stream to another world. {@link catchUp} compares the two, with the new one as it is by then: until then
-   * nothing needs to be heard, and of several moves, only the world before the first one is remembered.
+   * nothing needs to be heard.
    */
-  move(view: WorldView): void {
+  move(view: WorldView, rollouts: readonly Rollout[] = NO_ROLLOUTS): void {
     if (view === this.#view) return;
-    this.#former ??= this.#context.remember(this.#view);
+    this.#unseen.moved(this.#view, rollouts);
     this.#view.watchers.delete(this);
     this.#view = view;
+    view.watchers.add(this);
     this.#events.wake();
   }
 
   close(): void {
     this.#view.watchers.delete(this);
-    this.#former?.release();
-    this.#former = undefined;
+    this.#context.canaries.leave(this.#client);
+    this.#unseen.forget();
     for (const subscription of this.#subscriptions) subscription?.close();
-    this.#unseen = [];
   }
 
   changed(news: News): void {
-    this.#unseen.push(news);
+    this.#unseen.published(news);
     this.#events.wake();
   }
 
@@ -109,6 +128,7 @@ export class Delivery implements Watcher {
       return;
     }
     let subscription = this.#subscriptions[index];
+    const owedAll = subscription?.all === true;
     if (subscription === undefined) {
       subscription = new Subscription(type, this.#context, this.#isGuarded(type), this.#context.times.timeoutMs);
       this.#subscriptions[index] = subscription;
@@ -116,11 +136,50 @@ export class Delivery implements Watcher {
       subscription.begin(request, this.#view, this.#resumedAt !== undefined);
       this.#parties = this.#partiesNow();
       if (type.behind !== undefined) this.#followEarlier(subscription);
+      this.#events.asked(type);
     } else if (this.#answer(subscription, request, now)) {
       if (this.#context.delta) subscription.subscribe(request, this.#view);
       else subscription.replace(request, this.#view);
     }
+    this.#awaitAsked(subscription, owedAll);
+    subscription.awaited.heard(this.#standing(subscription));
+    this.#settle();
     if (this.owes) this.#events.wake();
+  }
+
+  /** What the client has just asked for may have been changed by objects that others are being waited for. */
+  #awaitAsked(subscription: Subscription, owedAll: boolean): void {
+    const { rollouts } = this.#context;
+    const { all, type, interest, awaited } = subscription;
+    const asked = subscription.takeAsked();
+    if (rollouts.size === 0) return;
+    const { typeUrl } = type;
+    const view = this.#view;
+    const shared = this.#context.shared();
+    const from = [type, view, rollouts.epoch];
+    const concernIn = (batches: readonly Batch[]): Concern | undefined => {
+      const brought = shared.brought.of(from, () => this.#context.broughtTo(view, typeUrl));
+      return concernOf(typeUrl, batches, rollouts, brought);
+    };
+    let concern: Concern | undefined;
+    if (all && !owedAll)
+      concern = shared.asked.of([...from, ...interest.key], () => concernIn(interest.in(view).batches));
+    else if (asked.length > 0)
+      concern = concernIn([new Batch(asked.flatMap((name) => view.resolve(typeUrl, name) ?? []))]);
+    if (concern !== undefined) awaited.owe(concern);
+  }
+
+  /** Where nothing is owed, nothing that was owed is left to be waited for, unless it is on its way. */
+  #settle(): void {
+    for (const subscription of this.#subscriptions)
+      if (subscription?.awaited.owes === true && !subscription.owes)
+        subscription.awaited.look(this.#standing(subscription));
+  }
+
+  #standing(subscription: Subscription): Standing {
+    const { all, ledger, inFlight } = subscription;
+    const refused = (names: Names): ReadonlyMap<string, Refused> => refusedOf(subscription, names, this.#view);
+    return { all, pending: ledger.pending, inFlight, refusedOf: refused };
   }
 
   /** The next response, in the order of types, if one may be sent. */
@@ -128,13 +187,29 @@ export class Delivery implements Watcher {
     this.catchUp();
     for (const subscription of this.#subscriptions) {
       if (subscription?.owes !== true) continue;
-      const refers = subscription.type.refersTo !== undefined;
+      const refers = subscription.type.refersTo !== undefined && !this.#context.unguarded;
       if (refers && this.#barrier?.blocksAll === true) continue;
-      const blocked = refers ? this.#blocks(now) : undefined;
+      const gate = this.#gate(subscription);
+      if (gate === 'shut') continue;
+      const blocked = either(this.#blocks(subscription, now), gate === 'open' ? undefined : gate);
       const sent = take(subscription, this.#view, now, blocked);
       if (sent !== undefined) return this.#send(subscription, sent, now);
     }
+    this.#settle();
     return undefined;
+  }
+
+  /** What the client is owed may have to be tried by another one first. Whoever has just come is sent everything. */
+  #gate(subscription: Subscription): Gate {
+    const { type, all, ledger, context } = subscription;
+    const { pending } = ledger;
+    const { canaries } = this.#context;
+    if (type.isTried !== true || all || pending === undefined || !canaries.holdBack(this.#client)) return 'open';
+    const view = this.#view;
+    const items = (): Served[] => [...pending.keys()].flatMap((name) => view.resolve(type.typeUrl, name) ?? []);
+    const { many, gates } = context.shared();
+    const shared = pending.size < many ? undefined : ledger.marks?.pending;
+    return canaries.gate(this.#client, items, shared && { gates, from: [type, view, shared] });
   }
 
   /** Time passes: to be called about once a second, followed by {@link next}. */
@@ -146,7 +221,7 @@ export class Delivery implements Watcher {
 
   /** There are changes, or a move to another world, that have not been looked at yet. */
   get isBehind(): boolean {
-    return this.#unseen.length > 0 || this.#former !== undefined;
+    return !this.#unseen.isEmpty;
   }
 
   /** The client has acknowledged something that it was sent. */
@@ -173,6 +248,7 @@ export class Delivery implements Watcher {
     const frame = this.#context.frames.of(content, this.#nonce);
     this.#nonce = frame.nonce;
     subscription.inFlight.handed(sent, frame, now);
+    if (subscription.awaited.owes) subscription.awaited.look(this.#standing(subscription));
     if (type.drains === true) this.#drains(sent, now);
     if (subscription.guarded) {
       // A starting client asks for listeners when its first clusters are ready: nothing needs to be held back before.
@@ -180,15 +256,18 @@ export class Delivery implements Watcher {
     } else if (type.behind !== undefined) {
       this.#barrier?.followed(sent, this.#parties);
     }
-    this.#followBehind(type, sent);
-    this.#events.sent(type, frame);
+    this.follow(type.typeUrl, sent);
+    this.#events.sent(type, frame, sent);
     return frame;
   }
 
-  /** What belongs to changed resources is sent right after them: a client warms them, and need not ask again. */
-  #followBehind(type: ResourceType, sent: Sent): void {
+  /**
+   * What belongs to changed resources is sent right after them: a client warms them, and need not ask again.
+   * @param sent by this delivery, or by one for another stream of the client.
+   */
+  follow(typeUrl: string, sent: Sent): void {
     for (const follower of this.#subscriptions) {
-      if (follower?.type.behind === type.typeUrl) follower.follow(sent, this.#view);
+      if (follower?.type.behind === typeUrl) follower.follow(sent, this.#view);
     }
   }
 
@@ -203,26 +282,31 @@ export class Delivery implements Watcher {
     const { error } = request;
     const settled = subscription.inFlight.settle(Number(request.nonce), error !== undefined, request.version);
     if (settled === undefined) {
+      this.#events.expired(subscription.type);
       if (!this.#context.delta) subscription.unheard(request);
       return this.#context.delta;
     }
-    for (const sent of settled.accepted) this.#accept(subscription, sent, now);
-    if (error === undefined || settled.refused.length === 0) return true;
-    const [sent] = settled.refused;
-    if (settled.refused.length === 1 && isTolerated(sent!, error.message)) {
-      this.#accept(subscription, sent!, now);
-      return true;
-    }
-    if (subscription.guarded) for (const each of settled.refused) this.#barrier?.answered(each);
-    const message = shortMessage(error.message);
-    const culprits = blame(subscription, settled.refused, error.message, now);
-    this.#events.refused(subscription.type, culprits, message);
+    const { accepted, refused } = settled;
+    const isNews = error !== undefined && !(refused.length === 1 && isTolerated(refused[0]!, error.message));
+    const taken = isNews ? accepted : [...accepted, ...refused];
+    for (const sent of taken) this.#accept(subscription, sent, now);
+    if (isNews && refused.length > 0) this.#reject(subscription, refused, error.message, now);
+    subscription.awaited.answered(taken, isNews ? refused : [], this.#standing(subscription));
     return true;
+  }
+
+  #reject(subscription: Subscription, refused: readonly Sent[], message: string, now: number): void {
+    if (subscription.guarded) for (const each of refused) this.#barrier?.answered(each);
+    const words = shortMessage(message);
+    const culprits = blame(subscription, refused, message, now);
+    this.#context.canaries.refused(this.#client, culprits, isLocalReason(words));
+    this.#events.refused(subscription.type, culprits, words);
   }
 
   #accept(subscription: Subscription, sent: Sent, now: number): void {
     const { type } = subscription;
     accept(subscription, sent, this.#view);
+    if (type.isTried === true) this.#context.canaries.accepted(this.#client, provenBy(subscription, sent));
     if (subscription.guarded) this.#barrier?.accepted(sent);
     else if (type.behind !== undefined) this.#barrier?.followedAccepted(sent);
     if (type.drains === true) this.#drains(sent, now);
@@ -239,24 +323,25 @@ export class Delivery implements Watcher {
 
   /** Marks what is affected by the changes since the last call. Until then, all streams of a root share them. */
   catchUp(): void {
-    if (this.#unseen.length > 0) {
-      const update = this.#context.update(this.#former ?? this.#view, this.#unseen);
-      this.#mark(update);
-      this.#unseen = [];
-    }
-    if (this.#former === undefined) return;
-    const move = this.#context.move(this.#former, this.#view);
-    this.#mark(move);
-    this.#former.release();
-    this.#former = undefined;
-    this.#view.watchers.add(this);
-    this.#parties = this.#partiesNow();
+    if (this.#unseen.isEmpty) return;
+    const moved = this.#unseen.look(this.#view, (differences, rollouts) => this.#mark(differences, rollouts));
+    if (moved) this.#parties = this.#partiesNow();
   }
 
-  #mark(differences: Differences): void {
-    for (const subscription of this.#subscriptions) subscription?.changed(differences);
+  /** @param rollouts that all of it is part of. */
+  #mark(differences: Differences, rollouts: readonly Rollout[]): void {
+    for (const subscription of this.#subscriptions) {
+      if (subscription === undefined) continue;
+      subscription.changed(differences);
+      const { type, interest, awaited } = subscription;
+      if (differences.of(type.typeUrl).size > 0) awaited.changed();
+      const concern = differences.concern(type, interest, rollouts);
+      if (concern !== undefined) awaited.owe(concern);
+    }
     const { guarded } = this.#parties;
-    if (guarded !== undefined) this.#barrier?.present(differences.of(guarded.type.typeUrl));
+    if (guarded === undefined) return;
+    this.#barrier?.present(differences.of(guarded.type.typeUrl));
+    if (this.#context.unguarded) guarded.release(guarded.ledger.shareKept());
   }
 
   /** A stream in which no cluster comes or goes has no barrier. */
@@ -281,10 +366,15 @@ export class Delivery implements Watcher {
     if (news.size > 0) this.#needBarrier().sent(news, sent.nonce, now);
   }
 
-  #blocks(now: number): ((item: Served) => boolean) | undefined {
+  #blocks(subscription: Subscription, now: number): Blocked {
+    if (this.#context.unguarded) return undefined;
+    const { refersTo, behind } = subscription.type;
+    if (behind !== undefined) return this.#readiness.blocksAssignments(subscription, this.#parties, now);
+    if (refersTo === undefined) return undefined;
     const { guarded } = this.#parties;
-    if (this.#barrier === undefined && guarded?.ledger.pending === undefined) return undefined;
-    return this.#needBarrier().blocks(this.#parties, now);
+    const needsNone = this.#barrier === undefined && guarded?.ledger.pending === undefined;
+    const unproven = needsNone ? undefined : this.#needBarrier().blocks(this.#parties, now);
+    return either(unproven, this.#readiness.blocksReferrers(this.#parties, now));
   }
 
   #tickBarrier(now: number): void {
@@ -295,17 +385,13 @@ export class Delivery implements Watcher {
   }
 
   #partiesNow(): Parties {
-    const present = this.#subscriptions.filter((subscription) => subscription !== undefined);
-    const referrers = present.filter((subscription) => subscription.type.refersTo !== undefined);
-    const allAsked = referrers.length === this.#context.types.filter((type) => type.refersTo !== undefined).length;
-    return {
-      guarded: present.find((subscription) => subscription.guarded),
-      referrers,
-      followers: present.filter((subscription) => subscription.type.behind !== undefined),
+    const { types, times } = this.#context;
+    return partiesOf(this.#subscriptions, {
+      types,
+      lingerMs: times.lingerMs,
       view: this.#view,
-      resumed: this.#resumedAt !== undefined,
-      silentUntil: allAsked || this.#resumedAt === undefined ? 0 : this.#resumedAt + this.#context.times.lingerMs,
-    };
+      resumedAt: this.#resumedAt,
+    });
   }
 
   #isGuarded(type: ResourceType): boolean {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { MemberChange } from '../store/publication.ts';
 import { BAD, EnvoyModel, RESOLVED } from '../testing/envoy-model.ts';
-import { CDS, EDS, LDS, RDS, resource, TestServer } from '../testing/world.ts';
+import { CDS, EDS, LDS, RDS, resource, SECRET, TestServer, UNREADY } from '../testing/world.ts';
 
 /**
  * Whatever changes in whatever order, and however late requests and responses are: no table that a client routes by
@@ -20,22 +20,30 @@ const LISTENERS = ['l', 'm'];
 interface Kind {
   readonly refusing: boolean;
   readonly reconnecting: boolean;
+  /** Clusters lose and regain their endpoints; all clusters have assignments, and nothing else makes them ready. */
+  readonly emptying: boolean;
 }
 
 /** A consistent mesh: tables name clusters that exist, and exist while a listener names them. */
 interface Mesh {
   readonly clusters: ReadonlyMap<string, number>;
+  /** Clusters without a ready endpoint; no table names them. */
+  readonly unready: ReadonlySet<string>;
   readonly listeners: ReadonlyMap<string, { readonly table: string; readonly version: number }>;
   readonly tables: ReadonlyMap<string, { readonly version: number; readonly clusters: readonly string[] }>;
 }
 
-const meshes = ({ refusing, reconnecting }: Kind): fc.Arbitrary<Mesh> =>
+const meshes = ({ refusing, reconnecting, emptying }: Kind): fc.Arbitrary<Mesh> =>
   fc
     .record({
-      clusters: fc.array(fc.option(fc.integer({ min: 1, max: reconnecting ? RESOLVED - 1 : RESOLVED }), { freq: 3 }), {
-        minLength: 4,
-        maxLength: 4,
-      }),
+      clusters: fc.array(
+        fc.option(fc.integer({ min: 1, max: reconnecting || emptying ? RESOLVED - 1 : Number(SECRET) }), { freq: 3 }),
+        {
+          minLength: 4,
+          maxLength: 4,
+        },
+      ),
+      unready: emptying ? fc.subarray(CLUSTERS) : fc.constant<string[]>([]),
       listeners: fc.array(
         fc.option(fc.record({ table: fc.constantFrom(...TABLES), version: fc.integer({ min: 1, max: 2 }) }), {
           freq: 5,
@@ -50,7 +58,7 @@ const meshes = ({ refusing, reconnecting }: Kind): fc.Arbitrary<Mesh> =>
         { minLength: 3, maxLength: 3 },
       ),
     })
-    .map(({ clusters, listeners, tables }) => {
+    .map(({ clusters, unready, listeners, tables }) => {
       const present = new Map(
         CLUSTERS.flatMap((name, i): [string, number][] => (clusters[i] ? [[name, clusters[i]]] : [])),
       );
@@ -58,11 +66,13 @@ const meshes = ({ refusing, reconnecting }: Kind): fc.Arbitrary<Mesh> =>
       const named = new Set([...used.values()].map(({ table }) => table));
       return {
         clusters: present,
+        unready: new Set(unready),
         listeners: used,
         tables: new Map(
           TABLES.flatMap((name, i) => {
             if (!named.has(name)) return [];
-            return [[name, { ...tables[i]!, clusters: tables[i]!.clusters.filter((cluster) => present.has(cluster)) }]];
+            const usable = tables[i]!.clusters.filter((each) => present.has(each) && !unready.includes(each));
+            return [[name, { ...tables[i]!, clusters: usable }]];
           }),
         ),
       };
@@ -73,7 +83,7 @@ function resourcesOf(mesh: Mesh): Map<string, ReturnType<typeof resource>> {
   const add = (item: ReturnType<typeof resource>): void => void items.set(`${item.typeUrl} ${item.name}`, item);
   for (const [name, version] of mesh.clusters) {
     add(resource(CDS, name, `${version}`));
-    if (version !== RESOLVED) add(resource(EDS, name, '1'));
+    if (version !== RESOLVED) add(resource(EDS, name, mesh.unready.has(name) ? UNREADY : '1'));
   }
   for (const [name, { table, version }] of mesh.listeners) add(resource(LDS, name, `${version}:${table}`));
   for (const [name, { version, clusters }] of mesh.tables) {
@@ -207,8 +217,9 @@ describe.each([
   ['state of the world', false],
 ])('over %s', (_, delta) => {
   test.each<[string, Kind]>([
-    ['a client that comes back', { refusing: false, reconnecting: true }],
-    ['a client that refuses', { refusing: true, reconnecting: false }],
+    ['a client that comes back', { refusing: false, reconnecting: true, emptying: false }],
+    ['a client that refuses', { refusing: true, reconnecting: false, emptying: false }],
+    ['endpoints that come and go', { refusing: false, reconnecting: false, emptying: true }],
   ])('no request meets a cluster that is not there: %s', (_name, kind) => {
     fc.assert(
       fc.property(meshes(kind), steps(kind), (first, history) => run(first, history, delta, kind)),

@@ -1,6 +1,7 @@
 import type { Frame } from '../wire/frames.ts';
 import { fold, itemsOf, namesOf, type Sent, type Subscribed } from './sent.ts';
-import type { Held, Served } from '../store/served.ts';
+import { common } from '../store/rollout.ts';
+import type { Held, Names, Served } from '../store/served.ts';
 
 /** What a client's answer said about earlier responses. */
 export interface Settled {
@@ -73,6 +74,16 @@ export class InFlight {
 
   clear(): void {
     this.#responses.length = 0;
+  }
+
+  /** The newest response, older than `before`, that tells the client something about one of these names. */
+  newestWith(names: Names, before: number): Sent | undefined {
+    for (let i = this.#responses.length - 1; i >= 0; i--) {
+      const sent = this.#responses[i]!;
+      if (sent.nonce >= before) continue;
+      if (sent.prior === undefined || common(names, sent.prior).next().done !== true) return sent;
+    }
+    return undefined;
   }
 
   /** The newest resource with this name that is on its way. */

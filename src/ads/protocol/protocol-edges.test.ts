@@ -616,7 +616,7 @@ class CountingMap extends Map<string, boolean> {
 }
 
 function leafNaming(cluster: string): Part {
-  return { bytes: new Uint8Array(), length: 0, hash: cluster, clusters: [cluster] };
+  return { bytes: new Uint8Array(), length: 0, hash: cluster, clusters: [cluster], origins: [] };
 }
 
 function nodeOf(children: readonly Part[]): Part {

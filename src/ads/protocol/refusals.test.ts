@@ -58,12 +58,16 @@ test('a long message is cut to what was found wrong', () => {
   const message = `Error adding/updating listener(s) a: ${config}: Proto constraint validation failed (X: value length)`;
   expect(shortMessage(message)).toBe('Proto constraint validation failed (X: value length)');
   expect(shortMessage('x'.repeat(5000))).toHaveLength(1024);
+  expect(shortMessage('goo.gle/debugproto  \nname: "80"\nvirtual_hosts {')).toBe(
+    'invalid, but the message ends before it says why',
+  );
+  expect(shortMessage('cannot bind\n')).toBe('cannot bind');
 });
 
 test('a refused version is tried again after a time that doubles with every refusal, up to an hour', () => {
   const refusals = new Refusals();
   const refuse = (now: number): void =>
-    refusals.refuse('a', { version: 'v', held: undefined, now, about: 1, after: 1, suspected: false });
+    refusals.refuse('a', { version: 'v', held: undefined, now, about: 1, after: 1, suspected: false, message: 'no' });
   let now = 0;
   const waits: number[] = [];
   refuse(now);
@@ -81,7 +85,7 @@ test('a refused version is tried again after a time that doubles with every refu
 
 test('another version is not a refused version', () => {
   const refusals = new Refusals();
-  refusals.refuse('a', { version: 'v', held: 'u', now: 0, about: 1, after: 1, suspected: false });
+  refusals.refuse('a', { version: 'v', held: 'u', now: 0, about: 1, after: 1, suspected: false, message: 'no' });
   expect(refusals.forbids('a', 'w')).toBe(false);
   expect(refusals.forbids('b', 'v')).toBe(false);
   refusals.accepted('a', 'w', 2, true);
@@ -91,7 +95,7 @@ test('another version is not a refused version', () => {
 test('of what was refused, all that is due is tried again, once', () => {
   const refusals = new Refusals();
   const refuse = (name: string, now: number): void =>
-    refusals.refuse(name, { version: '1', held: undefined, now, about: 1, after: 1, suspected: false });
+    refusals.refuse(name, { version: '1', held: undefined, now, about: 1, after: 1, suspected: false, message: 'no' });
   refuse('first', 0);
   refuse('later', 1_000);
   expect([...refusals.due(59_999)]).toEqual([]);
@@ -102,7 +106,7 @@ test('of what was refused, all that is due is tried again, once', () => {
 
 test('what was refused is not looked at while nothing is due', () => {
   const refusals = new Refusals();
-  refusals.refuse('a', { version: '1', held: undefined, now: 0, about: 1, after: 1, suspected: false });
+  refusals.refuse('a', { version: '1', held: undefined, now: 0, about: 1, after: 1, suspected: false, message: 'no' });
   let looked = 0;
   const values = vi.spyOn(Map.prototype, 'values').mockImplementation(function () {
     looked++;

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import { type Held, versionOf } from '../store/served.ts';
 
 const FIRST_BACKOFF_MS = 60_000;
@@ -32,6 +33,8 @@ interface Refused extends BackOff {
   readonly about: number;
   /** Nonce of the newest response at that time: an older one may have carried the same bytes. */
   readonly after: number;
+  /** The client's own words, cut to a bounded length. */
+  readonly message: string;
 }
 
 /** What a client rejected of one name. */
@@ -46,7 +49,7 @@ interface RefusedName {
 }
 
 /** What is known about a rejection. */
-export interface NewRefusal extends Readonly<Pick<Refused, 'about' | 'after' | 'suspected'>> {
+export interface NewRefusal extends Readonly<Pick<Refused, 'about' | 'after' | 'suspected' | 'message'>> {
   readonly version: string;
   /** What the client has instead. */
   readonly held: Held;
@@ -70,7 +73,7 @@ export class Refusals {
     return this.#names.keys();
   }
 
-  refuse(name: string, { version, held, now, about, after, suspected }: NewRefusal): void {
+  refuse(name: string, { version, held, now, about, after, suspected, message }: NewRefusal): void {
     let refused = this.#names.get(name);
     if (refused === undefined)
       this.#names.set(name, (refused = { versions: new Map<string, Refused>(), held, given: undefined }));
@@ -81,7 +84,7 @@ export class Refusals {
       if (refused.versions.size < MAX_VERSIONS) break;
       refused.versions.delete(oldest);
     }
-    refused.versions.set(version, { ...next, due: false, suspected, about, after });
+    refused.versions.set(version, { ...next, due: false, suspected, about, after, message });
     this.#dueAt = Math.min(this.#dueAt, next.retryAt);
     // It was assumed to have the very bytes that it rejects: whatever it has, it is something else.
     refused.held = versionOf(held) === version ? UNKNOWN : held;
@@ -101,6 +104,12 @@ export class Refusals {
   /** This version was rejected, and has not been accepted since. */
   refused(name: string, version: string): boolean {
     return this.#names.get(name)?.versions.has(version) === true;
+  }
+
+  /** Why this version was rejected; undefined: it was not, or the client has not said so. */
+  messageOf(name: string, version: string): string | undefined {
+    const refused = this.#names.get(name)?.versions.get(version);
+    return refused?.suspected === false ? refused.message : undefined;
   }
 
   /** This version must not be sent now. */
@@ -195,7 +204,12 @@ const RUN_OF_NAME_CHARACTERS = /(?:\[[\da-f]{0,4}:[\da-f:.]{0,45}\])?[\w.:|/~*^-
 /** Long messages contain a copy of the config in an unstable format: the message begins at the last constraint. */
 export function shortMessage(message: string): string {
   const at = message.lastIndexOf('Proto constraint validation failed');
-  return (at < 0 ? message : message.slice(at)).slice(0, MAX_MESSAGE);
+  if (at < 0 && message.startsWith(CONFIG)) return 'invalid, but the message ends before it says why';
+  const short = (at < 0 ? message : message.slice(at)).slice(0, MAX_MESSAGE).trimEnd();
+  // A slice keeps all of the message in memory.
+  return short.length === message.length ? message : Buffer.from(short, 'utf16le').toString('utf16le');
 }
 
 const MAX_MESSAGE = 1024;
+/** How a copy of the config begins: of large tables, Envoy's message contains nothing else. */
+const CONFIG = 'goo.gle/debug';

@@ -1,3 +1,4 @@
+import type { Concern } from '../store/rollout.ts';
 import { Batch, type Held, type Served } from '../store/served.ts';
 
 /** A response on its way: until it is answered, it is uncertain what the client holds of its names. */
@@ -19,6 +20,8 @@ export interface Sent {
   readonly trial: Piece | undefined;
   /** Names whose version the client rejected before: left out, what it has instead would be deleted. */
   readonly tolerated: ReadonlySet<string>;
+  /** What its acknowledgement settles. */
+  concerns: readonly Concern[];
 }
 
 /** To be completed when the response is handed to the connection. */
@@ -33,6 +36,7 @@ export const UNSENT = {
   before: undefined,
   trial: undefined,
   tolerated: new Set<string>(),
+  concerns: [],
 } as const satisfies Sent;
 
 export function* itemsOf(sent: Sent): Generator<Served> {
@@ -98,6 +102,7 @@ export function fold(oldest: Sent, newer: readonly Sent[], subscribed: Subscribe
     prior,
     before: oldest.before,
     trial: undefined,
+    concerns: [...new Set([oldest, ...newer].flatMap(({ concerns }) => concerns))],
   };
 }
 

@@ -1,10 +1,12 @@
 import type { Alike } from '../store/alike.ts';
+import { Awaited } from './awaited.ts';
 import { InFlight } from './in-flight.ts';
 import { Interest, type InterestContext } from './interest.ts';
 import { Ledger, type Marks } from './ledger.ts';
 import type { Differences } from '../store/differences.ts';
 import { type BackOff, UNKNOWN, backOff } from './refusals.ts';
 import type { EncodedResource } from '../store/resource.ts';
+import type { Recipient } from '../store/recipient.ts';
 import { type Held, type Names, Served } from '../store/served.ts';
 import { ServedIndex } from '../store/served-index.ts';
 import type { SharedWork } from '../store/shared-work.ts';
@@ -16,6 +18,7 @@ import type { WorldView } from '../store/world.ts';
 /** What the subscriptions of one stream share. */
 export interface SubscriptionContext extends InterestContext {
   readonly delta: boolean;
+  readonly recipient: Recipient;
   /** A new one with each publication. */
   shared(): SharedWork;
   /** A resource that is in no list, for a single answer. */
@@ -50,8 +53,10 @@ export class Subscription {
   /** With {@link all}, unless {@link known}: what the client holds of each name, nothing or {@link UNKNOWN}. */
   before: Held;
   readonly inFlight: InFlight;
+  readonly awaited: Awaited;
   #trial: Trial | undefined;
-  #wholeRefusal: BackOff | undefined;
+  #wholeRefusal: (BackOff & { readonly message: string }) | undefined;
+  #asked: string[] = [];
 
   constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean, patience = Infinity) {
     this.type = type;
@@ -61,6 +66,7 @@ export class Subscription {
     this.#patience = guarded ? patience : Infinity;
     this.interest = new Interest(type, context);
     this.inFlight = new InFlight(context.delta, this.interest);
+    this.awaited = new Awaited(context.recipient);
   }
 
   /** Everything subscribed is owed, whatever the client holds. */
@@ -77,8 +83,8 @@ export class Subscription {
    * A whole state was rejected for an unknown reason: until one is accepted, unchanged content proves nothing. It is
    * tried again after a back-off.
    */
-  get isWholeRefused(): boolean {
-    return this.#wholeRefusal !== undefined;
+  get wholeRefusal(): { readonly message: string } | undefined {
+    return this.#wholeRefusal;
   }
 
   /** Everything is in a response, or is owed name by name from now on. */
@@ -94,12 +100,19 @@ export class Subscription {
     this.#trial = undefined;
   }
 
-  refuseWhole(now: number): void {
-    this.#wholeRefusal = backOff(this.#wholeRefusal, now);
+  refuseWhole(now: number, message: string): void {
+    this.#wholeRefusal = { ...backOff(this.#wholeRefusal, now), message };
   }
 
   acceptWhole(): void {
     this.#wholeRefusal = undefined;
+  }
+
+  /** Names that the client has asked for since the last call, apart from {@link all}. */
+  takeAsked(): readonly string[] {
+    const asked = this.#asked;
+    if (asked.length > 0) this.#asked = [];
+    return asked;
   }
 
   /** Responses carry the whole state: the client deletes what is left out. */
@@ -141,6 +154,7 @@ export class Subscription {
   }
 
   close(): void {
+    this.awaited.close(this.inFlight);
     this.interest.close();
     this.ledger.clear();
     this.inFlight.clear();
@@ -254,7 +268,8 @@ export class Subscription {
     if (this.ledger.refusals?.forbids(item.name, item.version) === true || this.inFlight.last(item.name) !== item)
       return;
     const after = this.inFlight.sentNonce;
-    this.ledger.refuse(item.name, { version: item.version, held: prior, now, about: after, after, suspected: true });
+    const { name, version } = item;
+    this.ledger.refuse(name, { version, held: prior, now, about: after, after, suspected: true, message: '' });
     this.ledger.owe(item.name, item);
   }
 
@@ -313,6 +328,7 @@ export class Subscription {
     if (held instanceof Served && this.#keeps(name) && present === undefined) ledger.keep(name, held);
     if (ledger.offer(name, present) === undefined) ledger.refusals?.pardon(name);
     ledger.ask(name, held);
+    this.#asked.push(name);
   }
 
   #mark(name: string, was: Served | undefined, gone: boolean): void {
@@ -331,8 +347,10 @@ export class Subscription {
     for (const { name, version } of items) {
       const has = held.get(name);
       held.delete(name);
+      if (has === version) continue;
+      this.#asked.push(name);
       if (has === undefined) this.ledger.ask(name, undefined);
-      else if (has !== version) this.ledger.owe(name, has);
+      else this.ledger.owe(name, has);
     }
     for (const name of missing) if (!held.has(name)) this.ledger.ask(name, undefined);
     for (const [name, version] of held) {

@@ -1,3 +1,4 @@
+import { type Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from './rollout.ts';
 import type { Served } from './served.ts';
 
 /** Several variants of a name, by qualifier; a single variant without a qualifier is stored as itself. */
@@ -8,6 +9,7 @@ export interface Change {
   readonly qualifier: string;
   readonly was: Served | undefined;
   readonly now: Served | undefined;
+  readonly rollouts: readonly Rollout[];
 }
 
 /** Changes by type and name. */
@@ -17,6 +19,8 @@ export type Changes = ReadonlyMap<string, ReadonlyMap<string, readonly Change[]>
 export interface News {
   readonly root: Root;
   readonly changes: Changes;
+  /** Those who have not looked at it yet; undefined: it is part of no rollout. */
+  readonly look: Concern | undefined;
 }
 
 /** Must be notified of changes: a world, and in it a stream. */
@@ -96,6 +100,20 @@ export function wasIn(
   return undefined;
 }
 
+/** The rollouts that changed a name, for those with these qualifiers. */
+export function rolloutsIn(
+  news: readonly News[],
+  typeUrl: string,
+  name: string,
+  qualifiers: readonly string[],
+): readonly Rollout[] {
+  let found = NO_ROLLOUTS;
+  for (const { look, changes } of news)
+    for (const { qualifier, rollouts } of (look && changes.get(typeUrl)?.get(name)) ?? [])
+      if (rollouts.length > 0 && isSeenWith(qualifiers, qualifier)) found = joinRollouts(found, rollouts);
+  return found;
+}
+
 function isSeenWith(qualifiers: readonly string[], qualifier: string): boolean {
   return qualifier === '' || qualifiers.includes(qualifier);
 }
@@ -106,34 +124,41 @@ export class Root {
   readonly lists = new Map<List, number>();
   /** The worlds that have this root. */
   readonly worlds = new Set<RootWorld>();
-  /** Lists gained or lost since {@link settle}: were they reachable before? */
-  readonly #before = new Map<List, boolean>();
+  /** Lists gained or lost since {@link settle}: were they reachable before, and which rollouts are behind it? */
+  readonly #before = new Map<List, { readonly was: boolean; readonly rollouts: readonly Rollout[] }>();
 
   constructor(list: List) {
     this.list = list;
-    this.gain(list);
+    this.gain(list, NO_ROLLOUTS);
     this.#before.clear();
   }
 
-  gain(list: List): void {
+  gain(list: List, rollouts: readonly Rollout[]): void {
     const ways = this.lists.get(list) ?? 0;
     this.lists.set(list, ways + 1);
     if (ways > 0) return;
-    if (!this.#before.has(list)) this.#before.set(list, false);
+    this.#note(list, false, rollouts);
     list.roots.add(this);
-    for (const child of list.children) this.gain(child);
+    for (const child of list.children) this.gain(child, rollouts);
   }
 
-  lose(list: List): void {
+  lose(list: List, rollouts: readonly Rollout[]): void {
     const ways = this.lists.get(list) ?? 0;
     if (ways > 1) {
       this.lists.set(list, ways - 1);
       return;
     }
-    if (!this.#before.has(list)) this.#before.set(list, true);
+    this.#note(list, true, rollouts);
     this.lists.delete(list);
     list.roots.delete(this);
-    for (const child of list.children) this.lose(child);
+    for (const child of list.children) this.lose(child, rollouts);
+  }
+
+  #note(list: List, was: boolean, rollouts: readonly Rollout[]): void {
+    const known = this.#before.get(list);
+    if (known === undefined) this.#before.set(list, { was, rollouts });
+    else if (rollouts.length > 0)
+      this.#before.set(list, { was: known.was, rollouts: joinRollouts(known.rollouts, rollouts) });
   }
 
   /** Some world needs to hear what changes below this root. */
@@ -146,14 +171,14 @@ export class Root {
     return this.#before.size > 0;
   }
 
-  /** Lists gained and lost since the last call. */
-  settle(): { readonly gained: readonly List[]; readonly lost: readonly List[] } {
-    const gained: List[] = [];
-    const lost: List[] = [];
-    for (const [list, before] of this.#before) {
+  /** Lists gained and lost since the last call, each with the rollouts behind it. */
+  settle(): { readonly gained: MovedLists; readonly lost: MovedLists } {
+    const gained = new Map<List, readonly Rollout[]>();
+    const lost = new Map<List, readonly Rollout[]>();
+    for (const [list, { was, rollouts }] of this.#before) {
       const now = this.lists.has(list);
-      if (now && !before) gained.push(list);
-      if (before && !now) lost.push(list);
+      if (now && !was) gained.set(list, rollouts);
+      if (was && !now) lost.set(list, rollouts);
     }
     this.#before.clear();
     return { gained, lost };
@@ -165,6 +190,8 @@ export class Root {
   }
 }
 
+type MovedLists = ReadonlyMap<List, readonly Rollout[]>;
+
 const MANY = 16;
 
 /** Changes under construction. */
@@ -174,19 +201,22 @@ export class ChangeSet {
   readonly #indexes = new Map<readonly Change[], Map<string, number>>();
 
   /** For several changes of one name, the first one's `was` and the last one's `now` count. */
-  add(typeUrl: string, name: string, qualifier: string, was: Served | undefined, now: Served | undefined): void {
+  add(typeUrl: string, name: string, change: Change): void {
     let names = this.byType.get(typeUrl);
     if (names === undefined) this.byType.set(typeUrl, (names = new Map<string, Change[]>()));
     const changes = names.get(name);
     if (changes === undefined) {
-      names.set(name, [{ qualifier, was, now }]);
+      names.set(name, [change]);
       return;
     }
-    const index = this.#indexOf(changes, qualifier);
+    const index = this.#indexOf(changes, change.qualifier);
     if (index < 0) {
-      this.#indexes.get(changes)?.set(qualifier, changes.length);
-      changes.push({ qualifier, was, now });
-    } else changes[index] = { qualifier, was: changes[index]!.was, now };
+      this.#indexes.get(changes)?.set(change.qualifier, changes.length);
+      changes.push(change);
+    } else {
+      const { was, rollouts } = changes[index]!;
+      changes[index] = { ...change, was, rollouts: joinRollouts(rollouts, change.rollouts) };
+    }
   }
 
   /** Adds what another list contributes: a name that moves from list to list is one change, whichever comes first. */
@@ -194,11 +224,16 @@ export class ChangeSet {
     const same = this.byType.get(typeUrl)?.get(name);
     const index = same === undefined ? -1 : this.#indexOf(same, change.qualifier);
     if (same === undefined || index < 0) {
-      this.add(typeUrl, name, change.qualifier, change.was, change.now);
+      this.add(typeUrl, name, change);
       return;
     }
     const other = same[index]!;
-    same[index] = { qualifier: change.qualifier, was: other.was ?? change.was, now: other.now ?? change.now };
+    same[index] = {
+      qualifier: change.qualifier,
+      was: other.was ?? change.was,
+      now: other.now ?? change.now,
+      rollouts: joinRollouts(other.rollouts, change.rollouts),
+    };
   }
 
   #indexOf(changes: readonly Change[], qualifier: string): number {

@@ -1,6 +1,6 @@
 import { type Difference, Differences } from './differences.ts';
 import type { FormerWorld } from './former-world.ts';
-import { type List, variantOf } from './forest.ts';
+import { type List, type News, rolloutsIn, variantOf } from './forest.ts';
 import type { Served } from './served.ts';
 import type { WorldView } from './world.ts';
 
@@ -13,16 +13,19 @@ type Visit = (name: string, was: Served | undefined, now: Served | undefined) =>
 export class Move extends Differences {
   readonly #before: FormerWorld;
   readonly #after: WorldView;
+  readonly #news: readonly News[];
   /** Lists that only one of the two worlds has. */
   readonly #left: readonly List[];
   readonly #entered: readonly List[];
   /** Lists that are seen differently: by other qualifiers, or through a root that now has another rank. */
   readonly #common: readonly List[];
 
-  constructor(before: FormerWorld, after: WorldView) {
+  /** @param news of the new world since streams were told to move. */
+  constructor(before: FormerWorld, after: WorldView, news: readonly News[] = []) {
     super();
     this.#before = before;
     this.#after = after;
+    this.#news = news;
     const lists = [...new Set(before.roots.flatMap((root) => [...root.lists]))];
     const rank = (list: List): number => after.roots.findIndex((root) => root.lists.has(list));
     const formerRank = (list: List): number => before.roots.findIndex((root) => root.lists.has(list));
@@ -38,7 +41,9 @@ export class Move extends Differences {
   protected compare(typeUrl: string): ReadonlyMap<string, Difference> {
     const differences = new Map<string, Difference>();
     this.#visit(typeUrl, (name, was, now) => {
-      if (was !== now) differences.set(name, { was, now });
+      if (was === now) return;
+      const rollouts = rolloutsIn(this.#news, typeUrl, name, this.#after.qualifiers);
+      differences.set(name, { was, now, rollouts });
     });
     return differences;
   }

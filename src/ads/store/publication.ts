@@ -1,4 +1,5 @@
 import type { EncodedResource } from './resource.ts';
+import type { Rollout } from './rollout.ts';
 
 /**
  * What one published commit changed, in the form that the ADS store takes. The store is a forest of named lists: a list
@@ -24,12 +25,16 @@ export interface MemberChange {
   readonly qualifier: string;
   /** Absent: it left. */
   readonly resource?: EncodedResource;
+  /** Those that this is part of; absent: none. */
+  readonly rollouts?: readonly Rollout[];
 }
 
 /** The children of a list changed; absent: the list is gone. */
 export interface ListChange {
   readonly list: string;
   readonly children?: readonly string[];
+  /** Those that this is part of; absent: none. */
+  readonly rollouts?: readonly Rollout[];
 }
 
 /** What a connected stream may see has changed. Neither world nor error: the stream is unknown (its world is empty). */
@@ -38,6 +43,8 @@ export interface WorldChange {
   readonly world?: World;
   /** The proxy cannot be served as it describes itself. The stream ends with this text. */
   readonly error?: string;
+  /** Those that this is part of; absent: none. */
+  readonly rollouts?: readonly Rollout[];
 }
 
 export interface World {

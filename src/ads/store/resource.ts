@@ -1,3 +1,5 @@
+import type { ObjectRef } from '../../api/object.ts';
+
 /**
  * Bytes of a message as a tree of shared pieces. A leaf was encoded once; a node stands for the concatenation of its
  * children, which for protobuf is the concatenation of their fields. Nothing is copied until it is written to a socket.
@@ -16,6 +18,15 @@ export interface LeafPart extends PartFacts {
   readonly bytes: Uint8Array;
   /** Names of the clusters that these bytes refer to. */
   readonly clusters: readonly string[];
+  /** Objects with conditions that these bytes were made from. Whoever makes the same bytes of others may leave these. */
+  readonly origins: readonly ObjectRef[];
+  /**
+   * A client needs more than what belongs to these bytes (a cluster: a secret besides its assignment) before it can use
+   * them. Only its answer says that it has that.
+   */
+  readonly late?: true;
+  /** An assignment without a ready endpoint: requests fail while its cluster is used. */
+  readonly unready?: true;
 }
 
 export interface NodePart extends PartFacts {

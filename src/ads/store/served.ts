@@ -1,4 +1,5 @@
 import { ContentHasher, SetHash } from './content-hash.ts';
+import { originsOf } from './origins.ts';
 import type { EncodedResource, NodePart, Part } from './resource.ts';
 
 /** A resource as the store holds it: one object per content, however many lists have it. */
@@ -43,6 +44,7 @@ export class Batch {
   #byName: Map<string, Served> | undefined;
   #versionHash: SetHash | undefined;
   #cacheKey = 0;
+  #origins: ReadonlyMap<string, readonly string[]> | undefined;
 
   constructor(items: readonly Served[]) {
     this.items = items;
@@ -54,6 +56,19 @@ export class Batch {
       for (const item of this.items) this.#byName.set(item.name, item);
     }
     return this.#byName.get(name);
+  }
+
+  /** By the key of the object's rollout, the names of what was made from it. */
+  get origins(): ReadonlyMap<string, readonly string[]> {
+    if (this.#origins !== undefined) return this.#origins;
+    const origins = new Map<string, string[]>();
+    for (const { name, resource } of this.items)
+      for (const key of originsOf(resource.body)) {
+        const names = origins.get(key);
+        if (names === undefined) origins.set(key, [name]);
+        else names.push(name);
+      }
+    return (this.#origins = origins);
   }
 
   /** Hash of names and versions: equal in all processes that serve the same. */

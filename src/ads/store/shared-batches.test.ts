@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 
 function member(list: string, name: string, content: string, qualifier = ''): MemberChange {
-  const body = { bytes: Buffer.from(content), length: content.length, hash: content, clusters: [] };
+  const body = { bytes: Buffer.from(content), length: content.length, hash: content, clusters: [], origins: [] };
   return { list, typeUrl: TYPE, name, qualifier, resource: { typeUrl: TYPE, name, version: content, body } };
 }
 

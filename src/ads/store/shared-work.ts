@@ -1,6 +1,8 @@
 import { Alike } from './alike.ts';
+import type { SharedGate } from '../protocol/canaries.ts';
 import type { Marks } from '../protocol/ledger.ts';
 import type { Move } from './move.ts';
+import type { Concern, Rollout } from './rollout.ts';
 import type { Sent } from '../protocol/sent.ts';
 import type { ServedIndex } from './served-index.ts';
 import type { Update } from './update.ts';
@@ -25,8 +27,20 @@ export class SharedWork {
   readonly responses = new Alike<{ readonly sent: Sent | undefined; readonly after: Marks }>();
   /** What is owed after something that it belongs to was sent. */
   readonly followed = new Alike<Marks>();
+  /** What clients that ask for the same have to be waited for. */
+  readonly asked = new Alike<Concern | undefined>();
+  /** Whether clients that are owed the same may be sent it. */
+  readonly gates = new Alike<SharedGate>();
+  /** What rollouts under way have brought to a world, by name. */
+  readonly brought = new Alike<ReadonlyMap<string, readonly Rollout[]>>();
+  /** Those who have been told to move, and have not looked yet what that changes. */
+  readonly moving = new Alike<Concern>();
+  /** The rollouts of some of these. */
+  readonly moved = new Alike<readonly Rollout[]>();
   /** What in a response is new to clients that held the same. */
   readonly news = new Alike<ReadonlySet<string>>();
+  /** Which owed assignments lose their last ready endpoint, or bring the first one. */
+  readonly readiness = new Alike<Readonly<Record<'emptied' | 'filled', ReadonlySet<string>>>>();
 
   constructor(many = MANY) {
     this.many = many;

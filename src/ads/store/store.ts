@@ -1,9 +1,11 @@
+import { Brought } from './brought.ts';
 import type { ContentHasher } from './content-hash.ts';
 import { FormerRoot, FormerWorld } from './former-world.ts';
 import { type Change, type Changes, ChangeSet, eachMember, List, type Member, type News, Root } from './forest.ts';
 import { Move } from './move.ts';
 import type { ListChange, MemberChange, Publication, World } from './publication.ts';
 import type { EncodedResource } from './resource.ts';
+import { Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from './rollout.ts';
 import { Served } from './served.ts';
 import { SharedBatches } from './shared-batches.ts';
 import { SharedWork } from './shared-work.ts';
@@ -23,6 +25,7 @@ export class Store {
   readonly #holders = new Map<string, Map<string, List | Set<List>>>();
   readonly #served = new Map<string, Served>();
   readonly shared = new SharedBatches();
+  readonly #brought = new Brought();
   /** Roots and worlds as they are since the last publication. */
   readonly #formers = new Map<Root, FormerRoot>();
   readonly #formerWorlds = new Map<WorldView, FormerWorld>();
@@ -55,7 +58,8 @@ export class Store {
     for (const [list, { byType }] of touched) for (const former of list.formers ?? []) former.note(list, byType);
     for (const [root, changes] of this.#changesByRoot(touched, moved)) {
       this.shared.changed(root, changes.keys());
-      for (const world of root.worlds) world.changed({ root, changes });
+      const news = { root, changes, look: lookAt(changes) };
+      for (const world of root.worlds) world.changed(news);
     }
     for (const list of touched.keys()) this.#drop(list);
     for (const change of publication.lists) this.#drop(this.#lists.get(change.list));
@@ -103,9 +107,12 @@ export class Store {
     return former.hold();
   }
 
-  /** What changes for a stream that moves from one world to another now. */
-  move(before: FormerWorld, after: WorldView): Move {
-    return this.work.moves.of([before, after], () => new Move(before, after));
+  /**
+   * What changes for a stream that moves from one world to another now.
+   * @param news of the new world since the stream was told to move, as far as they are part of rollouts.
+   */
+  move(before: FormerWorld, after: WorldView, news: readonly News[] = []): Move {
+    return this.work.moves.of([before, after, ...news], () => new Move(before, after, news));
   }
 
   /** Drops what is kept for streams that may need the same. */
@@ -117,6 +124,11 @@ export class Store {
   /** What changes for a stream that looks at its world again. */
   update(sight: Sight, news: readonly News[]): Update {
     return this.work.updates.of([sight, ...news], () => new Update(sight, news));
+  }
+
+  /** What rollouts under way have brought to a world, by name. */
+  broughtTo(view: WorldView, typeUrl: string): ReadonlyMap<string, readonly Rollout[]> {
+    return this.#brought.in(view, typeUrl);
   }
 
   /** A resource that is in no list: made for one answer. */
@@ -167,7 +179,10 @@ export class Store {
     list.changedIn = this.#publication;
     if (now !== undefined) now.holders++;
     if (was !== undefined) this.#release(was);
-    changesOf(touched, list).add(typeUrl, name, qualifier, was, now);
+    const { rollouts = NO_ROLLOUTS } = change;
+    if (now === undefined) this.#brought.memberLeft(list, typeUrl, name, qualifier);
+    else this.#brought.member(list, typeUrl, name, qualifier, rollouts);
+    changesOf(touched, list).add(typeUrl, name, { qualifier, was, now, rollouts });
   }
 
   /** A name may have thousands of variants: their map is copied once per publication. */
@@ -191,7 +206,8 @@ export class Store {
     const list = this.#list(change.list);
     if (change.children === undefined) {
       const gone: MemberChange[] = [];
-      eachMember(list, (typeUrl, name, qualifier) => gone.push({ list: list.key, typeUrl, name, qualifier }));
+      const { rollouts = NO_ROLLOUTS } = change;
+      eachMember(list, (typeUrl, name, qualifier) => gone.push({ list: list.key, typeUrl, name, qualifier, rollouts }));
       for (const member of gone) this.#setMember(member, touched);
     }
     const before = new Set(list.children);
@@ -199,22 +215,25 @@ export class Store {
     const after = new Set(children);
     list.children = children;
     list.changedIn = this.#publication;
-    for (const child of after) if (!before.has(child)) this.#addEdge(list, child, moved);
-    for (const child of before) if (!after.has(child)) this.#removeEdge(list, child, moved);
+    const { rollouts = NO_ROLLOUTS } = change;
+    for (const child of after) if (!before.has(child)) this.#addEdge(list, child, moved, rollouts);
+    for (const child of before) if (!after.has(child)) this.#removeEdge(list, child, moved, rollouts);
   }
 
-  #addEdge(list: List, child: List, moved: Set<Root>): void {
+  #addEdge(list: List, child: List, moved: Set<Root>, rollouts: readonly Rollout[]): void {
     child.parents++;
+    this.#brought.child(list, child, rollouts);
     for (const root of [...list.roots]) {
-      root.gain(child);
+      root.gain(child, rollouts);
       moved.add(root);
     }
   }
 
-  #removeEdge(list: List, child: List, moved: Set<Root>): void {
+  #removeEdge(list: List, child: List, moved: Set<Root>, rollouts: readonly Rollout[]): void {
     child.parents--;
+    this.#brought.childLeft(list, child);
     for (const root of [...list.roots]) {
-      root.lose(child);
+      root.lose(child, rollouts);
       moved.add(root);
     }
     this.#drop(child);
@@ -244,26 +263,32 @@ export class Store {
       }
       const { gained, lost } = root.settle();
       const changes = new ChangeSet();
-      const isNew = new Set(gained);
       for (const list of lists) {
-        if (isNew.has(list)) continue;
+        if (gained.has(list)) continue;
         eachChange(touched.get(list)!, (typeUrl, name, change) => changes.merge(typeUrl, name, change));
       }
-      for (const list of gained) {
-        eachMember(list, (typeUrl, name, qualifier, now) =>
-          changes.merge(typeUrl, name, { qualifier, was: undefined, now }),
-        );
+      for (const [list, moving] of gained) {
+        const before = touched.get(list);
+        eachMember(list, (typeUrl, name, qualifier, now) => {
+          const changed = before?.byType
+            .get(typeUrl)
+            ?.get(name)
+            ?.find((change) => change.qualifier === qualifier);
+          const rollouts = changed === undefined ? moving : joinRollouts(moving, changed.rollouts);
+          changes.merge(typeUrl, name, { qualifier, was: undefined, now, rollouts });
+        });
       }
-      for (const list of lost) {
+      for (const [list, moving] of lost) {
         const before = touched.get(list);
         eachMember(list, (typeUrl, name, qualifier, was) => {
           const changed = before?.byType.get(typeUrl)?.get(name);
           if (changed?.some((change) => change.qualifier === qualifier)) return;
-          changes.merge(typeUrl, name, { qualifier, was, now: undefined });
+          changes.merge(typeUrl, name, { qualifier, was, now: undefined, rollouts: moving });
         });
         if (before === undefined) continue;
-        eachChange(before, (typeUrl, name, { qualifier, was }) => {
-          if (was !== undefined) changes.merge(typeUrl, name, { qualifier, was, now: undefined });
+        eachChange(before, (typeUrl, name, { qualifier, was, rollouts }) => {
+          if (was === undefined) return;
+          changes.merge(typeUrl, name, { qualifier, was, now: undefined, rollouts: joinRollouts(moving, rollouts) });
         });
       }
       if (changes.byType.size > 0) yield [root, changes.byType];
@@ -314,6 +339,14 @@ export class Store {
 
 function same(a: EncodedResource, b: EncodedResource): boolean {
   return a === b || (a.version === b.version && a.name === b.name && a.typeUrl === b.typeUrl);
+}
+
+/** Everybody looks at it in their turn; until then, it may concern them. */
+function lookAt(changes: Changes): Concern | undefined {
+  const found = new Set<readonly Rollout[]>();
+  for (const names of changes.values())
+    for (const list of names.values()) for (const { rollouts } of list) if (rollouts.length > 0) found.add(rollouts);
+  return found.size === 0 ? undefined : Concern.look([...new Set([...found].flat())]);
 }
 
 function changesOf(touched: Map<List, ChangeSet>, list: List): ChangeSet {

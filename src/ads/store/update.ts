@@ -1,5 +1,5 @@
 import { type Difference, Differences } from './differences.ts';
-import type { News } from './forest.ts';
+import { type News, rolloutsIn } from './forest.ts';
 import type { Sight } from './world.ts';
 
 /** From what the streams of a world saw before some publications to what they see now. */
@@ -23,7 +23,9 @@ export class Update extends Differences {
         looked?.add(name);
         const was = this.#sight.resolve(typeUrl, name, this.#news);
         const now = this.#sight.resolve(typeUrl, name);
-        if (was !== now) differences.set(name, { was, now });
+        if (was === now) continue;
+        const rollouts = rolloutsIn(this.#news, typeUrl, name, this.#sight.qualifiers);
+        differences.set(name, { was, now, rollouts });
       }
     }
     return differences;

@@ -1,5 +1,17 @@
 import type { Delivery } from '../protocol/delivery.ts';
-import { type Asked, CDS, decodeFrame, EDS, encodeRequest, LDS, RDS, type Response, type TestServer } from './world.ts';
+import {
+  type Asked,
+  CDS,
+  decodeFrame,
+  EDS,
+  encodeRequest,
+  LDS,
+  RDS,
+  type Response,
+  SECRET,
+  type TestServer,
+  UNREADY,
+} from './world.ts';
 
 /**
  * As much of Envoy as matters to traffic: clusters warm until their assignment comes, answers to clusters are held back
@@ -7,7 +19,8 @@ import { type Asked, CDS, decodeFrame, EDS, encodeRequest, LDS, RDS, type Respon
  * happens by itself: responses arrive and requests leave one by one, when the test says so.
  *
  * The content of a cluster is its version; a cluster with version {@link RESOLVED} has no assignment, but warms until
- * the test says that its addresses are resolved. The content of a listener is `version:table`, that of a table
+ * the test says that its addresses are resolved; one with version {@link SECRET} has an assignment, and warms until the
+ * test says so after that has come. The content of a listener is `version:table`, that of a table
  * `version:cluster,cluster`. A table with version {@link BAD} is rejected, without a name; some of the other tables in
  * its response are applied.
  */
@@ -21,6 +34,8 @@ export class EnvoyModel {
   readonly warming = new Map<string, string>();
   /** Names whose assignment it has. */
   readonly #assignments = new Map<string, string>();
+  /** Warming clusters whose assignment has come, and whose secret has not. */
+  readonly #lackingSecret = new Set<string>();
   readonly #listeners = new Map<string, string>();
   /** Newer versions whose table is missing. */
   readonly #waitingListeners = new Map<string, string>();
@@ -50,7 +65,9 @@ export class EnvoyModel {
 
   /** All clusters that warm by themselves become warm. */
   resolve(): boolean {
-    const resolved = [...this.warming].filter(([, version]) => isResolved(version));
+    const resolved = [...this.warming].filter(
+      ([name, version]) => isResolved(version) || this.#lackingSecret.has(name),
+    );
     for (const [name, version] of resolved) this.#becomeWarm(name, version);
     if (resolved.length > 0) this.#release();
     return resolved.length > 0;
@@ -59,6 +76,7 @@ export class EnvoyModel {
   #becomeWarm(name: string, version: string): void {
     const before = this.#assignmentsWanted();
     this.warming.delete(name);
+    this.#lackingSecret.delete(name);
     this.clusters.set(name, version);
     this.#assignmentsChanged(before);
   }
@@ -136,12 +154,14 @@ export class EnvoyModel {
     for (const name of gone) {
       this.clusters.delete(name);
       this.warming.delete(name);
+      this.#lackingSecret.delete(name);
     }
     let changed = false;
     for (const [name, version] of resources) {
       const known = this.warming.get(name) ?? this.clusters.get(name);
       if (known === version) continue;
       changed ||= !isResolved(version);
+      this.#lackingSecret.delete(name);
       this.warming.set(name, version);
     }
     this.#assignmentsChanged(before, changed);
@@ -154,7 +174,8 @@ export class EnvoyModel {
       if (!this.#assignmentsWanted().includes(name)) continue;
       this.#assignments.set(name, version);
       const warm = this.warming.get(name);
-      if (warm !== undefined && !isResolved(warm)) this.#becomeWarm(name, warm);
+      if (warm === SECRET) this.#lackingSecret.add(name);
+      else if (warm !== undefined && !isResolved(warm)) this.#becomeWarm(name, warm);
     }
     this.#release();
     this.#answer(response, this.#assignmentsWanted());
@@ -258,8 +279,9 @@ export class EnvoyModel {
     for (const table of used) {
       const content = this.tables.get(table);
       for (const cluster of content?.split(':')[1]?.split(',') ?? []) {
-        if (cluster === '' || this.clusters.has(cluster)) continue;
-        this.violations.push(`after ${typeUrl} ${nonce}: ${table} (${content}) names ${cluster}`);
+        if (cluster === '') continue;
+        const isReady = this.clusters.has(cluster) && this.#assignments.get(cluster) !== UNREADY;
+        if (!isReady) this.violations.push(`after ${typeUrl} ${nonce}: ${table} (${content}) names ${cluster}`);
       }
     }
   }

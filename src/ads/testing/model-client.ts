@@ -151,6 +151,11 @@ export class ModelClient {
     return this.#delivery;
   }
 
+  /** What {@link send} sends next. */
+  get leaving(): Asked | undefined {
+    return this.#requests[0]?.asked;
+  }
+
   subscribe(typeUrl: string, names: readonly string[], star: boolean): void {
     const type = this.#type(typeUrl);
     const all = isWild(typeUrl) && (star || (!type.requested && names.length === 0));

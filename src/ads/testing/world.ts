@@ -1,10 +1,13 @@
 import { Buffer } from 'node:buffer';
+import { Canaries } from '../protocol/canaries.ts';
 import { BARRIER_TIMES } from '../protocol/barrier.ts';
 import { ContentHasher } from '../store/content-hash.ts';
 import { Delivery, type DeliveryContext } from '../protocol/delivery.ts';
+import type { ObjectRef } from '../../api/object.ts';
 import { Frames } from '../wire/frames.ts';
 import { NameSets } from '../store/name-set.ts';
 import type { EncodedResource } from '../store/resource.ts';
+import { type RolloutEvents, Rollouts } from '../store/rollouts.ts';
 import { References } from '../store/served.ts';
 import { Store } from '../store/store.ts';
 import type { ResourceTypes } from '../types.ts';
@@ -15,6 +18,12 @@ export const CDS = 'cds';
 export const EDS = 'eds';
 export const LDS = 'lds';
 export const RDS = 'rds';
+
+/** Content of a cluster that waits for a secret, too. */
+export const SECRET = '5';
+
+/** Content of an assignment without ready endpoints. */
+export const UNREADY = 'unready';
 
 /** Types with short URLs. */
 export const TYPES: ResourceTypes = [
@@ -27,7 +36,7 @@ export const TYPES: ResourceTypes = [
     behind: CDS,
     whenAbsent: (name) => resource(EDS, name, 'absent'),
   },
-  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS, drains: true },
+  { typeUrl: LDS, shortName: 'lds', wildcard: true, fullState: true, refersTo: CDS, drains: true, isTried: true },
   {
     typeUrl: RDS,
     shortName: 'rds',
@@ -44,13 +53,22 @@ export function resource(
   name: string,
   content: string,
   clusters: readonly string[] = [],
+  origins: readonly ObjectRef[] = [],
 ): EncodedResource {
   const bytes = Buffer.from(`${name}@${content}`);
   return {
     typeUrl,
     name,
     version: content,
-    body: { bytes, length: bytes.length, hash: content, clusters },
+    body: {
+      bytes,
+      length: bytes.length,
+      hash: content,
+      clusters,
+      origins,
+      ...(content === SECRET && { late: true as const }),
+      ...((content === UNREADY || content === 'absent') && { unready: true as const }),
+    },
   };
 }
 
@@ -62,11 +80,18 @@ export class TestServer {
   readonly frames = new Frames();
   readonly refusals: { name: string | undefined; version: string | undefined }[] = [];
   timeouts = 0;
+  streams = 0;
+  readonly rollouts: Rollouts;
+  /** Off, unless a test puts another in its place. */
+  canaries = new Canaries({ now: () => 0, after: () => {}, isOn: false });
+  /** Of the next client. */
+  tenant = '';
   times = BARRIER_TIMES;
 
   /** @param many from how many names on streams share work; defaults to the server's value. */
-  constructor(many?: number) {
+  constructor(many?: number, events: RolloutEvents = { after: () => {}, settled: () => {}, changed: () => {} }) {
     this.store = new Store(this.hasher, many);
+    this.rollouts = new Rollouts(events);
   }
 
   #context(delta: boolean): DeliveryContext {
@@ -74,15 +99,20 @@ export class TestServer {
       delta,
       sets: this.sets,
       address: '',
+      recipient: { stream: `stream-${++this.streams}`, nodeId: '', build: '', tenant: this.tenant },
+      rollouts: this.rollouts,
+      broughtTo: (view, typeUrl) => this.store.broughtTo(view, typeUrl),
+      canaries: this.canaries,
       once: (encoded) => this.store.once(encoded),
       remember: (view) => this.store.remember(view),
-      move: (before, after) => this.store.move(before, after),
+      move: (before, after, news) => this.store.move(before, after, news),
       update: (sight, news) => this.store.update(sight, news),
       shared: () => this.store.work,
       types: TYPES,
       frames: this.frames,
       references: new References(),
       times: this.times,
+      unguarded: false,
     };
   }
 
@@ -94,7 +124,9 @@ export class TestServer {
         for (const item of items.length === 0 ? [undefined] : items)
           this.refusals.push({ name: item?.name, version: item?.version });
       },
+      asked: () => {},
       unknownType: () => {},
+      expired: () => {},
       timedOut: () => this.timeouts++,
       overdue: () => {},
     });

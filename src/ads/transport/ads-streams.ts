@@ -1,9 +1,10 @@
-import type { PeerIdentity, ResourceType } from '../types.ts';
+import type { PeerIdentity } from '../types.ts';
 import { randomInt } from 'node:crypto';
 import { status as Status } from '@grpc/grpc-js';
 import { ContentHasher } from '../store/content-hash.ts';
 import { Arrivals } from './arrivals.ts';
 import { BARRIER_TIMES } from '../protocol/barrier.ts';
+import { Canaries } from '../protocol/canaries.ts';
 import { BufferPool } from '../wire/buffer-pool.ts';
 import { Convergence } from './convergence.ts';
 import { Delivery, type DeliveryContext } from '../protocol/delivery.ts';
@@ -13,25 +14,31 @@ import { Frames } from '../wire/frames.ts';
 import { addressOfPeer } from './address.ts';
 import { ADS_LIMITS, type Limit, LimitCounts } from './limits.ts';
 import { NameSets } from '../store/name-set.ts';
+import { provenTenant } from '../tenant.ts';
 import { FairSemaphore } from '../../fair-semaphore.ts';
 import type { Publication, WorldChange } from '../store/publication.ts';
 import type { AdsServerOptions } from './server-options.ts';
 import { type Call, FrameWriter } from './frame-writer.ts';
-import { type AdsCounts, AdsStats, type StreamState, stateOf } from './stats.ts';
-import { References } from '../store/served.ts';
+import { type GivenType, givenOf } from './given.ts';
+import { type AdsCounts, type AdsMeasure, AdsStats, type StreamState, stateOf } from './stats.ts';
+import { Round } from './round.ts';
+import { Siblings } from './siblings.ts';
+import { Rollouts } from '../store/rollouts.ts';
+import { Batch, References } from '../store/served.ts';
 import { Store } from '../store/store.ts';
 import { AdsStream, type StreamHost } from './stream.ts';
+import { requestReader, type StreamKind, typesOf } from './stream-kind.ts';
 import { Turns } from './turns.ts';
-import { type DiscoveryRequest, readDeltaRequest, readRequest } from '../wire/wire-read.ts';
+import { UnknownTypes } from './unknown-types.ts';
 import type { WorldView } from '../store/world.ts';
 
 /** What a turn hands to connections, which copy and send it right after the turn: that takes about as long again. */
 const TURN_BYTES = 8 * 1024 * 1024;
-/** How long requests in one round of the event loop are handled at once. */
-const REQUESTS_MS = 4;
 /** Streams that may wait for their first world, and streams that may be sent everything of a type, at one time. */
 const MAX_ANNOUNCING = 256;
 const MAX_COMPLETE = 32;
+/** Questions about this server that are being answered, half of them for one address. */
+const MAX_ANSWERING = 4;
 /** Longer requests end their stream. */
 export const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
 /**
@@ -46,18 +53,9 @@ const MAX_FIRST_REQUEST_BYTES = 4 * 1024 * 1024;
 const RECEIVING_BYTES = 32 * 1024 * 1024;
 /** Addresses that kept room for too long are served after all others for at most this long. */
 const FORGIVE_MS = 60_000;
-/** Unsupported type URLs to warn about, once each; further ones are ignored. */
-const MAX_UNKNOWN_TYPES = 64;
 
 /** What the deliveries of all streams of one kind share. */
-type CommonContext = Omit<DeliveryContext, 'address'>;
-
-/** One of few: streams of a kind share what does not depend on the client. */
-export interface StreamKind {
-  readonly delta: boolean;
-  /** Absent: all types (ADS). */
-  readonly only?: ResourceType;
-}
+type CommonContext = Omit<DeliveryContext, 'address' | 'recipient'>;
 
 /** All streams, and the store that they see. */
 export class AdsStreams {
@@ -68,6 +66,7 @@ export class AdsStreams {
   readonly #frames = new Frames();
   readonly #announcing = new FairSemaphore(MAX_ANNOUNCING);
   readonly #complete = new FairSemaphore(MAX_COMPLETE);
+  readonly #answering = new FairSemaphore(MAX_ANSWERING);
   readonly #receiving = {
     maxFirstLength: MAX_FIRST_REQUEST_BYTES,
     maxLength: MAX_REQUEST_BYTES,
@@ -79,16 +78,19 @@ export class AdsStreams {
   readonly #arrivals: Arrivals;
   #shutdown: Shutdown | undefined;
   readonly #streams = new Map<string, AdsStream>();
-  readonly #unknownTypes = new Set<string>();
+  readonly #unknownTypes: UnknownTypes;
   readonly #stats: AdsStats;
   readonly #references = new References();
+  readonly #rollouts: Rollouts;
+  readonly #canaries: Canaries;
+  readonly #siblings: Siblings;
   readonly #hosts = new Map<StreamKind, StreamHost>();
   readonly #convergence: Convergence<AdsStream>;
   readonly #turns = new Turns<AdsStream>({
     now: () => this.#options.now(),
     begin: () => {
       // The request that a turn handles is followed by those that its client sent after it.
-      this.#hasTime();
+      this.#round.hasTime();
       this.#sent = 0;
     },
     serve: (stream) => {
@@ -97,10 +99,10 @@ export class AdsStreams {
     },
     isFull: () => this.#sent > TURN_BYTES,
   });
+  #measure: AdsMeasure | undefined;
   /** Bytes sent in the present turn. */
   #sent = 0;
-  /** When requests in this round of the event loop must start to wait for turns; undefined before the first request. */
-  #roundEnds: number | undefined;
+  readonly #round = new Round(() => this.#options.now());
   #forgaveAt = 0;
   /** Something was sent, or a stream was opened, since the last tick. */
   #active = false;
@@ -110,8 +112,13 @@ export class AdsStreams {
 
   constructor(options: AdsServerOptions) {
     this.#options = options;
+    this.#rollouts = options.rollouts ?? new Rollouts({ after: () => {}, settled: () => {}, changed: () => {} });
+    const { now, after = (ms, work) => void setTimeout(work, ms).unref() } = options;
+    this.#canaries = new Canaries({ now, after, isOn: options.canaries ?? true });
+    this.#unknownTypes = new UnknownTypes(options.log);
     this.#stats = new AdsStats(options.types);
     this.#arrivals = new Arrivals({ ...ADS_LIMITS, ...options.limits }.maxStreams);
+    this.#siblings = new Siblings(options.types, (stream) => this.#wake(stream));
     this.#convergence = new Convergence((ms) => options.events.converged?.(ms));
   }
 
@@ -180,6 +187,10 @@ export class AdsStreams {
     this.#options.log.warn('Cannot accept proxy connections', { error: error.message });
   }
 
+  measure(measure: AdsMeasure): void {
+    this.#measure = measure;
+  }
+
   counts(): AdsCounts {
     let pending = 0;
     for (const stream of this.#streams.values()) if (stream.delivery?.owes === true) pending++;
@@ -199,8 +210,14 @@ export class AdsStreams {
 
   streams(): StreamState[] {
     const { overdueMs } = { ...BARRIER_TIMES, ...this.#options.times };
-    const before = this.#options.now() - overdueMs;
-    return [...this.#streams.values()].flatMap((stream) => stateOf(stream, before));
+    const now = this.#options.now();
+    return [...this.#streams.values()].flatMap((stream) => stateOf(stream, now, overdueMs));
+  }
+
+  /** What a stream is subscribed to, as it is now in its world; empty if there is no such stream. */
+  given(id: string): readonly GivenType[] {
+    const delivery = this.#streams.get(id)?.delivery;
+    return delivery === undefined ? [] : givenOf(delivery);
   }
 
   /** Refuses new streams from now on, and ends the existing ones over this many milliseconds. */
@@ -236,44 +253,59 @@ export class AdsStreams {
     this.#endings.add(writer);
   }
 
-  #host({ delta, only }: StreamKind): StreamHost {
+  #host(kind: StreamKind): StreamHost {
+    const { delta } = kind;
     const store = this.#store;
     const context: CommonContext = {
       delta,
-      types: only === undefined ? this.#options.types : [only],
+      types: typesOf(kind, this.#options.types),
       frames: this.#frames,
       references: this.#references,
       times: { ...BARRIER_TIMES, ...this.#options.times },
+      unguarded: this.#options.unguarded ?? false,
       sets: this.#sets,
       once: (resource) => store.once(resource),
       remember: (view) => store.remember(view),
-      move: (before, after) => store.move(before, after),
+      move: (before, after, news) => store.move(before, after, news),
       update: (sight, news) => store.update(sight, news),
+      rollouts: this.#rollouts,
+      broughtTo: (view, typeUrl) => store.broughtTo(view, typeUrl),
+      canaries: this.#canaries,
       shared: () => store.work,
     };
     const { maxAgeMs } = { ...ADS_LIMITS, ...this.#options.limits };
-    const read = (bytes: Uint8Array): DiscoveryRequest => {
-      const request = (delta ? readDeltaRequest : readRequest)(bytes, this.#hasher);
-      // Where there is only one type, clients may leave it out.
-      return only === undefined || request.typeUrl !== '' ? request : { ...request, typeUrl: only.typeUrl };
-    };
     return {
       announcing: this.#announcing,
       complete: this.#complete,
+      questions: this.#options.questions,
+      answering: this.#answering,
+      frameOf: (typeUrl, { resources, controlPlane }) =>
+        this.#frames.once({
+          typeUrl,
+          delta,
+          batches: [new Batch(resources.map((resource) => store.once(resource)))],
+          removed: [],
+          ...(controlPlane !== undefined && { controlPlane }),
+        }),
       receiving: this.#receiving,
       endings: this.#endings,
       maxAge: () => maxAgeMs * (0.9 + 0.2 * Math.random()),
       limited: (limit) => this.#limits.add(limit),
       indirect: () => this.#indirect(),
       now: () => this.#options.now(),
-      read,
+      read: requestReader(kind, this.#hasher),
       open: (stream, view) => this.#open(stream, view, context),
+      tenantOf: this.#options.tenantOf ?? provenTenant,
       admit: (proxy, address) => this.#options.events.admit?.(proxy, address),
       connected: (proxy, address) => this.#options.events.connected(proxy, address),
       isDeferred: ({ id }) => this.#options.events.isDeferred?.(id) ?? false,
       closed: (stream) => this.#closed(stream),
+      taken: (stream, ms) => {
+        this.#measure?.taken(ms);
+        this.#siblings.written(stream);
+      },
       wake: (stream) => this.#wake(stream),
-      hasTime: () => this.#hasTime(),
+      hasTime: () => this.#round.hasTime(),
       failed: (stream, error) => {
         this.#stats.failures++;
         this.#options.log.warn('Stream failed', { stream: stream.id, error: String(error) });
@@ -289,36 +321,44 @@ export class AdsStreams {
 
   #open(stream: AdsStream, view: WorldView, context: CommonContext): Delivery {
     this.#active = true;
-    const { nodeId = '', build = '', drainMs } = stream.proxy ?? {};
+    this.#siblings.opened(stream);
+    const { nodeId = '', build = '', tenant = '', drainMs } = stream.proxy ?? {};
     const times = drainMs === undefined ? context.times : { ...context.times, drainMs };
-    return new Delivery({ ...context, address: stream.address, times }, view, {
+    const recipient = { stream: stream.id, nodeId, build, tenant };
+    return new Delivery({ ...context, address: stream.address, recipient, times }, view, {
       wake: () => this.#wake(stream),
-      sent: (type, frame) => {
+      asked: (type) => this.#siblings.asked(stream, type),
+      sent: (type, frame, sent) => {
+        this.#siblings.sent(stream, type, sent);
         this.#active = true;
         this.#sent += frame.length;
         this.#convergence.sent(stream);
         this.#stats.sent(type, frame);
+        this.#measure?.sent(type.shortName, frame.length);
+        stream.history.sent(type.typeUrl, this.#options.now());
       },
       refused: ({ typeUrl, ...type }, items, message) => {
         this.#stats.refused(type);
+        stream.refused(typeUrl, message);
         const [first] = items;
         const about = first === undefined ? {} : { name: first.name, version: first.version, resources: items.length };
         this.#options.events.refused({ stream: stream.id, nodeId, build, typeUrl, ...about, message });
       },
       timedOut: () => this.#stats.timeouts++,
       overdue: () => this.#stats.overdue++,
-      unknownType: (typeUrl) => this.#warnOfType(typeUrl),
+      unknownType: (typeUrl) => this.#unknownTypes.warn(typeUrl),
+      expired: (type) => this.#stats.expiredNonce(type),
     });
   }
 
-  #setWorld(stream: AdsStream, { world, error }: WorldChange): void {
+  #setWorld(stream: AdsStream, { world, error, rollouts }: WorldChange): void {
     if (error !== undefined) {
       stream.end(Status.INVALID_ARGUMENT, error);
       return;
     }
     let unused: WorldView | undefined = this.#store.enter(world ?? { roots: [], qualifiers: [] });
     try {
-      unused = stream.world(unused);
+      unused = stream.world(unused, rollouts);
     } finally {
       if (unused !== undefined) this.#store.leave(unused);
     }
@@ -327,6 +367,7 @@ export class AdsStreams {
   #closed(stream: AdsStream): void {
     if (!this.#streams.delete(stream.id)) return;
     this.#convergence.gone(stream);
+    this.#siblings.closed(stream);
     const { delivery } = stream;
     if (delivery !== undefined) {
       delivery.close();
@@ -346,21 +387,5 @@ export class AdsStreams {
     // What a client gets when it connects does not count as a change.
     if (acknowledges) this.#convergence.marked(stream);
     this.#turns.add(stream, acknowledges);
-  }
-
-  /** False: handling what arrives in this round of the event loop has taken long enough. */
-  #hasTime(): boolean {
-    const now = this.#options.now();
-    if (this.#roundEnds === undefined) {
-      this.#roundEnds = now + REQUESTS_MS;
-      setImmediate(() => (this.#roundEnds = undefined));
-    }
-    return now < this.#roundEnds;
-  }
-
-  #warnOfType(typeUrl: string): void {
-    if (this.#unknownTypes.has(typeUrl) || this.#unknownTypes.size >= MAX_UNKNOWN_TYPES) return;
-    this.#unknownTypes.add(typeUrl);
-    this.#options.log.warn('Proxy requested an unsupported resource type', { typeUrl: typeUrl.slice(0, 256) });
   }
 }

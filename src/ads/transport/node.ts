@@ -14,6 +14,8 @@ const MAX_NODE_BYTES = 1024 * 1024;
 const MAX_TEXT_BYTES = 256;
 /** Extensions that are not Envoy's own. */
 const MAX_EXTENSIONS = 1_000;
+/** Client features: Envoy's API defines seven. */
+const MAX_FEATURES = 64;
 
 /** A node that says too much about itself. */
 export class UnfitNode extends BadRequest {}
@@ -29,6 +31,7 @@ export function readNode(bytes: Uint8Array, stream: string): ConnectedProxy {
   let agent = '';
   let version = '';
   const extensions: string[] = [];
+  const features: string[] = [];
   while (reader.next()) {
     switch (reader.field) {
       case 1:
@@ -60,10 +63,16 @@ export function readNode(bytes: Uint8Array, stream: string): ConnectedProxy {
         extensions.push(name);
         break;
       }
+      case 10:
+        if (features.length === MAX_FEATURES)
+          throw new UnfitNode(`the node declares more than ${MAX_FEATURES} client features`);
+        features.push(shortText(reader, 'a client feature of the node'));
+        break;
     }
   }
   const build = version === '' ? agent : `${agent} ${version}`;
-  return { stream, nodeId, nodeCluster, metadata, locality, build, extensions };
+  const declared = features.length === 0 ? {} : { features };
+  return { stream, nodeId, nodeCluster, metadata, locality, build, extensions, ...declared };
 }
 
 function shortText(reader: FieldReader, what: string, advice = 'shorten it'): string {

@@ -1,7 +1,9 @@
 import type { BarrierTimes } from '../protocol/barrier.ts';
 import type { AdsLimits } from './limits.ts';
 import type { Authenticate } from './authentication.ts';
-import type { AdsEvents, PeerIdentity, ResourceTypes } from '../types.ts';
+import type { Rollouts } from '../store/rollouts.ts';
+import type { TenantOf } from '../tenant.ts';
+import type { AdsEvents, PeerIdentity, Questions, ResourceTypes } from '../types.ts';
 
 export interface AdsLog {
   info(message: string, fields: object): void;
@@ -40,6 +42,8 @@ export interface AdsServerOptions {
   readonly plaintext?: ListenAddress;
   readonly types: ResourceTypes;
   readonly events: AdsEvents;
+  /** Absent: there are no such requests. */
+  readonly questions?: Questions;
   readonly log: AdsLog;
   /** Streams are refused with UNAVAILABLE while this returns false. */
   readonly ready: () => boolean;
@@ -49,10 +53,20 @@ export interface AdsServerOptions {
   readonly limits?: Partial<AdsLimits>;
   /** Overrides of the defaults: shorter in tests. */
   readonly times?: Partial<BarrierTimes>;
+  /** Only for the test that shows what the barrier is good for: without it. */
+  readonly unguarded?: boolean;
   /** How often timers are checked. */
   readonly tickMs?: number;
   /** A port for clients that prove who they are; absent: none. */
   readonly secure?: SecureOptions;
+  /** Calls back once, after this many milliseconds; absent: by the system's clock. */
+  readonly after?: (ms: number, work: () => void) => void;
+  /** What clients may refuse goes to one client of a build first; absent: true. */
+  readonly canaries?: boolean;
+  /** Absent: as its identity says. */
+  readonly tenantOf?: TenantOf;
+  /** What is waited for; absent: nothing. */
+  readonly rollouts?: Rollouts;
   /** Ends the server. */
   readonly signal: AbortSignal;
 }

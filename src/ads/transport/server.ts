@@ -9,17 +9,19 @@ import {
   type ServiceDefinition,
   setLogVerbosity,
 } from '@grpc/grpc-js';
-import { AdsStreams, MAX_REQUEST_BYTES, type StreamKind } from './ads-streams.ts';
+import { AdsStreams, MAX_REQUEST_BYTES } from './ads-streams.ts';
 import { ADS_LIMITS } from './limits.ts';
 import { type Listener, listen } from './listener.ts';
 import { ListenError } from '../../listen-error.ts';
 import type { DiscoveryService } from '../types.ts';
 import type { Publication } from '../store/publication.ts';
 import type { Call } from './frame-writer.ts';
-import type { AdsCounts, StreamState } from './stats.ts';
+import type { GivenType } from './given.ts';
+import type { AdsCounts, AdsMeasure, StreamState } from './stats.ts';
 import type { AdsServerOptions, ListenAddress, SecureOptions } from './server-options.ts';
 import { SecureCalls } from './secure-calls.ts';
 import { type PortCertificate, SecurePort } from './secure-port.ts';
+import type { StreamKind } from './stream-kind.ts';
 
 export interface AdsServer {
   /** Of the plaintext port; undefined: there is none. */
@@ -31,7 +33,11 @@ export interface AdsServer {
   /** `changedAt`: when the first of its changes came, on the clock of the options; absent: now. */
   apply(publication: Publication, changedAt?: number): void;
   counts(): AdsCounts;
+  /** Once. */
+  measure(measure: AdsMeasure): void;
   streams(): StreamState[];
+  /** What a stream is subscribed to, as it is now in its world; empty if there is no such stream. */
+  given(stream: string): readonly GivenType[];
   /**
    * Refuses new streams from now on, and ends the existing ones over this many milliseconds, with their connections.
    * Resolves when all are gone, a second after all were told to end, or when the server ends.
@@ -44,8 +50,8 @@ const TICK_MS = 1_000;
 
 const OPTIONS: ChannelOptions = {
   'grpc.max_receive_message_length': MAX_REQUEST_BYTES,
-  // Per connection. An Envoy has one or two ADS streams, a gRPC client one; test clients with more learn the limit from
-  // HTTP/2.
+  // Per connection. An Envoy has one or two ADS streams, a gRPC client one. One that uses the services of single types has
+  // one for each of its static clusters and listeners; with more, it learns the limit from HTTP/2.
   'grpc.max_concurrent_streams': 100,
   // A connection without a stream.
   'grpc.max_connection_idle_ms': 300_000,
@@ -96,7 +102,9 @@ export async function startAdsServer(options: AdsServerOptions): Promise<AdsServ
     present: (certificate) => secure?.port.present(certificate),
     apply: (publication, changedAt) => ads.apply(publication, changedAt),
     counts: () => ads.counts(),
+    measure: (measure) => ads.measure(measure),
     streams: () => ads.streams(),
+    given: (stream) => ads.given(stream),
     drain: (ms) => drain(ads, ms, options),
     close,
   };

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { stateOf, type TypeState } from './stats.ts';
 import type { AdsStream } from './stream.ts';
+import { TypeHistory } from './type-history.ts';
 import { type Asked, CDS, decodeFrame, EDS, encodeRequest, LDS, RDS, resource, TestServer } from '../testing/world.ts';
 
 /** One delta stream, and what is told of it. */
@@ -28,7 +29,8 @@ class Lab {
 
   state(typeUrl: string): TypeState {
     const proxy = { nodeId: 'n', build: '', drainMs: undefined };
-    const [state] = stateOf({ id: 's', proxy, delivery: this.#delivery } as AdsStream, -1);
+    const stream = { id: 's', proxy, delivery: this.#delivery, history: new TypeHistory(), openedAt: 0 };
+    const [state] = stateOf(stream as AdsStream, 0, 1);
     return state!.types.find((type) => type.typeUrl === typeUrl)!;
   }
 }

@@ -1,7 +1,7 @@
 import type { Frame } from '../wire/frames.ts';
 import type { Limit } from './limits.ts';
-import { GONE } from '../protocol/refusals.ts';
 import { itemsOf, type Sent } from '../protocol/sent.ts';
+import { refusedNames } from '../protocol/refused-names.ts';
 import type { AdsStream } from './stream.ts';
 import type { Subscription } from '../protocol/subscription.ts';
 import type { ResourceType, ResourceTypes } from '../types.ts';
@@ -12,6 +12,8 @@ export interface AdsCounts {
   readonly pushes: Readonly<Record<string, number>>;
   readonly bytes: Readonly<Record<string, number>>;
   readonly refusals: Readonly<Record<string, number>>;
+  /** Requests that answer a response that is no longer the newest. */
+  readonly expired: Readonly<Record<string, number>>;
   /** Waits for an acknowledgement that timed out: what waited was sent anyway. */
   readonly timeouts: number;
   /** Times that a stream was resent assignments because its answer to clusters was missing for a long time. */
@@ -40,7 +42,18 @@ export interface AdsCounts {
   readonly limits: Readonly<Record<Limit, number>>;
 }
 
-type Gauges = Omit<AdsCounts, 'pushes' | 'bytes' | 'refusals' | 'failures' | 'indirect' | 'timeouts' | 'overdue'>;
+/** Told of each response, for histograms. Must be cheap. */
+export interface AdsMeasure {
+  /** It is handed to its connection. */
+  sent(shortName: string, bytes: number): void;
+  /** The connection has taken what it was handed, after this many milliseconds. */
+  taken(ms: number): void;
+}
+
+type Gauges = Omit<
+  AdsCounts,
+  'pushes' | 'bytes' | 'refusals' | 'expired' | 'failures' | 'indirect' | 'timeouts' | 'overdue'
+>;
 
 export class AdsStats {
   failures = 0;
@@ -50,9 +63,11 @@ export class AdsStats {
   readonly #pushes: Record<string, number> = {};
   readonly #bytes: Record<string, number> = {};
   readonly #refusals: Record<string, number> = {};
+  readonly #expired: Record<string, number> = {};
 
   constructor(types: ResourceTypes) {
-    for (const { shortName } of types) this.#pushes[shortName] = this.#bytes[shortName] = this.#refusals[shortName] = 0;
+    for (const { shortName } of types)
+      for (const counts of [this.#pushes, this.#bytes, this.#refusals, this.#expired]) counts[shortName] = 0;
   }
 
   sent({ shortName }: ResourceType, frame: Frame): void {
@@ -64,11 +79,16 @@ export class AdsStats {
     this.#refusals[shortName]!++;
   }
 
+  expiredNonce({ shortName }: ResourceType): void {
+    this.#expired[shortName]!++;
+  }
+
   counts(gauges: Gauges): AdsCounts {
     return {
       pushes: { ...this.#pushes },
       bytes: { ...this.#bytes },
       refusals: { ...this.#refusals },
+      expired: { ...this.#expired },
       failures: this.failures,
       indirect: this.indirect,
       timeouts: this.timeouts,
@@ -83,6 +103,10 @@ export interface StreamState {
   readonly stream: string;
   readonly nodeId: string;
   readonly build: string;
+  /** IP address of the client. */
+  readonly address: string;
+  /** How long it has been open. Milliseconds. */
+  readonly openMs: number;
   readonly types: readonly TypeState[];
 }
 
@@ -90,10 +114,17 @@ export interface TypeState {
   readonly typeUrl: string;
   readonly shortName: string;
   readonly wildcard: boolean;
-  readonly names: number;
+  /** The names that it asked for. */
+  readonly names: Iterable<string>;
   /** Nonces; empty before the first. */
   readonly sent: string;
   readonly acked: string;
+  /** How long ago something was sent last; undefined: never. Milliseconds. */
+  readonly sentMs: number | undefined;
+  /** How long the oldest response has gone without an answer; undefined: there is none. Milliseconds. */
+  readonly unansweredMs: number | undefined;
+  /** What the client says against what it was sent. */
+  readonly error: string | undefined;
   /** Number of names owed. */
   readonly pending: number;
   /** Everything that the client is owed was sent and accepted. */
@@ -108,46 +139,41 @@ export interface TypeState {
 const MOST_OVERDUE = 20;
 
 /** Empty for a stream that has not identified itself yet. */
-export function stateOf(stream: AdsStream, overdueBefore: number): StreamState[] {
-  const { proxy, delivery } = stream;
+export function stateOf(stream: AdsStream, now: number, overdueMs: number): StreamState[] {
+  const { proxy, delivery, history } = stream;
   if (proxy === undefined) return [];
   const types = (delivery?.subscriptions ?? []).flatMap((subscription): TypeState[] => {
     if (delivery === undefined || subscription === undefined) return [];
     const { view } = delivery;
     const { type, interest, owes, inFlight } = subscription;
     const { wildcard, names } = interest;
+    const refused = refusedNames(subscription, view);
+    const sentAt = history.sentAt(type.typeUrl);
     return [
       {
         typeUrl: type.typeUrl,
         shortName: type.shortName,
         wildcard,
-        names: names.size,
+        names: names.names,
         sent: nonceText(inFlight.sentNonce),
         acked: nonceText(inFlight.ackedNonce),
+        sentMs: sentAt === undefined ? undefined : now - sentAt,
+        unansweredMs: inFlight.oldest && now - inFlight.oldest.at,
+        error: history.errorOf(type.typeUrl, inFlight.ackedNonce, refused.length > 0),
         pending: pendingOf(subscription, view),
         synced: !owes && inFlight.size === 0 && !delivery.isBehind,
-        refused: refusedOf(subscription, view),
-        overdue: overdueOf(inFlight.oldest, overdueBefore),
+        refused,
+        overdue: overdueOf(inFlight.oldest, now - overdueMs),
       },
     ];
   });
-  return [{ stream: stream.id, nodeId: proxy.nodeId, build: proxy.build, types }];
+  const { id, address, openedAt } = stream;
+  return [{ stream: id, nodeId: proxy.nodeId, build: proxy.build, address, openMs: now - openedAt, types }];
 }
 
 function pendingOf({ type, all, interest: { wildcard, names }, ledger }: Subscription, view: WorldView): number {
   if (!all) return ledger.pending?.size ?? 0;
   return wildcard ? view.all(type.typeUrl).reduce((sum, { items }) => sum + items.length, 0) : names.size;
-}
-
-function refusedOf(subscription: Subscription, view: WorldView): string[] {
-  const { type, ledger } = subscription;
-  const { refusals } = ledger;
-  if (refusals === undefined) return [];
-  const isRefused = (name: string): boolean => {
-    const { version } = view.resolve(type.typeUrl, name) ?? subscription.absent(name) ?? { version: GONE };
-    return refusals.refused(name, version);
-  };
-  return [...refusals.names()].filter(isRefused);
 }
 
 function overdueOf(oldest: Sent | undefined, before: number): string[] {

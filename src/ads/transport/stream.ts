@@ -1,4 +1,5 @@
 import { BadRequest } from '../bad-request.ts';
+import { Answering, type AnsweringHost } from './answering.ts';
 import { status as Status } from '@grpc/grpc-js';
 import type { Delivery } from '../protocol/delivery.ts';
 import { drainTimeOf } from '../protocol/listener-drain-time.ts';
@@ -12,12 +13,15 @@ import { addressOfPeer } from './address.ts';
 import { Permit, type FairSemaphore } from '../../fair-semaphore.ts';
 import { type Call, FrameWriter } from './frame-writer.ts';
 import { type Receiving, RequestReader } from './request-reader.ts';
+import { TypeHistory } from './type-history.ts';
+import type { TenantOf } from '../tenant.ts';
 import type { ConnectedProxy, Denial, PeerIdentity } from '../types.ts';
 import type { DiscoveryRequest } from '../wire/wire-read.ts';
+import type { Rollout } from '../store/rollout.ts';
 import type { WorldView } from '../store/world.ts';
 
 /** What a stream needs of the server. */
-export interface StreamHost {
+export interface StreamHost extends AnsweringHost {
   readonly announcing: FairSemaphore;
   readonly complete: FairSemaphore;
   readonly receiving: Receiving;
@@ -27,11 +31,14 @@ export interface StreamHost {
   now(): number;
   read(bytes: Uint8Array): DiscoveryRequest;
   open(stream: AdsStream, view: WorldView): Delivery;
+  readonly tenantOf: TenantOf;
   admit(proxy: ConnectedProxy, address: string): Denial | undefined;
   connected(proxy: ConnectedProxy, address: string): void;
   isDeferred(stream: AdsStream): boolean;
   closed(stream: AdsStream): void;
   limited(limit: Limit): void;
+  /** The connection has taken what it was handed, after this many milliseconds. */
+  taken(stream: AdsStream, ms: number): void;
   /** The stream uses the public API of grpc-js. */
   indirect(): void;
   wake(stream: AdsStream): void;
@@ -44,6 +51,7 @@ export interface StreamHost {
 export interface ProxyIdentity {
   readonly nodeId: string;
   readonly build: string;
+  readonly tenant: string;
   /** How long its former listeners keep serving, in milliseconds, if it says so. */
   readonly drainMs: number | undefined;
 }
@@ -53,7 +61,7 @@ const STALLED_MS = 2_000;
 const BYTES_PER_MS = 8_000;
 /** A connection that takes nothing for this long is ended, even if it answers pings: its response stays in memory. */
 const STUCK_MS = 120_000;
-/** A client that sends no request for this long is disconnected. */
+/** A client that is not a proxy by then is disconnected: it sent no request, or only asked questions. */
 const SILENT_MS = 60_000;
 /** A client that is assigned no configuration for this long makes room for others that wait for theirs. */
 const WORLD_MS = 60_000;
@@ -65,6 +73,10 @@ export class AdsStream {
   readonly id: string;
   /** IP address of the client. */
   readonly address: string;
+  /** Address and port of the client: the same for all streams of a connection. */
+  readonly connection: string;
+  readonly openedAt: number;
+  readonly history = new TypeHistory();
   readonly #endsAt: number;
   /** Who the client is; undefined before its first request. The rest of the node is not kept. */
   proxy: ProxyIdentity | undefined;
@@ -78,6 +90,7 @@ export class AdsStream {
   readonly #announcing: Permit;
   #announced = false;
   readonly #complete: Permit;
+  readonly #answering: Answering;
   /** A request that waits for the stream's turn; no other is read meanwhile. */
   #request: DiscoveryRequest | undefined;
   #writing = false;
@@ -94,13 +107,23 @@ export class AdsStream {
   constructor(id: string, call: Call, host: StreamHost, identity?: PeerIdentity) {
     this.id = id;
     this.#identity = identity;
-    this.address = addressOfPeer(call.getPeer());
+    this.connection = call.getPeer();
+    this.address = addressOfPeer(this.connection);
     this.#host = host;
     this.#announcing = new Permit(host.announcing, this.address);
     this.#complete = new Permit(host.complete, this.address);
-    this.#endsAt = host.now() + host.maxAge();
+    this.openedAt = host.now();
+    this.#endsAt = this.openedAt + host.maxAge();
     this.#writer = new FrameWriter(call);
     if (!this.#writer.direct) host.indirect();
+    this.#answering = new Answering(host, this.#writer, this.address, {
+      answered: () => this.#reader.resume(),
+      denied: ({ code, message }) => this.end(Status[code], message),
+      failed: (error) =>
+        this.contain(() => {
+          throw error;
+        }),
+    });
     this.#reader = new RequestReader(call, this.address, host.receiving, {
       message: (bytes) => this.#received(bytes),
       end: () => {
@@ -133,12 +156,17 @@ export class AdsStream {
    * Sets what it may see from now on; returns what it saw before. This only marks: the consequences are worked out in
    * its turn.
    */
-  world(view: WorldView): WorldView | undefined {
+  world(view: WorldView, rollouts?: readonly Rollout[]): WorldView | undefined {
     const former = this.delivery?.view;
     if (this.delivery === undefined) this.delivery = this.#host.open(this, view);
-    else this.delivery.move(view);
+    else this.delivery.move(view, rollouts);
     this.#host.wake(this);
     return former;
+  }
+
+  refused(typeUrl: string, message: string): void {
+    const subscription = this.delivery?.subscriptions.find((each) => each?.type.typeUrl === typeUrl);
+    this.history.refused(typeUrl, message, subscription?.inFlight.sentNonce ?? 0);
   }
 
   /** Its turn: handles the waiting request, and writes what is owed unless an earlier write is still under way. */
@@ -174,7 +202,8 @@ export class AdsStream {
       this.#complete.leave();
     const silent = this.proxy === undefined && !this.#reader.waitsForRoom;
     if (this.#silent.of(silent || undefined, now) >= SILENT_MS) {
-      this.#limit('first_request_time', Status.DEADLINE_EXCEEDED, 'no discovery request within 60 s');
+      if (this.#answering.began) this.end(Status.DEADLINE_EXCEEDED, 'questions are answered for 60 s');
+      else this.#limit('first_request_time', Status.DEADLINE_EXCEEDED, 'no discovery request within 60 s');
     } else if (this.#isWorldlessTooLong(now)) {
       for (const permit of this.#wanted) permit.putBehind();
       this.#limit('world_time', Status.UNAVAILABLE, 'no configuration was assigned in time; try another replica');
@@ -223,6 +252,7 @@ export class AdsStream {
   #written(taken: boolean): void {
     this.#writing = false;
     if (!taken || this.#closed) return;
+    this.#host.taken(this, this.#host.now() - this.#writingSince);
     const { delivery } = this;
     if (delivery?.owesAll !== true) this.#complete.leave();
     if (delivery?.owes === true) this.#host.wake(this);
@@ -291,10 +321,16 @@ export class AdsStream {
   }
 
   #introduce(request: DiscoveryRequest): void {
+    if (this.#answering.isQuestion(request)) {
+      this.#request = undefined;
+      this.#answering.ask(request, { address: this.address, ...(this.#identity && { identity: this.#identity }) });
+      return;
+    }
     if (request.node === undefined) throw new BadRequest('the first request of a stream has no node');
     const proxy = { ...readNode(request.node, this.id), ...(this.#identity && { identity: this.#identity }) };
     if (proxy.nodeId === '') throw new BadRequest('the node has no id');
-    this.proxy = { nodeId: proxy.nodeId, build: proxy.build, drainMs: drainTimeOf(proxy.metadata) };
+    const tenant = this.#host.tenantOf(proxy, this.address);
+    this.proxy = { nodeId: proxy.nodeId, build: proxy.build, tenant, drainMs: drainTimeOf(proxy.metadata) };
     this.#announcing.take(() => {
       this.contain(() => {
         const refusal = this.#host.admit(proxy, this.address);
@@ -317,6 +353,7 @@ export class AdsStream {
     this.#closed = true;
     this.#announcing.leave();
     this.#complete.leave();
+    this.#answering.close();
     this.#reader.close();
     this.#request = undefined;
     this.#host.closed(this);

@@ -11,7 +11,7 @@ const hasher = new ContentHasher([1, 2]);
 let ids = 0;
 
 function leaf(size: number, fill: number): Part {
-  return { bytes: new Uint8Array(size).fill(fill), length: size, hash: `${size}-${fill}`, clusters: [] };
+  return { bytes: new Uint8Array(size).fill(fill), length: size, hash: `${size}-${fill}`, clusters: [], origins: [] };
 }
 
 function join(...children: readonly Part[]): Part {
@@ -107,6 +107,20 @@ test('what was made for one answer only is not kept', () => {
   const once = new Served({ typeUrl: 't', name: 'absent', version: '1', body: leaf(1, 1) }, ++ids, hasher);
   const first = frames.of(content([new Batch([once])], true), 0);
   expect(frames.of(content([new Batch([once])], true), 0)).not.toBe(first);
+});
+
+test.each([true, false])('a response for one client identifies the process; delta: %s', (delta) => {
+  const frames = new Frames();
+  for (const batches of [[small], [large, sharing, huge], []]) {
+    const before = frames.of(content([large], delta), 0);
+    const frame = frames.once({ ...content(batches, delta), controlPlane: 'caf\u00e9' });
+    const type = `envoy.service.discovery.v3.${delta ? 'DeltaDiscoveryResponse' : 'DiscoveryResponse'}` as const;
+    const decoded = protos.decode(type, body(frame.slices));
+    expect(decoded).toMatchObject({ nonce: String(frame.nonce), controlPlane: { identifier: 'caf\u00e9' } });
+    expect(decoded.resources ?? []).toHaveLength(batches.reduce((sum, { items }) => sum + items.length, 0));
+    expect(frame.length).toBe(Buffer.concat(frame.slices).length);
+    expect(frames.of(content([large], delta), 0)).toBe(before);
+  }
 });
 
 test('what tables have in common is put together once for all of them', () => {

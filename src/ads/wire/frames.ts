@@ -20,6 +20,8 @@ export interface FrameContent {
   readonly delta: boolean;
   readonly batches: readonly Batch[];
   readonly removed: readonly string[];
+  /** Identifies this process to the client; absent: it is not told. */
+  readonly controlPlane?: string;
 }
 
 /** Memory kept for streams that may get the same, in bytes: all of it is dropped when it is used up. */
@@ -87,10 +89,17 @@ export class Frames {
     const known = this.#frames.get(key);
     const index = known?.findIndex((frame) => sameContent(frame.content, content)) ?? -1;
     if (known !== undefined && index >= 0 && known[index]!.nonce > after) return known[index]!;
-    const frame = this.#build(content);
+    const layouts = content.batches.map((batch) => this.#layout(batch, content.delta));
+    const frame = this.#build(content, layouts);
     if (known !== undefined && index >= 0) known[index] = frame;
     else if (content.batches.every((batch) => batch.items.every((item) => item.holders > 0))) this.#keep(key, frame);
     return frame;
+  }
+
+  /** The frame of a response that only one client gets: nothing of it is kept. */
+  once(content: FrameContent): Frame {
+    const layouts = content.batches.map((batch) => this.#layOut(batch, content.delta, batchSize(batch, content.delta)));
+    return this.#build(content, layouts);
   }
 
   #keep(key: number, frame: CachedFrame): void {
@@ -115,10 +124,9 @@ export class Frames {
     this.#parts = new SharedParts();
   }
 
-  #build(content: FrameContent): CachedFrame {
-    const { typeUrl, delta, batches, removed } = content;
+  #build(content: FrameContent, layouts: readonly Layout[]): CachedFrame {
+    const { typeUrl, delta, batches, removed, controlPlane } = content;
     const nonce = ++this.#nonce;
-    const layouts = batches.map((batch) => this.#layout(batch, delta));
     const version = delta ? '' : versionOf(batches);
     const size = sum(layouts.map((layout) => layout.size)) + headSize(content, nonce, version);
     const shared = sum(layouts.map(({ slices, size: whole }) => (slices === undefined ? 0 : whole)));
@@ -131,6 +139,10 @@ export class Frames {
     writer.string(delta ? DELTA.typeUrl : SOTW.typeUrl, typeUrl);
     writer.string(delta ? DELTA.nonce : SOTW.nonce, String(nonce));
     for (const name of removed) writer.string(DELTA.removed, name);
+    if (controlPlane !== undefined) {
+      writer.field(delta ? DELTA.controlPlane : SOTW.controlPlane, stringSize(controlPlane));
+      writer.string(CONTROL_PLANE.identifier, controlPlane);
+    }
     batches.forEach((batch, i) => {
       const { slices } = layouts[i]!;
       if (slices !== undefined) writer.append(slices);
@@ -146,11 +158,15 @@ export class Frames {
     if (size < SHARED_BYTES) return { size };
     if (this.#laidOut + size > this.#limits.layouts) this.clear();
     this.#laidOut += size;
-    const writer = new SliceWriter(size - sharedSize(batch));
-    for (const item of batch.items) writeResource(writer, this.#parts, item, delta);
-    const layout = { size, slices: writer.finish() };
+    const layout = this.#layOut(batch, delta, size);
     this.#layouts[delta ? 1 : 0].set(batch, layout);
     return layout;
+  }
+
+  #layOut(batch: Batch, delta: boolean, size: number): Layout {
+    const writer = new SliceWriter(size - sharedSize(batch));
+    for (const item of batch.items) writeResource(writer, this.#parts, item, delta);
+    return { size, slices: writer.finish() };
   }
 }
 
@@ -159,9 +175,11 @@ function sum(numbers: readonly number[]): number {
 }
 
 /** Field numbers of `envoy.service.discovery.v3.DiscoveryResponse`. */
-const SOTW = { version: 1, resources: 2, typeUrl: 4, nonce: 5 };
+const SOTW = { version: 1, resources: 2, typeUrl: 4, nonce: 5, controlPlane: 6 };
 /** Field numbers of `envoy.service.discovery.v3.DeltaDiscoveryResponse`. */
-const DELTA = { resources: 2, typeUrl: 4, nonce: 5, removed: 6 };
+const DELTA = { resources: 2, typeUrl: 4, nonce: 5, removed: 6, controlPlane: 7 };
+/** Field numbers of `envoy.config.core.v3.ControlPlane`. */
+const CONTROL_PLANE = { identifier: 1 };
 /** Field numbers of `envoy.service.discovery.v3.Resource`. */
 const RESOURCE = { version: 1, resource: 2, name: 3 };
 /** Field numbers of `google.protobuf.Any`. */
@@ -176,8 +194,10 @@ function versionOf(batches: readonly Batch[]): string {
   return [a, b, count].map((number) => (number >>> 0).toString(16).padStart(8, '0')).join('');
 }
 
-function headSize({ typeUrl, delta, removed }: FrameContent, nonce: number, version: string): number {
+function headSize(content: FrameContent, nonce: number, version: string): number {
+  const { typeUrl, delta, removed, controlPlane } = content;
   let size = stringSize(typeUrl) + fieldSize(String(nonce).length);
+  if (controlPlane !== undefined) size += fieldSize(stringSize(controlPlane));
   if (!delta) size += fieldSize(version.length);
   for (const name of removed) size += stringSize(name);
   return size;

@@ -13,8 +13,10 @@ import { sniCluster } from '../../model/service.ts';
 import type { DestinationRuleModel, Subset, TrafficPolicy } from '../../model/traffic-policy.ts';
 import type { ClusterTraits } from '../../model/traits.ts';
 import type { Topology } from '../../model/topology.ts';
+import { dnsEndpointsOf } from '../../model/dns-endpoints.ts';
 import { balancerFields, commonLbFields, outlierFields } from './balancer.ts';
 import { dnsAssignment, dnsFields, lookupFamily } from './dns.ts';
+import { grpcCluster } from './grpc-clusters.ts';
 import { poolFields } from './pool.ts';
 import { portProtocol, protocolOptions, upstreamProtocol } from './protocol.ts';
 import { dnsCacheName } from '../listener/filters.ts';
@@ -63,7 +65,18 @@ function buildCluster(input: ClustersInput, subset: Subset | undefined): Cluster
   const name = outboundCluster(port.number, subsetName, service.host);
   const policy = resolvePolicy(rule, port.number, subset, settings);
   const parts: Parts = { ...input, name, subset, policy, passthrough: isPassthrough(input, policy) };
+  if (input.traits.family === 'grpc') return grpcClusterOf(parts);
   return service.resolution === 'DynamicDNS' ? dynamicCluster(parts) : resolvedCluster(parts);
+}
+
+/** gRPC's own clients resolve a single name, and none of a request. */
+function grpcClusterOf({ name, service, port, subset, policy, summary, settings }: Parts): Cluster | undefined {
+  const shared = { name, policy, peerNames: peerNames(summary.identities, service.subjectAltNames, settings) };
+  if (service.resolution === 'DynamicDNS')
+    return canBeAnyHost(port) ? grpcCluster({ ...shared, endpoints: 'none' }) : undefined;
+  if (!isDns(service)) return grpcCluster({ ...shared, endpoints: 'eds' });
+  const [first, ...others] = dnsEndpointsOf(summary.dnsEndpoints, port, subset?.labels ?? {});
+  return first && grpcCluster({ ...shared, endpoints: others.length > 0 ? 'none' : first });
 }
 
 function resolvedCluster(parts: Parts): Cluster | undefined {
@@ -84,7 +97,7 @@ function resolvedCluster(parts: Parts): Cluster | undefined {
 /** Envoy resolves the host of each request, so there are no endpoints to choose from. */
 function dynamicCluster(parts: Parts): Cluster | undefined {
   const { service, port, traits } = parts;
-  if (protocolClass(port.protocol) !== 'http' && !isTls(port.protocol)) return undefined;
+  if (!canBeAnyHost(port)) return undefined;
   const type = 'envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig';
   return {
     ...commonFields(parts, true),
@@ -97,6 +110,11 @@ function dynamicCluster(parts: Parts): Cluster | undefined {
     lbPolicy: 'CLUSTER_PROVIDED',
     metadata: metadataOf(parts, undefined),
   };
+}
+
+/** The request or connection says which host it is for. */
+function canBeAnyHost({ protocol }: ServicePort): boolean {
+  return protocolClass(protocol) === 'http' || isTls(protocol);
 }
 
 /** What every outbound cluster has. */

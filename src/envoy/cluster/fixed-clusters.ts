@@ -1,6 +1,7 @@
 import type { ClusterSettings } from '../../model/mesh-config.ts';
 import { blackHoleCluster, inboundPassthroughCluster, passthroughCluster } from '../../model/cluster-names.ts';
 import type { Traits } from '../../model/traits.ts';
+import { grpcBlackHole } from './grpc-clusters.ts';
 import { poolFields } from './pool.ts';
 import { duration } from '../duration.ts';
 import type { BindConfig, Cluster } from '../gen/types.gen.ts';
@@ -21,6 +22,7 @@ export function fixedClusters({ traits, settings }: FixedClustersInput): readonl
     type: 'STATIC',
     connectTimeout: duration(settings.connectTimeout),
   } as const;
+  if (traits.family === 'grpc') return [grpcBlackHole];
   if (traits.proxyType === 'router') return [blackHole];
   const passthrough = originalDestination(settings);
   return [

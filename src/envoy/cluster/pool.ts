@@ -5,7 +5,7 @@ import type { Cluster, TcpKeepalive } from '../gen/types.gen.ts';
 import { wrapped } from '../encode/values.ts';
 
 /** Practically none. Envoy's own limits (1024 requests, 3 retries) would surprise users who set no limit. */
-const unlimited = 4_294_967_295;
+export const unlimited = 4_294_967_295;
 
 /** The limits of a connection pool, with the mesh's defaults for those that it leaves out. 0 means no limit. */
 export function poolFields(

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
+import { leavesOf } from '../../ads/store/resource.ts';
 import { bytesOf } from '../../ads/wire/bytes-of.ts';
 import { type Amend, Encoder } from './encoder.ts';
 import type { Any, Filter, HttpConnectionManager, Listener } from '../gen/types.gen.ts';
 import { httpConnectionManager } from '../listener/http-connection-manager.ts';
+import { clientSecret, fileSecret, rootFile, workloadSecret } from '../tls/secrets.ts';
 import { any, constantAny, createProtos } from './proto.ts';
 import { types } from './proto-types.ts';
 import { defaultSettings, traitsOf } from '../testing/listeners.ts';
@@ -41,6 +43,23 @@ test.each([
 test('a message that its type cannot hold is refused wherever it is', () => {
   const typedConfig = any(types.tcpProxy as string, { statPrefix: 1 });
   expect(() => protos.encode(types.listener, listenerOf({ typedConfig }))).toThrow(/statPrefix/);
+});
+
+test.each([
+  ['late if it needs a Secret', clientSecret('kubernetes://public'), true],
+  ['late if it needs a file from the agent', fileSecret(rootFile('/ca.pem')), true],
+  [
+    "not late with the workload's own certificate, which every proxy has from its start",
+    workloadSecret('default'),
+    undefined,
+  ],
+])('a cluster is %s', (_, secret, late) => {
+  const context = { commonTlsContext: { tlsCertificateSdsSecretConfigs: [secret] } };
+  const transportSocket = { name: 'tls', typedConfig: any(types.upstreamTls, context) };
+  for (const cluster of [{ transportSocket }, { transportSocketMatches: [{ name: 'tls', transportSocket }] }]) {
+    const { body } = new Encoder(protos).cluster({ name: 'c', ...cluster });
+    expect([...leavesOf(body)].map((leaf) => leaf.late)).toEqual([late]);
+  }
 });
 
 test('a finished listener can be changed down to its filters before it is encoded', () => {

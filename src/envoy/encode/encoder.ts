@@ -1,10 +1,12 @@
 import type { EncodedResource, LeafPart, Part } from '../../ads/store/resource.ts';
+import { distinctRefs, type ObjectRef } from '../../api/object.ts';
 import type { Source } from '../../model/provenance.ts';
 import type { Cluster, Listener, Route, Secret, VirtualHost } from '../gen/types.gen.ts';
 import { types } from './proto-types.ts';
 import { type MessageOf, type Protos, typeUrl } from './proto.ts';
-import { leaf, node, resource } from './resource.ts';
+import { type LeafMarks, leaf, node, originsOf, resource } from './resource.ts';
 import { emptyRouteConfiguration, routeConfigurationHeader } from '../route/configuration.ts';
+import { waitsForSecret } from '../tls/secrets.ts';
 import { type From, type Trace, fromNothing } from './trace.ts';
 import { BackwardWriter } from './wire.ts';
 
@@ -20,6 +22,8 @@ export interface VirtualHostContent {
   readonly routes: readonly Uint8Array[];
   /** Names of the clusters that its routes refer to. */
   readonly clusters: readonly string[];
+  /** Objects with conditions that the encoded routes were made from. */
+  readonly origins?: readonly ObjectRef[];
   /** What its own routes were made from. */
   readonly own?: From;
 }
@@ -47,21 +51,30 @@ export class Encoder {
   }
 
   cluster(cluster: Cluster, from = fromNothing): EncodedResource {
-    return this.#resource(types.cluster, cluster, leaf(this.#encode(types.cluster, cluster), []), from);
+    const finished = this.#amend(types.cluster, cluster);
+    const bytes = this.#protos.encode(types.cluster, finished);
+    return this.#resource(types.cluster, cluster, bytes, [], from, { isLate: waitsForSecret(finished) });
   }
 
   /** @param clusters names that the listener refers to. */
   listener(listener: Listener, clusters: readonly string[], from = fromNothing): EncodedResource {
-    return this.#resource(types.listener, listener, leaf(this.#encode(types.listener, listener), clusters), from);
+    return this.#resource(types.listener, listener, this.#encode(types.listener, listener), clusters, from);
   }
 
-  /** @param bytes of a ClusterLoadAssignment, written without a message because there are very many of them. */
-  assignment(name: string, bytes: Uint8Array, from = fromNothing): EncodedResource {
-    return this.#resource(types.endpoint, { name }, leaf(bytes, []), from);
+  /**
+   * A ClusterLoadAssignment, written without a message because there are very many of them.
+   * @param built `ready`: it has a ready endpoint.
+   */
+  assignment(
+    name: string,
+    { bytes, ready }: { readonly bytes: Uint8Array; readonly ready: boolean },
+    from = fromNothing,
+  ): EncodedResource {
+    return this.#resource(types.endpoint, { name }, bytes, [], from, { isUnready: !ready });
   }
 
   secret(secret: Secret, from = fromNothing): EncodedResource {
-    return this.#resource(types.secret, secret, leaf(this.#encode(types.secret, secret), []), from);
+    return this.#resource(types.secret, secret, this.#encode(types.secret, secret), [], from);
   }
 
   /**
@@ -88,12 +101,15 @@ export class Encoder {
     content: VirtualHostContent = { routes: [], clusters: [] },
     from = fromNothing,
   ): LeafPart {
-    const part = leaf(this.#virtualHost(virtualHost, content.routes), content.clusters);
-    const { routes: own = [] } = virtualHost;
-    this.#trace?.note(part, from());
+    const { routes, clusters, origins = [], own: ofOwn = fromNothing } = content;
+    const sources = from();
+    const own = ofOwn();
+    const all = [...originsOf([...sources, ...own]), ...origins];
+    const part = leaf(this.#virtualHost(virtualHost, routes), clusters, distinctRefs(all));
+    this.#trace?.note(part, sources);
     this.#trace?.noteRoutes(part, [
-      ...content.routes.flatMap((routes) => this.#trace!.routesOf(routes)),
-      ...own.map(() => content.own?.() ?? []),
+      ...routes.flatMap((each) => this.#trace!.routesOf(each)),
+      ...(virtualHost.routes ?? []).map(() => own),
     ]);
     return part;
   }
@@ -133,7 +149,7 @@ export class Encoder {
     const domains = (virtualHost?.domains ?? []).filter(keep);
     if (domains.length === 0) return undefined;
     const bytes = this.#protos.encode(types.route, { virtualHosts: [{ ...virtualHost, domains }] });
-    const changed = leaf(bytes, part.clusters);
+    const changed = leaf(bytes, part.clusters, part.origins);
     this.#trace?.note(changed, this.#trace.of(part));
     this.#trace?.noteRoutes(changed, this.#trace.routesOf(part));
     return changed;
@@ -146,10 +162,14 @@ export class Encoder {
   #resource(
     type: string,
     { name = '' }: { readonly name?: string | undefined },
-    body: Part,
+    bytes: Uint8Array,
+    clusters: readonly string[],
     from: From,
+    marks: LeafMarks = {},
   ): EncodedResource {
-    this.#trace?.note(body, from());
+    const sources = from();
+    const body = leaf(bytes, clusters, originsOf(sources), marks);
+    this.#trace?.note(body, sources);
     return resource(typeUrl(type), name, body);
   }
 }

@@ -4,7 +4,13 @@ import type { Endpoint } from '../../model/endpoint.ts';
 import type { MeshService } from '../../model/service.ts';
 import type { TrafficPolicy } from '../../model/traffic-policy.ts';
 import type { Topology } from '../../model/topology.ts';
-import { type AssignmentInput, buildAssignment, emptyAssignment, encodeEndpoints } from './assignment.ts';
+import {
+  type AssignmentInput,
+  buildAssignment,
+  type BuiltAssignment,
+  emptyAssignment,
+  encodeEndpoints,
+} from './assignment.ts';
 import { workloadOf } from './assignment-endpoint.ts';
 import type { ClusterLoadAssignment, LbEndpoint } from '../gen/types.gen.ts';
 import { types } from '../encode/proto-types.ts';
@@ -21,6 +27,10 @@ interface Given {
 }
 
 function bytesOf({ endpoints, policy = {}, service = {}, topology = {}, more = {} }: Given): Uint8Array {
+  return built({ endpoints, policy, service, topology, more }).bytes;
+}
+
+function built({ endpoints, policy = {}, service = {}, topology = {}, more = {} }: Given): BuiltAssignment {
   return buildAssignment({
     clusterName: 'c',
     endpoints: encodeEndpoints(endpoints),
@@ -52,6 +62,15 @@ function places(given: Given): string[] {
       return `${name}*${loadBalancingWeight?.value}@${priority}: ${lbEndpoints.map(addressOf).join(' ')}`;
     });
 }
+
+test.each<[string, boolean, readonly Partial<Endpoint>[]]>([
+  ['has no endpoints', false, []],
+  ['has none that are ready', false, [{ health: 'UnHealthy' }]],
+  ['has one that is ready', true, [{ health: 'UnHealthy' }, { health: 'Healthy' }]],
+  ['has one without health', true, [{}]],
+])('requests may go to an assignment or not: it %s', (_, ready, given) => {
+  expect(built({ endpoints: given.map((each) => endpointOf('10.0.0.1', each)) }).ready).toBe(ready);
+});
 
 describe('the bytes', () => {
   /** The same by Envoy's types: what the encoder for everything else would write. */

@@ -35,11 +35,17 @@ export interface AssignmentInput {
   readonly topology?: Topology | undefined;
 }
 
-/** The bytes of a ClusterLoadAssignment. Without endpoints, it has only a name. */
-export function buildAssignment(input: AssignmentInput): Uint8Array {
+/** The bytes of a ClusterLoadAssignment, and whether requests may go anywhere. */
+export interface BuiltAssignment {
+  readonly bytes: Uint8Array;
+  readonly ready: boolean;
+}
+
+/** Without endpoints, it has only a name. */
+export function buildAssignment(input: AssignmentInput): BuiltAssignment {
   const { clusterName, policy, service, settings, topology, mtls, ignoresLabels } = input;
   const endpoints = selectEndpoints(input);
-  if (endpoints.length === 0) return emptyAssignment(clusterName);
+  if (endpoints.length === 0) return { bytes: emptyAssignment(clusterName), ready: false };
   const plan = localityPlan(policy, service, settings, ignoresLabels);
   const groups = placeGroups(groupByLocality(endpoints), plan, topology);
   // ClusterLoadAssignment: cluster_name 1, endpoints 2.
@@ -50,7 +56,11 @@ export function buildAssignment(input: AssignmentInput): Uint8Array {
     writer.wrap(2, end);
   }
   writer.text(1, clusterName);
-  return writer.since(0);
+  return { bytes: writer.since(0), ready: endpoints.some(isReady) };
+}
+
+function isReady({ health }: EncodedEndpoint): boolean {
+  return health === undefined || health === 'Healthy';
 }
 
 /** More than most endpoints need, including their share of the group: buffers that do not grow are not copied. */

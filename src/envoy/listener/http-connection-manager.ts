@@ -90,7 +90,7 @@ function filtersOf({ grpcWeb = false, filters }: ConnectionManagerOptions): Http
 }
 
 /** Routes come over the same stream. Envoy waits for them indefinitely: every name is promised an answer. */
-function routeSource(name: string): HttpConnectionManager['rds'] {
+export function routeSource(name: string): HttpConnectionManager['rds'] {
   return {
     configSource: { ads: {}, initialFetchTimeout: { seconds: 0 }, resourceApiVersion: 'V3' },
     routeConfigName: name,

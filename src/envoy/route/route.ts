@@ -5,10 +5,12 @@ import { configPath, istioMetadata } from '../istio-metadata.ts';
 import { backendHeaders, clustersOfAction, routeAction } from './action.ts';
 import { filterConfigs } from './filters.ts';
 import { headersOf } from './headers.ts';
+import { grpcRoutes } from './grpc-routes.ts';
 import { anyRequest, printPath, routeMatch } from './match.ts';
 
 /** Envoy's routes for these rules: one per match. */
 export function buildRoutes(rules: readonly RouteRule[], traits: Traits): readonly Route[] {
+  if (traits.family === 'grpc') return grpcRoutes(rules, traits);
   return rules.flatMap((rule) => {
     const shared = allButTheMatch(rule, traits);
     const matches = rule.matches.length === 0 ? [undefined] : rule.matches;

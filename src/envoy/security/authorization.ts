@@ -1,10 +1,11 @@
+import type { ObjectRef } from '../../api/object.ts';
 import type { Traits } from '../../model/traits.ts';
 import type { AuthorizationStep, NamedRule } from '../../model/authorization.ts';
 import type { Filter, HttpFilter, RBAC } from '../gen/types.gen.ts';
 import { constantAny } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 import { httpExtAuthz, networkExtAuthz } from './ext-authz.ts';
-import { rbacPolicy } from './rbac-matchers.ts';
+import { rbacPolicy, type RbacTraits } from './rbac-matchers.ts';
 
 /** The filters that enforce policies. They stand in all listeners of a workload; each is encoded once. */
 export interface SecurityFilters {
@@ -19,6 +20,8 @@ export interface SecurityFilters {
   readonly clusters: readonly string[];
   /** How much they add to each filter chain: characters as JSON, which is more than the bytes. */
   readonly size: number;
+  /** The policies. */
+  readonly origins: readonly ObjectRef[];
 }
 
 export const noSecurity: SecurityFilters = {
@@ -26,6 +29,7 @@ export const noSecurity: SecurityFilters = {
   network: [],
   clusters: [],
   size: 0,
+  origins: [],
 };
 
 /** Of all chains of one listener, as JSON. */
@@ -36,9 +40,11 @@ export function isTooLarge({ size }: SecurityFilters, chains: number): boolean {
   return size * chains > mostFilters;
 }
 
+export const refuseAll: AuthorizationStep = { action: 'ALLOW', policies: [], enforced: [], shadowPrefix: '' };
+
 /** Refuses everything; for listeners that cannot have the filters that they should. */
 export function closed(traits: Pick<Traits, 'agent'>): SecurityFilters {
-  const steps: readonly AuthorizationStep[] = [{ action: 'ALLOW', policies: [], enforced: [], shadowPrefix: '' }];
+  const steps = [refuseAll];
   return {
     ...noSecurity,
     http: { ...noSecurity.http, authorization: authorizationFilters(steps, traits) },
@@ -49,10 +55,7 @@ export function closed(traits: Pick<Traits, 'agent'>): SecurityFilters {
 const rbacFilter = { http: 'envoy.filters.http.rbac', network: 'envoy.filters.network.rbac' };
 
 /** The HTTP filters of these steps. They stand in every connection manager of a workload, and are encoded once. */
-export function authorizationFilters(
-  steps: readonly AuthorizationStep[],
-  traits: Pick<Traits, 'agent'>,
-): readonly HttpFilter[] {
+export function authorizationFilters(steps: readonly AuthorizationStep[], traits: RbacTraits): readonly HttpFilter[] {
   return steps.flatMap((step): HttpFilter[] => [
     { name: rbacFilter.http, typedConfig: constantAny(types.rbac, rbac(step, traits)) },
     ...(step.external === undefined ? [] : [httpExtAuthz(step.external, enabledBy(rbacFilter.http, step.external))]),
@@ -85,7 +88,7 @@ function enabledBy(filter: string, { ruleNames }: NonNullable<AuthorizationStep[
   };
 }
 
-function rbac({ action, enforced, shadow, shadowPrefix }: AuthorizationStep, traits: Pick<Traits, 'agent'>) {
+function rbac({ action, enforced, shadow, shadowPrefix }: AuthorizationStep, traits: RbacTraits) {
   const rules = (named: readonly NamedRule[]): RBAC => ({
     action,
     policies: Object.fromEntries(

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { OperationAttribute, SourceAttribute } from '../../model/authorization.ts';
 import { testProtos } from '../../../test/harness/mesh.ts';
 import { types } from '../encode/proto-types.ts';
+import type { StringMatcher } from '../gen/types.gen.ts';
 import { rbacPolicy } from './rbac-matchers.ts';
 
 const agent = { agent: true };
@@ -164,6 +165,20 @@ test('a rule without alternatives never matches', () => {
     permissions: [{ notRule: { any: true } }],
     principals: [{ notId: { any: true } }],
   });
+});
+
+test.each([
+  ['/a.b/{*}', ['/a.b/c'], ['/a.b/', '/a.b/c/d', '/aXb/c', '/a.b/{']],
+  ['/{*}/b/{**}', ['/a/b/', '/a/b/c/d'], ['/a/b', '//b/c', '/a/c/b/d']],
+  ['/{**}/b', ['/a/b', '/a/c/b', '//b'], ['/b/a']],
+])('for gRPC, %s is a regular expression', (template, matched, others) => {
+  const { permissions } = rbacPolicy([[{ attribute: { kind: 'path' }, values: [template], notValues: [] }]], [[]], {
+    agent: false,
+    family: 'grpc',
+  });
+  const [{ urlPath }] = permissions![0]!.andRules!.rules![0]!.orRules!.rules as [{ urlPath: { path: StringMatcher } }];
+  const whole = new RegExp(`^(?:${urlPath.path.safeRegex!.regex})$`);
+  expect([...matched, ...others].filter((path) => whole.test(path))).toEqual(matched);
 });
 
 test('where no agent has raised the limit, a long regex raises it for itself', () => {

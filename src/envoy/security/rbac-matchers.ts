@@ -24,8 +24,8 @@ import { any } from '../encode/proto.ts';
 import { types } from '../encode/proto-types.ts';
 import { regexMatcher } from '../regex.ts';
 
-/** What decides how regular expressions are written. */
-type For = Pick<Traits, 'agent'>;
+/** What decides how regular expressions are written, and whether templates of paths are known; without a family: Envoys. */
+export type RbacTraits = Pick<Traits, 'agent'> & Partial<Pick<Traits, 'family'>>;
 
 /** The filter that verifies tokens, and writes their claims into metadata. */
 export const jwtFilter = 'envoy.filters.http.jwt_authn';
@@ -33,7 +33,7 @@ export const jwtFilter = 'envoy.filters.http.jwt_authn';
 export const jwtPayload = 'payload';
 
 /** A rule of an RBAC filter. Without alternatives, it never matches. */
-export function rbacPolicy(permissions: readonly Clause[], principals: readonly Clause[], to: For): Policy {
+export function rbacPolicy(permissions: readonly Clause[], principals: readonly Clause[], to: RbacTraits): Policy {
   return {
     permissions:
       permissions.length === 0 ? [{ notRule: { any: true } }] : permissions.map((one) => permissionOfClause(one, to)),
@@ -42,7 +42,7 @@ export function rbacPolicy(permissions: readonly Clause[], principals: readonly 
   };
 }
 
-function permissionOfClause(clause: Clause, to: For): Permission {
+function permissionOfClause(clause: Clause, to: RbacTraits): Permission {
   const rules = clause.flatMap(({ attribute, values, notValues }) => {
     if (!isOperation(attribute)) return [];
     const oneOf = (some: readonly string[]) => anyPermission(some, attribute, to);
@@ -54,7 +54,7 @@ function permissionOfClause(clause: Clause, to: For): Permission {
   return { andRules: { rules: rules.length === 0 ? [{ any: true }] : rules } };
 }
 
-function principalOfClause(clause: Clause, to: For): Principal {
+function principalOfClause(clause: Clause, to: RbacTraits): Principal {
   const ids = clause.flatMap(({ attribute, values, notValues }) => {
     if (isOperation(attribute)) return [];
     const oneOf = (some: readonly string[]) => anyPrincipal(some, attribute, to);
@@ -66,7 +66,7 @@ function principalOfClause(clause: Clause, to: For): Principal {
   return { andIds: { ids: ids.length === 0 ? [{ any: true }] : ids } };
 }
 
-function anyPermission(values: Condition['values'], attribute: OperationAttribute, to: For): Permission {
+function anyPermission(values: Condition['values'], attribute: OperationAttribute, to: RbacTraits): Permission {
   if (attribute.kind === 'filterMetadata') {
     const matches = values.map((value) => listOrText(value, to));
     const value: ValueMatcher = matches.length === 1 ? matches[0]! : { orMatch: { valueMatchers: matches } };
@@ -78,7 +78,7 @@ function anyPermission(values: Condition['values'], attribute: OperationAttribut
 function permission(
   value: string,
   attribute: Exclude<OperationAttribute, { kind: 'filterMetadata' }>,
-  to: For,
+  to: RbacTraits,
 ): Permission {
   switch (attribute.kind) {
     case 'host':
@@ -86,16 +86,7 @@ function permission(
     case 'method':
       return { header: headerMatch(':method', value, to) };
     case 'path':
-      return /\{\*\*?\}/.test(value)
-        ? {
-            uriTemplate: {
-              name: 'uri-template',
-              typedConfig: any(types.uriTemplate, {
-                pathTemplate: value.replaceAll('{*}', '*').replaceAll('{**}', '**'),
-              }),
-            },
-          }
-        : { urlPath: { path: textMatcher(value, to) } };
+      return /\{\*\*?\}/.test(value) ? pathTemplate(value, to) : { urlPath: { path: textMatcher(value, to) } };
     case 'port':
       return { destinationPort: Number(value) };
     case 'destinationIp':
@@ -105,7 +96,24 @@ function permission(
   }
 }
 
-function anyPrincipal(values: Condition['values'], attribute: SourceAttribute, to: For): Principal {
+/** What a segment may consist of. Source: Envoy's uri_template, RFC 3986. */
+const SEGMENT = "a-zA-Z0-9\\-._~%!$&'()*+,;:@=";
+
+/** gRPC's libraries do not know templates: some refuse them, and for others nothing matches, so that nothing is denied. */
+function pathTemplate(value: string, to: RbacTraits): Permission {
+  if (to.family === 'grpc') {
+    const path = quoted(value)
+      .replaceAll('\\{\\*\\}', () => `[${SEGMENT}]+`)
+      .replaceAll('\\{\\*\\*\\}', () => `[${SEGMENT}/]*`);
+    return { urlPath: { path: regex(path, to) } };
+  }
+  const template = value.replaceAll('{*}', '*').replaceAll('{**}', '**');
+  return {
+    uriTemplate: { name: 'uri-template', typedConfig: any(types.uriTemplate, { pathTemplate: template }) },
+  };
+}
+
+function anyPrincipal(values: Condition['values'], attribute: SourceAttribute, to: RbacTraits): Principal {
   switch (attribute.kind) {
     case 'claim':
       return { metadata: claimMatch(attribute.path, values, to) };
@@ -121,7 +129,7 @@ function anyPrincipal(values: Condition['values'], attribute: SourceAttribute, t
 function principal(
   value: string,
   attribute: Exclude<SourceAttribute, { kind: 'claim' } | { kind: 'requestPrincipal' }>,
-  to: For,
+  to: RbacTraits,
 ): Principal {
   switch (attribute.kind) {
     case 'principal':
@@ -150,7 +158,7 @@ function namespaceRegex(value: string): string {
 
 const authenticated = (principalName: StringMatcher): Principal => ({ authenticated: { principalName } });
 
-const regex = (text: string, to: For): StringMatcher => ({ safeRegex: regexMatcher(text, to) });
+const regex = (text: string, to: RbacTraits): StringMatcher => ({ safeRegex: regexMatcher(text, to) });
 
 /** As Go's regexp.QuoteMeta: the text itself. */
 function quoted(text: string): string {
@@ -158,7 +166,7 @@ function quoted(text: string): string {
 }
 
 /** The URI in the peer's certificate. */
-function principalName(value: string, to: For): StringMatcher {
+function principalName(value: string, to: RbacTraits): StringMatcher {
   const scheme = 'spiffe://';
   const match = textMatch(value);
   switch (match.kind) {
@@ -174,17 +182,17 @@ function principalName(value: string, to: For): StringMatcher {
   }
 }
 
-function trustDomainName(value: string, to: For): StringMatcher {
+function trustDomainName(value: string, to: RbacTraits): StringMatcher {
   if (value === '*') return { prefix: 'spiffe://' };
   if (!value.includes('*')) return { prefix: `spiffe://${value}/` };
   return regex(`spiffe://${quoted(value).replaceAll('\\*', '[^/]*')}/.*`, to);
 }
 
-export function textMatcher(value: string, to: For): StringMatcher {
+export function textMatcher(value: string, to: RbacTraits): StringMatcher {
   return spelledMatch(textMatch(value), to);
 }
 
-function spelledMatch(match: TextMatch, to: For): StringMatcher {
+function spelledMatch(match: TextMatch, to: RbacTraits): StringMatcher {
   switch (match.kind) {
     case 'present':
       return regex('.+', to);
@@ -197,7 +205,7 @@ function spelledMatch(match: TextMatch, to: For): StringMatcher {
   }
 }
 
-function headerMatch(name: string, value: string, to: For, ignoreCase = false): HeaderMatcher {
+function headerMatch(name: string, value: string, to: RbacTraits, ignoreCase = false): HeaderMatcher {
   if (value === '*') return { name, presentMatch: true };
   return { name, stringMatch: { ...textMatcher(value, to), ...(ignoreCase ? { ignoreCase: true } : {}) } };
 }
@@ -208,13 +216,13 @@ function cidr(value: string): CidrRange {
 }
 
 /** `[value]` stands for a list that contains the value. */
-function listOrText(value: string, to: For): ValueMatcher {
+function listOrText(value: string, to: RbacTraits): ValueMatcher {
   if (!value.startsWith('[') || !value.endsWith(']')) return { stringMatch: textMatcher(value, to) };
   return { listMatch: { oneOf: { stringMatch: textMatcher(value.slice(1, -1), to) } } };
 }
 
 /** A claim is a text, or a list of which one element must match. */
-export function claimMatch(path: readonly string[], values: readonly string[], to: For): MetadataMatcher {
+export function claimMatch(path: readonly string[], values: readonly string[], to: RbacTraits): MetadataMatcher {
   const texts = values.map((value): ValueMatcher => ({ stringMatch: textMatcher(value, to) }));
   const value: ValueMatcher = texts.length === 1 ? texts[0]! : { orMatch: { valueMatchers: texts } };
   return {
@@ -224,7 +232,7 @@ export function claimMatch(path: readonly string[], values: readonly string[], t
   };
 }
 
-function requestPrincipal(value: string, to: For): Principal {
+function requestPrincipal(value: string, to: RbacTraits): Principal {
   const [issuer, subject] = issuerAndSubject(value).map((match) => spelledMatch(match, to));
   const claim = (key: string, stringMatch: StringMatcher): Principal => ({
     metadata: { filter: jwtFilter, path: [{ key: jwtPayload }, { key }], value: { stringMatch } },

@@ -1,5 +1,5 @@
 import { duration } from '../duration.ts';
-import type { ConfigSource, SdsSecretConfig, TlsParameters } from '../gen/types.gen.ts';
+import type { Cluster, ConfigSource, SdsSecretConfig, TlsParameters } from '../gen/types.gen.ts';
 
 /** The bootstrap cluster through which Envoy reaches Istio's agent on the same host. */
 const agentCluster = 'sds-grpc';
@@ -30,6 +30,17 @@ export function controlPlaneSecret(name: string): SdsSecretConfig {
 export function clientSecret(name: string): SdsSecretConfig {
   const { sdsConfig } = controlPlaneSecret(name);
   return { name, sdsConfig: { ...sdsConfig, initialFetchTimeout: duration(1_000) } };
+}
+
+/** Whether a proxy may have to get a secret before it can use the cluster. Those of the workload itself it has. */
+export function waitsForSecret({ transportSocket, transportSocketMatches = [] }: Cluster): boolean {
+  return namesSecret([transportSocket, transportSocketMatches]);
+}
+
+function namesSecret(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return false;
+  if ('sdsConfig' in value && 'name' in value) return value.name !== workloadCertificate && value.name !== meshRoots;
+  return Object.values(value).some(namesSecret);
 }
 
 export function certificateFiles(certificate: string, key: string): string {

@@ -48,6 +48,8 @@ export class FakeCluster implements KubeApi {
   private failures: { readonly status: number; readonly body: Json | string }[] = [];
   /** Paths of collections that the client is not allowed to see. */
   readonly denied = new Set<string>();
+  /** Paths of collections for which every request fails. */
+  readonly broken = new Set<string>();
   /** Clients do not read responses longer than this. */
   largest = Infinity;
   /** Called before each request is answered. */
@@ -116,6 +118,9 @@ export class FakeCluster implements KubeApi {
   patch(path: string, body: unknown, options: CallOptions): Promise<unknown> {
     return this.call('PATCH', path, body, options);
   }
+  remove(path: string, body: unknown, options: CallOptions): Promise<unknown> {
+    return this.call('DELETE', path, body, options);
+  }
 
   async stream(path: string, { query = {}, signal }: CallOptions): Promise<AsyncIterable<Uint8Array>> {
     await Promise.resolve();
@@ -174,6 +179,7 @@ export class FakeCluster implements KubeApi {
     if (target === undefined) return { status: 404, body: '404 page not found' };
     const { collection, namespace, name, sub } = target;
     if (this.denied.has(collection.path)) return failed(403, 'Forbidden', `${collection.path} is forbidden`);
+    if (this.broken.has(collection.path)) return failed(500, 'InternalError', `${collection.path} is broken`);
     const virtual = method === 'POST' ? this.virtual.get(collection.path) : undefined;
     if (virtual !== undefined) return { status: 201, body: virtual(body as Json) };
     if (method === 'POST') return this.create(collection, namespace, body);
@@ -188,9 +194,16 @@ export class FakeCluster implements KubeApi {
     if (before === undefined) return failed(404, 'NotFound', `${name} not found`);
     if (method === 'GET') return { status: 200, body: before };
     const given = isObject(body) ? body : {};
-    const wanted = isObject(given['metadata']) ? given['metadata']['resourceVersion'] : undefined;
+    const asked = method === 'DELETE' ? given['preconditions'] : given['metadata'];
+    const { uid, resourceVersion: wanted } = isObject(asked) ? asked : {};
+    if (method === 'DELETE' && uid !== undefined && uid !== (before['metadata'] as Json)['uid'])
+      return failed(409, 'Conflict', 'the object is another one');
     if (wanted !== undefined && wanted !== (before['metadata'] as Json)['resourceVersion'])
       return failed(409, 'Conflict', 'the object has been modified');
+    if (method === 'DELETE') {
+      this.commit(collection, key, undefined);
+      return { status: 200, body: { kind: 'Status', status: 'Success' } };
+    }
     const after = method === 'PATCH' ? (merge(before, given) as Json) : given;
     const next = sub === 'status' ? { ...before, status: after['status'] } : { ...before, ...after };
     if (method === 'PATCH') this.onPatch(before, next);

@@ -28,6 +28,9 @@ export class FaultyApi implements KubeApi {
   patch(path: string, body: unknown, options: CallOptions): Promise<unknown> {
     return this.through(options, (call) => this.api.patch(path, body, call));
   }
+  remove(path: string, body: unknown, options: CallOptions): Promise<unknown> {
+    return this.through(options, (call) => this.api.remove(path, body, call));
+  }
   stream(path: string, options: CallOptions): Promise<AsyncIterable<Uint8Array>> {
     return this.api.stream(path, options);
   }

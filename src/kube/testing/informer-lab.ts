@@ -18,6 +18,7 @@ export class InformerLab {
   readonly clock = new FakeClock();
   readonly cluster = new FakeCluster();
   readonly log = new RecordingLog();
+  readonly outages = new Outages({ log: this.log, clock: this.clock });
   readonly sink = new RecordingSink();
   readonly touched: KubernetesObject[] = [];
   onTouched: (object: KubernetesObject) => void = () => undefined;
@@ -30,7 +31,7 @@ export class InformerLab {
   constructor(kind: KindName = 'VirtualService', options: Partial<InformerOptions> = {}) {
     this.kind = kinds.find((k) => k.kind === kind)!;
     this.path = collectionPath(this.kind);
-    const { cluster, clock, log, sink } = this;
+    const { cluster, clock, log, outages, sink } = this;
     this.informer = new Informer({
       name: kind,
       path: this.path,
@@ -39,6 +40,7 @@ export class InformerLab {
         replace: (objects) => sink.replace(kind, objects),
         upsert: (object) => sink.upsert(kind, object),
         delete: ({ metadata }) => sink.delete(kind, metadata.namespace ?? '', metadata.name),
+        caughtUp: () => sink.caughtUp(kind),
         touched: (object) => {
           this.touched.push(object);
           this.onTouched(object);
@@ -49,7 +51,7 @@ export class InformerLab {
       clock,
       random: () => 0.5,
       log,
-      outages: new Outages({ log, clock }),
+      outages,
       recovery: new Recovery({ clock, random: () => 0.5, hold: () => () => undefined }),
       ...options,
     });

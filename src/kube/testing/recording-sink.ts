@@ -26,6 +26,11 @@ export class RecordingSink implements ObjectSink {
     this.changed();
   }
 
+  caughtUp(kind: SourceKindName): void {
+    this.calls.push(`caught up ${kind}`);
+    this.changed();
+  }
+
   of(kind: SourceKindName): Map<string, KubernetesObject> {
     let objects = this.kinds.get(kind);
     if (objects === undefined) this.kinds.set(kind, (objects = new Map()));

@@ -113,7 +113,9 @@ function reachOf(listener: EgressListener, client: string, namespace: string): '
 
 function viewOf(scope: Scope, info: NamespaceClients, egress: View['egress']): View {
   const matched = scope.matched.filter((selector) => info.selectors.includes(selector));
-  const own = egress !== undefined || matched.length > 0 || info.audiences.includes(scope.namespace);
+  // Clients of gRPC ask for a table by the name of its service, so there is only one for each view.
+  const isLocal = scope.traits.family === 'grpc' && info.namespace === scope.namespace;
+  const own = egress !== undefined || matched.length > 0 || isLocal || info.audiences.includes(scope.namespace);
   const client = own ? scope.namespace : '';
   // The key is part of many others: keep it short; a hash of everything that defines the view makes it unique.
   const traits = viewTraits(scope.traits);

@@ -135,7 +135,7 @@ function declareRouteHostViews(
     'routeHostViews.members',
     shardViews,
     (list, { view, shard }, read, emit: Emit<Omit<RouteHostView, 'routes'>>) => {
-      if (view.traits.proxyType === 'router') return;
+      if (view.traits.proxyType === 'router' || view.traits.family === 'grpc') return;
       for (const { key, value: host } of read.group(deps.routeHosts.byShard, shard))
         if (isVisibleTo(host, view.client)) emit(`${list}|${key}`, { list, view, host });
     },

@@ -1,7 +1,7 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import { contentHash } from '../../model/hash.ts';
-import { type Labels, selects } from '../../model/labels.ts';
+import { type Labels, selects, tlsModeLabel } from '../../model/labels.ts';
 import { type MeshService, isHeadless, protocolClass } from '../../model/service.ts';
 import { type Traits, traitsKey } from '../../model/traits.ts';
 import { labelKeys } from '../objects/label-keys.ts';
@@ -16,7 +16,10 @@ export interface WorkloadClass {
   /** Traits of their proxies. */
   readonly traits: Traits;
   readonly namespace: string;
-  /** Those of its labels that the selector of a Service or a policy asks for, with that value. */
+  /**
+   * Those of its labels that the selector of a Service or a policy asks for, with that value. Of a gRPC server, also what
+   * it says about mutual TLS: unlike an Envoy, it cannot accept both.
+   */
   readonly labels: Labels;
   /** Selectors mentioned anywhere that match. Sorted. */
   readonly matched: readonly string[];
@@ -110,7 +113,10 @@ export function workloadClass(
   const goesByAddress = hasIngress || addresses.some((address) => isNamed('address', address));
   const content = {
     ...facts,
-    labels: only(facts.labels, (name, value) => isNamed('label', labelText(name, value))),
+    labels: only(
+      facts.labels,
+      (name, value) => isNamed('label', labelText(name, value)) || (traits.family === 'grpc' && name === tlsModeLabel),
+    ),
     ports: ports && only(ports, (name) => isNamed('port', name)),
     addresses: goesByAddress ? addresses : [],
   };

@@ -4,7 +4,7 @@ import { listenerName } from '../../model/listener.ts';
 import { viewTraitsKey } from '../../model/traits.ts';
 import type { Inputs } from '../inputs.ts';
 import { SHARDS } from '../objects/services.ts';
-import { gatewayList, inboundList, qualifiers, secretList, trustList } from '../lists.ts';
+import { gatewayList, grpcServerList, inboundList, qualifiers, secretList, trustList } from '../lists.ts';
 import type { AcceptedProxy, Proxies } from './proxies.ts';
 import type { WorkloadClasses } from './workload-classes.ts';
 
@@ -24,13 +24,19 @@ export interface WorldDeps {
 export function declareWorlds(graph: Graph, { inputs, proxies, workloadClasses }: WorldDeps): Worlds {
   return graph.derive('worlds', proxies.resolved, (key, proxy, read, emit: Emit<ProxyWorld>) => {
     if ('error' in proxy) emit(key, proxy);
-    else if ((read.get(inputs.shardsMade, viewTraitsKey(proxy.scope.traits)) ?? SHARDS) >= SHARDS)
-      emit(key, worldOf(proxy, read.get(workloadClasses.headlessPorts, proxy.workload.key) ?? []));
+    else if ((read.get(inputs.shardsMade, viewTraitsKey(proxy.scope.traits)) ?? SHARDS) >= SHARDS) {
+      const workload = proxy.workload.key;
+      const isServer =
+        proxy.scope.traits.family === 'grpc' && (read.get(workloadClasses.services, workload) ?? []).length > 0;
+      const own = isServer ? [grpcServerList(key)] : [];
+      emit(key, worldOf(proxy, own, read.get(workloadClasses.headlessPorts, workload) ?? []));
+    }
   });
 }
 
 function worldOf(
   { scope, workload, router, topology, topologyKey, addresses, account }: AcceptedProxy,
+  own: readonly string[],
   headlessPorts: readonly number[],
 ): World {
   // Listeners of headless services have Pod addresses. A Pod's own address would catch what it sends to itself.
@@ -43,6 +49,7 @@ function worldOf(
       router === undefined ? inboundList(workload.key) : gatewayList(router.key),
       ...(account === '' ? [] : [secretList(account)]),
       trustList,
+      ...own,
     ],
     qualifiers: [qualifiers.locality(topology.locality), qualifiers.topology(topologyKey)],
     ...(excluded.length > 0 && { excluded: [...new Set(excluded)].sort() }),

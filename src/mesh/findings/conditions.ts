@@ -1,7 +1,8 @@
-import { type CustomKindName, kinds } from '../../api/kinds.ts';
+import { type CustomKindName, type Kind, kinds } from '../../api/kinds.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { type Condition, conditionsOf } from '../../status/conditions.ts';
 import type { Inputs } from '../inputs.ts';
+import type { InForce } from '../objects/in-force.ts';
 import { type Problems, problemsKey } from './problems.ts';
 
 /** The conditions that an object's status should have. */
@@ -12,29 +13,56 @@ export interface Verdict {
   readonly uid: string;
   readonly generation: number;
   readonly conditions: readonly Condition[];
+  /** If it is not this generation. */
+  readonly inForce?: { readonly generation: number } | 'nothing';
 }
 
-/** By kind, keyed like the objects. */
-export function declareConditions(graph: Graph, inputs: Inputs, problems: Problems): readonly Collection<Verdict>[] {
+/** Whether this generation is in force, at least in part. */
+export function isServed(verdict: Verdict | undefined): boolean {
+  const accepted = verdict?.conditions.find(({ type }) => type === 'Accepted');
+  return (
+    accepted !== undefined &&
+    verdict?.inForce === undefined &&
+    (accepted.status === 'True' || accepted.reason === 'Conflicted')
+  );
+}
+
+/** The verdicts about the objects of a kind, keyed like these. */
+export interface VerdictsOfKind {
+  readonly kind: Kind;
+  readonly verdicts: Collection<Verdict>;
+}
+
+/** @param reconciled what is in force of each kind. */
+export function declareConditions(
+  graph: Graph,
+  inputs: Inputs,
+  problems: Problems,
+  reconciled: Readonly<Record<CustomKindName, Collection<InForce>>>,
+): readonly VerdictsOfKind[] {
   return kinds
     .filter((kind) => kind.custom)
-    .map((kind) =>
-      graph.derive(
+    .map((kind) => ({
+      kind,
+      verdicts: graph.derive(
         `conditions.${kind.name}`,
         inputs.objects[kind.name],
         (key, { metadata }, read, emit: Emit<Verdict>) => {
           const { namespace = '', name, uid = '', generation = 0 } = metadata;
           const found = read.get(problems.byObject, problemsKey(kind, key)) ?? [];
           // Only custom kinds get here.
+          const own = kind.name as CustomKindName;
+          const { inForce } = read.get(reconciled[own], key) ?? {};
           emit(key, {
-            kind: kind.name as CustomKindName,
+            kind: own,
             namespace,
             name,
             uid,
             generation,
             conditions: conditionsOf(generation, found),
+            ...(inForce && { inForce }),
           });
         },
       ),
-    );
+    }));
 }

@@ -32,6 +32,7 @@ import type { HasProblems } from '../findings/problems.ts';
 import { optionsOf } from '../inputs.ts';
 import { declareRouterFindings } from './findings.ts';
 import { credentialState } from '../resources/credentials.ts';
+import { type InForce, declareReconciled } from '../objects/in-force.ts';
 import { settingOf } from '../settings.ts';
 
 /** From Gateways, and the VirtualServices that name them, to the listeners and route tables of routers. */
@@ -41,14 +42,20 @@ export function declareGateways(
 ): {
   readonly members: readonly Members[];
   readonly problems: readonly Collection<HasProblems>[];
+  readonly parsed: Collection<ReconciledGateway & InForce>;
   readonly models: Collection<GatewayModel>;
   readonly routers: Collection<RouterClass>;
   /** What decides about requests to a connected router; undefined for other proxies. */
   readonly accessOf: (stream: string, read: Reader) => GatewayAccess | undefined;
 } {
   const { inputs } = deps;
-  const parsed = graph.derive('gateways', inputs.objects.Gateway, (key, object, _, emit: Emit<ReconciledGateway>) =>
-    emit(key, reconcileGateway(object as Gateway, { source: sourceOfKey(key) })),
+  const parsed = declareReconciled<ReconciledGateway>(
+    graph,
+    'gateways',
+    'Gateway',
+    inputs,
+    (key, object) => reconcileGateway(object as Gateway, { source: sourceOfKey(key) }),
+    { models: [] },
   );
   const models = graph.derive('gatewayModels', parsed, (key, value, _, emit: Emit<GatewayModel>) => {
     for (const model of value.models) emit(key, model);
@@ -70,6 +77,7 @@ export function declareGateways(
   const routes = declareGatewayRoutes(graph, deps, routers, sets);
   return {
     members: [listeners.members, routes.members, declareFileSecrets(graph, deps, routers, sets)],
+    parsed,
     models,
     routers: routers.classes,
     accessOf: (stream, read) => accessOf(stream, read, { ...deps, routers, sets, settle: listeners.settle }),
@@ -124,7 +132,7 @@ function declareListeners(graph: Graph, deps: GatewayDeps, routers: Routers, set
       const input = { listener: settled.listener, traits, settings: { ...settings, gatewayTopology }, security };
       const built = settled.listener.chains.length === 0 ? undefined : buildGatewayListener(input);
       const from = (): readonly Source[] =>
-        wholeObjects(distinctRefs(settled.listener.chains.flatMap(({ origins }) => origins)));
+        wholeObjects(distinctRefs([...settled.listener.chains.flatMap(({ origins }) => origins), ...security.origins]));
       emit(key, {
         routers: router.key,
         resource: built && deps.encoder.listener(built.listener, built.clusters, from),

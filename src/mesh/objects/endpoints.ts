@@ -15,6 +15,7 @@ import {
 import { entryEndpoints, selectedEntries } from '../../reconcilers/service-entry/endpoints.ts';
 import { summarize } from '../../reconcilers/core/endpoint-summary.ts';
 import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
+import { type HeldEndpoints, declareHeldEndpoints, reconcileHeld } from './held-endpoints.ts';
 import type { PeerModesOf } from './peer-modes.ts';
 import type { Services } from './services.ts';
 import { type Workloads, selectedWorkloads } from './workloads.ts';
@@ -45,6 +46,8 @@ export interface ServiceEndpoints {
   /** By `namespace/host`; absent for services without endpoints. */
   readonly groups: Collection<EndpointGroup>;
   readonly summaries: Collection<EndpointSummary>;
+  /** Endpoints that are served although no slice lists them. */
+  readonly held: HeldEndpoints;
 }
 
 export interface EndpointDeps {
@@ -76,7 +79,8 @@ export function declareEndpoints(
     cluster: optionsOf(read, inputs).clusterId,
     persistentSession: read.group(persistentSessions, service).length > 0,
     pod: (ns, name) => read.get(workloads.pods, siblingKey(key, ns, name)),
-    podAt: (ns, address) => read.group(workloads.readyByAddress, `${ns}/${address}`)[0]?.value,
+    podAt: (ns, address) =>
+      read.group(workloads.podsByAddress, address).find(({ value }) => value.ready && value.namespace === ns)?.value,
   });
 
   const slices = graph.derive(
@@ -100,6 +104,17 @@ export function declareEndpoints(
     const endpoints = reconcileEndpoints(object as Endpoints, contextOf(read, key, service));
     const origin = originOf(key, object);
     emit(`${key}#legacy`, { service, endpoints, origins: [origin], problems: tooMany(endpoints, origin, 'subsets') });
+  });
+  const held = declareHeldEndpoints(
+    graph,
+    inputs,
+    workloads,
+    (read, { namespace, service }) => read.group(slicesByService, hostOf(read, namespace, service)).length > 0,
+  );
+  const kept = graph.derive('heldEndpointLists', held.held, (key, part, read, emit: Emit<EndpointList>) => {
+    const service = hostOf(read, part.namespace, part.service);
+    const endpoints = reconcileHeld(part, contextOf(read, key, service));
+    emit(`${key}#held`, { service, endpoints, origins: [], problems: part.problems });
   });
   const claimed = graph.derive(
     'claimedEndpoints',
@@ -137,7 +152,7 @@ export function declareEndpoints(
       endpoint.tlsMode === 'istio' && disablesMtls(endpoint, read) ? { ...endpoint, disablesMtls: true } : endpoint,
     );
 
-  const lists = [slices, legacy, claimed];
+  const lists = [slices, legacy, kept, claimed];
   // A union: each list is a group of its own.
   const each = graph.index('endpoint lists', lists, (key) => [key]);
   const encoded = graph.derive('encodedEndpoints', each, (key, members, read, emit: Emit<EncodedList>) => {
@@ -176,7 +191,7 @@ export function declareEndpoints(
       );
     },
   );
-  return { lists, groups, summaries };
+  return { lists, groups, summaries, held };
 }
 
 /** A client's own proxy is not an endpoint for clients in other namespaces. */

@@ -1,8 +1,9 @@
 import type { AuthorizationPolicy } from '../../api/gen/authorization-policy.gen.ts';
 import type { PeerAuthentication } from '../../api/gen/peer-authentication.gen.ts';
 import type { RequestAuthentication } from '../../api/gen/request-authentication.gen.ts';
+import type { CustomKindName } from '../../api/kinds.ts';
 import { type KubernetesObject, sourceOfKey } from '../../api/object.ts';
-import type { Collection, Emit, Graph, Index, Input, Reader } from '../../cache/graph.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { compareAge } from '../../model/age.ts';
 import type { AuthorizationPolicyModel } from '../../model/authorization.ts';
 import { type Labels, selects } from '../../model/labels.ts';
@@ -14,11 +15,12 @@ import { reconcilePeerAuthentication } from '../../reconcilers/security/peer-aut
 import { reconcileRequestAuthentication } from '../../reconcilers/security/request-authentication.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import type { Inputs } from '../inputs.ts';
+import { type InForce, declareReconciled } from './in-force.ts';
 import { labelKeys, selectorKey } from './label-keys.ts';
 
 /** The policies of one kind. */
 export interface PolicyKind<Model extends PolicyObject> {
-  readonly parsed: Collection<HasProblems & { readonly model: Model }>;
+  readonly parsed: Collection<HasProblems & InForce & { readonly model: Model }>;
   /** By object key. */
   readonly models: Collection<Model>;
   /** By namespace and the first label that they select by; see {@link policiesFor}. Oldest first. */
@@ -32,15 +34,15 @@ export interface Policies {
   readonly authorization: PolicyKind<AuthorizationPolicyModel>;
 }
 
-export function declarePolicies(graph: Graph, { objects }: Inputs): Policies {
+export function declarePolicies(graph: Graph, inputs: Inputs): Policies {
   return {
-    peers: declareKind(graph, 'peerAuthentications', objects.PeerAuthentication, (object, source) =>
+    peers: declareKind(graph, 'peerAuthentications', 'PeerAuthentication', inputs, (object, source) =>
       reconcilePeerAuthentication(object as PeerAuthentication, source),
     ),
-    requests: declareKind(graph, 'requestAuthentications', objects.RequestAuthentication, (object, source) =>
+    requests: declareKind(graph, 'requestAuthentications', 'RequestAuthentication', inputs, (object, source) =>
       reconcileRequestAuthentication(object as RequestAuthentication, source),
     ),
-    authorization: declareKind(graph, 'authorizationPolicies', objects.AuthorizationPolicy, (object, source) =>
+    authorization: declareKind(graph, 'authorizationPolicies', 'AuthorizationPolicy', inputs, (object, source) =>
       reconcileAuthorizationPolicy(object as AuthorizationPolicy, source),
     ),
   };
@@ -49,12 +51,12 @@ export function declarePolicies(graph: Graph, { objects }: Inputs): Policies {
 function declareKind<Model extends PolicyObject>(
   graph: Graph,
   name: string,
-  objects: Input<KubernetesObject>,
+  kind: CustomKindName,
+  inputs: Inputs,
   reconcile: (object: KubernetesObject, source: string) => HasProblems & { readonly model: Model },
 ): PolicyKind<Model> {
-  const parsed = graph.derive(name, objects, (key, object, _, emit: Emit<HasProblems & { readonly model: Model }>) =>
-    emit(key, reconcile(object, sourceOfKey(key))),
-  );
+  const reconciled = (key: string, object: KubernetesObject) => reconcile(object, sourceOfKey(key));
+  const parsed = declareReconciled(graph, name, kind, inputs, reconciled, undefined);
   const models = graph.derive(`${name}.models`, parsed, (key, { model }, _, emit: Emit<Model>) => emit(key, model));
   return { parsed, models, bySelector: indexBySelector(graph, name, [models]) };
 }

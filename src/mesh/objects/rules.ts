@@ -12,10 +12,11 @@ import { selectRule } from '../../settle/rule-selection.ts';
 import { type MergedRules, mergeRules } from '../../settle/destination-rule-merge.ts';
 import { type ReconciledRule, reconcileDestinationRule } from '../../reconcilers/destination-rule/destination-rule.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
+import { type InForce, declareReconciled } from './in-force.ts';
 import { type Settings, settingOf } from '../settings.ts';
 
 export interface Rules {
-  readonly parsed: Collection<{ rules: readonly DestinationRuleModel[]; problems: readonly Problem[] }>;
+  readonly parsed: Collection<ReconciledRule & InForce>;
   /** By object key, before merging. */
   readonly single: Collection<DestinationRuleModel>;
   readonly merged: Collection<{ rules: readonly DestinationRuleModel[]; problems: readonly Problem[] }>;
@@ -28,20 +29,18 @@ export interface Rules {
 }
 
 export function declareRules(graph: Graph, inputs: Inputs, settings: Settings): Rules {
-  const parsed = graph.derive(
+  const parsed = declareReconciled<ReconciledRule>(
+    graph,
     'destinationRules',
-    inputs.objects.DestinationRule,
-    (key, object, read, emit: Emit<ReconciledRule>) => {
-      const { domainSuffix } = optionsOf(read, inputs);
-      emit(
-        key,
-        reconcileDestinationRule(object as DestinationRule, {
-          source: sourceOfKey(key),
-          domainSuffix,
-          defaultExportTo: settingOf(read, settings.visibility).defaultDestinationRuleExportTo,
-        }),
-      );
-    },
+    'DestinationRule',
+    inputs,
+    (key, object, read) =>
+      reconcileDestinationRule(object as DestinationRule, {
+        source: sourceOfKey(key),
+        domainSuffix: optionsOf(read, inputs).domainSuffix,
+        defaultExportTo: settingOf(read, settings.visibility).defaultDestinationRuleExportTo,
+      }),
+    { rules: [] },
   );
   const single = graph.derive('rule of object', parsed, (key, { rules }, _, emit: Emit<DestinationRuleModel>) => {
     for (const rule of rules) emit(key, rule);

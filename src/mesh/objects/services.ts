@@ -9,6 +9,7 @@ import { mergeClaims } from '../../reconcilers/service-entry/host-claims.ts';
 import { type ReconciledServiceEntry, reconcileServiceEntry } from '../../reconcilers/service-entry/service-entry.ts';
 import { reconcileService } from '../../reconcilers/core/service.ts';
 import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
+import { type InForce, declareReconciled } from './in-force.ts';
 import { selectorKey } from './label-keys.ts';
 import { type LostRanges, declareLostRanges, lostRangesOf } from './lost-ranges.ts';
 import { type Settings, settingOf } from '../settings.ts';
@@ -20,7 +21,7 @@ export const SHARDS = 16;
 
 export interface Services {
   /** ServiceEntries as parsed. */
-  readonly parsedEntries: Collection<ReconciledServiceEntry>;
+  readonly parsedEntries: Collection<ReconciledServiceEntry & InForce>;
   /** What each object claims, before the claims for one host are merged. */
   readonly claims: Index<MeshService>;
   /** By `namespace/host`. */
@@ -59,21 +60,21 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
       emit(`Service/${key}`, service);
     },
   );
-  const parsedEntries = graph.derive(
+  const parsedEntries = declareReconciled<ReconciledServiceEntry>(
+    graph,
     'serviceEntries',
-    inputs.objects.ServiceEntry,
-    (key, object, read, emit: Emit<ReconciledServiceEntry>) => {
+    'ServiceEntry',
+    inputs,
+    (key, object, read) => {
       const { trustDomain, defaultServiceExportTo } = settingOf(read, settings.visibility);
-      emit(
-        key,
-        reconcileServiceEntry(object, {
-          source: sourceOfKey(key),
-          trustDomain,
-          defaultExportTo: defaultServiceExportTo,
-          rootNamespace: optionsOf(read, inputs).rootNamespace,
-        }),
-      );
+      return reconcileServiceEntry(object, {
+        source: sourceOfKey(key),
+        trustDomain,
+        defaultExportTo: defaultServiceExportTo,
+        rootNamespace: optionsOf(read, inputs).rootNamespace,
+      });
     },
+    { services: [], hosts: [], addresses: [] },
   );
   const addressOwners = graph.index(
     'owners of addresses',

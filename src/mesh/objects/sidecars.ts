@@ -5,6 +5,7 @@ import { compareAge } from '../../model/age.ts';
 import { type EgressListener, type SidecarModel, everything } from '../../model/sidecar.ts';
 import { type ReconciledSidecar, reconcileSidecar } from '../../reconcilers/sidecar/sidecar.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
+import { type InForce, declareReconciled } from './in-force.ts';
 
 /** An egress listener of a Sidecar. */
 export interface EgressRef {
@@ -13,7 +14,7 @@ export interface EgressRef {
 }
 
 export interface Sidecars {
-  readonly parsed: Collection<ReconciledSidecar>;
+  readonly parsed: Collection<ReconciledSidecar & InForce>;
   /** By object key. */
   readonly models: Collection<SidecarModel>;
   /** Oldest first. */
@@ -30,14 +31,17 @@ export function egressOf(
 }
 
 export function declareSidecars(graph: Graph, inputs: Inputs): Sidecars {
-  const parsed = graph.derive('sidecars', inputs.objects.Sidecar, (key, object, read, emit: Emit<ReconciledSidecar>) =>
-    emit(
-      key,
+  const parsed = declareReconciled<ReconciledSidecar>(
+    graph,
+    'sidecars',
+    'Sidecar',
+    inputs,
+    (key, object, read) =>
       reconcileSidecar(object as Sidecar, {
         source: sourceOfKey(key),
         domainSuffix: optionsOf(read, inputs).domainSuffix,
       }),
-    ),
+    { models: [] },
   );
   const models = graph.derive('sidecarModels', parsed, (key, value, _, emit: Emit<SidecarModel>) => {
     for (const model of value.models) emit(key, model);

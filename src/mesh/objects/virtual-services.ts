@@ -12,11 +12,12 @@ import {
   reconcileVirtualService,
 } from '../../reconcilers/virtual-service/virtual-service.ts';
 import { type Inputs, optionsOf } from '../inputs.ts';
+import { type InForce, declareReconciled } from './in-force.ts';
 import type { HasProblems } from '../findings/problems.ts';
 import { type Settings, settingOf } from '../settings.ts';
 
 export interface VirtualServices {
-  readonly parsed: Collection<ReconciledVirtualService>;
+  readonly parsed: Collection<ReconciledVirtualService & InForce>;
   /** With delegates applied; by object key. */
   readonly routes: Collection<VirtualServiceModel>;
   readonly delegated: Collection<DelegatedVirtualService>;
@@ -31,21 +32,21 @@ export interface VirtualServices {
 }
 
 export function declareVirtualServices(graph: Graph, inputs: Inputs, settings: Settings): VirtualServices {
-  const parsed = graph.derive(
+  const parsed = declareReconciled<ReconciledVirtualService>(
+    graph,
     'virtualServices',
-    inputs.objects.VirtualService,
-    (key, object, read, emit: Emit<ReconciledVirtualService>) => {
+    'VirtualService',
+    inputs,
+    (key, object, read) => {
       const { rootNamespace, defaultVirtualServiceExportTo } = settingOf(read, settings.visibility);
-      emit(
-        key,
-        reconcileVirtualService(object as VirtualService, {
-          source: sourceOfKey(key),
-          domainSuffix: optionsOf(read, inputs).domainSuffix,
-          rootNamespace,
-          defaultExportTo: defaultVirtualServiceExportTo,
-        }),
-      );
+      return reconcileVirtualService(object as VirtualService, {
+        source: sourceOfKey(key),
+        domainSuffix: optionsOf(read, inputs).domainSuffix,
+        rootNamespace,
+        defaultExportTo: defaultVirtualServiceExportTo,
+      });
     },
+    { models: [] },
   );
   // A separate step: for thousands of routes, it takes half as long as reading them.
   const shadowed = graph.derive('shadowed routes', parsed, (key, { models }, _, emit: Emit<HasProblems>) => {

@@ -5,16 +5,17 @@ import type { Workload } from '../../model/endpoint.ts';
 import type { Labels } from '../../model/labels.ts';
 import { type ReconciledWorkloadEntry, reconcilePod, reconcileWorkloadEntry } from '../../reconcilers/core/workload.ts';
 import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
+import { type InForce, declareReconciled } from './in-force.ts';
 import { labelKeys, selectorKey } from './label-keys.ts';
 import { type Settings, settingOf } from '../settings.ts';
 
 export interface Workloads {
   readonly pods: Collection<Workload>;
   /** WorkloadEntries as parsed. */
-  readonly parsedEntries: Collection<ReconciledWorkloadEntry>;
+  readonly parsedEntries: Collection<ReconciledWorkloadEntry & InForce>;
   readonly entries: Collection<Workload>;
-  /** Ready Pods by `namespace/address`; several if they share their node's address. Sorted by name. */
-  readonly readyByAddress: Index<Workload>;
+  /** Pods by address, whether ready or not; several if they share their node's address. Sorted by namespace and name. */
+  readonly podsByAddress: Index<Workload>;
   /** WorkloadEntries by `namespace/address`; sorted by name. */
   readonly entriesByAddress: Index<Workload>;
   /** By `namespace|label=value`; see {@link selectedWorkloads}. */
@@ -33,11 +34,13 @@ export function declareWorkloads(graph: Graph, inputs: Inputs, settings: Setting
     const workload = reconcilePod(pod, { ...contextOf(read), node: node as Node | undefined });
     if (workload !== undefined) emit(key, workload);
   });
-  const parsedEntries = graph.derive(
+  const parsedEntries = declareReconciled<ReconciledWorkloadEntry>(
+    graph,
     'workloadEntries',
-    inputs.objects.WorkloadEntry,
-    (key, object, read, emit: Emit<ReconciledWorkloadEntry>) =>
-      emit(key, reconcileWorkloadEntry(object, { ...contextOf(read), source: parseObjectKey(key).source })),
+    'WorkloadEntry',
+    inputs,
+    (key, object, read) => reconcileWorkloadEntry(object, { ...contextOf(read), source: parseObjectKey(key).source }),
+    { workloads: [] },
   );
   const entries = graph.derive('entryWorkloads', parsedEntries, (key, { workloads }, _, emit: Emit<Workload>) => {
     for (const workload of workloads) emit(`${key}#entry`, workload);
@@ -47,7 +50,7 @@ export function declareWorkloads(graph: Graph, inputs: Inputs, settings: Setting
     pods,
     parsedEntries,
     entries,
-    readyByAddress: graph.index('ready pods by address', pods, (_, pod) => (pod.ready ? addressKeys(pod) : [])),
+    podsByAddress: graph.index('pods by address', pods, (_, pod) => pod.addresses),
     entriesByAddress: graph.index('workload entries by address', entries, (_, entry) => addressKeys(entry)),
     byLabel: graph.index('workloads by label', both, (_, w) => labelKeys(w.namespace, w.labels)),
   };

@@ -237,8 +237,8 @@ function makeAssignments(
     const { input, isSubset } = assignments[index]!;
     const fitting = isSubset && size > most ? firstEndpoints(input, most) : input;
     if (fitting !== input && problems.length === 0) problems.push(...tooManyEndpoints(found, most));
-    const bytes = buildAssignment({ ...fitting, ignoresLabels, topology: place.topology });
-    const made = encoder.assignment(input.clusterName, bytes, () => wholeObjects(origins));
+    const built = buildAssignment({ ...fitting, ignoresLabels, topology: place.topology });
+    const made = encoder.assignment(input.clusterName, built, () => wholeObjects(origins));
     return at(place, made);
   });
   return { resources, problems };

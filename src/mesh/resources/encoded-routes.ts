@@ -1,9 +1,12 @@
+import type { ObjectRef } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { Encoder, VirtualHostContent } from '../../envoy/encode/encoder.ts';
+import { originsOf } from '../../envoy/encode/resource.ts';
 import { buildRoutes, clustersOf } from '../../envoy/route/route.ts';
 import type { Source } from '../../model/provenance.ts';
 import type { RouteRule, SettledRoutes } from '../../model/route.ts';
 import type { Traits } from '../../model/traits.ts';
+import { rulesForGrpc } from '../../settle/grpc-rules.ts';
 
 /** Some of an object's rules, as clients see them: encoded once for all virtual hosts that contain them. */
 export interface EncodedRoutes {
@@ -13,18 +16,22 @@ export interface EncodedRoutes {
   readonly isComplete: boolean;
   /** Names of the clusters that the routes refer to. Sorted, distinct. */
   readonly clusters: readonly string[];
+  /** Objects with conditions that they were made from. */
+  readonly origins: readonly ObjectRef[];
   /** References that do not resolve. */
   readonly problems: readonly Problem[];
 }
 
-export function encodeRoutes({ rules, ...found }: SettledRoutes, traits: Traits, encoder: Encoder): EncodedRoutes {
+export function encodeRoutes({ rules: all, ...found }: SettledRoutes, traits: Traits, encoder: Encoder): EncodedRoutes {
+  const rules = traits.family === 'grpc' ? rulesForGrpc(all) : all;
   const routes = [...Map.groupBy(rules, ({ precedence }) => precedence)]
     .sort(([a], [b]) => a - b)
     .map(([precedence, same]) => ({
       precedence,
       bytes: encoder.routes(buildRoutes(same, traits), () => same.flatMap(sourcesOfEach)),
     }));
-  return { routes, clusters: clustersOf(rules), ...found };
+  const origins = originsOf(rules.flatMap(({ sources }) => sources));
+  return { routes, clusters: clustersOf(rules), origins, ...found };
 }
 
 /** The pieces that can be reached. */
@@ -41,6 +48,7 @@ export function joinRoutes(
   return {
     routes: all.map(({ bytes }) => bytes),
     clusters: [...new Set(pieces.flatMap(({ clusters }) => clusters))].sort(),
+    origins: pieces.flatMap(({ origins }) => origins),
     problems: pieces.flatMap(({ problems }) => problems),
   };
 }

@@ -19,8 +19,12 @@ test('a listener that policies would make too large accepts nothing, and their o
   const ports = Array.from({ length: 40 }, (_, i) => ({ name: `http-${i}`, port: 8000 + i, targetPort: 8000 + i }));
   const lab = new MeshLab(
     [service('shop/a', { selector: { app: 'a' }, ports }), long(2)],
-    [proxy('a.shop', { app: 'a' })],
+    [proxy('a.shop', { app: 'a' }), proxy('b.shop', { app: 'a' }, { GENERATOR: 'grpc' })],
   );
+  const ofGrpcServer = () => {
+    const all = lab.json('b.shop').lds as { readonly name: string }[];
+    return JSON.stringify(all.find(({ name }) => name === 'xds.istio.io/grpc/lds/inbound/0.0.0.0:8000'));
+  };
   const listener = () => {
     const all = lab.json('a.shop').lds as { readonly name: string }[];
     return JSON.stringify(all.find(({ name }) => name === 'virtualInbound'));
@@ -30,9 +34,12 @@ test('a listener that policies would make too large accepts nothing, and their o
       found.filter(({ object }) => object.name === 'long'),
     );
   expect(listener()).toContain('policy[long]-rule[1]');
+  expect(ofGrpcServer()).toContain('policy[long]-rule[1]');
   expect(problems()).toEqual([]);
   lab.apply([long(90)]);
   expect(listener()).not.toContain('policy[long]');
   expect(listener()).toContain('"rules":{}');
+  expect(ofGrpcServer()).not.toContain('policy[long]');
+  expect(ofGrpcServer()).toContain('"rules":{}');
   expect(problems()).toEqual([expect.objectContaining({ field: 'spec.rules', reason: 'Invalid' })]);
 });

@@ -59,7 +59,7 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): Inbounds {
     targets,
     (key, { targets: served }, read, emit: Emit<Member>) => {
       const one = read.get(deps.workloadClasses.classes, key);
-      if (one === undefined) return;
+      if (one === undefined || one.traits.family === 'grpc') return;
       const list = inboundList(key);
       const policies = read.get(deps.workloadPolicies.ofClass, key);
       if (policies === undefined) return;
@@ -87,7 +87,10 @@ export function declareInbounds(graph: Graph, deps: InboundDeps): Inbounds {
           encoder.secret(secret, () => wholeObjects(distinctRefs(origins))),
         );
       for (const built of listeners) {
-        const resource = encoder.listener(built.listener, built.clusters, () => from(built.clusters));
+        const resource = encoder.listener(built.listener, built.clusters, () => [
+          ...from(built.clusters),
+          ...wholeObjects(security.origins),
+        ]);
         emitMember(emit, list, resource);
       }
     },

@@ -1,8 +1,11 @@
+import type { EncodedResource } from '../../ads/store/resource.ts';
 import { type ObjectRef, distinctRefs } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import { fixedClusters } from '../../envoy/cluster/fixed-clusters.ts';
+import { emptyAssignment } from '../../envoy/endpoint/assignment.ts';
 import { type OutboundListenerInput, buildOutboundListener } from '../../envoy/listener/outbound-listener.ts';
 import { httpProxyListener, virtualOutbound } from '../../envoy/listener/virtual-outbound.ts';
+import { blackHoleCluster } from '../../model/cluster-names.ts';
 import { type AgedClaim, type OutboundChain, listenerName, sortClaims, summariseClaims } from '../../model/listener.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
 import { exportRank } from '../../model/service.ts';
@@ -56,7 +59,7 @@ function isAddressed({ view, claims }: Claims): boolean {
 export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): readonly Members[] {
   const { views } = deps;
   const claims = graph.derive('listenerClaims', views.serviceViews, (key, view, read, emit: Emit<Claims>) => {
-    if (view.view.traits.proxyType === 'router') return;
+    if (!hasListeners(view.view)) return;
     for (const [name, claims] of claimsOfService(view, read, deps))
       emit(`${key}|${name}`, { view: view.view, list: view.list, name, claims });
   });
@@ -97,7 +100,7 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
   const policies = graph.derive(
     'listenerPolicies',
     graph.index('scopes by policy of view', deps.scopes, (_, { outlets, policy, scope }) =>
-      scope.traits.proxyType === 'router'
+      !hasListeners(scope)
         ? []
         : [...new Set(outlets.flatMap((outlet) => outlet.views.map((view) => listenerList(view.key, policy))))],
     ),
@@ -128,7 +131,7 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
       read,
       emit: Emit<{ scope: Scope; list: string; name: string; claims: readonly AgedClaim[] }>,
     ) => {
-      if (scope.traits.proxyType === 'router') return;
+      if (!hasListeners(scope)) return;
       const settings = settingOf(read, deps.settings.listeners);
       const byName = new Map<string, AgedClaim[]>();
       const locked = new Set<string>();
@@ -165,7 +168,8 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
       const settings = settingOf(read, deps.settings.clusters);
       for (const cluster of fixedClusters({ traits: scope.traits, settings }))
         emitMember(emit, key, deps.encoder.cluster(cluster));
-      if (scope.traits.proxyType === 'router') return;
+      if (scope.traits.family === 'grpc') emitMember(emit, key, noEndpoints(deps));
+      if (!hasListeners(scope)) return;
       const options = outboundInput(scope, read, deps);
       for (const built of [virtualOutbound(options), httpProxyListener(options)])
         if (built !== undefined) emitMember(emit, key, deps.encoder.listener(built.listener, built.clusters));
@@ -173,6 +177,16 @@ export function declareOutboundListeners(graph: Graph, deps: ListenerDeps): read
     sameMember,
   );
   return [addressed, outbound, fixed];
+}
+
+/** Whether clients connect through listeners of the proxy: those of sidecars. */
+function hasListeners({ traits: { proxyType, family } }: Pick<Scope, 'traits'>): boolean {
+  return proxyType === 'sidecar' && family === 'envoy';
+}
+
+/** Of the cluster for requests without a valid destination, where no cluster is without endpoints of its own. */
+function noEndpoints({ encoder }: ListenerDeps): EncodedResource {
+  return encoder.assignment(blackHoleCluster, { bytes: emptyAssignment(blackHoleCluster), ready: false });
 }
 
 /** Views with the same traits can meet in a proxy; views of the same namespace never do. */

@@ -127,7 +127,7 @@ function declareTables(
     'scopeTables',
     deps.scopes,
     (list, { scope, outlets, local }, read, emit: Emit<ScopeTable>) => {
-      if (scope.traits.proxyType === 'router') return;
+      if (scope.traits.proxyType === 'router' || scope.traits.family === 'grpc') return;
       const catchAll = catchAllPart(scope, read, deps);
       const taken = new Set<string>();
       const emitTable = (name: string, pieces: readonly string[]): void => {

@@ -1,3 +1,4 @@
+import { withoutGeneration } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import {
   type SecurityFilters,
@@ -12,7 +13,7 @@ import type { JwtIssuer, JwtRule } from '../../model/request-authentication.ts';
 import { outboundCluster } from '../../model/service.ts';
 import { egressImports } from '../../model/sidecar.ts';
 import { anyTraits } from '../../model/traits.ts';
-import { settleAuthorization } from '../../settle/authorization.ts';
+import { settleAuthorization, stepsOfGrpcServer } from '../../settle/authorization.ts';
 import type { Inputs } from '../inputs.ts';
 import { serviceFor } from '../clients/lookups.ts';
 import type { PolicySet } from '../clients/workload-policies.ts';
@@ -36,7 +37,7 @@ export interface SecurityFilterDeps extends SettleDeps {
 /** By key of the {@link PolicySet}. */
 export function declareSecurityFilters(graph: Graph, deps: SecurityFilterDeps): Collection<SecurityFilters> {
   return graph.derive('securityFilters', deps.policySets, (key, set, read, emit: Emit<SecurityFilters>) => {
-    const { http, tcp, issuers, clusters } = settleSecurity(set, read, deps);
+    const { http, tcp, issuers, clusters, origins } = settleSecurity(set, read, deps);
     const filters = {
       http: {
         external: authorizationFilters(http.external, set),
@@ -45,6 +46,7 @@ export function declareSecurityFilters(graph: Graph, deps: SecurityFilterDeps): 
       },
       network: networkAuthorizationFilters([...tcp.external, ...tcp.local], set),
       clusters,
+      origins: origins.map(withoutGeneration),
     };
     // A chain has one or the other.
     const sizes = [filters.http, filters.network].map((some) => JSON.stringify(some).length);
@@ -62,7 +64,21 @@ export function settleSecurity(set: PolicySet, read: Reader, deps: SettleDeps) {
     return found;
   };
   const { http, tcp } = settle(policies, authorizerOf, read, deps);
-  return { http, tcp, issuers: issuersOf(set, read, deps), clusters: [...clusters].sort() };
+  const requests = set.requests.flatMap((policy) => read.get(deps.policies.requests.models, policy) ?? []);
+  return {
+    http,
+    tcp,
+    issuers: issuersOf(set, read, deps),
+    clusters: [...clusters].sort(),
+    origins: [...policies, ...requests].map(({ ref }) => ref),
+  };
+}
+
+/** What gRPC servers enforce themselves: see {@link stepsOfGrpcServer}. They ask no service. */
+export function stepsForGrpc(set: PolicySet, read: Reader, deps: SettleDeps) {
+  const policies = set.authorization.flatMap((policy) => read.get(deps.policies.authorization.models, policy) ?? []);
+  const { http } = settle(policies, () => undefined, read, deps);
+  return { steps: stepsOfGrpcServer(http), origins: policies.map(({ ref }) => withoutGeneration(ref)) };
 }
 
 function settle(

@@ -5,7 +5,8 @@ import { samePart } from '../../envoy/encode/resource.ts';
 import { buildVirtualHost } from '../../envoy/route/virtual-host.ts';
 import type { Client } from '../../model/client.ts';
 import { type Source, wholeObjects } from '../../model/provenance.ts';
-import { type MeshService, type ServicePort, isRouted, protocolClass } from '../../model/service.ts';
+import { isWildcard } from '../../model/host.ts';
+import { type MeshService, type ServicePort, isRouted, outboundCluster, protocolClass } from '../../model/service.ts';
 import { type VirtualServiceModel, meshGateway } from '../../model/virtual-service.ts';
 import { type Candidate, dependsOnSourceNamespace, virtualServiceFor } from '../../settle/virtual-service-selection.ts';
 import { clientOf, serviceFor } from '../clients/lookups.ts';
@@ -251,7 +252,10 @@ export const isLocalKey = (key: string): boolean => key.endsWith('~');
 /** The view for a key that may be the key of its local virtual hosts. */
 export const viewOfKey = (key: string): string => (isLocalKey(key) ? key.slice(0, -1) : key);
 
-/** The table for the port; a sniffed service with an address has its own; proxies for any port have one for all. */
+/**
+ * The table for the port; proxies for any port have one for all. A sniffed service with an address has its own, and for
+ * gRPC's own clients, each service has.
+ */
 function tablesOf(
   service: MeshService,
   { number, protocol }: ServicePort,
@@ -259,6 +263,7 @@ function tablesOf(
   read: Reader,
   deps: RouteDeps,
 ): string[] {
+  if (view.traits.family === 'grpc') return isWildcard(service.host) ? [] : [outboundCluster(number, '', service.host)];
   const tables = [String(number), ...proxyTables(view, read, deps)];
   const listener = egressOf(read, deps.sidecars, view);
   const heard = listener?.port?.protocol ?? protocol;
@@ -269,8 +274,11 @@ function tablesOf(
 /** The table for HTTP proxies, for all ports at once. */
 export const PROXY_TABLE = 'http_proxy';
 
-/** The table for one sniffed service, shared by all scopes that see the service. */
-export const isOwnTable = (table: string): boolean => table.includes(':');
+/**
+ * The table for one service, shared by all scopes that see the service: for a port whose protocol is sniffed, or for
+ * gRPC's own clients, where it is named like the cluster.
+ */
+export const isOwnTable = (table: string): boolean => table.includes(':') || table.includes('|');
 
 /** Only if something listens for all ports at once. */
 function proxyTables(view: View, read: Reader, deps: RouteDeps): string[] {

@@ -3,7 +3,7 @@ import { type KubernetesObject, type ObjectRef, refOf } from '../../api/object.t
 import type { Problem } from '../../api/problem.ts';
 import { spiffeId } from '../../identity/spiffe.ts';
 import type { Workload } from '../../model/endpoint.ts';
-import type { Labels } from '../../model/labels.ts';
+import { type Labels, saysMutualTls, tlsModeLabel } from '../../model/labels.ts';
 import { Field, Findings } from '../field.ts';
 import { readWorkloadSpec } from './workload-spec.ts';
 
@@ -96,15 +96,13 @@ function isHealthy(status: unknown, object: ObjectRef): boolean {
   );
 }
 
-const TLS_MODE_LABEL = 'security.istio.io/tlsMode';
-
 function tlsModeOf(labels: Labels): 'istio' | 'disabled' {
-  return labels[TLS_MODE_LABEL] === 'istio' ? 'istio' : 'disabled';
+  return saysMutualTls(labels) ? 'istio' : 'disabled';
 }
 
 /** Outside Kubernetes, a workload with an identity has a proxy, unless its labels say otherwise. */
 export function tlsModeFor(labels: Labels, serviceAccount: string): 'istio' | 'disabled' {
-  return serviceAccount !== '' && labels[TLS_MODE_LABEL] === undefined ? 'istio' : tlsModeOf(labels);
+  return serviceAccount !== '' && labels[tlsModeLabel] === undefined ? 'istio' : tlsModeOf(labels);
 }
 
 /** `region/zone/subzone` from a label, where dots may stand for slashes. */

@@ -33,10 +33,10 @@ test.each<[string, unknown]>([
   ['a curve that is not known', { ...p256, crv: 'P-999' }],
   ['a curve that is null', { ...p256, crv: null }],
   ['a point that is not on the curve', { ...p256, x: p256.y, y: p256.x }],
-  ['a point that is no base64url', { ...p256, x: '!!' }],
+  ['a point that is not base64url', { ...p256, x: '!!' }],
   ['Ed25519 without curve', { ...ed25519, crv: undefined }],
   ['a secret with the algorithm none', { ...hmac, alg: 'none' }],
-  ['a secret that is no base64url', { ...hmac, k: 'a' }],
+  ['a secret that is not base64url', { ...hmac, k: 'a' }],
 ])('a key that is %s verifies nothing; beside another one it does not matter', (_, key) => {
   expect(readKeySet(keySet(key))).toEqual({ problem: 'has no key that can verify a token' });
   expect(readKeySet(keySet(key, p256))).toHaveProperty('text');

@@ -1,0 +1,271 @@
+import { describe, expect, test } from 'vitest';
+import { ContentHasher } from '../store/content-hash.ts';
+import { Alike } from '../store/alike.ts';
+import { node } from '../../envoy/encode/resource.ts';
+import { Batch, Served } from '../store/served.ts';
+import { Canaries, type Gate, type SharedGate, type Waiter } from './canaries.ts';
+import { LDS, RDS, resource } from '../testing/world.ts';
+
+class Fleet {
+  now = 0;
+  readonly woken: string[] = [];
+  readonly #timers: { readonly at: number; readonly work: () => void }[] = [];
+  readonly canaries = new Canaries({
+    now: () => this.now,
+    after: (ms, work) => void this.#timers.push({ at: this.now + ms, work }),
+    isOn: true,
+  });
+  readonly #gates = new Alike<SharedGate>();
+  readonly #owed = new Map<string, object>();
+
+  join(stream: string, build = 'envoy 1', tenant = 'shop'): Waiter {
+    const client = { stream, nodeId: stream, build, tenant, wake: () => void this.woken.push(stream) };
+    this.canaries.join(client);
+    return client;
+  }
+
+  wait(ms: number): void {
+    this.now += ms;
+    for (const timer of this.#timers.splice(0))
+      if (timer.at <= this.now) timer.work();
+      else this.#timers.push(timer);
+  }
+
+  /** Names of what it may be sent. */
+  may(client: Waiter, items: readonly Served[], shared = false): readonly string[] {
+    const key = items.map(({ id }) => id).join();
+    const owed = this.#owed.get(key) ?? {};
+    this.#owed.set(key, owed);
+    const gate: Gate = this.canaries.gate(
+      client,
+      () => items,
+      shared ? { gates: this.#gates, from: [owed] } : undefined,
+    );
+    if (gate === 'shut') return [];
+    return items.filter((item) => gate === 'open' || !gate(item)).map(({ name }) => name);
+  }
+}
+
+let lastId = 0;
+const hasher = new ContentHasher([1, 2]);
+const listener = (name: string, version = '1') => new Served(resource(LDS, name, version), ++lastId, hasher);
+
+describe.each([
+  ['alone', false],
+  ['together with others', true],
+])('looked at %s', (_, shared) => {
+  test('a new version goes to one client of a build, and to the others when that one has taken it', () => {
+    const fleet = new Fleet();
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => fleet.join(name)) as [Waiter, Waiter, Waiter];
+    const other = fleet.join('other', 'envoy 2');
+    fleet.join('one more', 'envoy 2');
+    const item = listener('l');
+    expect([a, b, c, other, a].map((each) => fleet.may(each, [item], shared))).toEqual([['l'], [], [], ['l'], ['l']]);
+    fleet.canaries.accepted(a, [new Batch([item])]);
+    expect(fleet.woken).toEqual(['b', 'c']);
+    expect([b, c].map((each) => fleet.may(each, [item], shared))).toEqual([['l'], ['l']]);
+  });
+
+  test('a silent one is waited for only so long', () => {
+    const fleet = new Fleet();
+    const [a, b] = [fleet.join('a'), fleet.join('b')];
+    const item = listener('l');
+    expect([a, b].map((each) => fleet.may(each, [item], shared))).toEqual([['l'], []]);
+    fleet.wait(250);
+    expect(fleet.woken).toEqual(['b']);
+    expect(fleet.may(b, [item], shared)).toEqual(['l']);
+  });
+
+  test('what the first has refused reaches another one only if nothing has come of it', () => {
+    const fleet = new Fleet();
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => fleet.join(name)) as [Waiter, Waiter, Waiter];
+    const [bad, good] = [listener('bad'), listener('good')];
+    fleet.may(a, [bad, good], shared);
+    fleet.canaries.refused(a, [bad], false);
+    fleet.canaries.accepted(a, [new Batch([good])]);
+    expect(fleet.may(b, [bad, good], shared)).toEqual(['good']);
+    fleet.wait(250);
+    expect(fleet.may(b, [bad], shared)).toEqual([]);
+    fleet.wait(1_750);
+    expect([b, c].map((each) => fleet.may(each, [bad], shared))).toEqual([['bad'], []]);
+  });
+
+  test('what the first has refused for a reason of its own is tried by the next one at once, but only once', () => {
+    const fleet = new Fleet();
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => fleet.join(name)) as [Waiter, Waiter, Waiter];
+    const item = listener('l');
+    expect([a, b].map((each) => fleet.may(each, [item], shared))).toEqual([['l'], []]);
+    fleet.canaries.refused(a, [item], true);
+    expect(fleet.woken).toEqual(['b']);
+    expect([b, c].map((each) => fleet.may(each, [item], shared))).toEqual([['l'], []]);
+    fleet.canaries.refused(b, [item], true);
+    fleet.wait(250);
+    expect(fleet.may(c, [item], shared)).toEqual([]);
+  });
+
+  test('who has refused a version tries the next one, and nobody else tries the same again', () => {
+    const fleet = new Fleet();
+    const [a, b] = [fleet.join('a'), fleet.join('b')];
+    const [bad, again, other] = [listener('l'), listener('l'), listener('l', '2')];
+    fleet.may(a, [bad], shared);
+    fleet.canaries.refused(a, [bad], false);
+    expect(fleet.may(b, [again], shared)).toEqual([]);
+    fleet.wait(250);
+    expect(fleet.may(b, [again], shared)).toEqual([]);
+    expect([b, a, b].map((each) => fleet.may(each, [other], shared))).toEqual([[], ['l'], []]);
+    fleet.canaries.accepted(a, [new Batch([other])]);
+    expect(fleet.may(b, [other], shared)).toEqual(['l']);
+  });
+
+  test('who has refused a version and is not there to try the next one is not waited for', () => {
+    const fleet = new Fleet();
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => fleet.join(name)) as [Waiter, Waiter, Waiter];
+    const [bad, next, last] = [listener('l'), listener('l', '2'), listener('l', '3')];
+    fleet.may(a, [bad], shared);
+    fleet.canaries.refused(a, [bad], false);
+    expect(fleet.may(b, [next], shared)).toEqual([]);
+    fleet.wait(250);
+    expect([b, c].map((each) => fleet.may(each, [next], shared))).toEqual([['l'], []]);
+    fleet.canaries.leave(a);
+    expect([c, b].map((each) => fleet.may(each, [last], shared))).toEqual([['l'], []]);
+  });
+
+  test('when the first is gone, the next one is tried', () => {
+    const fleet = new Fleet();
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => fleet.join(name)) as [Waiter, Waiter, Waiter];
+    const item = listener('l');
+    expect([a, b].map((each) => fleet.may(each, [item], shared))).toEqual([['l'], []]);
+    fleet.canaries.leave(a);
+    expect(fleet.woken).toEqual(['b']);
+    expect([b, c].map((each) => fleet.may(each, [item], shared))).toEqual([['l'], []]);
+  });
+});
+
+test('what a client was sent and never answered is forgotten, also if nobody waited for it', () => {
+  const fleet = new Fleet();
+  const [silent, a, b] = ['silent', 'a', 'b'].map((name) => fleet.join(name)) as [Waiter, Waiter, Waiter];
+  const item = listener('l');
+  expect(fleet.may(silent, [item])).toEqual(['l']);
+  for (let i = 0; i < 20; i++) fleet.wait(250);
+  expect([a, b].map((each) => fleet.may(each, [item]))).toEqual([['l'], []]);
+});
+
+test('nobody waits for a client that is alone', () => {
+  const fleet = new Fleet();
+  expect(fleet.may(fleet.join('a'), [listener('l')])).toEqual(['l']);
+});
+
+test('a table that is made of what is proven is not new', () => {
+  const fleet = new Fleet();
+  const [a, b] = [fleet.join('a'), fleet.join('b')];
+  const [x, y, z] = ['x', 'y', 'z'].map((name) => resource(RDS, name, name).body) as [never, never, never];
+  const table = (...parts: readonly never[]) =>
+    new Served(
+      { ...resource(RDS, 't', parts.map(({ hash }) => hash).join()), body: node([node(parts)]) },
+      ++lastId,
+      hasher,
+    );
+  const [first, reordered, longer] = [table(x, y), table(y, x), table(x, y, z)];
+  fleet.may(a, [first]);
+  fleet.canaries.accepted(a, [new Batch([first])]);
+  expect(fleet.may(b, [reordered])).toEqual(['t']);
+  expect(fleet.may(a, [longer])).toEqual(['t']);
+  expect(fleet.may(b, [longer])).toEqual([]);
+});
+
+test('builds beyond a number go without, and a build that is gone makes room', () => {
+  const fleet = new Fleet();
+  const many = Array.from({ length: 64 }, (_, i) => fleet.join(`a${i}`, `build ${i}`, `tenant ${i}`));
+  const [a, b] = [fleet.join('a', 'late'), fleet.join('b', 'late')];
+  expect([a, b].map((each) => fleet.may(each, [listener('l')]))).toEqual([['l'], ['l']]);
+  fleet.canaries.leave(many[0]!);
+  const [c, d] = [fleet.join('c', 'later'), fleet.join('d', 'later')];
+  const item = listener('l');
+  expect([c, d].map((each) => fleet.may(each, [item]))).toEqual([['l'], []]);
+});
+
+test('one tenant does not take the places of all builds', () => {
+  const fleet = new Fleet();
+  for (let i = 0; i < 64; i++) fleet.join(`a${i}`, `build ${i}`, 'tenant');
+  const [a, b] = [fleet.join('a', 'late'), fleet.join('b', 'late')];
+  const item = listener('l');
+  expect([a, b].map((each) => fleet.may(each, [item]))).toEqual([['l'], []]);
+});
+
+describe('those who wait are not woken', () => {
+  test('by a client that takes once more what is known', () => {
+    const fleet = new Fleet();
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => fleet.join(name)) as [Waiter, Waiter, Waiter];
+    const [known, item] = [listener('known'), listener('l')];
+    fleet.canaries.accepted(c, [new Batch([known])]);
+    expect([a, b].map((each) => fleet.may(each, [item]))).toEqual([['l'], []]);
+    for (let i = 0; i < 10; i++) fleet.canaries.accepted(c, [new Batch([known])]);
+    expect(fleet.woken).toEqual([]);
+    fleet.canaries.accepted(c, [new Batch([item])]);
+    expect(fleet.woken).toEqual(['b']);
+  });
+
+  test('by clients that come and go', () => {
+    const fleet = new Fleet();
+    const [a, b] = [fleet.join('a'), fleet.join('b')];
+    const item = listener('l');
+    expect([a, b].map((each) => fleet.may(each, [item]))).toEqual([['l'], []]);
+    for (let i = 0; i < 10; i++) fleet.canaries.leave(fleet.join('restless'));
+    expect(fleet.woken).toEqual([]);
+    fleet.canaries.leave(a);
+    expect(fleet.woken).toEqual(['b']);
+  });
+});
+
+describe('who may lie', () => {
+  test('a client that has not proven its tenant is never the first, waits for nobody, and proves nothing', () => {
+    const fleet = new Fleet();
+    const [nobody, a, b] = [fleet.join('nobody', 'envoy 1', ''), fleet.join('a'), fleet.join('b')];
+    const item = listener('l');
+    expect([nobody, a, b].map((each) => fleet.may(each, [item]))).toEqual([['l'], ['l'], []]);
+    expect(fleet.canaries.holdBack(nobody)).toBe(false);
+    fleet.canaries.accepted(nobody, [new Batch([item])]);
+    fleet.canaries.refused(nobody, [item], false);
+    expect(fleet.may(b, [item])).toEqual([]);
+  });
+
+  test('what one tenant has refused is tried by another soon; if that takes it, the first one rests', () => {
+    const fleet = new Fleet();
+    const [liar, mate] = [fleet.join('liar', 'envoy 1', 'tenant'), fleet.join('mate', 'envoy 1', 'tenant')];
+    const [a, b] = [fleet.join('a'), fleet.join('b')];
+    const item = listener('l');
+    expect([liar, mate, a].map((each) => fleet.may(each, [item]))).toEqual([['l'], [], []]);
+    fleet.canaries.refused(liar, [item], false);
+    fleet.wait(250);
+    expect(fleet.may(a, [item])).toEqual([]);
+    fleet.wait(250);
+    expect([mate, a, b].map((each) => fleet.may(each, [item]))).toEqual([[], ['l'], []]);
+    fleet.canaries.accepted(a, [new Batch([item])]);
+    expect([mate, b].map((each) => fleet.may(each, [item]))).toEqual([['l'], ['l']]);
+    const next = listener('l', '2');
+    expect([liar, mate, a].map((each) => fleet.may(each, [next]))).toEqual([[], [], ['l']]);
+    fleet.wait(600_000);
+    expect(fleet.may(mate, [listener('l', '3')])).toEqual(['l']);
+  });
+
+  test('one that has been silent is not the first again soon, unless nobody else asks', () => {
+    const fleet = new Fleet();
+    const [silent, a] = [fleet.join('silent'), fleet.join('a')];
+    const [first, second, third, last] = ['1', '2', '3', '4'].map((version) => listener('l', version)) as [
+      Served,
+      Served,
+      Served,
+      Served,
+    ];
+    fleet.may(silent, [first]);
+    expect(fleet.may(a, [first])).toEqual([]);
+    fleet.wait(250);
+    expect(fleet.may(a, [first])).toEqual(['l']);
+    expect([silent, a].map((each) => fleet.may(each, [second]))).toEqual([[], ['l']]);
+    expect(fleet.may(silent, [third])).toEqual([]);
+    fleet.wait(250);
+    expect(fleet.may(silent, [third])).toEqual(['l']);
+    fleet.wait(30_000);
+    expect([silent, a].map((each) => fleet.may(each, [last]))).toEqual([['l'], []]);
+  });
+});

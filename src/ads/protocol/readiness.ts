@@ -1,0 +1,99 @@
+import type { Parties } from './barrier.ts';
+import type { Blocked } from './composition.ts';
+import { leavesOf } from '../store/resource.ts';
+import { type Held, type References, Served } from '../store/served.ts';
+import type { Subscription } from './subscription.ts';
+import { usesOf } from './uses.ts';
+
+/**
+ * Live clusters that lose their last ready endpoint or get their first one, for one stream: requests that move at the
+ * same time must find endpoints before and after.
+ *
+ * - An assignment that loses its last ready endpoint waits for the tables and listeners that are about to leave its
+ *   cluster: it would be ahead of them. A cluster that stays in use is emptied at once.
+ * - A table waits for an owed assignment that brings the first ready endpoint: that may be waiting for the answer to
+ *   an earlier one.
+ */
+export class Readiness {
+  readonly #references: References;
+  /** What takes longer than this is not waited for. Milliseconds. */
+  readonly #timeoutMs: number;
+  /** Since when the assignment of a cluster that changes so is owed. */
+  #since: ReadonlyMap<string, number> = new Map();
+
+  constructor(references: References, timeoutMs: number) {
+    this.#references = references;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Which of these assignments must not be sent yet; undefined while nothing is held back. */
+  blocksAssignments(of: Subscription, parties: Parties, now: number): Blocked {
+    const changes = changesIn(of, parties);
+    this.#note(changes, now);
+    if (changes.emptied.size === 0) return undefined;
+    const left = this.#left(this.#recent(changes.emptied, now), parties, now);
+    return left.size === 0 ? undefined : ({ name }) => left.has(name);
+  }
+
+  /** Which tables and listeners must not be sent yet; undefined while nothing is held back. */
+  blocksReferrers({ followers, ...parties }: Parties, now: number): Blocked {
+    for (const follower of followers) {
+      if (follower.ledger.pending === undefined) continue;
+      const filled = this.#recent(changesIn(follower, { followers, ...parties }).filled, now);
+      if (filled.size > 0) return ({ resource }) => this.#references.find(resource.body, filled, () => true);
+    }
+    return undefined;
+  }
+
+  #note({ emptied, filled }: Changes, now: number): void {
+    if (emptied.size + filled.size + this.#since.size === 0) return;
+    this.#since = new Map([...emptied, ...filled].map((name) => [name, this.#since.get(name) ?? now]));
+  }
+
+  #recent(names: ReadonlySet<string>, now: number): ReadonlySet<string> {
+    return new Set([...names].filter((name) => now - (this.#since.get(name) ?? now) < this.#timeoutMs));
+  }
+
+  /** Those that nothing names any more, except what the client may yet use. */
+  #left(names: ReadonlySet<string>, parties: Parties, now: number): ReadonlySet<string> {
+    const { lasting, awaited } = usesOf(parties, this.#references, names, now);
+    const left = new Set([...lasting.names, ...awaited.names]);
+    if (left.size === 0) return left;
+    for (const { interest } of parties.referrers) {
+      for (const { items } of interest.in(parties.view).batches) {
+        for (const { resource } of items) this.#references.find(resource.body, left, (name) => !left.delete(name));
+      }
+    }
+    return left;
+  }
+}
+
+/** Owed assignments by what they change: names of those that lose all ready endpoints, or get the first one. */
+type Changes = Readonly<Record<'emptied' | 'filled', ReadonlySet<string>>>;
+
+const NO_CHANGES: Changes = { emptied: new Set(), filled: new Set() };
+
+function changesIn({ all, type, ledger, context }: Subscription, { view }: Parties): Changes {
+  const { pending } = ledger;
+  if (all || pending === undefined) return NO_CHANGES;
+  const work = (): Changes => {
+    const emptied = new Set<string>();
+    const filled = new Set<string>();
+    for (const [name, held] of pending) {
+      const present = view.resolve(type.typeUrl, name);
+      // What the client holds of it may be unknown: then nothing is known to change.
+      if (present === undefined || typeof held === 'string' || isReady(present) === isReady(held)) continue;
+      (isReady(present) ? filled : emptied).add(name);
+    }
+    return emptied.size + filled.size === 0 ? NO_CHANGES : { emptied, filled };
+  };
+  const { many, readiness } = context.shared();
+  const marks = pending.size < many ? undefined : ledger.marks;
+  return marks === undefined ? work() : readiness.of([type, view, marks.pending], work);
+}
+
+function isReady(held: Exclude<Held, string>): boolean {
+  if (!(held instanceof Served)) return false;
+  for (const leaf of leavesOf(held.resource.body)) if (leaf.unready === true) return false;
+  return true;
+}

@@ -1,0 +1,100 @@
+import type { List } from './forest.ts';
+import { joinRollouts, NO_ROLLOUTS, type Rollout } from './rollout.ts';
+import type { WorldView } from './world.ts';
+
+/** By qualifier. */
+type Variants = Map<string, readonly Rollout[]>;
+
+/** From how many notes on it pays to look for those whose rollouts are over. */
+const MANY = 1_024;
+
+/**
+ * What rollouts under way have brought to lists. Clients that come to see these later are waited for, too, and bytes do
+ * not name all objects that they follow from. Bounded by what the lists contain.
+ */
+export class Brought {
+  readonly #members = new Map<List, Map<string, Map<string, Variants>>>();
+  readonly #children = new Map<List, Map<List, readonly Rollout[]>>();
+  #notes = 0;
+  #sweepAt = MANY;
+
+  member(list: List, typeUrl: string, name: string, qualifier: string, rollouts: readonly Rollout[]): void {
+    if (rollouts.length === 0) return;
+    const variants = inner(inner(inner(this.#members, list), typeUrl), name);
+    variants.set(qualifier, joinRollouts(underWay(variants.get(qualifier)), rollouts));
+    this.#noted();
+  }
+
+  child(list: List, child: List, rollouts: readonly Rollout[]): void {
+    if (rollouts.length === 0) return;
+    const children = inner(this.#children, list);
+    children.set(child, joinRollouts(underWay(children.get(child)), rollouts));
+    this.#noted();
+  }
+
+  memberLeft(list: List, typeUrl: string, name: string, qualifier: string): void {
+    this.#members.get(list)?.get(typeUrl)?.get(name)?.delete(qualifier);
+  }
+
+  childLeft(list: List, child: List): void {
+    this.#children.get(list)?.delete(child);
+  }
+
+  /** By name, for those in a world. */
+  in(view: Pick<WorldView, 'roots' | 'qualifiers'>, typeUrl: string): ReadonlyMap<string, readonly Rollout[]> {
+    const found = new Map<string, readonly Rollout[]>();
+    const add = (name: string, rollouts: readonly Rollout[]): void => {
+      if (rollouts.length > 0) found.set(name, joinRollouts(found.get(name) ?? NO_ROLLOUTS, rollouts));
+    };
+    const isSeen = (list: List): boolean => view.roots.some((root) => root.lists.has(list));
+    for (const [list, types] of this.#members)
+      if (isSeen(list))
+        for (const [name, variants] of types.get(typeUrl) ?? [])
+          for (const qualifier of ['', ...view.qualifiers]) add(name, underWay(variants.get(qualifier)));
+    for (const [list, children] of this.#children)
+      if (isSeen(list))
+        for (const [child, rollouts] of children)
+          for (const name of namesBelow(child, typeUrl)) add(name, underWay(rollouts));
+    return found;
+  }
+
+  #noted(): void {
+    if (++this.#notes < this.#sweepAt) return;
+    this.#notes = 0;
+    for (const types of this.#members.values())
+      for (const names of types.values()) for (const variants of names.values()) this.#notes += sweep(variants);
+    for (const children of this.#children.values()) this.#notes += sweep(children);
+    for (const types of this.#members.values()) {
+      for (const names of types.values()) dropEmpty(names);
+      dropEmpty(types);
+    }
+    dropEmpty(this.#members);
+    dropEmpty(this.#children);
+    this.#sweepAt = MANY + 2 * this.#notes;
+  }
+}
+
+/** Returns how many are left. */
+function sweep<K>(notes: Map<K, readonly Rollout[]>): number {
+  for (const [key, rollouts] of notes) if (underWay(rollouts).length === 0) notes.delete(key);
+  return notes.size;
+}
+
+function dropEmpty<K>(maps: Map<K, { readonly size: number }>): void {
+  for (const [key, { size }] of maps) if (size === 0) maps.delete(key);
+}
+
+function underWay(rollouts: readonly Rollout[] = NO_ROLLOUTS): readonly Rollout[] {
+  return rollouts.some(({ isOver }) => isOver) ? rollouts.filter(({ isOver }) => !isOver) : rollouts;
+}
+
+function* namesBelow(list: List, typeUrl: string): Generator<string> {
+  yield* list.members.get(typeUrl)?.keys() ?? [];
+  for (const child of list.children) yield* namesBelow(child, typeUrl);
+}
+
+function inner<K, L, V>(maps: Map<K, Map<L, V>>, key: K): Map<L, V> {
+  let map = maps.get(key);
+  if (map === undefined) maps.set(key, (map = new Map<L, V>()));
+  return map;
+}

@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest';
+import type { Recipient, Refused } from './recipient.ts';
+import { Concern, type Rollout } from './rollout.ts';
+import { Rollouts } from './rollouts.ts';
+
+const [one, other, third] = ['one', 'other', 'third'].map((stream): Recipient => ({
+  stream,
+  nodeId: '',
+  build: '',
+  tenant: '',
+})) as [Recipient, Recipient, Recipient];
+const refused: Refused = { typeUrl: 'cds', name: 'a', version: 'v', message: 'no', origins: new Set() };
+
+class Lab {
+  #timers: (() => void)[] = [];
+  readonly rollouts = new Rollouts({
+    after: (_, work) => void this.#timers.push(work),
+    settled: () => {},
+    changed: () => {},
+  });
+  readonly rollout: Rollout = this.rollouts.begin('object');
+
+  concern(typeUrl: string, ...recipients: readonly Recipient[]): Concern {
+    const concern = new Concern(typeUrl, new Map([['a', [this.rollout]]]));
+    for (const recipient of recipients) concern.begin(recipient);
+    return concern;
+  }
+
+  pass(): void {
+    // What is given up now may be wanted again soon.
+    for (let check = 0; check < 2; check++) for (const work of this.#timers.splice(0)) work();
+  }
+}
+
+test('clients with other interests have opinions on the same resource', () => {
+  const lab = new Lab();
+  const own = lab.concern('cds', one);
+  const others = lab.concern('cds', other, third);
+  own.refuse(one, [refused]);
+  expect(own.opinionsOn('a')).toMatchObject({ takers: [] });
+  expect([...own.opinionsOn('a').waiting]).toEqual([one, other, third]);
+  expect([...others.opinionsOn('a').refusals.keys()]).toEqual([one]);
+  others.end(other);
+  expect(own.opinionsOn('a')).toMatchObject({ takers: [other], waiting: new Set([one, third]) });
+});
+
+test('who has acknowledged it does not change its opinion when nobody else is waited for', () => {
+  const lab = new Lab();
+  const own = lab.concern('cds', one);
+  own.refuse(one, [refused]);
+  lab.concern('cds', other).end(other);
+  lab.pass();
+  expect(lab.rollout.concerns).toEqual(new Set([own]));
+  expect(own.opinionsOn('a').takers).toEqual([other]);
+});
+
+test('the same name of another type is something else', () => {
+  const lab = new Lab();
+  const own = lab.concern('cds', one);
+  lab.concern('eds', other).end(other);
+  expect(own.opinionsOn('a')).toMatchObject({ takers: [], waiting: new Set([one]) });
+});
+
+test('nobody can make it forgotten that others have taken it', () => {
+  const lab = new Lab();
+  const [liar, mate] = [1, 2].map((i) => ({ ...one, stream: `liar ${i}`, tenant: 'liar' })) as [Recipient, Recipient];
+  const own = lab.concern('cds', liar);
+  own.refuse(liar, [refused]);
+  const taker = { ...other, tenant: 'other' };
+  lab.concern('cds', taker).end(taker);
+  lab.pass();
+  for (let i = 0; i < 100; i++) {
+    const concern = new Concern('cds', new Map([['b', [lab.rollout]]]));
+    concern.begin(mate);
+    concern.end(mate);
+    lab.pass();
+  }
+  expect(own.opinionsOn('a').takers).toEqual([taker]);
+  expect([...lab.rollout.present()]).toHaveLength(65);
+});
+
+test('what clients made of an earlier generation does not count', () => {
+  const lab = new Lab();
+  lab.concern('cds', other).end(other);
+  lab.concern('cds', third);
+  lab.rollout.restart();
+  const own = lab.concern('cds', one);
+  expect(own.opinionsOn('a')).toMatchObject({ takers: [], waiting: new Set([one]) });
+});
+
+test('who has left without an answer has no opinion', () => {
+  const lab = new Lab();
+  const own = lab.concern('cds', one, other);
+  own.leave(other);
+  expect(own.opinionsOn('a')).toMatchObject({ takers: [], waiting: new Set([one]) });
+});
+
+test('who has not looked yet may come to have an opinion', () => {
+  const lab = new Lab();
+  const look = Concern.look([lab.rollout]);
+  look.begin(other);
+  const own = lab.concern('cds', one);
+  expect([...own.opinionsOn('a').waiting]).toContain(other);
+  look.end(other);
+  expect(own.opinionsOn('a')).toMatchObject({ takers: [], waiting: new Set([one]) });
+});
+
+test('what is waited for in fewer concerns is as old as the oldest of them', () => {
+  const lab = new Lab();
+  const former = lab.concern('cds', other);
+  lab.rollout.restart();
+  const joined = Concern.join([former, lab.concern('cds', other)], other);
+  joined.end(other);
+  const own = lab.concern('cds', one);
+  expect(own.opinionsOn('a').waiting).toContain(one);
+  expect(lab.rollout.isAbout(joined)).toBe(false);
+});

@@ -1,0 +1,20 @@
+/** A client, as far as people want to know who it is. One for each stream. */
+export interface Recipient {
+  readonly stream: string;
+  readonly nodeId: string;
+  /** Empty: unknown. */
+  readonly build: string;
+  /** The namespace that it has proven to be of; empty: none. */
+  readonly tenant: string;
+}
+
+/** Why a client does not take what an object has changed. */
+export interface Refused {
+  readonly typeUrl: string;
+  readonly name: string;
+  readonly version: string;
+  /** The client's own words. */
+  readonly message: string;
+  /** Keys of the objects that the resource was made from. */
+  readonly origins: ReadonlySet<string>;
+}

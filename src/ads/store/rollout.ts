@@ -1,0 +1,388 @@
+import type { Alike } from './alike.ts';
+import { type Opinions, opinionsOf } from './opinions.ts';
+import type { Recipient, Refused } from './recipient.ts';
+import type { Names } from './served.ts';
+
+/** What rollouts have in common. */
+interface Registry {
+  /** What clients are waited for in place of the same. */
+  readonly joined: Alike<Concern>;
+  /** Increasing. */
+  nextId(): number;
+  about(key: string, find: () => About): About;
+  /** What is known {@link about} something may no longer be so. */
+  outdate(): void;
+  /** Nobody waits for this any more. */
+  emptied(concern: Concern): void;
+  refused(concern: Concern): void;
+  /** Nobody was waited for, and now somebody is. */
+  reopened(rollout: Rollout): void;
+}
+
+/** What there is to know about a resource, until something changes. */
+export interface About {
+  readonly changers: ReadonlySet<Rollout>;
+  opinions: Opinions | undefined;
+  /** By changer, those that refuse what it has made of it. */
+  refusers: ReadonlyMap<Rollout, ReadonlySet<Recipient>> | undefined;
+}
+
+/** What one object has changed and not every client that it concerns has acknowledged. */
+export class Rollout {
+  /** As of `originKey`. */
+  readonly key: string;
+  readonly registry: Registry;
+  /** Those with somebody waiting, and others whose end has not been noticed yet. */
+  readonly concerns = new Set<Concern>();
+  /** How many of them count as open. */
+  open = 0;
+  /** Ended, the oldest first, each with the tenant of its clients. */
+  readonly #reached = new Map<Concern, string>();
+  #reconsideredAt = 0;
+
+  constructor(key: string, registry: Registry) {
+    this.key = key;
+    this.registry = registry;
+  }
+
+  /** What it means for whom, as far as it is about what is in force and remembered: also where nobody waits. */
+  *present(): Generator<Concern> {
+    for (const concern of new Set([...this.concerns, ...this.#reached.keys()]))
+      if (this.isAbout(concern)) yield concern;
+  }
+
+  /** Nobody is waiting for it. */
+  get isSettled(): boolean {
+    return this.open === 0;
+  }
+
+  /** Everybody has what it changed, or nobody asks any more. */
+  isOver = false;
+
+  /** Its publication has gone to everybody, and it is known whom it concerns. */
+  isDecided = false;
+
+  /** Those that have not acknowledged everything, whether or not they have refused something. */
+  waiting(): ReadonlySet<Recipient> {
+    return union([...this.concerns].map(({ waiting }) => waiting));
+  }
+
+  /**
+   * Those that refuse something of it now.
+   * @param alone only what is not the fault of another object just as well.
+   */
+  refusals({ alone = false } = {}): ReadonlyMap<Recipient, readonly Refused[]> {
+    const found = new Map<Recipient, Refused[]>();
+    for (const concern of this.concerns)
+      for (const [recipient, all] of concern.refusals) {
+        const own = all.filter((refused) => {
+          const blamed = concern.blamedFor(refused, recipient);
+          return blamed.has(this) && !(alone && blamed.size > 1);
+        });
+        if (own.length > 0) found.set(recipient, [...(found.get(recipient) ?? []), ...own]);
+      }
+    return found;
+  }
+
+  /** How many clients it has concerned since the last {@link restart}. */
+  reached(known = new Map<string, number>()): number {
+    const concerns = [...this.#reached.keys(), ...this.concerns].filter(({ isLook }) => !isLook);
+    // What is changed together mostly concerns the same clients.
+    const key = concerns.map(({ id }) => id).join();
+    let count = known.get(key);
+    if (count === undefined) known.set(key, (count = union(concerns.map(({ reached }) => reached)).size));
+    return count;
+  }
+
+  /** Nobody is waiting for this part of it any more. */
+  ended(concern: Concern): void {
+    this.open--;
+    this.concerns.delete(concern);
+    if (!concern.isLook) this.#remember(concern);
+  }
+
+  /**
+   * An object may keep changing while a client lags, or be asked for again and again: then exact numbers no longer
+   * matter. But no tenant can make it forgotten that another one has taken it.
+   */
+  #remember(concern: Concern): void {
+    this.#reached.set(concern, tenantOf(concern.reached));
+    if (this.#reached.size <= MOST_REMEMBERED) return;
+    const byTenant = Map.groupBy(this.#reached.keys(), (each) => this.#reached.get(each)!);
+    const [oldest] = [...byTenant.values()].reduce((a, b) => (b.length > a.length ? b : a));
+    if (oldest !== undefined) this.#reached.delete(oldest);
+  }
+
+  /** From now on, it is about another generation. Clients that acknowledged earlier changes no longer count. */
+  restart(): void {
+    this.#reached.clear();
+    this.reconsider();
+  }
+
+  /** Others may remember it for a while, but not for what it knew. */
+  end(): void {
+    this.isOver = true;
+    this.#reached.clear();
+  }
+
+  /** From now on, another generation may be in force. What clients make of it is yet to be seen. */
+  reconsider(): void {
+    this.#reconsideredAt = this.registry.nextId();
+    this.registry.outdate();
+  }
+
+  /** Whether this is about what is in force now. */
+  isAbout({ whole }: Concern): boolean {
+    return whole.id > this.#reconsideredAt;
+  }
+}
+
+/** Of many tenants: several of these see the same. */
+const MOST_REMEMBERED = 64;
+
+/** Empty: none, or several. */
+function tenantOf(clients: Iterable<Recipient>): string {
+  let only: string | undefined;
+  for (const { tenant } of clients) {
+    if (only !== undefined && only !== tenant) return '';
+    only = tenant;
+  }
+  return only ?? '';
+}
+
+/**
+ * What some changes mean for clients that have asked for the same: shared by all of them. Each is waited for until it has
+ * acknowledged all of it, or until it is gone.
+ */
+export class Concern {
+  readonly id: number;
+  /** Names of other types mean something else. Empty: this is a look. */
+  readonly typeUrl: string;
+  /** By the name of a resource, the objects that changed it. */
+  readonly names: ReadonlyMap<string, readonly Rollout[]>;
+  readonly rollouts: ReadonlySet<Rollout>;
+  readonly waiting = new Set<Recipient>();
+  /** Everybody that it ever concerned. */
+  readonly reached = new Set<Recipient>();
+  readonly refusals = new Map<Recipient, readonly Refused[]>();
+  /** What this was split off from, or the oldest that it was joined from; itself if it was neither. */
+  readonly whole: Concern;
+  readonly #registry: Registry;
+  /** What this was split into, by the rollouts of the second part. */
+  #parts: Map<string, readonly [Concern, Concern]> | undefined;
+  #isOpen = false;
+
+  /** @param names with at least one rollout. */
+  constructor(typeUrl: string, names: ReadonlyMap<string, readonly Rollout[]>, whole?: Concern) {
+    this.typeUrl = typeUrl;
+    this.names = names;
+    this.whole = whole ?? this;
+    this.rollouts = new Set([...names.values()].flat());
+    const [{ registry }] = [...this.rollouts] as [Rollout];
+    this.#registry = registry;
+    this.id = registry.nextId();
+  }
+
+  /** For clients that have not looked yet whether a change concerns them. */
+  static look(rollouts: readonly Rollout[]): Concern {
+    return new Concern('', new Map([['', rollouts]]));
+  }
+
+  get isLook(): boolean {
+    return this.typeUrl === '';
+  }
+
+  begin(recipient: Recipient): void {
+    this.waiting.add(recipient);
+    if (!this.isLook) this.reached.add(recipient);
+    this.#registry.outdate();
+    if (this.#isOpen) return;
+    this.#isOpen = true;
+    for (const rollout of this.rollouts) {
+      rollout.open++;
+      rollout.concerns.add(this);
+      if (!rollout.isDecided) continue;
+      rollout.isDecided = false;
+      this.#registry.reopened(rollout);
+    }
+  }
+
+  /** The objects that have changed one of these resources, here or elsewhere, without everybody having taken it. */
+  changersOf(name: string): ReadonlySet<Rollout> {
+    return this.#about(name).changers;
+  }
+
+  /**
+   * The changers of a refused resource that it was made from, as far as they are waiting for this client; if there are
+   * none, all of them.
+   */
+  blamedFor({ name, origins }: Refused, recipient: Recipient): ReadonlySet<Rollout> {
+    const about = this.#about(name);
+    const { changers } = about;
+    const refusers = (about.refusers ??= new Map(
+      Array.from(changers, (changer) => [changer, refusersOf(changer, this.typeUrl, name)]),
+    ));
+    const makers = [...changers].filter(
+      (changer) => origins.has(changer.key) && refusers.get(changer)?.has(recipient) === true,
+    );
+    return makers.length > 0 ? new Set(makers) : changers;
+  }
+
+  /** What all clients make of one of these resources, whatever else each of them has asked for. */
+  opinionsOn(name: string): Opinions {
+    const about = this.#about(name);
+    return (about.opinions ??= opinionsOf(
+      this.typeUrl,
+      name,
+      [...about.changers].flatMap((changer) => [...changer.present()]),
+    ));
+  }
+
+  #about(name: string): About {
+    const own = this.names.get(name) ?? NO_ROLLOUTS;
+    const key = [this.typeUrl, name, ...own.map((rollout) => rollout.key)].join(' ');
+    const changersIn = ({ typeUrl, names }: Concern): readonly Rollout[] =>
+      typeUrl === this.typeUrl ? (names.get(name) ?? NO_ROLLOUTS) : NO_ROLLOUTS;
+    return this.#registry.about(key, () => {
+      const changers = new Set(own.flatMap(({ concerns }) => [...concerns].flatMap(changersIn)));
+      return { changers, opinions: undefined, refusers: undefined };
+    });
+  }
+
+  /** Not the end: it waits until the client takes it, or something else. */
+  refuse(recipient: Recipient, refused: readonly Refused[]): void {
+    const known = this.refusals.get(recipient);
+    if (known !== undefined && isSame(known, refused)) return;
+    this.refusals.set(recipient, refused);
+    this.#registry.outdate();
+    this.#registry.refused(this);
+  }
+
+  /** The client has acknowledged it, or does not have to. */
+  end(recipient: Recipient): void {
+    const refused = this.refusals.delete(recipient);
+    const isLast = this.waiting.delete(recipient) && this.waiting.size === 0;
+    this.#registry.outdate();
+    if (refused) this.#registry.refused(this);
+    if (isLast) this.#registry.emptied(this);
+  }
+
+  /** The client is gone, or waited for by other concerns: this one has not reached it. */
+  leave(recipient: Recipient): void {
+    this.reached.delete(recipient);
+    this.end(recipient);
+  }
+
+  /** The same, for a client that may be waited for here already. */
+  once(recipient: Recipient): Concern {
+    return this.waiting.has(recipient) ? new Concern(this.typeUrl, this.names, this.whole) : this;
+  }
+
+  /** Returns the rollouts that no longer wait for anybody here, unless somebody does. */
+  close(): ReadonlySet<Rollout> {
+    if (this.waiting.size > 0 || !this.#isOpen) return NOTHING;
+    this.#isOpen = false;
+    this.#registry.outdate();
+    for (const rollout of this.rollouts) rollout.ended(this);
+    return this.rollouts;
+  }
+
+  /**
+   * In two: what does not depend on some names, and what does, each waited for from now on instead of the whole.
+   * Undefined: nothing.
+   */
+  split(names: Names, recipient: Recipient): readonly [free: Concern | undefined, bound: Concern | undefined] {
+    const bound = new Set<Rollout>();
+    for (const name of common(this.names, names)) for (const each of this.names.get(name)!) bound.add(each);
+    if (bound.size === 0) return [this, undefined];
+    if (bound.size === this.rollouts.size) return [undefined, this];
+    const [a, b] = this.#split(bound);
+    const parts = [a.once(recipient), b.once(recipient)] as const;
+    replace([this], parts, recipient);
+    return parts;
+  }
+
+  /** One in place of several. Shared by clients in the same place. */
+  static join(concerns: readonly Concern[], recipient: Recipient): Concern {
+    const [first] = concerns as [Concern];
+    const joined = first.#registry.joined.of(concerns, () => joinedFrom(concerns)).once(recipient);
+    replace(concerns, [joined], recipient);
+    return joined;
+  }
+
+  #split(bound: ReadonlySet<Rollout>): readonly [Concern, Concern] {
+    const key = Array.from(bound, (rollout) => rollout.key)
+      .sort()
+      .join(' ');
+    let parts = this.#parts?.get(key);
+    if (parts !== undefined) return parts;
+    parts = [this.#only((rollout) => !bound.has(rollout)), this.#only((rollout) => bound.has(rollout))];
+    this.#parts ??= new Map();
+    if (this.#parts.size < MOST_PARTS) this.#parts.set(key, parts);
+    return parts;
+  }
+
+  #only(wanted: (rollout: Rollout) => boolean): Concern {
+    const names = [...this.names].map(([name, rollouts]) => [name, rollouts.filter(wanted)] as const);
+    const own = new Map(names.filter(([, rollouts]) => rollouts.length > 0));
+    return new Concern(this.typeUrl, own, this.whole);
+  }
+}
+
+/** Ways to split a concern that clients share. Each client may be held back by something else. */
+const MOST_PARTS = 16;
+
+function joinedFrom(concerns: readonly Concern[]): Concern {
+  const names = new Map<string, readonly Rollout[]>();
+  for (const concern of concerns)
+    for (const [name, rollouts] of concern.names)
+      names.set(name, joinRollouts(names.get(name) ?? NO_ROLLOUTS, rollouts));
+  const [oldest] = concerns.map(({ whole }) => whole).sort((a, b) => a.id - b.id) as [Concern];
+  return new Concern(oldest.typeUrl, names, oldest);
+}
+
+function refusersOf({ concerns }: Rollout, typeUrl: string, name: string): ReadonlySet<Recipient> {
+  const found = new Set<Recipient>();
+  for (const concern of concerns)
+    if (concern.typeUrl === typeUrl && concern.names.has(name))
+      for (const [recipient, refused] of concern.refusals)
+        if (refused.some((each) => each.name === name)) found.add(recipient);
+  return found;
+}
+
+/** A client is waited for by other concerns, which know what it has refused. */
+function replace(former: readonly Concern[], by: readonly Concern[], recipient: Recipient): void {
+  const refused = former.flatMap(({ refusals }) => refusals.get(recipient) ?? []);
+  for (const concern of by) {
+    concern.begin(recipient);
+    const own = refused.filter(({ name }) => concern.names.has(name));
+    if (own.length > 0) concern.refuse(recipient, own);
+  }
+  for (const concern of former) concern.leave(recipient);
+}
+
+/** The names that are in both. Costs as much as the smaller. */
+export function* common(a: Names, b: Names): Generator<string> {
+  const [few, many] = a.size <= b.size ? [a, b] : [b, a];
+  for (const name of few.keys()) if (many.has(name)) yield name;
+}
+
+function isSame(a: readonly Refused[], b: readonly Refused[]): boolean {
+  const same = (one: Refused, other: Refused): boolean =>
+    one.name === other.name && one.version === other.version && one.message === other.message;
+  return a.length === b.length && a.every((each, i) => same(each, b[i]!));
+}
+
+const NOTHING: ReadonlySet<Rollout> = new Set();
+export const NO_ROLLOUTS: readonly Rollout[] = [];
+
+export function joinRollouts(a: readonly Rollout[], b: readonly Rollout[]): readonly Rollout[] {
+  if (a === b || b.length === 0) return a;
+  if (a.length === 0) return b;
+  return [...new Set([...a, ...b])];
+}
+
+function union<T>(sets: readonly ReadonlySet<T>[]): ReadonlySet<T> {
+  const [first = new Set<T>()] = sets;
+  return sets.length < 2 ? first : new Set(sets.flatMap((set) => [...set]));
+}

@@ -1,0 +1,220 @@
+import type { ObjectReport, ProxyReport, StatusReport, TypeReport } from '../debug/status-report.ts';
+import { printable } from './printable.ts';
+
+/** Names in one cell; the others are counted. */
+const NAMED = 5;
+
+/** All proxies of these replicas, those with trouble first, and the objects that wait for some of them. */
+export function printStatus(reports: readonly StatusReport[]): string {
+  const proxies = reports
+    .flatMap((report) => report.proxies.map((proxy) => ({ proxy, report, isFine: isFine(proxy) })))
+    .sort((a, b) => Number(a.isFine) - Number(b.isFine) || compare(a.proxy.proxy, b.proxy.proxy))
+    .map(({ proxy, report }) => [
+      ...[proxy.proxy, proxy.build, age(proxy.connectedSince, report), stateOf(proxy, report)],
+      proxy.waitedForByCount === 0 ? '' : many(proxy.waitedForByCount, 'object'),
+      ...(reports.length > 1 ? [report.replica] : []),
+    ]);
+  const titles = ['PROXY', 'BUILD', 'CONNECTED', 'STATE', 'WAITED FOR BY', ...(reports.length > 1 ? ['REPLICA'] : [])];
+  const objects = joined(reports).map((object) => [...beginning(object), progressOf(object)]);
+  return [
+    proxies.length === 0 ? 'No proxies are connected.\n' : table(titles, proxies),
+    '\n',
+    objects.length === 0
+      ? 'All objects are acknowledged by the proxies that they concern.\n'
+      : table(['OBJECT', 'GENERATION', 'SINCE', 'STATE'], objects),
+    unfollowedIn(reports),
+    heldIn(reports),
+  ].join('');
+}
+
+function unfollowedIn(reports: readonly StatusReport[]): string {
+  const most = Math.max(0, ...reports.map(({ unfollowed = 0 }) => unfollowed));
+  return most === 0 ? '' : `${many(most, 'more deleted object')} may not have reached all proxies.\n`;
+}
+
+/** Every replica holds what its own lists lost. */
+function heldIn(reports: readonly StatusReport[]): string {
+  const held = reports.flatMap((report) =>
+    report.held.map(({ service, address, pod, since }) => [
+      ...[service, address, pod, `${age(since, report)} ago`],
+      ...(reports.length > 1 ? [report.replica] : []),
+    ]),
+  );
+  const titles = ['HELD FOR', 'ADDRESS', 'POD', 'LOST', ...(reports.length > 1 ? ['REPLICA'] : [])];
+  return held.length === 0 ? '' : `\n${table(titles, held)}`;
+}
+
+/** One proxy in detail, on every replica where it has a stream. */
+export function printProxies(reports: readonly StatusReport[]): string {
+  return reports.flatMap((report) => report.proxies.map((proxy) => printProxy(proxy, report))).join('\n');
+}
+
+function printProxy(proxy: ProxyReport, report: StatusReport): string {
+  const facts = [
+    ['Node', proxy.node],
+    ['Build', proxy.build || 'unknown'],
+    ['Connected', `for ${age(proxy.connectedSince, report)}, to ${report.replica}`],
+    ['State', stateOf(proxy, report)],
+  ];
+  const types = Object.entries(proxy.types).map(([name, type]) => [
+    name,
+    typeState(type, report),
+    String(type.owed),
+    detailsOf(type),
+  ]);
+  const objects = report.objects.flatMap((object) => {
+    const told = wordOf(object, proxy, report);
+    return told === undefined ? [] : [[...beginning({ ...object, age: ageMs(object.since, report) }), told]];
+  });
+  return [
+    `${printable(proxy.proxy)}\n`,
+    ...facts.map(([name = '', value = '']) => `  ${name.padEnd(9)}  ${printable(value)}\n`),
+    '\n',
+    table(['TYPE', 'STATE', 'TO BE SENT', 'DETAILS'], types),
+    '\n',
+    objects.length === 0 ? 'No object waits for it.\n' : table(['OBJECT', 'GENERATION', 'SINCE', 'STATE'], objects),
+  ].join('');
+}
+
+/** What an object has to do with one proxy; undefined: nothing. */
+function wordOf(object: ObjectReport, { proxy, stream }: ProxyReport, report: StatusReport): string | undefined {
+  const refusal = object.refusals.find((each) => each.proxy === proxy);
+  if (refusal !== undefined) return withForce(`rejected: ${printRefusal(refusal)}`, object);
+  const waiting = object.waiting.find((each) => each.stream === stream);
+  return waiting && withForce(`not acknowledged for ${age(waiting.since, report)}`, object);
+}
+
+/** One object on several replicas. */
+interface Joined extends ObjectReport {
+  /** Since it was published; milliseconds. */
+  readonly age: number;
+}
+
+function joined(reports: readonly StatusReport[]): readonly Joined[] {
+  const found = new Map<string, Joined>();
+  for (const report of reports)
+    for (const object of report.objects) {
+      const key = `${object.object} ${object.generation} ${object.isDeleted}`;
+      const known = found.get(key);
+      const here = { ...object, age: ageMs(object.since, report) };
+      found.set(key, known === undefined ? here : join(known, here));
+    }
+  return [...found.values()].sort((a, b) => b.age - a.age || compare(a.object, b.object));
+}
+
+function join(a: Joined, b: Joined): Joined {
+  const inForce = a.inForce ?? b.inForce;
+  return {
+    ...a,
+    age: Math.max(a.age, b.age),
+    state: b.state === 'rejected' ? b.state : a.state,
+    ...(inForce !== undefined && { inForce }),
+    waiting: [...a.waiting, ...b.waiting],
+    waitingCount: a.waitingCount + b.waitingCount,
+    refusals: [...a.refusals, ...b.refusals],
+    refusingCount: a.refusingCount + b.refusingCount,
+  };
+}
+
+function beginning({ object, generation, isDeleted, age }: Joined): string[] {
+  return [object, isDeleted ? 'deleted' : String(generation), `${duration(age)} ago`];
+}
+
+function progressOf(object: Joined): string {
+  const { refusals, refusingCount, waiting, waitingCount } = object;
+  const [first] = refusals;
+  const parts: string[] = [];
+  if (refusingCount > 0)
+    parts.push(`rejected by ${named(refusals, refusingCount)}${first === undefined ? '' : `: ${printRefusal(first)}`}`);
+  if (waitingCount > 0) parts.push(`waits for ${named(waiting, waitingCount)}`);
+  return withForce(parts.length === 0 ? 'on its way' : parts.join('; '), object);
+}
+
+function withForce(text: string, { inForce }: Pick<ObjectReport, 'inForce'>): string {
+  if (inForce === undefined) return text;
+  return `${text}; ${inForce === 'nothing' ? 'nothing of it' : `generation ${inForce}`} is in force`;
+}
+
+function printRefusal({ typeUrl, name, message }: ObjectReport['refusals'][number]): string {
+  return `${typeUrl.slice(typeUrl.lastIndexOf('.') + 1)} ${name}: ${message}`;
+}
+
+function named(proxies: readonly { readonly proxy: string }[], count: number): string {
+  return list([...new Set(proxies.map(({ proxy }) => proxy))], count);
+}
+
+function list(all: readonly string[], count = all.length): string {
+  const names = all.slice(0, NAMED);
+  if (names.length === 0) return String(count);
+  return `${names.join(', ')}${count > names.length ? ` and ${count - names.length} more` : ''}`;
+}
+
+function isFine(proxy: ProxyReport): boolean {
+  return proxy.synced && rejects(proxy) === 0;
+}
+
+function rejects({ types }: ProxyReport): number {
+  return Object.values(types).reduce((sum, { refusedCount }) => sum + refusedCount, 0);
+}
+
+function stateOf(proxy: ProxyReport, report: StatusReport): string {
+  const count = rejects(proxy);
+  const rejecting = count === 0 ? [] : [`REJECTS ${count}`];
+  if (proxy.synced) return rejecting[0] ?? 'SYNCED';
+  const behind = proxy.behindSince === undefined ? 'BEHIND' : `BEHIND ${age(proxy.behindSince, report)}`;
+  return [...rejecting, behind].join(', ');
+}
+
+function typeState({ synced, refusedCount, unansweredSince }: TypeReport, report: StatusReport): string {
+  const rejecting = refusedCount === 0 ? [] : [`REJECTS ${refusedCount}`];
+  if (synced) return rejecting[0] ?? 'SYNCED';
+  const behind = unansweredSince === undefined ? 'BEHIND' : `NO ANSWER ${age(unansweredSince, report)}`;
+  return [...rejecting, behind].join(', ');
+}
+
+function detailsOf({ refused, refusedCount, error, overdue }: TypeReport): string {
+  return [
+    ...(refusedCount > 0 ? [`rejects ${list(refused, refusedCount)}`] : []),
+    ...(error === undefined ? [] : [error]),
+    ...(overdue.length > 0 ? [`long overdue: ${list(overdue)}`] : []),
+  ].join('; ');
+}
+
+function age(since: string, report: StatusReport): string {
+  return duration(ageMs(since, report));
+}
+
+function ageMs(since: string, { at }: StatusReport): number {
+  return Math.max(0, Date.parse(at) - Date.parse(since));
+}
+
+/** As kubectl prints it: in the largest unit of which there are two or more. */
+function duration(ms: number): string {
+  const seconds = Math.floor(ms / 1_000);
+  if (seconds < 120) return `${seconds}s`;
+  if (seconds < 2 * 3_600) return `${Math.floor(seconds / 60)}m`;
+  return seconds < 48 * 3_600 ? `${Math.floor(seconds / 3_600)}h` : `${Math.floor(seconds / 86_400)}d`;
+}
+
+function many(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? '' : 's'}`;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Columns as wide as they have to be, none of them empty. */
+function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [titles, ...rows.map((row) => row.map((cell) => printable(cell) || '-'))];
+  const widths = titles.map((_, i) => lines.reduce((most, line) => Math.max(most, line[i]!.length), 0));
+  return lines
+    .map(
+      (line) =>
+        `${line
+          .map((cell, i) => cell.padEnd(widths[i]!))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
+}

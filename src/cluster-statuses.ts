@@ -1,0 +1,115 @@
+import type { CustomKindName, KindName } from './api/kinds.ts';
+import { isObject } from './api/json.ts';
+import { type KubernetesObject, objectKey } from './api/object.ts';
+import type { Engine } from './engine/engine.ts';
+import { isSettled } from './engine/kept-generations.ts';
+import { ObjectStatuses } from './engine/object-statuses.ts';
+import type { ObjectGeneration } from './engine/progress.ts';
+import { Replicas } from './engine/replicas.ts';
+import { ReplicaReports, type ReplicaReportsOptions } from './kube/replica-reports.ts';
+import type { StatusWriter } from './kube/status-writer.ts';
+import { generationKey } from './mesh/objects/in-force.ts';
+import { printReport, readReport } from './status/replica-report.ts';
+
+export interface ClusterStatusesOptions extends Pick<
+  ReplicaReportsOptions,
+  'api' | 'clock' | 'random' | 'log' | 'outages' | 'signal'
+> {
+  readonly engine: Engine;
+  readonly writer: StatusWriter;
+  /** That this runs in; undefined: none, and there is one replica. */
+  readonly pod: ReplicaReportsOptions['pod'] | undefined;
+  /** Cluster id, as in the keys of objects. */
+  readonly clusterId: string;
+  /** The latest copy of an object from the server. */
+  readonly latest: (kind: KindName, namespace: string, name: string) => KubernetesObject | undefined;
+}
+
+export interface ClusterStatuses {
+  /** The server's copy of an object has changed. */
+  observed(kind: KindName, namespace: string, name: string): void;
+  idle(): Promise<void>;
+}
+
+/** What the statuses of objects say, from what all replicas know. */
+export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
+  const { engine, writer, pod, clusterId, latest, clock, signal } = options;
+  const { progress, mesh, committer, generations } = engine;
+  const { inputs } = mesh;
+  const isConfirmed = (object: ObjectGeneration): boolean =>
+    wasAcknowledged(latest(object.kind, object.namespace, object.name), object);
+  progress.recall(isConfirmed);
+  const replicas = new Replicas({
+    progress,
+    seen: () => Object.fromEntries(inputs.versions.entries()),
+    servingSince: () => dateOf(engine.servingSince()),
+    others: () => (pod === undefined ? [] : mesh.replicasOf(objectKey(clusterId, pod.namespace, pod.name))),
+    isRejected: ({ key, object }) =>
+      inputs.rejectedGenerations
+        .get(key)
+        ?.generations.some((each) => each.generation === object.generation && isSettled(each)) ?? false,
+    isConfirmed,
+    rejected: ({ key, uid, generation, progress: said }) => {
+      if (said.state !== 'refused') return;
+      const { proxies, refusals } = said;
+      generations.rejectedElsewhere(key, { uid, generations: [{ generation, proxies, refusals }] });
+    },
+  });
+  const reports =
+    pod === undefined
+      ? undefined
+      : new ReplicaReports({
+          ...options,
+          pod,
+          own() {
+            const own = replicas.own();
+            return own && printReport(own);
+          },
+          found: (replica, spec) => replicas.found(replica, spec === undefined ? undefined : readReport(spec)),
+        });
+  const statuses = new ObjectStatuses({
+    progress,
+    replicas,
+    clock,
+    set: (key, status) => writer.set(key, status),
+    forget: (key) => writer.forget(key),
+    signal,
+  });
+  mesh.onConditions((key, verdict) => statuses.judged(key, verdict));
+  progress.onChange(() => reports?.changed());
+  committer.onCommit(() => reports?.changed());
+  const following = reports?.follow();
+  function dateOf(at: number | undefined): string | undefined {
+    return at === undefined ? undefined : new Date(clock.date().getTime() - (clock.now() - at)).toISOString();
+  }
+  return {
+    observed(kind, namespace, name) {
+      writer.observed(kind, namespace, name);
+      const object = latest(kind, namespace, name);
+      if (object !== undefined) engine.objects.touched(kind as CustomKindName, object);
+      progress.confirm(generationKey(kind as CustomKindName, objectKey(clusterId, namespace, name)));
+    },
+    async idle() {
+      await following;
+      await reports?.idle();
+    },
+  };
+}
+
+/** Its status says so. */
+function wasAcknowledged(latest: KubernetesObject | undefined, { uid, generation }: ObjectGeneration): boolean {
+  const { status } = (latest ?? {}) as { readonly status?: unknown };
+  const conditions = isObject(status) ? status['conditions'] : undefined;
+  return (
+    latest?.metadata.uid === uid &&
+    Array.isArray(conditions) &&
+    conditions.some(
+      (each) =>
+        isObject(each) &&
+        each['type'] === 'Programmed' &&
+        each['status'] === 'True' &&
+        each['reason'] === 'Programmed' &&
+        each['observedGeneration'] === generation,
+    )
+  );
+}

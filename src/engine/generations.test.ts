@@ -1,0 +1,140 @@
+import { expect, test } from 'vitest';
+import type { KubernetesObject } from '../api/object.ts';
+import type { Recipient } from '../ads/store/recipient.ts';
+import { Concern, type Rollout } from '../ads/store/rollout.ts';
+import { Rollouts } from '../ads/store/rollouts.ts';
+import { Graph } from '../cache/graph.ts';
+import { declareInputs, type RejectedGeneration } from '../mesh/inputs.ts';
+import { generationKey } from '../mesh/objects/in-force.ts';
+import { Generations } from './generations.ts';
+import type { ProgressOfObjects, Tracked } from './progress.ts';
+
+/** What proxies say of VirtualServices, and what becomes of these. */
+class Lab {
+  now = 0;
+  #timers: { readonly at: number; readonly work: () => void }[] = [];
+  readonly rollouts = new Rollouts({ after: () => {}, settled: () => {}, changed: () => {} });
+  readonly #tracked = new Map<string, Tracked>();
+  readonly #rejected = new Map<string, RejectedGeneration | undefined>();
+  readonly generations: Generations;
+
+  constructor() {
+    this.generations = new Generations({
+      inputs: declareInputs(new Graph()),
+      progress: { rollouts: this.rollouts, get: (key) => this.#tracked.get(key) } as ProgressOfObjects,
+      write: ({ key, value }) => void this.#rejected.set(key, value as RejectedGeneration | undefined),
+      isInForce: () => true,
+      canaries: true,
+      isLibrary: () => false,
+      clock: {
+        now: () => this.now,
+        after: (ms, work) => {
+          this.#timers.push({ at: this.now + ms, work });
+          return () => {};
+        },
+      },
+      signal: new AbortController().signal,
+    });
+  }
+
+  /** A new object that is on its way to proxies. */
+  object(namespace: string, name: string): Rollout {
+    const metadata = { namespace, name, uid: name, generation: 1 };
+    const objectKey = `test/${namespace}/${name}`;
+    const key = generationKey('VirtualService', objectKey);
+    this.generations.changed('VirtualService', objectKey, { kind: 'VirtualService', metadata } as KubernetesObject);
+    const object = { kind: 'VirtualService' as const, namespace, name, uid: name, generation: 1 };
+    const progress = { state: 'underway', waiting: [] } as const;
+    this.#tracked.set(key, { key, object, since: 0, version: '', isDeleted: false, isAcknowledged: false, progress });
+    return this.rollouts.begin(key);
+  }
+
+  /** They have changed a table together, and it is on its way to this proxy. */
+  sent(to: Recipient, table: string, ...by: readonly Rollout[]): Concern {
+    const concern = new Concern('rds', new Map([[table, by]]));
+    concern.begin(to);
+    return concern;
+  }
+
+  refuses(concern: Concern, recipient: Recipient): void {
+    const refused = [...concern.names.keys()].map((name) => ({
+      ...{ typeUrl: 'rds', name, version: '1', message: 'no', origins: new Set<string>() },
+    }));
+    concern.refuse(recipient, refused);
+    for (const { key } of concern.rollouts) this.generations.progressed(key);
+  }
+
+  /** None of its generations may be in force. */
+  isRejected({ key }: Rollout): boolean {
+    return this.#rejected.get(key) !== undefined;
+  }
+
+  pass(ms: number): void {
+    for (const end = this.now + ms; this.now < end;) {
+      this.now += 50;
+      for (const timer of this.#timers.splice(0))
+        if (timer.at <= this.now) timer.work();
+        else this.#timers.push(timer);
+    }
+  }
+}
+
+const of = (tenant: string, i = 0): Recipient => ({
+  stream: `${tenant} ${i}`,
+  nodeId: `${tenant} ${i}`,
+  build: 'envoy 1',
+  tenant,
+});
+
+test('one tenant does not decide for others that an object concerns, whatever they have of it', () => {
+  for (const answer of ['none', 'good'] as const) {
+    const lab = new Lab();
+    const shared = lab.object('shop', 'shared');
+    const [liar, other] = [of('tenant'), of('other')];
+    const own = lab.sent(liar, 'only of the tenant', shared);
+    const theirs = lab.sent(other, 'of others', shared);
+    if (answer === 'good') theirs.end(other);
+    lab.refuses(own, liar);
+    lab.pass(1_000);
+    expect([answer, lab.isRejected(shared)]).toEqual([answer, false]);
+  }
+});
+
+test('one tenant decides where nobody else is concerned', () => {
+  const lab = new Lab();
+  const shared = lab.object('shop', 'shared');
+  const liar = of('tenant');
+  lab.refuses(lab.sent(liar, 'table', shared), liar);
+  expect(lab.isRejected(shared)).toBe(true);
+});
+
+test('one tenant decides also if others find out later that they are not concerned', () => {
+  const lab = new Lab();
+  const shared = lab.object('shop', 'shared');
+  const [one, other] = [of('tenant'), of('other')];
+  const look = Concern.look([shared]);
+  look.begin(other);
+  lab.refuses(lab.sent(one, 'table', shared), one);
+  expect(lab.isRejected(shared)).toBe(false);
+  look.end(other);
+  lab.pass(500);
+  expect(lab.isRejected(shared)).toBe(true);
+});
+
+test('suspects of one namespace do not wait for all those of another', () => {
+  const lab = new Lab();
+  const many = Array.from({ length: 100 }, (_, i) => lab.object('tenant', `own-${i}`));
+  const liar = of('tenant');
+  lab.refuses(lab.sent(liar, 'own', ...many), liar);
+  expect(many.every((each) => lab.isRejected(each) || each === many[0])).toBe(true);
+  // The liar says nothing of those that are tried, one after the other.
+  const [a, b] = [lab.object('shop', 'a'), lab.object('shop', 'b')];
+  const [one, other] = [of('one'), of('other')];
+  const concern = lab.sent(one, 'table', a, b);
+  concern.begin(other);
+  lab.refuses(concern, one);
+  lab.refuses(concern, other);
+  expect([a, b].map((each) => lab.isRejected(each))).toEqual([true, true]);
+  lab.pass(10_000);
+  expect([a, b].map((each) => lab.isRejected(each))).toEqual([false, false]);
+});

@@ -1,0 +1,398 @@
+import type { CustomKindName } from '../api/kinds.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import { isLocalReason, LEAST_LOCAL } from '../ads/protocol/local-reasons.ts';
+import type { Opinions } from '../ads/store/opinions.ts';
+import type { Recipient, Refused } from '../ads/store/recipient.ts';
+import type { Concern } from '../ads/store/rollout.ts';
+import type { Write } from '../cache/graph.ts';
+import type { Clock } from '../clock.ts';
+import type { Inputs, RejectedGeneration } from '../mesh/inputs.ts';
+import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
+import type { Progress } from '../status/programmed.ts';
+import { formerObject, type KeptGenerations, mostRefusals, mostRejected } from './kept-generations.ts';
+import { type ProgressOfObjects, refusalsIn } from './progress.ts';
+
+export interface GenerationsOptions {
+  readonly inputs: Inputs;
+  readonly progress: ProgressOfObjects;
+  readonly write: (write: Write) => void;
+  /** Whether the newest generation that was committed is in force; by `generationKey`. */
+  readonly isInForce: (key: string) => boolean;
+  /** Whether one proxy of each build is sent what it may reject before the others are. */
+  readonly canaries: boolean;
+  /** Whether a client is a gRPC library: what it rejects, an Envoy may well take. */
+  readonly isLibrary: (client: Recipient) => boolean;
+  readonly clock: Pick<Clock, 'now' | 'after'>;
+  readonly signal: AbortSignal;
+}
+
+/** How long proxies that have not answered are waited for before a refusal counts against the object. Milliseconds. */
+const ANSWER_MS = 250;
+/** How long proxies have to take an object that is tried alone: then it stays in force, and the next one is tried. */
+const TRIAL_MS = 2_000;
+/** Objects of which it is remembered what other replicas reject: some of them may be gone here by now. */
+const mostElsewhere = 4_096;
+
+/**
+ * Decides which generations of an object may be in force: remembers those before the newest until proxies have
+ * acknowledged that, and rules out those that proxies reject. By {@link generationKey}.
+ */
+export class Generations {
+  readonly #options: GenerationsOptions;
+  /** As the source has delivered them, whether committed or not. */
+  readonly #newest = new Map<string, KubernetesObject>();
+  readonly #former = new Map<string, readonly KubernetesObject[]>();
+  readonly #rejected = new Map<string, RejectedGeneration>();
+  /** As the cluster has it, whether or not it counts. */
+  readonly #kept = new Map<string, KeptGenerations>();
+  /** What other replicas have last rejected of an object. */
+  readonly #elsewhere = new Map<string, RejectedGeneration>();
+  /**
+   * Objects that changed together and are tried one by one, by namespace: the next one first. Namespaces take turns, so
+   * that what one tenant changes and rejects does not hold up what others have changed.
+   */
+  readonly #suspects = new Map<string, Suspect[]>();
+  #trial: { readonly suspect: Suspect; readonly until: number } | undefined;
+  /** Concerns up to this one are about what was in force of an object before it was last decided. */
+  readonly #decided = new Map<string, number>();
+  /** Refusals to be looked at again, when those who have not answered have had time. */
+  readonly #open = new Map<Concern, { readonly until: number }>();
+  #waits = false;
+
+  constructor(options: GenerationsOptions) {
+    this.#options = options;
+  }
+
+  /** The source has delivered it. To be called before the write that says so. */
+  changed(kind: CustomKindName, objectKey: string, object: KubernetesObject | undefined): void {
+    const key = generationKey(kind, objectKey);
+    const before = this.#newest.get(key);
+    if (object === undefined) {
+      this.#newest.delete(key);
+      this.#decided.delete(key);
+      this.#elsewhere.delete(key);
+    } else this.#newest.set(key, object);
+    if (before === undefined) return this.#recall(key);
+    if (isSameGeneration(before, object)) return;
+    if (object === undefined || object.metadata.uid !== before.metadata.uid) {
+      this.#setFormer(key, []);
+      this.#setRejected(key, undefined);
+      return;
+    }
+    const known = this.#former.get(key) ?? [];
+    if (this.#isAcknowledged(key, before)) this.#setFormer(key, [before]);
+    else {
+      // The one before may be good, the last one was acknowledged.
+      const newer = this.#isInForce(key, before) ? before : known[0];
+      this.#setFormer(
+        key,
+        [...new Set([newer, known.at(-1)])].filter((each) => each !== undefined),
+      );
+    }
+    this.#recall(key);
+  }
+
+  /** What the cluster keeps of an object, from before a restart or from another replica; undefined: nothing. */
+  found(key: string, kept: KeptGenerations | undefined): void {
+    if (kept === undefined) this.#kept.delete(key);
+    else this.#kept.set(key, kept);
+    this.#recall(key);
+  }
+
+  /** Another replica has ruled a generation out. */
+  rejectedElsewhere(key: string, rejected: RejectedGeneration): void {
+    this.#elsewhere.delete(key);
+    this.#elsewhere.set(key, rejected);
+    const [oldest] = this.#elsewhere.keys();
+    if (this.#elsewhere.size > mostElsewhere && oldest !== undefined) this.#elsewhere.delete(oldest);
+    this.#recall(key);
+  }
+
+  /** How far an object has come has changed. */
+  progressed(key: string): void {
+    const newest = this.#newest.get(key);
+    if (newest !== undefined && this.#isAcknowledged(key, newest)) {
+      this.#setFormer(key, []);
+      this.#setRejected(key, undefined);
+      this.#decided.delete(key);
+    }
+    const rollout = this.#options.progress.rollouts.get(key);
+    if (rollout !== undefined)
+      for (const concern of rollout.concerns) if (concern.refusals.size > 0) this.#judge(concern);
+    if (this.#trial !== undefined) this.#tryNext();
+  }
+
+  /**
+   * A refusal is first a fact about one proxy. It is one about the object if no proxy takes what it has changed; and if
+   * the proxy may have had reasons of its own, only when another one says the same. Proxies that have not proven their
+   * tenant do not matter here, and gRPC's libraries only where the object concerns no Envoy.
+   */
+  #judge(concern: Concern): void {
+    const { clock, canaries, isLibrary } = this.#options;
+    // What the others make of it is not known before all have it.
+    if (!canaries || ![...concern.refusals.keys()].some(isBelieved)) return;
+    const names = new Set([...concern.refusals.values()].flat().map(({ name }) => name));
+    let isOpen = false;
+    for (const name of names) {
+      const suspects = this.#suspectsIn(concern, name);
+      const { waiting, refusals, takers } = believed(concern.opinionsOn(name));
+      if (suspects.length === 0 || takers.length > 0) continue;
+      const areLibraries = [...refusals.keys()].every(isLibrary);
+      const reach = areLibraries ? this.#reachOfLibraries(suspects, refusals) : this.#reachOf(suspects, refusals);
+      const open = this.#open.get(concern) ?? { until: clock.now() + ANSWER_MS };
+      // Some may not have looked yet whether it concerns them.
+      if ((reach === 'nowhere' || areLibraries || !areAll(refusals, waiting)) && clock.now() < open.until) {
+        this.#open.set(concern, open);
+        isOpen = true;
+      } else if (reach !== 'nowhere') this.#rejectAll(suspects, refusals, reach === 'here');
+    }
+    if (isOpen) this.#wait();
+    else this.#open.delete(concern);
+  }
+
+  /**
+   * Where these count against the objects. One tenant alone may say so only of objects of its own, or where they concern
+   * nobody else: with any resource, since the object is taken back whole.
+   */
+  #reachOf(suspects: readonly Suspect[], refusals: Refusals): Reach {
+    const tenants = tenantsIn(refusals);
+    const [tenant] = tenants;
+    if (tenants.size !== 1) return tenants.size > 1 ? 'everywhere' : 'nowhere';
+    if (suspects.every(({ key }) => this.#newest.get(key)?.metadata.namespace === tenant)) return 'everywhere';
+    const isOther = (each: Recipient): boolean => each.tenant !== '' && each.tenant !== tenant;
+    const { rollouts } = this.#options.progress;
+    for (const { key } of suspects)
+      for (const { waiting, reached } of rollouts.get(key)?.present() ?? [])
+        if ([...waiting, ...reached].some(isOther)) return 'nowhere';
+    return 'here';
+  }
+
+  /** What a library does not understand, an Envoy may. */
+  #reachOfLibraries(suspects: readonly Suspect[], refusals: Refusals): Reach {
+    if (this.#reachOf(suspects, refusals) === 'nowhere') return 'nowhere';
+    return suspects.some(({ key }) => this.#concernsEnvoys(key)) ? 'nowhere' : 'here';
+  }
+
+  /** As far as clients have looked, here. */
+  #concernsEnvoys(key: string): boolean {
+    const { progress, isLibrary } = this.#options;
+    const concerns = [...(progress.rollouts.get(key)?.present() ?? [])].filter(({ isLook }) => !isLook);
+    return concerns.some(({ reached }) => [...reached].some((client) => !isLibrary(client)));
+  }
+
+  /** The generations in force that may be what is wrong with a resource. */
+  #suspectsIn(concern: Concern, name: string): readonly Suspect[] {
+    return [...concern.changersOf(name)].flatMap((rollout): Suspect[] => {
+      const { key } = rollout;
+      const { object, isDeleted } = this.#options.progress.get(key) ?? {};
+      if (object === undefined || isDeleted === true || !rollout.isAbout(concern)) return [];
+      if (concern.whole.id <= (this.#decided.get(key) ?? 0)) return [];
+      const suspect = { key, uid: object.uid, generation: object.generation };
+      return this.#isRejected(suspect) ? [] : [suspect];
+    });
+  }
+
+  #rejectAll(all: readonly Suspect[], refusals: Refusals, isHere: boolean): void {
+    const alone = all.length === 1;
+    const how = { ...(!alone && { isSuspect: true as const }), ...(isHere && { isHere: true as const }) };
+    for (const each of all) this.#reject(each, refusals, how);
+    if (!alone) for (const each of all) this.#suspect(each);
+    if (this.#trial === undefined || this.#suspects.size > 0) this.#tryNext();
+  }
+
+  #reject({ key, uid, generation }: Suspect, refusals: Refusals, how: { isSuspect?: true; isHere?: true }): void {
+    this.#decide(key);
+    const known = this.#rejected.get(key);
+    const others = known?.uid === uid ? known.generations.filter((each) => each.generation !== generation) : [];
+    const rejected = {
+      generation,
+      ...how,
+      proxies: refusals.size,
+      refusals: refusalsIn(refusals).slice(0, mostRefusals),
+    };
+    this.#setRejected(key, { uid, generations: [...others, rejected].slice(-mostRejected) });
+  }
+
+  /** Lets the next suspect be in force alone, once it is known of the last one whether proxies take it. */
+  #tryNext(): void {
+    const { clock, progress } = this.#options;
+    const trial = this.#trial;
+    if (trial !== undefined) {
+      const { suspect, until } = trial;
+      const tracked = progress.get(suspect.key);
+      const isPublished = clock.now() >= until - TRIAL_MS + ANSWER_MS;
+      const isNewest = tracked?.object.uid === suspect.uid && tracked.object.generation === suspect.generation;
+      const isUndecided =
+        isNewest && !this.#isRejected(suspect) && !this.#isTaken(suspect, tracked.progress, isPublished);
+      if (isUndecided && clock.now() < until) return this.#wait();
+      this.#trial = undefined;
+    }
+    const next = this.#nextSuspect();
+    if (next === undefined) return;
+    this.#trial = { suspect: next, until: clock.now() + TRIAL_MS };
+    this.#pardon(next);
+    this.#wait();
+  }
+
+  #suspect(suspect: Suspect): void {
+    const { namespace } = parseGenerationKey(suspect.key);
+    const known = this.#suspects.get(namespace);
+    if (known === undefined) this.#suspects.set(namespace, [suspect]);
+    else known.push(suspect);
+  }
+
+  #nextSuspect(): Suspect | undefined {
+    for (const [namespace, suspects] of this.#suspects) {
+      const next = suspects.shift();
+      this.#suspects.delete(namespace);
+      if (suspects.length > 0) this.#suspects.set(namespace, suspects);
+      return next;
+    }
+    return undefined;
+  }
+
+  /** What this replica knows itself counts more than what is kept, or said by others. */
+  #recall(key: string): void {
+    const newest = this.#newest.get(key);
+    if (newest === undefined || this.#isAcknowledged(key, newest)) return;
+    const { uid = '', generation = 0 } = newest.metadata;
+    const found = this.#kept.get(key);
+    const kept = found !== undefined && found.object.uid === uid && found.newest <= generation ? found : undefined;
+    const former = kept?.former.filter((each) => each.generation < generation) ?? [];
+    if (former.length > 0 && !this.#former.has(key))
+      this.#setFormer(
+        key,
+        former.map((each) => formerObject(newest, each)),
+      );
+    if (!this.#options.canaries) return;
+    const elsewhere = this.#elsewhere.get(key);
+    const said = elsewhere?.uid === uid ? elsewhere.generations.filter((each) => each.generation === generation) : [];
+    const known = this.#rejected.get(key)?.generations ?? [];
+    const others = [...(kept?.rejected ?? []), ...said]
+      .filter((each) => each.generation <= generation && !known.some((own) => own.generation === each.generation))
+      .filter((each, i, all) => all.findIndex((other) => other.generation === each.generation) === i)
+      .map((each) => ({ ...each, isRecalled: true as const }));
+    if (others.length === 0) return;
+    this.#decide(key);
+    this.#setRejected(key, { uid, generations: [...others, ...known].slice(-mostRejected) });
+  }
+
+  /** Somebody has acknowledged all that it changes. */
+  #isTaken({ key }: Suspect, { state }: Progress, isPublished: boolean): boolean {
+    if (state === 'acknowledged') return true;
+    if (state === 'concernsNobody') return isPublished;
+    const decided = this.#decided.get(key) ?? 0;
+    const concerns = [...(this.#options.progress.rollouts.get(key)?.concerns ?? [])];
+    const present = concerns.filter(({ whole }) => whole.id > decided);
+    const isTaken = (concern: Concern): boolean =>
+      !concern.isLook &&
+      [...concern.names.keys()].every((name) => believed(concern.opinionsOn(name)).takers.length > 0);
+    return present.length > 0 && present.every(isTaken);
+  }
+
+  /** From now on something else of it is in force. */
+  #decide(key: string): void {
+    this.#decided.set(key, this.#options.progress.rollouts.nextId());
+  }
+
+  #pardon({ key, uid, generation }: Suspect): void {
+    this.#decide(key);
+    const known = this.#rejected.get(key);
+    if (known?.uid !== uid) return;
+    const generations = known.generations.filter((each) => each.generation !== generation);
+    this.#setRejected(key, generations.length === 0 ? undefined : { uid, generations });
+  }
+
+  #isRejected({ key, uid, generation }: Suspect): boolean {
+    const known = this.#rejected.get(key);
+    return known?.uid === uid && known.generations.some((each) => each.generation === generation);
+  }
+
+  #isAcknowledged(key: string, { metadata }: KubernetesObject): boolean {
+    const tracked = this.#options.progress.get(key);
+    return (
+      tracked?.isAcknowledged === true &&
+      tracked.object.uid === metadata.uid &&
+      tracked.object.generation === metadata.generation
+    );
+  }
+
+  /** What is not committed yet may be good. */
+  #isInForce(key: string, { metadata }: KubernetesObject): boolean {
+    const committed = this.#options.progress.get(key)?.object;
+    return committed?.generation !== metadata.generation || this.#options.isInForce(key);
+  }
+
+  #setFormer(key: string, objects: readonly KubernetesObject[]): void {
+    if (objects.length === 0 && !this.#former.has(key)) return;
+    const { inputs, write } = this.#options;
+    if (objects.length === 0) this.#former.delete(key);
+    else this.#former.set(key, objects);
+    write(inputs.formerGenerations.write(key, objects.length === 0 ? undefined : { objects }));
+  }
+
+  #setRejected(key: string, rejected: RejectedGeneration | undefined): void {
+    if (rejected === undefined && !this.#rejected.has(key)) return;
+    const { inputs, write } = this.#options;
+    if (rejected === undefined) this.#rejected.delete(key);
+    else this.#rejected.set(key, rejected);
+    write(inputs.rejectedGenerations.write(key, rejected));
+  }
+
+  #wait(): void {
+    const { clock, signal } = this.#options;
+    if (this.#waits || signal.aborted) return;
+    this.#waits = true;
+    clock.after(ANSWER_MS, () => {
+      this.#waits = false;
+      if (signal.aborted) return;
+      for (const concern of [...this.#open.keys()]) this.#judge(concern);
+      if (this.#trial !== undefined) this.#tryNext();
+    });
+  }
+}
+
+type Reach = 'everywhere' | 'here' | 'nowhere';
+
+type Refusals = ReadonlyMap<Recipient, readonly Refused[]>;
+
+function isBelieved({ tenant }: Recipient): boolean {
+  return tenant !== '';
+}
+
+/** Of those whose tenant is known. */
+function believed({ waiting, refusals, takers }: Opinions): Opinions {
+  return {
+    waiting: new Set([...waiting].filter(isBelieved)),
+    refusals: new Map([...refusals].filter(([recipient]) => isBelieved(recipient))),
+    takers: takers.filter(isBelieved),
+  };
+}
+
+/** Nobody else may yet take it: the others of a build are not sent what the first has refused. */
+function areAll(refusals: Refusals, waiting: ReadonlySet<Recipient>): boolean {
+  if (refusals.size >= waiting.size) return true;
+  const builds = new Set([...refusals.keys()].map(({ build }) => build));
+  return [...waiting].every(({ build }) => builds.has(build));
+}
+
+/** The tenants of those who refuse something for reasons that are not their own, or that several of a build have. */
+function tenantsIn(refusals: Refusals): ReadonlySet<string> {
+  const builds = Map.groupBy(refusals.keys(), ({ build }) => build);
+  const isShared = [...builds.values()].some((of) => of.length >= LEAST_LOCAL);
+  const found = new Set<string>();
+  for (const [{ tenant }, all] of refusals)
+    if (isShared || !all.every(({ message }) => isLocalReason(message))) found.add(tenant);
+  return found;
+}
+
+/** A generation of an object. */
+interface Suspect {
+  readonly key: string;
+  readonly uid: string;
+  readonly generation: number;
+}
+
+function isSameGeneration(a: KubernetesObject, b: KubernetesObject | undefined): boolean {
+  return b !== undefined && a.metadata.uid === b.metadata.uid && a.metadata.generation === b.metadata.generation;
+}

@@ -1,0 +1,63 @@
+import { parseObjectKey } from '../api/object.ts';
+import type { Group } from '../cache/index-of.ts';
+import type { Mesh } from '../mesh.ts';
+import type { HeldPart } from '../mesh/objects/held-endpoints.ts';
+import type { LostEndpoint } from '../model/lost-endpoints.ts';
+
+/** An endpoint that is served although a list of the API server no longer had it; for people and their tools. */
+export interface HeldEndpoint {
+  /** `namespace/name` */
+  readonly service: string;
+  readonly address: string;
+  /** `namespace/name` */
+  readonly pod: string;
+  /** RFC 3339: when the list was complete, and when the endpoint goes unless it is listed again. */
+  readonly since: string;
+  readonly until: string;
+  /** Whether the API server has sent news of Pods since the list. */
+  readonly confirmed: boolean;
+}
+
+/** A Service of which endpoints are held, and news of Pods have confirmed it. */
+export interface HeldService {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly endpoints: readonly [LostEndpoint, ...LostEndpoint[]];
+}
+
+/** As they are now. */
+export function heldEndpoints({ heldEndpoints: { byService } }: Mesh): readonly HeldEndpoint[] {
+  return [...byService.entries()].flatMap(([, parts]) =>
+    parts.flatMap(({ value: { namespace, service, endpoints } }) =>
+      endpoints.map(({ address, pod, since, until, confirmed }) => ({
+        service: `${namespace}/${service}`,
+        address,
+        pod: `${pod.namespace}/${pod.name}`,
+        since,
+        until,
+        confirmed,
+      })),
+    ),
+  );
+}
+
+/** Calls back when more endpoints of a Service are held than before; not before news of Pods confirm it. */
+export function onHeld({ graph, inputs, heldEndpoints }: Mesh, held: (service: HeldService) => void): void {
+  graph.observe((draft) => {
+    for (const { key, before, after } of draft.changes(heldEndpoints.byService)) {
+      const known = new Set(confirmed(before).map(idOf));
+      const [first, ...rest] = confirmed(after);
+      if (first === undefined || [first, ...rest].every((endpoint) => known.has(idOf(endpoint)))) continue;
+      const { namespace, name } = parseObjectKey(key);
+      const uid = inputs.objects.Service.get(key)?.metadata.uid ?? '';
+      held({ namespace, name, uid, endpoints: [first, ...rest] });
+    }
+  }, 'held endpoints');
+}
+
+function confirmed(parts: Group<HeldPart> | undefined): readonly LostEndpoint[] {
+  return (parts ?? []).flatMap(({ value }) => value.endpoints.filter((endpoint) => endpoint.confirmed));
+}
+
+const idOf = ({ address, since }: LostEndpoint): string => `${address} ${since}`;

@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+import { FakeClock } from '../testing/fake-clock.ts';
+import type { Progress } from '../status/programmed.ts';
+import { ObjectStatuses } from './object-statuses.ts';
+
+const KEY = 'g/Sidecar/Kubernetes/shop/s';
+const object = { kind: 'Sidecar', namespace: 'shop', name: 's', uid: 'u', generation: 1 } as const;
+
+/** Of an object that was published at the beginning. */
+function lab() {
+  const clock = new FakeClock();
+  const said: string[] = [];
+  let progress: Progress = { state: 'concernsNobody' };
+  let told = (_: string): void => {};
+  const statuses = new ObjectStatuses({
+    progress: {
+      get: (key) => ({ key, object, since: 0, version: '1', isDeleted: false, isAcknowledged: false, progress }),
+      onChange: (observer) => void (told = observer),
+    },
+    clock,
+    replicas: {
+      progressOf: (tracked) => tracked.progress,
+      servingSince: () => '2030-01-01T00:00:00Z',
+      onChange: () => {},
+    },
+    set: (_, { conditions }) => void said.push(conditions.find(({ type }) => type === 'Programmed')!.reason),
+    forget: () => {},
+    signal: new AbortController().signal,
+  });
+  const accepted = {
+    type: 'Accepted',
+    status: 'True',
+    reason: 'Accepted',
+    message: '',
+    observedGeneration: 1,
+  } as const;
+  const change = (next: Progress): void => {
+    progress = next;
+    told(KEY);
+  };
+  return { clock, said, change, begin: () => statuses.judged(KEY, { ...object, conditions: [accepted] }) };
+}
+
+const underway: Progress = { state: 'underway', waiting: [{ nodeId: 'n' }] };
+
+test('an object that concerned nobody is not said to be pending while a newcomer answers soon', async () => {
+  const { clock, said, change, begin } = lab();
+  await clock.advance(60_000);
+  begin();
+  change(underway);
+  await clock.advance(400);
+  change({ state: 'acknowledged', proxies: 1 });
+  expect(said).toEqual(['NoProxies', 'Programmed']);
+});
+
+test('it is pending when the newcomer does not answer', async () => {
+  const { clock, said, change, begin } = lab();
+  await clock.advance(60_000);
+  begin();
+  change(underway);
+  await clock.advance(1_000);
+  expect(said).toEqual(['NoProxies', 'Pending']);
+});

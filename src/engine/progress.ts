@@ -1,0 +1,348 @@
+import { type CustomKindName, kinds } from '../api/kinds.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import { isMadeFrom, NewLeaves, originKey } from '../ads/store/origins.ts';
+import type { EncodedResource } from '../ads/store/resource.ts';
+import type { Recipient, Refused } from '../ads/store/recipient.ts';
+import { NO_ROLLOUTS, type Rollout } from '../ads/store/rollout.ts';
+import { Rollouts } from '../ads/store/rollouts.ts';
+import type { Change, Draft, Input, Write } from '../cache/graph.ts';
+import type { Clock } from '../clock.ts';
+import type { Inputs } from '../mesh/inputs.ts';
+import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
+import type { RolloutsOf } from '../mesh/publication.ts';
+import type { Progress, RefusedResource } from '../status/programmed.ts';
+
+/** An object, and one generation of it. */
+export interface ObjectGeneration {
+  readonly kind: CustomKindName;
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly generation: number;
+}
+
+export interface ProgressOptions {
+  readonly inputs: Inputs;
+  readonly clock: Pick<Clock, 'now' | 'after'>;
+  /** Whether the newest generation is in force; by `originKey`. */
+  readonly isInForce: (key: string) => boolean;
+}
+
+interface Entry {
+  readonly object: ObjectGeneration;
+  /** When this generation was published, on the clock. */
+  readonly since: number;
+  /** The resourceVersion up to which objects of its kind were known then. */
+  readonly version: string;
+  /** It was deleted, and proxies still have something of it. */
+  isDeleted: boolean;
+  acknowledged: { readonly proxies: number } | undefined;
+}
+
+/** An object that has been published, or deleted. */
+export interface Tracked {
+  readonly key: string;
+  readonly object: ObjectGeneration;
+  readonly since: number;
+  readonly version: string;
+  readonly isDeleted: boolean;
+  /** By all whom it concerns. */
+  readonly isAcknowledged: boolean;
+  /** Computed whenever it is read: where many clients refuse something, it costs as many steps. */
+  readonly progress: Progress;
+}
+
+/**
+ * Knows of every object with conditions how far its newest generation has come: which of the connected proxies have yet
+ * to acknowledge what it changed. Keyed by {@link originKey}.
+ */
+export class ProgressOfObjects {
+  readonly rollouts: Rollouts;
+  readonly #options: ProgressOptions;
+  readonly #entries = new Map<string, Entry>();
+  readonly #kindOf: ReadonlyMap<Input<unknown>, CustomKindName>;
+  /** Inputs whose keys are those of PeerAuthentications. */
+  readonly #former: readonly Input<unknown>[];
+  /** Inputs whose keys are ours. */
+  readonly #ofGenerations: readonly Input<unknown>[];
+  /** Objects whose condition is yet to say that this replica's proxies have acknowledged them. */
+  readonly #unconfirmed = new Set<string>();
+  /** The oldest first. */
+  readonly #deleted = new Set<string>();
+  #unfollowed = 0;
+  readonly #observers: ((key: string) => void)[] = [];
+  /** Yet to be told of. */
+  readonly #changed = new Set<string>();
+  #isAcknowledged: (object: ObjectGeneration) => boolean = () => false;
+
+  constructor(options: ProgressOptions) {
+    this.#options = options;
+    const { inputs, clock } = options;
+    this.rollouts = new Rollouts({
+      after: (ms, work) => void clock.after(ms, work),
+      settled: (rollouts) => this.#settled(rollouts),
+      changed: (rollouts) => this.#tellSoon(rollouts),
+    });
+    this.#former = [inputs.formerPeersOfClients, inputs.formerPeersOfServers] as readonly Input<unknown>[];
+    this.#kindOf = new Map([
+      ...customKinds.map((name) => [inputs.objects[name] as Input<unknown>, name] as const),
+      ...this.#former.map((input) => [input, 'PeerAuthentication'] as const),
+    ]);
+    this.#ofGenerations = [inputs.formerGenerations, inputs.rejectedGenerations] as readonly Input<unknown>[];
+  }
+
+  /** Called with the key of every object whose progress may have changed. */
+  onChange(observer: (key: string) => void): void {
+    this.#observers.push(observer);
+  }
+
+  /** @param isAcknowledged whether it is known from before that every proxy has acknowledged a generation. */
+  recall(isAcknowledged: (object: ObjectGeneration) => boolean): void {
+    this.#isAcknowledged = isAcknowledged;
+  }
+
+  get(key: string): Tracked | undefined {
+    const entry = this.#entries.get(key);
+    return entry && this.#tracked(key, entry);
+  }
+
+  /** What not every proxy has acknowledged. */
+  *unfinished(): Generator<Tracked> {
+    for (const [key, entry] of this.#entries) if (entry.acknowledged === undefined) yield this.#tracked(key, entry);
+  }
+
+  /** Deleted objects that were followed no further because there were too many. */
+  get unfollowed(): number {
+    return this.#unfollowed;
+  }
+
+  /** What others are to know: how far what concerns somebody has come, until the condition of the object says so. */
+  *unconfirmed(): Generator<Tracked> {
+    for (const key of [...this.#unconfirmed]) {
+      const tracked = this.get(key);
+      if (tracked === undefined) this.#unconfirmed.delete(key);
+      else if (!tracked.isDeleted) yield tracked;
+    }
+    for (const tracked of this.unfinished())
+      if (!tracked.isDeleted && tracked.progress.state !== 'concernsNobody') yield tracked;
+  }
+
+  /** The condition of an object may have changed. */
+  confirm(key: string): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined || entry.isDeleted || !this.#isAcknowledged(entry.object)) return;
+    this.#unconfirmed.delete(key);
+    if (entry.acknowledged !== undefined) return;
+    entry.acknowledged = { proxies: 0 };
+    this.rollouts.forget(key);
+    this.#tell(key);
+  }
+
+  /** To be called with every draft before it goes to proxies. Returns which rollouts its changes are part of. */
+  published({ writes }: Pick<Draft, 'writes'>): void {
+    for (const write of writes) {
+      const key = this.#keyOf(write);
+      if (key === undefined) continue;
+      if (!this.#former.includes(write.input) && !this.#ofGenerations.includes(write.input)) this.#note(key, write);
+      const entry = this.#entries.get(key);
+      if (entry === undefined || entry.acknowledged !== undefined) continue;
+      const rollout = this.rollouts.begin(key);
+      if (write.input === this.#options.inputs.rejectedGenerations) rollout.reconsider();
+    }
+  }
+
+  /** Which rollouts the changes of a draft are part of. */
+  rolloutsIn(draft: Pick<Draft, 'causesOf' | 'writes'>): RolloutsOf {
+    const { rollouts } = this;
+    const nothing = (): readonly Rollout[] => NO_ROLLOUTS;
+    if (rollouts.size === 0) return { ofChange: nothing, ofWorld: nothing, ofResource: nothing };
+    const known = new Map<object, readonly Rollout[]>();
+    const leaves = new NewLeaves();
+    const ofChange = ({ causes }: Pick<Change<unknown>, 'causes'>): readonly Rollout[] => {
+      let found = known.get(causes);
+      if (found === undefined) {
+        known.set(causes, (found = this.#rolloutsOf(draft.causesOf(causes))));
+      }
+      return found;
+    };
+    let all: readonly Rollout[] | undefined;
+    return {
+      ofChange,
+      // What it leaves may have changed with the rest, and what it comes to is new.
+      ofWorld: () => (all ??= this.#rolloutsOf(draft.writes)),
+      ofResource: (change, before, after) => {
+        const caused = ofChange(change);
+        const made = this.#madeFrom(leaves, before, after, caused);
+        return made.length === 0 ? caused : [...caused, ...made];
+      },
+    };
+  }
+
+  #rolloutsOf(writes: readonly Write[]): readonly Rollout[] {
+    const keys = new Set(writes.flatMap((write) => this.#keyOf(write) ?? []));
+    const found = [...keys].flatMap((key) => this.rollouts.get(key) ?? []);
+    return found.length === 0 ? NO_ROLLOUTS : found;
+  }
+
+  /**
+   * An object may have been waiting for something else to exist. What was made from it before, and changes for another
+   * reason, is not its change: endpoints that come and go would keep it waiting for ever.
+   */
+  #madeFrom(
+    leaves: NewLeaves,
+    before: EncodedResource | undefined,
+    after: EncodedResource | undefined,
+    caused: readonly Rollout[],
+  ): readonly Rollout[] {
+    const found = new Set<Rollout>();
+    if (after === undefined) return NO_ROLLOUTS;
+    for (const { origins } of leaves.of(after.body, before?.body))
+      for (const origin of origins) {
+        const rollout = this.rollouts.get(originKey(origin));
+        if (rollout === undefined || found.has(rollout) || caused.includes(rollout)) continue;
+        if (before === undefined || !isMadeFrom(before.body, rollout.key)) found.add(rollout);
+      }
+    return found.size === 0 ? NO_ROLLOUTS : [...found];
+  }
+
+  #note(key: string, { value }: Write): void {
+    const known = this.#entries.get(key);
+    if (value === undefined) {
+      if (known === undefined) return;
+      // Whether or not everybody has it: now they are to give it up.
+      this.#entries.set(key, { ...known, since: this.#now(), isDeleted: true, acknowledged: undefined });
+      this.#deleted.delete(key);
+      this.#deleted.add(key);
+      this.#followLess();
+      return;
+    }
+    this.#deleted.delete(key);
+    // The inputs of objects contain nothing else.
+    const { kind, metadata } = value as KubernetesObject & { readonly kind: CustomKindName };
+    const { namespace = '', name, uid = '', generation = 0 } = metadata;
+    const object: ObjectGeneration = { kind, namespace, name, uid, generation };
+    if (known?.isDeleted === false && known.object.uid === uid && known.object.generation === generation) return;
+    const acknowledged = this.#isAcknowledged(object) ? { proxies: 0 } : undefined;
+    const version = this.#options.inputs.versions.get(kind) ?? '0';
+    this.#entries.set(key, { object, since: this.#now(), version, isDeleted: false, acknowledged });
+    this.rollouts.get(key)?.restart();
+    if (acknowledged !== undefined) this.rollouts.forget(key);
+    this.#tell(key);
+  }
+
+  /** Nobody waits for a condition of these. */
+  #followLess(): void {
+    for (const oldest of this.#deleted) {
+      if (this.#deleted.size <= MOST_DELETED) return;
+      this.#unfollowed++;
+      this.#forgetDeleted(oldest);
+    }
+  }
+
+  #forgetDeleted(key: string): void {
+    this.#deleted.delete(key);
+    this.#entries.delete(key);
+    this.rollouts.forget(key);
+  }
+
+  #settled(rollouts: ReadonlySet<Rollout>): void {
+    const counts = new Map<string, number>();
+    for (const rollout of rollouts) {
+      const { key } = rollout;
+      const entry = this.#entries.get(key);
+      if (entry === undefined || this.#isLagging(key)) continue;
+      const proxies = entry.isDeleted || this.#options.isInForce(key) ? rollout.reached(counts) : 0;
+      if (entry.isDeleted) this.#forgetDeleted(key);
+      else if (proxies > 0) {
+        entry.acknowledged = { proxies };
+        this.#unconfirmed.add(key);
+        this.rollouts.forget(key);
+      }
+      this.#tell(key);
+    }
+  }
+
+  /** A client's answer changes what is known of several objects, one after the other; and many clients may answer. */
+  #tellSoon(rollouts: ReadonlySet<Rollout>): void {
+    const isDue = this.#changed.size > 0;
+    for (const { key } of rollouts) this.#changed.add(key);
+    if (isDue || this.#changed.size === 0) return;
+    this.#options.clock.after(TELL_MS, () => {
+      const keys = [...this.#changed];
+      this.#changed.clear();
+      for (const key of keys) this.#tell(key);
+    });
+  }
+
+  #tell(key: string): void {
+    for (const observer of this.#observers) observer(key);
+  }
+
+  #tracked(key: string, entry: Entry): Tracked {
+    const progressOf = (): Progress => this.#progressOf(key, entry);
+    return {
+      ...{ key, ...entry, isAcknowledged: entry.acknowledged !== undefined },
+      get progress() {
+        return progressOf();
+      },
+    };
+  }
+
+  #progressOf(key: string, { object, since, acknowledged }: Entry): Progress {
+    if (acknowledged !== undefined) return { state: 'acknowledged', ...acknowledged };
+    const rejected = this.#rejectedOf(key, object);
+    if (rejected !== undefined)
+      return rejected.isSuspect === true ? { state: 'underway', waiting: [] } : { state: 'refused', ...rejected };
+    const rollout = this.rollouts.get(key);
+    if (rollout === undefined) return { state: 'concernsNobody' };
+    // It takes a moment to find out which of several objects is to blame.
+    const refusals = rollout.refusals({ alone: this.#now() - since < BLAME_MS });
+    if (refusals.size > 0) return { state: 'refused', proxies: refusals.size, refusals: refusalsIn(refusals) };
+    if (rollout.isDecided && !this.#isLagging(key)) return { state: 'concernsNobody' };
+    return { state: 'underway', waiting: [...rollout.waiting()] };
+  }
+
+  #rejectedOf(key: string, { uid, generation }: ObjectGeneration) {
+    const rejected = this.#options.inputs.rejectedGenerations.get(key);
+    if (rejected?.uid !== uid) return undefined;
+    return rejected.generations.find((each) => each.generation === generation);
+  }
+
+  /** Clients or servers still go by what a PeerAuthentication was. */
+  #isLagging(key: string): boolean {
+    const { kind, objectKey } = parseGenerationKey(key);
+    return kind === 'PeerAuthentication' && this.#former.some((input) => input.get(objectKey) !== undefined);
+  }
+
+  #keyOf({ input, key }: Write): string | undefined {
+    if (this.#ofGenerations.includes(input)) return key;
+    const kind = this.#kindOf.get(input);
+    return kind && generationKey(kind, key);
+  }
+
+  #now(): number {
+    return this.#options.clock.now();
+  }
+}
+
+/**
+ * Deleted objects that proxies have yet to give up, and that are followed: a proxy that never answers holds all of them.
+ * Of the oldest ones beyond that, only their number is known.
+ */
+const MOST_DELETED = 4_096;
+
+/** How long after an answer of a client others are told of it. Milliseconds. */
+const TELL_MS = 50;
+/** How long only a refusal of what nobody else has changed is held against an object. Milliseconds. */
+const BLAME_MS = 8_000;
+
+/** Of each proxy, its first words. */
+export function refusalsIn(refusals: ReadonlyMap<Recipient, readonly Refused[]>): readonly RefusedResource[] {
+  return [...refusals].flatMap(([{ nodeId, build }, [first]]) => {
+    if (first === undefined) return [];
+    const { typeUrl, name, message } = first;
+    return [{ nodeId, build, typeUrl, name, message }];
+  });
+}
+
+const customKinds = kinds.filter(({ custom }) => custom).map(({ name }) => name as CustomKindName);

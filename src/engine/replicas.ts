@@ -1,0 +1,103 @@
+import { isBefore } from '../kube/resource-version.ts';
+import type { Progress } from '../status/programmed.ts';
+import { joinProgress, mostReported, type ReplicaReport, type ReportedObject } from '../status/replica-report.ts';
+import type { ObjectGeneration, ProgressOfObjects, Tracked } from './progress.ts';
+
+export interface ReplicasOptions {
+  readonly progress: ProgressOfObjects;
+  /** By kind, the resourceVersion up to which this replica knows every object. */
+  readonly seen: () => Readonly<Record<string, string>>;
+  /** RFC 3339; undefined: not yet. */
+  readonly servingSince: () => string | undefined;
+  /** Names of the other replicas that may serve proxies, whether or not they have reported. */
+  readonly others: () => Iterable<string>;
+  /** Whether the newest generation of an object is not in force here, because of what proxies say. */
+  readonly isRejected: (tracked: Tracked) => boolean;
+  /** Whether the condition of an object says that every proxy has acknowledged this generation. */
+  readonly isConfirmed: (object: ObjectGeneration) => boolean;
+  /** It is not in force at another replica. */
+  readonly rejected: (reported: ReportedObject) => void;
+}
+
+/** Objects of one report, by key. */
+interface Known {
+  readonly report: ReplicaReport;
+  readonly objects: ReadonlyMap<string, ReportedObject>;
+}
+
+/** Each replica knows its own proxies. Together they know how far an object has come. */
+export class Replicas {
+  readonly #options: ReplicasOptions;
+  readonly #reports = new Map<string, Known>();
+  #observer: ((keys: Iterable<string>) => void) | undefined;
+
+  constructor(options: ReplicasOptions) {
+    this.#options = options;
+  }
+
+  /** Called when another replica has reported, or is gone, with the keys of objects that this may be about. */
+  onChange(observer: (keys: Iterable<string>) => void): void {
+    this.#observer = observer;
+  }
+
+  /** Undefined: the replica is gone. */
+  found(name: string, report: ReplicaReport | undefined): void {
+    const before = this.#reports.get(name);
+    if (report === undefined) this.#reports.delete(name);
+    else this.#reports.set(name, { report, objects: new Map(report.objects.map((each) => [each.key, each])) });
+    // Of this release: only those that its own namespace trusts decide what is in force.
+    if (report !== undefined && [...this.#options.others()].includes(name))
+      for (const reported of report.objects) if (reported.isRejected) this.#options.rejected(reported);
+    this.#observer?.(new Set([...(before?.objects.keys() ?? []), ...(report?.objects.map(({ key }) => key) ?? [])]));
+  }
+
+  /** What this replica tells the others; undefined: nothing yet. */
+  own(): ReplicaReport | undefined {
+    const servingSince = this.#options.servingSince();
+    if (servingSince === undefined) return undefined;
+    const objects: ReportedObject[] = [];
+    for (const tracked of this.#options.progress.unconfirmed()) {
+      if (objects.length > mostReported) break;
+      const { key, object, progress } = tracked;
+      const isRejected = this.#options.isRejected(tracked);
+      const { uid, generation } = object;
+      objects.push({ key, uid, generation, progress, ...(isRejected && { isRejected }) });
+    }
+    const isCut = objects.length > mostReported;
+    return { servingSince, seen: this.#options.seen(), objects: objects.slice(0, mostReported), isCut };
+  }
+
+  /** Of an object, as all replicas have it. */
+  progressOf(tracked: Tracked): Progress {
+    const { others, isConfirmed } = this.#options;
+    const joined = joinProgress([
+      tracked.progress,
+      ...Array.from(new Set([...others(), ...this.#reports.keys()]), (name) => this.#at(name, tracked)),
+    ]);
+    // Those that come later, and have not said anything, do not change that; proxies that reject it do.
+    const isLatched = joined.state !== 'refused' && isConfirmed(tracked.object);
+    return isLatched ? { state: 'acknowledged', proxies: 0 } : joined;
+  }
+
+  /** Since when every replica has served. RFC 3339; undefined: some replica does not yet. */
+  servingSince(): string | undefined {
+    const { others, servingSince } = this.#options;
+    const own = servingSince();
+    const all = [...new Set([...others(), ...this.#reports.keys()])].map(
+      (name) => this.#reports.get(name)?.report.servingSince,
+    );
+    if (own === undefined || all.includes(undefined)) return undefined;
+    return [own, ...(all as string[])].sort().at(-1);
+  }
+
+  #at(name: string, { key, object, version }: Tracked): Progress {
+    const known = this.#reports.get(name);
+    const silent: Progress = { state: 'silent', replicas: [name] };
+    if (known === undefined) return silent;
+    const reported = known.objects.get(key);
+    if (reported?.uid === object.uid && reported.generation === object.generation) return reported.progress;
+    const { seen, isCut } = known.report;
+    const isKnown = !isBefore(seen[object.kind] ?? '0', version);
+    return isKnown && !isCut && reported === undefined ? { state: 'concernsNobody' } : silent;
+  }
+}

@@ -1,0 +1,95 @@
+import type { Clock } from '../clock.ts';
+import { NewestFirst } from './newest-first.ts';
+import { TokenBucket } from './token-bucket.ts';
+
+export interface DueWritesOptions {
+  /** What is to be written for a key now; undefined: nothing. The write must not reject. */
+  readonly next: (key: string) => (() => Promise<void>) | undefined;
+  /** A write for this key has ended. */
+  readonly ended: (key: string) => void;
+  readonly clock: Pick<Clock, 'now' | 'after'>;
+  /** Writes per second in the long run; `burst`: at once. */
+  readonly rate?: number | undefined;
+  readonly burst?: number | undefined;
+  readonly concurrency?: number | undefined;
+}
+
+/** Number of keys looked at before yielding to the event loop. */
+const slice = 100;
+
+/** Writes what is due: newest changes first, rate limited, one write per key at a time. */
+export class DueWrites {
+  readonly #options: DueWritesOptions;
+  readonly #bucket: TokenBucket;
+  readonly #due = new NewestFirst();
+  readonly #writing = new Map<string, Promise<void>>();
+  #cancel: (() => void) | undefined;
+
+  constructor(options: DueWritesOptions) {
+    const { rate = 20, burst = 50, clock } = options;
+    this.#options = options;
+    this.#bucket = new TokenBucket({ rate, burst, now: clock.now() });
+  }
+
+  /** Due, or being written. */
+  get pending(): number {
+    return this.#due.size + this.#writing.size;
+  }
+
+  /** Ignored while a write for this key is in progress: `ended` is called after it. */
+  add(key: string): void {
+    this.#due.add(key);
+    this.#runAfter(0);
+  }
+
+  delete(key: string): void {
+    this.#due.delete(key);
+  }
+
+  /** Nothing is due any more. */
+  clear(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#due.clear();
+  }
+
+  isBusy(key: string): boolean {
+    return this.#writing.has(key);
+  }
+
+  /** Resolves once no write is in progress. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#writing.values());
+  }
+
+  #runAfter(ms: number): void {
+    if (this.#cancel !== undefined) return;
+    this.#cancel = this.#options.clock.after(ms, () => {
+      this.#cancel = undefined;
+      this.#run();
+    });
+  }
+
+  #run(): void {
+    const { clock, next, ended, concurrency = 8 } = this.#options;
+    for (let i = 0; this.#writing.size < concurrency; i++) {
+      const key = this.#due.next();
+      if (key === undefined) return;
+      if (i === slice) return this.#runAfter(0);
+      const write = this.isBusy(key) ? undefined : next(key);
+      if (write === undefined) {
+        this.#due.delete(key);
+        continue;
+      }
+      const wait = this.#bucket.take(clock.now());
+      if (wait > 0) return this.#runAfter(wait);
+      this.#due.delete(key);
+      const writing = write().finally(() => {
+        this.#writing.delete(key);
+        ended(key);
+        if (this.#due.size > 0) this.#runAfter(0);
+      });
+      this.#writing.set(key, writing);
+    }
+  }
+}

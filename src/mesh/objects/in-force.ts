@@ -1,0 +1,83 @@
+import { type CustomKindName, kinds } from '../../api/kinds.ts';
+import { type KubernetesObject, parseObjectKey } from '../../api/object.ts';
+import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import type { HasProblems } from '../findings/problems.ts';
+import type { FormerGenerations, Inputs, RejectedGeneration } from '../inputs.ts';
+
+/** Which generation of an object is in force. Absent: the newest. */
+export interface InForce {
+  /** An earlier one, or none: the newest is not valid, or proxies reject it. */
+  readonly inForce?: { readonly generation: number } | 'nothing';
+}
+
+/**
+ * What the generations in force mean: of each object, the newest that is valid and that proxies do not reject. Problems
+ * are always those of the newest.
+ * @param nothing what an object means that is not in force at all. Undefined for kinds that fail closed: an object that
+ * was never good stays, and means what can be read of it.
+ */
+export function declareReconciled<Result extends HasProblems>(
+  graph: Graph,
+  name: string,
+  kind: CustomKindName,
+  { objects, formerGenerations, rejectedGenerations }: Inputs,
+  reconcile: (key: string, object: KubernetesObject, read: Reader) => Result,
+  nothing: Omit<Result, 'problems'> | undefined,
+): Collection<Result & InForce> {
+  return graph.derive(name, objects[kind], (key, object, read, emit: Emit<Result & InForce>) => {
+    const newest = reconcile(key, object, read);
+    const id = generationKey(kind, key);
+    const rejected = isRejected(object, read.get(rejectedGenerations, id));
+    if (!rejected && isValid(newest)) return emit(key, newest);
+    const { problems } = newest;
+    for (const former of formersOf(object, read.get(formerGenerations, id))) {
+      if (isRejected(former, read.get(rejectedGenerations, id))) continue;
+      const result = reconcile(key, former, read);
+      if (!isValid(result)) continue;
+      return emit(key, { ...result, problems, inForce: { generation: former.metadata.generation ?? 0 } });
+    }
+    // What is left of an invalid object is in force, as long as proxies take it.
+    if (!rejected || nothing === undefined) emit(key, newest);
+    else emit(key, { ...newest, ...nothing, problems, inForce: 'nothing' });
+  });
+}
+
+/** Key of an object in the inputs about generations, the same as its `originKey`; `key` is that in its collection. */
+export function generationKey(kind: CustomKindName, key: string): string {
+  const { group } = kinds.find(({ name }) => name === kind)!;
+  return `${group}/${kind}/${key}`;
+}
+
+/** Parts of a key made by {@link generationKey}. */
+export function parseGenerationKey(key: string): {
+  readonly kind: CustomKindName;
+  /** That in its collection. */
+  readonly objectKey: string;
+  readonly namespace: string;
+  readonly name: string;
+} {
+  const [, kind, ...rest] = key.split('/');
+  const objectKey = rest.join('/');
+  const { namespace, name } = parseObjectKey(objectKey);
+  return { kind: kind as CustomKindName, objectKey, namespace, name };
+}
+
+function isValid({ problems }: HasProblems): boolean {
+  return !problems.some(({ reason }) => reason === 'Invalid');
+}
+
+function isRejected({ metadata }: KubernetesObject, rejected: RejectedGeneration | undefined): boolean {
+  return (
+    rejected !== undefined &&
+    rejected.uid === metadata.uid &&
+    rejected.generations.some(({ generation }) => generation === metadata.generation)
+  );
+}
+
+/** Newest first. An object that was deleted and created again has no past. A status is not of any generation. */
+function formersOf(object: KubernetesObject, former: FormerGenerations | undefined): readonly KubernetesObject[] {
+  const { status } = object as { readonly status?: unknown };
+  return (former?.objects ?? [])
+    .filter(({ metadata }) => metadata.uid === object.metadata.uid)
+    .map((each) => ({ ...each, status }));
+}

@@ -1,0 +1,133 @@
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { isObject } from './api/json.ts';
+import { ClusterError } from './cluster-error.ts';
+import type { ReplicaStatus, StatusRequest } from './cli/program.ts';
+import { UsageError } from './cli/usage-error.ts';
+import type { StatusReport } from './debug/status-report.ts';
+import type { KubeClient } from './kube/client.ts';
+import { collectionPath } from './kube/paths.ts';
+import { forwardPort } from './kube/port-forward.ts';
+import { openSource } from './object-source.ts';
+
+/** How long a replica may take to answer. Milliseconds. */
+const PATIENCE = 30_000;
+/** The chart's: of its Pods, and of their monitoring port. */
+const LABEL = 'app.kubernetes.io/name=fairlead';
+const PORT = 15014;
+
+/** `fairlead status`: what each replica says of who has what, those at addresses in their order. */
+export async function statusOfReplicas(
+  { from, proxy }: StatusRequest,
+  signal: AbortSignal,
+): Promise<readonly ReplicaStatus[]> {
+  const path = `/debug/status${proxy === undefined ? '' : `?${new URLSearchParams({ proxyID: proxy }).toString()}`}`;
+  if ('addresses' in from) return askAll(from.addresses.map(atAddress), path, signal);
+  const opened = openSource(from.source);
+  if (opened.kind !== 'kubernetes') return [];
+  try {
+    return await askAll(await inCluster(opened.client, from.rootNamespace, signal), path, signal);
+  } finally {
+    await opened.client.close();
+  }
+}
+
+function askAll(replicas: readonly Replica[], path: string, signal: AbortSignal): Promise<readonly ReplicaStatus[]> {
+  return Promise.all(
+    replicas.map(async ({ name, get }): Promise<ReplicaStatus> => {
+      const patience = AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]);
+      try {
+        return { address: name, report: reportIn(await get(path, patience)) };
+      } catch (error) {
+        signal.throwIfAborted();
+        return { address: name, failure: causeOf(error) };
+      }
+    }),
+  );
+}
+
+interface Replica {
+  readonly name: string;
+  readonly get: (path: string, signal: AbortSignal) => Promise<Answer>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+function atAddress(address: string): Replica {
+  if (!URL.canParse(`http://${address}/`)) throw new UsageError(`--address: ${address} is not host:port`);
+  return {
+    name: address,
+    async get(path, signal) {
+      const response = await fetch(`http://${address}${path}`, { signal });
+      return { status: response.status, body: await response.text() };
+    },
+  };
+}
+
+async function inCluster(client: KubeClient, namespace: string, signal: AbortSignal): Promise<readonly Replica[]> {
+  const pods = await runningPods(client, namespace, signal).catch((cause: unknown) => {
+    signal.throwIfAborted();
+    throw new ClusterError(`Pods in namespace ${namespace} cannot be listed: ${causeOf(cause)}`, { cause });
+  });
+  if (pods.length === 0)
+    throw new ClusterError(
+      `no Pod with label ${LABEL} runs in namespace ${namespace}; set --root-namespace, or --address for a server outside a cluster`,
+    );
+  return pods.map((name) => ({
+    name: `${namespace}/${name}`,
+    async get(path, signal) {
+      const connection = await forwardPort(client, { namespace, name }, PORT, signal);
+      return getOver(connection, path, signal);
+    },
+  }));
+}
+
+async function runningPods(client: KubeClient, namespace: string, signal: AbortSignal): Promise<readonly string[]> {
+  const path = collectionPath({ group: '', version: 'v1', plural: 'pods' }, namespace);
+  const { items } = (await client.get(path, { query: { labelSelector: LABEL }, signal })) as {
+    readonly items: readonly {
+      readonly metadata: { readonly name: string };
+      readonly status?: { readonly phase?: string };
+    }[];
+  };
+  return items.filter(({ status }) => status?.phase === 'Running').map(({ metadata }) => metadata.name);
+}
+
+async function getOver(connection: NodeJS.ReadWriteStream, path: string, signal: AbortSignal): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const headers = { host: 'localhost', connection: 'close' };
+    request({ path, headers, signal, createConnection: () => connection as never }, (response) => {
+      text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), reject);
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+
+function reportIn({ status, body }: Answer): StatusReport {
+  if (status !== 200) throw new Error(`it answers ${status}: ${body.trim()}`);
+  let report: unknown;
+  try {
+    report = JSON.parse(body);
+  } catch {
+    report = undefined;
+  }
+  if (!isReport(report)) throw new Error('its answer is not a status; is it Fairlead, in this version?');
+  return report;
+}
+
+function isReport(report: unknown): report is StatusReport {
+  return isObject(report) && typeof report['at'] === 'string' && areObjects(report['objects'], report['proxies']);
+}
+
+function areObjects(...lists: readonly unknown[]): boolean {
+  return lists.every((list) => Array.isArray(list) && list.every(isObject));
+}
+
+function causeOf(error: unknown): string {
+  const { cause, message } = error as Error;
+  return cause instanceof Error ? cause.message : message;
+}

@@ -1,0 +1,153 @@
+import type { Condition } from './conditions.ts';
+
+/** A connected proxy, as far as people want to know who it is. */
+export interface ProxyName {
+  readonly nodeId: string;
+}
+
+/** Part of what an object has changed that a proxy does not take. */
+export interface RefusedResource extends ProxyName {
+  readonly build: string;
+  readonly typeUrl: string;
+  readonly name: string;
+  /** The proxy's own words. */
+  readonly message: string;
+}
+
+/** How far the newest generation of an object has come. */
+export type Progress =
+  /** Every proxy that it concerned has acknowledged it, at one time. `proxies`: how many; 0: unknown. */
+  | { readonly state: 'acknowledged'; readonly proxies: number }
+  /** It changes nothing for any connected proxy. */
+  | { readonly state: 'concernsNobody' }
+  | { readonly state: 'underway'; readonly waiting: readonly ProxyName[] }
+  /** Some replicas have not said what it means for their proxies. */
+  | { readonly state: 'silent'; readonly replicas: readonly string[] }
+  /** `proxies`: how many; `refusals`: of some of them. `isRecalled`: as others have said. */
+  | {
+      readonly state: 'refused';
+      readonly proxies: number;
+      readonly refusals: readonly RefusedResource[];
+      readonly isRecalled?: true;
+    };
+
+export interface ProgrammedContext {
+  readonly accepted: Condition;
+  /** If it is not this generation. */
+  readonly inForce: { readonly generation: number } | 'nothing' | undefined;
+  /** When the generation was published: RFC 3339. */
+  readonly since: string;
+  /** Proxies have had time to come back since this replica began to serve. */
+  readonly isComplete: boolean;
+}
+
+/** Proxies that are named; the others are counted. */
+const NAMED = 5;
+
+/** Whether the proxies have what an object says, according to their own acknowledgements. */
+export function programmedCondition(
+  generation: number,
+  progress: Progress,
+  { accepted, inForce, since, isComplete }: ProgrammedContext,
+): Condition {
+  const common = { type: 'Programmed' as const, observedGeneration: generation };
+  if (accepted.status === 'False' && accepted.reason !== 'Conflicted')
+    return { ...common, status: 'False', reason: accepted.reason, message: `See Accepted. ${effective(inForce)}` };
+  switch (progress.state) {
+    case 'acknowledged':
+      return {
+        ...common,
+        status: 'True',
+        reason: 'Programmed',
+        message: acknowledged(progress.proxies),
+        // What is there has the number.
+        ...(progress.proxies === 0 && { isDefault: true }),
+      };
+    case 'concernsNobody':
+      return isComplete
+        ? { ...common, status: 'True', reason: 'NoProxies', message: 'It changes nothing for any connected proxy.' }
+        : { ...common, ...unknownYet, message: 'Proxies that it may concern have time to reconnect.' };
+    case 'underway':
+      return progress.waiting.length === 0
+        ? { ...common, ...unknownYet, message: 'On its way to proxies.' }
+        : { ...common, status: 'Unknown', reason: 'Pending', message: underway(progress.waiting, since) };
+    case 'silent':
+      return {
+        ...common,
+        status: 'Unknown',
+        reason: 'ReplicaSilent',
+        message: `No report about it since ${since} from ${listed(progress.replicas)}.`,
+      };
+    case 'refused':
+      return {
+        ...common,
+        status: 'False',
+        reason: 'Rejected',
+        message: `${refused(progress)}${inForce === undefined ? '' : ` ${effective(inForce)}`}`,
+      };
+  }
+}
+
+/** What has been said of this generation may be true still: of this replica before a restart, or of another one. */
+const unknownYet = { status: 'Unknown', reason: 'Pending', isDefault: true } as const;
+
+function acknowledged(proxies: number): string {
+  if (proxies === 0) return 'Acknowledged by all proxies that it concerns.';
+  return proxies === 1
+    ? 'Acknowledged by the proxy that it concerns.'
+    : `Acknowledged by all ${proxies} proxies that it concerns.`;
+}
+
+function underway(waiting: readonly ProxyName[], since: string): string {
+  return `Not acknowledged by ${count(waiting.length)} since ${since}: ${named(waiting)}.`;
+}
+
+/** What is in force in place of a generation that is not. */
+function effective(inForce: ProgrammedContext['inForce']): string {
+  if (inForce === 'nothing') return 'Nothing of this object is in force.';
+  return inForce === undefined
+    ? 'What can be read of it is in force.'
+    : `Generation ${inForce.generation} is in force.`;
+}
+
+function refused({ proxies, refusals }: Extract<Progress, { state: 'refused' }>): string {
+  const [first] = refusals;
+  const words =
+    first === undefined ? '' : ` ${shortType(first.typeUrl)} ${oneLine(first.name)}: ${oneLine(first.message)}`;
+  return `Rejected by ${count(proxies)} (${named(refusals, proxies)}).${words}`;
+}
+
+function listed(replicas: readonly string[]): string {
+  const named = replicas.slice(0, NAMED);
+  const more = replicas.length - named.length;
+  return more > 0 ? `${named.join(', ')} and ${more} more` : named.join(', ');
+}
+
+function count(proxies: number): string {
+  return proxies === 1 ? '1 proxy' : `${proxies} proxies`;
+}
+
+function named(proxies: readonly ProxyName[], all = proxies.length): string {
+  const known = proxies.map(({ nodeId }) => oneLine(proxyName(nodeId))).filter((name) => name !== '');
+  const names = [...new Set(known)].slice(0, NAMED);
+  const more = all - names.length;
+  return more > 0 ? `${names.join(', ')} and ${more} more` : names.join(', ');
+}
+
+/** `pod.namespace` of a node id of Istio's form; any other id as it is. */
+export function proxyName(nodeId: string): string {
+  const parts = nodeId.split('~');
+  return (parts.length === 4 ? parts[2]! : nodeId).slice(0, MAX_NAME);
+}
+
+/** Clients choose their ids. */
+const MAX_NAME = 253;
+
+/** Clients choose their ids and words: nothing in them may move the cursor, or look like a line of ours. */
+function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ');
+}
+
+function shortType(typeUrl: string): string {
+  return typeUrl.slice(typeUrl.lastIndexOf('.') + 1);
+}

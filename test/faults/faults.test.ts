@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+import { seed } from '../harness/seed.ts';
+import { withPeers } from '../peers/with-peers.ts';
+import { FAULTS } from './faulty-api.ts';
+import { BOUNDS, PEERS, runFaults } from './run.ts';
+
+// The short form of what `make soak` runs.
+withPeers(PEERS, `an API server that everything goes wrong with (FAIRLEAD_SEED=${seed})`, () => {
+  test('no request is lost, and at the end nothing is missing or left over', async () => {
+    const report = await runFaults({ seed, services: 3, rounds: 1 });
+    expect(report.failures).toEqual([]);
+    expect(report.usurpations).toEqual([]);
+    expect(FAULTS.filter((name) => report.hits[name] === 0)).toEqual([]);
+    expect(report.changes).toBeGreaterThan(50);
+    expect(report.requests).toBeGreaterThan(1_000);
+    expect(report.mostConnections).toBeLessThan(BOUNDS.connections);
+    expect(report.memory).toBeLessThan(BOUNDS.memoryMiB * 2 ** 20);
+  }, 240_000);
+});

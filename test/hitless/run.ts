@@ -1,0 +1,277 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { kindOf } from '../../src/api/kinds.ts';
+import type { KubernetesObject } from '../../src/api/object.ts';
+import { type Engine, startEngine } from '../../src/engine/engine.ts';
+import { createProtos } from '../../src/envoy/encode/proto.ts';
+import { defaultMeshOptions } from '../../src/mesh/inputs.ts';
+import { type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
+import { freePorts, poll } from '../peers/process.ts';
+import { randomOf } from '../soak/random.ts';
+import { changeOf } from './changes.ts';
+import { type Failure, Load } from './load.ts';
+import { type Files, objectsOf } from './objects.ts';
+import { answerersOf, firstWorld, type Flow, flowsOf, NAMESPACE, type Ports, type World } from './world.ts';
+
+export interface HitlessOptions {
+  readonly seed: number;
+  readonly delta: boolean;
+  readonly changes: number;
+  /** Without the barrier: requests are lost, or the run proves nothing. */
+  readonly unguarded?: boolean;
+  /** Ends a run early once this many requests have failed. */
+  readonly enough?: number;
+  readonly args?: readonly string[];
+}
+
+export interface HitlessReport {
+  readonly changes: number;
+  readonly commits: number;
+  /** By protocol and kind of connection. */
+  readonly requests: Readonly<Record<string, number>>;
+  /** Each with the last changes before it. */
+  readonly failures: readonly string[];
+  /** What a proxy rejected. */
+  readonly rejections: readonly string[];
+  /** Waits of the barrier that ended without an answer. */
+  readonly timeouts: number;
+}
+
+/** Former listeners are gone after this long. Envoy counts in seconds. */
+const DRAIN_SECONDS = 2;
+/** Enough for Envoy's back-off between attempts: at most 250 ms. */
+const LINGER_MS = 500;
+/** A change that has not settled by then is followed by the next one anyway. Milliseconds. */
+const PATIENCE_MS = 2_000;
+/** The share of changes that the next one does not wait for, and the time until then. */
+const HASTE = { share: 0.4, ms: 150 };
+/** Every so many changes all requests must arrive where they are meant to. */
+const CHECK_EVERY = 10;
+/** Changes that are told with a failure. */
+const TOLD = 5;
+
+/**
+ * A server in this process, two real Envoys (a client's sidecar and a gateway), and constant load through both while
+ * everything changes.
+ */
+export async function runHitless(options: HitlessOptions): Promise<HitlessReport> {
+  const directory = await mkdtemp(join(tmpdir(), 'fairlead-hitless-'));
+  const end: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true })];
+  try {
+    return await new Run(options, await portsOfRun(), certificateIn(directory), end).run();
+  } finally {
+    for (const each of end.reverse()) await each();
+  }
+}
+
+class Run {
+  readonly #options: HitlessOptions;
+  readonly #ports: Ports;
+  readonly #files: Files;
+  readonly #end: (() => Promise<unknown>)[];
+  readonly #random: () => number;
+  readonly #told: { readonly at: number; readonly what: string }[] = [];
+  readonly #rejections: string[] = [];
+  readonly #envoys: RunningEnvoy[] = [];
+  readonly #uids = new Map<string, string>();
+  #generation = 0;
+  /** As they were last applied. */
+  #objects: ReadonlyMap<string, KubernetesObject> = new Map();
+  #world: World;
+  #engine!: Engine;
+  #load!: Load;
+
+  constructor(options: HitlessOptions, ports: Ports, files: Files, end: (() => Promise<unknown>)[]) {
+    this.#options = options;
+    this.#ports = ports;
+    this.#files = files;
+    this.#end = end;
+    this.#random = randomOf(options.seed);
+    this.#world = firstWorld(ports);
+  }
+
+  async run(): Promise<HitlessReport> {
+    const { changes, seed, enough = Infinity } = this.#options;
+    await this.#start();
+    this.#load = await Load.start({ ports: this.#ports, seed });
+    this.#end.push(() => this.#load.close());
+    await this.#arrive();
+    let made = 0;
+    for (; made < changes && this.#load.failures.length < enough; made++) await this.#change(made);
+    await this.#arrive();
+    await this.#load.run([]);
+    const { requests, failures } = this.#load;
+    return {
+      changes: made,
+      commits: this.#engine.committer.stats.commits,
+      requests,
+      failures: failures.map((each) => this.#tell(each)),
+      rejections: this.#rejections,
+      timeouts: this.#engine.ads.counts().timeouts,
+    };
+  }
+
+  async #start(): Promise<void> {
+    const stop = new AbortController();
+    this.#end.push(() => Promise.resolve(stop.abort()));
+    this.#engine = await startEngine({
+      mesh: defaultMeshOptions,
+      protos: createProtos(),
+      plaintext: { host: '127.0.0.1', port: 0 },
+      batch: { quiet: 10, max: 100 },
+      log: {
+        info: () => undefined,
+        warn: (message, fields) => this.#rejections.push(`${message} ${JSON.stringify(fields)}`),
+      },
+      refused: (refusal) => this.#rejections.push(JSON.stringify(refusal)),
+      notAdmitted: ({ reason }) => this.#rejections.push(reason),
+      heapBytes: 1024 ** 3,
+      tenantOf: () => NAMESPACE,
+      adsTimes: {
+        times: { lingerMs: LINGER_MS },
+        tickMs: 100,
+        unguarded: this.#options.unguarded ?? false,
+      },
+      signal: stop.signal,
+    });
+    this.#end.push(() => this.#engine.ads.close());
+    this.#apply(this.#world);
+    await this.#engine.open();
+    const { httpProxy } = this.#ports;
+    await this.#startEnvoy(
+      'sidecar',
+      { app: 'client' },
+      {
+        ...{ INTERCEPTION_MODE: 'NONE', HTTP_PROXY_PORT: `${httpProxy}`, UNPRIVILEGED_POD: 'true' },
+      },
+    );
+    await this.#startEnvoy('router', { istio: 'ingress' }, {});
+  }
+
+  async #startEnvoy(type: string, labels: object, metadata: object): Promise<void> {
+    const envoy = await startEnvoy({
+      adsPort: this.#engine.ads.port!,
+      delta: this.#options.delta,
+      workers: 2,
+      args: ['--drain-time-s', `${DRAIN_SECONDS}`, '--drain-strategy', 'immediate', ...(this.#options.args ?? [])],
+      node: {
+        id: `${type}~127.0.0.1~${type}.${NAMESPACE}~${NAMESPACE}.svc.cluster.local`,
+        metadata: {
+          ...{ NAMESPACE, LABELS: labels, PROXY_CONFIG: { drainDuration: `${DRAIN_SECONDS}s` } },
+          ...metadata,
+        },
+      },
+    });
+    this.#envoys.push(envoy);
+    this.#end.push(() => envoy.stop());
+    await envoy.ready();
+  }
+
+  async #change(number: number): Promise<void> {
+    const { what, world, steps } = changeOf(this.#world, this.#ports, this.#random);
+    const staying = new Set(flowsOf(world, this.#ports).map(({ id }) => id));
+    // Nobody uses what is about to be removed.
+    await this.#load.run(this.#load.flows.filter(({ id }) => staying.has(id)));
+    const inSteps = this.#random() < 0.5;
+    for (const step of inSteps ? steps : [world]) {
+      this.#told.push({ at: Date.now(), what: `#${number} ${what}${step === world ? '' : ' (a step)'}` });
+      this.#apply(step);
+      if (this.#random() < HASTE.share) await delay(this.#random() * HASTE.ms);
+      else await this.#settled();
+    }
+    this.#world = world;
+    if (number % CHECK_EVERY === CHECK_EVERY - 1) await this.#arrive();
+  }
+
+  /** In one commit. */
+  #apply(world: World): void {
+    const release = this.#engine.committer.hold();
+    const objects = objectsOf(world, this.#ports, this.#files);
+    for (const [key, { kind, apiVersion, metadata }] of this.#objects) {
+      if (objects.has(key)) continue;
+      this.#engine.objects.delete(kindOf(apiVersion, kind)!.name, metadata.namespace!, metadata.name);
+      this.#uids.delete(key);
+    }
+    for (const [key, object] of objects) {
+      if (JSON.stringify(object) === JSON.stringify(this.#objects.get(key))) continue;
+      const generation = ++this.#generation;
+      const uid = this.#uids.get(key) ?? `uid-${generation}`;
+      this.#uids.set(key, uid);
+      const metadata = { ...object.metadata, uid, generation };
+      this.#engine.objects.upsert(kindOf(object.apiVersion, object.kind)!.name, { ...object, metadata });
+    }
+    this.#objects = objects;
+    release();
+  }
+
+  /** Every proxy has acknowledged everything, or takes long for it. */
+  async #settled(): Promise<void> {
+    const { committer, ads } = this.#engine;
+    await committer.settled();
+    const until = Date.now() + PATIENCE_MS;
+    while (Date.now() < until) {
+      if (ads.streams().every(({ types }) => types.every(({ synced }) => synced))) return;
+      await delay(5);
+    }
+  }
+
+  /** Settles when all requests get where the world says, and then runs all flows that the world has. */
+  async #arrive(): Promise<void> {
+    const flows = flowsOf(this.#world, this.#ports);
+    for (const flow of flows) await this.#arrives(flow);
+    await this.#load.run(flows);
+  }
+
+  async #arrives(flow: Flow): Promise<void> {
+    const answers = new Set([...answerersOf(this.#world, flow)].map((backend) => `200 ${backend}`));
+    let last = '';
+    await poll(`an answer to ${flow.id}`, async () => {
+      last = await this.#load.ask(flow);
+      return answers.has(last) ? true : undefined;
+    }).catch((cause: unknown) => {
+      const changes = this.#told.slice(-TOLD).map((each) => each.what);
+      const said = this.#envoys.map((envoy) => envoy.log().slice(-500));
+      throw new Error(
+        [
+          `${flow.id}: ${last} instead of ${[...answers].join('/')} after`,
+          ...changes,
+          ...this.#rejections,
+          ...said,
+        ].join('\n'),
+        { cause },
+      );
+    });
+  }
+
+  #tell({ at, since, flow, what }: Failure): string {
+    const before = this.#told.filter((change) => change.at <= at).slice(-TOLD);
+    const changes = before.map((change) => `  ${change.at - at} ms: ${change.what}`);
+    return [`${what}: ${flow}, took ${at - since} ms, at ${at}`, ...changes].join('\n');
+  }
+}
+
+async function portsOfRun(): Promise<Ports> {
+  const ports = await freePorts(20);
+  const take = (count: number): number[] => ports.splice(0, count);
+  const [front = 0, tcpFront = 0, httpProxy = 0, egress = 0] = take(4);
+  const [http = 0, https = 0, tcp = 0, extra = 0] = take(4);
+  return {
+    ...{ front, tcpFront, httpProxy, egress, gateway: { http, https, tcp, extra } },
+    http: take(3),
+    tcp: take(3),
+    targets: { http: take(2), http2: take(2), tcp: take(2) },
+  };
+}
+
+function certificateIn(directory: string): Files {
+  const [key, certificate] = [join(directory, 'key.pem'), join(directory, 'cert.pem')];
+  const { status, stderr } = spawnSync('openssl', [
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-noenc', '-days', '5'],
+    ...['-subj', '/CN=gateway', '-keyout', key, '-out', certificate],
+  ]);
+  if (status !== 0) throw new Error(`openssl: ${String(stderr)}`);
+  return { key, certificate };
+}
