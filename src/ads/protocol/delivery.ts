@@ -77,7 +77,7 @@ export class Delivery implements Watcher {
     this.#view = view;
     this.#events = events;
     this.#unseen = new Unseen(context);
-    this.#readiness = new Readiness(context.references, context.times.timeoutMs);
+    this.#readiness = new Readiness(context.references, context.times);
     this.#parties = this.#partiesNow();
     view.watchers.add(this);
     this.#client = { ...context.recipient, wake: () => events.wake() };

@@ -1,4 +1,4 @@
-import type { Parties } from './barrier.ts';
+import type { BarrierTimes, Parties } from './barrier.ts';
 import type { Blocked } from './composition.ts';
 import { leavesOf } from '../store/resource.ts';
 import { type Held, type References, Served } from '../store/served.ts';
@@ -10,27 +10,30 @@ import { usesOf } from './uses.ts';
  * same time must find endpoints before and after.
  *
  * - An assignment that loses its last ready endpoint waits for the tables and listeners that are about to leave its
- *   cluster: it would be ahead of them. A cluster that stays in use is emptied at once.
+ *   cluster: it would be ahead of them. It lingers after that, as a cluster does that nothing names any more: retries in
+ *   back-off look for an endpoint again. A cluster that stays in use is emptied at once.
  * - A table waits for an owed assignment that brings the first ready endpoint: that may be waiting for the answer to
  *   an earlier one.
  */
 export class Readiness {
   readonly #references: References;
-  /** What takes longer than this is not waited for. Milliseconds. */
-  readonly #timeoutMs: number;
+  readonly #times: Pick<BarrierTimes, 'lingerMs' | 'timeoutMs'>;
   /** Since when the assignment of a cluster that changes so is owed. */
   #since: ReadonlyMap<string, number> = new Map();
+  /** When it was last seen that the client may yet use the cluster of an assignment that is about to be emptied. */
+  #usedAt: ReadonlyMap<string, number> = new Map();
 
-  constructor(references: References, timeoutMs: number) {
+  /** @param times what takes longer than `timeoutMs` is not waited for. */
+  constructor(references: References, times: Pick<BarrierTimes, 'lingerMs' | 'timeoutMs'>) {
     this.#references = references;
-    this.#timeoutMs = timeoutMs;
+    this.#times = times;
   }
 
   /** Which of these assignments must not be sent yet; undefined while nothing is held back. */
   blocksAssignments(of: Subscription, parties: Parties, now: number): Blocked {
     const changes = changesIn(of, parties);
     this.#note(changes, now);
-    if (changes.emptied.size === 0) return undefined;
+    if (changes.emptied.size + this.#usedAt.size === 0) return undefined;
     const left = this.#left(this.#recent(changes.emptied, now), parties, now);
     return left.size === 0 ? undefined : ({ name }) => left.has(name);
   }
@@ -51,13 +54,16 @@ export class Readiness {
   }
 
   #recent(names: ReadonlySet<string>, now: number): ReadonlySet<string> {
-    return new Set([...names].filter((name) => now - (this.#since.get(name) ?? now) < this.#timeoutMs));
+    return new Set([...names].filter((name) => now - (this.#since.get(name) ?? now) < this.#times.timeoutMs));
   }
 
-  /** Those that nothing names any more, except what the client may yet use. */
+  /** Those that nothing names any more, except what the client may yet use, or has used until a moment ago. */
   #left(names: ReadonlySet<string>, parties: Parties, now: number): ReadonlySet<string> {
     const { lasting, awaited } = usesOf(parties, this.#references, names, now);
-    const left = new Set([...lasting.names, ...awaited.names]);
+    const usedAt = new Map([...this.#usedAt].filter(([name]) => names.has(name)));
+    for (const name of [...lasting.names, ...awaited.names]) usedAt.set(name, now);
+    this.#usedAt = usedAt;
+    const left = new Set([...usedAt].flatMap(([name, at]) => (now - at < this.#times.lingerMs ? [name] : [])));
     if (left.size === 0) return left;
     for (const { interest } of parties.referrers) {
       for (const { items } of interest.in(parties.view).batches) {
