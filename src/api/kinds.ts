@@ -121,3 +121,8 @@ export const sourceKinds: readonly Kind[] = [...kinds, secret];
 export function sourceKindOf(apiVersion: string, kind: string): Kind | undefined {
   return apiVersion === 'v1' && kind === secret.kind ? secret : kindOf(apiVersion, kind);
 }
+
+/** What people write, several objects at a time. Other kinds follow from what runs. */
+export const configKinds: readonly Kind<KindName>[] = kinds.filter(
+  ({ name, custom }) => name === 'Service' || name === 'ConfigMap' || (custom && name !== 'WorkloadEntry'),
+);

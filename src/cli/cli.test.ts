@@ -336,7 +336,7 @@ describe('serve', () => {
     expect(code).toBe(0);
     const text = out.replace(/\s+/g, ' ');
     for (const name of settingNames) expect(text).toContain(`FAIRLEAD_${name.replace(/[A-Z]/g, '_$&').toUpperCase()}`);
-    for (const shown of [':15010', ':8080', ':15014', 'cluster.local', 'istio-system', '10ms/100ms', 'FAIRLEAD_CONFIG'])
+    for (const shown of [':15010', ':8080', ':15014', 'cluster.local', 'istio-system', '50ms/250ms', 'FAIRLEAD_CONFIG'])
       expect(text).toContain(shown);
   });
 });

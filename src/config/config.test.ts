@@ -31,7 +31,7 @@ test('without any setting everything has its default', () => {
       defaultProxyNamespace: 'default',
       defaultProxyType: 'sidecar',
     },
-    batch: { quiet: 10, max: 100 },
+    batch: { quiet: 50, max: 250 },
     streams: { most: 10_000, maxAge: 1_800_000, shutdown: 10_000 },
     secure: {
       address: { host: every, port: 15012 },

@@ -7,7 +7,7 @@ export interface Address {
   readonly port: number;
 }
 
-/** A commit waits until no change has come for `quiet` milliseconds, but at most `max`. */
+/** See `CommitterOptions`. */
 export interface Batch {
   readonly quiet: number;
   readonly max: number;
@@ -214,8 +214,8 @@ export const settings = {
   },
   batch: {
     placeholder: 'ms/ms',
-    help: 'how long to wait for changes to settle / longest wait before sending',
-    fallback: '10ms/100ms',
+    help: 'how long a change of config waits for others / longest wait of any change',
+    fallback: '50ms/250ms',
     parse: batch,
   },
   maxStreams: {

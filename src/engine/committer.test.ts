@@ -10,6 +10,7 @@ const SLICE = 10;
 class Lab {
   readonly graph = new Graph();
   readonly input = this.graph.input<number>('numbers');
+  readonly config = this.graph.input<number>('config');
   readonly clock: FakeClock;
   readonly committer: Committer;
   readonly stop = new AbortController();
@@ -22,6 +23,7 @@ class Lab {
     this.committer = new Committer(this.graph, {
       quiet: QUIET,
       max: MAX,
+      isConfig: (input) => input === this.config,
       slice: SLICE,
       clock,
       signal: this.stop.signal,
@@ -40,6 +42,10 @@ class Lab {
 
   write(key: string, value = 1): void {
     this.committer.write(this.input.write(key, value));
+  }
+
+  configure(key: string): void {
+    this.committer.write(this.config.write(key, 1));
   }
 }
 
@@ -73,44 +79,63 @@ test('while somebody holds changes they are gathered, and then committed togethe
   expect(lab.published[1]).toEqual({ at: 20 * MAX, keys: ['a', 'b'] });
 });
 
-test('after a time of quiet a change does not wait, and takes along what came in the same moment', async () => {
+test('a change that is not config waits only if the last commit has just been', async () => {
   const lab = Lab.open();
   lab.write('a');
   lab.write('b');
-  await lab.clock.advance(QUIET + 1);
+  await lab.clock.advance(4);
   lab.write('c');
+  await lab.clock.advance(4);
+  lab.write('d');
+  await lab.clock.advance(2 * QUIET);
+  lab.write('e');
   await lab.clock.advance(0);
   expect(lab.published).toEqual([
     { at: 0, keys: ['a', 'b'] },
-    { at: QUIET + 1, keys: ['c'] },
+    { at: QUIET, keys: ['c', 'd'] },
+    { at: 8 + 2 * QUIET, keys: ['e'] },
   ]);
 });
 
-test('what follows a commit soon waits until it is quiet', async () => {
+test('in a steady stream there is a commit in each quiet time', async () => {
   const lab = Lab.open();
-  lab.write('a');
-  await lab.clock.advance(4);
-  lab.write('b');
-  await lab.clock.advance(4);
-  lab.write('c');
-  await lab.clock.advance(QUIET - 1);
-  expect(lab.published).toHaveLength(1);
-  await lab.clock.advance(1);
-  expect(lab.published[1]).toEqual({ at: 8 + QUIET, keys: ['b', 'c'] });
-});
-
-test('in a steady stream no change waits longer than the bound', async () => {
-  const lab = Lab.open();
-  lab.write('first');
-  await lab.clock.advance(1);
   for (let i = 0; i < 60; i++) {
     lab.write(`${i}`);
+    await lab.clock.advance(1);
+  }
+  expect(lab.published.map(({ at }) => at)).toEqual([0, 10, 20, 30, 40, 50, 60]);
+});
+
+test('changes of config are committed together once no other has followed for a while', async () => {
+  const lab = Lab.open();
+  lab.configure('a');
+  await lab.clock.advance(QUIET - 1);
+  lab.configure('b');
+  await lab.clock.advance(QUIET - 1);
+  expect(lab.published).toEqual([]);
+  await lab.clock.advance(1);
+  expect(lab.published).toEqual([{ at: 2 * QUIET - 1, keys: ['a', 'b'] }]);
+});
+
+test('nothing overtakes a change of config, or makes it wait longer', async () => {
+  const lab = Lab.open();
+  lab.configure('a');
+  await lab.clock.advance(QUIET - 1);
+  lab.write('b');
+  await lab.clock.advance(1);
+  expect(lab.published).toEqual([{ at: QUIET, keys: ['a', 'b'] }]);
+});
+
+test('however often config changes, no change waits longer than the bound', async () => {
+  const lab = Lab.open();
+  for (let i = 0; i < 60; i++) {
+    lab.configure(`${i}`);
     await lab.clock.advance(5);
   }
-  const [, second, third] = lab.published;
-  expect(second!.at).toBe(1 + MAX);
-  expect(second!.keys).toHaveLength(MAX / 5);
-  expect(third!.at - second!.at).toBeLessThanOrEqual(MAX + 5);
+  const [first, second] = lab.published;
+  expect(first!.at).toBe(MAX);
+  expect(first!.keys).toHaveLength(MAX / 5);
+  expect(second!.at - first!.at).toBeLessThanOrEqual(MAX + 5);
   for (const commit of lab.commits) expect(commit.delay).toBeLessThanOrEqual(MAX);
 });
 

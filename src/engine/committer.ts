@@ -2,10 +2,12 @@ import type { Graph, Input, Write } from '../cache/graph.ts';
 import type { Clock } from '../clock.ts';
 
 export interface CommitterOptions {
-  /** Milliseconds without a change after which a batch is committed. */
+  /** What belongs to a change may follow within this time. Milliseconds. */
   readonly quiet: number;
   /** A change waits no longer than this, however many follow, unless its source holds it. Milliseconds. */
   readonly max: number;
+  /** Whether changes of this input are made by people, who change several objects together. */
+  readonly isConfig: (input: Input<unknown>) => boolean;
   /** A commit yields after this long, or {@link LONG_SLICES} times as long if it is a long one. Milliseconds. */
   readonly slice: number;
   readonly clock: Pick<Clock, 'now' | 'after'>;
@@ -39,9 +41,10 @@ export interface CommitterStats {
 }
 
 /**
- * The only way into the graph. Changes are collected by key (the newest wins) and committed in batches: the first one
- * after a quiet period at once; in a stream of changes, when it pauses or the first of them has waited long enough.
- * Long commits are cut into slices.
+ * The only way into the graph. Changes are collected by key (the newest wins) and committed in batches, in the order in
+ * which they came. A change of config waits until none has followed for `quiet` milliseconds, or the first has waited for
+ * `max`; other changes wait with it. Without one, a batch is committed as soon as the last commit is `quiet`
+ * milliseconds ago. Long commits are cut into slices.
  */
 export class Committer {
   private readonly graph: Graph;
@@ -50,6 +53,8 @@ export class Committer {
   private pending = new Map<Input<unknown>, Map<string, unknown>>();
   private count = 0;
   private firstAt = 0;
+  /** When the first and the last of the pending changes of config arrived. */
+  private configAt: { readonly first: number; readonly last: number } | undefined;
   private since = 0;
   private lastCommitAt = Number.NEGATIVE_INFINITY;
   private cancelTimer: (() => void) | undefined;
@@ -104,7 +109,9 @@ export class Committer {
   write({ input, key, value }: Write): void {
     let values = this.pending.get(input);
     if (values === undefined) this.pending.set(input, (values = new Map<string, unknown>()));
-    if (this.count === 0) this.firstAt = this.options.clock.now();
+    const now = this.options.clock.now();
+    if (this.count === 0) this.firstAt = now;
+    if (this.options.isConfig(input)) this.configAt = { first: this.configAt?.first ?? now, last: now };
     if (!values.has(key)) this.count++;
     values.set(key, value);
     this.schedule();
@@ -124,11 +131,11 @@ export class Committer {
       if (this.graph.wantsCommit) this.cancelTimer = clock.after(TELL_AGAIN_MS, () => this.commit());
       return;
     }
-    const now = clock.now();
-    const afterQuiet = this.firstAt - this.lastCommitAt > quiet;
-    const due = afterQuiet ? now : Math.min(now + quiet, this.firstAt + max);
+    const { configAt } = this;
+    const due =
+      configAt === undefined ? this.lastCommitAt + quiet : Math.min(configAt.last + quiet, configAt.first + max);
     this.cancelTimer?.();
-    this.cancelTimer = clock.after(Math.max(0, due - now), () => this.commit());
+    this.cancelTimer = clock.after(Math.max(0, due - clock.now()), () => this.commit());
   }
 
   private commit(): void {
@@ -137,6 +144,7 @@ export class Committer {
     for (const [input, values] of this.pending) for (const [key, value] of values) writes.push({ input, key, value });
     this.pending = new Map();
     this.count = 0;
+    this.configAt = undefined;
     this.waitingForThis = this.waitingForNext.splice(0);
     this.running = true;
     const { clock, signal, slice } = this.options;

@@ -4,7 +4,8 @@ import { type AdsServer, startAdsServer } from '../ads/transport/server.ts';
 import type { AdsServerOptions, AdsLog, ListenAddress, SecureOptions } from '../ads/transport/server-options.ts';
 import type { TenantOf } from '../ads/tenant.ts';
 import type { Questions, Refusal } from '../ads/types.ts';
-import { Graph } from '../cache/graph.ts';
+import { configKinds } from '../api/kinds.ts';
+import { Graph, type Input } from '../cache/graph.ts';
 import { catalog } from '../catalog.ts';
 import { Committer } from './committer.ts';
 import { CredentialStore } from '../credentials/credential-store.ts';
@@ -84,13 +85,15 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const graph = new Graph();
   const encoder = new Encoder(options.protos, options.amend && { amend: options.amend });
   const mesh = buildMesh(graph, encoder);
+  const { inputs } = mesh;
+  const config = new Set<Input<unknown>>(configKinds.map(({ name }) => inputs.objects[name]));
   const committer = new Committer(graph, {
     ...options.batch,
+    isConfig: (input) => config.has(input),
     slice: 10,
     clock,
     signal: options.signal,
   });
-  const { inputs } = mesh;
   const budgets = new DemandBudgets(
     () => demandLimits(options.heapBytes, mesh.services.size),
     () => clock.now(),
