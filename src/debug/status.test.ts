@@ -28,6 +28,7 @@ function lab(objects: number, proxies: number) {
     object: { kind: 'Sidecar', namespace: 'shop', name: `s${i}`, uid: 'u', generation: 1 },
     progress: { state: 'underway', waiting: [] },
     isAcknowledged: false,
+    isRecalled: false,
   });
   const engine = {
     ads: { streams: () => Array.from({ length: proxies }, (_, i) => stream(i)) },

@@ -45,7 +45,16 @@ class Lab {
     this.generations.changed('VirtualService', objectKey, { kind: 'VirtualService', metadata } as KubernetesObject);
     const object = { kind: 'VirtualService' as const, namespace, name, uid: name, generation: 1 };
     const progress = { state: 'underway', waiting: [] } as const;
-    this.#tracked.set(key, { key, object, since: 0, version: '', isDeleted: false, isAcknowledged: false, progress });
+    this.#tracked.set(key, {
+      key,
+      object,
+      since: 0,
+      version: '',
+      isDeleted: false,
+      isAcknowledged: false,
+      isRecalled: false,
+      progress,
+    });
     return this.rollouts.begin(key);
   }
 

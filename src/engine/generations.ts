@@ -1,8 +1,6 @@
 import type { CustomKindName } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { isLocalReason, LEAST_LOCAL } from '../ads/protocol/local-reasons.ts';
-import type { Opinions } from '../ads/store/opinions.ts';
-import type { Recipient, Refused } from '../ads/store/recipient.ts';
+import type { Recipient } from '../ads/store/recipient.ts';
 import type { Concern } from '../ads/store/rollout.ts';
 import type { Write } from '../cache/graph.ts';
 import type { Clock } from '../clock.ts';
@@ -11,6 +9,7 @@ import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import type { Progress } from '../status/programmed.ts';
 import { formerObject, type KeptGenerations, mostRefusals, mostRejected } from './kept-generations.ts';
 import { type ProgressOfObjects, refusalsIn } from './progress.ts';
+import { areAll, believed, isBelieved, type Refusals, tenantsIn } from './refusals.ts';
 
 export interface GenerationsOptions {
   readonly inputs: Inputs;
@@ -308,10 +307,12 @@ export class Generations {
     return known?.uid === uid && known.generations.some((each) => each.generation === generation);
   }
 
+  /** By proxies of this replica. */
   #isAcknowledged(key: string, { metadata }: KubernetesObject): boolean {
     const tracked = this.#options.progress.get(key);
     return (
       tracked?.isAcknowledged === true &&
+      !tracked.isRecalled &&
       tracked.object.uid === metadata.uid &&
       tracked.object.generation === metadata.generation
     );
@@ -353,38 +354,6 @@ export class Generations {
 }
 
 type Reach = 'everywhere' | 'here' | 'nowhere';
-
-type Refusals = ReadonlyMap<Recipient, readonly Refused[]>;
-
-function isBelieved({ tenant }: Recipient): boolean {
-  return tenant !== '';
-}
-
-/** Of those whose tenant is known. */
-function believed({ waiting, refusals, takers }: Opinions): Opinions {
-  return {
-    waiting: new Set([...waiting].filter(isBelieved)),
-    refusals: new Map([...refusals].filter(([recipient]) => isBelieved(recipient))),
-    takers: takers.filter(isBelieved),
-  };
-}
-
-/** Nobody else may yet take it: the others of a build are not sent what the first has refused. */
-function areAll(refusals: Refusals, waiting: ReadonlySet<Recipient>): boolean {
-  if (refusals.size >= waiting.size) return true;
-  const builds = new Set([...refusals.keys()].map(({ build }) => build));
-  return [...waiting].every(({ build }) => builds.has(build));
-}
-
-/** The tenants of those who refuse something for reasons that are not their own, or that several of a build have. */
-function tenantsIn(refusals: Refusals): ReadonlySet<string> {
-  const builds = Map.groupBy(refusals.keys(), ({ build }) => build);
-  const isShared = [...builds.values()].some((of) => of.length >= LEAST_LOCAL);
-  const found = new Set<string>();
-  for (const [{ tenant }, all] of refusals)
-    if (isShared || !all.every(({ message }) => isLocalReason(message))) found.add(tenant);
-  return found;
-}
 
 /** A generation of an object. */
 interface Suspect {

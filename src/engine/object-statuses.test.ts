@@ -14,7 +14,16 @@ function lab() {
   let told = (_: string): void => {};
   const statuses = new ObjectStatuses({
     progress: {
-      get: (key) => ({ key, object, since: 0, version: '1', isDeleted: false, isAcknowledged: false, progress }),
+      get: (key) => ({
+        key,
+        object,
+        since: 0,
+        version: '1',
+        isDeleted: false,
+        isAcknowledged: false,
+        isRecalled: false,
+        progress,
+      }),
       onChange: (observer) => void (told = observer),
     },
     clock,

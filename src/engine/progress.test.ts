@@ -88,6 +88,28 @@ test('an object that concerns nobody is looked at again when somebody connects',
   expect(told.at(-1)).toEqual({ state: 'acknowledged', proxies: 1 });
 });
 
+test('a condition that says that all have acknowledged an object counts where it concerns nobody', () => {
+  const fleet = new Fleet();
+  fleet.progress.recall(() => true);
+  const object = rule(1);
+  fleet.set(...mesh, object);
+  // It is yet to be known whom it concerns.
+  fleet.progress.confirm(keyOf(object));
+  expect(fleet.progress.get(keyOf(object))).toMatchObject({ isAcknowledged: false });
+  fleet.rest();
+  expect(fleet.progress.get(keyOf(object))).toMatchObject({ isAcknowledged: true, isRecalled: true });
+});
+
+test('what proxies acknowledge after the condition said so is not reported', () => {
+  const fleet = fleetWith();
+  fleet.progress.recall(() => true);
+  const object = rule(1);
+  fleet.set(object);
+  fleet.rest();
+  expect(fleet.progress.get(keyOf(object))).toMatchObject({ isAcknowledged: true, isRecalled: false });
+  expect([...fleet.progress.unconfirmed()]).toEqual([]);
+});
+
 test('an only proxy that leaves without an answer has not acknowledged it', () => {
   const fleet = new Fleet();
   fleet.set(...mesh);

@@ -48,6 +48,8 @@ export interface Tracked {
   readonly isDeleted: boolean;
   /** By all whom it concerns. */
   readonly isAcknowledged: boolean;
+  /** Only its condition says so. */
+  readonly isRecalled: boolean;
   /** Computed whenever it is read: where many clients refuse something, it costs as many steps. */
   readonly progress: Progress;
 }
@@ -73,6 +75,8 @@ export class ProgressOfObjects {
   readonly #observers: ((key: string) => void)[] = [];
   /** Yet to be told of. */
   readonly #changed = new Set<string>();
+  /** What is published now was there before this replica served anybody. */
+  #isFirst = true;
   #isAcknowledged: (object: ObjectGeneration) => boolean = () => false;
 
   constructor(options: ProgressOptions) {
@@ -96,7 +100,7 @@ export class ProgressOfObjects {
     this.#observers.push(observer);
   }
 
-  /** @param isAcknowledged whether it is known from before that every proxy has acknowledged a generation. */
+  /** @param isAcknowledged whether the condition of an object says that every proxy has acknowledged a generation. */
   recall(isAcknowledged: (object: ObjectGeneration) => boolean): void {
     this.#isAcknowledged = isAcknowledged;
   }
@@ -132,10 +136,18 @@ export class ProgressOfObjects {
     const entry = this.#entries.get(key);
     if (entry === undefined || entry.isDeleted || !this.#isAcknowledged(entry.object)) return;
     this.#unconfirmed.delete(key);
-    if (entry.acknowledged !== undefined) return;
+    if (entry.acknowledged === undefined && this.#recall(key, entry)) this.#tell(key);
+  }
+
+  /**
+   * Others, too, may write conditions. So these do not count against what is known here: whom it concerns, and that it is
+   * rejected.
+   */
+  #recall(key: string, entry: Entry): boolean {
+    if (this.#progressOf(key, entry).state !== 'concernsNobody') return false;
     entry.acknowledged = { proxies: 0 };
     this.rollouts.forget(key);
-    this.#tell(key);
+    return true;
   }
 
   /** To be called with every draft before it goes to proxies. Returns which rollouts its changes are part of. */
@@ -145,10 +157,13 @@ export class ProgressOfObjects {
       if (key === undefined) continue;
       if (!this.#former.includes(write.input) && !this.#ofGenerations.includes(write.input)) this.#note(key, write);
       const entry = this.#entries.get(key);
-      if (entry === undefined || entry.acknowledged !== undefined) continue;
+      if (entry === undefined) continue;
+      if (isRecalled(entry) && this.#rejectedOf(key, entry.object) !== undefined) entry.acknowledged = undefined;
+      if (entry.acknowledged !== undefined) continue;
       const rollout = this.rollouts.begin(key);
       if (write.input === this.#options.inputs.rejectedGenerations) rollout.reconsider();
     }
+    this.#isFirst = false;
   }
 
   /** Which rollouts the changes of a draft are part of. */
@@ -222,11 +237,11 @@ export class ProgressOfObjects {
     const { namespace = '', name, uid = '', generation = 0 } = metadata;
     const object: ObjectGeneration = { kind, namespace, name, uid, generation };
     if (known?.isDeleted === false && known.object.uid === uid && known.object.generation === generation) return;
-    const acknowledged = this.#isAcknowledged(object) ? { proxies: 0 } : undefined;
     const version = this.#options.inputs.versions.get(kind) ?? '0';
-    this.#entries.set(key, { object, since: this.#now(), version, isDeleted: false, acknowledged });
+    const entry: Entry = { object, since: this.#now(), version, isDeleted: false, acknowledged: undefined };
+    this.#entries.set(key, entry);
     this.rollouts.get(key)?.restart();
-    if (acknowledged !== undefined) this.rollouts.forget(key);
+    if (this.#isFirst && this.#isAcknowledged(object)) this.#recall(key, entry);
     this.#tell(key);
   }
 
@@ -255,9 +270,9 @@ export class ProgressOfObjects {
       if (entry.isDeleted) this.#forgetDeleted(key);
       else if (proxies > 0) {
         entry.acknowledged = { proxies };
-        this.#unconfirmed.add(key);
+        if (!this.#isAcknowledged(entry.object)) this.#unconfirmed.add(key);
         this.rollouts.forget(key);
-      }
+      } else if (this.#isAcknowledged(entry.object)) this.#recall(key, entry);
       this.#tell(key);
     }
   }
@@ -281,7 +296,7 @@ export class ProgressOfObjects {
   #tracked(key: string, entry: Entry): Tracked {
     const progressOf = (): Progress => this.#progressOf(key, entry);
     return {
-      ...{ key, ...entry, isAcknowledged: entry.acknowledged !== undefined },
+      ...{ key, ...entry, isAcknowledged: entry.acknowledged !== undefined, isRecalled: isRecalled(entry) },
       get progress() {
         return progressOf();
       },
@@ -323,6 +338,10 @@ export class ProgressOfObjects {
   #now(): number {
     return this.#options.clock.now();
   }
+}
+
+function isRecalled({ acknowledged }: Entry): boolean {
+  return acknowledged?.proxies === 0;
 }
 
 /**

@@ -74,8 +74,9 @@ export class Replicas {
       tracked.progress,
       ...Array.from(new Set([...others(), ...this.#reports.keys()]), (name) => this.#at(name, tracked)),
     ]);
-    // Those that come later, and have not said anything, do not change that; proxies that reject it do.
-    const isLatched = joined.state !== 'refused' && isConfirmed(tracked.object);
+    // Those that come later, and have not said anything, do not change that; proxies that reject it do. Nor does a
+    // condition count that others have written while proxies of this replica have yet to answer.
+    const isLatched = joined.state !== 'refused' && tracked.isAcknowledged && isConfirmed(tracked.object);
     return isLatched ? { state: 'acknowledged', proxies: 0 } : joined;
   }
 

@@ -34,7 +34,7 @@ export class Proxy {
   /** Says why it rejects a response; undefined: it takes it. */
   rejects: (response: Response) => string | undefined = () => undefined;
   /** Answers that it does not give yet; undefined: it answers at once. */
-  #unanswered: Response[] | undefined;
+  #unanswered: { readonly response: Response; readonly error: string | undefined }[] | undefined;
 
   /** @param secure absent: plaintext. */
   constructor(port: number, delta: boolean, node: Node, secure?: SecureCall) {
@@ -143,7 +143,7 @@ export class Proxy {
     const error = this.rejects(response);
     if (error === undefined) this.#apply(response);
     if (this.#unanswered === undefined) this.#answer(response, error);
-    else this.#unanswered.push(response);
+    else this.#unanswered.push({ response, error });
     if (typeUrl === CDS) this.#subscribe(EDS, assignmentsIn(this.held(CDS)));
     if (typeUrl === LDS) this.#subscribe(RDS, tablesIn(this.held(LDS)));
     // Listeners are asked for when the first clusters are warm.
@@ -160,7 +160,7 @@ export class Proxy {
   speak(): void {
     const responses = this.#unanswered ?? [];
     this.#unanswered = undefined;
-    for (const response of responses) this.#answer(response, undefined);
+    for (const { response, error } of responses) this.#answer(response, error);
   }
 
   #answer({ typeUrl, nonce, version }: Response, error: string | undefined): void {

@@ -1,0 +1,37 @@
+import { isLocalReason, LEAST_LOCAL } from '../ads/protocol/local-reasons.ts';
+import type { Opinions } from '../ads/store/opinions.ts';
+import type { Recipient, Refused } from '../ads/store/recipient.ts';
+
+/** What proxies refuse, with their words. */
+export type Refusals = ReadonlyMap<Recipient, readonly Refused[]>;
+
+/** Only of those whose tenant is known does it count what they say. */
+export function isBelieved({ tenant }: Recipient): boolean {
+  return tenant !== '';
+}
+
+/** Of those whose tenant is known. */
+export function believed({ waiting, refusals, takers }: Opinions): Opinions {
+  return {
+    waiting: new Set([...waiting].filter(isBelieved)),
+    refusals: new Map([...refusals].filter(([recipient]) => isBelieved(recipient))),
+    takers: takers.filter(isBelieved),
+  };
+}
+
+/** Nobody else may yet take it: the others of a build are not sent what the first has refused. */
+export function areAll(refusals: Refusals, waiting: ReadonlySet<Recipient>): boolean {
+  if (refusals.size >= waiting.size) return true;
+  const builds = new Set([...refusals.keys()].map(({ build }) => build));
+  return [...waiting].every(({ build }) => builds.has(build));
+}
+
+/** The tenants of those who refuse something for reasons that are not their own, or that several of a build have. */
+export function tenantsIn(refusals: Refusals): ReadonlySet<string> {
+  const builds = Map.groupBy(refusals.keys(), ({ build }) => build);
+  const isShared = [...builds.values()].some((of) => of.length >= LEAST_LOCAL);
+  const found = new Set<string>();
+  for (const [{ tenant }, all] of refusals)
+    if (isShared || !all.every(({ message }) => isLocalReason(message))) found.add(tenant);
+  return found;
+}
