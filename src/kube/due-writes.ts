@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
-import { NewestFirst } from './newest-first.ts';
 import { TokenBucket } from './token-bucket.ts';
+import { Turns } from './turns.ts';
 
 export interface DueWritesOptions {
   /** What is to be written for a key now; undefined: nothing. The write must not reject. */
@@ -17,11 +17,13 @@ export interface DueWritesOptions {
 /** Number of keys looked at before yielding to the event loop. */
 const slice = 100;
 
-/** Writes what is due: newest changes first, rate limited, one write per key at a time. */
+/**
+ * Writes what is due: namespaces take turns, the newest changes in each first; rate limited, one write per key at a time.
+ */
 export class DueWrites {
   readonly #options: DueWritesOptions;
   readonly #bucket: TokenBucket;
-  readonly #due = new NewestFirst();
+  readonly #due = new Turns();
   readonly #writing = new Map<string, Promise<void>>();
   #cancel: (() => void) | undefined;
 
@@ -37,13 +39,13 @@ export class DueWrites {
   }
 
   /** Ignored while a write for this key is in progress: `ended` is called after it. */
-  add(key: string): void {
-    this.#due.add(key);
+  add(namespace: string, key: string): void {
+    this.#due.add(namespace, key);
     this.#runAfter(0);
   }
 
-  delete(key: string): void {
-    this.#due.delete(key);
+  delete(namespace: string, key: string): void {
+    this.#due.delete(namespace, key);
   }
 
   /** Nothing is due any more. */
@@ -73,17 +75,13 @@ export class DueWrites {
   #run(): void {
     const { clock, next, ended, concurrency = 8 } = this.#options;
     for (let i = 0; this.#writing.size < concurrency; i++) {
-      const key = this.#due.next();
-      if (key === undefined) return;
-      if (i === slice) return this.#runAfter(0);
+      if (this.#due.size === 0) return;
+      const wait = this.#bucket.wait(clock.now());
+      if (wait > 0 || i === slice) return this.#runAfter(wait);
+      const key = this.#due.take()!;
       const write = this.isBusy(key) ? undefined : next(key);
-      if (write === undefined) {
-        this.#due.delete(key);
-        continue;
-      }
-      const wait = this.#bucket.take(clock.now());
-      if (wait > 0) return this.#runAfter(wait);
-      this.#due.delete(key);
+      if (write === undefined) continue;
+      this.#bucket.take(clock.now());
       const writing = write().finally(() => {
         this.#writing.delete(key);
         ended(key);

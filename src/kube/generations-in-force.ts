@@ -179,7 +179,7 @@ export class GenerationsInForce {
   }
 
   #mark(key: string): void {
-    if (this.#terms.size > 0) this.#due.add(key);
+    if (this.#terms.size > 0) this.#due.add(partsOf(key)[0], key);
   }
 
   #end(): void {

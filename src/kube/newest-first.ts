@@ -26,19 +26,18 @@ export class NewestFirst {
     this.#changes.delete(key);
   }
 
-  clear(): void {
-    this.#changes.clear();
-    this.#newest = [];
+  /** Removes the next key and returns it; undefined if there is none. */
+  take(): string | undefined {
+    const key = this.#next();
+    if (key !== undefined) this.#changes.delete(key);
+    return key;
   }
 
-  /** The next key, which stays until it is deleted; undefined if there is none. */
-  next(): string | undefined {
+  #next(): string | undefined {
     const [oldest] = this.#changes.keys();
     if (++this.#picks % OLDEST_EVERY === 0) return oldest;
-    for (let top = this.#newest.at(-1); top !== undefined; top = this.#newest.at(-1)) {
+    for (let top = this.#newest.pop(); top !== undefined; top = this.#newest.pop())
       if (this.#isValid(top)) return top.key;
-      this.#newest.pop();
-    }
     return oldest;
   }
 

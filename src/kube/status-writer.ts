@@ -76,8 +76,8 @@ const RACES = 2;
 
 /**
  * Writes conditions to the API server. It remembers what each object's conditions should be, and while this replica
- * leads for the object's revision, it writes those that differ from the object's: newest changes first, rate limited,
- * one write per object at a time. Bounded by the number of objects.
+ * leads for the object's revision, it writes those that differ from the object's, as {@link DueWrites} does. Bounded by
+ * the number of objects.
  */
 export class StatusWriter {
   private readonly options: StatusWriterOptions;
@@ -119,7 +119,7 @@ export class StatusWriter {
     this.entries.delete(key);
     this.entries.set(key, entry);
     this.keys.set(idOf(desired), key);
-    this.mark(key);
+    this.mark(key, entry);
   }
 
   /** The object is gone, or no longer ours. */
@@ -129,7 +129,7 @@ export class StatusWriter {
     entry.cancel?.();
     this.outages.end(idOf(entry.desired));
     this.entries.delete(key);
-    this.due.delete(key);
+    this.due.delete(entry.desired.namespace, key);
     if (this.keys.get(idOf(entry.desired)) === key) this.keys.delete(idOf(entry.desired));
   }
 
@@ -145,7 +145,7 @@ export class StatusWriter {
     if (term.aborted) return;
     this.terms.set(revision, term);
     term.addEventListener('abort', () => this.endTerm(term, revision), { once: true });
-    for (const key of this.entries.keys()) this.mark(key);
+    for (const [key, entry] of this.entries) this.mark(key, entry);
   }
 
   /** Resolves once no write is in progress. */
@@ -194,12 +194,11 @@ export class StatusWriter {
     if (this.terms.size === 0 || this.due.isBusy(key) || entry.cancel !== undefined) return;
     if (this.toWrite(entry) === undefined) return;
     if (entry.written === entry.desired) this.park(key, entry);
-    else this.mark(key);
+    else this.mark(key, entry);
   }
 
-  private mark(key: string): void {
-    if (this.terms.size === 0) return;
-    this.due.add(key);
+  private mark(key: string, { desired }: Entry): void {
+    if (this.terms.size > 0) this.due.add(desired.namespace, key);
   }
 
   private next(key: string): (() => Promise<void>) | undefined {
@@ -308,7 +307,7 @@ export class StatusWriter {
     entry.isRefused = error !== undefined && isRefused(error);
     entry.cancel = this.options.clock.after(entry.backoff.next(error?.retryAfter), () => {
       entry.cancel = undefined;
-      this.mark(key);
+      this.mark(key, entry);
     });
   }
 
@@ -319,7 +318,7 @@ export class StatusWriter {
       entry.cancel();
       entry.cancel = undefined;
       entry.backoff.reset();
-      this.mark(key);
+      this.mark(key, entry);
     }
   }
 }
