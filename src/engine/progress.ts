@@ -120,15 +120,14 @@ export class ProgressOfObjects {
     return this.#unfollowed;
   }
 
-  /** What others are to know: how far what concerns somebody has come, until the condition of the object says so. */
+  /** What others are to know until the condition of the object says so, as far as it concerns somebody. */
   *unconfirmed(): Generator<Tracked> {
     for (const key of [...this.#unconfirmed]) {
       const tracked = this.get(key);
       if (tracked === undefined) this.#unconfirmed.delete(key);
       else if (!tracked.isDeleted) yield tracked;
     }
-    for (const tracked of this.unfinished())
-      if (!tracked.isDeleted && tracked.progress.state !== 'concernsNobody') yield tracked;
+    for (const tracked of this.unfinished()) if (!tracked.isDeleted) yield tracked;
   }
 
   /** The condition of an object may have changed. */

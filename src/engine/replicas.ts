@@ -1,6 +1,7 @@
 import { isBefore } from '../kube/resource-version.ts';
 import type { Progress } from '../status/programmed.ts';
-import { joinProgress, mostReported, type ReplicaReport, type ReportedObject } from '../status/replica-report.ts';
+import { joinProgress, type ReplicaReport, type ReportedObject } from '../status/replica-report.ts';
+import { roomFor } from '../status/room-in-report.ts';
 import type { ObjectGeneration, ProgressOfObjects, Tracked } from './progress.ts';
 
 export interface ReplicasOptions {
@@ -23,6 +24,7 @@ export interface ReplicasOptions {
 interface Known {
   readonly report: ReplicaReport;
   readonly objects: ReadonlyMap<string, ReportedObject>;
+  readonly cut: ReadonlySet<string>;
 }
 
 /** Each replica knows its own proxies. Together they know how far an object has come. */
@@ -44,7 +46,12 @@ export class Replicas {
   found(name: string, report: ReplicaReport | undefined): void {
     const before = this.#reports.get(name);
     if (report === undefined) this.#reports.delete(name);
-    else this.#reports.set(name, { report, objects: new Map(report.objects.map((each) => [each.key, each])) });
+    else
+      this.#reports.set(name, {
+        report,
+        objects: new Map(report.objects.map((each) => [each.key, each])),
+        cut: new Set(report.cut),
+      });
     // Of this release: only those that its own namespace trusts decide what is in force.
     if (report !== undefined && [...this.#options.others()].includes(name))
       for (const reported of report.objects) if (reported.isRejected) this.#options.rejected(reported);
@@ -55,16 +62,19 @@ export class Replicas {
   own(): ReplicaReport | undefined {
     const servingSince = this.#options.servingSince();
     if (servingSince === undefined) return undefined;
-    const objects: ReportedObject[] = [];
-    for (const tracked of this.#options.progress.unconfirmed()) {
-      if (objects.length > mostReported) break;
+    const byNamespace = Map.groupBy(this.#options.progress.unconfirmed(), ({ object }) => object.namespace);
+    const reported = new Map(Array.from(byNamespace, ([namespace, all]) => [namespace, this.#reported(all)]));
+    return { servingSince, seen: this.#options.seen(), ...roomFor(reported) };
+  }
+
+  *#reported(all: readonly Tracked[]): Generator<ReportedObject> {
+    for (const tracked of all) {
       const { key, object, progress } = tracked;
+      if (progress.state === 'concernsNobody') continue;
       const isRejected = this.#options.isRejected(tracked);
       const { uid, generation } = object;
-      objects.push({ key, uid, generation, progress, ...(isRejected && { isRejected }) });
+      yield { key, uid, generation, progress, ...(isRejected && { isRejected }) };
     }
-    const isCut = objects.length > mostReported;
-    return { servingSince, seen: this.#options.seen(), objects: objects.slice(0, mostReported), isCut };
   }
 
   /** Of an object, as all replicas have it. */
@@ -97,8 +107,9 @@ export class Replicas {
     if (known === undefined) return silent;
     const reported = known.objects.get(key);
     if (reported?.uid === object.uid && reported.generation === object.generation) return reported.progress;
-    const { seen, isCut } = known.report;
-    const isKnown = !isBefore(seen[object.kind] ?? '0', version);
+    const { report, cut } = known;
+    const isCut = cut.has(object.namespace) || cut.has('*');
+    const isKnown = !isBefore(report.seen[object.kind] ?? '0', version);
     return isKnown && !isCut && reported === undefined ? { state: 'concernsNobody' } : silent;
   }
 }

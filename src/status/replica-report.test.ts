@@ -7,7 +7,7 @@ const report = (...objects: readonly ReportedObject[]): ReplicaReport => ({
   servingSince: '2026-01-01T00:00:00.000Z',
   seen: { VirtualService: '7' },
   objects,
-  isCut: false,
+  cut: ['many'],
 });
 const reported = (progress: ReportedObject['progress']): ReportedObject => ({
   key: 'g/VirtualService/c/shop/reviews',

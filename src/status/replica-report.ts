@@ -9,8 +9,8 @@ export interface ReplicaReport {
   readonly seen: Readonly<Record<string, string>>;
   /** Whose newest generation is yet to be confirmed by their condition. */
   readonly objects: readonly ReportedObject[];
-  /** There are more: nothing is said about objects that are not reported. */
-  readonly isCut: boolean;
+  /** Namespaces of which there are more: silence about their objects means nothing. `*`: all of them. */
+  readonly cut: readonly string[];
 }
 
 export interface ReportedObject {
@@ -23,25 +23,23 @@ export interface ReportedObject {
   readonly isRejected?: true;
 }
 
-/** Objects in a report: some 300 bytes each, of 1.5 MB that the API server takes. */
+/** Objects in a report. */
 export const mostReported = 2_000;
 /** Proxies that are named for an object. */
 const mostNamed = 5;
 
 /** As the object's `spec`. */
-export function printReport({ servingSince, seen, objects, isCut }: ReplicaReport): Json {
+export function printReport({ servingSince, seen, objects, cut }: ReplicaReport): Json {
   return {
     servingSince,
     seen,
-    objects: objects.map(({ key, uid, generation, progress, isRejected }) => ({
-      key,
-      uid,
-      generation,
-      ...printProgress(progress),
-      ...(isRejected && { isRejected }),
-    })),
-    ...(isCut && { isCut }),
+    objects: objects.map(printObject),
+    ...(cut.length > 0 && { cut }),
   };
+}
+
+export function printObject({ key, uid, generation, progress, isRejected }: ReportedObject): Json {
+  return { key, uid, generation, ...printProgress(progress), ...(isRejected && { isRejected }) };
 }
 
 function printProgress(progress: Progress): Json {
@@ -69,12 +67,12 @@ function namesOf(proxies: readonly { readonly nodeId: string }[]): readonly stri
 /** Undefined for what is not one. Other versions may report more. */
 export function readReport(spec: unknown): ReplicaReport | undefined {
   if (!isObject(spec) || typeof spec['servingSince'] !== 'string' || !isObject(spec['seen'])) return undefined;
-  const { servingSince, seen, objects, isCut } = spec;
+  const { servingSince, seen, objects, cut } = spec;
   return {
     servingSince,
     seen: Object.fromEntries(Object.entries(seen).filter((each): each is [string, string] => isText(each[1]))),
     objects: (Array.isArray(objects) ? objects : []).slice(0, mostReported).flatMap(readObject),
-    isCut: isCut === true,
+    cut: Array.isArray(cut) ? cut.filter(isText) : [],
   };
 }
 

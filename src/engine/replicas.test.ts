@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest';
+import type { Progress } from '../status/programmed.ts';
+import type { ReplicaReport } from '../status/replica-report.ts';
+import type { ProgressOfObjects, Tracked } from './progress.ts';
+import { Replicas } from './replicas.ts';
+
+const OTHER = 'istio-system/other';
+
+const keyOf = (namespace: string, name: string): string => `g/VirtualService/Kubernetes/${namespace}/${name}`;
+
+/** This replica, whose proxies have acknowledged all objects, and one other. */
+class Lab {
+  readonly #tracked = new Map<string, Tracked>();
+  readonly replicas: Replicas;
+
+  constructor() {
+    const progress: Pick<ProgressOfObjects, 'get' | 'unconfirmed'> = {
+      get: (key) => this.#tracked.get(key),
+      unconfirmed: () => this.#tracked.values() as Generator<Tracked>,
+    };
+    this.replicas = new Replicas({
+      progress: progress as ProgressOfObjects,
+      seen: () => ({ VirtualService: '9' }),
+      servingSince: () => '2030-01-01T00:00:00Z',
+      others: () => [OTHER],
+      isRejected: () => false,
+      isConfirmed: () => false,
+      rejected: () => {},
+    });
+  }
+
+  object(namespace: string, name: string, version = '5', progress: Progress = acknowledged): Tracked {
+    const object = { kind: 'VirtualService', namespace, name, uid: name, generation: 1 } as const;
+    const states = { isDeleted: false, isAcknowledged: progress.state === 'acknowledged', isRecalled: false };
+    const key = keyOf(namespace, name);
+    const tracked = { key, object, since: 0, version, progress, ...states };
+    this.#tracked.set(key, tracked);
+    return tracked;
+  }
+
+  /** What is known of it together. */
+  state(tracked: Tracked): Progress['state'] {
+    return this.replicas.progressOf(tracked).state;
+  }
+}
+
+const acknowledged: Progress = { state: 'acknowledged', proxies: 1 };
+
+const report = (report: Partial<ReplicaReport>): ReplicaReport => ({
+  ...{ servingSince: '2030-01-01T00:00:00Z', seen: { VirtualService: '7' }, objects: [], cut: [] },
+  ...report,
+});
+
+test('another replica that is silent about an object has nothing to say, unless the namespace of the object is cut', () => {
+  const lab = new Lab();
+  const [many, shop, late] = [lab.object('many', 'a'), lab.object('shop', 'b'), lab.object('shop', 'c', '8')];
+  const states = () => [many, shop, late].map((each) => lab.state(each));
+  expect(states()).toEqual(['silent', 'silent', 'silent']);
+  lab.replicas.found(OTHER, report({ cut: ['many'] }));
+  expect(states()).toEqual(['silent', 'acknowledged', 'silent']);
+  lab.replicas.found(OTHER, report({ cut: ['*'] }));
+  expect(states()).toEqual(['silent', 'silent', 'silent']);
+});
+
+test('a namespace with more objects than a report has room for does not cut those of others', () => {
+  const lab = new Lab();
+  for (let i = 0; i < 3_000; i++) lab.object('many', `${i}`);
+  lab.object('nobody', 'a', '5', { state: 'concernsNobody' });
+  const own = lab.object('shop', 'own');
+  const { objects, cut } = lab.replicas.own()!;
+  expect(cut).toEqual(['many']);
+  expect(objects.filter(({ key }) => !key.includes('/many/')).map(({ key }) => key)).toEqual([own.key]);
+});
