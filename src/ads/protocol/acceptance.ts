@@ -29,7 +29,7 @@ export function accept(subscription: Subscription, sent: Sent, view: WorldView):
     }
   }
   // The client now knows that these are gone.
-  const gone = wholeState ? [...refusals.names()] : sent.removed;
+  const gone = wholeState ? [...refusals.names.keys()] : sent.removed;
   for (const name of gone) {
     if (view.resolve(type.typeUrl, name) === undefined && ledger.kept?.has(name) !== true) refusals.forget(name);
   }

@@ -1,5 +1,5 @@
 import type { InFlight } from './in-flight.ts';
-import { Concern } from '../store/rollout.ts';
+import { Concern, haveCommon } from '../store/rollout.ts';
 import type { Recipient, Refused } from '../store/recipient.ts';
 import type { Names } from '../store/served.ts';
 import type { Sent } from './sent.ts';
@@ -73,12 +73,17 @@ export class Awaited {
     for (const concern of uncertain.flat()) this.#place(concern, standing);
   }
 
-  /** The client has said something: it may have accepted what it refused, or given it up. */
-  heard(standing: Standing): void {
-    if (this.#refused.length === 0) return;
+  /**
+   * The client has said something: it may have accepted what it refused, or given it up. It may refuse thousands of
+   * resources: only those of which there is news are looked at.
+   */
+  heard(standing: Standing, news: Names | 'all'): void {
     const refused = this.#refused;
+    if (refused.length === 0) return;
     this.#refused = NONE;
-    for (const concern of refused) this.#place(concern, standing);
+    for (const concern of refused)
+      if (isNews(concern.names, standing, news)) this.#place(concern, standing);
+      else this.#refused = [...this.#refused, concern];
   }
 
   /** The client is gone. */
@@ -122,6 +127,12 @@ export class Awaited {
     const all = [...concerns, concern];
     return all.length > MOST ? [Concern.join(all, this.#recipient)] : all;
   }
+}
+
+/** Whether some of what was refused may no longer be, or not as before. */
+function isNews(names: Names, { all, pending, inFlight }: Standing, news: Names | 'all'): boolean {
+  if (all || news === 'all' || haveCommon(names, news)) return true;
+  return (pending !== undefined && haveCommon(names, pending)) || inFlight.newestWith(names, Infinity) !== undefined;
 }
 
 const NONE: readonly Concern[] = [];

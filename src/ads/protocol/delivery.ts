@@ -142,7 +142,7 @@ export class Delivery implements Watcher {
       else subscription.replace(request, this.#view);
     }
     this.#awaitAsked(subscription, owedAll);
-    subscription.awaited.heard(this.#standing(subscription));
+    this.#hear(subscription);
     this.#settle();
     if (this.owes) this.#events.wake();
   }
@@ -174,6 +174,10 @@ export class Delivery implements Watcher {
     for (const subscription of this.#subscriptions)
       if (subscription?.awaited.owes === true && !subscription.owes)
         subscription.awaited.look(this.#standing(subscription));
+  }
+
+  #hear(subscription: Subscription): void {
+    subscription.awaited.heard(this.#standing(subscription), subscription.takeRefusalNews());
   }
 
   #standing(subscription: Subscription): Standing {
@@ -291,6 +295,7 @@ export class Delivery implements Watcher {
     const taken = isNews ? accepted : [...accepted, ...refused];
     for (const sent of taken) this.#accept(subscription, sent, now);
     if (isNews && refused.length > 0) this.#reject(subscription, refused, error.message, now);
+    this.#hear(subscription);
     subscription.awaited.answered(taken, isNews ? refused : [], this.#standing(subscription));
     return true;
   }

@@ -1,6 +1,6 @@
 import type { Frame } from '../wire/frames.ts';
 import { fold, itemsOf, namesOf, type Sent, type Subscribed } from './sent.ts';
-import { common } from '../store/rollout.ts';
+import { haveCommon } from '../store/rollout.ts';
 import type { Held, Names, Served } from '../store/served.ts';
 
 /** What a client's answer said about earlier responses. */
@@ -81,7 +81,7 @@ export class InFlight {
     for (let i = this.#responses.length - 1; i >= 0; i--) {
       const sent = this.#responses[i]!;
       if (sent.nonce >= before) continue;
-      if (sent.prior === undefined || common(names, sent.prior).next().done !== true) return sent;
+      if (sent.prior === undefined || haveCommon(names, sent.prior)) return sent;
     }
     return undefined;
   }

@@ -42,6 +42,11 @@ export class Ledger {
     return this.#refusals?.size === 0 ? undefined : this.#refusals;
   }
 
+  /** As of {@link Refusals.takeNews}. */
+  takeNews(): Names {
+    return this.#refusals?.takeNews() ?? NONE;
+  }
+
   clear(): void {
     this.take(NO_MARKS);
     this.#partial = this.#refusals = undefined;

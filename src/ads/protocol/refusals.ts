@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer';
-import { type Held, versionOf } from '../store/served.ts';
+import { type Held, type Names, versionOf } from '../store/served.ts';
 
 const FIRST_BACKOFF_MS = 60_000;
 const LAST_BACKOFF_MS = 3_600_000;
@@ -62,6 +62,8 @@ export interface NewRefusal extends Readonly<Pick<Refused, 'about' | 'after' | '
  */
 export class Refusals {
   readonly #names = new Map<string, RefusedName>();
+  /** See {@link takeNews}. */
+  #news = new Set<string>();
   /** Nothing is due before this time. */
   #dueAt = Infinity;
 
@@ -69,8 +71,15 @@ export class Refusals {
     return this.#names.size;
   }
 
-  names(): Iterable<string> {
-    return this.#names.keys();
+  get names(): Names {
+    return this.#names;
+  }
+
+  /** Names of which something else has been rejected, or no longer is, since the last call. */
+  takeNews(): Names {
+    const news = this.#news;
+    if (news.size > 0) this.#news = new Set();
+    return news;
   }
 
   refuse(name: string, { version, held, now, about, after, suspected, message }: NewRefusal): void {
@@ -89,6 +98,7 @@ export class Refusals {
     // It was assumed to have the very bytes that it rejects: whatever it has, it is something else.
     refused.held = versionOf(held) === version ? UNKNOWN : held;
     refused.given = undefined;
+    this.#news.add(name);
   }
 
   has(name: string): boolean {
@@ -139,15 +149,16 @@ export class Refusals {
     if (refused !== undefined) {
       if (!refused.due || nonce <= refused.after) return;
       known.versions.delete(version);
+      this.#news.add(name);
     } else {
       for (const { about } of known.versions.values()) if (nonce < about) return;
     }
     known.held = item;
-    if (present || known.versions.size === 0) this.#names.delete(name);
+    if (present || known.versions.size === 0) this.forget(name);
   }
 
   forget(name: string): void {
-    this.#names.delete(name);
+    if (this.#names.delete(name)) this.#news.add(name);
   }
 
   /** The client has what it should have: rejected versions that are due for another try no longer matter. */
@@ -155,7 +166,8 @@ export class Refusals {
     const known = this.#names.get(name);
     if (known === undefined) return;
     for (const [version, { due }] of known.versions) if (due) known.versions.delete(version);
-    if (known.versions.size === 0) this.#names.delete(name);
+    this.#news.add(name);
+    if (known.versions.size === 0) this.forget(name);
   }
 
   /** The client asks for the name again, and there is nothing better to give: what it rejected is tried again. */

@@ -56,6 +56,8 @@ export class Subscription {
   readonly awaited: Awaited;
   #trial: Trial | undefined;
   #wholeRefusal: (BackOff & { readonly message: string }) | undefined;
+  /** {@link wholeRefusal} is another one since {@link takeRefusalNews}. */
+  #isWholeNews = false;
   #asked: string[] = [];
 
   constructor(type: ResourceType, context: SubscriptionContext, guarded: boolean, patience = Infinity) {
@@ -102,10 +104,21 @@ export class Subscription {
 
   refuseWhole(now: number, message: string): void {
     this.#wholeRefusal = { ...backOff(this.#wholeRefusal, now), message };
+    this.#isWholeNews = true;
   }
 
   acceptWhole(): void {
+    if (this.#wholeRefusal === undefined) return;
     this.#wholeRefusal = undefined;
+    this.#isWholeNews = true;
+  }
+
+  /** Names of which the client refuses something else than it did at the last call. */
+  takeRefusalNews(): Names | 'all' {
+    const names = this.ledger.takeNews();
+    if (!this.#isWholeNews) return names;
+    this.#isWholeNews = false;
+    return 'all';
   }
 
   /** Names that the client has asked for since the last call, apart from {@link all}. */
@@ -378,7 +391,7 @@ export class Subscription {
     const { names } = this.interest;
     this.#all &&= names.size > 0;
     const { pending, kept, refusals } = this.ledger;
-    for (const name of [...(pending?.keys() ?? []), ...(kept?.keys() ?? []), ...(refusals?.names() ?? [])]) {
+    for (const name of [...(pending?.keys() ?? []), ...(kept?.keys() ?? []), ...(refusals?.names.keys() ?? [])]) {
       if (!names.has(name)) this.ledger.forget(name);
     }
   }

@@ -367,6 +367,10 @@ export function* common(a: Names, b: Names): Generator<string> {
   for (const name of few.keys()) if (many.has(name)) yield name;
 }
 
+export function haveCommon(a: Names, b: Names): boolean {
+  return common(a, b).next().done !== true;
+}
+
 function isSame(a: readonly Refused[], b: readonly Refused[]): boolean {
   const same = (one: Refused, other: Refused): boolean =>
     one.name === other.name && one.version === other.version && one.message === other.message;

@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest';
+import { CDS, decodeFrame, encodeRequest, resource, type Asked, TestServer } from '../testing/world.ts';
+import type { WorldView } from '../store/world.ts';
+
+const NAMES = Array.from({ length: 200 }, (_, i) => `cluster-${i}`);
+
+/** A client of many clusters that one object changes, and that it refuses. */
+class Refuser {
+  readonly server = new TestServer();
+  readonly view: WorldView;
+  readonly #delta: boolean;
+  readonly #delivery;
+  #version = '';
+  #now = 0;
+  /** How often the world was asked for a resource. */
+  looks = 0;
+
+  constructor(delta: boolean) {
+    this.#delta = delta;
+    this.view = this.server.store.enter({ roots: ['mesh'], qualifiers: [] });
+    const resolve = this.view.resolve.bind(this.view);
+    this.view.resolve = (...args) => {
+      this.looks++;
+      return resolve(...args);
+    };
+    this.#delivery = this.server.open(this.view, delta);
+    this.publish('good');
+    this.ask({ names: delta ? ['*'] : [] });
+    this.answerAll();
+    this.publish('bad');
+    this.answerAll('it is bad');
+  }
+
+  publish(content: string): void {
+    const rollouts = [this.server.rollouts.begin('object')];
+    const members = NAMES.map((name) => ({
+      ...{ list: 'mesh', typeUrl: CDS, name, qualifier: '', rollouts },
+      resource: resource(CDS, name, content),
+    }));
+    this.server.store.apply({ members, lists: [] });
+    this.server.frames.outdate();
+  }
+
+  ask(asked: Partial<Asked>): void {
+    this.#delivery.request(encodeRequest({ typeUrl: CDS, ...asked }, this.#delta, this.server.hasher), this.#now);
+  }
+
+  answerAll(error?: string): void {
+    for (let frame = this.#delivery.next(this.#now); frame !== undefined; frame = this.#delivery.next(this.#now)) {
+      const { nonce, version } = decodeFrame(frame.slices, this.#delta);
+      if (error === undefined) this.#version = version;
+      this.ask({ nonce, error, ...(this.#delta ? {} : { version: this.#version }) });
+    }
+  }
+
+  /** What it has refused is due for another try. */
+  retry(): void {
+    this.#now += 60_000;
+    this.#delivery.tick(this.#now);
+  }
+
+  /** By client, names of what it refuses. */
+  get refused(): readonly (readonly string[])[] {
+    const refusals = this.server.rollouts.get('object')!.refusals().values();
+    return [...refusals].map((all) => all.map(({ name }) => name));
+  }
+}
+
+test.each([
+  ['delta', true],
+  ['state of the world', false],
+])('%s: requests that change nothing cost nothing, however much a client refuses', (_, delta) => {
+  const client = new Refuser(delta);
+  expect(client.refused).toEqual([NAMES]);
+  client.looks = 0;
+  for (let i = 0; i < 10; i++) client.ask({ nonce: '1', version: '' });
+  expect(client.looks).toBe(0);
+  expect(client.refused).toEqual([NAMES]);
+});
+
+test('a request for something else does not have all that a client refuses looked at', () => {
+  const client = new Refuser(true);
+  client.looks = 0;
+  client.ask({ names: ['another'] });
+  client.answerAll();
+  expect(client.looks).toBeLessThan(10);
+});
+
+test('what a client takes after all it does not refuse', () => {
+  const client = new Refuser(true);
+  client.retry();
+  client.answerAll();
+  expect(client.refused).toEqual([]);
+  expect(client.server.rollouts.get('object')!.waiting().size).toBe(0);
+});
