@@ -111,6 +111,7 @@ export class Delivery implements Watcher {
     this.#context.canaries.leave(this.#client);
     this.#unseen.forget();
     for (const subscription of this.#subscriptions) subscription?.close();
+    this.#context.rollouts.left(this.#context.recipient);
   }
 
   changed(news: News): void {

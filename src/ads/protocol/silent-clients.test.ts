@@ -1,11 +1,14 @@
 import { expect, test } from 'vitest';
 import { Concern } from '../store/rollout.ts';
+import { originKey } from '../store/origins.ts';
 import { Rollouts } from '../store/rollouts.ts';
 import { Awaited, type Standing } from './awaited.ts';
 import { InFlight } from './in-flight.ts';
+import { CDS, decodeFrame, encodeRequest, resource, TestServer } from '../testing/world.ts';
 import { UNSENT } from './sent.ts';
 
 const recipient = { stream: 's', nodeId: 'n', build: '', tenant: '' };
+const ORIGIN = { group: 'g', kind: 'K', source: 'test', namespace: 'n', name: 'o', uid: '', generation: 1 };
 const everything = { has: () => true, names: { has: () => true } };
 
 test.each([
@@ -49,4 +52,25 @@ test('an only client that leaves has acknowledged nothing', () => {
   expect(rollout.reached()).toBe(1);
   awaited.close([]);
   expect(rollout.reached()).toBe(0);
+});
+
+test('who takes it and leaves while another one says nothing is not counted', () => {
+  const server = new TestServer();
+  const rollout = server.rollouts.begin(originKey(ORIGIN));
+  const view = server.store.enter({ roots: ['mesh'], qualifiers: [] });
+  const member = { list: 'mesh', typeUrl: CDS, name: 'a', qualifier: '', rollouts: [rollout] };
+  server.store.apply({ members: [{ ...member, resource: resource(CDS, 'a', '1', [], [ORIGIN]) }], lists: [] });
+  server.frames.outdate();
+  const connect = ({ answers }: { answers: boolean }) => {
+    const delivery = server.open(view, true);
+    delivery.request(encodeRequest({ typeUrl: CDS, names: ['a'] }, true, server.hasher), 0);
+    const { nonce } = decodeFrame(delivery.next(0)!.slices, true);
+    if (answers) delivery.request(encodeRequest({ typeUrl: CDS, nonce }, true, server.hasher), 0);
+    return delivery;
+  };
+  connect({ answers: false });
+  connect({ answers: true }).close();
+  connect({ answers: true });
+  expect(rollout.waiting().size).toBe(1);
+  expect(rollout.reached()).toBe(2);
 });

@@ -79,6 +79,29 @@ test('nobody can make it forgotten that others have taken it', () => {
   expect([...lab.rollout.present()]).toHaveLength(65);
 });
 
+test('however many clients come and go, few of them are remembered', () => {
+  const lab = new Lab();
+  const own = lab.concern('cds', one, third);
+  own.end(third);
+  const taker = { ...other, tenant: 'other' };
+  for (let i = 0; i < 5_000; i++) {
+    const guest = i === 0 ? taker : { ...other, stream: `guest ${i}` };
+    own.begin(guest);
+    own.end(guest);
+    lab.rollouts.left(guest);
+  }
+  expect([...own.reached].length).toBeLessThan(500);
+  expect(own.opinionsOn('a').takers).toEqual(expect.arrayContaining([third, taker]));
+  expect(lab.rollout.reached()).toBe(2);
+});
+
+test('what those have acknowledged who are all gone still counts', () => {
+  const lab = new Lab();
+  lab.concern('cds', one).end(one);
+  lab.rollouts.left(one);
+  expect(lab.rollout.reached()).toBe(1);
+});
+
 test('what clients made of an earlier generation does not count', () => {
   const lab = new Lab();
   lab.concern('cds', other).end(other);

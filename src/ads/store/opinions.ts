@@ -15,7 +15,7 @@ interface Concern {
   readonly isLook: boolean;
   readonly names: { has(name: string): boolean };
   readonly waiting: ReadonlySet<Recipient>;
-  readonly reached: ReadonlySet<Recipient>;
+  readonly reached: Iterable<Recipient>;
   readonly refusals: ReadonlyMap<Recipient, readonly Refused[]>;
 }
 

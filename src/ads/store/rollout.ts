@@ -1,6 +1,7 @@
 import type { Alike } from './alike.ts';
 import { type Opinions, opinionsOf } from './opinions.ts';
 import type { Recipient, Refused } from './recipient.ts';
+import { Reached } from './reached.ts';
 import type { Names } from './served.ts';
 
 /** What rollouts have in common. */
@@ -17,6 +18,7 @@ interface Registry {
   refused(concern: Concern): void;
   /** Nobody was waited for, and now somebody is. */
   reopened(rollout: Rollout): void;
+  isGone(client: Recipient): boolean;
 }
 
 /** What there is to know about a resource, until something changes. */
@@ -84,14 +86,21 @@ export class Rollout {
     return found;
   }
 
-  /** How many clients it has concerned since the last {@link restart}. */
+  /** How many clients it has concerned since the last {@link restart}: of those that are gone only if nobody is left. */
   reached(known = new Map<string, number>()): number {
     const concerns = [...this.#reached.keys(), ...this.concerns].filter(({ isLook }) => !isLook);
     // What is changed together mostly concerns the same clients.
     const key = concerns.map(({ id }) => id).join();
     let count = known.get(key);
-    if (count === undefined) known.set(key, (count = union(concerns.map(({ reached }) => reached)).size));
+    if (count === undefined) known.set(key, (count = this.#count(concerns)));
     return count;
+  }
+
+  #count(concerns: readonly Concern[]): number {
+    const clients = new Set(concerns.flatMap(({ reached }) => [...reached]));
+    let connected = 0;
+    for (const client of clients) if (!this.registry.isGone(client)) connected++;
+    return connected > 0 ? connected : clients.size;
   }
 
   /** Nobody is waiting for this part of it any more. */
@@ -162,8 +171,7 @@ export class Concern {
   readonly names: ReadonlyMap<string, readonly Rollout[]>;
   readonly rollouts: ReadonlySet<Rollout>;
   readonly waiting = new Set<Recipient>();
-  /** Everybody that it ever concerned. */
-  readonly reached = new Set<Recipient>();
+  readonly reached: Reached;
   readonly refusals = new Map<Recipient, readonly Refused[]>();
   /** What this was split off from, or the oldest that it was joined from; itself if it was neither. */
   readonly whole: Concern;
@@ -180,6 +188,7 @@ export class Concern {
     this.rollouts = new Set([...names.values()].flat());
     const [{ registry }] = [...this.rollouts] as [Rollout];
     this.#registry = registry;
+    this.reached = new Reached((client) => registry.isGone(client));
     this.id = registry.nextId();
   }
 

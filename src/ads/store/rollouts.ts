@@ -1,4 +1,5 @@
 import { Alike } from './alike.ts';
+import type { Recipient } from './recipient.ts';
 import { type About, type Concern, Rollout } from './rollout.ts';
 
 export interface RolloutEvents {
@@ -36,6 +37,7 @@ export class Rollouts {
   /** Many clients may refuse the same: it is found out once what is known about it. */
   readonly #about = new Map<string, About>();
   readonly joined = new Alike<Concern>();
+  readonly #gone = new WeakSet<Recipient>();
 
   constructor(events: RolloutEvents) {
     this.#events = events;
@@ -99,6 +101,15 @@ export class Rollouts {
 
   reopened(rollout: Rollout): void {
     this.#events.changed(new Set([rollout]));
+  }
+
+  /** A client has disconnected. */
+  left(client: Recipient): void {
+    this.#gone.add(client);
+  }
+
+  isGone(client: Recipient): boolean {
+    return this.#gone.has(client);
   }
 
   nextId(): number {
