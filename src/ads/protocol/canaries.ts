@@ -181,14 +181,24 @@ export class Canaries {
         }
         if (rests(build, client, now)) return false;
         setFirst(build, item, trial, client);
+        trial.since = now;
         trial.isSent = false;
         trial.isRefused = false;
         build.state = {};
       }
-      if (!trial.isSent) trial.since = now;
-      trial.isSent = true;
       return false;
     };
+  }
+
+  /** What a gate lets through may have to wait for something else. */
+  sent(client: Waiter, batches: readonly Batch[]): void {
+    const build = this.#buildOf(client);
+    for (const item of build?.firsts.get(client) ?? []) {
+      const trial = build!.trials.get(item);
+      if (trial?.isSent !== false || !batches.some((batch) => batch.get(item.name) === item)) continue;
+      trial.since = this.#options.now();
+      trial.isSent = true;
+    }
   }
 
   accepted(client: Waiter, batches: readonly Batch[]): void {

@@ -255,6 +255,7 @@ export class Delivery implements Watcher {
     subscription.inFlight.handed(sent, frame, now);
     if (subscription.awaited.owes) subscription.awaited.look(this.#standing(subscription));
     if (type.drains === true) this.#drains(sent, now);
+    if (type.isTried === true) this.#context.canaries.sent(this.#client, sent.batches);
     if (subscription.guarded) {
       // A starting client asks for listeners when its first clusters are ready: nothing needs to be held back before.
       if (this.#resumedAt !== undefined || this.#parties.referrers.length > 0) this.#arrived(sent, now);
