@@ -6,6 +6,7 @@ import { readConfig } from '../../src/config/config.ts';
 import { kinds } from '../../src/api/kinds.ts';
 import { unreadResources } from '../../src/api/unread-kinds.ts';
 import { version } from '../../src/version.ts';
+import { kiali } from '../features/kiali.ts';
 import { run } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { CHART, NAMESPACE, ROOT, helm, renderChart, type ChartObject } from './chart.ts';
@@ -127,7 +128,7 @@ withPeers(['helm'], 'the chart', () => {
   });
 
   test('selects its Pods with the Service, the budget and the spreading', async () => {
-    const objects = await renderChart({ service: { alias: 'istiod' }, podLabels: { team: 'mesh' } });
+    const objects = await renderChart({ service: { alias: 'istiod' }, labels: { team: 'mesh' } });
     const { deployment, pod, labels } = deploymentOf(objects);
     const selector = (deployment['selector'] as { matchLabels: object }).matchLabels;
     expect(labels).toMatchObject({ ...selector, team: 'mesh', 'sidecar.istio.io/inject': 'false' });
@@ -243,6 +244,36 @@ withPeers(['helm'], 'the chart', () => {
     const { deployment, labels } = deploymentOf(objects);
     expect(labels).toMatchObject({ 'istio.io/rev': 'canary', 'sidecar.istio.io/inject': 'false' });
     expect(deployment['selector']).toEqual(deploymentOf(await renderChart()).deployment['selector']);
+  });
+
+  test.each([
+    ['default', { labels: { ...kiali.objects.labels, [kiali.objects.revisionLabel]: 'default' } }],
+    ['canary', { labels: kiali.objects.labels, revision: 'canary', clusterId: 'east' }],
+  ])('is found by Kiali if it is labelled as the guide says: revision %s', async (revision, values) => {
+    const { labels, revisionLabel, clusterVariable, monitoringPort, podPorts, meshConfig } = kiali.objects;
+    const objects = await renderChart(values);
+    const find = (kind: string, wanted: object): ChartObject | undefined =>
+      objects.find((object) => object.kind === kind && isSubset(wanted, object.metadata.labels ?? {}));
+    const both = { ...labels, [revisionLabel]: revision };
+    expect(find('Deployment', labels)?.metadata.labels).toMatchObject(both);
+    const { container, labels: podLabels, deployment } = deploymentOf(objects);
+    expect(podLabels).toMatchObject(both);
+    expect((deployment['selector'] as { matchLabels: object }).matchLabels).not.toHaveProperty('app');
+    const [, id] = /^--cluster-id=(.*)$/m.exec((container['args'] as string[]).join('\n'))!;
+    expect(container['env']).toContainEqual({ name: clusterVariable, value: id });
+    const ports = container['ports'] as { containerPort: number }[];
+    expect(ports.map(({ containerPort }) => containerPort)).toEqual(expect.arrayContaining(Object.values(podPorts)));
+    const service = find('Service', both)?.['spec'] as { ports: { name: string; port: number }[] };
+    expect(service.ports).toContainEqual(expect.objectContaining({ name: monitoringPort, port: podPorts.monitoring }));
+    const config = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === meshConfig.name);
+    expect(config?.['data']).toHaveProperty(meshConfig.key);
+  });
+
+  test('lets no label of its user take the place of its own', async () => {
+    const own = { 'app.kubernetes.io/name': 'fairlead', 'istio.io/rev': 'canary' };
+    const labels = Object.fromEntries([...Object.keys(own), 'sidecar.istio.io/inject'].map((name) => [name, 'other']));
+    const { labels: podLabels } = deploymentOf(await renderChart({ revision: 'canary', labels }));
+    expect(podLabels).toMatchObject({ ...own, 'sidecar.istio.io/inject': 'false' });
   });
 
   test('leaves the number of replicas to an autoscaler, its own or another one', async () => {
@@ -389,6 +420,10 @@ function writes(): string[] {
     'get coordination.k8s.io/leases kube-system/fairlead',
     'update coordination.k8s.io/leases kube-system/fairlead',
   ];
+}
+
+function isSubset(wanted: object, labels: Readonly<Record<string, string>>): boolean {
+  return Object.entries(wanted).every(([name, value]) => labels[name] === value);
 }
 
 type Json = Readonly<Record<string, unknown>>;

@@ -13,7 +13,11 @@ const KUBERNETES = ['--kube-version', '1.34.4'];
 export interface ChartObject {
   readonly apiVersion: string;
   readonly kind: string;
-  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+  };
   readonly [member: string]: unknown;
 }
 

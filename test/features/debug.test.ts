@@ -160,7 +160,7 @@ test('on the secure port, debug information is for service accounts of the root 
     );
 });
 
-/** What Istio's tools and Kiali read, field by field. */
+/** What Istio's tools read, field by field. */
 describe('pages', () => {
   test('config_dump has what the proxy holds, as Envoy shows it', async () => {
     const { page, proxy } = await shop();
@@ -247,14 +247,8 @@ describe('pages', () => {
     });
   });
 
-  test('syncz is what Kiali reads: what was sent was acknowledged; and a rejection is told with the words of the proxy', async () => {
+  test('syncz shows a rejection in the words of the proxy', async () => {
     const { page, program } = await shop();
-    const [before] = await page<Record<string, string>[]>('syncz');
-    expect(before).toMatchObject({ proxy: 'client.shop', proxy_version: expect.any(String) });
-    for (const kind of ['cluster', 'listener', 'route', 'endpoint']) {
-      expect(before![`${kind}_sent`]).not.toBe('');
-      expect(before![`${kind}_acked`]).toBe(before![`${kind}_sent`]);
-    }
     const client = new XdsClient(program.serving.ports.grpc!, true);
     onTestFinished(() => client.close());
     const features = ['xds.config.supports-resource-ttl'];
@@ -274,19 +268,5 @@ describe('pages', () => {
       configStatus: 'ERROR',
       errorState: { details: expect.stringContaining('these clusters are odd') },
     });
-  });
-
-  test('a client that asks for all that Kiali asks for gets it', async () => {
-    const { program } = await shop();
-    const { monitoring, health } = program.serving.ports;
-    expect((await get(monitoring, '/version')).status).toBe(200);
-    expect((await get(health, '/ready')).status).toBe(200);
-    expect((await get(monitoring, '/debug/syncz')).status).toBe(200);
-    const { body } = await get(monitoring, '/metrics');
-    for (const name of [
-      ...['pilot_info', 'pilot_proxy_convergence_time_count', 'pilot_proxy_convergence_time_sum', 'pilot_xds_pushes'],
-      ...['pilot_xds', 'pilot_services', 'process_cpu_seconds_total', 'process_resident_memory_bytes'],
-    ])
-      expect(body).toMatch(new RegExp(`^${name}[ {]`, 'm'));
   });
 });

@@ -26,14 +26,16 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/* Those of the chart win. */}}
 {{- define "fairlead.labels" -}}
-{{ include "fairlead.selectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- $labels := include "fairlead.selectorLabels" . | fromYaml }}
+{{- $_ := set $labels "app.kubernetes.io/version" .Chart.AppVersion }}
+{{- $_ := set $labels "app.kubernetes.io/managed-by" .Release.Service }}
+{{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_") }}
 {{- with .Values.revision }}
-istio.io/rev: {{ . }}
+{{- $_ := set $labels "istio.io/rev" . }}
 {{- end }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- toYaml (merge $labels .Values.labels) }}
 {{- end -}}
 
 {{/* DNS names of the Services, as proxies dial them. */}}
