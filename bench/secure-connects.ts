@@ -60,7 +60,7 @@ const engine = await startEngine({
   protos: createProtos(),
   plaintext: { host: '127.0.0.1', port: 0 },
   secure,
-  batch: { quiet: 10, max: 100 },
+  batch: { quiet: 50, max: 250 },
   log,
   refused: (refusal) => console.warn('rejected', refusal),
   notAdmitted: (refusal) => console.warn('not admitted', refusal),

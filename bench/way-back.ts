@@ -34,7 +34,7 @@ const engine = await startEngine({
   mesh: defaultMeshOptions,
   protos: createProtos(),
   plaintext: { host: '127.0.0.1', port: 0 },
-  batch: { quiet: 10, max: 100 },
+  batch: { quiet: 50, max: 250 },
   log,
   canaries: CANARIES,
   tenantOf: () => 'ns-0',

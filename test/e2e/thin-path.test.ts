@@ -23,7 +23,7 @@ withPeers(['envoy'], 'a real Envoy', () => {
           mesh: defaultMeshOptions,
           protos: createProtos(),
           plaintext: { host: '127.0.0.1', port: 0 },
-          batch: { quiet: 10, max: 100 },
+          batch: { quiet: 50, max: 250 },
           log: { info: () => undefined, warn: () => undefined },
           refused: (refusal) => {
             throw new Error(`refused: ${JSON.stringify(refusal)}`);

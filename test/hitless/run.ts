@@ -121,7 +121,7 @@ class Run {
       mesh: defaultMeshOptions,
       protos: createProtos(),
       plaintext: { host: '127.0.0.1', port: 0 },
-      batch: { quiet: 10, max: 100 },
+      batch: { quiet: 50, max: 250 },
       log: {
         info: () => undefined,
         warn: (message, fields) => this.#rejections.push(`${message} ${JSON.stringify(fields)}`),
