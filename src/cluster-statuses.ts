@@ -39,11 +39,16 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
   const isConfirmed = (object: ObjectGeneration): boolean =>
     wasAcknowledged(latest(object.kind, object.namespace, object.name), object);
   progress.recall(isConfirmed);
+  const podKey = (replica: string): string => {
+    const [namespace = '', name = ''] = replica.split('/');
+    return objectKey(clusterId, namespace, name);
+  };
   const replicas = new Replicas({
     progress,
     seen: () => Object.fromEntries(inputs.versions.entries()),
     servingSince: () => dateOf(engine.servingSince()),
     others: () => (pod === undefined ? [] : mesh.replicasOf(objectKey(clusterId, pod.namespace, pod.name))),
+    isRunning: (name) => mesh.isRunning(podKey(name)),
     isRejected: ({ key, object }) =>
       inputs.rejectedGenerations
         .get(key)
@@ -77,7 +82,10 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
   });
   mesh.onConditions((key, verdict) => statuses.judged(key, verdict));
   progress.onChange(() => reports?.changed());
-  committer.onCommit(() => reports?.changed());
+  committer.onCommit(() => {
+    replicas.committed();
+    reports?.changed();
+  });
   const following = reports?.follow();
   function dateOf(at: number | undefined): string | undefined {
     return at === undefined ? undefined : new Date(clock.date().getTime() - (clock.now() - at)).toISOString();

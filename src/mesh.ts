@@ -82,6 +82,8 @@ export interface Mesh {
   namespaces(): readonly string[];
   /** Names (`namespace/name`) of the other Pods of the release of this one that are ready. */
   replicasOf(pod: string): readonly string[];
+  /** Whether there is such a Pod, with an address, and it has not ended. */
+  isRunning(pod: string): boolean;
   /** Calls back when namespaces have come, gone or changed. */
   onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
@@ -262,6 +264,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
         metadata.deletionTimestamp === undefined ? [metadata.name] : [],
       ),
     replicasOf: (pod) => replicasOf(pod, workloads, inputs),
+    isRunning: (pod) => workloads.pods.get(pod) !== undefined,
     onNamespaces(changed) {
       graph.observe((draft) => {
         const names = [...draft.changes(inputs.objects.Namespace)].map(({ key }) => parseObjectKey(key).name);

@@ -23,6 +23,7 @@ class Lab {
       seen: () => ({ VirtualService: '9' }),
       servingSince: () => '2030-01-01T00:00:00Z',
       others: () => [OTHER],
+      isRunning: () => true,
       isRejected: () => false,
       isConfirmed: () => false,
       rejected: () => {},

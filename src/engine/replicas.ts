@@ -12,6 +12,8 @@ export interface ReplicasOptions {
   readonly servingSince: () => string | undefined;
   /** Names of the other replicas that may serve proxies, whether or not they have reported. */
   readonly others: () => Iterable<string>;
+  /** Whether the Pod of a replica exists and has not ended: those that were evicted stay. */
+  readonly isRunning: (name: string) => boolean;
   /** Whether the newest generation of an object is not in force here, because of what proxies say. */
   readonly isRejected: (tracked: Tracked) => boolean;
   /** Whether the condition of an object says that every proxy has acknowledged this generation. */
@@ -31,6 +33,8 @@ interface Known {
 export class Replicas {
   readonly #options: ReplicasOptions;
   readonly #reports = new Map<string, Known>();
+  /** Those whose rejections do not count yet. */
+  readonly #untrusted = new Set<string>();
   #observer: ((keys: Iterable<string>) => void) | undefined;
 
   constructor(options: ReplicasOptions) {
@@ -45,17 +49,28 @@ export class Replicas {
   /** Undefined: the replica is gone. */
   found(name: string, report: ReplicaReport | undefined): void {
     const before = this.#reports.get(name);
+    this.#untrusted.delete(name);
     if (report === undefined) this.#reports.delete(name);
-    else
+    else {
+      this.#untrusted.add(name);
       this.#reports.set(name, {
         report,
         objects: new Map(report.objects.map((each) => [each.key, each])),
         cut: new Set(report.cut),
       });
-    // Of this release: only those that its own namespace trusts decide what is in force.
-    if (report !== undefined && [...this.#options.others()].includes(name))
-      for (const reported of report.objects) if (reported.isRejected) this.#options.rejected(reported);
+    }
+    this.committed();
     this.#observer?.(new Set([...(before?.objects.keys() ?? []), ...(report?.objects.map(({ key }) => key) ?? [])]));
+  }
+
+  /** Pods may have changed. Of this release: only those that its own namespace trusts decide what is in force. */
+  committed(): void {
+    if (this.#untrusted.size === 0) return;
+    for (const name of this.#options.others()) {
+      if (!this.#untrusted.delete(name)) continue;
+      for (const reported of this.#reports.get(name)!.report.objects)
+        if (reported.isRejected) this.#options.rejected(reported);
+    }
   }
 
   /** What this replica tells the others; undefined: nothing yet. */
@@ -79,11 +94,8 @@ export class Replicas {
 
   /** Of an object, as all replicas have it. */
   progressOf(tracked: Tracked): Progress {
-    const { others, isConfirmed } = this.#options;
-    const joined = joinProgress([
-      tracked.progress,
-      ...Array.from(new Set([...others(), ...this.#reports.keys()]), (name) => this.#at(name, tracked)),
-    ]);
+    const { isConfirmed } = this.#options;
+    const joined = joinProgress([tracked.progress, ...Array.from(this.#all(), (name) => this.#at(name, tracked))]);
     // Those that come later, and have not said anything, do not change that; proxies that reject it do. Nor does a
     // condition count that others have written while proxies of this replica have yet to answer.
     const isLatched = joined.state !== 'refused' && tracked.isAcknowledged && isConfirmed(tracked.object);
@@ -92,13 +104,16 @@ export class Replicas {
 
   /** Since when every replica has served. RFC 3339; undefined: some replica does not yet. */
   servingSince(): string | undefined {
-    const { others, servingSince } = this.#options;
-    const own = servingSince();
-    const all = [...new Set([...others(), ...this.#reports.keys()])].map(
-      (name) => this.#reports.get(name)?.report.servingSince,
-    );
+    const own = this.#options.servingSince();
+    const all = Array.from(this.#all(), (name) => this.#reports.get(name)?.report.servingSince);
     if (own === undefined || all.includes(undefined)) return undefined;
     return [own, ...(all as string[])].sort().at(-1);
+  }
+
+  /** The others, whether or not they have reported. */
+  #all(): ReadonlySet<string> {
+    const { others, isRunning } = this.#options;
+    return new Set([...others(), ...[...this.#reports.keys()].filter(isRunning)]);
   }
 
   #at(name: string, { key, object, version }: Tracked): Progress {

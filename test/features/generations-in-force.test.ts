@@ -244,15 +244,40 @@ describe('what is kept of an object', () => {
   });
 });
 
-const replica = (name: string) => {
+const replica = (name: string, instance = 'fairlead') => {
   const { metadata, ...rest } = pod(name, '10.9.0.1', {
     'app.kubernetes.io/name': 'fairlead',
-    'app.kubernetes.io/instance': 'fairlead',
+    'app.kubernetes.io/instance': instance,
   });
   return { ...rest, metadata: { ...metadata, namespace: 'istio-system' } };
 };
 
+/** By the proxies of this replica. */
+const reject = (cluster: Cluster, metadata: { readonly name: string; readonly namespace: string }): void => {
+  const { uid } = cluster.object(good).metadata;
+  const key = 'networking.istio.io/VirtualService/Kubernetes/shop/reviews';
+  const rejected = { key, uid, generation: 1, state: 'refused', proxies: 1, refusals: [], isRejected: true };
+  const spec = { servingSince: '2029-01-01T00:00:00Z', seen: {}, objects: [rejected] };
+  cluster.server.cluster.apply(REPORTS, { metadata, spec });
+};
+
 const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
+
+test('what a replica rejects counts when its Pod is ready, however long ago it said so', async () => {
+  const cluster = await shop(good, replica('one'));
+  const starting = { podIP: '10.9.0.2', phase: 'Running', conditions: [{ type: 'Ready', status: 'False' }] };
+  await cluster.apply({ ...replica('two'), status: starting } as KubernetesObject);
+  const program = await cluster.start({}, 'istio-system/one');
+  await program.logged('Ready');
+  reject(cluster, { name: 'two', namespace: 'istio-system' });
+  await later(program, () => conditions(cluster, good)['Programmed']).toMatchObject({ reason: 'Rejected' });
+  const { rejectedGenerations } = program.serving.engine.mesh.inputs;
+  expect(rejectedGenerations.size).toBe(0);
+  await cluster.apply(replica('two'));
+  await program.committed(() => expect(rejectedGenerations.size).toBe(1));
+  const proxy = await program.connect(true);
+  expect(proxy.routes('80')[REVIEWS]).toEqual([`/ -> ${clusterOf()}`]);
+});
 
 describe('what somebody else wrote', () => {
   test.each([
@@ -262,14 +287,10 @@ describe('what somebody else wrote', () => {
   ])(
     'in a ReplicaReport in %s, %s/%s, rejects only if it is of a replica',
     async (_, namespace, name, reason, routes) => {
-      const cluster = await shop(good, replica('one'), replica('two'));
-      const { uid } = cluster.object(good).metadata;
-      const key = 'networking.istio.io/VirtualService/Kubernetes/shop/reviews';
-      const rejected = { key, uid, generation: 1, state: 'refused', proxies: 1, refusals: [], isRejected: true };
+      const cluster = await shop(good, replica('one'), replica('two'), replica('stranger', 'another'));
       const program = await cluster.start({}, 'istio-system/one');
       await program.logged('Ready');
-      const spec = { servingSince: '2029-01-01T00:00:00Z', seen: {}, objects: [rejected] };
-      cluster.server.cluster.apply(REPORTS, { metadata: { name, namespace }, spec });
+      reject(cluster, { name, namespace });
       await later(program, () => conditions(cluster, good)['Programmed']).toMatchObject({ reason });
       const proxy = await program.connect(true);
       expect(proxy.routes('80')[REVIEWS]).toEqual(routes);

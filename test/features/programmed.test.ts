@@ -6,7 +6,7 @@ import type { Program } from './program.ts';
 import { LDS, type Proxy, RDS } from './proxy.ts';
 import { clusterOf, hostOf, ratings, reviews, REVIEWS, rule, split, splitRoutes } from './shop.ts';
 import { later } from './skipping-clock.ts';
-import { Cluster, EVENTS } from './sources.ts';
+import { Cluster, EVENTS, REPORTS } from './sources.ts';
 
 interface Served {
   readonly cluster: Cluster;
@@ -418,6 +418,23 @@ describe('of several replicas', () => {
     await later(one, () => conditions(cluster, split(10, 90))['Programmed']).toMatchObject(acknowledged);
     await other.stop();
   });
+
+  test.each(['Failed', 'Succeeded'])(
+    'one that has %s is not waited for, although its report is there',
+    async (phase) => {
+      const { cluster, one } = await two(split(80, 20));
+      await cluster.apply(replica('three'));
+      const metadata = { name: 'three', namespace: 'istio-system' };
+      const spec = { servingSince: '2029-01-01T00:00:00Z', seen: {}, objects: [] };
+      cluster.server.cluster.apply(REPORTS, { metadata, spec });
+      await one.connect(true);
+      await later(one, () => conditions(cluster, split(80, 20))['Programmed']).toMatchObject({
+        reason: 'ReplicaSilent',
+      });
+      await cluster.apply({ ...replica('three'), status: { phase, podIP: '10.9.0.1' } } as KubernetesObject);
+      await later(one, () => conditions(cluster, split(80, 20))['Programmed']).toMatchObject(acknowledged);
+    },
+  );
 });
 
 describe('what a proxy rejects for a reason of its own', () => {
