@@ -26,7 +26,7 @@ function lab(objects: number, proxies: number) {
   const tracked = (key: string, i: number): Tracked => ({
     ...{ key, since: clock.now() - 9_000, isDeleted: false, version: '1' },
     object: { kind: 'Sidecar', namespace: 'shop', name: `s${i}`, uid: 'u', generation: 1 },
-    progress: { state: 'underway', waiting: [] },
+    progress: { state: 'underway', proxies: 0, waiting: [] },
     isAcknowledged: false,
     isRecalled: false,
   });

@@ -44,7 +44,7 @@ class Lab {
     const key = generationKey('VirtualService', objectKey);
     this.generations.changed('VirtualService', objectKey, { kind: 'VirtualService', metadata } as KubernetesObject);
     const object = { kind: 'VirtualService' as const, namespace, name, uid: name, generation: 1 };
-    const progress = { state: 'underway', waiting: [] } as const;
+    const progress = { state: 'underway', proxies: 0, waiting: [] } as const;
     this.#tracked.set(key, {
       key,
       object,

@@ -12,6 +12,7 @@ function lab() {
   const said: string[] = [];
   let progress: Progress = { state: 'concernsNobody' };
   let told = (_: string): void => {};
+  let reported = (_: readonly string[], __: boolean): void => {};
   const statuses = new ObjectStatuses({
     progress: {
       get: (key) => ({
@@ -30,7 +31,7 @@ function lab() {
     replicas: {
       progressOf: (tracked) => tracked.progress,
       servingSince: () => '2030-01-01T00:00:00Z',
-      onChange: () => {},
+      onChange: (observer) => void (reported = observer),
     },
     set: (_, { conditions }) => void said.push(conditions.find(({ type }) => type === 'Programmed')!.reason),
     forget: () => {},
@@ -47,10 +48,11 @@ function lab() {
     progress = next;
     told(KEY);
   };
-  return { clock, said, change, begin: () => statuses.judged(KEY, { ...object, conditions: [accepted] }) };
+  const report = (keys: readonly string[], served: boolean): void => reported(keys, served);
+  return { clock, said, change, report, begin: () => statuses.judged(KEY, { ...object, conditions: [accepted] }) };
 }
 
-const underway: Progress = { state: 'underway', waiting: [{ nodeId: 'n' }] };
+const underway: Progress = { state: 'underway', proxies: 1, waiting: [{ nodeId: 'n' }] };
 
 test('an object that concerned nobody is not said to be pending while a newcomer answers soon', async () => {
   const { clock, said, change, begin } = lab();
@@ -69,4 +71,17 @@ test('it is pending when the newcomer does not answer', async () => {
   change(underway);
   await clock.advance(1_000);
   expect(said).toEqual(['NoProxies', 'Pending']);
+});
+
+test('a report has only those objects looked at that it is about, unless another replica has begun to serve', async () => {
+  const { clock, said, change, report, begin } = lab();
+  begin();
+  change(underway);
+  await clock.advance(1_000);
+  expect(said.splice(0)).toEqual(['Pending', 'Pending']);
+  report([], false);
+  expect(said).toEqual([]);
+  report([KEY], false);
+  report([], true);
+  expect(said).toEqual(['Pending', 'Pending']);
 });

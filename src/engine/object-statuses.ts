@@ -43,8 +43,8 @@ export class ObjectStatuses {
   constructor(options: ObjectStatusesOptions) {
     this.#options = options;
     options.progress.onChange((key) => this.#look(key));
-    options.replicas.onChange((keys) => {
-      for (const key of new Set([...keys, ...this.#due.keys()])) this.#look(key);
+    options.replicas.onChange((keys, served) => {
+      for (const key of new Set([...keys, ...(served ? this.#due.keys() : [])])) this.#look(key);
     });
     options.signal.addEventListener('abort', () => this.#cancel?.(), { once: true });
   }
@@ -85,7 +85,7 @@ export class ObjectStatuses {
     const known = this.#options.replicas.progressOf(tracked);
     const age = now - tracked.since;
     const isSilent = known.state === 'silent';
-    const progress: Progress = isSilent && age < SILENT_MS ? { state: 'underway', waiting: [] } : known;
+    const progress: Progress = isSilent && age < SILENT_MS ? { state: 'underway', proxies: 0, waiting: [] } : known;
     const waited = Math.min(age, this.#underwayFor(key, progress, now));
     if (progress.state === 'underway' && waited < PATIENCE_MS && accepted.status === 'True')
       return PATIENCE_MS - waited;

@@ -306,14 +306,15 @@ export class ProgressOfObjects {
     if (acknowledged !== undefined) return { state: 'acknowledged', ...acknowledged };
     const rejected = this.#rejectedOf(key, object);
     if (rejected !== undefined)
-      return rejected.isSuspect === true ? { state: 'underway', waiting: [] } : { state: 'refused', ...rejected };
+      return rejected.isSuspect === true ? { state: 'underway', proxies: 0, waiting: [] } : { state: 'refused', ...rejected };
     const rollout = this.rollouts.get(key);
     if (rollout === undefined) return { state: 'concernsNobody' };
     // It takes a moment to find out which of several objects is to blame.
     const refusals = rollout.refusals({ alone: this.#now() - since < BLAME_MS });
     if (refusals.size > 0) return { state: 'refused', proxies: refusals.size, refusals: refusalsIn(refusals) };
     if (rollout.isDecided && !this.#isLagging(key)) return { state: 'concernsNobody' };
-    return { state: 'underway', waiting: [...rollout.waiting()] };
+    const waiting = [...rollout.waiting()];
+    return { state: 'underway', proxies: waiting.length, waiting };
   }
 
   #rejectedOf(key: string, { uid, generation }: ObjectGeneration) {

@@ -12,6 +12,8 @@ const keyOf = (namespace: string, name: string): string => `g/VirtualService/Kub
 class Lab {
   readonly #tracked = new Map<string, Tracked>();
   readonly replicas: Replicas;
+  /** Of which objects a report has told something new. */
+  told: readonly unknown[] = [];
 
   constructor() {
     const progress: Pick<ProgressOfObjects, 'get' | 'unconfirmed'> = {
@@ -28,6 +30,7 @@ class Lab {
       isConfirmed: () => false,
       rejected: () => {},
     });
+    this.replicas.onChange((keys, served) => void (this.told = [...keys, ...(served ? ['served'] : [])]));
   }
 
   object(namespace: string, name: string, version = '5', progress: Progress = acknowledged): Tracked {
@@ -71,4 +74,32 @@ test('a namespace with more objects than a report has room for does not cut thos
   const { objects, cut } = lab.replicas.own()!;
   expect(cut).toEqual(['many']);
   expect(objects.filter(({ key }) => !key.includes('/many/')).map(({ key }) => key)).toEqual([own.key]);
+});
+
+test('of a report only those objects are looked at of which it says something new', () => {
+  const lab = new Lab();
+  const [early, late, same, other] = ['2', '8', '3', '3'].map((version, i) => lab.object('shop', `${i}`, version)) as [
+    Tracked,
+    Tracked,
+    Tracked,
+    Tracked,
+  ];
+  const reported = ({ key, object: { uid, generation } }: Tracked, proxies: number) => ({
+    ...{ key, uid, generation },
+    progress: { state: 'acknowledged' as const, proxies },
+  });
+  for (const each of [early, late, same, other]) expect(lab.state(each)).toBe('silent');
+  lab.replicas.found(OTHER, report({ seen: {}, objects: [reported(same, 1), reported(other, 1)] }));
+  expect(lab.told).toEqual([same.key, other.key, 'served']);
+  const objects = [reported(same, 1), reported(other, 2)];
+  lab.replicas.found(OTHER, report({ seen: {}, objects }));
+  expect(lab.told).toEqual([other.key]);
+  lab.replicas.found(OTHER, report({ objects }));
+  expect(lab.told).toEqual([early.key]);
+  lab.replicas.found(OTHER, report({ objects }));
+  expect(lab.told).toEqual([]);
+  lab.replicas.found(OTHER, report({ objects: [reported(same, 1)] }));
+  expect(lab.told).toEqual([other.key]);
+  lab.replicas.found(OTHER, report({ seen: { VirtualService: '8' }, objects: [reported(same, 1)] }));
+  expect(lab.told).toEqual([late.key]);
 });

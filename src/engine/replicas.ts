@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isBefore } from '../kube/resource-version.ts';
 import type { Progress } from '../status/programmed.ts';
 import { joinProgress, type ReplicaReport, type ReportedObject } from '../status/replica-report.ts';
@@ -22,10 +23,13 @@ export interface ReplicasOptions {
   readonly rejected: (reported: ReportedObject) => void;
 }
 
+/** @param served whether {@link Replicas.servingSince} is another time. */
+type Observer = (keys: Iterable<string>, served: boolean) => void;
+
 /** Objects of one report, by key. */
 interface Known {
   readonly report: ReplicaReport;
-  readonly objects: ReadonlyMap<string, ReportedObject>;
+  readonly objects: Reported;
   readonly cut: ReadonlySet<string>;
 }
 
@@ -35,20 +39,26 @@ export class Replicas {
   readonly #reports = new Map<string, Known>();
   /** Those whose rejections do not count yet. */
   readonly #untrusted = new Set<string>();
-  #observer: ((keys: Iterable<string>) => void) | undefined;
+  /** By replica, the objects about which it has been silent when it was asked for them; by key. */
+  readonly #awaited = new Map<string, Map<string, Tracked>>();
+  #observer: Observer | undefined;
 
   constructor(options: ReplicasOptions) {
     this.#options = options;
   }
 
-  /** Called when another replica has reported, or is gone, with the keys of objects that this may be about. */
-  onChange(observer: (keys: Iterable<string>) => void): void {
+  /**
+   * Called when another replica has reported, or is gone, with the keys of objects of which it says something else now, or
+   * which it has come to know.
+   */
+  onChange(observer: Observer): void {
     this.#observer = observer;
   }
 
   /** Undefined: the replica is gone. */
   found(name: string, report: ReplicaReport | undefined): void {
     const before = this.#reports.get(name);
+    const served = this.servingSince();
     this.#untrusted.delete(name);
     if (report === undefined) this.#reports.delete(name);
     else {
@@ -60,7 +70,20 @@ export class Replicas {
       });
     }
     this.committed();
-    this.#observer?.(new Set([...(before?.objects.keys() ?? []), ...(report?.objects.map(({ key }) => key) ?? [])]));
+    const keys = new Set([...differing(before?.objects, this.#reports.get(name)?.objects), ...this.#answered(name)]);
+    this.#observer?.(keys, this.servingSince() !== served);
+  }
+
+  /** Objects that are no longer to be waited for because of a replica's silence. */
+  *#answered(replica: string): Generator<string> {
+    const all = this.#all();
+    for (const name of this.#awaited.keys()) if (name !== replica && !all.has(name)) this.#awaited.delete(name);
+    const awaited = this.#awaited.get(replica) ?? new Map<string, Tracked>();
+    for (const [key, tracked] of awaited) {
+      if (all.has(replica) && this.#said(replica, tracked) === undefined) continue;
+      awaited.delete(key);
+      yield key;
+    }
   }
 
   /** Pods may have changed. Of this release: only those that its own namespace trusts decide what is in force. */
@@ -116,15 +139,30 @@ export class Replicas {
     return new Set([...others(), ...[...this.#reports.keys()].filter(isRunning)]);
   }
 
-  #at(name: string, { key, object, version }: Tracked): Progress {
+  #at(name: string, tracked: Tracked): Progress {
+    const said = this.#said(name, tracked);
+    if (said !== undefined) return said;
+    const awaited = this.#awaited.get(name) ?? new Map<string, Tracked>();
+    this.#awaited.set(name, awaited.set(tracked.key, tracked));
+    return { state: 'silent', replicas: [name] };
+  }
+
+  /** Undefined: nothing. */
+  #said(name: string, { key, object, version }: Tracked): Progress | undefined {
     const known = this.#reports.get(name);
-    const silent: Progress = { state: 'silent', replicas: [name] };
-    if (known === undefined) return silent;
+    if (known === undefined) return undefined;
     const reported = known.objects.get(key);
-    if (reported?.uid === object.uid && reported.generation === object.generation) return reported.progress;
+    if (reported !== undefined)
+      return reported.uid === object.uid && reported.generation === object.generation ? reported.progress : undefined;
     const { report, cut } = known;
     const isCut = cut.has(object.namespace) || cut.has('*');
-    const isKnown = !isBefore(report.seen[object.kind] ?? '0', version);
-    return isKnown && !isCut && reported === undefined ? { state: 'concernsNobody' } : silent;
+    return isCut || isBefore(report.seen[object.kind] ?? '0', version) ? undefined : { state: 'concernsNobody' };
   }
+}
+
+type Reported = ReadonlyMap<string, ReportedObject>;
+
+function* differing(a: Reported = new Map(), b: Reported = new Map()): Generator<string> {
+  for (const [key, reported] of a) if (!isDeepStrictEqual(reported, b.get(key))) yield key;
+  for (const key of b.keys()) if (!a.has(key)) yield key;
 }

@@ -10,9 +10,9 @@ const context = {
 
 test('what was said of a generation stays until it is known who does not have it', () => {
   const said = (progress: Progress) => programmedCondition(2, progress, context);
-  expect(said({ state: 'underway', waiting: [] })).toMatchObject({ status: 'Unknown', isDefault: true });
+  expect(said({ state: 'underway', proxies: 0, waiting: [] })).toMatchObject({ status: 'Unknown', isDefault: true });
   const waiting = [{ nodeId: 'sidecar~10.0.0.1~client.shop~shop.svc.cluster.local' }];
-  expect(said({ state: 'underway', waiting })).not.toHaveProperty('isDefault');
+  expect(said({ state: 'underway', proxies: 1, waiting })).not.toHaveProperty('isDefault');
 });
 
 test('what proxies say of themselves stays in its line', () => {
@@ -26,5 +26,5 @@ test('what proxies say of themselves stays in its line', () => {
   const { message } = programmedCondition(2, { state: 'refused', proxies: 1, refusals: [refusal] }, context);
   expect(message).toBe('Rejected by 1 proxy (a [2J b). Listener l: no Everything is fine.');
   const waiting = [{ nodeId: 'a\nb' }];
-  expect(programmedCondition(2, { state: 'underway', waiting }, context).message).toMatch(/: a b\.$/);
+  expect(programmedCondition(2, { state: 'underway', proxies: 1, waiting }, context).message).toMatch(/: a b\.$/);
 });

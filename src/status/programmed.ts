@@ -20,7 +20,8 @@ export type Progress =
   | { readonly state: 'acknowledged'; readonly proxies: number }
   /** It changes nothing for any connected proxy. */
   | { readonly state: 'concernsNobody' }
-  | { readonly state: 'underway'; readonly waiting: readonly ProxyName[] }
+  /** `proxies`: how many have yet to answer; `waiting`: some of them. */
+  | { readonly state: 'underway'; readonly proxies: number; readonly waiting: readonly ProxyName[] }
   /** Some replicas have not said what it means for their proxies. */
   | { readonly state: 'silent'; readonly replicas: readonly string[] }
   /** `proxies`: how many; `refusals`: of some of them. `isRecalled`: as others have said. */
@@ -68,9 +69,9 @@ export function programmedCondition(
         ? { ...common, status: 'True', reason: 'NoProxies', message: 'It changes nothing for any connected proxy.' }
         : { ...common, ...unknownYet, message: 'Proxies that it may concern have time to reconnect.' };
     case 'underway':
-      return progress.waiting.length === 0
+      return progress.proxies === 0
         ? { ...common, ...unknownYet, message: 'On its way to proxies.' }
-        : { ...common, status: 'Unknown', reason: 'Pending', message: underway(progress.waiting, since) };
+        : { ...common, status: 'Unknown', reason: 'Pending', message: underway(progress, since) };
     case 'silent':
       return {
         ...common,
@@ -98,8 +99,8 @@ function acknowledged(proxies: number): string {
     : `Acknowledged by all ${proxies} proxies that it concerns.`;
 }
 
-function underway(waiting: readonly ProxyName[], since: string): string {
-  return `Not acknowledged by ${count(waiting.length)} since ${since}: ${named(waiting)}.`;
+function underway({ proxies, waiting }: Extract<Progress, { state: 'underway' }>, since: string): string {
+  return `Not acknowledged by ${count(proxies)} since ${since}: ${named(waiting, proxies)}.`;
 }
 
 /** What is in force in place of a generation that is not. */
@@ -127,7 +128,7 @@ function count(proxies: number): string {
   return proxies === 1 ? '1 proxy' : `${proxies} proxies`;
 }
 
-function named(proxies: readonly ProxyName[], all = proxies.length): string {
+function named(proxies: readonly ProxyName[], all: number): string {
   const known = proxies.map(({ nodeId }) => oneLine(proxyName(nodeId))).filter((name) => name !== '');
   const names = [...new Set(known)].slice(0, NAMED);
   const more = all - names.length;

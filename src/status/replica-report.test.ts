@@ -19,7 +19,7 @@ const reported = (progress: ReportedObject['progress']): ReportedObject => ({
 test('what one replica writes, the others read', () => {
   const all = report(
     reported({ state: 'acknowledged', proxies: 3 }),
-    reported({ state: 'underway', waiting: [{ nodeId: 'a' }, { nodeId: 'b' }] }),
+    reported({ state: 'underway', proxies: 2, waiting: [{ nodeId: 'a' }, { nodeId: 'b' }] }),
     { ...reported({ state: 'refused', proxies: 1, refusals: [refusal], isRecalled: true }), isRejected: true },
   );
   expect(readReport(JSON.parse(JSON.stringify(printReport(all))))).toEqual(all);
@@ -27,9 +27,9 @@ test('what one replica writes, the others read', () => {
 
 test('of many proxies some are named, and all are counted', () => {
   const waiting = Array.from({ length: 12 }, (_, i) => ({ nodeId: `${i}` }));
-  const [read] = readReport(printReport(report(reported({ state: 'underway', waiting }))))!.objects;
-  const [named, unnamed] = [waiting.slice(0, 5), Array(7).fill({ nodeId: '' })];
-  expect(read?.progress).toEqual({ state: 'underway', waiting: [...named, ...unnamed] });
+  const progress = { state: 'underway', proxies: 12, waiting } as const;
+  const [read] = readReport(printReport(report(reported(progress))))!.objects;
+  expect(read?.progress).toEqual({ ...progress, waiting: waiting.slice(0, 5) });
 });
 
 // The API server checks only the outer form.
@@ -37,7 +37,7 @@ test('what is not a text does no harm, wherever a text should be', () => {
   const odd = { toString: 1, valueOf: 1 };
   const spec = printReport(
     report(
-      reported({ state: 'underway', waiting: [{ nodeId: 'a' }] }),
+      reported({ state: 'underway', proxies: 1, waiting: [{ nodeId: 'a' }] }),
       reported({ state: 'refused', proxies: 1, refusals: [refusal] }),
     ),
   );
@@ -52,7 +52,7 @@ test('what is not a text does no harm, wherever a text should be', () => {
   })!;
   expect(read.seen).toEqual({ Gateway: '3' });
   expect(read.objects.map(({ progress }) => progress)).toMatchObject([
-    { state: 'underway', waiting: [{ nodeId: '' }] },
+    { state: 'underway', proxies: 1, waiting: [] },
     {
       state: 'refused',
       refusals: [

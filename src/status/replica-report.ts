@@ -47,7 +47,7 @@ function printProgress(progress: Progress): Json {
     case 'acknowledged':
       return { state: progress.state, proxies: progress.proxies };
     case 'underway':
-      return { state: progress.state, proxies: progress.waiting.length, named: namesOf(progress.waiting) };
+      return { state: progress.state, proxies: progress.proxies, named: namesOf(progress.waiting) };
     case 'refused':
       return {
         state: progress.state,
@@ -92,15 +92,8 @@ function readProgress({ state, proxies, named, refusals, isRecalled }: Json): Pr
       return { state, proxies: count };
     case 'underway': {
       const all: readonly unknown[] = Array.isArray(named) ? named : [];
-      const names = all
-        .slice(0, mostNamed)
-        .filter(isText)
-        .map((nodeId) => ({ nodeId }));
-      // Those that are not named only count.
-      return {
-        state,
-        waiting: [...names, ...Array.from({ length: Math.min(count, MAX_COUNT) - names.length }, () => unnamed)],
-      };
+      const names = all.slice(0, mostNamed).filter(isText);
+      return { state, proxies: count, waiting: names.map((nodeId) => ({ nodeId })) };
     }
     case 'refused':
       return {
@@ -113,9 +106,6 @@ function readProgress({ state, proxies, named, refusals, isRecalled }: Json): Pr
       return undefined;
   }
 }
-
-const unnamed = { nodeId: '' };
-const MAX_COUNT = 100_000;
 
 /** Characters of one field of a refusal. */
 const longestText = 1024;
@@ -150,7 +140,12 @@ export function joinProgress(all: readonly Progress[]): Progress {
       refusals: refused.flatMap(({ refusals }) => refusals).slice(0, mostNamed),
     };
   const underway = all.filter((each) => each.state === 'underway');
-  if (underway.length > 0) return { state: 'underway', waiting: underway.flatMap(({ waiting }) => waiting) };
+  if (underway.length > 0)
+    return {
+      state: 'underway',
+      proxies: underway.reduce((sum, { proxies }) => sum + proxies, 0),
+      waiting: underway.flatMap(({ waiting }) => waiting),
+    };
   const silent = all.filter((each) => each.state === 'silent');
   if (silent.length > 0) return { state: 'silent', replicas: silent.flatMap(({ replicas }) => replicas) };
   const acknowledged = all.filter((each) => each.state === 'acknowledged');
