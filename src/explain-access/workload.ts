@@ -61,12 +61,18 @@ export function findWorkload(
     );
   else if (!isNamed(found))
     remarks.push(`using ${found.kind}/${namespace}/${found.metadata.name} for ${namespace}/${name}`);
-  if (pod !== undefined && !isRouter && labels['security.istio.io/tlsMode'] === undefined)
+  const isGrpc = pod !== undefined && !isRouter && isGrpcServer(pod);
+  if (isGrpc)
+    remarks.push(
+      `Pod/${namespace}/${pod.metadata.name} has the annotation ${templates}; judging it as a gRPC server without a sidecar, which answers PERMISSION_DENIED instead of 403`,
+    );
+  else if (pod !== undefined && !isRouter && labels['security.istio.io/tlsMode'] === undefined)
     remarks.push(
       `Pod/${namespace}/${pod.metadata.name} has no label security.istio.io/tlsMode; if it has no sidecar, nothing is enforced`,
     );
   const ip = pod?.status?.podIP ?? entry?.spec.address;
-  const proxy = proxyOf(isRouter ? 'router' : 'sidecar', namespace, found?.metadata.name ?? name, labels, ip);
+  const metadata = { NAMESPACE: namespace, LABELS: labels, ...(isGrpc && { GENERATOR: 'grpc' }) };
+  const proxy = proxyOf(isRouter ? 'router' : 'sidecar', found?.metadata.name ?? name, metadata, ip);
   return { proxy: isRouter ? withPodOf(proxy, namespace, pod) : proxy, isRouter, ip, remarks };
 }
 
@@ -87,19 +93,26 @@ function notFound(workloads: readonly KubernetesObject[], namespace: string, nam
   return `--to: no Pod, workload, WorkloadEntry or Service ${name} in namespace ${namespace}: ${there}`;
 }
 
+/** What Istio's injector adds to a Pod. */
+const templates = 'inject.istio.io/templates';
+
+function isGrpcServer({ metadata }: Pod): boolean {
+  const names = metadata.annotations?.[templates]?.split(',') ?? [];
+  return names.some((name) => ['grpc-agent', 'grpc-simple'].includes(name.trim()));
+}
+
 /** As Istio's agent would connect it. */
 function proxyOf(
   type: 'sidecar' | 'router',
-  namespace: string,
   name: string,
-  labels: Labels,
+  metadata: { readonly NAMESPACE: string },
   ip = '192.0.2.1',
 ): ConnectedProxy {
   return {
     stream: 'explain',
-    nodeId: `${type}~${ip}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+    nodeId: `${type}~${ip}~${name}.${metadata.NAMESPACE}~${metadata.NAMESPACE}.svc.cluster.local`,
     nodeCluster: '',
-    metadata: { NAMESPACE: namespace, LABELS: labels, INSTANCE_IPS: ip, ISTIO_VERSION: '1.30.0' },
+    metadata: { ...metadata, INSTANCE_IPS: ip, ISTIO_VERSION: '1.30.0' },
     locality: { region: '', zone: '', subZone: '' },
     build: '',
     extensions: [],

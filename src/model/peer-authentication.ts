@@ -1,3 +1,4 @@
+import { type Labels, saysMutualTls } from './labels.ts';
 import type { PolicyObject } from './policy-target.ts';
 import type { Source } from './provenance.ts';
 
@@ -17,6 +18,13 @@ export interface PeerModes {
   readonly mode: MtlsMode;
   /** Ports with a mode of their own. */
   readonly ports: Readonly<Record<number, MtlsMode>>;
+}
+
+/** What a gRPC server without an Envoy speaks under a mode: it cannot tell mutual TLS and plaintext apart. */
+export function modeOfGrpcServer(mode: MtlsMode, labels: Labels): Exclude<MtlsMode, 'PERMISSIVE'> {
+  // Clients that choose by themselves speak mutual TLS to those that say so.
+  if (mode === 'PERMISSIVE') return saysMutualTls(labels) ? 'STRICT' : 'DISABLE';
+  return mode;
 }
 
 /** The policies in force for a workload, if any. */

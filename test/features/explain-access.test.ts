@@ -6,9 +6,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
-import { createProgram } from '../../src/app.ts';
-import { runCli } from '../../src/cli/cli.ts';
 import { temporaryDirectory } from '../../src/directory/testing/temporary-directory.ts';
+import { explainAccess as run } from './explaining.ts';
 import { Cluster, Directory } from './sources.ts';
 
 const object = (kind: string, path: string, content: object, labels?: object): KubernetesObject => {
@@ -55,18 +54,6 @@ const sources = {
     return ['--kubeconfig', cluster.kubeconfig];
   },
 };
-
-async function run(where: readonly string[], ...args: readonly string[]) {
-  let [out, err] = ['', ''];
-  const code = await runCli(['explain', 'access', ...args, ...where], {
-    program: () => Promise.resolve(createProgram()),
-    out: (text) => void (out += text),
-    err: (text) => void (err += text),
-    env: {},
-    signal: new AbortController().signal,
-  });
-  return { code, out, err };
-}
 
 const client = ['--from', 'shop/client', '--to', 'shop/server'];
 

@@ -9,6 +9,7 @@ import { XdsClient } from '../conformance/xds-client.ts';
 import { callEcho } from '../peers/echo.ts';
 import { type Authority, createAuthority } from '../peers/keys.ts';
 import { conditions } from './conditions.ts';
+import { explainAccess } from './explaining.ts';
 import { type WorkloadFiles, dial, serveEcho } from './grpc-library.ts';
 import { destinationRule, object, pod, target } from './objects.ts';
 import type { Program } from './program.ts';
@@ -45,9 +46,11 @@ async function serve(labels: Readonly<Record<string, string>>, ...objects: reado
     ports: [{ name: 'grpc', port: serverPort }],
     endpoints: [{ ...target('echo-1', '127.0.0.1'), conditions: { ready: true } }],
   });
+  const echo = pod('echo-1', '127.0.0.1', { app: 'echo', ...labels });
+  const annotations = { 'inject.istio.io/templates': 'grpc-agent' };
   await cluster.apply(
     object('v1', 'Service', 'echo', { spec: { clusterIP: '10.96.0.1', ports, selector: { app: 'echo' } } }),
-    pod('echo-1', '127.0.0.1', { app: 'echo', ...labels }),
+    { ...echo, metadata: { ...echo.metadata, annotations } },
     { ...slice, metadata: { ...metadata, labels: { 'kubernetes.io/service-name': 'echo' } } },
     ...objects,
   );
@@ -79,15 +82,26 @@ async function filesOf(authority: Authority, account: string): Promise<WorkloadF
 
 const codeOf = (call: Promise<string>): Promise<number | string> => call.catch((error: ServiceError) => error.code);
 
+/** What `explain access` says of a call. */
+async function explained({ cluster }: Served, ...args: readonly string[]): Promise<string> {
+  const call = ['--to', 'shop/echo-1', '--method', 'POST', '--path', '/test.Echo/Say'];
+  const { out } = await explainAccess(['--kubeconfig', cluster.kubeconfig], ...call, ...args);
+  expect(out).toContain('judging it as a gRPC server');
+  return out;
+}
+
 test('a server serves once it has its listener, and refuses what policies deny', async () => {
   const deny = { action: 'DENY', rules: [{ when: [{ key: 'request.headers[x-bad]', values: ['1'] }] }] };
-  const { cluster, port, serverPort } = await serve({}, authorization('deny', deny));
+  const served = await serve({}, authorization('deny', deny));
+  const { cluster, port, serverPort } = served;
   await serveEcho('one', serverPort, { port, workload: 'echo-1.shop' });
   const client = dial('echo:9000', { port });
   expect(await callEcho(client)).toBe('one');
+  expect(await explained(served)).toMatch(/^allowed: no policy denies it/);
   const bad = new Metadata();
   bad.set('x-bad', '1');
   expect(await codeOf(callEcho(client, bad))).toBe(status.PERMISSION_DENIED);
+  expect(await explained(served, '--header', 'x-bad: 1')).toMatch(/^denied with 403: a rule denies it/);
   await cluster.apply(authorization('allow', { rules: [{ to: [{ operation: { paths: ['/test.Other/*'] } }] }] }));
   await expect.poll(() => codeOf(callEcho(client))).toBe(status.PERMISSION_DENIED);
 });
@@ -108,7 +122,8 @@ test('a server that says so speaks mutual TLS, and clients do where a rule asks 
   const allow = authorization('allow', {
     rules: [{ from: [{ source: { principals: ['cluster.local/ns/shop/sa/client'] } }] }],
   });
-  const { cluster, clock, port, serverPort } = await serve({ 'security.istio.io/tlsMode': 'istio' }, mutual, allow);
+  const served = await serve({ 'security.istio.io/tlsMode': 'istio' }, mutual, allow);
+  const { cluster, clock, port, serverPort } = served;
   const authority = await createAuthority();
   const [server, client, other] = await Promise.all(
     ['default', 'client', 'other'].map((account) => filesOf(authority, account)),
@@ -118,7 +133,11 @@ test('a server that says so speaks mutual TLS, and clients do where a rule asks 
   expect(await codeOf(callEcho(dial('echo:9000', { port, workload: 'other.shop', files: other })))).toBe(
     status.PERMISSION_DENIED,
   );
+  expect(await explained(served, '--from', 'shop/client')).toMatch(/^allowed: a rule allows it/);
+  for (const from of ['shop/other', 'spiffe://elsewhere.example.com/ns/shop/sa/client'])
+    expect(await explained(served, '--from', from)).toMatch(/^denied with 403: no rule/);
   expect(await codeOf(callEcho(plainClient(serverPort)))).toBe(status.UNAVAILABLE);
+  expect(await explained(served)).toMatch(/^denied: the connection is closed: the port accepts only mutual TLS/);
   await cluster.apply(peers('DISABLE'));
   await cluster.delete(mutual, allow);
   await expect
@@ -128,6 +147,24 @@ test('a server that says so speaks mutual TLS, and clients do where a rule asks 
       return codeOf(callEcho(plainClient(serverPort)));
     })
     .toBe('one');
+});
+
+test('a server verifies no tokens, and denies what a provider would be asked about', async () => {
+  const jwt = policy('RequestAuthentication', 'jwt', { jwtRules: [{ issuer: 'issuer', jwks: '{"keys":[]}' }] });
+  const ask = { action: 'CUSTOM', provider: { name: 'ask' }, rules: [{ to: [{ operation: { paths: ['/asked'] } }] }] };
+  const served = await serve({}, jwt, authorization('ask', ask));
+  const { cluster, port, serverPort } = served;
+  await serveEcho('one', serverPort, { port, workload: 'echo-1.shop' });
+  const client = dial('echo:9000', { port });
+  const token = new Metadata();
+  token.set('authorization', 'Bearer nonsense');
+  expect(await callEcho(client, token)).toBe('one');
+  expect(await explained(served, '--header', 'authorization: Bearer nonsense')).toMatch(/^allowed/);
+  const everywhere = { ...ask, rules: [{}] };
+  await cluster.apply(authorization('ask', everywhere));
+  await expect.poll(() => codeOf(callEcho(client))).toBe(status.PERMISSION_DENIED);
+  expect(await explained(served)).toMatch(/^denied with 403: a CUSTOM rule matches/);
+  expect(await explained(served, '--port', '7')).toMatch(/^denied: .* the workload does not accept connections/);
 });
 
 /** Asks for its listener as a library does, and cannot read some of them. */

@@ -1,9 +1,10 @@
 import type { Collection, Reader } from '../../cache/graph.ts';
 import { type SecurityFilters, isTooLarge } from '../../envoy/security/authorization.ts';
+import { accessAtGrpcServer } from '../../settle/access/grpc-server.ts';
 import type { FilterAccess, WorkloadAccess } from '../../settle/access/judge.ts';
 import type { InboundTargets } from '../../settle/inbound.ts';
 import { chainsOf } from './inbounds.ts';
-import { type SettleDeps, settleSecurity } from './security-filters.ts';
+import { type SettleDeps, settleSecurity, stepsForGrpc } from './security-filters.ts';
 import { settingOf } from '../settings.ts';
 import type { Proxies } from '../clients/proxies.ts';
 import type { PeerModesOf } from '../objects/peer-modes.ts';
@@ -30,16 +31,21 @@ export function accessOf(stream: string, read: Reader, deps: AccessDeps): Worklo
   const filters = read.get(deps.securityFilters, policies.set);
   const { trustDomain, trustDomainAliases, pathNormalization } = settingOf(read, deps.settings.listeners);
   const isClosed = filters !== undefined && isTooLarge(filters, chainsOf(served.targets));
-  return {
+  const security = set === undefined || isClosed ? policyless(isClosed) : settleSecurity(set, read, deps);
+  const access: WorkloadAccess = {
     agent: traits.agent,
+    isLibrary: false,
     peers: policies.peers,
     peerPolicies: deps.peerModes.policies(read, namespace, labels),
     targets: served.targets,
     isRedirected: traits.interception !== 'NONE',
     trustDomains: [trustDomain, ...trustDomainAliases],
     pathNormalization,
-    ...(set === undefined || isClosed ? policyless(isClosed) : settleSecurity(set, read, deps)),
+    ...security,
   };
+  if (traits.family !== 'grpc') return access;
+  const steps = set === undefined || isClosed ? security.http.local : stepsForGrpc(set, read, deps).steps;
+  return accessAtGrpcServer(access, steps, labels);
 }
 
 /** Without policies; or with more than a listener can have, which lets nothing in. */

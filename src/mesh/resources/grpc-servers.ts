@@ -4,7 +4,7 @@ import type { Encoder } from '../../envoy/encode/encoder.ts';
 import type { FilterChain } from '../../envoy/gen/types.gen.ts';
 import { grpcServerChain, grpcServerListener } from '../../envoy/listener/grpc-server.ts';
 import { type SecurityFilters, isTooLarge, noSecurity, refuseAll } from '../../envoy/security/authorization.ts';
-import { saysMutualTls } from '../../model/labels.ts';
+import { modeOfGrpcServer } from '../../model/peer-authentication.ts';
 import { wholeObjects } from '../../model/provenance.ts';
 import type { InboundTargets } from '../../settle/inbound.ts';
 import type { Proxies } from '../clients/proxies.ts';
@@ -48,13 +48,11 @@ export function declareGrpcServers(
     // As large as the filters of an Envoy, about: whoever has these in too many listeners is told the same.
     const isClosed = isTooLarge(read.get(deps.securityFilters, policies.set) ?? noSecurity, chainsOf(served.targets));
     const authorization = isClosed ? [refuseAll] : steps;
-    // Clients that choose by themselves speak mutual TLS to those that say so.
-    const isLabelled = saysMutualTls(one.labels);
-    const acceptsTls = { STRICT: true, PERMISSIVE: isLabelled, DISABLE: false } as const;
     emit(
       key,
       served.targets.map(({ port, origins }): ServerPort => {
-        const isMutualTls = acceptsTls[policies.peers.ports[port] ?? policies.peers.mode];
+        const isMutualTls =
+          modeOfGrpcServer(policies.peers.ports[port] ?? policies.peers.mode, one.labels) === 'STRICT';
         const chain = grpcServerChain({ port, isMutualTls, authorization });
         return { port, chain, origins: [...origins, ...asked] };
       }),

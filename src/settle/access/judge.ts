@@ -32,6 +32,8 @@ export interface FilterAccess {
 export interface WorkloadAccess extends FilterAccess {
   /** It has a certificate. */
   readonly agent: boolean;
+  /** It is a gRPC server without an Envoy, for which trust domains and `x-forwarded-for` mean nothing. */
+  readonly isLibrary: boolean;
   readonly peers: PeerModes;
   /** The policies from which the modes follow. */
   readonly peerPolicies: PeerAuthentications;
@@ -84,7 +86,8 @@ export function judge(access: WorkloadAccess, request: AccessRequest, now: numbe
   if (closed !== undefined) return { verdict: denied('closed', closed), events: [] };
   if (!isHttp(access, request)) return judgeFilters(access, request, undefined, now);
   const http = request.http!;
-  const remoteIp = forwardedFor(keptHeaders(http.headers)) ?? request.sourceIp;
+  const forwarded = access.isLibrary ? undefined : forwardedFor(keptHeaders(http.headers));
+  const remoteIp = forwarded ?? request.sourceIp;
   return judgeFilters(access, request, { ...http, remoteIp, addsAddress: false }, now);
 }
 
@@ -123,7 +126,7 @@ function connectionDenial(access: WorkloadAccess, { peer, port }: AccessRequest)
   const by = source && { by: source };
   if (peer === undefined) return mode === 'STRICT' ? { kind: 'plaintext', ...by } : undefined;
   if (mode === 'DISABLE') return { kind: 'mutualTls', ...by };
-  const isTrusted = access.trustDomains.some((domain) => peer.startsWith(`spiffe://${domain}/`));
+  const isTrusted = access.isLibrary || access.trustDomains.some((domain) => peer.startsWith(`spiffe://${domain}/`));
   return isTrusted ? undefined : { kind: 'trustDomain' };
 }
 
