@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { seed } from '../harness/seed.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { FAULTS } from './faulty-api.ts';
+import { FAULTS } from './api-way.ts';
 import { BOUNDS, PEERS, runFaults } from './run.ts';
 
 // The short form of what `make soak` runs.

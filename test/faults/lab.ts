@@ -5,7 +5,7 @@ import { NAMESPACE as SYSTEM } from '../chart/chart.ts';
 import type { ApiObject } from '../peers/api-server.ts';
 import { type ConfigDump, type RunningEnvoy, startEnvoy } from '../peers/envoy.ts';
 import { freePorts, poll } from '../peers/process.ts';
-import { FaultyApi } from './faulty-api.ts';
+import { ApiWay } from './api-way.ts';
 import { getsTo, Load, startPods } from './load.ts';
 import { ProxyWay } from './proxy-way.ts';
 import { hostOf, NAMESPACE, Shop } from './shop.ts';
@@ -17,7 +17,7 @@ export interface LabOptions {
 
 /** A replica, and what is between it and the API server. */
 export interface Member extends Replica {
-  readonly faults: FaultyApi;
+  readonly faults: ApiWay;
 }
 
 /** A real Envoy under load. */
@@ -102,7 +102,7 @@ export class Lab {
 
   /** Runs Fairlead in this Pod; the former process of the Pod, if any, must have ended. */
   async startMember(pod: string): Promise<Member> {
-    const faults = await FaultyApi.start(this.api, this.#options.random);
+    const faults = await ApiWay.start(this.api, this.#options.random);
     this.#end.push(() => faults.close());
     const member = { ...(await this.#cluster.start(pod, { through: faults.url })), faults };
     this.members = [...this.members, member];

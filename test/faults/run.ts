@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { randomOf } from '../soak/random.ts';
 import { poll } from '../peers/process.ts';
-import { type Fault, type FaultName, FAULTS } from './faulty-api.ts';
+import { type Fault, type FaultName, FAULTS } from './api-way.ts';
 import { Lab, type Member, memoryOf, PATIENCE_MS } from './lab.ts';
 import { type Episode, schedule } from './schedule.ts';
 

@@ -1,4 +1,4 @@
-import { FAULTS, type Fault, type FaultName } from './faulty-api.ts';
+import { FAULTS, type Fault, type FaultName } from './api-way.ts';
 
 /** Some faults for some time, of some of the replicas. */
 export interface Episode {

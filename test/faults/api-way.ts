@@ -61,7 +61,7 @@ const RETRY_AFTER_S = 1;
  * Stands between one replica and a real API server: plain HTTP towards the replica, TLS towards the server. Does harm as
  * told, at random.
  */
-export class FaultyApi {
+export class ApiWay {
   /** How often each fault has hit a request or response. */
   readonly hits = new Map<FaultName, number>();
   readonly statusWrites: StatusWrite[] = [];
@@ -86,10 +86,10 @@ export class FaultyApi {
     });
   }
 
-  static async start(api: Pick<RunningApiServer, 'url' | 'ca'>, random: () => number): Promise<FaultyApi> {
-    const faulty = new FaultyApi(api, random);
-    await new Promise<void>((resolve) => faulty.#server.listen(0, '127.0.0.1', resolve));
-    return faulty;
+  static async start(api: Pick<RunningApiServer, 'url' | 'ca'>, random: () => number): Promise<ApiWay> {
+    const way = new ApiWay(api, random);
+    await new Promise<void>((resolve) => way.#server.listen(0, '127.0.0.1', resolve));
+    return way;
   }
 
   get url(): string {
