@@ -5,18 +5,8 @@ import { kindOf } from '../../src/api/kinds.ts';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { Fleet, keyOf, sidecarOf, type Versions, versionsOf } from '../harness/fleet.ts';
 import { TestMesh } from '../harness/mesh.ts';
-import {
-  destinationRule,
-  gateway,
-  object,
-  pod,
-  service,
-  serviceEntry,
-  sidecar,
-  slice,
-  target,
-  virtualService,
-} from './objects.ts';
+import { traffic } from './object-pool.ts';
+import { gateway, object, sidecar, virtualService } from './objects.ts';
 
 /**
  * Whom the rollout of an object waits for, compared with what proxies have with and without the object, computed from
@@ -31,39 +21,8 @@ const peers = security('PeerAuthentication');
 const policy = security('AuthorizationPolicy');
 
 /** Each in some variants. */
-const pool: readonly ((variant: number) => KubernetesObject)[] = [
-  ...['a', 'b'].flatMap((name, i) => [
-    (v: number) => service(name, `10.96.${i}.${v + 1}`),
-    (v: number) => slice(name, [target(`${name}-1`, `10.1.${i}.${v + 1}`), `10.1.${i}.9`]),
-    (v: number) => pod(`${name}-1`, `10.1.${i}.${v + 1}`, { app: name, version: `v${v}` }),
-    (v: number) =>
-      destinationRule(name, {
-        host: name,
-        ...(v === 2 && { exportTo: ['.'] }),
-        subsets: [{ name: 'v', labels: { version: `v${v}` } }],
-      }),
-    (v: number) =>
-      virtualService(name, {
-        hosts: [name],
-        http: [
-          {
-            route: [
-              { destination: { host: v === 0 ? 'b' : 'a', subset: 'v' }, weight: 1 },
-              { destination: { host: name }, weight: v },
-            ],
-          },
-        ],
-      }),
-  ]),
-  (v) =>
-    serviceEntry('api', {
-      hosts: ['api.example.com'],
-      ports: [{ number: 80 + v, name: 'http', protocol: 'HTTP' }],
-      resolution: 'STATIC',
-      ...(v === 1 && { exportTo: ['.'] }),
-      endpoints: [{ address: `10.9.0.${v + 1}` }],
-    }),
-  (v) => sidecar('default', { egress: [{ hosts: [['./*'], ['./a.shop.svc.cluster.local'], ['*/*']][v] }] }),
+const pool: typeof traffic = [
+  ...traffic,
   (v) => sidecar('own', { workloadSelector: { labels: { app: 'b' } }, egress: [{ hosts: [v === 0 ? './*' : '~/*'] }] }),
   (v) => peers('default', { mtls: { mode: ['STRICT', 'DISABLE', 'PERMISSIVE'][v] } }),
   (v) => peers('mesh', { mtls: { mode: ['STRICT', 'DISABLE', 'PERMISSIVE'][v] } }, 'istio-system'),
