@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { MemberChange } from '../src/ads/store/publication.ts';
 import type { EncodedResource } from '../src/ads/store/resource.ts';
-import { CDS, EDS, LDS, RDS, leaf, member, Peers, request, resource, startServer } from './ads-peers.ts';
+import { CDS, EDS, LDS, RDS, firstRequests, leaf, member, Peers, request, resource, startServer } from './ads-peers.ts';
 
 /**
  * What it costs the ADS server to push changes to many delta streams that see everything: CPU of this process (the
@@ -84,12 +84,7 @@ async function measure(name: string, start: () => void, responses: number | unde
 
 const node = 'sidecar~10.0.0.1~a.b~b.svc.cluster.local';
 const names = hosts;
-const fresh = [
-  request({ typeUrl: CDS, node }),
-  request({ typeUrl: EDS, names }),
-  request({ typeUrl: LDS }),
-  request({ typeUrl: RDS, names: ['8080', '9090'] }),
-];
+const fresh = firstRequests({ node, names, tables: ['8080', '9090'] });
 const { port } = server;
 const connect = (requests: readonly string[], atOnce: boolean, responses: number) => (): void =>
   peers.connect({ port: port!, clients: CLIENTS, requests, atOnce, responses });

@@ -94,6 +94,26 @@ export function request(fields: {
   return Buffer.from(writer.finish()).toString('base64');
 }
 
+/** What an Envoy asks for when it connects: everything, with the assignments and tables of these names. */
+export function firstRequests({
+  names,
+  tables,
+  node,
+  ...how
+}: {
+  readonly names: readonly string[];
+  readonly tables: readonly string[];
+  readonly sotw?: boolean;
+  readonly node?: string;
+}): readonly string[] {
+  return [
+    request({ ...how, typeUrl: CDS, ...(node !== undefined && { node }) }),
+    request({ ...how, typeUrl: EDS, names }),
+    request({ ...how, typeUrl: LDS }),
+    request({ ...how, typeUrl: RDS, names: tables }),
+  ];
+}
+
 interface Report {
   readonly ms: number;
   readonly bytes: number;

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { EncodedResource } from '../src/ads/store/resource.ts';
 import type { Rollout } from '../src/ads/store/rollout.ts';
 import { Rollouts } from '../src/ads/store/rollouts.ts';
-import { CDS, EDS, LDS, RDS, leaf, member, Peers, request, resource, startServer } from './ads-peers.ts';
+import { CDS, EDS, LDS, RDS, firstRequests, leaf, member, Peers, resource, startServer } from './ads-peers.ts';
 
 /**
  * What it costs the ADS server to know who has acknowledged a change: CPU of this process from the change until the last
@@ -90,12 +90,7 @@ for (const [variant, sotw] of [
     port: server.port!,
     sotw,
     clients: CLIENTS,
-    requests: [
-      request({ sotw, typeUrl: CDS, node }),
-      request({ sotw, typeUrl: EDS, names }),
-      request({ sotw, typeUrl: LDS }),
-      request({ sotw, typeUrl: RDS, names: ['8080'] }),
-    ],
+    requests: firstRequests({ sotw, node, names, tables: ['8080'] }),
     atOnce: false,
     responses: 4,
   });

@@ -11,7 +11,7 @@ import type { KubeApi } from '../src/kube/client.ts';
 import { Outages } from '../src/kube/outages.ts';
 import { StatusWriter } from '../src/kube/status-writer.ts';
 import { defaultMeshOptions } from '../src/mesh/inputs.ts';
-import { CDS, EDS, LDS, RDS, Peers, request } from './ads-peers.ts';
+import { CDS, firstRequests, Peers, request } from './ads-peers.ts';
 import { destinationRule, namespaceOf, scaleObjects, virtualService } from './scale-mesh.ts';
 
 /**
@@ -176,12 +176,7 @@ for (const [variant, sotw] of [
     sotw,
     clients: CLIENTS,
     first: nodes.map((node) => request({ sotw, typeUrl: CDS, node })),
-    requests: [
-      request({ sotw, typeUrl: CDS }),
-      request({ sotw, typeUrl: EDS, names }),
-      request({ sotw, typeUrl: LDS }),
-      request({ sotw, typeUrl: RDS, names: ['8080'] }),
-    ],
+    requests: firstRequests({ sotw, names, tables: ['8080'] }),
     atOnce: false,
     responses: 4,
   });
