@@ -250,7 +250,10 @@ export class Generations {
     return undefined;
   }
 
-  /** What this replica knows itself counts more than what is kept, or said by others. */
+  /**
+   * Of rejections, what this replica knows itself counts more than what is kept, or said by others. Of former
+   * generations, what is kept for the newest one does: replicas that have missed something fall back to the same.
+   */
   #recall(key: string): void {
     const newest = this.#newest.get(key);
     if (newest === undefined || this.#isAcknowledged(key, newest)) return;
@@ -258,7 +261,9 @@ export class Generations {
     const found = this.#kept.get(key);
     const kept = found !== undefined && found.object.uid === uid && found.newest <= generation ? found : undefined;
     const former = kept?.former.filter((each) => each.generation < generation) ?? [];
-    if (former.length > 0 && !this.#former.has(key))
+    const own = this.#former.get(key);
+    const isBinding = own === undefined || (kept?.newest === generation && !areSame(own, former));
+    if (former.length > 0 && isBinding)
       this.#setFormer(
         key,
         former.map((each) => formerObject(newest, each)),
@@ -360,6 +365,13 @@ interface Suspect {
   readonly key: string;
   readonly uid: string;
   readonly generation: number;
+}
+
+function areSame(objects: readonly KubernetesObject[], former: KeptGenerations['former']): boolean {
+  return (
+    objects.length === former.length &&
+    objects.every(({ metadata }, i) => metadata.generation === former[i]?.generation)
+  );
 }
 
 function isSameGeneration(a: KubernetesObject, b: KubernetesObject | undefined): boolean {

@@ -24,7 +24,6 @@ withPeers(PEERS, `replicas that die, sleep, come and go under load (FAIRLEAD_SEE
 
   const change = async (): Promise<void> => {
     for (let i = 0; i < CHANGES; i++) await lab.shop.change();
-    await lab.shop.mend();
   };
   const leader = (): Promise<Member> => poll('a leader', () => lab.leader());
   const theOther = (than: Member): Member =>

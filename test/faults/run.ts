@@ -65,7 +65,6 @@ export async function runFaults({ seed, services, rounds }: FaultsOptions): Prom
     // What a short list lacked is missed until there is another list.
     for (const { faults } of lab.members) faults.set([{ name: 'gone' }]);
     for (const { faults } of lab.members) faults.set([]);
-    await lab.shop.mend();
     await lab.settled();
     await lab.load.stop();
     const hits = Object.fromEntries(FAULTS.map((name) => [name, hitsOf(name, lab.members)]));

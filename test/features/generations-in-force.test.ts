@@ -527,6 +527,26 @@ describe('in a cluster', () => {
     await later(program, () => kept(cluster)).toMatchObject([{ spec: { newest: 2, inForce: 1 } }]);
   });
 
+  test('replicas of which one has missed a good generation fall back to the same', async () => {
+    const cluster = await shop(good);
+    const one = await cluster.start({}, 'istio-system/one');
+    await one.logged('Became the leader');
+    const near = await one.connect(true);
+    await near.until((proxy) => expect(proxy.routes('80')[REVIEWS]).toEqual(splitRoutes(80, 20)));
+    cluster.loseEvents();
+    const two = await cluster.start({}, 'istio-system/two');
+    const far = await two.connect(true);
+    await cluster.apply(split(50, 50));
+    await far.until((proxy) => expect(proxy.routes('80')[REVIEWS]).toEqual(splitRoutes(50, 50)));
+    await cluster.apply(invalid);
+    await two.settled();
+    cluster.server.cluster.compact();
+    cluster.endWatches();
+    await isKept(cluster, { newest: 3, inForce: 1 });
+    for (const proxy of [near, far])
+      await proxy.until(() => expect(proxy.routes('80')[REVIEWS]).toEqual(splitRoutes(80, 20)));
+  });
+
   test('where it may not read them it starts, and says so', async () => {
     const cluster = await shop(good);
     cluster.server.cluster.denied.add(GENERATIONS);
