@@ -104,6 +104,11 @@ export class Shop {
     }
   }
 
+  /** No former generation is needed any longer: a program that starts now sees what the others see. */
+  async mend(): Promise<void> {
+    for (const service of [...this.#invalid]) await this.#put('routes', service, this.#routes(service));
+  }
+
   /** Addresses of the ready Pods of a service, as the API server knows them. */
   async addressesOf(service: string): Promise<readonly string[]> {
     const pods = await this.#readyPods();
