@@ -235,9 +235,11 @@ function clusterSource(
   const following = generations.follow();
   let isRead = false;
   const ready = operator.whenReady().then(async () => {
-    if (!(await generations.read()) && !signal.aborted)
+    const trouble = await generations.read();
+    if (trouble !== undefined && !signal.aborted)
       log.warn(
-        'Generations that were in force before the restart are not known: allow the control plane to read generationsinforce.fairlead.dev',
+        'Generations that were in force before the restart are not known until the control plane can read generationsinforce.fairlead.dev',
+        { trouble },
       );
     isRead = true;
   });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Json } from '../api/json.ts';
 import { FakeClock } from '../testing/fake-clock.ts';
 import { errorOfAnswer } from './api-error.ts';
@@ -281,7 +281,7 @@ describe('before a leader writes', () => {
     lab.lead();
     lab.want('a', 2);
     await lab.clock.advance(60_000);
-    expect([await lab.kept.read(), lab.writes()]).toEqual([true, []]);
+    expect([await lab.kept.read(), lab.writes()]).toEqual([undefined, []]);
     lab.cluster.install(PATH, 'GenerationInForce');
     await lab.clock.advance(20_000);
     expect(lab.there()).toEqual({ a: { newest: 2 } });
@@ -295,9 +295,40 @@ describe('before a leader writes', () => {
     lab.want('a', 2);
     const read = lab.kept.read();
     await lab.clock.advance(20_000);
-    expect([await read, lab.kept.isRead, lab.writes()]).toEqual([false, false, []]);
+    expect([await read, lab.kept.isRead, lab.writes()]).toEqual(['403 Forbidden', false, []]);
     lab.cluster.denied.clear();
     await lab.clock.advance(20_000);
     expect([lab.kept.isRead, lab.there()]).toEqual([true, { a: { newest: 2 } }]);
+  });
+});
+
+describe('a replica that starts', () => {
+  /** What it knows, after a minute and when the API server is well again. */
+  async function start(lists: 'broken' | 'denied' | undefined) {
+    const late = new Lab();
+    const { cluster, clock, found } = late;
+    cluster.install(PATH, 'GenerationInForce');
+    late.put('a', { newest: 1 });
+    if (lists !== undefined) cluster[lists].add(PATH);
+    onTestFinished(() => late.stop());
+    await late.start();
+    const answers: unknown[] = [];
+    void late.kept.read().then((trouble) => answers.push(trouble));
+    await clock.advance(59_000);
+    const soon = answers.length;
+    await clock.advance(2_000);
+    if (lists !== undefined) cluster[lists].clear();
+    await clock.advance(60_000);
+    return { soon, answers, found: found.size };
+  }
+
+  test('waits until it has read what is kept', async () => {
+    expect(await start(undefined)).toEqual({ soon: 1, answers: [undefined], found: 1 });
+  });
+
+  test('waits for a minute if that fails, or not at all if it is not allowed, and is told when it works', async () => {
+    const text = (pattern: RegExp): unknown => expect.stringMatching(pattern);
+    expect(await start('broken')).toEqual({ soon: 0, answers: [text(/^500 /)], found: 1 });
+    expect(await start('denied')).toEqual({ soon: 1, answers: [text(/^403 /)], found: 1 });
   });
 });

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isObject, type Json } from '../api/json.ts';
 import { type KubernetesObject, revisionOf } from '../api/object.ts';
-import type { Clock } from '../clock.ts';
+import { sleep, type Clock } from '../clock.ts';
 import { type ApiError, errorOfTransport, isRefused } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi } from './client.ts';
@@ -60,6 +60,9 @@ interface Entry {
 const type = { group: 'fairlead.dev', version: 'v1alpha1', plural: 'generationsinforce' };
 const KIND = 'GenerationInForce';
 
+/** How long it is waited for if the rest of the cluster can be read. Milliseconds. */
+const PATIENCE_MS = 60_000;
+
 /**
  * Keeps the generations that are in force in place of the newest ones: reads them, and while this replica leads for the
  * revision of the object that one is about, writes those that differ. Bounded by the number of objects.
@@ -105,10 +108,19 @@ export class GenerationsInForce {
     return this.#informer.synced;
   }
 
-  /** Resolves with true once everything is read, or is not installed; with false when that is not allowed (from now on). */
-  async read(): Promise<boolean> {
-    const refused = new Promise<boolean>((resolve) => (this.#refused = () => resolve(false)));
-    return Promise.race([this.#informer.whenSynced.then(() => true), refused]);
+  /**
+   * Resolves once everything is read, or is not installed. A replica that is not ready helps nobody: resolves with the
+   * trouble when that is not allowed, or has failed for a minute (both from now on).
+   */
+  async read(): Promise<string | undefined> {
+    const { clock, signal } = this.#options;
+    const end = new AbortController();
+    const refused = new Promise<void>((resolve) => (this.#refused = resolve));
+    const patience = sleep(clock, PATIENCE_MS, { signal: AbortSignal.any([signal, end.signal]) });
+    await Promise.race([this.#informer.whenSynced, refused, patience]);
+    end.abort();
+    const { synced, trouble = 'no answer' } = this.#informer.stats();
+    return synced ? undefined : trouble;
   }
 
   /** Something else may be wanted. */
