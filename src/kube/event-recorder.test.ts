@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { errorOfAnswer } from './api-error.ts';
 import type { DesiredCondition } from './conditions.ts';
 import { EventRecorder, type EventRecorderOptions } from './event-recorder.ts';
 import type { Json } from '../api/json.ts';
@@ -195,4 +196,18 @@ test('what else is reported about an object is an Event, once for each key', asy
   const events = await posted();
   expect(events).toHaveLength(2);
   expect(events[0]).toMatchObject({ reason: 'EndpointsHeld', note: 'are held', regarding: object });
+});
+
+test('an Event that failed in an outage waits no longer when the API server is reached again', async () => {
+  const outages = new Outages({ log, clock });
+  recorder = recorderOf({ outages });
+  outages.begin('Pod', errorOfAnswer(503, ''));
+  cluster.broken.add(path);
+  recorder.written(status(), []);
+  await clock.advance(450_000);
+  cluster.broken.clear();
+  expect(await count()).toBeGreaterThan(0);
+  outages.reached('Pod');
+  expect(await count()).toBe(1);
+  expect(await posted()).toHaveLength(1);
 });

@@ -66,12 +66,21 @@ export class EventRecorder {
   private readonly told = new Set<string>();
   private full = false;
   private sending: Promise<void> | undefined;
+  private readonly backoff: Backoff;
+  /** Ends the wait after a failure. */
+  private again = new AbortController();
 
   constructor(options: EventRecorderOptions) {
     const { rate = 5, burst = 50, capacity = 1_000, clock } = options;
     this.options = options;
     this.capacity = capacity;
     this.bucket = new TokenBucket({ rate, burst, now: clock.now() });
+    this.backoff = new Backoff({ base: 1_000, cap: 300_000, random: options.random });
+    options.outages.onReached(() => {
+      this.backoff.reset();
+      this.again.abort();
+      this.again = new AbortController();
+    });
   }
 
   /** Call after this status replaced these conditions. */
@@ -101,8 +110,7 @@ export class EventRecorder {
   }
 
   private async send(): Promise<void> {
-    const { api, clock, outages, random, signal } = this.options;
-    const backoff = new Backoff({ base: 1_000, cap: 300_000, random });
+    const { api, clock, outages, signal } = this.options;
     for (let next = this.waiting[0]; next !== undefined && !signal.aborted; next = this.waiting[0]) {
       const wait = this.bucket.take(clock.now());
       if (wait > 0) {
@@ -113,7 +121,7 @@ export class EventRecorder {
       try {
         await api.post(collectionPath(type, next.namespace), next.event, { signal });
         outages.end(type.plural);
-        backoff.reset();
+        this.backoff.reset();
       } catch (cause) {
         if (signal.aborted) break;
         const error = errorOfTransport(cause);
@@ -126,7 +134,8 @@ export class EventRecorder {
         if (!error.retryable || error.code === 403) continue;
         // At the end of the queue: the server may fail for this Event only.
         this.waiting.push(next);
-        await sleep(clock, backoff.next(error.retryAfter), { signal });
+        const until = AbortSignal.any([signal, this.again.signal]);
+        await sleep(clock, this.backoff.next(error.retryAfter), { signal: until });
       }
     }
     this.full = false;

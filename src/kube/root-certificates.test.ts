@@ -103,6 +103,33 @@ test('a write that fails is tried again', async () => {
   expect(of('shop')).toEqual(right());
 });
 
+test('writing in a namespace has outages of its own, which end with the term', async () => {
+  const { api, clock, log, term, of } = lead(['shop', 'bank']);
+  const begun = 'API server: unavailable, retrying until it works';
+  api.onRequest = ({ path, method }) => {
+    if (method === 'POST' && path.includes('/shop/')) api.failNext(503);
+  };
+  await clock.advance(10_000);
+  for (const watch of api.watches()) watch.finish();
+  await clock.advance(10_000);
+  expect([of('bank'), of('shop'), log.messages()]).toEqual([right(), undefined, [begun]]);
+  term.abort();
+  expect(log.messages()).toEqual([begun, 'API server: no longer unavailable']);
+});
+
+test('a write that was refused waits no longer when the API server is back', async () => {
+  const { api, clock, of, state, writer } = lead(['shop'], '');
+  await clock.advance(1_000);
+  api.denied.add(PATH);
+  for (const watch of api.watches()) watch.finish();
+  state.roots = 'roots';
+  writer.changed();
+  await clock.advance(20_000);
+  api.denied.clear();
+  await clock.advance(12_000);
+  expect(of('shop')).toEqual(right());
+});
+
 test('nothing is written when nothing differs, and nothing after the term', async () => {
   const { api, clock, writer, state, term, ended } = lead(['shop']);
   await clock.advance(1_000);

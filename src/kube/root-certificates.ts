@@ -68,11 +68,14 @@ export class RootCertificates {
   private readonly queue = new Set<string>();
   /** Workers without work. */
   private readonly idle = new Set<() => void>();
+  /** Namespaces in which the last write failed. */
+  private readonly failing = new Set<string>();
   /** While this replica leads. */
   private informer: Informer | undefined;
 
   constructor(options: RootCertificatesOptions) {
     this.options = options;
+    options.outages.onReached(() => this.changed([...this.failing]));
   }
 
   /** Namespaces have come or gone, or the roots have changed. */
@@ -115,7 +118,14 @@ export class RootCertificates {
     const watching = informer.run({ signal: term });
     await Promise.race([informer.whenSynced, aborted(term)]);
     if (!term.aborted) this.informer = informer;
-    term.addEventListener('abort', () => (this.informer = undefined), { once: true });
+    term.addEventListener(
+      'abort',
+      () => {
+        this.informer = undefined;
+        for (const namespace of [...this.failing]) this.worked(namespace);
+      },
+      { once: true },
+    );
     await Promise.all([watching, ...Array.from({ length: AT_ONCE }, () => this.work(informer, term))]);
   }
 
@@ -146,11 +156,12 @@ export class RootCertificates {
   private async setRight(namespace: string, informer: Informer, term: AbortSignal): Promise<void> {
     const { api, roots } = this.options;
     const wanted = roots();
-    if (wanted === '' || LEFT_OUT.has(namespace) || !new Set(this.options.namespaces()).has(namespace)) return;
+    if (wanted === '' || LEFT_OUT.has(namespace) || !new Set(this.options.namespaces()).has(namespace))
+      return this.worked(namespace);
     const current = informer.latest(namespace, NAME);
     const { rotation } = this.options;
     const annotation = namespace === rotation.namespace ? rotation.text() : undefined;
-    if (current !== undefined && isRight(current, wanted, annotation)) return;
+    if (current !== undefined && isRight(current, wanted, annotation)) return this.worked(namespace);
     const metadata = {
       labels: { [LABEL.name]: LABEL.value },
       ...(annotation !== undefined && { annotations: { [ROTATION]: annotation } }),
@@ -167,15 +178,20 @@ export class RootCertificates {
       } else {
         await api.patch(objectPath(type, namespace, NAME), { metadata, data: { [KEY]: wanted } }, { signal: term });
       }
-      this.options.outages.end(NAME);
+      this.worked(namespace);
     } catch (cause) {
       if (term.aborted) return;
       const error = errorOfTransport(cause);
       // The namespace, or the ConfigMap, is gone, or another writer was faster: the watch tells.
-      if (error.code === 404 || error.code === 409) return;
-      this.options.outages.begin(NAME, error);
+      if (error.code === 404 || error.code === 409) return this.worked(namespace);
+      this.failing.add(namespace);
+      this.options.outages.begin(nameFor(namespace), error);
       this.later(namespace, error, term);
     }
+  }
+
+  private worked(namespace: string): void {
+    if (this.failing.delete(namespace)) this.options.outages.end(nameFor(namespace));
   }
 
   private later(namespace: string, error: ApiError, term: AbortSignal): void {
@@ -184,6 +200,11 @@ export class RootCertificates {
       if (!term.aborted) this.changed([namespace]);
     });
   }
+}
+
+/** For the log of outages: apart from those of reading, and of other namespaces. */
+function nameFor(namespace: string): string {
+  return `${NAME} in ${namespace}`;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
