@@ -36,6 +36,11 @@ export class Awaited {
     return this.#owed.length > 0;
   }
 
+  /** Something of what is waited for is refused. */
+  get refuses(): boolean {
+    return this.#refused.length > 0;
+  }
+
   owe(concern: Concern): void {
     // It may be on its way: then the client has asked once more.
     const own = concern.once(this.#recipient);
@@ -79,7 +84,6 @@ export class Awaited {
    */
   heard(standing: Standing, news: Names | 'all'): void {
     const refused = this.#refused;
-    if (refused.length === 0) return;
     this.#refused = NONE;
     for (const concern of refused)
       if (isNews(concern.names, standing, news)) this.#place(concern, standing);

@@ -178,7 +178,8 @@ export class Delivery implements Watcher {
   }
 
   #hear(subscription: Subscription): void {
-    subscription.awaited.heard(this.#standing(subscription), subscription.takeRefusalNews());
+    const news = subscription.takeRefusalNews();
+    if (subscription.awaited.refuses) subscription.awaited.heard(this.#standing(subscription), news);
   }
 
   #standing(subscription: Subscription): Standing {

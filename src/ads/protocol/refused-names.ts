@@ -17,6 +17,7 @@ export function refusedNames(subscription: Subscription, view: WorldView): strin
 /** What the client refuses of these names, in its own words: a whole state, or what it should have of some. */
 export function refusedOf(subscription: Subscription, names: Names, view: WorldView): ReadonlyMap<string, Refused> {
   const { ledger, type, wholeRefusal } = subscription;
+  if (wholeRefusal === undefined && ledger.refusals === undefined) return NOTHING;
   const refused = new Map<string, Refused>();
   for (const name of wholeRefusal === undefined ? common(names, ledger.refusals?.names ?? NO_NAMES) : names.keys()) {
     const present = view.resolve(type.typeUrl, name)?.resource;
@@ -54,3 +55,4 @@ function versionFor(subscription: Subscription, name: string, view: WorldView): 
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();
+const NOTHING: ReadonlyMap<string, Refused> = new Map();

@@ -377,7 +377,9 @@ export function* common(a: Names, b: Names): Generator<string> {
 }
 
 export function haveCommon(a: Names, b: Names): boolean {
-  return common(a, b).next().done !== true;
+  const [few, many] = a.size <= b.size ? [a, b] : [b, a];
+  for (const name of few.keys()) if (many.has(name)) return true;
+  return false;
 }
 
 function isSame(a: readonly Refused[], b: readonly Refused[]): boolean {
