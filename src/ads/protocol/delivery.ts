@@ -175,6 +175,7 @@ export class Delivery implements Watcher {
     for (const subscription of this.#subscriptions)
       if (subscription?.awaited.owes === true && !subscription.owes)
         subscription.awaited.look(this.#standing(subscription));
+    this.#readiness.settle(this.#parties);
   }
 
   #hear(subscription: Subscription): void {

@@ -37,6 +37,23 @@ describe.each([
     expect(answer(lab, ['a', 'b'])).toEqual([`${EDS} a@${UNREADY}`]);
   });
 
+  test('a cluster that has been emptied once is waited for as before', () => {
+    const lab = labOf(delta);
+    const leave = (content: string): void => {
+      lab.publish([EDS, 'a', UNREADY], [RDS, 't', content, ['b']]);
+      expect(answer(lab, ['t'])).toEqual([`${RDS} t@${content}`]);
+      expect(lab.next()).toBeUndefined();
+      lab.now += BARRIER_TIMES.lingerMs;
+      expect(answer(lab, ['a', 'b'])).toEqual([`${EDS} a@${UNREADY}`]);
+    };
+    leave('2:b');
+    lab.now += BARRIER_TIMES.timeoutMs;
+    lab.publish([EDS, 'a', 'ready'], [RDS, 't', '3:a', ['a']]);
+    expect(answer(lab, ['a', 'b'])).toEqual([`${EDS} a@ready`]);
+    expect(answer(lab, ['t'])).toEqual([`${RDS} t@3:a`]);
+    leave('4:b');
+  });
+
   test('a cluster that stays in use is emptied at once', () => {
     const lab = labOf(delta);
     lab.publish([EDS, 'a', UNREADY], [RDS, 't', '2:a', ['a']]);

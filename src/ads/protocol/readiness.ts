@@ -48,6 +48,13 @@ export class Readiness {
     return undefined;
   }
 
+  /** What is no longer owed is waited for as long as at first when it is owed again. */
+  settle({ followers }: Parties): void {
+    if (this.#since.size === 0) return;
+    const isOwed = (name: string): boolean => followers.some(({ ledger }) => ledger.pending?.has(name) === true);
+    this.#since = new Map([...this.#since].filter(([name]) => isOwed(name)));
+  }
+
   #note({ emptied, filled }: Changes, now: number): void {
     if (emptied.size + filled.size + this.#since.size === 0) return;
     this.#since = new Map([...emptied, ...filled].map((name) => [name, this.#since.get(name) ?? now]));
