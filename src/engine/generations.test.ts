@@ -5,7 +5,7 @@ import { Concern, type Rollout } from '../ads/store/rollout.ts';
 import { Rollouts } from '../ads/store/rollouts.ts';
 import { Graph } from '../cache/graph.ts';
 import { declareInputs, type RejectedGeneration } from '../mesh/inputs.ts';
-import { generationKey } from '../mesh/objects/in-force.ts';
+import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';
 import { Generations } from './generations.ts';
 import type { ProgressOfObjects, Tracked } from './progress.ts';
 
@@ -56,6 +56,12 @@ class Lab {
       progress,
     });
     return this.rollouts.begin(key);
+  }
+
+  /** The source has delivered that, and it is not committed yet. */
+  deleted({ key }: Rollout): void {
+    const { kind, objectKey } = parseGenerationKey(key);
+    this.generations.changed(kind, objectKey, undefined);
   }
 
   /** They have changed a table together, and it is on its way to this proxy. */
@@ -146,4 +152,15 @@ test('suspects of one namespace do not wait for all those of another', () => {
   expect([a, b].map((each) => lab.isRejected(each))).toEqual([true, true]);
   lab.pass(10_000);
   expect([a, b].map((each) => lab.isRejected(each))).toEqual([false, false]);
+});
+
+test('what proxies reject just after an object was deleted is not remembered for ever', () => {
+  const lab = new Lab();
+  const object = lab.object('shop', 'deleted');
+  const proxy = of('shop');
+  const concern = lab.sent(proxy, 'table', object);
+  lab.deleted(object);
+  lab.refuses(concern, proxy);
+  lab.pass(1_000);
+  expect(lab.isRejected(object)).toBe(false);
 });

@@ -185,6 +185,9 @@ export class Generations {
       const { key } = rollout;
       const { object, isDeleted } = this.#options.progress.get(key) ?? {};
       if (object === undefined || isDeleted === true || !rollout.isAbout(concern)) return [];
+      // What is not committed yet may have ended it.
+      const newest = this.#newest.get(key);
+      if (newest === undefined || (newest.metadata.uid ?? '') !== object.uid) return [];
       if (concern.whole.id <= (this.#decided.get(key) ?? 0)) return [];
       const suspect = { key, uid: object.uid, generation: object.generation };
       return this.#isRejected(suspect) ? [] : [suspect];
@@ -296,7 +299,7 @@ export class Generations {
 
   /** From now on something else of it is in force. */
   #decide(key: string): void {
-    this.#decided.set(key, this.#options.progress.rollouts.nextId());
+    if (this.#newest.has(key)) this.#decided.set(key, this.#options.progress.rollouts.nextId());
   }
 
   #pardon({ key, uid, generation }: Suspect): void {
