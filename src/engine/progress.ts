@@ -306,7 +306,9 @@ export class ProgressOfObjects {
     if (acknowledged !== undefined) return { state: 'acknowledged', ...acknowledged };
     const rejected = this.#rejectedOf(key, object);
     if (rejected !== undefined)
-      return rejected.isSuspect === true ? { state: 'underway', proxies: 0, waiting: [] } : { state: 'refused', ...rejected };
+      return rejected.isSuspect === true
+        ? { state: 'underway', proxies: 0, waiting: [] }
+        : { state: 'refused', ...rejected };
     const rollout = this.rollouts.get(key);
     if (rollout === undefined) return { state: 'concernsNobody' };
     // It takes a moment to find out which of several objects is to blame.

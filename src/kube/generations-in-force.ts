@@ -5,13 +5,11 @@ import { sleep, type Clock } from '../clock.ts';
 import { type ApiError, errorOfTransport, isRefused } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi } from './client.ts';
-import { isInstalled } from './discovery.ts';
 import { DueWrites } from './due-writes.ts';
 import { Informer } from './informer.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
 import { collectionPath, objectPath } from './paths.ts';
-import { Recovery } from './recovery.ts';
 import { isBefore } from './resource-version.ts';
 
 /** What is to be in an object of the kind GenerationInForce. */
@@ -86,16 +84,14 @@ export class GenerationsInForce {
     });
     this.#informer = new Informer({
       name: KIND,
-      path: collectionPath(type),
+      type,
       shape: { trim, same: (a, b) => isDeepStrictEqual(contentOf(a), contentOf(b)) },
       sink: this.#sink(),
-      installed: (how) => isInstalled(api, type, how),
       api,
       clock,
       random,
       log,
       outages,
-      recovery: new Recovery({ clock, random, hold: () => () => undefined }),
     });
   }
 

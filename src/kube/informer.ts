@@ -4,12 +4,15 @@ import { ApiError, errorOfTransport, needsList } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi, Query } from './client.ts';
 import { sleep, type Clock } from '../clock.ts';
+import { deliver } from './deliver.ts';
+import { isInstalled } from './discovery.ts';
 import { Doubt } from './doubt.ts';
 import { isObject, type Json } from '../api/json.ts';
 import { list } from './list.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
-import type { Recovery } from './recovery.ts';
+import { collectionPath, type ResourceType } from './paths.ts';
+import { Recovery } from './recovery.ts';
 import { isBefore } from './resource-version.ts';
 import { Unreadable } from './unreadable.ts';
 import { watch, type WatchEvent } from './watch.ts';
@@ -42,7 +45,9 @@ export interface Shape {
 export interface InformerOptions {
   /** For logs: a kind or a resource id. */
   readonly name: string;
-  readonly path: string;
+  readonly type: ResourceType;
+  /** Absent: all. */
+  readonly namespace?: string;
   readonly query?: Query;
   readonly shape: Shape;
   /** Nothing of the objects may be logged. */
@@ -50,14 +55,13 @@ export interface InformerOptions {
   /** A list that lacks more than half of the objects must be confirmed by another one: see {@link Doubt}. */
   readonly doubtsLists?: true;
   readonly sink: InformerSink;
-  /** Called after a 404: false only if the server itself says that it does not know the resource. */
-  readonly installed: (options: { readonly signal: AbortSignal }) => Promise<boolean>;
   readonly api: KubeApi;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
   readonly outages: Outages;
-  readonly recovery: Recovery;
+  /** Absent: alone. */
+  readonly recovery?: Recovery;
   readonly pageSize?: number;
   /** Milliseconds without a byte after which a watch counts as dead. */
   readonly idle?: number;
@@ -92,6 +96,8 @@ const CATCH_UP = 200;
  */
 export class Informer {
   private readonly options: InformerOptions;
+  private readonly path: string;
+  private readonly recovery: Recovery;
   private readonly backoff: Backoff;
   private readonly missing: Backoff;
   /** For lists that the server demands: it is up, so the first one need not wait long. */
@@ -120,15 +126,17 @@ export class Informer {
   readonly whenSynced: Promise<void> = new Promise((resolve) => (this.onSynced = resolve));
 
   constructor(options: InformerOptions) {
-    const { random, maxDelay = 10_000, pageSize = 500 } = options;
+    const { clock, random, maxDelay = 10_000, pageSize = 500 } = options;
     this.options = options;
+    this.path = collectionPath(options.type, options.namespace);
+    this.recovery = options.recovery ?? new Recovery({ clock, random, hold: () => () => undefined });
     this.unreadable = new Unreadable(options);
     this.doubt = new Doubt(options);
     this.backoff = new Backoff({ base: 200, cap: maxDelay, random });
     this.missing = new Backoff({ base: 1_000, cap: maxDelay, random });
     this.expired = new Backoff({ base: 100, cap: maxDelay, random });
     this.pageSize = this.fullPage = pageSize;
-    this.heardAt = options.clock.now();
+    this.heardAt = clock.now();
   }
 
   /** The latest copy of the object from the server. */
@@ -151,7 +159,7 @@ export class Informer {
   }
 
   async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
-    const { clock, outages, recovery, name } = this.options;
+    const { clock, outages, name } = this.options;
     while (!signal.aborted) {
       try {
         if (this.version === undefined) await this.list(signal);
@@ -172,19 +180,19 @@ export class Informer {
         }
         this.options.sink.failed?.(error);
         outages.begin(name, error);
-        const woken = await recovery.wait(name, this.backoff.next(error.retryAfter), { signal });
+        const woken = await this.recovery.wait(name, this.backoff.next(error.retryAfter), { signal });
         if (woken) this.backoff.reset();
       }
     }
   }
 
   private async list(signal: AbortSignal): Promise<void> {
-    const { api, path, query, log, name } = this.options;
+    const { api, query, log, name } = this.options;
     let found = new Map<string, KubernetesObject>();
     const { pageSize: pageSizeBefore } = this;
     const version = await list({
       api,
-      path,
+      path: this.path,
       ...(query === undefined ? {} : { query }),
       pageSize: pageSizeBefore,
       signal,
@@ -215,7 +223,7 @@ export class Informer {
   }
 
   private async watch(from: string, signal: AbortSignal): Promise<void> {
-    const { api, clock, path, query, random, idle = 150_000, outages, recovery, name } = this.options;
+    const { api, clock, query, random, idle = 150_000, outages, name } = this.options;
     this.counts.watches++;
     const began = clock.now();
     const works = (): void => {
@@ -230,7 +238,7 @@ export class Informer {
     const end = await watch({
       api,
       clock,
-      path,
+      path: this.path,
       ...(query === undefined ? {} : { query }),
       resourceVersion: from,
       timeoutSeconds: Math.round(300 + 300 * random()),
@@ -239,7 +247,7 @@ export class Informer {
       onOpen: () => {
         this.heard();
         // The server sends missed events at once.
-        timers.push(clock.after(CATCH_UP, () => recovery.caughtUp(name)));
+        timers.push(clock.after(CATCH_UP, () => this.recovery.caughtUp(name)));
         // A quiet watch counts as working; one that keeps breaking immediately does not.
         timers.push(clock.after(5_000, works));
       },
@@ -263,8 +271,8 @@ export class Informer {
    * a single item reveals it.
    */
   private async checkVersion(from: string, signal: AbortSignal): Promise<void> {
-    const { api, path, query } = this.options;
-    const page = await api.get(path, { query: { ...query, limit: 1 }, signal });
+    const { api, query } = this.options;
+    const page = await api.get(this.path, { query: { ...query, limit: 1 }, signal });
     this.heard();
     const metadata = isObject(page) && isObject(page['metadata']) ? page['metadata'] : {};
     const version = metadata['resourceVersion'];
@@ -272,9 +280,9 @@ export class Informer {
   }
 
   private async confirmInstalled(signal: AbortSignal): Promise<boolean> {
-    const { installed, log, name, outages } = this.options;
+    const { api, type, log, name, outages } = this.options;
     try {
-      if (await installed({ signal })) return true;
+      if (await isInstalled(api, type, { signal })) return true;
     } catch {
       return true;
     }
@@ -367,27 +375,17 @@ export class Informer {
   }
 
   private heard(): void {
-    const { clock, recovery, outages, name } = this.options;
+    const { clock, outages, name } = this.options;
     this.heardAt = clock.now();
     this.trouble = undefined;
-    recovery.reached(name);
+    this.recovery.reached(name);
     outages.reached(name);
   }
 
   private sync(): void {
-    this.options.recovery.caughtUp(this.options.name);
+    this.recovery.caughtUp(this.options.name);
     this.synced = true;
     this.onSynced();
-  }
-}
-
-/** A sink that throws is a bug here, not a network error; objects that it did not take are delivered again. */
-function deliver(tell: () => void): void {
-  try {
-    tell();
-  } catch (cause) {
-    const message = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
-    throw new ApiError(message, { code: 0, reason: 'SinkFailed', retryable: true, cause });
   }
 }
 

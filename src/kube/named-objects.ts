@@ -6,8 +6,6 @@ import type { KubeApi } from './client.ts';
 import { Informer } from './informer.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
-import { collectionPath } from './paths.ts';
-import { Recovery } from './recovery.ts';
 
 export interface NamedObjectsOptions {
   readonly api: KubeApi;
@@ -122,12 +120,13 @@ export class NamedObjects {
   }
 
   private async follow(key: string, { kind, namespace, name }: NamedObject, signal: AbortSignal): Promise<void> {
-    const { clock, random, outages, sink } = this.options;
+    const { outages, sink } = this.options;
     const plural = kind === 'Secret' ? 'secrets' : 'configmaps';
     const informer = new Informer({
       ...this.options,
       name: key,
-      path: collectionPath({ group: '', version: 'v1', plural }, namespace),
+      type: { group: '', version: 'v1', plural },
+      namespace,
       query: { fieldSelector: `metadata.name=${name}` },
       confidential: true,
       shape: {
@@ -140,8 +139,6 @@ export class NamedObjects {
         delete: () => sink.found(key, undefined),
         failed: (error) => sink.failed(key, error),
       },
-      installed: () => Promise.resolve(true),
-      recovery: new Recovery({ clock, random, hold: () => () => undefined }),
     });
     await informer.run({ signal });
     outages.end(key);

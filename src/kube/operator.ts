@@ -6,13 +6,12 @@ import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
 import type { KubeClient, Query } from './client.ts';
 import { systemClock, type Clock } from '../clock.ts';
-import { isInstalled } from './discovery.ts';
 import { Informer, type InformerSink, type InformerStats, type Shape } from './informer.ts';
 import { Interner } from './interner.ts';
 import { sayWhatIsLate } from './late-kinds.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
-import { collectionPath, type ResourceType } from './paths.ts';
+import type { ResourceType } from './paths.ts';
 import { Recovery } from './recovery.ts';
 import { shapeOf } from './trim.ts';
 
@@ -155,11 +154,10 @@ export class FairleadOperator extends Base {
   private informerOf(kind: Kind<KindName>): Informer {
     const { sink, observed, rootNamespace } = this.options;
     const at = ({ metadata }: KubernetesObject): [string, string] => [metadata.namespace ?? '', metadata.name];
-    const path = collectionPath(kind, kind.name === 'ConfigMap' ? rootNamespace : '');
     return this.informer(
       kind.name,
       kind,
-      path,
+      kind.name === 'ConfigMap' ? rootNamespace : '',
       shapeOf(kind, this.interner),
       {
         replace: (objects) => sink.replace(kind.name, objects),
@@ -176,7 +174,7 @@ export class FairleadOperator extends Base {
   private informer(
     name: string,
     type: ResourceType,
-    path: string,
+    namespace: string,
     shape: Shape,
     sink: InformerSink,
     query: Query | undefined,
@@ -186,12 +184,12 @@ export class FairleadOperator extends Base {
     const { clock, random, outages, recovery } = this;
     return new Informer({
       name,
-      path,
+      type,
+      namespace,
       ...(query === undefined ? {} : { query }),
       shape,
       sink,
       ...(doubtsLists && { doubtsLists }),
-      installed: (options) => isInstalled(client, type, options),
       api: client,
       clock,
       random,

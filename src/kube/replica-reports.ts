@@ -5,12 +5,10 @@ import type { Clock } from '../clock.ts';
 import { errorOfTransport, isRefused } from './api-error.ts';
 import { Backoff } from './backoff.ts';
 import type { KubeApi } from './client.ts';
-import { isInstalled } from './discovery.ts';
 import { Informer } from './informer.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
 import { collectionPath, objectPath } from './paths.ts';
-import { Recovery } from './recovery.ts';
 
 export interface ReplicaReportsOptions {
   readonly api: KubeApi;
@@ -80,7 +78,8 @@ export class ReplicaReports {
     const specOf = (object: KubernetesObject): unknown => (object as { readonly spec?: unknown }).spec;
     const informer = new Informer({
       name: KIND,
-      path: collectionPath(type, this.options.pod.namespace),
+      type,
+      namespace: this.options.pod.namespace,
       shape: { trim, same: (a, b) => isDeepStrictEqual(specOf(a), specOf(b)) },
       sink: {
         replace(objects) {
@@ -96,13 +95,11 @@ export class ReplicaReports {
         upsert: (object) => tell(object, specOf(object)),
         delete: (object) => tell(object, undefined),
       },
-      installed: (how) => isInstalled(api, type, how),
       api,
       clock,
       random,
       log,
       outages,
-      recovery: new Recovery({ clock, random, hold: () => () => undefined }),
     });
     await informer.run({ signal });
   }

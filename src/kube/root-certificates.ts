@@ -7,7 +7,6 @@ import { Informer } from './informer.ts';
 import type { Log } from './log.ts';
 import type { Outages } from './outages.ts';
 import { collectionPath, objectPath } from './paths.ts';
-import { Recovery } from './recovery.ts';
 
 export interface RootCertificatesOptions {
   readonly api: KubeApi;
@@ -99,7 +98,7 @@ export class RootCertificates {
     const { api, clock, random, log, outages } = this.options;
     const informer = new Informer({
       name: NAME,
-      path: collectionPath(type),
+      type,
       query: { fieldSelector: `metadata.name=${NAME}` },
       shape: { trim, same: (a, b) => JSON.stringify(a) === JSON.stringify(b) },
       sink: {
@@ -107,13 +106,11 @@ export class RootCertificates {
         upsert: ({ metadata }) => this.changed([metadata.namespace ?? '']),
         delete: ({ metadata }) => this.changed([metadata.namespace ?? '']),
       },
-      installed: () => Promise.resolve(true),
       api,
       clock,
       random,
       log,
       outages,
-      recovery: new Recovery({ clock, random, hold: () => () => undefined }),
     });
     const watching = informer.run({ signal: term });
     await Promise.race([informer.whenSynced, aborted(term)]);

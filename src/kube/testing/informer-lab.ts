@@ -1,12 +1,10 @@
 import { kinds, type Kind, type KindName } from '../../api/kinds.ts';
 import type { KubernetesObject } from '../../api/object.ts';
-import { isInstalled } from '../discovery.ts';
 import { Informer, type InformerOptions } from '../informer.ts';
 import { Interner } from '../interner.ts';
 import type { Json } from '../../api/json.ts';
 import { Outages } from '../outages.ts';
 import { collectionPath } from '../paths.ts';
-import { Recovery } from '../recovery.ts';
 import { shapeOf } from '../trim.ts';
 import { FakeClock } from '../../testing/fake-clock.ts';
 import { FakeCluster } from './fake-cluster.ts';
@@ -34,7 +32,7 @@ export class InformerLab {
     const { cluster, clock, log, outages, sink } = this;
     this.informer = new Informer({
       name: kind,
-      path: this.path,
+      type: this.kind,
       shape: shapeOf(this.kind, new Interner()),
       sink: {
         replace: (objects) => sink.replace(kind, objects),
@@ -46,13 +44,11 @@ export class InformerLab {
           this.onTouched(object);
         },
       },
-      installed: (call) => isInstalled(cluster, this.kind, call),
       api: cluster,
       clock,
       random: () => 0.5,
       log,
       outages,
-      recovery: new Recovery({ clock, random: () => 0.5, hold: () => () => undefined }),
       ...options,
     });
   }
