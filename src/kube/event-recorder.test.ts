@@ -120,7 +120,7 @@ describe('there is one Event', () => {
 describe('however many objects are wrong', () => {
   test('Events are sent slowly, and those that do not fit are dropped', async () => {
     recorder = recorderOf({ rate: 5, burst: 10, capacity: 100 });
-    for (let i = 0; i < 1_000; i++) recorder.written(status({}, { uid: `u${i}` }), undefined);
+    for (let i = 0; i < 1_000; i++) recorder.written(status({}, { uid: `u${i}`, namespace: `n${i % 20}` }), undefined);
     expect(await count(0)).toBe(10);
     expect(await count(2_000)).toBe(10);
     // 100 have waited while one was under way.
@@ -128,6 +128,13 @@ describe('however many objects are wrong', () => {
     expect(log.messages()).toEqual(['Too many Events at once, dropping some']);
     recorder.written(status({}, { uid: 'u999' }), undefined);
     expect(await count()).toBe(1);
+  });
+
+  test('those of one namespace leave room for others', async () => {
+    recorder = recorderOf({ rate: 5, burst: 10, capacity: 100 });
+    for (let i = 0; i < 1_000; i++) recorder.written(status({}, { uid: `u${i}` }), undefined);
+    recorder.written(status({}, { uid: 'other', namespace: 'other' }), undefined);
+    expect(await count(60_000)).toBe(12);
   });
 
   test('nothing is sent after the end', async () => {

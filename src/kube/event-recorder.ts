@@ -29,6 +29,9 @@ export interface EventRecorderOptions {
   readonly capacity?: number;
 }
 
+/** The part of the waiting Events that may be about objects of one namespace: it does not crowd out all others. */
+const SHARE = 0.1;
+
 const type = { group: 'events.k8s.io', version: 'v1', plural: 'events' };
 
 /** Conditions whose change to False is an Event. */
@@ -98,9 +101,11 @@ export class EventRecorder {
   report(report: Report): void {
     const name = nameOf(report);
     if (this.told.has(name)) return;
-    if (this.waiting.length >= this.capacity) return this.drop();
+    const { namespace } = report.object;
+    const ofNamespace = this.waiting.filter((each) => each.namespace === namespace).length;
+    if (this.waiting.length >= this.capacity || ofNamespace >= this.capacity * SHARE) return this.drop();
     this.remember(name);
-    this.waiting.push({ namespace: report.object.namespace, event: this.eventOf(name, report) });
+    this.waiting.push({ namespace, event: this.eventOf(name, report) });
     this.sending ??= this.send();
   }
 
