@@ -72,7 +72,7 @@ module.exports = {
       // Bytes, then what is in force, then who holds what; connections on top.
       name: 'ads-transport-on-top',
       severity: 'error',
-      from: { path: '^src/ads/(store|wire|protocol)/' },
+      from: { path: '^src/ads/(store|rollouts|wire|protocol)/' },
       to: { path: '^src/ads/transport/' },
     },
     {
@@ -92,7 +92,8 @@ module.exports = {
       'status/',
       'model/',
       'api/',
-      'ads/store/(publication|resource|rollout)\\.ts$',
+      'ads/store/(publication|resource)\\.ts$',
+      'ads/rollouts/rollout\\.ts$',
       'ads/types\\.ts$',
     ]),
     only('ops', 'ops/', ['ops/', 'api/', 'config/', '(listen-error|served-types)\\.ts$']),

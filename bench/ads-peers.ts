@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import protobuf from 'protobufjs';
 import type { MemberChange, World } from '../src/ads/store/publication.ts';
 import type { EncodedResource, Part } from '../src/ads/store/resource.ts';
-import type { Rollouts } from '../src/ads/store/rollouts.ts';
+import type { Rollouts } from '../src/ads/rollouts/rollouts.ts';
 import { type AdsServer, startAdsServer } from '../src/ads/transport/server.ts';
 import type { ResourceTypes } from '../src/ads/types.ts';
 import { types } from '../src/envoy/encode/proto-types.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EncodedResource } from '../src/ads/store/resource.ts';
-import type { Rollout } from '../src/ads/store/rollout.ts';
-import { Rollouts } from '../src/ads/store/rollouts.ts';
+import type { Rollout } from '../src/ads/rollouts/rollout.ts';
+import { Rollouts } from '../src/ads/rollouts/rollouts.ts';
 import { CDS, EDS, LDS, RDS, firstRequests, leaf, member, Peers, resource, startServer } from './ads-peers.ts';
 
 /**

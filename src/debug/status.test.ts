@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Recipient } from '../ads/store/recipient.ts';
-import { Concern } from '../ads/store/rollout.ts';
-import { Rollouts } from '../ads/store/rollouts.ts';
+import type { Recipient } from '../ads/rollouts/recipient.ts';
+import { Concern } from '../ads/rollouts/rollout.ts';
+import { Rollouts } from '../ads/rollouts/rollouts.ts';
 import type { StreamState } from '../ads/transport/stats.ts';
 import type { Tracked } from '../engine/progress.ts';
 import { FakeClock } from '../testing/fake-clock.ts';

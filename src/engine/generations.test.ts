@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../api/object.ts';
-import type { Recipient } from '../ads/store/recipient.ts';
-import { Concern, type Rollout } from '../ads/store/rollout.ts';
-import { Rollouts } from '../ads/store/rollouts.ts';
+import type { Recipient } from '../ads/rollouts/recipient.ts';
+import { Concern, type Rollout } from '../ads/rollouts/rollout.ts';
+import { Rollouts } from '../ads/rollouts/rollouts.ts';
 import { Graph } from '../cache/graph.ts';
 import { declareInputs, type RejectedGeneration } from '../mesh/inputs.ts';
 import { generationKey, parseGenerationKey } from '../mesh/objects/in-force.ts';

@@ -1,7 +1,7 @@
 import type { CustomKindName } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import type { Recipient } from '../ads/store/recipient.ts';
-import type { Concern } from '../ads/store/rollout.ts';
+import type { Recipient } from '../ads/rollouts/recipient.ts';
+import type { Concern } from '../ads/rollouts/rollout.ts';
 import type { Write } from '../cache/graph.ts';
 import type { Clock } from '../clock.ts';
 import type { Inputs, RejectedGeneration } from '../mesh/inputs.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { destinationRule, pod, service, serviceEntry, sidecar, slice, target } from '../../test/features/objects.ts';
 import { Fleet, keyOf, sidecarOf } from '../../test/harness/fleet.ts';
-import { Concern } from '../ads/store/rollout.ts';
+import { Concern } from '../ads/rollouts/rollout.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { FakeClock } from '../testing/fake-clock.ts';
 import { ProgressOfObjects } from './progress.ts';

@@ -1,6 +1,6 @@
 import { isLocalReason, LEAST_LOCAL } from '../ads/protocol/local-reasons.ts';
-import type { Opinions } from '../ads/store/opinions.ts';
-import type { Recipient, Refused } from '../ads/store/recipient.ts';
+import type { Opinions } from '../ads/rollouts/opinions.ts';
+import type { Recipient, Refused } from '../ads/rollouts/recipient.ts';
 
 /** What proxies refuse, with their words. */
 export type Refusals = ReadonlyMap<Recipient, readonly Refused[]>;

@@ -1,6 +1,6 @@
 import type { ListChange, MemberChange, Publication, WorldChange } from '../ads/store/publication.ts';
 import type { EncodedResource } from '../ads/store/resource.ts';
-import type { Rollout } from '../ads/store/rollout.ts';
+import type { Rollout } from '../ads/rollouts/rollout.ts';
 import type { Change, Collection, Draft } from '../cache/graph.ts';
 import type { Members } from './resources/members.ts';
 import { type ScopeViews, listsOf } from './clients/scopes.ts';

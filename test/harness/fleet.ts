@@ -4,7 +4,7 @@ import { Delivery, type DeliveryContext } from '../../src/ads/protocol/delivery.
 import { ContentHasher } from '../../src/ads/store/content-hash.ts';
 import { originKey } from '../../src/ads/store/origins.ts';
 import { NameSets } from '../../src/ads/store/name-set.ts';
-import type { Rollout } from '../../src/ads/store/rollout.ts';
+import type { Rollout } from '../../src/ads/rollouts/rollout.ts';
 import { References } from '../../src/ads/store/served.ts';
 import { Store } from '../../src/ads/store/store.ts';
 import type { WorldView } from '../../src/ads/store/world.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ObjectRef } from '../../api/object.ts';
 import { originKey } from '../store/origins.ts';
 import type { MemberChange, Publication } from '../store/publication.ts';
-import type { Rollout } from '../store/rollout.ts';
+import type { Rollout } from '../rollouts/rollout.ts';
 import type { WorldView } from '../store/world.ts';
 import { type Answer, ModelClient } from '../testing/model-client.ts';
 import { RolloutOracle, type Visible } from '../testing/rollout-oracle.ts';

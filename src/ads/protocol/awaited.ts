@@ -1,6 +1,7 @@
 import type { InFlight } from './in-flight.ts';
-import { Concern, haveCommon } from '../store/rollout.ts';
-import type { Recipient, Refused } from '../store/recipient.ts';
+import { Concern } from '../rollouts/rollout.ts';
+import { haveCommon } from '../store/names.ts';
+import type { Recipient, Refused } from '../rollouts/recipient.ts';
 import type { Names } from '../store/served.ts';
 import type { Sent } from './sent.ts';
 

@@ -1,3 +1,4 @@
+import { Intervals } from './intervals.ts';
 import { NONE } from './ledger.ts';
 import { type Group, notEmpty, split } from './name-groups.ts';
 import { leavesOf } from '../store/resource.ts';
@@ -316,35 +317,6 @@ function takeBackChanged(guarded: Subscription, sent: Sent, now: number): void {
     if (prior instanceof Served) guarded.suspectStuck(item, prior, now);
   }
 }
-
-/** When to check a lasting condition: at growing intervals. */
-class Intervals {
-  readonly #first: number;
-  #ms: number;
-  #at = 0;
-  /** How many times it has been due since it began. */
-  count = 0;
-
-  constructor(ms: number) {
-    this.#first = this.#ms = ms;
-  }
-
-  /** Whether enough time has passed since it began, and since the last time. */
-  isDue(since: number, now: number): boolean {
-    if (now - Math.max(since, this.#at) < this.#ms) return false;
-    this.#at = now;
-    this.#ms = Math.min(this.#ms * 2, MAX_REPEAT_MS);
-    this.count++;
-    return true;
-  }
-
-  restart(): void {
-    this.#ms = this.#first;
-    this.#at = this.count = 0;
-  }
-}
-
-const MAX_REPEAT_MS = 300_000;
 
 /** Each resource to be sent is looked up in each arrival; beyond this number, the earliest arrivals are merged. */
 const MAX_ARRIVALS = 16;

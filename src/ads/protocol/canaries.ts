@@ -1,7 +1,7 @@
 import type { Alike } from '../store/alike.ts';
 import { LEAST_LOCAL } from './local-reasons.ts';
 import type { Part } from '../store/resource.ts';
-import type { Recipient } from '../store/recipient.ts';
+import type { Recipient } from '../rollouts/recipient.ts';
 import type { Batch, Served } from '../store/served.ts';
 
 export interface CanaryOptions {

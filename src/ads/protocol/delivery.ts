@@ -1,4 +1,5 @@
 import { accept, provenBy } from './acceptance.ts';
+import { type AskedContext, awaitAsked } from './asked.ts';
 import type { Standing } from './awaited.ts';
 import { Barrier, type BarrierEvents, type BarrierTimes, type Parties } from './barrier.ts';
 import { blame, isTolerated } from './blame.ts';
@@ -12,12 +13,10 @@ import { Readiness } from './readiness.ts';
 import { isLocalReason } from './local-reasons.ts';
 import { shortMessage } from './refusals.ts';
 import { refusedOf } from './refused-names.ts';
-import type { Refused } from '../store/recipient.ts';
+import type { Refused } from '../rollouts/recipient.ts';
 import { newNamesOf, type Sent } from './sent.ts';
-import { type Concern, NO_ROLLOUTS, type Rollout } from '../store/rollout.ts';
-import { concernOf } from '../store/asked.ts';
-import { type Rollouts } from '../store/rollouts.ts';
-import { Batch, type Names, type References, type Served } from '../store/served.ts';
+import { NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
+import type { Names, References, Served } from '../store/served.ts';
 import { Subscription, type SubscriptionContext } from './subscription.ts';
 import type { ResourceType, ResourceTypes } from '../types.ts';
 import { Unseen, type UnseenContext } from './unseen.ts';
@@ -39,14 +38,11 @@ export interface DeliveryEvents extends BarrierEvents {
 }
 
 /** What a delivery needs; nearly all of it is the same for all streams of one kind. */
-export interface DeliveryContext extends SubscriptionContext, UnseenContext {
+export interface DeliveryContext extends SubscriptionContext, AskedContext, UnseenContext {
   readonly types: ResourceTypes;
   readonly frames: Frames;
   readonly references: References;
   readonly times: BarrierTimes;
-  readonly rollouts: Rollouts;
-  /** What rollouts under way have brought to a world, by name. */
-  broughtTo(view: WorldView, typeUrl: string): ReadonlyMap<string, readonly Rollout[]>;
   readonly canaries: Canaries;
   /** Only in tests: what is owed is sent at once, and removed at once. */
   readonly unguarded: boolean;
@@ -142,32 +138,10 @@ export class Delivery implements Watcher {
       if (this.#context.delta) subscription.subscribe(request, this.#view);
       else subscription.replace(request, this.#view);
     }
-    this.#awaitAsked(subscription, owedAll);
+    awaitAsked(subscription, this.#view, owedAll, this.#context);
     this.#hear(subscription);
     this.#settle();
     if (this.owes) this.#events.wake();
-  }
-
-  /** What the client has just asked for may have been changed by objects that others are being waited for. */
-  #awaitAsked(subscription: Subscription, owedAll: boolean): void {
-    const { rollouts } = this.#context;
-    const { all, type, interest, awaited } = subscription;
-    const asked = subscription.takeAsked();
-    if (rollouts.size === 0) return;
-    const { typeUrl } = type;
-    const view = this.#view;
-    const shared = this.#context.shared();
-    const from = [type, view, rollouts.epoch];
-    const concernIn = (batches: readonly Batch[]): Concern | undefined => {
-      const brought = shared.brought.of(from, () => this.#context.broughtTo(view, typeUrl));
-      return concernOf(typeUrl, batches, rollouts, brought);
-    };
-    let concern: Concern | undefined;
-    if (all && !owedAll)
-      concern = shared.asked.of([...from, ...interest.key], () => concernIn(interest.in(view).batches));
-    else if (asked.length > 0)
-      concern = concernIn([new Batch(asked.flatMap((name) => view.resolve(typeUrl, name) ?? []))]);
-    if (concern !== undefined) awaited.owe(concern);
   }
 
   /** Where nothing is owed, nothing that was owed is left to be waited for, unless it is on its way. */

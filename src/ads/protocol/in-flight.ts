@@ -1,6 +1,6 @@
 import type { Frame } from '../wire/frames.ts';
 import { fold, itemsOf, namesOf, type Sent, type Subscribed } from './sent.ts';
-import { haveCommon } from '../store/rollout.ts';
+import { haveCommon } from '../store/names.ts';
 import type { Held, Names, Served } from '../store/served.ts';
 
 /** What a client's answer said about earlier responses. */

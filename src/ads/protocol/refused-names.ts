@@ -1,7 +1,7 @@
 import { originsOf } from '../store/origins.ts';
-import type { Refused } from '../store/recipient.ts';
+import type { Refused } from '../rollouts/recipient.ts';
 import type { EncodedResource } from '../store/resource.ts';
-import { common } from '../store/rollout.ts';
+import { common } from '../store/names.ts';
 import { GONE } from './refusals.ts';
 import type { Names } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';

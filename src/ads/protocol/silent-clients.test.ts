@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { Concern } from '../store/rollout.ts';
+import { Concern } from '../rollouts/rollout.ts';
 import { originKey } from '../store/origins.ts';
-import { Rollouts } from '../store/rollouts.ts';
+import { Rollouts } from '../rollouts/rollouts.ts';
 import { Awaited, type Standing } from './awaited.ts';
 import { InFlight } from './in-flight.ts';
 import { CDS, decodeFrame, encodeRequest, resource, TestServer } from '../testing/world.ts';

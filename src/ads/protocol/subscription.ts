@@ -6,7 +6,7 @@ import { Ledger, type Marks } from './ledger.ts';
 import type { Differences } from '../store/differences.ts';
 import { type BackOff, UNKNOWN, backOff } from './refusals.ts';
 import type { EncodedResource } from '../store/resource.ts';
-import type { Recipient } from '../store/recipient.ts';
+import type { Recipient } from '../rollouts/recipient.ts';
 import { type Held, type Names, Served } from '../store/served.ts';
 import { ServedIndex } from '../store/served-index.ts';
 import type { SharedWork } from '../store/shared-work.ts';

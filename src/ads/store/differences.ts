@@ -1,6 +1,6 @@
 import { Alike } from './alike.ts';
 import type { Marks } from '../protocol/ledger.ts';
-import { Concern, joinRollouts, type Rollout } from './rollout.ts';
+import { Concern, joinRollouts, type Rollout } from '../rollouts/rollout.ts';
 import type { Served } from './served.ts';
 
 /** What was seen of a name, and what is seen now. */

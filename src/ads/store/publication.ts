@@ -1,5 +1,5 @@
 import type { EncodedResource } from './resource.ts';
-import type { Rollout } from './rollout.ts';
+import type { Rollout } from '../rollouts/rollout.ts';
 
 /**
  * What one published commit changed, in the form that the ADS store takes. The store is a forest of named lists: a list

@@ -2,7 +2,7 @@ import { Alike } from './alike.ts';
 import type { SharedGate } from '../protocol/canaries.ts';
 import type { Marks } from '../protocol/ledger.ts';
 import type { Move } from './move.ts';
-import type { Concern, Rollout } from './rollout.ts';
+import type { Concern, Rollout } from '../rollouts/rollout.ts';
 import type { Sent } from '../protocol/sent.ts';
 import type { ServedIndex } from './served-index.ts';
 import type { Update } from './update.ts';

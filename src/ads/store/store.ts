@@ -1,11 +1,11 @@
-import { Brought } from './brought.ts';
+import { Brought } from '../rollouts/brought.ts';
 import type { ContentHasher } from './content-hash.ts';
 import { FormerRoot, FormerWorld } from './former-world.ts';
 import { type Change, type Changes, ChangeSet, eachMember, List, type Member, type News, Root } from './forest.ts';
 import { Move } from './move.ts';
 import type { ListChange, MemberChange, Publication, World } from './publication.ts';
 import type { EncodedResource } from './resource.ts';
-import { Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from './rollout.ts';
+import { Concern, joinRollouts, NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
 import { Served } from './served.ts';
 import { SharedBatches } from './shared-batches.ts';
 import { SharedWork } from './shared-work.ts';

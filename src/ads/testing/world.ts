@@ -7,7 +7,7 @@ import type { ObjectRef } from '../../api/object.ts';
 import { Frames } from '../wire/frames.ts';
 import { NameSets } from '../store/name-set.ts';
 import type { EncodedResource } from '../store/resource.ts';
-import { type RolloutEvents, Rollouts } from '../store/rollouts.ts';
+import { type RolloutEvents, Rollouts } from '../rollouts/rollouts.ts';
 import { References } from '../store/served.ts';
 import { Store } from '../store/store.ts';
 import type { ResourceTypes } from '../types.ts';

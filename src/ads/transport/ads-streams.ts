@@ -23,7 +23,7 @@ import { type GivenType, givenOf } from './given.ts';
 import { type AdsCounts, type AdsMeasure, AdsStats, type StreamState, stateOf } from './stats.ts';
 import { Round } from './round.ts';
 import { Siblings } from './siblings.ts';
-import { Rollouts } from '../store/rollouts.ts';
+import { Rollouts } from '../rollouts/rollouts.ts';
 import { Batch, References } from '../store/served.ts';
 import { Store } from '../store/store.ts';
 import { AdsStream, type StreamHost } from './stream.ts';

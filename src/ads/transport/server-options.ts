@@ -1,7 +1,7 @@
 import type { BarrierTimes } from '../protocol/barrier.ts';
 import type { AdsLimits } from './limits.ts';
 import type { Authenticate } from './authentication.ts';
-import type { Rollouts } from '../store/rollouts.ts';
+import type { Rollouts } from '../rollouts/rollouts.ts';
 import type { TenantOf } from '../tenant.ts';
 import type { AdsEvents, PeerIdentity, Questions, ResourceTypes } from '../types.ts';
 

@@ -17,7 +17,7 @@ import { TypeHistory } from './type-history.ts';
 import type { TenantOf } from '../tenant.ts';
 import type { ConnectedProxy, Denial, PeerIdentity } from '../types.ts';
 import type { DiscoveryRequest } from '../wire/wire-read.ts';
-import type { Rollout } from '../store/rollout.ts';
+import type { Rollout } from '../rollouts/rollout.ts';
 import type { WorldView } from '../store/world.ts';
 
 /** What a stream needs of the server. */

@@ -1,8 +1,9 @@
-import type { Alike } from './alike.ts';
+import type { Alike } from '../store/alike.ts';
 import { type Opinions, opinionsOf } from './opinions.ts';
 import type { Recipient, Refused } from './recipient.ts';
+import { common } from '../store/names.ts';
 import { Reached } from './reached.ts';
-import type { Names } from './served.ts';
+import type { Names } from '../store/served.ts';
 
 /** What rollouts have in common. */
 interface Registry {
@@ -368,18 +369,6 @@ function replace(former: readonly Concern[], by: readonly Concern[], recipient: 
     if (own.length > 0) concern.refuse(recipient, own);
   }
   for (const concern of former) concern.leave(recipient);
-}
-
-/** The names that are in both. Costs as much as the smaller. */
-export function* common(a: Names, b: Names): Generator<string> {
-  const [few, many] = a.size <= b.size ? [a, b] : [b, a];
-  for (const name of few.keys()) if (many.has(name)) yield name;
-}
-
-export function haveCommon(a: Names, b: Names): boolean {
-  const [few, many] = a.size <= b.size ? [a, b] : [b, a];
-  for (const name of few.keys()) if (many.has(name)) return true;
-  return false;
 }
 
 function isSame(a: readonly Refused[], b: readonly Refused[]): boolean {

@@ -1,6 +1,6 @@
-import type { List } from './forest.ts';
+import type { List } from '../store/forest.ts';
 import { joinRollouts, NO_ROLLOUTS, type Rollout } from './rollout.ts';
-import type { WorldView } from './world.ts';
+import type { WorldView } from '../store/world.ts';
 
 /** By qualifier. */
 type Variants = Map<string, readonly Rollout[]>;
