@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { Lab } from '../testing/lab.ts';
 import { ContentHasher } from '../store/content-hash.ts';
 import { Alike } from '../store/alike.ts';
 import { node } from '../../envoy/encode/resource.ts';
@@ -10,6 +11,7 @@ import {
   type Asked,
   CDS,
   decodeFrame,
+  EDS,
   encodeRequest,
   LDS,
   RDS,
@@ -287,6 +289,22 @@ describe('who may lie', () => {
     fleet.wait(30_000);
     expect([silent, a].map((each) => fleet.send(each, [last]))).toEqual([['l'], []]);
   });
+});
+
+test('what clients refuse of types that are never tried does not crowd out the rest', () => {
+  const fleet = new Fleet();
+  const lab = new Lab(true, { canaries: fleet.canaries, tenant: 'shop' });
+  const remembered: string[] = [];
+  fleet.canaries.refused = (_, items) => void remembered.push(...items.map(({ name }) => name));
+  lab.publish([LDS, 'listener', '1'], [EDS, 'assignment', '1']);
+  for (const [typeUrl, name] of [
+    [LDS, 'listener'],
+    [EDS, 'assignment'],
+  ] as const) {
+    lab.ask({ typeUrl, names: [name] });
+    lab.ask({ typeUrl, nonce: lab.next()!.nonce, error: name });
+  }
+  expect(remembered).toEqual(['listener']);
 });
 
 describe('state of the world of which some has to wait', () => {

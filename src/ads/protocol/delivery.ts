@@ -282,7 +282,8 @@ export class Delivery implements Watcher {
     if (subscription.guarded) for (const each of refused) this.#barrier?.answered(each);
     const words = shortMessage(message);
     const culprits = blame(subscription, refused, message, now);
-    this.#context.canaries.refused(this.#client, culprits, isLocalReason(words));
+    if (subscription.type.isTried === true)
+      this.#context.canaries.refused(this.#client, culprits, isLocalReason(words));
     this.#events.refused(subscription.type, culprits, words);
   }
 

@@ -10,8 +10,9 @@ export class Lab {
   readonly delivery;
   now = 0;
 
-  constructor(delta: boolean) {
+  constructor(delta: boolean, server: Partial<Pick<TestServer, 'canaries' | 'tenant'>> = {}) {
     this.#delta = delta;
+    Object.assign(this.server, server);
     this.delivery = this.server.open(this.server.store.enter({ roots: ['mesh'], qualifiers: [] }), delta);
   }
 
