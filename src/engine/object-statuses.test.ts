@@ -10,6 +10,7 @@ const object = { kind: 'Sidecar', namespace: 'shop', name: 's', uid: 'u', genera
 function lab() {
   const clock = new FakeClock();
   const said: string[] = [];
+  const forgotten: string[] = [];
   let progress: Progress = { state: 'concernsNobody' };
   let told = (_: string): void => {};
   let reported = (_: readonly string[], __: boolean): void => {};
@@ -32,6 +33,7 @@ function lab() {
       progressOf: (tracked) => tracked.progress,
       servingSince: () => '2030-01-01T00:00:00Z',
       onChange: (observer) => void (reported = observer),
+      forget: (key) => void forgotten.push(key),
     },
     set: (_, { conditions }) => void said.push(conditions.find(({ type }) => type === 'Programmed')!.reason),
     forget: () => {},
@@ -49,7 +51,9 @@ function lab() {
     told(KEY);
   };
   const report = (keys: readonly string[], served: boolean): void => reported(keys, served);
-  return { clock, said, change, report, begin: () => statuses.judged(KEY, { ...object, conditions: [accepted] }) };
+  const begin = (): void => statuses.judged(KEY, { ...object, conditions: [accepted] });
+  const end = (): void => statuses.judged(KEY, undefined);
+  return { clock, said, forgotten, change, report, begin, end };
 }
 
 const underway: Progress = { state: 'underway', proxies: 1, waiting: [{ nodeId: 'n' }] };
@@ -84,4 +88,12 @@ test('a report has only those objects looked at that it is about, unless another
   report([KEY], false);
   report([], true);
   expect(said).toEqual(['Pending', 'Pending']);
+});
+
+test('nobody waits for what other replicas say of an object that is gone', () => {
+  const { forgotten, begin, end } = lab();
+  begin();
+  expect(forgotten).toEqual([]);
+  end();
+  expect(forgotten).toEqual([KEY]);
 });

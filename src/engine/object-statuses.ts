@@ -8,7 +8,7 @@ export interface ObjectStatusesOptions {
   readonly progress: Pick<ProgressOfObjects, 'get' | 'onChange'>;
   readonly clock: Pick<Clock, 'now' | 'date' | 'after'>;
   /** What the replicas know together. */
-  readonly replicas: Pick<Replicas, 'progressOf' | 'servingSince' | 'onChange'>;
+  readonly replicas: Pick<Replicas, 'progressOf' | 'servingSince' | 'onChange' | 'forget'>;
   /** What the status of an object should say from now on. */
   readonly set: (key: string, status: Verdict) => void;
   readonly forget: (key: string) => void;
@@ -59,6 +59,7 @@ export class ObjectStatuses {
     this.#verdicts.delete(key);
     this.#due.delete(key);
     this.#underway.delete(key);
+    this.#options.replicas.forget(key);
     this.#options.forget(key);
   }
 

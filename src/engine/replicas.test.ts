@@ -103,3 +103,12 @@ test('of a report only those objects are looked at of which it says something ne
   lab.replicas.found(OTHER, report({ seen: { VirtualService: '8' }, objects: [reported(same, 1)] }));
   expect(lab.told).toEqual([late.key]);
 });
+
+test('an object that is gone is not waited for', () => {
+  const lab = new Lab();
+  const [gone, present] = [lab.object('shop', 'a'), lab.object('shop', 'b')];
+  expect([gone, present].map((each) => lab.state(each))).toEqual(['silent', 'silent']);
+  lab.replicas.forget(gone.key);
+  lab.replicas.found(OTHER, report({}));
+  expect(lab.told).toEqual([present.key, 'served']);
+});

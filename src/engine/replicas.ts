@@ -33,14 +33,19 @@ interface Known {
   readonly cut: ReadonlySet<string>;
 }
 
+interface Awaited {
+  readonly tracked: Tracked;
+  readonly silent: Set<string>;
+}
+
 /** Each replica knows its own proxies. Together they know how far an object has come. */
 export class Replicas {
   readonly #options: ReplicasOptions;
   readonly #reports = new Map<string, Known>();
   /** Those whose rejections do not count yet. */
   readonly #untrusted = new Set<string>();
-  /** By replica, the objects about which it has been silent when it was asked for them; by key. */
-  readonly #awaited = new Map<string, Map<string, Tracked>>();
+  /** Objects about which replicas were silent when they were asked for them; by key. */
+  readonly #awaited = new Map<string, Awaited>();
   #observer: Observer | undefined;
 
   constructor(options: ReplicasOptions) {
@@ -76,14 +81,17 @@ export class Replicas {
 
   /** Objects that are no longer to be waited for because of a replica's silence. */
   *#answered(replica: string): Generator<string> {
-    const all = this.#all();
-    for (const name of this.#awaited.keys()) if (name !== replica && !all.has(name)) this.#awaited.delete(name);
-    const awaited = this.#awaited.get(replica) ?? new Map<string, Tracked>();
-    for (const [key, tracked] of awaited) {
-      if (all.has(replica) && this.#said(replica, tracked) === undefined) continue;
-      awaited.delete(key);
+    const isGone = !this.#all().has(replica);
+    for (const [key, { tracked, silent }] of this.#awaited) {
+      if (!silent.has(replica) || (!isGone && this.#said(replica, tracked) === undefined)) continue;
+      silent.delete(replica);
       yield key;
     }
+  }
+
+  /** The object is gone. */
+  forget(key: string): void {
+    this.#awaited.delete(key);
   }
 
   /** Pods may have changed. Of this release: only those that its own namespace trusts decide what is in force. */
@@ -118,7 +126,7 @@ export class Replicas {
   /** Of an object, as all replicas have it. */
   progressOf(tracked: Tracked): Progress {
     const { isConfirmed } = this.#options;
-    const joined = joinProgress([tracked.progress, ...Array.from(this.#all(), (name) => this.#at(name, tracked))]);
+    const joined = joinProgress([tracked.progress, ...this.#others(tracked)]);
     // Those that come later, and have not said anything, do not change that; proxies that reject it do. Nor does a
     // condition count that others have written while proxies of this replica have yet to answer.
     const isLatched = joined.state !== 'refused' && tracked.isAcknowledged && isConfirmed(tracked.object);
@@ -139,12 +147,12 @@ export class Replicas {
     return new Set([...others(), ...[...this.#reports.keys()].filter(isRunning)]);
   }
 
-  #at(name: string, tracked: Tracked): Progress {
-    const said = this.#said(name, tracked);
-    if (said !== undefined) return said;
-    const awaited = this.#awaited.get(name) ?? new Map<string, Tracked>();
-    this.#awaited.set(name, awaited.set(tracked.key, tracked));
-    return { state: 'silent', replicas: [name] };
+  #others(tracked: Tracked): readonly Progress[] {
+    const all = Array.from(this.#all(), (name) => [name, this.#said(name, tracked)] as const);
+    const silent = new Set(all.flatMap(([name, said]) => (said === undefined ? [name] : [])));
+    if (silent.size === 0) this.#awaited.delete(tracked.key);
+    else this.#awaited.set(tracked.key, { tracked, silent });
+    return all.map(([name, said]) => said ?? { state: 'silent', replicas: [name] });
   }
 
   /** Undefined: nothing. */
