@@ -139,6 +139,19 @@ test('however often config changes, no change waits longer than the bound', asyn
   for (const commit of lab.commits) expect(commit.delay).toBeLessThanOrEqual(MAX);
 });
 
+test('nor does one that has waited before config began to change', async () => {
+  const lab = Lab.open();
+  lab.write('a');
+  await lab.clock.advance(0);
+  lab.write('b');
+  for (let i = 0; i < 60; i++) {
+    await lab.clock.advance(5);
+    lab.configure(`${i}`);
+  }
+  expect(lab.published[1]!.keys).toContain('b');
+  expect(lab.published[1]!.at).toBe(MAX);
+});
+
 test('of several changes of a key the newest is committed', async () => {
   const lab = Lab.open();
   lab.write('warm');

@@ -53,8 +53,8 @@ export class Committer {
   private pending = new Map<Input<unknown>, Map<string, unknown>>();
   private count = 0;
   private firstAt = 0;
-  /** When the first and the last of the pending changes of config arrived. */
-  private configAt: { readonly first: number; readonly last: number } | undefined;
+  /** When the last of the pending changes of config arrived. */
+  private configAt: number | undefined;
   private since = 0;
   private lastCommitAt = Number.NEGATIVE_INFINITY;
   private cancelTimer: (() => void) | undefined;
@@ -111,7 +111,7 @@ export class Committer {
     if (values === undefined) this.pending.set(input, (values = new Map<string, unknown>()));
     const now = this.options.clock.now();
     if (this.count === 0) this.firstAt = now;
-    if (this.options.isConfig(input)) this.configAt = { first: this.configAt?.first ?? now, last: now };
+    if (this.options.isConfig(input)) this.configAt = now;
     if (!values.has(key)) this.count++;
     values.set(key, value);
     this.schedule();
@@ -131,9 +131,8 @@ export class Committer {
       if (this.graph.wantsCommit) this.cancelTimer = clock.after(TELL_AGAIN_MS, () => this.commit());
       return;
     }
-    const { configAt } = this;
-    const due =
-      configAt === undefined ? this.lastCommitAt + quiet : Math.min(configAt.last + quiet, configAt.first + max);
+    const { configAt, firstAt } = this;
+    const due = configAt === undefined ? this.lastCommitAt + quiet : Math.min(configAt + quiet, firstAt + max);
     this.cancelTimer?.();
     this.cancelTimer = clock.after(Math.max(0, due - clock.now()), () => this.commit());
   }
