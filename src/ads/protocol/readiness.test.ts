@@ -80,6 +80,22 @@ describe.each([
     expect(answer(lab, ['a', 'b'])).toEqual([`${EDS} a@${UNREADY}`]);
   });
 
+  test('while an assignment is held back, what listeners refer to is looked up once', () => {
+    const lab = labOf(delta);
+    let reads = 0;
+    const clusters = new Proxy(['b'], { get: (all, key) => (reads++, Reflect.get(all, key) as unknown) });
+    lab.publish([LDS, 'tcp', '1', clusters]);
+    answer(lab, []);
+    lab.publish([EDS, 'a', UNREADY], [RDS, 't', '2:b', ['b']]);
+    lab.next();
+    expect(lab.next()).toBeUndefined();
+    const before = reads;
+    expect(before).toBeGreaterThan(0);
+    lab.now += 1;
+    expect(lab.next()).toBeUndefined();
+    expect(reads).toBe(before);
+  });
+
   test('a table waits for the first endpoint of its cluster while an earlier assignment is unanswered', () => {
     const lab = labOf(delta);
     lab.publish([EDS, 'b', UNREADY]);

@@ -73,9 +73,8 @@ export class Readiness {
     const left = new Set([...usedAt].flatMap(([name, at]) => (now - at < this.#times.lingerMs ? [name] : [])));
     if (left.size === 0) return left;
     for (const { interest } of parties.referrers) {
-      for (const { items } of interest.in(parties.view).batches) {
-        for (const { resource } of items) this.#references.find(resource.body, left, (name) => !left.delete(name));
-      }
+      for (const batch of interest.in(parties.view).batches)
+        this.#references.findIn(batch, left, (name) => !left.delete(name));
     }
     return left;
   }

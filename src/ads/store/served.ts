@@ -1,6 +1,6 @@
 import { ContentHasher, SetHash } from './content-hash.ts';
 import { originsOf } from './origins.ts';
-import type { EncodedResource, NodePart, Part } from './resource.ts';
+import type { EncodedResource, LeafPart } from './resource.ts';
 
 /** A resource as the store holds it: one object per content, however many lists have it. */
 export class Served {
@@ -101,20 +101,25 @@ export class Batch {
   }
 }
 
+interface Tree {
+  readonly children: readonly (LeafPart | Tree)[];
+}
+
 /**
  * Which clusters a part refers to. Sets are kept for nodes as long as the nodes live: a new version of a table shares
  * most of its nodes with the former one, so only the changed ones are walked again.
  */
 export class References {
-  readonly #ofNode = new WeakMap<Part, ReadonlySet<string>>();
+  readonly #ofNode = new WeakMap<Tree, ReadonlySet<string>>();
+  readonly #ofBatch = new WeakMap<Batch, Tree>();
 
   /**
    * Calls `visit` with each wanted name that the part refers to, until it returns true; returns whether it did. Costs
    * as much as the smaller of the two sets, node by node.
    */
-  find(part: Part, wanted: Names, visit: (name: string) => boolean): boolean {
+  find(part: LeafPart | Tree, wanted: Names, visit: (name: string) => boolean): boolean {
     if ('bytes' in part) return part.clusters.some((name) => wanted.has(name) && visit(name));
-    if (part.children.some((child) => 'children' in child)) {
+    if (!this.#ofNode.has(part) && part.children.some((child) => 'children' in child)) {
       return part.children.some((child) => this.find(child, wanted, visit));
     }
     const known = this.#namesIn(part);
@@ -126,7 +131,19 @@ export class References {
     return false;
   }
 
-  #namesIn(part: NodePart): ReadonlySet<string> {
+  /** The same for all of a batch, in which thousands of listeners may refer to clusters: together they are one node. */
+  findIn(batch: Batch, wanted: Names, visit: (name: string) => boolean): boolean {
+    let tree = this.#ofBatch.get(batch);
+    if (tree === undefined) {
+      const bodies = batch.items.map(({ resource }) => resource.body);
+      const leaves = { children: bodies.filter((body) => 'bytes' in body) };
+      tree = { children: [leaves, ...bodies.filter((body) => 'children' in body)] };
+      this.#ofBatch.set(batch, tree);
+    }
+    return this.find(tree, wanted, visit);
+  }
+
+  #namesIn(part: Tree): ReadonlySet<string> {
     let known = this.#ofNode.get(part);
     if (known === undefined) {
       known = new Set(part.children.flatMap((leaf) => ('bytes' in leaf ? leaf.clusters : [])));
