@@ -63,3 +63,15 @@ test('what other replicas reject of objects that are not here is not remembered 
   generations.rejectedElsewhere(KEY, said);
   expect(rejected()).toMatchObject({ uid: 'u', generations: [{ generation: 1 }] });
 });
+
+test('after the cluster was restored from a backup, a generation may be another one than before', () => {
+  const { generations, change, former, rejected } = lab();
+  for (const generation of [5, 6]) change({ uid: 'u', generation });
+  generations.rejectedElsewhere(KEY, { uid: 'u', generations: [{ generation: 6, proxies: 1, refusals: [] }] });
+  expect(rejected()).toBeDefined();
+  change({ uid: 'u', generation: 5 });
+  expect([former(), rejected()]).toEqual([undefined, undefined]);
+  change({ uid: 'u', generation: 6 });
+  expect(former()?.objects.map((each) => each.metadata.generation)).toEqual([5]);
+  expect(rejected()).toBeUndefined();
+});

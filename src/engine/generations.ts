@@ -69,13 +69,13 @@ export class Generations {
     if (object === undefined) {
       this.#newest.delete(key);
       this.#decided.delete(key);
-      this.#elsewhere.delete(key);
     } else this.#newest.set(key, object);
     if (before === undefined) return this.#recall(key);
     if (isSameGeneration(before, object)) return;
-    if (object === undefined || object.metadata.uid !== before.metadata.uid) {
+    if (object === undefined || object.metadata.uid !== before.metadata.uid || isEarlier(object, before)) {
       this.#setFormer(key, []);
       this.#setRejected(key, undefined);
+      if (this.#elsewhere.get(key)?.uid === before.metadata.uid) this.#elsewhere.delete(key);
       return;
     }
     const known = this.#former.get(key) ?? [];
@@ -375,6 +375,11 @@ function areSame(objects: readonly KubernetesObject[], former: KeptGenerations['
     objects.length === former.length &&
     objects.every(({ metadata }, i) => metadata.generation === former[i]?.generation)
   );
+}
+
+/** The cluster was restored from a backup: numbers of generations come again. */
+function isEarlier({ metadata: { generation } }: KubernetesObject, than: KubernetesObject): boolean {
+  return generation !== undefined && generation < (than.metadata.generation ?? 0);
 }
 
 function isSameGeneration(a: KubernetesObject, b: KubernetesObject | undefined): boolean {
