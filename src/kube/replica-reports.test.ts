@@ -82,6 +82,18 @@ describe('the report of a replica', () => {
     expect(lab.writes().length).toBeLessThanOrEqual(11);
   });
 
+  test('is written less often if it is long', async () => {
+    const long = 'x'.repeat(1_000_000);
+    lab.writes();
+    for (let i = 0; i < 100; i++) {
+      lab.report({ seen: { Gateway: String(i) }, long });
+      await lab.clock.advance(100);
+    }
+    await lab.clock.advance(4_000);
+    expect(lab.there()).toEqual({ seen: { Gateway: '99' }, long });
+    expect(lab.writes().length).toBeLessThanOrEqual(4);
+  });
+
   test('is written as soon as the server is reached again', async () => {
     lab.cluster.broken.add(PATH);
     for (const watch of lab.cluster.watches()) watch.finish();

@@ -28,9 +28,11 @@ export interface ReplicaReportsOptions {
 const type = { group: 'fairlead.dev', version: 'v1alpha1', plural: 'replicareports' };
 const KIND = 'ReplicaReport';
 
-/** Reports are published this long after something has changed, and this long after the last one. Milliseconds. */
+/** Reports are published this long after something has changed, and this long after each part of the last one. Milliseconds. */
 const QUIET_MS = 200;
 const SPACING_MS = 1_000;
+/** Size of such a part: etcd keeps all versions of a report for minutes, and has a few GB. Bytes. */
+const PART_BYTES = 256 * 1024;
 
 /**
  * Publishes what this replica knows in an object that goes with its Pod, and follows those of the others in its
@@ -40,7 +42,8 @@ export class ReplicaReports {
   private readonly options: ReplicaReportsOptions;
   private published: Json | undefined;
   private isScheduled = false;
-  private lastAt = Number.NEGATIVE_INFINITY;
+  /** When the next one may be published. */
+  private nextAt = Number.NEGATIVE_INFINITY;
   private writing: Promise<void> | undefined;
   private readonly backoff: Backoff;
   /** Ends the wait after a failure; undefined: there is none, or no reason to end it. */
@@ -109,7 +112,7 @@ export class ReplicaReports {
     const { clock, signal } = this.options;
     if (this.isScheduled || signal.aborted) return;
     this.isScheduled = true;
-    const wait = Math.max(QUIET_MS, this.lastAt + SPACING_MS - clock.now());
+    const wait = Math.max(QUIET_MS, this.nextAt - clock.now());
     clock.after(wait, () => void this.publish());
   }
 
@@ -131,7 +134,8 @@ export class ReplicaReports {
     const report = own();
     if (signal.aborted || report === undefined) return;
     if (isDeepStrictEqual(report, this.published)) return;
-    this.lastAt = clock.now();
+    const parts = Math.ceil(Buffer.byteLength(JSON.stringify(report)) / PART_BYTES);
+    this.nextAt = clock.now() + parts * SPACING_MS;
     this.writing = this.write(report);
     await this.writing;
     this.writing = undefined;
