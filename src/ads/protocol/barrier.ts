@@ -1,9 +1,10 @@
 import { Intervals } from './intervals.ts';
-import { NONE } from './ledger.ts';
+import type { Difference } from '../store/differences.ts';
+import { type Ledger, NONE } from './ledger.ts';
 import { type Group, notEmpty, split } from './name-groups.ts';
 import { leavesOf } from '../store/resource.ts';
 import { itemsOf, priorOf, type Sent } from './sent.ts';
-import { type Names, type References, Served } from '../store/served.ts';
+import { type Names, type References, Served, versionOf } from '../store/served.ts';
 import type { Subscription } from './subscription.ts';
 import { type Referring, type UsesByTime, usesOf } from './uses.ts';
 import type { WorldView } from '../store/world.ts';
@@ -84,6 +85,8 @@ export class Barrier {
   #departures: readonly Departure[] = [];
   /** What was kept when the departures were last updated. */
   #departing: Names = NONE;
+  /** See {@link returned}. */
+  readonly #returned = new Set<string>();
   /** Clusters that former listeners named and their successors do not, and until when they may be routed to. */
   readonly #drains = new Map<string, number>();
   /** Set if a former listener's clusters are unknown: all clusters are kept until then. */
@@ -183,10 +186,28 @@ export class Barrier {
 
   /** Guarded resources changed: those that are back start a new departure when they leave again, however soon. */
   present(differences: ReadonlyMap<string, { readonly now: Served | undefined }>): void {
+    for (const name of this.#returned)
+      if (differences.get(name)?.now === undefined && differences.has(name)) this.#returned.delete(name);
     if (this.#departures.length === 0) return;
     const names = new Set<string>();
     for (const [name, { now }] of differences) if (now !== undefined) names.add(name);
     if (names.size > 0) this.#departures = notEmpty(this.#departures.map((departure) => split(departure, names)[1]));
+  }
+
+  /**
+   * Names that left the world and are back with another content, before the client was told that they were gone: it is
+   * yet to be sent what tables lead to now. To these, they are new names.
+   */
+  returned(names: Iterable<string>): void {
+    for (const name of names) this.#returned.add(name);
+  }
+
+  /** What a response has of those, with names that are new to the client. */
+  withReturned(news: ReadonlySet<string>, sent: Sent): ReadonlySet<string> {
+    if (this.#returned.size === 0) return news;
+    const names = new Set(news);
+    for (const { name } of itemsOf(sent)) if (this.#returned.delete(name)) names.add(name);
+    return names;
   }
 
   /** What must not be sent yet; undefined while nothing is held back. */
@@ -194,7 +215,8 @@ export class Barrier {
     const unsent = new Set<string>();
     for (const [name, held] of guarded?.ledger.pending ?? []) {
       // Only a few unanswered responses may be out: this cluster has not been sent at all.
-      if (held === undefined && !this.#arrivals.some(({ names }) => names.has(name))) unsent.add(name);
+      const isNew = held === undefined || this.#returned.has(name);
+      if (isNew && !this.#arrivals.some(({ names }) => names.has(name))) unsent.add(name);
     }
     if (unsent.size > 0) this.sent(unsent, Infinity, now);
     if (guarded === undefined || this.#arrivals.length === 0) return undefined;
@@ -317,6 +339,18 @@ function takeBackChanged(guarded: Subscription, sent: Sent, now: number): void {
     if (prior instanceof Served) guarded.suspectStuck(item, prior, now);
   }
 }
+
+/** Names that were not in the world until now, and of which the client still has something else. */
+export function returnedIn(differences: ReadonlyMap<string, Difference>, { pending }: Ledger): readonly string[] {
+  if (pending === undefined) return NO_NAMES;
+  return [...differences].flatMap(([name, { was, now }]) => {
+    if (was !== undefined || now === undefined) return [];
+    const held = pending.get(name);
+    return held === undefined || versionOf(held) === now.version ? [] : [name];
+  });
+}
+
+const NO_NAMES: readonly string[] = [];
 
 /** Each resource to be sent is looked up in each arrival; beyond this number, the earliest arrivals are merged. */
 const MAX_ARRIVALS = 16;

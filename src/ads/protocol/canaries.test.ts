@@ -307,43 +307,57 @@ test('what clients refuse of types that are never tried does not crowd out the r
   expect(remembered).toEqual(['listener']);
 });
 
-describe('state of the world of which some has to wait', () => {
-  /** A client that takes what it is sent, until it is told not to. */
-  function connect(server: TestServer, view: WorldView, version = '') {
-    const delivery = server.open(view, false);
-    const ask = (asked: Asked): void => delivery.request(encodeRequest(asked, false, server.hasher), 0);
-    const next = (): Response | undefined => {
-      const frame = delivery.next(0);
-      return frame && decodeFrame(frame.slices, false);
-    };
-    const take = (): void => {
-      for (let sent = next(); sent !== undefined; sent = next()) ask(sent);
-    };
-    const begin = (typeUrl: string): void => ask({ typeUrl, version });
-    return { begin, next, take };
-  }
+describe('clients in state of the world', () => {
+  /** Clients that take what they are sent, until they are told not to. */
+  class Clients {
+    readonly fleet = new Fleet();
+    readonly #server = new TestServer();
+    readonly #view: WorldView;
 
-  test('who cannot be sent something yet has not been silent about it', () => {
-    const fleet = new Fleet();
-    const server = new TestServer();
-    Object.assign(server, { canaries: fleet.canaries, tenant: 'shop' });
-    const view = server.store.enter({ roots: ['mesh'], qualifiers: [] });
-    const publish = (...resources: readonly EncodedResource[]): void => {
+    constructor() {
+      Object.assign(this.#server, { canaries: this.fleet.canaries, tenant: 'shop' });
+      this.#view = this.#server.store.enter({ roots: ['mesh'], qualifiers: [] });
+    }
+
+    publish(...resources: readonly EncodedResource[]): void {
       const members = resources.map((each) => ({
         ...{ list: 'mesh', typeUrl: each.typeUrl, name: each.name, qualifier: '' },
         resource: each,
       }));
-      server.store.apply({ members, lists: [] });
-      server.frames.outdate();
-    };
-    publish(resource(LDS, 'l', '1'));
-    const others = [connect(server, view), connect(server, view)];
-    const resumed = connect(server, view, 'before');
+      this.#server.store.apply({ members, lists: [] });
+      this.#server.frames.outdate();
+    }
+
+    connect(version = '') {
+      const delivery = this.#server.open(this.#view, false);
+      const wanted = new Map<string, readonly string[]>();
+      const ask = (asked: Asked): void => delivery.request(encodeRequest(asked, false, this.#server.hasher), 0);
+      const next = (): Response | undefined => {
+        const frame = delivery.next(0);
+        return frame && decodeFrame(frame.slices, false);
+      };
+      const take = (): void => {
+        for (let sent = next(); sent !== undefined; sent = next())
+          ask({ ...sent, names: wanted.get(sent.typeUrl) ?? [] });
+      };
+      const begin = (typeUrl: string, names: readonly string[] = []): void => {
+        wanted.set(typeUrl, names);
+        ask({ typeUrl, version, names });
+      };
+      return { begin, next, take };
+    }
+  }
+
+  test('who cannot be sent something yet has not been silent about it', () => {
+    const clients = new Clients();
+    clients.publish(resource(LDS, 'l', '1'));
+    const others = [clients.connect(), clients.connect()];
+    const resumed = clients.connect('before');
     for (const each of [...others, resumed]) {
       each.begin(CDS);
       each.take();
     }
-    publish(resource(CDS, 'c', '1'), resource(LDS, 'uses c', '1', ['c']));
+    clients.publish(resource(CDS, 'c', '1'), resource(LDS, 'uses c', '1', ['c']));
     for (const each of others) {
       each.begin(LDS);
       each.take();
@@ -352,9 +366,38 @@ describe('state of the world of which some has to wait', () => {
     resumed.begin(LDS);
     // It has yet to accept the cluster, and nobody knows what it has of the listener that uses it.
     expect(resumed.next()).toBeUndefined();
-    publish(resource(LDS, 'l', '2'));
+    clients.publish(resource(LDS, 'l', '2'));
     expect([resumed, ...others].map(({ next }) => next())).toEqual([undefined, undefined, undefined]);
-    fleet.wait(250);
+    clients.fleet.wait(250);
     expect(others.map(({ next }) => next()?.resources.get('l'))).toEqual(['2', undefined]);
+  });
+
+  test('who waits for a new version of a cluster goes on with the assignment of the former one', () => {
+    const clients = new Clients();
+    clients.publish(resource(CDS, 'c', '1'), resource(EDS, 'c', '1'));
+    const [first, second] = [clients.connect(), clients.connect()];
+    for (const each of [first, second]) {
+      each.begin(CDS);
+      each.begin(EDS, ['c']);
+      each.take();
+    }
+    clients.publish(resource(CDS, 'c', '2'), resource(EDS, 'c', '2'));
+    expect(first.next()).toMatchObject({ typeUrl: CDS });
+    expect(second.next()).toBeUndefined();
+    clients.fleet.wait(250);
+    expect([second.next(), second.next()]).toMatchObject([{ typeUrl: CDS }, { typeUrl: EDS }]);
+  });
+
+  test('an assignment alone waits for nobody', () => {
+    const clients = new Clients();
+    clients.publish(resource(CDS, 'c', '1'), resource(EDS, 'c', '1'));
+    const both = [clients.connect(), clients.connect()];
+    for (const each of both) {
+      each.begin(CDS);
+      each.begin(EDS, ['c']);
+      each.take();
+    }
+    clients.publish(resource(EDS, 'c', '2'));
+    expect(both.map(({ next }) => next())).toMatchObject([{ typeUrl: EDS }, { typeUrl: EDS }]);
   });
 });

@@ -1,7 +1,7 @@
 import { accept, provenBy } from './acceptance.ts';
 import { type AskedContext, awaitAsked } from './asked.ts';
 import type { Standing } from './awaited.ts';
-import { Barrier, type BarrierEvents, type BarrierTimes, type Parties } from './barrier.ts';
+import { Barrier, type BarrierEvents, type BarrierTimes, type Parties, returnedIn } from './barrier.ts';
 import { blame, isTolerated } from './blame.ts';
 import type { Canaries, Gate, Waiter } from './canaries.ts';
 import { type Blocked, either, take } from './composition.ts';
@@ -166,13 +166,18 @@ export class Delivery implements Watcher {
   /** The next response, in the order of types, if one may be sent. */
   next(now: number): Frame | undefined {
     this.catchUp();
+    let guardedGate: Gate = 'open';
     for (const subscription of this.#subscriptions) {
       if (subscription?.owes !== true) continue;
       const refers = subscription.type.refersTo !== undefined && !this.#context.unguarded;
       if (refers && this.#barrier?.blocksAll === true) continue;
       const gate = this.#gate(subscription);
+      if (subscription.guarded) guardedGate = gate;
       if (gate === 'shut') continue;
-      const blocked = either(this.#blocks(subscription, now), gate === 'open' ? undefined : gate);
+      const blocked = either(
+        either(this.#blocks(subscription, now), gate === 'open' ? undefined : gate),
+        subscription.type.behind === undefined ? undefined : this.#heldWith(guardedGate),
+      );
       const sent = take(subscription, this.#view, now, blocked);
       if (sent !== undefined) return this.#send(subscription, sent, now);
     }
@@ -191,6 +196,21 @@ export class Delivery implements Watcher {
     const { many, gates } = context.shared();
     const shared = pending.size < many ? undefined : ledger.marks?.pending;
     return canaries.gate(this.#client, items, shared && { gates, from: [type, view, shared] });
+  }
+
+  /**
+   * While others try a new version of a cluster, this client goes on with what it has, of its assignment, too: endpoints
+   * of the new version may speak another protocol.
+   */
+  #heldWith(gate: Gate): Blocked {
+    const { guarded } = this.#parties;
+    const pending = guarded?.ledger.pending;
+    if (gate === 'open' || guarded === undefined || pending === undefined) return undefined;
+    return ({ name }) => {
+      if (pending.get(name) === undefined) return false;
+      const cluster = this.#view.resolve(guarded.type.typeUrl, name);
+      return cluster !== undefined && (gate === 'shut' || gate(cluster));
+    };
   }
 
   /** Time passes: to be called about once a second, followed by {@link next}. */
@@ -324,7 +344,10 @@ export class Delivery implements Watcher {
     }
     const { guarded } = this.#parties;
     if (guarded === undefined) return;
-    this.#barrier?.present(differences.of(guarded.type.typeUrl));
+    const clusters = differences.of(guarded.type.typeUrl);
+    this.#barrier?.present(clusters);
+    const returned = returnedIn(clusters, guarded.ledger);
+    if (returned.length > 0) this.#needBarrier().returned(returned);
     if (this.#context.unguarded) guarded.release(guarded.ledger.shareKept());
   }
 
@@ -346,7 +369,8 @@ export class Delivery implements Watcher {
       return;
     }
     const { batches, prior } = sent;
-    const news = this.#context.shared().news.of([batches, prior], () => newNamesOf(sent));
+    const added = this.#context.shared().news.of([batches, prior], () => newNamesOf(sent));
+    const news = this.#barrier?.withReturned(added, sent) ?? added;
     if (news.size > 0) this.#needBarrier().sent(news, sent.nonce, now);
   }
 

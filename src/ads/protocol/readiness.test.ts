@@ -106,4 +106,18 @@ describe.each([
     expect(answer(lab, ['a', 'b'])).toEqual([`${EDS} b@ready`]);
     expect(answer(lab, ['t'])).toEqual([`${RDS} t@2:b`]);
   });
+
+  test('a table waits for a cluster that comes back as another one while the client still has the former', () => {
+    const lab = labOf(delta);
+    lab.publish([RDS, 't', '2:b', ['b']]);
+    answer(lab, ['t']);
+    lab.publish([CDS, 'a', undefined], [EDS, 'a', undefined]);
+    expect(lab.next()).toBeUndefined();
+    lab.publish([CDS, 'a', '2'], [EDS, 'a', 'other'], [RDS, 't', '3:a', ['a']]);
+    expect(lab.next()!.resources.get('a')).toBe('2');
+    const { typeUrl, nonce, version } = lab.next()!;
+    expect([typeUrl, lab.next()]).toEqual([EDS, undefined]);
+    lab.ask({ typeUrl, nonce, version, names: delta ? [] : ['a', 'b'] });
+    expect(answer(lab, ['t'])).toEqual([`${RDS} t@3:a`]);
+  });
 });

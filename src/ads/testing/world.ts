@@ -27,7 +27,7 @@ export const UNREADY = 'unready';
 
 /** Types with short URLs. */
 export const TYPES: ResourceTypes = [
-  { typeUrl: CDS, shortName: 'cds', wildcard: true, fullState: true },
+  { typeUrl: CDS, shortName: 'cds', wildcard: true, fullState: true, isTried: true },
   {
     typeUrl: EDS,
     shortName: 'eds',
