@@ -64,6 +64,20 @@ test('a long message is cut to what was found wrong', () => {
   expect(shortMessage('cannot bind\n')).toBe('cannot bind');
 });
 
+test('of a client that refuses very many names, little is kept of what it says of each', () => {
+  const refusals = new Refusals();
+  const words = 'x'.repeat(1_000);
+  for (let i = 0; i < 5_000; i++)
+    refusals.refuse(`${i}`, {
+      ...{ version: '1', held: undefined, now: 0, about: 1, after: 1 },
+      suspected: false,
+      message: words,
+    });
+  const lengths = Array.from({ length: 5_000 }, (_, i) => refusals.messageOf(`${i}`, '1')!.length);
+  expect(lengths[0]).toBe(1_000);
+  expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThan(1_500_000);
+});
+
 test('a refused version is tried again after a time that doubles with every refusal, up to an hour', () => {
   const refusals = new Refusals();
   const refuse = (now: number): void =>

@@ -93,7 +93,8 @@ export class Refusals {
       if (refused.versions.size < MAX_VERSIONS) break;
       refused.versions.delete(oldest);
     }
-    refused.versions.set(version, { ...next, due: false, suspected, about, after, message });
+    const words = this.#names.size > MANY ? cut(message, 0, MAX_MESSAGE_OF_MANY) : message;
+    refused.versions.set(version, { ...next, due: false, suspected, about, after, message: words });
     this.#dueAt = Math.min(this.#dueAt, next.retryAt);
     // It was assumed to have the very bytes that it rejects: whatever it has, it is something else.
     refused.held = versionOf(held) === version ? UNKNOWN : held;
@@ -217,11 +218,18 @@ const RUN_OF_NAME_CHARACTERS = /(?:\[[\da-f]{0,4}:[\da-f:.]{0,45}\])?[\w.:|/~*^-
 export function shortMessage(message: string): string {
   const at = message.lastIndexOf('Proto constraint validation failed');
   if (at < 0 && message.startsWith(CONFIG)) return 'invalid, but the message ends before it says why';
-  const short = (at < 0 ? message : message.slice(at)).slice(0, MAX_MESSAGE).trimEnd();
+  return cut(message, Math.max(0, at), MAX_MESSAGE);
+}
+
+function cut(message: string, from: number, most: number): string {
+  const short = message.slice(from, from + most).trimEnd();
   // A slice keeps all of the message in memory.
   return short.length === message.length ? message : Buffer.from(short, 'utf16le').toString('utf16le');
 }
 
 const MAX_MESSAGE = 1024;
+/** A client that rejects more names than this may have different words for each of them: these are cut shorter. */
+const MANY = 1_024;
+const MAX_MESSAGE_OF_MANY = 100;
 /** How a copy of the config begins: of large tables, Envoy's message contains nothing else. */
 const CONFIG = 'goo.gle/debug';
