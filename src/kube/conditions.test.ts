@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest';
-import { mergeStatus, type DesiredCondition } from './conditions.ts';
+import { expect, test } from 'vitest';
+import { mergeConditions, type DesiredCondition } from './conditions.ts';
 
 const now = '2030-01-01T00:00:00Z';
 const before = '2029-01-01T00:00:00Z';
@@ -52,48 +52,5 @@ test.each<[string, unknown, readonly DesiredCondition[], unknown]>([
     undefined,
   ],
 ])('%s', (_, existing, desired, expected) => {
-  const merged = mergeStatus({ conditions: existing }, { conditions: desired }, own, now);
-  expect(merged).toEqual(expected === undefined ? undefined : { conditions: expected });
-});
-
-describe('of a route of Gateway API', () => {
-  const controllerName = 'istio.io/gateway-controller';
-  const parentRef = { name: 'edge', namespace: 'shop' };
-  const entry = { parentRef, controllerName, conditions: [there] };
-  const foreign = {
-    ...entry,
-    controllerName: 'example.com/other',
-    conditions: [{ type: 'Accepted', status: 'False' }],
-  };
-  const merge = (parents: unknown, lists = [{ parentRef, conditions: [accepted] }]) =>
-    mergeStatus({ parents }, { parents: { controllerName, lists } }, own, now);
-  const written = { ...entry, conditions: [{ ...accepted, lastTransitionTime: now }] };
-
-  test.each<[string, unknown, unknown]>([
-    ['the first one', undefined, [written]],
-    ['the first one of ours', [foreign], [foreign, written]],
-    ['nothing that differs', [foreign, entry], undefined],
-    [
-      'nothing that differs, with the defaults of a reference',
-      [{ ...entry, parentRef: { ...parentRef, group: 'gateway.networking.k8s.io', kind: 'Gateway' } }],
-      undefined,
-    ],
-    ['another message', [{ ...entry, conditions: [{ ...there, message: 'bad' }] }, foreign], [entry, foreign]],
-    ['a parent that it does not name any more', [entry, { ...entry, parentRef: { name: 'old' } }], [entry]],
-    ['another section of the same parent', [{ ...entry, parentRef: { ...parentRef, sectionName: 'http' } }], [written]],
-    [
-      'conditions of others for our parent stay',
-      [{ ...entry, conditions: [other] }],
-      [{ ...entry, conditions: [other, { ...accepted, lastTransitionTime: now }] }],
-    ],
-    ['anything but a list', 7, [written]],
-    ['anything but an object in the list', [7], [7, written]],
-  ])('%s', (_, parents, expected) => {
-    expect(merge(parents)).toEqual(expected === undefined ? undefined : { parents: expected });
-  });
-
-  test('without parents, only those of others stay', () => {
-    expect(merge([entry, foreign], [])).toEqual({ parents: [foreign] });
-    expect(merge([foreign], [])).toBeUndefined();
-  });
+  expect(mergeConditions(existing, desired, own, now)).toEqual(expected);
 });

@@ -91,7 +91,7 @@ export class EventRecorder {
     const { group, version, kind } = kinds.find(({ name }) => name === status.kind)!;
     const { namespace, name, uid, generation } = status;
     const object = { apiVersion: `${group}/${version}`, kind, namespace, name, uid };
-    for (const condition of status.conditions ?? []) {
+    for (const condition of status.conditions) {
       const { reason, message } = condition;
       if (noted.has(condition.type) && condition.status === 'False' && !saysTheSame(before, condition))
         this.report({ key: `${generation}/${reason}`, object, reason, message });

@@ -129,21 +129,6 @@ describe('a leader', () => {
     expect(lab.writes()).toEqual(['a']);
   });
 
-  test('writes conditions for each parent, once', async () => {
-    lab.lead();
-    const { conditions, ...desired } = lab.desired('a', 'fine');
-    const lists = ['one', 'two'].map((name) => ({ parentRef: { name }, conditions: conditions ?? [] }));
-    for (let i = 0; i < 2; i++) {
-      lab.writer.set('c/a', { ...desired, parents: { controllerName: 'c', lists } });
-      await lab.clock.advance(60_000);
-    }
-    const written = { ...conditions![0], lastTransitionTime: '2030-01-01T00:00:00Z' };
-    expect(lab.object('a')['status']).toEqual({
-      parents: lists.map(({ parentRef }) => ({ parentRef, controllerName: 'c', conditions: [written] })),
-    });
-    expect(lab.writes()).toEqual(['a']);
-  });
-
   test('writes again when it changes while it is being written', async () => {
     lab.lead();
     lab.api.fault = { late: 500 };
@@ -288,7 +273,12 @@ describe('an object', () => {
     const nested = (): unknown => JSON.parse('['.repeat(4_000) + ']'.repeat(4_000));
     const object = (resourceVersion: string, conditions: readonly Json[]) => ({
       metadata: { name: 'x', namespace: 'n', uid: 'u', generation: 1, resourceVersion },
-      status: { conditions: conditions.map(({ observedGeneration: _, ...kept }) => kept), parents: nested() },
+      status: {
+        conditions: [
+          { type: 'Other', nested: nested() },
+          ...conditions.filter(({ type }) => type === 'Accepted').map(({ observedGeneration: _, ...kept }) => kept),
+        ],
+      },
     });
     let latest = object('1', []);
     const patch = vi.spyOn(lab.api, 'patch').mockImplementation((_, body) => {

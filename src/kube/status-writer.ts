@@ -6,7 +6,7 @@ import { Backoff } from './backoff.ts';
 import type { KubeApi } from './client.ts';
 import { isSame } from './comparison.ts';
 import type { Clock } from '../clock.ts';
-import { type DesiredConditions, mergeStatus } from './conditions.ts';
+import { type DesiredCondition, mergeConditions } from './conditions.ts';
 import { DueWrites } from './due-writes.ts';
 import { isObject, type Json } from '../api/json.ts';
 import type { Log } from './log.ts';
@@ -14,7 +14,7 @@ import { Outages } from './outages.ts';
 import { objectPath } from './paths.ts';
 import { isBefore } from './resource-version.ts';
 
-export interface DesiredStatus extends DesiredConditions {
+export interface DesiredStatus {
   readonly kind: KindName;
   readonly namespace: string;
   readonly name: string;
@@ -22,6 +22,7 @@ export interface DesiredStatus extends DesiredConditions {
   readonly uid: string;
   /** Generation that they were computed from: they are not written to a newer one, which will get its own. */
   readonly generation: number;
+  readonly conditions: readonly DesiredCondition[];
 }
 
 export interface StatusWriterOptions {
@@ -233,8 +234,8 @@ export class StatusWriter {
       .date()
       .toISOString()
       .replace(/\.\d+Z$/, 'Z');
-    const status = mergeStatus(there, entry.desired, this.options.types, now);
-    if (status === undefined) return undefined;
+    const conditions = mergeConditions(there['conditions'], entry.desired.conditions, this.options.types, now);
+    if (conditions === undefined) return undefined;
     // The same write would have the same result.
     if (
       entry.written === entry.desired &&
@@ -246,7 +247,7 @@ export class StatusWriter {
       path: objectPath(type, namespace, name),
       term,
       before: there['conditions'],
-      body: { metadata: { resourceVersion: versionOf(object) }, status },
+      body: { metadata: { resourceVersion: versionOf(object) }, status: { conditions } },
     };
   }
 
@@ -261,7 +262,7 @@ export class StatusWriter {
       entry.fresh = answer;
       entry.written = desired;
       const kept = answer && statusOf(answer);
-      entry.kept = isSame(() => isDeepStrictEqual({ ...kept, ...body.status }, kept)) ? undefined : kept;
+      entry.kept = isSame(() => isDeepStrictEqual(body.status, kept)) ? undefined : kept;
       entry.conflicts = 0;
     } catch (cause) {
       if (term.aborted) return;
@@ -327,10 +328,10 @@ function idOf({ kind, namespace, name }: DesiredStatus): string {
   return `${kind}/${namespace}/${name}`;
 }
 
-/** The members that we write to. */
+/** The part that we write. */
 function statusOf(object: KubernetesObject & { readonly status?: unknown }): Json {
-  const { conditions, parents } = isObject(object.status) ? object.status : {};
-  return { ...(conditions !== undefined && { conditions }), ...(parents !== undefined && { parents }) };
+  const { conditions } = isObject(object.status) ? object.status : {};
+  return conditions === undefined ? {} : { conditions };
 }
 
 /** A version that nobody can overtake would hide every later copy. */

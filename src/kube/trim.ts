@@ -39,7 +39,7 @@ export function shapeOf(kind: Kind<KindName>, interner: Interner): Shape {
 
 function trimCustom(raw: Json, interner: Interner): Json {
   const { metadata } = raw;
-  const { conditions, parents, addresses } = object(raw['status']);
+  const { conditions, addresses } = object(raw['status']);
   return {
     metadata: {
       ...meta(metadata, interner, 'uid', 'generation', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'),
@@ -49,7 +49,6 @@ function trimCustom(raw: Json, interner: Interner): Json {
     ...(raw['spec'] === undefined ? {} : { spec: raw['spec'] }),
     ...present('status', {
       ...(Array.isArray(conditions) ? { conditions } : {}),
-      ...(Array.isArray(parents) ? { parents } : {}),
       ...(Array.isArray(addresses) ? { addresses } : {}),
     }),
   };
