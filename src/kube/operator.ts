@@ -6,12 +6,11 @@ import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
 import type { KubeClient, Query } from './client.ts';
 import { systemClock, type Clock } from '../clock.ts';
-import { Informer, type InformerSink, type InformerStats, type Shape } from './informer.ts';
+import { Informer, type InformerStats } from './informer.ts';
 import { Interner } from './interner.ts';
 import { sayWhatIsLate } from './late-kinds.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
-import type { ResourceType } from './paths.ts';
 import { Recovery } from './recovery.ts';
 import { shapeOf } from './trim.ts';
 
@@ -152,44 +151,24 @@ export class FairleadOperator extends Base {
   }
 
   private informerOf(kind: Kind<KindName>): Informer {
-    const { sink, observed, rootNamespace } = this.options;
+    const { client, sink, observed, rootNamespace, log, pageSize, idle } = this.options;
+    const { clock, random, outages, recovery } = this;
     const at = ({ metadata }: KubernetesObject): [string, string] => [metadata.namespace ?? '', metadata.name];
-    return this.informer(
-      kind.name,
-      kind,
-      kind.name === 'ConfigMap' ? rootNamespace : '',
-      shapeOf(kind, this.interner),
-      {
+    const query = queries[kind.name];
+    return new Informer({
+      name: kind.name,
+      type: kind,
+      namespace: kind.name === 'ConfigMap' ? rootNamespace : '',
+      ...(query && { query }),
+      shape: shapeOf(kind, this.interner),
+      sink: {
         replace: (objects) => sink.replace(kind.name, objects),
         upsert: (object) => sink.upsert(kind.name, object),
         delete: (object) => sink.delete(kind.name, ...at(object)),
         caughtUp: () => sink.caughtUp?.(kind.name),
-        ...(kind.custom && observed !== undefined ? { touched: (object) => observed(kind.name, ...at(object)) } : {}),
+        ...(kind.custom && observed && { touched: (object) => observed(kind.name, ...at(object)) }),
       },
-      queries[kind.name],
-      servingKinds.has(kind.name) || undefined,
-    );
-  }
-
-  private informer(
-    name: string,
-    type: ResourceType,
-    namespace: string,
-    shape: Shape,
-    sink: InformerSink,
-    query: Query | undefined,
-    doubtsLists: true | undefined,
-  ): Informer {
-    const { client, log, pageSize, idle } = this.options;
-    const { clock, random, outages, recovery } = this;
-    return new Informer({
-      name,
-      type,
-      namespace,
-      ...(query === undefined ? {} : { query }),
-      shape,
-      sink,
-      ...(doubtsLists && { doubtsLists }),
+      ...(servingKinds.has(kind.name) && { doubtsLists: true }),
       api: client,
       clock,
       random,
