@@ -113,7 +113,6 @@ export interface StreamState {
 export interface TypeState {
   readonly typeUrl: string;
   readonly shortName: string;
-  readonly wildcard: boolean;
   /** The names that it asked for. */
   readonly names: Iterable<string>;
   /** Nonces; empty before the first. */
@@ -146,15 +145,13 @@ export function stateOf(stream: AdsStream, now: number, overdueMs: number): Stre
     if (delivery === undefined || subscription === undefined) return [];
     const { view } = delivery;
     const { type, interest, owes, inFlight } = subscription;
-    const { wildcard, names } = interest;
     const refused = refusedNames(subscription, view);
     const sentAt = history.sentAt(type.typeUrl);
     return [
       {
         typeUrl: type.typeUrl,
         shortName: type.shortName,
-        wildcard,
-        names: names.names,
+        names: interest.names.names,
         sent: nonceText(inFlight.sentNonce),
         acked: nonceText(inFlight.ackedNonce),
         sentMs: sentAt === undefined ? undefined : now - sentAt,
