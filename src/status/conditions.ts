@@ -15,7 +15,8 @@ export interface Condition {
 /** Messages are for people: this many findings are named, the others are counted. */
 const NAMED = 5;
 
-const REFUSALS: readonly ProblemReason[] = ['InternalError', 'Invalid', 'Conflicted'];
+/** Findings for which an object is not accepted. The first that there is becomes the reason. */
+const NOT_ACCEPTED: readonly ProblemReason[] = ['InternalError', 'Invalid', 'Conflicted'];
 
 /** Findings that leave an object accepted, although it does less or more than its owner meant. */
 const REMARKS: readonly ProblemReason[] = ['UnsupportedField', 'Ineffective', 'TooBroad'];
@@ -26,17 +27,17 @@ const REMARKS: readonly ProblemReason[] = ['UnsupportedField', 'Ineffective', 'T
  */
 export function conditionsOf(generation: number, problems: readonly Problem[]): readonly Condition[] {
   const of = (reason: ProblemReason) => problems.filter((problem) => problem.reason === reason);
-  const refused = REFUSALS.map((reason) => ({ reason, found: of(reason) })).find(({ found }) => found.length > 0);
-  const [remark] = REMARKS.filter((reason) => of(reason).length > 0);
+  const notAccepted = NOT_ACCEPTED.find((reason) => of(reason).length > 0);
+  const remark = REMARKS.find((reason) => of(reason).length > 0);
   const missing = of('RefNotFound');
   const accepted =
-    refused === undefined
+    notAccepted === undefined
       ? {
           status: 'True' as const,
           reason: remark ?? 'Accepted',
           message: remark === undefined ? 'The object is valid.' : print(REMARKS.flatMap(of)),
         }
-      : { status: 'False' as const, reason: refused.reason, message: print(REFUSALS.flatMap(of)) };
+      : { status: 'False' as const, reason: notAccepted, message: print(NOT_ACCEPTED.flatMap(of)) };
   return [
     { type: 'Accepted', ...accepted, observedGeneration: generation },
     {
