@@ -149,7 +149,7 @@ export class ProgressOfObjects {
     return true;
   }
 
-  /** To be called with every draft before it goes to proxies. Returns which rollouts its changes are part of. */
+  /** To be called with every draft before it goes to proxies. Begins the rollouts of what it writes. */
   published({ writes }: Pick<Draft, 'writes'>): void {
     for (const write of writes) {
       const key = this.#keyOf(write);

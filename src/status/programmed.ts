@@ -24,7 +24,7 @@ export type Progress =
   | { readonly state: 'underway'; readonly proxies: number; readonly waiting: readonly ProxyName[] }
   /** Some replicas have not said what it means for their proxies. */
   | { readonly state: 'silent'; readonly replicas: readonly string[] }
-  /** `proxies`: how many; `refusals`: of some of them. `isRecalled`: as others have said. */
+  /** `proxies`: how many, which may be gone by now; `refusals`: of some of them. `isRecalled`: as said elsewhere, or before a restart. */
   | {
       readonly state: 'refused';
       readonly proxies: number;
