@@ -21,7 +21,7 @@ import { keepStatuses } from './cluster-statuses.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
-import { StatusWriter } from './kube/status-writer.ts';
+import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
 import { type CredentialObject, parseCredentialKey } from './model/credential.ts';
 import type { Logger } from './ops/logger.ts';
@@ -148,9 +148,10 @@ function clusterSource(
     rootNamespace: config.mesh.rootNamespace,
     observed: (kind, namespace, name) => statuses.observed(kind, namespace, name),
   });
+  const latest: StatusWriterOptions['latest'] = (kind, namespace, name) => operator.latest(kind, namespace, name);
   const writer = new StatusWriter({
     ...shared,
-    latest: (kind, namespace, name) => operator.latest(kind, namespace, name),
+    latest,
     types: ['Accepted', 'ResolvedRefs', 'Programmed'],
     onWritten: (status, before) => events.written(status, before),
   });
@@ -222,14 +223,14 @@ function clusterSource(
     writer,
     pod: podWith(identity, podUid),
     clusterId: config.mesh.clusterId,
-    latest: (kind, namespace, name) => operator.latest(kind, namespace, name),
+    latest,
     signal,
   });
   const generations = keepGenerations({
     ...shared,
     engine,
     clusterId: config.mesh.clusterId,
-    latest: (kind, namespace, name) => operator.latest(kind, namespace, name),
+    latest,
     signal,
   });
   const following = generations.follow();
