@@ -42,7 +42,10 @@ export interface ObjectReport {
   /** Some of the proxies that have not acknowledged it; those that reject it are not among them. */
   readonly waiting: readonly WaitingReport[];
   readonly waitingCount: number;
-  /** Of some of the proxies that reject it, the first thing that each rejects. */
+  /**
+   * Of some of the proxies that reject it, the first thing that each rejects. Once another generation is in force for
+   * that, these are the proxies that did, connected or not.
+   */
   readonly refusals: readonly RefusalReport[];
   readonly refusingCount: number;
 }

@@ -107,7 +107,7 @@ test.each([
   },
 );
 
-test('a proxy that rejects something is named with its words; when all do, what is in force instead', async () => {
+test('a proxy that rejects something is named with its words; when all do, what is in force instead, also when they are gone', async () => {
   const { cluster, program } = await shop(rule, split(80, 20));
   // What may be rejected goes to the first proxy first.
   const others = [await program.connect(true, { id: OTHER }), await program.connect(true, { id: `${OTHER}2` })];
@@ -139,6 +139,11 @@ test('a proxy that rejects something is named with its words; when all do, what 
     .poll(() => report(program), { timeout: 10_000 })
     .toMatchObject({ objects: [{ generation: 3, state: 'rejected', inForce: expect.any(Number) as number }] });
   expect((await status([program])).out).toMatch(/these weights are bad; generation \d is in force\n/);
+
+  for (const each of [proxy, ...others]) each.close();
+  await expect.poll(() => report(program)).toMatchObject({ proxies: [] });
+  const { refusals } = (await report(program)).objects[0]!;
+  expect(refusals.map((each) => each.proxy)).toContain('client.shop');
 });
 
 test('a deleted object is shown until its effect is gone from every proxy', async () => {
