@@ -17,7 +17,7 @@ export interface LabOptions {
 
 /** A replica, and what is between it and the API server. */
 export interface Member extends Replica {
-  readonly faults: ApiWay;
+  readonly way: ApiWay;
 }
 
 /** A real Envoy under load. */
@@ -102,9 +102,9 @@ export class Lab {
 
   /** Runs Fairlead in this Pod; the former process of the Pod, if any, must have ended. */
   async startMember(pod: string): Promise<Member> {
-    const faults = await ApiWay.start(this.api, this.#options.random);
-    this.#end.push(() => faults.close());
-    const member = { ...(await this.#cluster.start(pod, { through: faults.url })), faults };
+    const way = await ApiWay.start(this.api, this.#options.random);
+    this.#end.push(() => way.close());
+    const member = { ...(await this.#cluster.start(pod, { through: way.url })), way };
     this.members = [...this.members, member];
     this.#everyone.push(member);
     return member;
@@ -162,8 +162,8 @@ export class Lab {
 
   /** Status writes by a replica that was not the leader at the time, by the order in etcd. */
   usurpations(): readonly string[] {
-    return this.#everyone.flatMap(({ pod, faults }) =>
-      faults.statusWrites.flatMap(({ object, resourceVersion }) => {
+    return this.#everyone.flatMap(({ pod, way }) =>
+      way.statusWrites.flatMap(({ object, resourceVersion }) => {
         const holder = this.holdings.findLast((holding) => holding.resourceVersion < resourceVersion)?.holder;
         return holder === `${SYSTEM}/${pod}`
           ? []

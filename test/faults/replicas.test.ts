@@ -65,7 +65,7 @@ withPeers(PEERS, `replicas that die, sleep, come and go under load (FAIRLEAD_SEE
     await lab.writeLease({ holderIdentity: 'stranger', renewTime: microTime(), leaseDurationSeconds: 3_600 });
     for (const member of lab.members)
       await poll('it does not lead', async () => ((await member.metric('fairlead_leader')) === 0 ? true : undefined));
-    const writes = (): number => lab.members.reduce((sum, { faults }) => sum + faults.statusWrites.length, 0);
+    const writes = (): number => lab.members.reduce((sum, { way }) => sum + way.statusWrites.length, 0);
     const before = writes();
     await changeWithoutLeader();
     await lab.served();

@@ -61,10 +61,10 @@ export async function runFaults({ seed, services, rounds }: FaultsOptions): Prom
     }
     isOver = true;
     const changes = await changing;
-    for (const { faults } of lab.members) faults.set([]);
+    for (const { way } of lab.members) way.set([]);
     // What a short list lacked is missed until there is another list.
-    for (const { faults } of lab.members) faults.set([{ name: 'gone' }]);
-    for (const { faults } of lab.members) faults.set([]);
+    for (const { way } of lab.members) way.set([{ name: 'gone' }]);
+    for (const { way } of lab.members) way.set([]);
     await lab.settled();
     await lab.load.stop();
     const hits = Object.fromEntries(FAULTS.map((name) => [name, hitsOf(name, lab.members)]));
@@ -73,7 +73,7 @@ export async function runFaults({ seed, services, rounds }: FaultsOptions): Prom
       ...{ changes, requests, hits },
       failures: failures.map((failure) => [failure, ...before(told, failure)].join('\n')),
       usurpations: lab.usurpations(),
-      mostConnections: Math.max(...lab.members.map(({ faults }) => faults.mostConnections)),
+      mostConnections: Math.max(...lab.members.map(({ way }) => way.mostConnections)),
       memory: Math.max(...(await Promise.all(lab.members.map(memoryOf)))),
     };
   } finally {
@@ -86,7 +86,7 @@ async function play({ faults, replicas, ms }: Episode, members: readonly Member[
   const [main] = faults;
   const before = main === undefined ? -1 : hitsOf(main.name, members);
   const setTo = (now: readonly Fault[]): void => {
-    for (const [number, member] of members.entries()) member.faults.set(replicas.includes(number) ? now : []);
+    for (const [number, member] of members.entries()) member.way.set(replicas.includes(number) ? now : []);
   };
   setTo(faults);
   await delay(ms);
@@ -99,7 +99,7 @@ async function play({ faults, replicas, ms }: Episode, members: readonly Member[
 }
 
 function hitsOf(name: FaultName, members: readonly Member[]): number {
-  return members.reduce((sum, { faults }) => sum + (faults.hits.get(name) ?? 0), 0);
+  return members.reduce((sum, { way }) => sum + (way.hits.get(name) ?? 0), 0);
 }
 
 function printFault({ name, of }: Fault): string {
