@@ -1,5 +1,6 @@
 import { BARRIER_TIMES } from '../../src/ads/protocol/barrier.ts';
 import { Canaries } from '../../src/ads/protocol/canaries.ts';
+import { shareForRefused } from '../../src/ads/protocol/refused-room.ts';
 import { Delivery, type DeliveryContext } from '../../src/ads/protocol/delivery.ts';
 import { ContentHasher } from '../../src/ads/store/content-hash.ts';
 import { originKey } from '../../src/ads/store/origins.ts';
@@ -81,6 +82,7 @@ export class Fleet {
       frames: new Frames(),
       references: new References(),
       times: BARRIER_TIMES,
+      refused: shareForRefused(),
       canaries: new Canaries({ now: () => 0, after: () => {}, isOn: false }),
       unguarded: false,
     };

@@ -5,6 +5,8 @@ import { Barrier, type BarrierEvents, type BarrierTimes, type Parties, returnedI
 import { blame, isTolerated } from './blame.ts';
 import type { Canaries, Gate, Waiter } from './canaries.ts';
 import { type Blocked, either, take } from './composition.ts';
+import type { BadRequest } from '../bad-request.ts';
+import type { HeapShare } from '../heap-share.ts';
 import type { Differences } from '../store/differences.ts';
 import type { News, Watcher } from '../store/forest.ts';
 import type { Frame, Frames } from '../wire/frames.ts';
@@ -13,6 +15,7 @@ import { Readiness } from './readiness.ts';
 import { isLocalReason } from './local-reasons.ts';
 import { shortMessage } from './refusals.ts';
 import { refusedOf } from './refused-names.ts';
+import { RefusedRoom } from './refused-room.ts';
 import type { Refused } from '../rollouts/recipient.ts';
 import { newNamesOf, type Sent } from './sent.ts';
 import { NO_ROLLOUTS, type Rollout } from '../rollouts/rollout.ts';
@@ -44,6 +47,8 @@ export interface DeliveryContext extends SubscriptionContext, AskedContext, Unse
   readonly references: References;
   readonly times: BarrierTimes;
   readonly canaries: Canaries;
+  /** Memory for what clients refuse. */
+  readonly refused: HeapShare;
   /** Only in tests: what is owed is sent at once, and removed at once. */
   readonly unguarded: boolean;
 }
@@ -60,6 +65,7 @@ export class Delivery implements Watcher {
   readonly #subscriptions: (Subscription | undefined)[] = [];
   #barrier: Barrier | undefined;
   readonly #readiness: Readiness;
+  readonly #refused: RefusedRoom;
   #parties: Parties;
   #view: WorldView;
   /** Nonce of the newest response of any type. */
@@ -74,6 +80,7 @@ export class Delivery implements Watcher {
     this.#events = events;
     this.#unseen = new Unseen(context);
     this.#readiness = new Readiness(context.references, context.times);
+    this.#refused = new RefusedRoom(context.refused, context.address);
     this.#parties = this.#partiesNow();
     view.watchers.add(this);
     this.#client = { ...context.recipient, wake: () => events.wake() };
@@ -106,6 +113,7 @@ export class Delivery implements Watcher {
     this.#view.watchers.delete(this);
     this.#context.canaries.leave(this.#client);
     this.#unseen.forget();
+    this.#refused.close();
     for (const subscription of this.#subscriptions) subscription?.close();
     this.#context.rollouts.left(this.#context.recipient);
   }
@@ -115,6 +123,7 @@ export class Delivery implements Watcher {
     this.#events.wake();
   }
 
+  /** Throws a {@link BadRequest} if the client asks for, or refuses, more than there is room for. */
   request(request: DiscoveryRequest, now: number): void {
     this.catchUp();
     const { types } = this.#context;
@@ -140,6 +149,7 @@ export class Delivery implements Watcher {
     }
     awaitAsked(subscription, this.#view, owedAll, this.#context);
     this.#hear(subscription);
+    this.#refused.charge(this.#subscriptions);
     this.#settle();
     if (this.owes) this.#events.wake();
   }

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest';
 import { CDS, decodeFrame, encodeRequest, resource, type Asked, TestServer } from '../testing/world.ts';
+import { shareForRefused } from './refused-room.ts';
 import type { WorldView } from '../store/world.ts';
 
 const NAMES = Array.from({ length: 200 }, (_, i) => `cluster-${i}`);
 
 /** A client of many clusters that one object changes, and that it refuses. */
 class Refuser {
-  readonly server = new TestServer();
+  readonly server: TestServer;
   readonly view: WorldView;
   readonly #delta: boolean;
   readonly #delivery;
@@ -15,8 +16,9 @@ class Refuser {
   /** How often the world was asked for a resource. */
   looks = 0;
 
-  constructor(delta: boolean) {
+  constructor(delta: boolean, server = new TestServer()) {
     this.#delta = delta;
+    this.server = server;
     this.view = this.server.store.enter({ roots: ['mesh'], qualifiers: [] });
     const resolve = this.view.resolve.bind(this.view);
     this.view.resolve = (...args) => {
@@ -51,6 +53,10 @@ class Refuser {
       if (error === undefined) this.#version = version;
       this.ask({ nonce, error, ...(this.#delta ? {} : { version: this.#version }) });
     }
+  }
+
+  close(): void {
+    this.#delivery.close();
   }
 
   /** What it has refused is due for another try. */
@@ -92,4 +98,13 @@ test('what a client takes after all it does not refuse', () => {
   client.answerAll();
   expect(client.refused).toEqual([]);
   expect(client.server.rollouts.get('object')!.waiting().size).toBe(0);
+});
+
+test('there is room for a bounded number of refused names, half of it for one address, until their clients are gone', () => {
+  const server = new TestServer();
+  server.refused = shareForRefused(4 * NAMES.length * 1_000);
+  const clients = [new Refuser(true, server), new Refuser(true, server)];
+  expect(() => new Refuser(true, server)).toThrow('no room left for what this client rejects');
+  clients[0]!.close();
+  expect(new Refuser(true, server).refused.length).toBeGreaterThan(0);
 });

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { Canaries } from '../protocol/canaries.ts';
+import { shareForRefused } from '../protocol/refused-room.ts';
 import { BARRIER_TIMES } from '../protocol/barrier.ts';
 import { ContentHasher } from '../store/content-hash.ts';
 import { Delivery, type DeliveryContext } from '../protocol/delivery.ts';
@@ -84,6 +85,7 @@ export class TestServer {
   readonly rollouts: Rollouts;
   /** Off, unless a test puts another in its place. */
   canaries = new Canaries({ now: () => 0, after: () => {}, isOn: false });
+  refused = shareForRefused();
   /** Of the next client. */
   tenant = '';
   times = BARRIER_TIMES;
@@ -103,6 +105,7 @@ export class TestServer {
       rollouts: this.rollouts,
       broughtTo: (view, typeUrl) => this.store.broughtTo(view, typeUrl),
       canaries: this.canaries,
+      refused: this.refused,
       once: (encoded) => this.store.once(encoded),
       remember: (view) => this.store.remember(view),
       move: (before, after, news) => this.store.move(before, after, news),

@@ -5,6 +5,7 @@ import { ContentHasher } from '../store/content-hash.ts';
 import { Arrivals } from './arrivals.ts';
 import { BARRIER_TIMES } from '../protocol/barrier.ts';
 import { Canaries } from '../protocol/canaries.ts';
+import { shareForRefused } from '../protocol/refused-room.ts';
 import { BufferPool } from '../wire/buffer-pool.ts';
 import { Convergence } from './convergence.ts';
 import { Delivery, type DeliveryContext } from '../protocol/delivery.ts';
@@ -83,6 +84,7 @@ export class AdsStreams {
   readonly #references = new References();
   readonly #rollouts: Rollouts;
   readonly #canaries: Canaries;
+  readonly #refused = shareForRefused();
   readonly #siblings: Siblings;
   readonly #hosts = new Map<StreamKind, StreamHost>();
   readonly #convergence: Convergence<AdsStream>;
@@ -271,6 +273,7 @@ export class AdsStreams {
       rollouts: this.#rollouts,
       broughtTo: (view, typeUrl) => store.broughtTo(view, typeUrl),
       canaries: this.#canaries,
+      refused: this.#refused,
       shared: () => store.work,
     };
     const { maxAgeMs } = { ...ADS_LIMITS, ...this.#options.limits };

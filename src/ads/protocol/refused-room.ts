@@ -1,0 +1,41 @@
+import { HeapShare } from '../heap-share.ts';
+import type { Subscription } from './subscription.ts';
+
+/** Share of the heap for what all clients refuse. */
+const SHARE = 1 / 8;
+/** What is remembered of a refused name: measured. */
+const NAME_BYTES = 1_000;
+
+/** For {@link RefusedRoom}. */
+export function shareForRefused(most?: number): HeapShare {
+  const what = 'what this client rejects';
+  return most === undefined ? HeapShare.of(SHARE, what) : new HeapShare(most, what);
+}
+
+/** What one stream takes of the memory for refusals. A client may refuse each of the 65,536 names that it may ask for. */
+export class RefusedRoom {
+  readonly #share: HeapShare;
+  readonly #address: string;
+  #bytes = 0;
+
+  constructor(share: HeapShare, address: string) {
+    this.#share = share;
+    this.#address = address;
+  }
+
+  /** Throws if there is no room for what is refused now. */
+  charge(subscriptions: readonly (Subscription | undefined)[]): void {
+    let names = 0;
+    for (const subscription of subscriptions) names += subscription?.ledger.refusals?.size ?? 0;
+    const bytes = names * NAME_BYTES;
+    if (bytes === this.#bytes) return;
+    if (bytes > this.#bytes) this.#share.take(this.#address, bytes - this.#bytes);
+    else this.#share.give(this.#address, this.#bytes - bytes);
+    this.#bytes = bytes;
+  }
+
+  close(): void {
+    this.#share.give(this.#address, this.#bytes);
+    this.#bytes = 0;
+  }
+}
