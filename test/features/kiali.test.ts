@@ -38,6 +38,7 @@ async function proxiesOf(program: Program): Promise<Record<string, string>[]> {
 
 test('the version and the health of a replica', async () => {
   const program = await shop();
+  await program.logged('Ready');
   const version = await ask(program, kiali.requests.version);
   expect([version.status, await version.text()]).toEqual([200, expect.stringMatching(/\d+\.\d+\.\d+/)]);
   expect((await ask(program, kiali.requests.ready)).status).toBe(200);
