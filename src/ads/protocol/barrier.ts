@@ -1,7 +1,8 @@
 import { Intervals } from './intervals.ts';
 import type { Difference } from '../store/differences.ts';
-import { type Ledger, NONE } from './ledger.ts';
-import { type Group, notEmpty, split } from './name-groups.ts';
+import { type HeldNames, NONE } from './ledger.ts';
+import { type Arrival, type Departure, departuresOf, fewer, notEmpty, split } from './name-groups.ts';
+import { common } from '../store/names.ts';
 import { leavesOf } from '../store/resource.ts';
 import { itemsOf, priorOf, type Sent } from './sent.ts';
 import { type Names, type References, Served, versionOf } from '../store/served.ts';
@@ -45,25 +46,6 @@ export interface Parties extends Referring {
   /** What belongs to the guarded resources: assignments. */
   readonly followers: readonly Subscription[];
   readonly view: WorldView;
-}
-
-/** New names that were sent together. */
-interface Arrival extends Group {
-  readonly since: number;
-  /** Nonce of the response that carried them. */
-  readonly nonce: number;
-  /** Nonce of the later response that carried what belongs to them; 0 until it is sent. */
-  readonly followed: number;
-  /** Something was held back because of one of these names. */
-  awaited: boolean;
-}
-
-/** Names that left the world together; the client may use either all or none of them. */
-interface Departure extends Group {
-  readonly since: number;
-  /** Since when nothing that the client may use has named one of them. */
-  readonly freeAt: number | undefined;
-  readonly timedOut: boolean;
 }
 
 /**
@@ -340,60 +322,19 @@ function takeBackChanged(guarded: Subscription, sent: Sent, now: number): void {
   }
 }
 
-/** Names that were not in the world until now, and of which the client still has something else. */
-export function returnedIn(differences: ReadonlyMap<string, Difference>, { pending }: Ledger): readonly string[] {
-  if (pending === undefined) return NO_NAMES;
-  return [...differences].flatMap(([name, { was, now }]) => {
-    if (was !== undefined || now === undefined) return [];
-    const held = pending.get(name);
-    return held === undefined || versionOf(held) === now.version ? [] : [name];
+/** Names that left the world, which the client still has, and that are back as something else. */
+export function returnedIn(
+  kept: HeldNames | undefined,
+  differences: ReadonlyMap<string, Difference>,
+): readonly string[] {
+  if (kept === undefined) return NO_NAMES;
+  return [...common(kept, differences)].filter((name) => {
+    const now = differences.get(name)?.now;
+    return now !== undefined && now.version !== versionOf(kept.get(name));
   });
 }
 
 const NO_NAMES: readonly string[] = [];
-
-/** Each resource to be sent is looked up in each arrival; beyond this number, the earliest arrivals are merged. */
-const MAX_ARRIVALS = 16;
-
-/** A client may be sent each cluster separately, and answer nothing. */
-function fewer(arrivals: readonly Arrival[]): readonly Arrival[] {
-  if (arrivals.length <= MAX_ARRIVALS) return arrivals;
-  const early = arrivals.slice(0, -MAX_ARRIVALS / 2);
-  const [unsent, sent] = [true, false].map((is) => early.filter(({ nonce }) => (nonce === Infinity) === is));
-  return [...together(unsent!), ...together(sent!), ...arrivals.slice(-MAX_ARRIVALS / 2)];
-}
-
-/** Ends when the last of them is answered, or when the first of them has waited too long. */
-function together(arrivals: readonly Arrival[]): readonly Arrival[] {
-  if (arrivals.length === 0) return [];
-  return [
-    {
-      names: new Set(arrivals.flatMap(({ names }) => [...names.keys()])),
-      since: Math.min(...arrivals.map(({ since }) => since)),
-      nonce: Math.max(...arrivals.map(({ nonce }) => nonce)),
-      followed: arrivals.every(({ followed }) => followed > 0)
-        ? Math.max(...arrivals.map(({ followed }) => followed))
-        : 0,
-      awaited: arrivals.some(({ awaited }) => awaited),
-    },
-  ];
-}
-
-/** The former departures, as far as their names are still kept, and one for new names. */
-function departuresOf(kept: Names, former: readonly Departure[], now: number): readonly Departure[] {
-  const departures: Departure[] = [];
-  const known = new Set<string>();
-  for (const departure of former) {
-    const [still] = split(departure, kept);
-    if (still.names.size === 0) continue;
-    // Other streams share this map: what is released as a whole is not iterated over.
-    if (still.names.size === kept.size) return [{ ...still, names: kept }];
-    departures.push(still);
-    for (const name of still.names.keys()) known.add(name);
-  }
-  const [, added] = split({ names: kept, since: now, freeAt: undefined, timedOut: false }, known);
-  return added.names.size === 0 ? departures : [...departures, added];
-}
 
 /** Whether a client that has what belongs to it may still be unable to use it. */
 function isLate(cluster: Served | undefined): boolean {

@@ -4,6 +4,7 @@ import type { Standing } from './awaited.ts';
 import { Barrier, type BarrierEvents, type BarrierTimes, type Parties, returnedIn } from './barrier.ts';
 import { blame, isTolerated } from './blame.ts';
 import type { Canaries, Gate, Waiter } from './canaries.ts';
+import { gateOf, heldWith } from './gates.ts';
 import { type Blocked, either, take } from './composition.ts';
 import type { BadRequest } from '../bad-request.ts';
 import type { HeapShare } from '../heap-share.ts';
@@ -181,46 +182,18 @@ export class Delivery implements Watcher {
       if (subscription?.owes !== true) continue;
       const refers = subscription.type.refersTo !== undefined && !this.#context.unguarded;
       if (refers && this.#barrier?.blocksAll === true) continue;
-      const gate = this.#gate(subscription);
+      const gate = gateOf(subscription, this.#view, this.#context.canaries, this.#client);
       if (subscription.guarded) guardedGate = gate;
       if (gate === 'shut') continue;
       const blocked = either(
         either(this.#blocks(subscription, now), gate === 'open' ? undefined : gate),
-        subscription.type.behind === undefined ? undefined : this.#heldWith(guardedGate),
+        subscription.type.behind === undefined ? undefined : heldWith(guardedGate, this.#parties),
       );
       const sent = take(subscription, this.#view, now, blocked);
       if (sent !== undefined) return this.#send(subscription, sent, now);
     }
     this.#settle();
     return undefined;
-  }
-
-  /** What the client is owed may have to be tried by another one first. Whoever has just come is sent everything. */
-  #gate(subscription: Subscription): Gate {
-    const { type, all, ledger, context } = subscription;
-    const { pending } = ledger;
-    const { canaries } = this.#context;
-    if (type.isTried !== true || all || pending === undefined || !canaries.holdBack(this.#client)) return 'open';
-    const view = this.#view;
-    const items = (): Served[] => [...pending.keys()].flatMap((name) => view.resolve(type.typeUrl, name) ?? []);
-    const { many, gates } = context.shared();
-    const shared = pending.size < many ? undefined : ledger.marks?.pending;
-    return canaries.gate(this.#client, items, shared && { gates, from: [type, view, shared] });
-  }
-
-  /**
-   * While others try a new version of a cluster, this client goes on with what it has, of its assignment, too: endpoints
-   * of the new version may speak another protocol.
-   */
-  #heldWith(gate: Gate): Blocked {
-    const { guarded } = this.#parties;
-    const pending = guarded?.ledger.pending;
-    if (gate === 'open' || guarded === undefined || pending === undefined) return undefined;
-    return ({ name }) => {
-      if (pending.get(name) === undefined) return false;
-      const cluster = this.#view.resolve(guarded.type.typeUrl, name);
-      return cluster !== undefined && (gate === 'shut' || gate(cluster));
-    };
   }
 
   /** Time passes: to be called about once a second, followed by {@link next}. */
@@ -344,6 +317,9 @@ export class Delivery implements Watcher {
 
   /** @param rollouts that all of it is part of. */
   #mark(differences: Differences, rollouts: readonly Rollout[]): void {
+    const { guarded } = this.#parties;
+    const clusters = guarded && differences.of(guarded.type.typeUrl);
+    const returned = clusters === undefined ? [] : returnedIn(guarded?.ledger.kept, clusters);
     for (const subscription of this.#subscriptions) {
       if (subscription === undefined) continue;
       subscription.changed(differences);
@@ -352,11 +328,8 @@ export class Delivery implements Watcher {
       const concern = differences.concern(type, interest, rollouts);
       if (concern !== undefined) awaited.owe(concern);
     }
-    const { guarded } = this.#parties;
-    if (guarded === undefined) return;
-    const clusters = differences.of(guarded.type.typeUrl);
+    if (guarded === undefined || clusters === undefined) return;
     this.#barrier?.present(clusters);
-    const returned = returnedIn(clusters, guarded.ledger);
     if (returned.length > 0) this.#needBarrier().returned(returned);
     if (this.#context.unguarded) guarded.release(guarded.ledger.shareKept());
   }

@@ -1,0 +1,31 @@
+import type { Parties } from './barrier.ts';
+import type { Canaries, Gate, Waiter } from './canaries.ts';
+import type { Blocked } from './composition.ts';
+import type { Served } from '../store/served.ts';
+import type { Subscription } from './subscription.ts';
+import type { WorldView } from '../store/world.ts';
+
+/** What a client is owed may have to be tried by another one first. Whoever has just come is sent everything. */
+export function gateOf(subscription: Subscription, view: WorldView, canaries: Canaries, client: Waiter): Gate {
+  const { type, all, ledger, context } = subscription;
+  const { pending } = ledger;
+  if (type.isTried !== true || all || pending === undefined || !canaries.holdBack(client)) return 'open';
+  const items = (): Served[] => [...pending.keys()].flatMap((name) => view.resolve(type.typeUrl, name) ?? []);
+  const { many, gates } = context.shared();
+  const shared = pending.size < many ? undefined : ledger.marks?.pending;
+  return canaries.gate(client, items, shared && { gates, from: [type, view, shared] });
+}
+
+/**
+ * While others try a new version of a cluster, the client goes on with what it has, of its assignment, too: endpoints of
+ * the new version may speak another protocol.
+ */
+export function heldWith(gate: Gate, { guarded, view }: Parties): Blocked {
+  const pending = guarded?.ledger.pending;
+  if (gate === 'open' || guarded === undefined || pending === undefined) return undefined;
+  return ({ name }) => {
+    if (pending.get(name) === undefined) return false;
+    const cluster = view.resolve(guarded.type.typeUrl, name);
+    return cluster !== undefined && (gate === 'shut' || gate(cluster));
+  };
+}
