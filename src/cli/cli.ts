@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { agentCommand } from './agent.ts';
 import { checkCommand } from './check.ts';
 import { identityCommand } from './identity.ts';
 import { statusCommand } from './status.ts';
@@ -26,7 +27,7 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     .configureHelp({ showGlobalOptions: false });
   const commands = [
     ...[serveCommand, checkCommand, translateCommand, explainCommand, statusCommand],
-    ...[releaseCommand, identityCommand, recordCommand, replayCommand, versionCommand],
+    ...[releaseCommand, identityCommand, recordCommand, replayCommand, agentCommand, versionCommand],
   ];
   for (const command of commands) {
     cli.addCommand(command(world, done));

@@ -82,8 +82,9 @@ export class WorkloadCertificate {
 
   /** Trusts these roots besides those of the certificate, and replaces it: another root may have come into force. */
   async trust(roots: readonly string[]): Promise<void> {
-    if (mergeRoots(roots) === mergeRoots(this.#trusted)) return;
+    const before = this.roots;
     this.#trusted = roots;
+    if (sameRoots(before, this.roots)) return;
     this.#changed();
     await this.#renew();
   }
@@ -208,3 +209,6 @@ function reasonOf(error: unknown): string {
 }
 
 const names = (leaf: X509Certificate): readonly string[] => leaf.subjectAltName?.split(', ') ?? [];
+
+const sameRoots = (a: string, b: string): boolean =>
+  a.length === b.length && mergeRoots([a, b]).length === a.length;
