@@ -1,6 +1,6 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { Server } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '../clock.ts';
 import type { LogFormat, LogLevel } from '../config/settings.ts';
@@ -17,6 +17,7 @@ import { type EnvoyExit, startEnvoy } from './envoy/process.ts';
 import { Readiness } from './envoy/readiness.ts';
 import { type AgentLog, createAgentLog } from './log.ts';
 import { hostOf } from './node.ts';
+import { AgentConfigError } from './proxy-config.ts';
 import { type AgentOptions, type AgentSettings, readSettings } from './settings.ts';
 import { readAppProbes } from './status/app-probes.ts';
 import { readScrapeTarget } from './status/metrics.ts';
@@ -48,7 +49,7 @@ export async function runAgent(
   });
   if (settings.unused.length > 0) log.warn('These settings have no effect', { fields: settings.unused });
   const { paths, proxy, pod } = settings;
-  for (const directory of [paths.state, dirname(paths.secretSocket)]) mkdirSync(directory, { recursive: true });
+  for (const directory of [paths.state, dirname(paths.secretSocket)]) needDirectory(directory);
   const end = new AbortController();
   const certificate = workloadCertificate(settings, clock, log, end.signal);
   const relay = new Relay({
@@ -116,21 +117,16 @@ export async function runAgent(
     });
     started = true;
     log.info('Envoy started', { pid: envoy.pid, node: settings.pod.name });
-    const stopping = new AbortController();
-    void envoy.exited.then(() => stopping.abort());
-    const end = async (): Promise<'stopped'> => {
-      await Promise.race([aborted(signal), aborted(ending.signal)]);
-      if (!drained && !ending.signal.aborted)
-        await Promise.race([
-          drain({ settings, admin, clock, log }, { signal: stopping.signal }),
-          aborted(ending.signal),
-        ]);
-      envoy.kill();
-      return 'stopped';
-    };
-    const exit = await Promise.race([envoy.exited, end()]);
+    const gone = new AbortController();
+    void envoy.exited.then(() => gone.abort());
+    await aborted(AbortSignal.any([signal, ending.signal, gone.signal]));
+    if (gone.signal.aborted) return endedWith(await envoy.exited, log);
+    if (!drained && !ending.signal.aborted)
+      await drain({ settings, admin, clock, log }, { signal: AbortSignal.any([gone.signal, ending.signal]) });
+    envoy.kill();
+    await envoy.exited;
     rmSync(file, { force: true });
-    return exit === 'stopped' ? (await envoy.exited, 0) : endedWith(exit, log);
+    return 0;
   } finally {
     end.abort();
     secrets.forceShutdown();
@@ -144,14 +140,28 @@ function endedWith({ code, reason }: EnvoyExit, log: AgentLog): number {
   if (code === 0) log.info(reason);
   else {
     log.error(reason);
-    // What `kubectl describe pod` shows.
-    try {
-      writeFileSync('/dev/termination-log', reason, { flag: 'r+' });
-    } catch {
-      // Only in a Pod there is one.
-    }
+    reportEnd(reason);
   }
   return code;
+}
+
+/** For `kubectl describe pod`. */
+function reportEnd(reason: string): void {
+  try {
+    writeFileSync('/dev/termination-log', reason, { flag: 'r+' });
+  } catch {
+    // Only in a Pod there is one.
+  }
+}
+
+function needDirectory(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true });
+    accessSync(path, constants.W_OK);
+  } catch (error) {
+    const reason = (error as NodeJS.ErrnoException).code ?? String(error);
+    throw new AgentConfigError(`cannot write to ${path} (${reason}); mount an emptyDir there`);
+  }
 }
 
 function workloadCertificate(
@@ -224,9 +234,9 @@ function rootsOf(files: readonly string[], env: Readonly<Record<string, string>>
 }
 
 /** YAML, with the address of the machine where it is asked for. Throws if the file is not there. */
-function overrideOf({ env }: AgentSettings): string {
+function overrideOf({ env, root }: AgentSettings): string {
   const file = env['ISTIO_BOOTSTRAP_OVERRIDE'] ?? '';
-  return file === '' ? '' : readFileSync(file, 'utf8').replaceAll('$(HOST_IP)', env['HOST_IP'] ?? '');
+  return file === '' ? '' : readFileSync(resolve(root, file), 'utf8').replaceAll('$(HOST_IP)', env['HOST_IP'] ?? '');
 }
 
 function ownMetrics(

@@ -17,6 +17,10 @@ export interface AgentSetup {
   readonly type?: 'sidecar' | 'router';
   readonly env?: Readonly<Record<string, string>>;
   readonly proxyConfig?: object;
+  /** More files of the Pod. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** Of an agent that has ended: what it left. */
+  readonly root?: string;
 }
 
 /** An agent of ours in its own process, with the files of a Pod in a directory of its own. */
@@ -37,7 +41,7 @@ export const SOURCES: readonly string[] = [join(import.meta.dirname, '../../src/
 
 /** Ends with the test. */
 export async function startFairleadAgent(setup: AgentSetup, program = SOURCES): Promise<AgentProcess> {
-  const root = mkdtempSync(join(tmpdir(), 'fl-agent-'));
+  const root = setup.root ?? mkdtempSync(join(tmpdir(), 'fl-agent-'));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const write = (path: string, text: string): void => {
     const file = join(root, path);
@@ -48,6 +52,7 @@ export async function startFairleadAgent(setup: AgentSetup, program = SOURCES): 
   write('var/run/secrets/tokens/istio-token', setup.token);
   write('etc/istio/pod/labels', `app="${setup.account}"\npod-template-hash="abc"\n`);
   write('etc/istio/pod/annotations', 'note="a \\"quoted\\" text"\n');
+  for (const [path, text] of Object.entries(setup.files ?? {})) write(path, text);
   const [admin = 0, status = 0, ready = 0, stats = 0] = await freePorts(4);
   const proxyConfig = {
     discoveryAddress: `127.0.0.1:${setup.port}`,

@@ -1,4 +1,4 @@
-import { createPrivateKey, generateKeyPair, sign } from 'node:crypto';
+import { generateKeyPair, sign } from 'node:crypto';
 import { promisify } from 'node:util';
 import { writePem } from '../../identity/pem.ts';
 
@@ -29,16 +29,6 @@ export async function newKey(identity: string): Promise<KeyWithRequest> {
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     csr: writePem('CERTIFICATE REQUEST', csr),
   };
-}
-
-/** Whether a PEM key is one that TLS can use. */
-export function isKey(pem: string): boolean {
-  try {
-    createPrivateKey(pem);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** GeneralNames with one uniformResourceIdentifier. */

@@ -1,5 +1,6 @@
 import { chmodSync, rmSync } from 'node:fs';
 import { Server, ServerCredentials, type ServerDuplexStream } from '@grpc/grpc-js';
+import { AgentConfigError } from '../proxy-config.ts';
 import type { AgentLog } from '../log.ts';
 import { bytes } from '../xds/control-plane.ts';
 import { readDeltaRequest, readRequest, writeDeltaResponse, writeResponse } from '../xds/messages.ts';
@@ -97,7 +98,7 @@ export async function listenOnSocket(server: Server, path: string): Promise<void
   rmSync(path, { force: true });
   await new Promise<void>((resolve, reject) =>
     server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) =>
-      error === null ? resolve() : reject(new Error(`cannot listen on ${path}: ${error.message}`)),
+      error === null ? resolve() : reject(new AgentConfigError(`cannot listen on ${path}: ${error.message}`)),
     ),
   );
   chmodSync(path, 0o600);

@@ -210,5 +210,4 @@ function reasonOf(error: unknown): string {
 
 const names = (leaf: X509Certificate): readonly string[] => leaf.subjectAltName?.split(', ') ?? [];
 
-const sameRoots = (a: string, b: string): boolean =>
-  a.length === b.length && mergeRoots([a, b]).length === a.length;
+const sameRoots = (a: string, b: string): boolean => a.length === b.length && mergeRoots([a, b]).length === a.length;

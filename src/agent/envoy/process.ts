@@ -81,7 +81,7 @@ function argumentsOf({ proxy, env, pod }: AgentSettings, options: EnvoyOptions):
     ...['-c', options.bootstrapFile, '--drain-time-s', String(Math.ceil(proxy.drainDuration / 1000))],
     // Who drains decides how gently: the agent, with `graceful`.
     ...['--drain-strategy', 'immediate', '--local-address-ip-version', isV6 ? 'v6' : 'v4'],
-    ...['--file-flush-interval-msec', '1000', '--disable-hot-restart', '--allow-unknown-static-fields'],
+    ...['--file-flush-interval-msec', '1000', '--disable-hot-restart'],
     ...['-l', options.level],
     ...(options.componentLevels === '' ? [] : ['--component-log-level', options.componentLevels]),
     ...(env['ISTIO_META_ENVOY_SKIP_DEPRECATED_LOGS'] === 'false' ? [] : ['--skip-deprecated-logs']),

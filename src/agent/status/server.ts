@@ -1,4 +1,5 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import { ListenError } from '../../listen-error.ts';
 import { type AppAddress, type AppProbe, runProbe } from './app-probes.ts';
 import { type MetricsSources, writeMetrics } from './metrics.ts';
 
@@ -30,6 +31,8 @@ export async function serveStatus(port: number, sources: StatusSources): Promise
     server.once('error', reject);
     // All addresses, of both families where there are both.
     server.listen(port, resolve);
+  }).catch((cause: unknown) => {
+    throw new ListenError('agent status', { host: '', port }, cause);
   });
   return server;
 }
