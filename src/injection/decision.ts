@@ -23,7 +23,8 @@ export interface Candidate {
 }
 
 /** `asked`: a reason that whoever wanted a sidecar should hear of. */
-export type Decision = { readonly inject: true } | { readonly inject: false; readonly reason: string; readonly asked?: true };
+export type Decision =
+  { readonly inject: true } | { readonly inject: false; readonly reason: string; readonly asked?: true };
 
 const INJECT = 'sidecar.istio.io/inject';
 const REVISION = 'istio.io/rev';
@@ -50,7 +51,10 @@ export function decide(
     if (!always && rules.policy === 'disabled') return no(`the policy is disabled; label it ${INJECT}=true`);
   }
   if (hostNetwork)
-    return { ...no('it uses the network of its node (hostNetwork), whose traffic a sidecar must not intercept'), asked: true };
+    return {
+      ...no('it uses the network of its node (hostNetwork), whose traffic a sidecar must not intercept'),
+      asked: true,
+    };
   if (os === 'windows') return { ...no('a sidecar does not run on Windows'), asked: true };
   return { inject: true };
 }

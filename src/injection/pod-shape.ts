@@ -2,7 +2,10 @@ import type { Shape } from './shape.ts';
 
 const port = 'portOrName';
 
-const httpGet: Shape = { members: { path: 'text', port, host: 'text', scheme: 'text', httpHeaders: { list: 'any' } }, required: ['port'] };
+const httpGet: Shape = {
+  members: { path: 'text', port, host: 'text', scheme: 'text', httpHeaders: { list: 'any' } },
+  required: ['port'],
+};
 const tcpSocket: Shape = { members: { port, host: 'text' }, required: ['port'] };
 
 const probe: Shape = {

@@ -81,3 +81,20 @@ export function withEnvironment(container: Json, variables: readonly Json[]): Js
   const others = listIn(container, 'env').filter((variable) => !names.has(nameOf(variable)));
   return variables.length === 0 ? container : { ...container, env: [...others, ...variables] };
 }
+
+/** The Pod with a change to lists of its spec; those that become empty are left out. */
+export function mapSpecLists<L extends string>(
+  pod: Json,
+  lists: readonly L[],
+  change: (list: L, items: readonly Json[]) => readonly Json[],
+): Json {
+  const spec = specOf(pod);
+  const changed = lists.map((list) => [list, change(list, listIn(spec, list))] as const);
+  return withSpec(pod, Object.fromEntries(changed));
+}
+
+/** `names`: whatever somebody has written as a list of them. */
+export function labelsWithout(labels: Texts, names: unknown): Texts {
+  const removed: readonly unknown[] = Array.isArray(names) ? names : [];
+  return Object.fromEntries(Object.entries(labels).filter(([name]) => !removed.includes(name)));
+}

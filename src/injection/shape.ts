@@ -32,11 +32,16 @@ export function mismatchOf(value: unknown, shape: Shape, path: FieldPath = []): 
       : { path, message: `must be ${shape.oneOf.join(' or ')}` };
   if ('list' in shape) return listMismatch(value, shape, path);
   if (!isObject(value)) return { path, message: 'must be a map' };
-  if ('map' in shape) return first(Object.entries(value), ([name, each]) => mismatchOf(each, shape.map, [...path, name]));
+  if ('map' in shape)
+    return first(Object.entries(value), ([name, each]) => mismatchOf(each, shape.map, [...path, name]));
   return membersMismatch(value, shape, path);
 }
 
-function membersMismatch(value: Json, shape: Extract<Shape, { members: unknown }>, path: FieldPath): Mismatch | undefined {
+function membersMismatch(
+  value: Json,
+  shape: Extract<Shape, { members: unknown }>,
+  path: FieldPath,
+): Mismatch | undefined {
   const missing = shape.required?.find((name) => value[name] === undefined || value[name] === null);
   if (missing !== undefined) return { path, message: `needs the field ${missing}` };
   return first(Object.entries(value), ([name, each]) => {
@@ -57,7 +62,8 @@ function listMismatch(value: unknown, shape: Extract<Shape, { list: unknown }>, 
   const seen = new Set<unknown>();
   for (const [at, item] of items.entries()) {
     const key = (item as Json)[shape.key];
-    if (seen.has(key)) return { path: [...path, at], message: `has the ${shape.key} ${quote(String(key))} of another item` };
+    if (seen.has(key))
+      return { path: [...path, at], message: `has the ${shape.key} ${quote(String(key))} of another item` };
     seen.add(key);
   }
   return undefined;
@@ -73,7 +79,9 @@ function scalarMismatch(value: unknown, shape: Extract<Shape, string>, path: Fie
     case 'boolean':
       return typeof value === 'boolean' ? undefined : { path, message: 'must be true or false' };
     case 'whole':
-      return Number.isInteger(value) && (value as number) >= 0 ? undefined : { path, message: 'must be a whole number' };
+      return Number.isInteger(value) && (value as number) >= 0
+        ? undefined
+        : { path, message: 'must be a whole number' };
     case 'port':
       return isPort ? undefined : { path, message: 'must be a port from 1 to 65535' };
     case 'portOrName':

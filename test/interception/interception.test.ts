@@ -141,7 +141,6 @@ const otherServer: Case = {
   who: 'app',
   to: '10.99.0.3',
   port: 53,
-  protocol: 'udp',
   answer: 'peer:53',
 };
 
