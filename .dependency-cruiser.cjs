@@ -108,7 +108,7 @@ module.exports = {
     only('ops', 'ops/', ['ops/', 'api/', 'config/', '(listen-error|served-types)\\.ts$']),
     only('cli', 'cli/', [
       'cli/',
-      'api/object\\.ts$',
+      'api/(json|object)\\.ts$',
       'yaml/document\\.ts$',
       'reconcilers/proxy-node\\.ts$',
       'ads/types\\.ts$',

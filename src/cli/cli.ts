@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { checkCommand } from './check.ts';
 import { identityCommand } from './identity.ts';
+import { injectCommand } from './inject.ts';
 import { interceptCommand } from './intercept.ts';
 import { statusCommand } from './status.ts';
 import { recordCommand } from './record.ts';
@@ -28,7 +29,7 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
   const commands = [
     ...[serveCommand, checkCommand, translateCommand, explainCommand, statusCommand],
     ...[releaseCommand, identityCommand, recordCommand, replayCommand],
-    ...[interceptCommand, versionCommand],
+    ...[injectCommand, interceptCommand, versionCommand],
   ];
   for (const command of commands) {
     cli.addCommand(command(world, done));
