@@ -149,9 +149,9 @@ function variables(texts: Readonly<Record<string, string>>): Json[] {
   return Object.entries(texts).map(([name, value]) => ({ name, value }));
 }
 
-/** Without what the metadata of a proxy does not have. */
-function portOf({ name, containerPort, protocol }: Json): Json {
-  return { ...(name !== undefined && { name }), containerPort, ...(protocol !== undefined && { protocol }) };
+/** As it is after the API server has added defaults. */
+function portOf({ name, containerPort, protocol = 'TCP' }: Json): Json {
+  return { ...(name !== undefined && { name }), containerPort, protocol };
 }
 
 function numberIn(value: Json, name: string): number | undefined {
