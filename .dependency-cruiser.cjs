@@ -81,6 +81,15 @@ module.exports = {
       from: { path: '^src/ads/wire/' },
       to: { path: '^src/ads/protocol/' },
     },
+    // What a Pod becomes, and what its traffic passes.
+    only('interception', 'interception/', ['interception/', 'model/cidr\\.ts$', 'api/quote\\.ts$']),
+    only('injection', 'injection/', [
+      'injection/',
+      'interception/(options|values)\\.ts$',
+      'api/',
+      'yaml/',
+      'directory/lines\\.ts$',
+    ]),
     only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'clock\\.ts$']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
@@ -112,13 +121,16 @@ module.exports = {
     only('cli', 'cli/', [
       'cli/',
       'agent/(agent|settings)\\.ts$',
-      'api/object\\.ts$',
+      'api/(json|object)\\.ts$',
       'yaml/document\\.ts$',
       'reconcilers/proxy-node\\.ts$',
       'ads/types\\.ts$',
       'config/',
       'debug/status-report\\.ts$',
       'identity/rotation-report\\.ts$',
+      'injection/',
+      'interception/',
+      'directory/split\\.ts$',
       '(app|served-types|version)\\.ts$',
     ]),
     {
@@ -136,7 +148,7 @@ module.exports = {
     {
       name: 'pure-layers-do-no-io',
       severity: 'error',
-      from: { path: '^src/(cache|identity|mesh|model|reconcilers|settle|envoy|status|yaml)/' },
+      from: { path: '^src/(cache|identity|injection|mesh|model|reconcilers|settle|envoy|status|yaml)/' },
       to: {
         dependencyTypes: ['core'],
         path: '^(fs|https?|http2|child_process|dgram|dns|os|process|timers|tls|worker_threads)(/|$)',

@@ -2,6 +2,8 @@ import { Command, CommanderError } from 'commander';
 import { agentCommand } from './agent.ts';
 import { checkCommand } from './check.ts';
 import { identityCommand } from './identity.ts';
+import { injectCommand } from './inject.ts';
+import { interceptCommand } from './intercept.ts';
 import { statusCommand } from './status.ts';
 import { recordCommand } from './record.ts';
 import { replayCommand } from './replay.ts';
@@ -27,7 +29,8 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     .configureHelp({ showGlobalOptions: false });
   const commands = [
     ...[serveCommand, checkCommand, translateCommand, explainCommand, statusCommand],
-    ...[releaseCommand, identityCommand, recordCommand, replayCommand, agentCommand, versionCommand],
+    ...[releaseCommand, identityCommand, recordCommand, replayCommand],
+    ...[injectCommand, interceptCommand, agentCommand, versionCommand],
   ];
   for (const command of commands) {
     cli.addCommand(command(world, done));
