@@ -81,6 +81,14 @@ module.exports = {
       from: { path: '^src/ads/wire/' },
       to: { path: '^src/ads/protocol/' },
     },
+    // What the API server asks before it stores an object.
+    only('webhooks', 'webhooks/', [
+      'webhooks/',
+      'api/',
+      'injection/',
+      'ops/connections\\.ts$',
+      '(clock|fair-semaphore|listen-error)\\.ts$',
+    ]),
     only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'clock\\.ts$']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
