@@ -68,6 +68,10 @@ export class WebhookConfiguration {
     this.unproven = new Backoff({ base: FIRST_DELAY, cap: CALM, random });
   }
 
+  get name(): string {
+    return this.options.name;
+  }
+
   /** Whether the API server has been told our roots; undefined: there is no such configuration, or no roots yet. */
   get isRight(): boolean | undefined {
     const roots = this.options.roots();
