@@ -26,6 +26,7 @@ export interface Replica {
   readonly pod: string;
   readonly adsPort: number;
   readonly securePort: number;
+  readonly webhookPort: number;
   readonly process: RunningProcess;
   ready(): Promise<void>;
   /** A metric without labels. */
@@ -121,10 +122,14 @@ async function startReplica(
 ): Promise<Replica> {
   const [container] = pod.spec.containers;
   if (container === undefined) throw new Error(`Pod ${pod.metadata.name} has no container`);
-  const [adsPort = 0, healthPort, monitoringPort, securePort = 0] = await freePorts(4);
+  const [adsPort = 0, healthPort, monitoringPort, securePort = 0, webhookPort = 0] = await freePorts(5);
   const [, ...words] = entryPoint(program);
   // Several replicas are on one machine here.
-  const args = container.args.map((arg) => arg.replace(/^(--grpc-address=).*/, `$1127.0.0.1:${adsPort}`));
+  const args = container.args.map((arg) =>
+    arg
+      .replace(/^(--grpc-address=).*/, `$1127.0.0.1:${adsPort}`)
+      .replace(/^(--webhook-address=).*/, `$1127.0.0.1:${webhookPort}`),
+  );
   if (aside) args.push('--status-writes=off');
   const variables = container.env.filter(({ name }) => !aside || !name.startsWith('POD_'));
   const process = startProcess(globalThis.process.execPath, [...words, ...args], {
@@ -146,6 +151,7 @@ async function startReplica(
     pod: pod.metadata.name,
     adsPort,
     securePort,
+    webhookPort,
     process,
     ready: async () => {
       await poll(`${pod.metadata.name} is ready`, () => get(healthPort, '/ready'), { process });
