@@ -89,6 +89,15 @@ module.exports = {
       'ops/connections\\.ts$',
       '(clock|fair-semaphore|listen-error)\\.ts$',
     ]),
+    // What a Pod becomes, and what its traffic passes.
+    only('interception', 'interception/', ['interception/', 'model/cidr\\.ts$', 'api/quote\\.ts$']),
+    only('injection', 'injection/', [
+      'injection/',
+      'interception/(options|values)\\.ts$',
+      'api/',
+      'yaml/',
+      'directory/lines\\.ts$',
+    ]),
     only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'clock\\.ts$']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
@@ -114,6 +123,9 @@ module.exports = {
       'config/',
       'debug/status-report\\.ts$',
       'identity/rotation-report\\.ts$',
+      'injection/',
+      'interception/',
+      'directory/split\\.ts$',
       '(app|served-types|version)\\.ts$',
     ]),
     {
@@ -131,7 +143,7 @@ module.exports = {
     {
       name: 'pure-layers-do-no-io',
       severity: 'error',
-      from: { path: '^src/(cache|identity|mesh|model|reconcilers|settle|envoy|status|yaml)/' },
+      from: { path: '^src/(cache|identity|injection|mesh|model|reconcilers|settle|envoy|status|yaml)/' },
       to: {
         dependencyTypes: ['core'],
         path: '^(fs|https?|http2|child_process|dgram|dns|os|process|timers|tls|worker_threads)(/|$)',

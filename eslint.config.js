@@ -20,7 +20,7 @@ export default tseslint.config(
   { files: ['src/cli/**', 'test/**', 'bench/**', 'tools/**'], rules: { 'no-console': 'off' } },
   // The pure layers have no clock, no randomness, no I/O.
   {
-    files: ['src/{cache,identity,mesh,model,reconcilers,settle,envoy,status}/**/*.ts'],
+    files: ['src/{cache,identity,injection,mesh,model,reconcilers,settle,envoy,status}/**/*.ts'],
     ignores: ['**/*.test.ts'],
     rules: {
       'no-restricted-globals': [

@@ -39,7 +39,6 @@ import { replayFile } from './replay.ts';
 import { statusOfReplicas } from './replica-status.ts';
 import { version } from './version.ts';
 import { type WebhookServing, startWebhooks } from './webhook-serving.ts';
-import type { LoadInjection } from './webhooks/injection-files.ts';
 
 /** What the commands do. */
 export function createProgram(): Program {
@@ -180,9 +179,6 @@ export async function startServing(
   }
 }
 
-// Until the injector is merged.
-const loadInjection: LoadInjection = () => ({ problems: [{ file: 'config.yaml', line: 0, message: 'is not read' }] });
-
 /** Where the API server asks, with the certificate of the secure port. */
 async function serveWebhooks(
   config: Config,
@@ -197,7 +193,7 @@ async function serveWebhooks(
   const { webhooks } = config;
   if (webhooks === undefined || secure === undefined || opened.kind !== 'kubernetes') return undefined;
   const { client } = opened;
-  const serving = await startWebhooks({ config, webhooks, client, engine, protos, loadInjection, log, clock, signal });
+  const serving = await startWebhooks({ config, webhooks, client, engine, protos, log, clock, signal });
   secure.onCertificate((certificate) => serving.present(certificate));
   return serving;
 }

@@ -6,6 +6,8 @@ import type { Clock } from './clock.ts';
 import type { Config, WebhookConfig } from './config/config.ts';
 import type { Engine } from './engine/engine.ts';
 import type { Protos } from './envoy/encode/proto.ts';
+import { loadInjection } from './injection/configuration.ts';
+import { createInjector } from './injection/injector.ts';
 import type { KubeClient } from './kube/client.ts';
 import { FreshNamespaces } from './kube/fresh-namespaces.ts';
 import { createObjectCheck } from './object-check.ts';
@@ -31,7 +33,6 @@ export interface WebhookServingOptions {
   readonly client: KubeClient;
   readonly engine: Engine;
   readonly protos: Protos;
-  readonly loadInjection: LoadInjection;
   readonly log: LogBudget;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -39,7 +40,7 @@ export interface WebhookServingOptions {
 
 /** Rejects with a ListenError if it cannot listen on the address. */
 export async function startWebhooks(options: WebhookServingOptions): Promise<WebhookServing> {
-  const { config, webhooks, engine, protos, loadInjection, log, clock, signal } = options;
+  const { config, webhooks, engine, protos, log, clock, signal } = options;
   const injections: Record<InjectionOutcome, number> = { injected: 0, untouched: 0, refused: 0 };
   const validations = new Map<
     string,
@@ -49,7 +50,7 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
   const files =
     webhooks.injectionDirectory === undefined
       ? undefined
-      : new InjectionFiles({ directory: webhooks.injectionDirectory, load: loadInjection, clock, log, signal });
+      : new InjectionFiles({ directory: webhooks.injectionDirectory, load, clock, log, signal });
   const check = createObjectCheck(config.mesh, protos);
 
   const validateObject: Webhook = (request) => {
@@ -95,6 +96,11 @@ export async function startWebhooks(options: WebhookServingOptions): Promise<Web
     onInjected: (observer) => (measured = observer),
   };
 }
+
+const load: LoadInjection = (files) => {
+  const loaded = loadInjection(files);
+  return 'config' in loaded ? { injector: createInjector(loaded.config) } : loaded;
+};
 
 function injectionSurroundings(
   { config, engine, client, clock, signal }: WebhookServingOptions,

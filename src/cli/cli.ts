@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { checkCommand } from './check.ts';
 import { identityCommand } from './identity.ts';
+import { interceptCommand } from './intercept.ts';
 import { statusCommand } from './status.ts';
 import { recordCommand } from './record.ts';
 import { replayCommand } from './replay.ts';
@@ -26,7 +27,8 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     .configureHelp({ showGlobalOptions: false });
   const commands = [
     ...[serveCommand, checkCommand, translateCommand, explainCommand, statusCommand],
-    ...[releaseCommand, identityCommand, recordCommand, replayCommand, versionCommand],
+    ...[releaseCommand, identityCommand, recordCommand, replayCommand],
+    ...[interceptCommand, versionCommand],
   ];
   for (const command of commands) {
     cli.addCommand(command(world, done));

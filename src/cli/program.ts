@@ -36,7 +36,7 @@ export interface ServiceName {
 
 /** Codes of errors whose message says everything: what is wrong, and where. */
 export const explainedCodes: ReadonlySet<string> = new Set([
-  ...['CLUSTER', 'CONFIG', 'DIRECTORY', 'KUBECONFIG', 'LISTEN', 'USAGE'],
+  ...['CLUSTER', 'CONFIG', 'DIRECTORY', 'INTERCEPTION', 'KUBECONFIG', 'LISTEN', 'USAGE'],
 ]);
 
 export interface StatusRequest {

@@ -55,6 +55,7 @@ withPeers(['helm'], 'the chart', () => {
     expect(objects.map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`).sort()).toEqual([
       'ClusterRole /fairlead-istio-system',
       'ClusterRoleBinding /fairlead-istio-system',
+      'ConfigMap istio-system/fairlead-injection',
       'ConfigMap istio-system/istio',
       'Deployment istio-system/fairlead',
       'MutatingWebhookConfiguration /fairlead-istio-system-injection',
@@ -225,7 +226,8 @@ withPeers(['helm'], 'the chart', () => {
 
   test('reads the mesh config where it is told to, and leaves one that is there alone', async () => {
     const objects = await renderChart({ rootNamespace: 'mesh', meshConfig: { accessLogFile: '/dev/stdout' } });
-    const configMap = objects.find(({ kind }) => kind === 'ConfigMap');
+    const isMeshConfig = ({ kind, metadata }: ChartObject): boolean => kind === 'ConfigMap' && metadata.name === 'istio';
+    const configMap = objects.find(isMeshConfig);
     expect(configMap?.metadata).toMatchObject({ name: 'istio', namespace: 'mesh' });
     expect(parse((configMap?.['data'] as { mesh: string }).mesh)).toEqual({ accessLogFile: '/dev/stdout' });
     const granted = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
@@ -236,7 +238,7 @@ withPeers(['helm'], 'the chart', () => {
     const { mesh } = configOf((deploymentOf(objects).container['args'] as string[]).slice(1));
     expect(mesh.rootNamespace).toBe('mesh');
     const without = await renderChart({ createMeshConfig: false });
-    expect(without.filter(({ kind }) => kind === 'ConfigMap')).toEqual([]);
+    expect(without.filter(isMeshConfig)).toEqual([]);
   });
 
   test('shares the Lease with every other release, and that of a revision with the others of it', async () => {

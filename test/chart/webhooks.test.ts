@@ -81,6 +81,24 @@ withPeers(['helm'], 'the webhooks of the chart', () => {
     expect(matching(await injectionOf({ revision }), 'shop', namespace, pod)).toBe(expected ? 1 : 0);
   });
 
+  test('asks about Pods by the other names of its revision', async () => {
+    const webhooks = await injectionOf({ revision: 'v2', injection: { tags: ['stable', 'default'] } });
+    for (const name of ['v2', 'stable', 'default']) {
+      expect(matching(webhooks, 'shop', rev(name), {})).toBe(1);
+      expect(matching(webhooks, 'shop', {}, rev(name))).toBe(1);
+    }
+    expect(matching(webhooks, 'shop', enabled, {})).toBe(1);
+    expect(matching(webhooks, 'shop', rev('v1'), {})).toBe(0);
+  });
+
+  test('asks about Pods without labels where these are to be injected', async () => {
+    const webhooks = await injectionOf({ injection: { enableNamespacesByDefault: true } });
+    expect([{}, yes].map((labels) => matching(webhooks, 'shop', {}, labels))).toEqual([1, 1]);
+    for (const labels of [no, rev('canary')]) expect(matching(webhooks, 'shop', {}, labels)).toBe(0);
+    for (const labels of [disabled, rev('canary')]) expect(matching(webhooks, 'shop', labels, {})).toBe(0);
+    for (const namespace of ['kube-system', NAMESPACE]) expect(matching(webhooks, namespace, {}, {})).toBe(0);
+  });
+
   test('never asks about Pods of the system, nor about its own', async () => {
     const webhooks = await injectionOf({ injection: { excludedNamespaces: ['vault'] } });
     for (const namespace of ['kube-system', 'kube-public', 'kube-node-lease', 'vault'])

@@ -1,0 +1,72 @@
+import type { Json } from '../api/json.ts';
+import { PROXY_ID } from '../interception/options.ts';
+import { PROXY, allContainers, annotationsOf, listIn, nameOf, objectIn, specOf } from './pod.ts';
+import type { Settled } from './pod-values.ts';
+import { HEALTH_PORT, PROMETHEUS_PORT } from './traffic.ts';
+
+const ADMIN_PORT = 15000;
+const DNS_PORT = 15053;
+
+/** Why the Pod could not run beside a proxy: one of the two would find its port taken. */
+export function portConflict(pod: Json, { values, statusPort, dns }: Settled): string | undefined {
+  const args = values.interceptionArgs as readonly string[];
+  const listening = [args[1], args[3]].map(Number);
+  const taken = new Set([
+    ADMIN_PORT,
+    ...listening,
+    statusPort,
+    HEALTH_PORT,
+    PROMETHEUS_PORT,
+    ...(dns ? [DNS_PORT] : []),
+  ]);
+  for (const container of allContainers(pod)) {
+    if (nameOf(container) === PROXY) continue;
+    for (const { containerPort, protocol = 'TCP' } of listIn(container, 'ports')) {
+      const isTaken = protocol === 'UDP' ? dns && containerPort === DNS_PORT : taken.has(containerPort as number);
+      if (isTaken) return `container ${nameOf(container)} has the port ${String(containerPort)}, which the proxy needs`;
+    }
+  }
+  return undefined;
+}
+
+/** What its owner may not expect. */
+export function remarksOnUsers(pod: Json, { intercepts }: Settled): string[] {
+  if (!intercepts) return [];
+  const spec = specOf(pod);
+  return ['runAsUser', 'runAsGroup'].flatMap((field) =>
+    allContainers(pod)
+      .filter((container) => nameOf(container) !== PROXY)
+      .filter((container) => {
+        const own = objectIn(container, 'securityContext')[field];
+        return (own ?? objectIn(spec, 'securityContext')[field]) === PROXY_ID;
+      })
+      .map(
+        (container) =>
+          `container ${nameOf(container)} has ${field} ${PROXY_ID}, as the proxy does: its connections bypass the proxy; choose another`,
+      ),
+  );
+}
+
+/** What the kernel takes as one argument or variable. */
+const MAX_VARIABLE = 128 * 1024 - 1;
+/** What the API server takes. */
+const MAX_ANNOTATIONS = 256 * 1024;
+
+/** Why the Pod could not be stored, or its proxy not be started. */
+export function tooLarge(pod: Json): string | undefined {
+  for (const container of allContainers(pod))
+    for (const { name, value } of listIn(container, 'env'))
+      if (typeof value === 'string' && Buffer.byteLength(value) + Buffer.byteLength(String(name)) + 1 > MAX_VARIABLE)
+        return `the variable ${String(name)} of ${nameOf(container)} would be longer than the 128 KiB that a process can be given${hintFor(String(name))}`;
+  const total = Object.entries(annotationsOf(pod)).reduce(
+    (sum, [name, text]) => sum + Buffer.byteLength(name) + Buffer.byteLength(text),
+    0,
+  );
+  return total > MAX_ANNOTATIONS ? 'its annotations would be longer than 256 KiB in total; shorten them' : undefined;
+}
+
+function hintFor(name: string): string {
+  return name === 'ISTIO_KUBE_APP_PROBERS'
+    ? '; annotate the Pod with sidecar.istio.io/rewriteAppHTTPProbers: "false", or give it fewer probes'
+    : '';
+}

@@ -1,0 +1,160 @@
+import { type Json, isObject } from '../api/json.ts';
+import type { Read } from '../interception/values.ts';
+import type { Annotations } from './annotations.ts';
+import type { InjectionConfig } from './configuration.ts';
+import type { InjectionRequest } from './request.ts';
+import { PROXY, listIn, metadataOf, nameOf, objectIn, specOf, textIn, textsIn } from './pod.ts';
+import { mergeProxyConfigs, metadataOfProxy, wrongIn } from './proxy-config.ts';
+import { proxyResources } from './resources.ts';
+import { interceptionArgs } from './traffic.ts';
+import type { PodValues } from './values.ts';
+import { asLabel, ownerPath, workloadOf } from './workload.ts';
+
+/** How one Pod's proxy is to be: what its templates refer to, and what cannot be said by a template. */
+export interface Settled {
+  readonly values: PodValues;
+  /** 0: the agent answers no probes. */
+  readonly statusPort: number;
+  readonly intercepts: boolean;
+  readonly dns: boolean;
+  readonly native: boolean;
+  /** Whether applications wait for the proxy. */
+  readonly hold: boolean;
+  readonly rewriteProbes: boolean;
+  readonly mergeMetrics: boolean;
+}
+
+const BOOTSTRAP = { volume: 'custom-bootstrap-volume', directory: '/etc/istio/custom-bootstrap' } as const;
+
+export function settle(
+  pod: Json,
+  annotations: Annotations,
+  { namespace, meshConfig, parameters }: InjectionRequest,
+  { proxy, rules, nativeSidecars, rewriteProbes }: InjectionConfig,
+): Read<Settled> {
+  const defaultConfig = objectIn(meshConfig, 'defaultConfig');
+  const wrong = wrongIn(defaultConfig);
+  if (wrong !== undefined) return { wrong: `mesh config: defaultConfig: ${wrong}` };
+  const resources = proxyResources(annotations, proxy.resources);
+  if ('wrong' in resources) return resources;
+
+  const address = annotations['sidecar.istio.io/discoveryAddress'];
+  const port = annotations['status.sidecar.istio.io/port'];
+  const config = mergeProxyConfigs([
+    { discoveryAddress: proxy.discoveryAddress },
+    defaultConfig,
+    annotations['proxy.istio.io/config'] ?? {},
+    { ...(address !== undefined && { discoveryAddress: address }), ...(port !== undefined && { statusPort: port }) },
+  ]);
+  const metadata = metadataOfProxy(config);
+  const labels = textsIn(metadataOf(pod), 'labels');
+  const workload = workloadOf(pod);
+  const containers = listIn(specOf(pod), 'containers').filter((each) => nameOf(each) !== PROXY);
+  const statusPort = numberIn(config, 'statusPort') ?? 15020;
+  const mode = annotations['sidecar.istio.io/interceptionMode'] ?? (textIn(config, 'interceptionMode') || 'REDIRECT');
+  const dns = metadata['ISTIO_META_DNS_CAPTURE'] === 'true';
+  const trustDomain = textIn(meshConfig, 'trustDomain') || 'cluster.local';
+  const discoveryAddress = textIn(config, 'discoveryAddress');
+  const network = labels['topology.istio.io/network'] || parameters.network || proxy.network;
+  const bootstrap = annotations['sidecar.istio.io/bootstrapOverride'];
+  const seconds = (name: 'initialDelaySeconds' | 'periodSeconds' | 'failureThreshold'): number | undefined =>
+    annotations[`readiness.status.sidecar.istio.io/${name}`];
+  const isLocal = objectIn(meshConfig, 'inboundTrafficPolicy')['mode'] === 'LOCALHOST';
+
+  const values: PodValues = {
+    image: annotations['sidecar.istio.io/proxyImage'] ?? proxy.image,
+    imagePullPolicy: proxy.imagePullPolicy || undefined,
+    imagePullSecrets: proxy.imagePullSecrets,
+    resources: resources.value,
+    initResources: proxy.initResources,
+    interceptionArgs: interceptionArgs({
+      annotations,
+      settings: proxy,
+      outboundPort: numberIn(meshConfig, 'proxyListenPort') ?? 15001,
+      inboundPort: numberIn(meshConfig, 'proxyInboundListenPort') ?? 15006,
+      statusPort,
+      dns,
+      mode,
+    }),
+    interceptionMode: mode,
+    logArgs: [
+      ...flag('--proxyLogLevel', annotations['sidecar.istio.io/logLevel'] ?? proxy.logLevel),
+      ...flag('--proxyComponentLogLevel', annotations['sidecar.istio.io/componentLogLevel'] ?? proxy.componentLogLevel),
+      ...flag('--log_output_level', annotations['sidecar.istio.io/agentLogLevel'] ?? proxy.agentLogLevel),
+    ],
+    proxyConfig: JSON.stringify(config),
+    proxyEnv: variables({
+      ...(isLocal && { REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION: 'true' }),
+      ...metadata,
+      ...parameters.env,
+    }),
+    discoveryAddress,
+    caAddress: proxy.caAddress || discoveryAddress,
+    clusterId: parameters.cluster || proxy.clusterId,
+    network: network || undefined,
+    meshId: textIn(config, 'meshId') || proxy.meshId || trustDomain,
+    trustDomain,
+    domainSuffix: proxy.domainSuffix,
+    revision: rules.revision || 'default',
+    workloadName: workload.name,
+    owner: workload.kind === 'Pod' ? undefined : ownerPath(workload, namespace.name),
+    canonicalName:
+      labels['service.istio.io/canonical-name'] ||
+      labels['app.kubernetes.io/name'] ||
+      labels['app'] ||
+      asLabel(workload.name) ||
+      undefined,
+    canonicalRevision:
+      labels['service.istio.io/canonical-revision'] ||
+      labels['app.kubernetes.io/version'] ||
+      labels['version'] ||
+      'latest',
+    podPorts: JSON.stringify(containers.flatMap((each) => listIn(each, 'ports').map(portOf))),
+    appContainers: containers.map(nameOf).join(',') || undefined,
+    defaultContainer: nameOf(containers[0] ?? {}) || undefined,
+    statusPort,
+    readinessInitialDelaySeconds: seconds('initialDelaySeconds'),
+    readinessPeriodSeconds: seconds('periodSeconds') ?? 15,
+    readinessFailureThreshold: seconds('failureThreshold') ?? 4,
+    bootstrapFile: bootstrap === undefined ? undefined : `${BOOTSTRAP.directory}/custom_bootstrap.json`,
+    userVolumes: [
+      ...(annotations['sidecar.istio.io/userVolume'] ?? []),
+      ...(bootstrap === undefined ? [] : [{ name: BOOTSTRAP.volume, configMap: { name: bootstrap } }]),
+    ],
+    userVolumeMounts: [
+      ...(annotations['sidecar.istio.io/userVolumeMount'] ?? []),
+      ...(bootstrap === undefined ? [] : [{ name: BOOTSTRAP.volume, mountPath: BOOTSTRAP.directory, readOnly: true }]),
+    ],
+    addedCapabilities: annotations['sidecar.istio.io/capNetBindService'] === true ? ['NET_BIND_SERVICE'] : undefined,
+  };
+  return {
+    value: {
+      values,
+      statusPort,
+      intercepts: mode !== 'NONE',
+      dns,
+      native: annotations['sidecar.istio.io/nativeSidecar'] ?? nativeSidecars,
+      hold: config['holdApplicationUntilProxyStarts'] === true,
+      rewriteProbes: annotations['sidecar.istio.io/rewriteAppHTTPProbers'] ?? rewriteProbes,
+      mergeMetrics: annotations['prometheus.istio.io/merge-metrics'] ?? meshConfig['enablePrometheusMerge'] !== false,
+    },
+  };
+}
+
+function flag(name: string, value: string | undefined): string[] {
+  return value ? [name, value] : [];
+}
+
+function variables(texts: Readonly<Record<string, string>>): Json[] {
+  return Object.entries(texts).map(([name, value]) => ({ name, value }));
+}
+
+/** Without what the metadata of a proxy does not have. */
+function portOf({ name, containerPort, protocol }: Json): Json {
+  return { ...(name !== undefined && { name }), containerPort, ...(protocol !== undefined && { protocol }) };
+}
+
+function numberIn(value: Json, name: string): number | undefined {
+  const member = isObject(value) ? value[name] : undefined;
+  return typeof member === 'number' ? member : undefined;
+}

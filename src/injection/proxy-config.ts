@@ -1,0 +1,72 @@
+import { isObject, type Json } from '../api/json.ts';
+import { quote } from '../api/quote.ts';
+import { printPath } from '../api/schema-path.ts';
+import type { Read } from '../interception/values.ts';
+import { readDocument } from '../yaml/document.ts';
+import { isEnvironmentName, mismatchOf, type Shape } from './shape.ts';
+
+/** Fields of Istio's ProxyConfig whose wrong type keeps a proxy from starting; others are the agent's to read. */
+const shape: Shape = {
+  members: {
+    concurrency: 'whole',
+    discoveryAddress: 'text',
+    proxyMetadata: { map: 'text' },
+    statusPort: 'whole',
+    proxyAdminPort: 'port',
+    holdApplicationUntilProxyStarts: 'boolean',
+    interceptionMode: { oneOf: ['REDIRECT', 'NONE'] },
+    configPath: 'text',
+    binaryPath: 'text',
+    customConfigFile: 'text',
+    proxyBootstrapTemplatePath: 'text',
+    meshId: 'text',
+    serviceCluster: 'text',
+    statNameLength: 'whole',
+    runtimeValues: { map: 'text' },
+    extraStatTags: { list: 'text' },
+    drainDuration: 'text',
+    terminationDrainDuration: 'text',
+  },
+};
+
+const DURATIONS = ['drainDuration', 'terminationDrainDuration'] as const;
+
+/** The annotation `proxy.istio.io/config`. */
+export function readProxyConfig(text: string): Read<Json> {
+  const read = readDocument(text);
+  const example = 'write for example "terminationDrainDuration: 10s"';
+  if ('broken' in read) return { wrong: `${read.broken.message} (line ${read.broken.line}); ${example}` };
+  const value = read.value ?? {};
+  if (!isObject(value)) return { wrong: `must be a map of fields; ${example}` };
+  const wrong = wrongIn(value);
+  return wrong === undefined ? { value } : { wrong };
+}
+
+/** What is wrong with a ProxyConfig, as the end of a sentence that begins with where it is written. */
+export function wrongIn(config: Json): string | undefined {
+  const mismatch = mismatchOf(config, shape);
+  if (mismatch !== undefined) return `${printPath(mismatch.path)} ${mismatch.message}`;
+  for (const name of DURATIONS) {
+    const text = config[name];
+    if (typeof text === 'string' && !/^(\d+(\.\d+)?(h|m|s|ms|us|µs|ns))+$/.test(text))
+      return `${name} ${quote(text)} is not a duration; write for example "45s"`;
+  }
+  const name = Object.keys(metadataOfProxy(config)).find((each) => !isEnvironmentName(each));
+  if (name !== undefined) return `proxyMetadata has ${quote(name)}, which is not the name of an environment variable`;
+  return undefined;
+}
+
+/** From general to special. Maps of `proxyMetadata` are merged, other fields replace each other. */
+export function mergeProxyConfigs(configs: readonly Json[]): Json {
+  let merged: Json = {};
+  for (const config of configs) {
+    const proxyMetadata = { ...metadataOfProxy(merged), ...metadataOfProxy(config) };
+    merged = { ...merged, ...config, ...(Object.keys(proxyMetadata).length > 0 && { proxyMetadata }) };
+  }
+  return merged;
+}
+
+export function metadataOfProxy(config: Json): Readonly<Record<string, string>> {
+  const { proxyMetadata } = config;
+  return isObject(proxyMetadata) ? (proxyMetadata as Record<string, string>) : {};
+}

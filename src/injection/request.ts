@@ -1,0 +1,24 @@
+import type { Json } from '../api/json.ts';
+
+/** One admission, or one Pod of a file. */
+export interface InjectionRequest {
+  /** As the API server sends it: the name may be absent (`generateName`), the namespace too. Not changed. */
+  readonly pod: Json;
+  readonly namespace: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
+  /** The mesh config as users write it, parsed; `{}`: none. */
+  readonly meshConfig: Json;
+  /** What the URL of the webhook says (`/inject/cluster/C/net/N/KEY/VALUE`); keys of `env` in upper case. */
+  readonly parameters: {
+    readonly cluster?: string;
+    readonly network?: string;
+    readonly env: Readonly<Record<string, string>>;
+  };
+}
+
+/** Warnings are sentences for the user. */
+export type InjectionResult =
+  | { readonly pod: Json; readonly warnings: readonly string[] }
+  /** Allowed as it is; the reason is for logs and for whoever asks. Warnings say what the user may not expect. */
+  | { readonly untouched: string; readonly warnings: readonly string[] }
+  /** Not admitted: what is wrong, where, and what to write instead. */
+  | { readonly refused: string };
