@@ -81,6 +81,14 @@ module.exports = {
       from: { path: '^src/ads/wire/' },
       to: { path: '^src/ads/protocol/' },
     },
+    // What the API server asks before it stores an object.
+    only('webhooks', 'webhooks/', [
+      'webhooks/',
+      'api/',
+      'injection/',
+      'ops/connections\\.ts$',
+      '(clock|fair-semaphore|listen-error)\\.ts$',
+    ]),
     // What a Pod becomes, and what its traffic passes.
     only('interception', 'interception/', ['interception/', 'model/cidr\\.ts$', 'api/quote\\.ts$']),
     only('injection', 'injection/', [

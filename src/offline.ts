@@ -38,9 +38,9 @@ export function buildOnce(
   settings: MeshSettings,
   more: (mesh: Mesh) => Write[],
   trace?: Trace,
+  protos = createProtos(),
 ): OfflineMesh {
   const graph = new Graph();
-  const protos = createProtos();
   const mesh = buildMesh(graph, new Encoder(protos, { trace }));
   const store = new Store(new ContentHasher([0, 0]));
   graph.observe((draft) => store.apply(mesh.publicationOf(draft)));
@@ -143,7 +143,12 @@ function remarkOnNode(
 /** At most this many selectors are named. */
 const SHOWN = 5;
 
-export function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Finding[] {
+/** What is wrong with the objects that were loaded, in the order of the files. */
+export function findingsOf(
+  loaded: Pick<LoadedDirectory, 'reports' | 'locate'>,
+  mesh: Mesh,
+  complete: boolean,
+): Finding[] {
   // A policy with errors is in force, and is read twice.
   const said = new Set(loaded.reports.map(({ object, field }) => placeOf(object, field)));
   const problems = [...mesh.problems.byObject.entries()]
