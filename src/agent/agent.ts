@@ -23,6 +23,7 @@ import { readAppProbes } from './status/app-probes.ts';
 import { readScrapeTarget } from './status/metrics.ts';
 import { serveStatus } from './status/server.ts';
 import { type ControlPlaneOptions, NotDialed, dial } from './xds/control-plane.ts';
+import { LastConfig } from './xds/last-config.ts';
 import { ADS, Relay } from './xds/relay.ts';
 import { trustBundle } from './xds/trust-bundle.ts';
 
@@ -52,10 +53,15 @@ export async function runAgent(
   for (const directory of [paths.state, dirname(paths.secretSocket)]) needDirectory(directory);
   const end = new AbortController();
   const certificate = workloadCertificate(settings, clock, log, end.signal);
+  const last = new LastConfig({ file: join(paths.state, 'last-config.bin'), clock, log, signal: end.signal });
   const relay = new Relay({
     dial: () => dial(controlPlane(settings, proxy.discoveryAddress)),
     own: [trustBundle((roots) => certificate.trust(roots))],
+    last,
+    clock,
+    random: Math.random,
     log,
+    signal: end.signal,
   });
   const [secrets, ads] = [new Server(), new Server({ 'grpc.max_receive_message_length': -1 })];
   const crl = join(dirname(paths.roots), 'crl/ca-crl.pem');
@@ -90,6 +96,8 @@ export async function runAgent(
     },
     status: () => ({
       connected: relay.connected,
+      ...(relay.servesSaved && { servesConfigurationOf: relay.servesSaved }),
+      ...(last.isTooLarge && { savedConfiguration: 'none: it is too large' }),
       certificate: certificate.problem ?? 'valid',
       controlPlane: proxy.discoveryAddress,
     }),

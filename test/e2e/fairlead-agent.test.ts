@@ -1,9 +1,11 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { existsSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { KubernetesObject } from '../../src/api/object.ts';
 import { SERVER, secureCluster, startSecure, tokenOf } from '../features/secure-cluster.ts';
-import { freePorts } from '../peers/process.ts';
+import { freePorts, poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
 import { type AgentProcess, type AgentSetup, startFairleadAgent } from './fairlead-agent.ts';
 import { ask, startBackend } from './traffic.ts';
@@ -12,6 +14,16 @@ const HOST = 'server.shop.example';
 
 const object = (group: string, kind: string, name: string, spec: object): KubernetesObject =>
   ({ apiVersion: `${group}.istio.io/v1`, kind, metadata: { name, namespace: 'shop' }, spec }) as KubernetesObject;
+
+const serverEntry = (inbound: number, outbound: number) =>
+  object('networking', 'ServiceEntry', 'server', {
+    hosts: [HOST],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    ports: [{ number: outbound, name: 'http', protocol: 'HTTP' }],
+    endpoints: [{ address: '127.0.0.1', ports: { http: inbound }, serviceAccount: 'server' }],
+    subjectAltNames: ['spiffe://cluster.local/ns/shop/sa/server'],
+  });
 
 /** A mesh in which a server and a client without interception speak mutual TLS. */
 async function startMesh() {
@@ -33,14 +45,7 @@ async function startMesh() {
       ],
       egress: [{ hosts: ['~/*'] }],
     }),
-    object('networking', 'ServiceEntry', 'server', {
-      hosts: [HOST],
-      location: 'MESH_INTERNAL',
-      resolution: 'STATIC',
-      ports: [{ number: outbound, name: 'http', protocol: 'HTTP' }],
-      endpoints: [{ address: '127.0.0.1', ports: { http: inbound }, serviceAccount: 'server' }],
-      subjectAltNames: ['spiffe://cluster.local/ns/shop/sa/server'],
-    }),
+    serverEntry(inbound, outbound),
     object('networking', 'DestinationRule', 'server', {
       host: HOST,
       trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } },
@@ -108,15 +113,40 @@ withPeers(['envoy'], 'the agent beside Envoy', () => {
     expect(messages(agent).filter((each) => each.startsWith('No certificate'))).toHaveLength(2);
   });
 
-  test('after a restart while the control plane is away, it has its certificate', async () => {
-    const { setup } = await startMesh();
-    const first = await startFairleadAgent(setup('server'));
-    await first.ready();
+  test('after a restart while the control plane is away, it serves as before, and then what is new', async () => {
+    const { setup, made, inbound, outbound, program } = await startMesh();
+    const server = await startFairleadAgent(setup('server'));
+    const first = await startFairleadAgent(setup('client'));
+    await Promise.all([server.ready(), first.ready()]);
+    await expect.poll(() => ask(outbound, HOST)).toBe('200 served');
+    await poll('the configuration is saved', () =>
+      Promise.resolve(existsSync(join(first.root, 'etc/istio/proxy/last-config.bin')) ? true : undefined),
+    );
     await first.process.stop();
-    const [nobody = 0] = await freePorts(1);
-    const again = await startFairleadAgent({ ...setup('server'), port: nobody, root: first.root });
-    await said(again, 'Using the certificate from before the restart');
-    await said(again, 'Envoy started');
+    // A port of its own, behind which the control plane comes back.
+    const [gate = 0] = await freePorts(1);
+    const again = await startFairleadAgent({ ...setup('client'), port: gate, root: first.root });
+    await again.ready();
+    await expect.poll(() => ask(outbound, HOST)).toBe('200 served');
+    expect(messages(again)).toContain('Using the certificate from before the restart');
+    const { body } = await again.get(again.ports.status, '/status');
+    expect(JSON.parse(body)).toMatchObject({
+      connected: false,
+      servesConfigurationOf: expect.any(String),
+      certificate: 'valid',
+    });
+    const back = createServer((socket) => {
+      const to = connect(program.serving.ports.secure!, '127.0.0.1');
+      socket.pipe(to).pipe(socket);
+      for (const end of [socket, to]) end.on('error', () => [socket, to].forEach((each) => each.destroy()));
+    }).listen(gate, '127.0.0.1');
+    onTestFinished(() => void back.close());
+    await expect
+      .poll(async () => JSON.parse((await again.get(again.ports.status, '/status')).body) as object)
+      .toEqual(expect.objectContaining({ connected: true }));
+    const [other = 0] = await freePorts(1);
+    await made.apply(serverEntry(inbound, other));
+    await expect.poll(() => ask(other, HOST)).toBe('200 served');
   });
 
   test("an Envoy that cannot start is named, and its exit code is the agent's", async () => {

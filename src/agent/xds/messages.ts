@@ -47,6 +47,49 @@ export function readDeltaResponse(bytes: Uint8Array): DeltaResponse {
   return { typeUrl, nonce, resources, removed };
 }
 
+/** As {@link readDeltaResponse}, with each resource left as it is: a `Resource`, encoded. */
+export function readRawResponse(bytes: Uint8Array): RawResponse {
+  let [typeUrl, nonce] = ['', ''];
+  const resources: (readonly [name: string, resource: Uint8Array])[] = [];
+  const removed: string[] = [];
+  eachField(bytes, (field, reader) => {
+    if (field === 2) {
+      const resource = reader.bytes();
+      resources.push([nameOf(resource), resource]);
+    } else if (field === 4) typeUrl = reader.string();
+    else if (field === 5) nonce = reader.string();
+    else if (field === 6) removed.push(reader.string());
+    else return false;
+    return true;
+  });
+  return { typeUrl, nonce, resources, removed };
+}
+
+export interface RawResponse {
+  readonly typeUrl: string;
+  readonly nonce: string;
+  readonly resources: readonly (readonly [name: string, resource: Uint8Array])[];
+  readonly removed: readonly string[];
+}
+
+export function writeRawResponse({ typeUrl, nonce, resources, removed }: RawResponse): Buffer {
+  const writer = protobuf.Writer.create();
+  for (const [, resource] of resources) writer.uint32(tag(2)).bytes(resource);
+  writer.uint32(tag(4)).string(typeUrl).uint32(tag(5)).string(nonce);
+  for (const name of removed) writer.uint32(tag(6)).string(name);
+  return Buffer.from(writer.finish());
+}
+
+function nameOf(resource: Uint8Array): string {
+  let name = '';
+  eachField(resource, (field, reader) => {
+    if (field !== 3) return false;
+    name = reader.string();
+    return true;
+  });
+  return name;
+}
+
 /** `version` 1, `resource` 2 (an Any), `name` 3. */
 function readResource(bytes: Uint8Array): Resource {
   let [name, version] = ['', ''];
@@ -97,29 +140,31 @@ export function writeDeltaRequest({ typeUrl, subscribe = [], versions, nonce, er
 
 /** What a client of the state of the world, or of differences, says. */
 export interface AnyRequest {
+  readonly typeUrl: string;
   readonly names: readonly string[];
   /** Empty in the first request of a stream. */
   readonly nonce: string;
   readonly error: string | undefined;
 }
 
-/** `DiscoveryRequest`: `resource_names` 3, `response_nonce` 5, `error_detail` 6. */
-export const readRequest = (bytes: Uint8Array): AnyRequest => readAnyRequest(bytes, 5, 6);
-/** `DeltaDiscoveryRequest`: `resource_names_subscribe` 3, `response_nonce` 6, `error_detail` 7. */
-export const readDeltaRequest = (bytes: Uint8Array): AnyRequest => readAnyRequest(bytes, 6, 7);
+/** `DiscoveryRequest`: `resource_names` 3, `type_url` 4, `response_nonce` 5, `error_detail` 6. */
+export const readRequest = (bytes: Uint8Array): AnyRequest => readAnyRequest(bytes, 4, 5, 6);
+/** `DeltaDiscoveryRequest`: `type_url` 2, `resource_names_subscribe` 3, `response_nonce` 6, `error_detail` 7. */
+export const readDeltaRequest = (bytes: Uint8Array): AnyRequest => readAnyRequest(bytes, 2, 6, 7);
 
-function readAnyRequest(bytes: Uint8Array, nonceField: number, errorField: number): AnyRequest {
+function readAnyRequest(bytes: Uint8Array, typeField: number, nonceField: number, errorField: number): AnyRequest {
   const names: string[] = [];
-  let nonce = '';
+  let [typeUrl, nonce] = ['', ''];
   let error: string | undefined;
   eachField(bytes, (field, reader) => {
     if (field === 3) names.push(reader.string());
+    else if (field === typeField) typeUrl = reader.string();
     else if (field === nonceField) nonce = reader.string();
     else if (field === errorField) error = readStatus(reader.bytes());
     else return false;
     return true;
   });
-  return { names, nonce, error };
+  return { typeUrl, names, nonce, error };
 }
 
 /** `message` 2. */
