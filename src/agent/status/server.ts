@@ -1,6 +1,7 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import { ListenError } from '../../listen-error.ts';
-import { type AppAddress, type AppProbe, runProbe } from './app-probes.ts';
+import type { AppAddress } from './app-address.ts';
+import { type AppProbe, runProbe } from './app-probes.ts';
 import { type MetricsSources, writeMetrics } from './metrics.ts';
 
 export interface StatusSources {
