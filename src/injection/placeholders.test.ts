@@ -10,6 +10,7 @@ test.each([
   ['a field without a value is left out', { a: '${none}', b: 1 }, { b: 1 }],
   ['an empty value is a value', { a: '${empty}' }, { a: '' }],
   ['the items of a list take its place', { a: ['x', '${list}', 'y', '${none}'] }, { a: ['x', 'a', 'b', 'y'] }],
+  ['a list that is written in a list stays one', { a: [['x']] }, { a: [['x']] }],
   ['a list in a map stays a list', { a: '${list}' }, { a: ['a', 'b'] }],
   [
     'a variable without a value is left out',
