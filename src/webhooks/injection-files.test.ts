@@ -73,6 +73,7 @@ test('a ConfigMap that the kubelet replaces is seen as a whole', async () => {
   };
   version('..1', 'one');
   for (const file of ['a.yaml', 'b.yaml']) symlinkSync(join('..data', file), join(directory, file));
+  writeFileSync(join(directory, 'c.yaml'), 'not of the ConfigMap');
   await files.look();
   expect(used()).toEqual([
     ['a.yaml', 'one'],

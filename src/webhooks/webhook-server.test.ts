@@ -164,9 +164,16 @@ describe('the server of webhooks', () => {
   test('is not held up by connections that say nothing', async () => {
     const { root, ...certificate } = await certified();
     server.present(certificate);
-    const sockets = Array.from({ length: 600 }, () => connect(server.port, '127.0.0.1').on('error', () => undefined));
+    let closed = 0;
+    const sockets = Array.from({ length: 600 }, () =>
+      connect(server.port, '127.0.0.1')
+        .on('error', () => undefined)
+        .resume(),
+    );
+    for (const socket of sockets) socket.once('close', () => closed++);
     await Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => undefined)));
     expect(await call(root)).toMatchObject({ status: 200 });
+    await expect.poll(() => closed).toBe(600 - 512 + 1);
     for (const socket of sockets) socket.destroy();
   });
 
