@@ -59,6 +59,8 @@ import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
 import { declareRouteTables } from './mesh/resources/route-tables.ts';
 import { declareAudiences } from './mesh/clients/audiences.ts';
 import { declareDestinationViews } from './mesh/clients/destination-views.ts';
+import { declareNameDemand } from './mesh/clients/name-demand.ts';
+import { declareNames } from './mesh/resources/names.ts';
 import { declareNamespaces } from './mesh/clients/namespaces.ts';
 import { declarePriorityLabels } from './mesh/clients/priority-labels.ts';
 import { declareSelectors } from './mesh/clients/selectors.ts';
@@ -192,6 +194,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     declareSecrets(graph, credentials, deps),
     declareTrustBundle(graph, inputs),
   ];
+  const nameDemand = declareNameDemand(graph, deps);
+  const names = declareNames(graph, nameDemand, deps);
   const listenerConflicts = declareListenerConflicts(graph, deps);
   const problems = declareProblems(graph, [
     inputs.failures,
@@ -238,6 +242,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   });
   for (const collection of [
     ...members,
+    ...names,
+    ...nameDemand.lists,
     ...conditions.map(({ verdicts }) => verdicts),
     scopes,
     views.viewLists,
@@ -310,13 +316,14 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       const ports = Math.max(1, ingress, portsSelecting(workload, graph.present, services));
       return Math.min(ports, mostInboundPorts);
     },
-    members,
+    members: [...members, ...names],
     accessOf: (stream) => accessOf(stream, graph.present, { ...deps, targets: inbounds.targets }),
     gatewayAccessOf: (stream) => gateways.accessOf(stream, graph.present),
     worldOf(stream) {
       const world = worlds.get(stream);
       return world === undefined || 'error' in world ? { roots: [], qualifiers: [] } : world;
     },
-    publicationOf: (draft, of) => publicationOf(draft, { members, scopes, views, worlds }, of),
+    publicationOf: (draft, of) =>
+      publicationOf(draft, { members, scopes, views, worlds, names, nameLists: nameDemand.lists }, of),
   };
 }

@@ -68,6 +68,8 @@ export interface Inputs {
   readonly failures: Input<{ readonly problems: readonly Problem[] }>;
   /** By stream id. */
   readonly proxies: Input<ConnectedProxy>;
+  /** The types computed on demand that a stream has asked for; by stream id. */
+  readonly asked: Input<{ readonly typeUrls: readonly string[] }>;
   /**
    * For views that are built over several commits: how many shards of each namespace exist so far. No proxy gets a
    * world from them until all do. By the key of the view traits; absent: all shards.
@@ -133,6 +135,7 @@ export function declareInputs(graph: Graph): Inputs {
     rejectedGenerations: graph.input('rejectedGenerations'),
     failures: graph.input('failures'),
     proxies: graph.input('proxies'),
+    asked: graph.input('asked'),
     shardsMade: graph.input('shardsMade'),
   };
 }
