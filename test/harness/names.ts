@@ -13,7 +13,8 @@ export function readNameTable(bytes: Uint8Array): Record<string, NameInfo> {
   const found: [string, NameInfo][] = [];
   fields(bytes, {
     1: (entry) => {
-      let [host, info] = ['', new Uint8Array()];
+      let host = '';
+      let info: Uint8Array = new Uint8Array();
       fields(entry, { 1: (key) => (host = text(key)), 2: (value) => (info = value) });
       found.push([host, readInfo(info)]);
     },
