@@ -1,15 +1,10 @@
 import protobuf from 'protobufjs/minimal.js';
 import type { EncodedResource } from '../../ads/store/resource.ts';
 import { addressBytes } from '../../model/cidr.ts';
-import { HOST, type NamedHost } from '../../model/named-host.ts';
+import { HOST, HOST_FIELDS, type NamedHost } from '../../model/named-host.ts';
 import { leaf, resource } from '../encode/resource.ts';
 
-/**
- * `Host`: the addresses of one host, which is the name of the resource. Addresses are bytes, one after the other, since
- * a headless Service may have a thousand. Short forms of a Kubernetes host follow from its name.
- */
-export const HOST_FIELDS = { v4: 1, v6: 2, isShort: 3 } as const;
-
+/** `Host`: the addresses of one host, which is the name of the resource. */
 export function hostResource({ host, addresses, shortName }: NamedHost): EncodedResource {
   const all = addresses.map((address) => Uint8Array.from(addressBytes(address)));
   const writer = protobuf.Writer.create();
