@@ -18,3 +18,6 @@ export function hostResource({ host, addresses, shortName }: NamedHost): Encoded
   if (shortName !== '') writer.uint32(HOST_FIELDS.isShort << 3).bool(true);
   return resource(HOST, host, leaf(new Uint8Array(writer.finish()), []));
 }
+
+/** The table itself, which an agent has even if there are no hosts: without a name. */
+export const hostTable = (): EncodedResource => resource(HOST, '', leaf(new Uint8Array(), []));

@@ -104,10 +104,12 @@ test('only proxies that capture DNS get automatic addresses', () => {
   expect(tableOf(mesh, 'a')).not.toHaveProperty(['auto.example.com']);
 });
 
-test('a proxy in an empty mesh has a table without entries', () => {
+test('in an empty mesh there is a table without entries', () => {
   const mesh = meshWith();
   ask(mesh, 'a', NAME_TABLE);
   expect(tableOf(mesh, 'a')).toEqual({});
+  ask(mesh, 'agent', HOST);
+  expect(hostsOf(mesh, 'agent')).toEqual({ '': '' });
 });
 
 test('a Sidecar limits the table, and a service that several of its listeners import is in it once', () => {
@@ -128,7 +130,7 @@ spec: {egress: [{port: {number: 9000, protocol: TCP, name: tcp}, hosts: [shop/ap
       .resources('agent')
       .map(({ name }) => name)
       .sort(),
-  ).toEqual(['api.example.com', 'elsewhere.other.svc.cluster.local']);
+  ).toEqual(['', 'api.example.com', 'elsewhere.other.svc.cluster.local']);
 });
 
 test('our own agent gets each host as a resource, and nothing else', () => {

@@ -1,7 +1,7 @@
 import type { EncodedResource, Part } from '../../ads/store/resource.ts';
 import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import { node, samePart, sameResource } from '../../envoy/encode/resource.ts';
-import { hostResource } from '../../envoy/names/host.ts';
+import { hostResource, hostTable } from '../../envoy/names/host.ts';
 import { nameTable, tableEntries } from '../../envoy/names/name-table.ts';
 import type { NamedHost } from '../../model/named-host.ts';
 import { isHeadless } from '../../model/service.ts';
@@ -78,7 +78,16 @@ export function declareNames(graph: Graph, demand: NameDemand, deps: NameDeps): 
     },
     sameMember,
   );
-  return [hostMembers, declareTables(graph, demand, uses, entries)];
+  // Even if there are no hosts, an agent is told so.
+  const tableMarks = graph.derive(
+    'hosts.tables',
+    demand.scopes,
+    (_, { scope, form }, __, emit: Emit<Member>) => {
+      if (form === 'hosts') emitMember(emit, namesList(scope), hostTable());
+    },
+    sameMember,
+  );
+  return [hostMembers, tableMarks, declareTables(graph, demand, uses, entries)];
 }
 
 function declareTables(
