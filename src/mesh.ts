@@ -5,6 +5,7 @@ import type { ConnectedProxy } from './ads/types.ts';
 import type { Encoder } from './envoy/encode/encoder.ts';
 import { declareApiListeners } from './mesh/resources/api-listeners.ts';
 import { declareClusters } from './mesh/resources/clusters.ts';
+import type { AddressClaim } from './model/address-claim.ts';
 import type { CredentialKey } from './model/credential.ts';
 import type { WantedKeySet } from './mesh/findings/key-sets.ts';
 import type { MeshService } from './model/service.ts';
@@ -86,6 +87,10 @@ export interface Mesh {
   replicasOf(pod: string): readonly string[];
   /** Whether there is such a Pod, with an address, and it has not ended. */
   isRunning(pod: string): boolean;
+  /** Calls back with what has changed of what ServiceEntries mean for automatic addresses; undefined: nothing any more. */
+  onAddressClaims(changed: (claims: ReadonlyMap<string, AddressClaim | undefined>) => void): void;
+  /** All of it, by object. */
+  readonly addressClaims: Collection<AddressClaim>;
   /** Calls back when namespaces have come, gone or changed. */
   onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
@@ -253,6 +258,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     credentials.wanted,
     credentials.wantedAccess,
     inputs.objects.Namespace,
+    services.addressClaims,
     endpoints.held.byService,
   ])
     collection.track();
@@ -271,6 +277,13 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       ),
     replicasOf: (pod) => replicasOf(pod, workloads, inputs),
     isRunning: (pod) => workloads.pods.get(pod) !== undefined,
+    onAddressClaims(changed) {
+      graph.observe((draft) => {
+        const claims = new Map(Array.from(draft.changes(services.addressClaims), ({ key, after }) => [key, after]));
+        if (claims.size > 0) changed(claims);
+      }, 'address claims');
+    },
+    addressClaims: services.addressClaims,
     onNamespaces(changed) {
       graph.observe((draft) => {
         const names = [...draft.changes(inputs.objects.Namespace)].map(({ key }) => parseObjectKey(key).name);
