@@ -45,6 +45,7 @@ export interface MetricSources {
 
 export interface AdsFigures {
   readonly streams: number;
+  readonly agentStreams: number;
   readonly pendingStreams: number;
   readonly waitingForWorld: number;
   readonly waitingForPlace: number;

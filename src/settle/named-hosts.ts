@@ -18,7 +18,8 @@ export function namedHosts(
 ): readonly NamedHost[] {
   const own = addressesFor(service, traits).filter((address) => isAddress(address) && !isUnspecified(address));
   if (own.length > 0) return [namedHost(service, own)];
-  if (!isHeadless(service) || service.ports.length === 0) return [];
+  // A service with ranges only stands for them, and not for its endpoints.
+  if (!isHeadless(service) || service.ports.length === 0 || !service.addresses.every(isUnspecified)) return [];
   const healthy = endpoints().filter(({ health = 'Healthy', addresses: [first = ''] }) => {
     return health === 'Healthy' && isAddress(first);
   });

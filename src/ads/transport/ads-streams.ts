@@ -196,8 +196,8 @@ export class AdsStreams {
   counts(): AdsCounts {
     let [pending, agents] = [0, 0];
     for (const stream of this.#streams.values()) {
-      if (stream.delivery?.owes === true) pending++;
       if (stream.proxy?.isAgent === true) agents++;
+      else if (stream.delivery?.owes === true) pending++;
     }
     return this.#stats.counts({
       streams: this.#streams.size - agents,

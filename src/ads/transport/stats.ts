@@ -26,7 +26,7 @@ export interface AdsCounts {
   readonly streams: number;
   /** Of the agents beside them. */
   readonly agentStreams: number;
-  /** Streams that are owed something, whether or not it may be sent now. */
+  /** Of proxies: streams that are owed something, whether or not it may be sent now. */
   readonly pendingStreams: number;
   readonly waitingForWorld: number;
   readonly waitingForPlace: number;
