@@ -1,6 +1,6 @@
 /**
- * `make peers`: fetches Envoy and builds etcd, Kubernetes and helm into the cache, one at a time; given names, only
- * those. Parts that cannot be built here are reported and skipped; a build that fails is an error.
+ * `make peers`: fetches Envoy and Debian packages, and builds etcd, helm, CoreDNS and Kubernetes into the cache, one at
+ * a time; given names, only those. Parts that cannot be built here are reported and skipped; a build that fails is an error.
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
@@ -24,7 +24,7 @@ for (const part of PARTS) {
 function givenBy(part: Part): string | undefined {
   const { ENVOY_BIN, KUBEBUILDER_ASSETS } = process.env;
   if (part.name === 'envoy') return ENVOY_BIN;
-  return part.name === 'helm' ? undefined : KUBEBUILDER_ASSETS;
+  return part.name === 'etcd' || part.name === 'kubernetes' ? KUBEBUILDER_ASSETS : undefined;
 }
 
 function report(part: Part, reason: string): void {
