@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 
 /** Suites that start real programs, and wait for these more than they compute: after the others. */
 const withPrograms = globSync('{src,test}/**/*.test.ts').filter((file) =>
-  /\b(withPeers|startProcess)\(/.test(readFileSync(file, 'utf8')),
+  /\b(withPeers|withNode|startProcess)\(/.test(readFileSync(file, 'utf8')),
 );
 
 const SOAK = 'test/soak/soak.test.ts';

@@ -90,9 +90,11 @@ function goPart(
     needs: 'go',
     programs: Object.fromEntries(Object.keys(packages).map((program) => [program, program])),
     inputs: ['go.mod', 'go.sum', ...sources].map((file) => join(module, file)),
+    // A program of our own runs in images without libraries.
     // A package path that ends in a version would name the program after that version.
     build: (directory) => [
-      ...(['nice', 'go', 'build', '-C', module, '-ldflags', ldflags] as const),
+      ...(sources.length === 0 ? (['nice'] as const) : (['nice', 'env', 'CGO_ENABLED=0'] as const)),
+      ...(['go', 'build', '-C', module, '-ldflags', ldflags] as const),
       ...['-o', paths.length === 1 ? join(directory, only ?? '') : `${directory}/`, ...paths],
     ],
   };
