@@ -35,12 +35,20 @@ export async function buildah(command: string, args: readonly string[], signal?:
   // Images are made here, and none is pulled.
   await writeFile(policy, '{"default":[{"type":"insecureAcceptAnything"}]}');
   await writeFile(registries, 'unqualified-search-registries = ["docker.io"]\n');
-  const withPolicy = ['build', 'push'].includes(command) ? ['--signature-policy', policy] : [];
+  const settings = {
+    // In a changed root, with the network of the machine: no network of containers is needed.
+    build: ['--signature-policy', policy, '--isolation', 'chroot'],
+    push: ['--signature-policy', policy],
+  }[command];
+  // Else there would be a directory under /etc of this machine.
+  const configuration = join(IMAGES, 'containers.conf');
+  await writeFile(configuration, `[network]\nnetwork_config_dir = "${join(IMAGES, 'networks')}"\n`);
   return runWithPackages(
-    pathOf('buildah'),
+    'env',
     [
+      ...[`CONTAINERS_CONF=${configuration}`, pathOf('buildah')],
       ...['--storage-driver', 'overlay', '--root', join(IMAGES, 'store'), '--runroot', join(IMAGES, 'run')],
-      ...['--registries-conf', registries, command, ...withPolicy, ...args],
+      ...['--registries-conf', registries, command, ...(settings ?? []), ...args],
     ],
     signal,
   );

@@ -39,9 +39,9 @@ export async function nodeImages(signal?: AbortSignal): Promise<string[]> {
 }
 
 /** How many archives of an image are kept. */
-const MOST_ARCHIVES = 3;
+const MOST_ARCHIVES = 2;
 
-/** OCI archives of the images, in this order: from the cache, or built now. */
+/** Archives of the images, not compressed, in this order: from the cache, or built now. */
 export async function buildImages(images: readonly Image[], signal?: AbortSignal): Promise<string[]> {
   await mkdir(IMAGES, { recursive: true });
   const archives = await Promise.all(images.map(async (image) => archiveOf(image, await keyOf(image))));
@@ -102,7 +102,7 @@ async function build(image: Image, key: string, archive: string, signal: AbortSi
     await buildah(
       'build',
       [
-        ...['--isolation', 'chroot', '--pull=never', '--layers', '--quiet', ...(await npmVolumes(IMAGES))],
+        ...['--pull=never', '--layers', '--quiet', ...(await npmVolumes(IMAGES))],
         ...['--file', file, '--tag', tag, context],
       ],
       signal,
@@ -111,11 +111,7 @@ async function build(image: Image, key: string, archive: string, signal: AbortSi
     await removeOldArchives(dirname(archive));
     const unfinished = `${archive}.tmp-${process.pid}`;
     try {
-      await buildah(
-        'push',
-        ['--quiet', '--disable-compression', tag, `oci-archive:${unfinished}:${image.name}`],
-        signal,
-      );
+      await buildah('push', ['--quiet', tag, `docker-archive:${unfinished}:${image.name}`], signal);
       await rename(unfinished, archive);
     } finally {
       await rm(unfinished, { force: true });

@@ -20,7 +20,7 @@ export interface RunningNode extends Pick<Box, 'directory' | 'run' | 'forward' |
   /** `kubectl apply -f -`, server-side, of YAML or JSON. */
   apply(yaml: string): Promise<string>;
   helm(...args: string[]): Promise<string>;
-  /** Makes an image known to the kubelet. @param archive an OCI archive; the name of the image is in it. */
+  /** Makes an image known to the kubelet. @param archive from `buildImages`; the name of the image is in it. */
   importImage(archive: string): Promise<void>;
 }
 
