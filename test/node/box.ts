@@ -3,6 +3,7 @@ import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { type AddressInfo, type Server, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { pathOf } from '../peers/peer.ts';
 import { type RunningProcess, poll, run, startProcess } from '../peers/process.ts';
 import { createCgroups, removeCgroups } from './cgroups.ts';
@@ -37,6 +38,8 @@ export interface BoxOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+const LONGEST_END_MS = 5000;
+
 const NAMESPACES = ['--mount', '--net', '--pid', '--uts', '--ipc'];
 
 export async function startBox({ nameserver, cgroup, signal }: BoxOptions): Promise<Box> {
@@ -46,9 +49,14 @@ export async function startBox({ nameserver, cgroup, signal }: BoxOptions): Prom
   const servers: Server[] = [];
   const stop = async (): Promise<void> => {
     for (const server of servers) server.close();
-    // The first process ends the others, which may be in its file system until then.
+    // With the first process, the kernel ends the others; who entered for them notices, unless something is wrong.
     await running.get('first process')?.stop();
-    await Promise.all([...running.values()].map((process) => process.stop()));
+    const all = [...running.values()];
+    await Promise.race([
+      Promise.all(all.map(({ exited }) => exited)),
+      delay(LONGEST_END_MS, undefined, { ref: false }),
+    ]);
+    await Promise.all(all.map((process) => process.stop()));
     await removeCgroups(cgroup);
     await rm(directory, { recursive: true, force: true, maxRetries: 5 });
   };

@@ -7,7 +7,8 @@ import { printLogOnFailure } from '../peers/with-peers.ts';
 import { NODE } from './configuration.ts';
 import type { RunningNode } from './node.ts';
 import { buildProjectImages } from './project-images.ts';
-import { startOnlyNode, withNode } from './with-node.ts';
+import { startOnlyNode } from './only-node.ts';
+import { withNode } from './with-node.ts';
 
 const CHART = join(import.meta.dirname, '../../charts/fairlead');
 const NAMESPACE = 'istio-system';

@@ -4,7 +4,8 @@ import { pathOf } from '../peers/peer.ts';
 import { printLogOnFailure } from '../peers/with-peers.ts';
 import { buildImages, programImage } from './images.ts';
 import type { RunningNode } from './node.ts';
-import { startOnlyNode, withNode } from './with-node.ts';
+import { startOnlyNode } from './only-node.ts';
+import { withNode } from './with-node.ts';
 
 withNode('a node', () => {
   let node: RunningNode | undefined;

@@ -34,7 +34,7 @@ export interface NodeOptions {
 
 /**
  * The node is Ready and names are resolved when it returns, after about 8 s. Always call `stop`. One at a time on a
- * machine: `withNode` and `make cluster` see to that.
+ * machine: `startOnlyNode` waits for that.
  */
 export async function startNode(options: NodeOptions = {}): Promise<RunningNode> {
   const archives = [...(await nodeImages(options.signal)), ...(options.images ?? [])];
