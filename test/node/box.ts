@@ -31,6 +31,8 @@ export interface Box {
 }
 
 export interface BoxOptions {
+  /** An empty one, with a short path; absent: a temporary one. */
+  readonly directory?: string | undefined;
   /** Whom to ask for names inside. */
   readonly nameserver: string;
   /** Cgroup of everything that the kubelet starts, in each hierarchy. */
@@ -42,9 +44,9 @@ const LONGEST_END_MS = 5000;
 
 const NAMESPACES = ['--mount', '--net', '--pid', '--uts', '--ipc'];
 
-export async function startBox({ nameserver, cgroup, signal }: BoxOptions): Promise<Box> {
-  // The real path: a mount would follow a link, and a socket's path must be short.
-  const directory = await realpath(await mkdtemp(join(tmpdir(), 'fairlead-node-')));
+export async function startBox({ nameserver, cgroup, signal, ...options }: BoxOptions): Promise<Box> {
+  // The real path: mounts would follow a link.
+  const directory = await realpath(options.directory ?? (await mkdtemp(join(tmpdir(), 'fairlead-node-'))));
   const running = new Map<string, RunningProcess>();
   const servers: Server[] = [];
   const stop = async (): Promise<void> => {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { pathOf } from '../peers/peer.ts';
 import { poll, run } from '../peers/process.ts';
+import { LOCK } from './only-node.ts';
 import { withNode } from './with-node.ts';
 
 const CLUSTER = join(import.meta.dirname, '../../tools/cluster/cluster.ts');
@@ -24,7 +25,6 @@ withNode('make cluster', () => {
   }, 120_000);
 
   let keeper = 0;
-  let data = '';
 
   test('starts a cluster with the bookshop, and says how to use it', { timeout: 900_000 }, async () => {
     const { code, stdout, stderr } = await cluster();
@@ -36,11 +36,8 @@ withNode('make cluster', () => {
     const page = (await (await fetch(shop)).json()) as { parts: Record<string, object> };
     expect(page.parts['stock']).toMatchObject({ status: 200, copies: 7 });
 
-    ({ keeper, directory: data } = JSON.parse(readFileSync(join(directory, 'cluster/state.json'), 'utf8')) as {
-      keeper: number;
-      directory: string;
-    });
-    expect(existsSync(data)).toBe(true);
+    ({ keeper } = JSON.parse(readFileSync(join(directory, 'cluster/state.json'), 'utf8')) as { keeper: number });
+    expect(existsSync(LOCK)).toBe(true);
   });
 
   test('started again, only says how to use it', async () => {
@@ -51,8 +48,8 @@ withNode('make cluster', () => {
     process.kill(keeper, 'SIGKILL');
     await poll('its end', () => Promise.resolve(existsSync(`/proc/${keeper}/exe`) ? undefined : true));
     expect(await cluster('--down')).toMatchObject({ code: 0, stdout: 'The cluster is removed.\n' });
-    expect(existsSync(data)).toBe(false);
     expect(existsSync(join(directory, 'cluster'))).toBe(false);
+    expect(existsSync(LOCK)).toBe(false);
     expect(await cluster('--down')).toMatchObject({ code: 0, stdout: 'There is no cluster.\n' });
   });
 });

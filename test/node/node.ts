@@ -25,6 +25,8 @@ export interface RunningNode extends Pick<Box, 'directory' | 'run' | 'forward' |
 }
 
 export interface NodeOptions {
+  /** For its files: an empty one, with a short path, which `stop` removes. Absent: a temporary one. */
+  readonly directory?: string;
   /** Port of 127.0.0.1 for the API server; absent: any free one. */
   readonly apiPort?: number;
   /** Archives of images to be imported while the API server starts. */
@@ -38,7 +40,8 @@ export interface NodeOptions {
  */
 export async function startNode(options: NodeOptions = {}): Promise<RunningNode> {
   const archives = [...(await nodeImages(options.signal)), ...(options.images ?? [])];
-  const box = await startBox({ nameserver: NODE.dns, cgroup: NODE.cgroup, signal: options.signal });
+  const { directory, signal } = options;
+  const box = await startBox({ nameserver: NODE.dns, cgroup: NODE.cgroup, directory, signal });
   try {
     return await start(box, archives, options);
   } catch (error) {

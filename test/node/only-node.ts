@@ -4,7 +4,7 @@ import { lock } from '../peers/lock.ts';
 import { type NodeOptions, type RunningNode, startNode } from './node.ts';
 
 /** Held by whoever runs a node: more of them would need more memory than machines for tests have. */
-const LOCK = join(tmpdir(), 'fairlead-node.lock');
+export const LOCK = join(tmpdir(), 'fairlead-node.lock');
 
 /** `startNode`, once no other node runs on this machine. */
 export async function startOnlyNode(options: NodeOptions = {}): Promise<RunningNode> {

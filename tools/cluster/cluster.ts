@@ -4,10 +4,11 @@
  */
 import { spawn } from 'node:child_process';
 import { mkdirSync, openSync, readFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeCgroups } from '../../test/node/cgroups.ts';
 import { NODE } from '../../test/node/configuration.ts';
+import { LOCK } from '../../test/node/only-node.ts';
 import { whyNoNode } from '../../test/node/why-no-node.ts';
 import { poll } from '../../test/peers/process.ts';
 import { CLUSTER, LOG, type State, readState } from './state.ts';
@@ -83,11 +84,11 @@ async function down(): Promise<number> {
 
 /** What is left by a process that could not clean up, and the state itself. */
 async function remove(state: State | undefined): Promise<void> {
-  if (state?.directory !== undefined) {
-    await removeCgroups(NODE.cgroup);
-    await rm(state.directory, { recursive: true, force: true });
-  }
+  if (state === undefined) return;
+  await removeCgroups(NODE.cgroup);
   await rm(CLUSTER, { recursive: true, force: true });
+  const holder = await readFile(LOCK, 'utf8').catch(() => '');
+  if (holder === `${state.keeper}`) await rm(LOCK, { force: true });
 }
 
 /** Another process may have been given its id. */

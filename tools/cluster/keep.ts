@@ -38,8 +38,10 @@ async function keep(): Promise<void> {
       ...(await buildImages([await shopImage()], signal)),
     ];
     await done('images');
-    node = await startOnlyNode({ apiPort: PORTS.api, images, signal });
-    await done('Kubernetes', { directory: node.directory });
+    const directory = join(CLUSTER, 'node');
+    await mkdir(directory);
+    node = await startOnlyNode({ directory, apiPort: PORTS.api, images, signal });
+    await done('Kubernetes');
     await fill(node);
     const programs = await linkPrograms();
     const kubeconfig = join(CLUSTER, 'kubeconfig');

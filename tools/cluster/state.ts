@@ -13,8 +13,6 @@ export interface State {
   readonly keeper: number;
   /** What it has done: one line each. */
   readonly steps: readonly string[];
-  /** Files of the node; absent until it has been started. */
-  readonly directory?: string;
   /** How to use it; absent until all of it is ready. */
   readonly ready?: { readonly kubeconfig: string; readonly programs: string; readonly shop: number };
 }
