@@ -121,6 +121,7 @@ module.exports = {
       'config/settings\\.ts$',
       'identity/(pem|roots|spiffe)\\.ts$',
       'kube/backoff\\.ts$',
+      'model/named-host\\.ts$',
       'ops/log-line\\.ts$',
       'reconcilers/durations\\.ts$',
       'yaml/document\\.ts$',

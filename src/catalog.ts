@@ -48,7 +48,7 @@ export function catalog(encoder: Encoder): ResourceTypes {
     // The whole table for every change: Istio's agents take nothing else.
     { typeUrl: NAME_TABLE, shortName: 'nds', wildcard: true, fullState: true, onDemand: true, paceMs: TABLE_PACE_MS },
     // The same host by host, for our own agent.
-    { typeUrl: HOST, shortName: 'hosts', wildcard: true, fullState: true, onDemand: true, ofAgents: true },
+    { typeUrl: HOST, shortName: 'hosts', wildcard: true, fullState: true, onDemand: true },
   ];
 }
 

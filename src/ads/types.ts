@@ -30,15 +30,10 @@ export interface ResourceType {
   /** When replaced or removed, it keeps serving what it has accepted until the client's drain time is over (LDS). */
   readonly drains?: boolean;
   /**
-   * Computed only while someone asks for it, which {@link AdsEvents.asked} reports. Until then there is nothing, and a
-   * wildcard is not answered.
+   * Computed only while someone asks for it, which {@link AdsEvents.asked} reports. There is always something once it is
+   * computed, and nothing is answered before.
    */
   readonly onDemand?: true;
-  /**
-   * A client whose first request asks for this type is the agent beside a proxy: a part of the proxy on a stream of its
-   * own, and not counted as a proxy. It is sent nothing else.
-   */
-  readonly ofAgents?: true;
   /** At least this many milliseconds pass between two responses of this type on a stream. */
   readonly paceMs?: number;
   /**
@@ -72,8 +67,6 @@ export interface ConnectedProxy {
   readonly extensions: readonly string[];
   /** `client_features`: what it says that it understands. Shown to people; nothing depends on it. */
   readonly features?: readonly string[];
-  /** Not a proxy, but the agent beside one, on a stream of its own. */
-  readonly isAgent?: true;
   /** From its credential; absent: it came without one, on the plaintext port. */
   readonly identity?: PeerIdentity;
 }

@@ -11,6 +11,8 @@ import { readCertificate, readText, writeCertificate } from './certificate/files
 import { listenOnSocket, secretService, streamOfBytes } from './certificate/secret-server.ts';
 import { WorkloadCertificate } from './certificate/workload-certificate.ts';
 import { workloadSecrets } from './certificate/workload-secrets.ts';
+import { startDnsProxy } from './dns/dns-proxy.ts';
+import { hostsOfMesh } from './dns/hosts.ts';
 import { adminAt } from './envoy/admin.ts';
 import { drain, startDrain } from './envoy/drain.ts';
 import { type EnvoyExit, startEnvoy } from './envoy/process.ts';
@@ -53,10 +55,18 @@ export async function runAgent(
   for (const directory of [paths.state, dirname(paths.secretSocket)]) needDirectory(directory);
   const end = new AbortController();
   const certificate = workloadCertificate(settings, clock, log, end.signal);
+  const dns = settings.dnsCapture
+    ? await startDnsProxy({
+        settings,
+        resolvConf: readText('/etc/resolv.conf') ?? '',
+        random: Math.random,
+        signal: end.signal,
+      })
+    : undefined;
   const last = new LastConfig({ file: join(paths.state, 'last-config.bin'), clock, log, signal: end.signal });
   const relay = new Relay({
     dial: () => dial(controlPlane(settings, proxy.discoveryAddress)),
-    own: [trustBundle((roots) => certificate.trust(roots))],
+    own: [trustBundle((roots) => certificate.trust(roots)), ...(dns === undefined ? [] : [hostsOfMesh(dns.names)])],
     last,
     clock,
     random: Math.random,
@@ -84,7 +94,7 @@ export async function runAgent(
     notReady: async () => {
       if (signal.aborted || drained) return 'draining';
       if (!started) return certificate.problem ?? 'Envoy is not started yet';
-      return readiness.problem();
+      return (await readiness.problem()) ?? (dns?.names.isLoaded === false ? 'there are no names yet' : undefined);
     },
     probes: readAppProbes(settings.env['ISTIO_KUBE_APP_PROBERS'] ?? ''),
     app,
@@ -100,6 +110,7 @@ export async function runAgent(
       ...(last.isTooLarge && { savedConfiguration: 'none: it is too large' }),
       certificate: certificate.problem ?? 'valid',
       controlPlane: proxy.discoveryAddress,
+      ...(dns && { dns: { hosts: dns.names.size, ...dns.counts() } }),
     }),
     drain: async () => {
       drained = true;

@@ -1,17 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ResourceTypes } from '../../src/ads/types.ts';
-import { bodiesOf, Script } from './script.ts';
+import { Script } from './script.ts';
 import { CDS, EDS, ServedMesh, TYPES } from './served-mesh.ts';
 
-/** Types that agents ask for: computed on demand, paced, or on streams of their own. */
+/** Types that agents ask for: computed on demand, and paced. */
 
 const TABLE = 'type.googleapis.com/test.Table';
-const HOST = 'type.googleapis.com/test.Host';
 
 const types: ResourceTypes = [
   ...TYPES,
   { typeUrl: TABLE, shortName: 'table', wildcard: true, fullState: true, onDemand: true, paceMs: 1_000 },
-  { typeUrl: HOST, shortName: 'hosts', wildcard: true, fullState: true, onDemand: true, ofAgents: true },
 ];
 
 describe.each([
@@ -54,23 +52,5 @@ describe.each([
     mesh.publish({ [TABLE]: { '': '3' } });
     mesh.pass(1_000);
     expect(await script.take(TABLE)).toEqual(['@3']);
-  });
-
-  test('an agent is no proxy: its stream is counted apart, and in no list', async () => {
-    mesh.publish({ [HOST]: { a: '1', b: '1' } });
-    script.subscribe(HOST, []);
-    expect(await script.take(HOST)).toEqual(['a@1', 'b@1']);
-    expect([...mesh.proxies.values()]).toMatchObject([{ isAgent: true }]);
-    expect(mesh.server.streams()).toEqual([]);
-    expect(mesh.server.counts()).toMatchObject({ streams: 0, agentStreams: 1 });
-  });
-
-  test('a proxy that also asks for a type of agents stays a proxy', async () => {
-    mesh.publish({ [CDS]: { c: '1' }, [HOST]: { a: '1' } });
-    script.subscribe(CDS, []);
-    await script.take(CDS);
-    script.subscribe(HOST, []);
-    expect(bodiesOf(await script.next(HOST))).toEqual(['a@1']);
-    expect(mesh.server.counts()).toMatchObject({ streams: 1, agentStreams: 0 });
   });
 });

@@ -1,10 +1,16 @@
 import { Resolver } from 'node:dns/promises';
-import { credentials } from '@grpc/grpc-js';
+import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { expect, onTestFinished, test } from 'vitest';
 import { startDnsServer } from '../../src/agent/dns/dns-server.ts';
-import { followNames, type NameStreamState } from '../../src/agent/dns/name-stream.ts';
+import { hostsOfMesh } from '../../src/agent/dns/hosts.ts';
 import { Names } from '../../src/agent/dns/names.ts';
 import { Responder } from '../../src/agent/dns/responder.ts';
+import { createAgentLog } from '../../src/agent/log.ts';
+import { streamOfBytes } from '../../src/agent/certificate/secret-server.ts';
+import { dial } from '../../src/agent/xds/control-plane.ts';
+import { LastConfig } from '../../src/agent/xds/last-config.ts';
+import { ADS, Relay } from '../../src/agent/xds/relay.ts';
+import { CDS } from './proxy.ts';
 import { systemClock } from '../../src/clock.ts';
 import { NAME_TABLE } from '../../src/model/named-host.ts';
 import { readNameTable } from '../harness/names.ts';
@@ -25,32 +31,46 @@ const node = {
   metadata: { NAMESPACE: 'shop', DNS_CAPTURE: 'true', LABELS: { app: 'client' }, list: [1, true, null] },
 };
 
-/** The agent's part of a proxy: names from the program, and a DNS server for them. */
+/** The agent of a proxy: what it relays to Envoy, the names that it keeps for itself, and a DNS server for them. */
 async function agent(port: number) {
   const end = new AbortController();
   onTestFinished(() => end.abort());
   const changed = new Waiters();
-  const states: NameStreamState[] = [];
+  const sizes: number[] = [];
   const table = new Names({ namespace: 'shop', domain: 'cluster.local', search: '' });
-  const following = followNames({
-    address: `127.0.0.1:${port}`,
-    credentials: () => Promise.resolve(credentials.createInsecure()),
-    node,
-    names: {
-      apply(changes) {
-        table.apply(changes);
-        changed.wake();
-      },
-    },
-    // Impatient.
-    clock: { ...systemClock, after: (ms, fn) => systemClock.after(ms / 100, fn) },
+  const log = createAgentLog({ level: 'error', format: 'json' }, () => {});
+  const relay = new Relay({
+    dial: () => dial({ address: `127.0.0.1:${port}`, token: () => undefined, headers: {} }),
+    own: [
+      hostsOfMesh({
+        apply(changes) {
+          table.apply(changes);
+          sizes.push(table.size);
+          changed.wake();
+        },
+      }),
+    ],
+    last: new LastConfig({ file: '/nonexistent/file', clock: systemClock, log, signal: end.signal }),
+    clock: systemClock,
     random: Math.random,
-    changed: (state) => {
-      states.push(state);
-      changed.wake();
-    },
+    log,
     signal: end.signal,
   });
+  const server = new Server();
+  onTestFinished(() => server.forceShutdown());
+  server.addService({ Delta: { ...streamOfBytes, path: ADS } }, { Delta: relay.serve.bind(relay) });
+  const relayPort = await new Promise<number>((resolve, reject) =>
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    ),
+  );
+  /** Envoy, which connects again when it has to. */
+  const connect = async () => {
+    const envoy = new XdsClient(relayPort, true, () => '');
+    onTestFinished(() => envoy.close());
+    envoy.send({ typeUrl: CDS, node });
+    return envoy.next(CDS);
+  };
   const responder = new Responder({
     names: table,
     upstream: { ask: () => Promise.resolve(undefined) },
@@ -60,16 +80,19 @@ async function agent(port: number) {
   const resolver = new Resolver();
   const dns = await startDnsServer({ addresses: ['127.0.0.1'], port: 0, responder, signal: end.signal });
   resolver.setServers([`127.0.0.1:${dns}`]);
-  return { table, resolver, states, until: (assertion: () => void) => changed.until(assertion), following, end };
+  return { table, sizes, relay, resolver, connect, until: (assertion: () => void) => changed.until(assertion) };
 }
 
-test('an agent answers with the names of the mesh as they change, keeps them without a control plane, and is no proxy', async () => {
+test('an agent answers with the names of the mesh as they change, and keeps them without a control plane', async () => {
   const directory = await Directory.create();
   await directory.write('a.yaml', entry('a', '192.0.2.1'));
   const program = await directory.start();
   await program.logged('Ready');
   const { grpc } = program.serving.ports;
-  const { table, resolver, states, until, following, end } = await agent(grpc!);
+  const { table, sizes, relay, resolver, connect, until } = await agent(grpc!);
+  const { typeUrl } = await connect();
+  // Envoy gets nothing of what the agent has asked for.
+  expect(typeUrl).toBe(CDS);
   await until(() => expect(table.size).toBe(1));
   expect(await resolver.resolve4('a.example.com')).toEqual(['192.0.2.1']);
 
@@ -78,22 +101,18 @@ test('an agent answers with the names of the mesh as they change, keeps them wit
   await until(() => expect(table.lookup('b.example.com')).toBeDefined());
   await until(() => expect([...table.lookup('a.example.com')!.v4]).toEqual([192, 0, 2, 2]));
 
-  const { ads } = program.serving.engine;
-  expect(ads.streams()).toEqual([]);
-  expect(ads.counts()).toMatchObject({ streams: 0, agentStreams: 1 });
-
   await program.stop();
-  await until(() => expect(states.at(-1)).toMatchObject({ isConnected: false }));
+  await expect.poll(() => relay.connected).toBe(false);
   expect(await resolver.resolve4('a.example.com')).toEqual(['192.0.2.2']);
 
   await directory.write('b.yaml', '');
   const again = await directory.start({ grpcAddress: `127.0.0.1:${grpc}` });
   await again.logged('Ready');
+  await connect();
   await until(() => expect(table.lookup('b.example.com')).toBeUndefined());
-  expect(states[0]).toEqual({ isConnected: true });
-  expect(states.at(-1)).toEqual({ isConnected: true });
-  end.abort();
-  await following;
+  // It has never been without the others.
+  expect(sizes).not.toContain(0);
+  expect(table.size).toBe(1);
 });
 
 test.each([

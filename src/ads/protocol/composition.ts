@@ -24,7 +24,7 @@ export function either(a: Blocked, b: Blocked): Blocked {
  * `blocked` returns true for stays owed.
  */
 export function take(of: Subscription, view: WorldView, now: number, blocked?: Blocked): Sent | undefined {
-  if (!of.owes || of.waits(now)) return undefined;
+  if (!of.owes || of.waits(now) || isYetToCome(of, view)) return undefined;
   const sent = compose(of, view, blocked);
   if (sent === undefined) return undefined;
   const { refusals } = of.ledger;
@@ -34,6 +34,11 @@ export function take(of: Subscription, view: WorldView, now: number, blocked?: B
   }
   of.inFlight.add(sent);
   return sent;
+}
+
+/** What is computed on demand is there, or it is not: a client that connects again keeps what it has until then. */
+function isYetToCome({ type, interest }: Subscription, view: WorldView): boolean {
+  return type.onDemand === true && !interest.in(view).batches.some(({ items }) => items.length > 0);
 }
 
 function compose(of: Subscription, view: WorldView, blocked: Blocked): Sent | undefined {
@@ -134,8 +139,7 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
   ledger.oweOnly(NONE, unanswered);
   for (const name of later) ledger.ask(name, known ? owed.get(name) : before);
   const all = absent.length === 0 ? given.batches : [...given.batches, new Batch(absent)];
-  const isAnswer = (of.interest.wildcard || of.wholeState) && of.type.onDemand !== true;
-  if (all.length === 0 && removed.length === 0 && !isAnswer) return undefined;
+  if (all.length === 0 && removed.length === 0 && !of.interest.wildcard && !of.wholeState) return undefined;
   return { ...UNSENT, batches: all, removed, prior, before, tolerated: given.tolerated };
 }
 

@@ -3,18 +3,23 @@ import { writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import protobuf from 'protobufjs/minimal.js';
 import type { Clock } from '../../clock.ts';
+import { HOST } from '../../model/named-host.ts';
 import type { AgentLog } from '../log.ts';
 import { type RawResponse, eachField, readDeltaRequest, readRawResponse, writeRawResponse } from './messages.ts';
 
 /** What a start needs. Not secrets: keys are not written down. */
-const TYPES: ReadonlySet<string> = new Set(
-  [
+const TYPES: ReadonlySet<string> = new Set([
+  ...[
     'cluster.v3.Cluster',
     'endpoint.v3.ClusterLoadAssignment',
     'listener.v3.Listener',
     'route.v3.RouteConfiguration',
   ].map((type) => `type.googleapis.com/envoy.config.${type}`),
-);
+  // Names for the agent itself.
+  HOST,
+]);
+
+const CLUSTER = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
 
 /** Bytes of resources. A larger configuration is not kept: each Pod would pay for it with its memory. */
 const LIMIT = 8 * 1024 * 1024;
@@ -51,7 +56,7 @@ export class LastConfig {
 
   /** Whether an Envoy of this process has acknowledged anything. */
   get isKnown(): boolean {
-    return this.#held.size > 0;
+    return this.#held.has(CLUSTER);
   }
 
   get isTooLarge(): boolean {
@@ -73,6 +78,11 @@ export class LastConfig {
     if (response === undefined) return;
     this.#pending.delete(nonce);
     if (error === undefined) this.#apply(response);
+  }
+
+  /** A response that the agent itself has accepted. */
+  accepted(typeUrl: string, message: Uint8Array): void {
+    if (!this.#tooLarge && TYPES.has(typeUrl)) this.#apply(readRawResponse(message));
   }
 
   /** Another stream: what the last one owed an answer will not be answered. */

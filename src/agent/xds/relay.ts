@@ -5,7 +5,7 @@ import type { AgentLog } from '../log.ts';
 import { type Dialed, bytes } from './control-plane.ts';
 import type { LastConfig } from './last-config.ts';
 import { savedAnswers } from './saved-stream.ts';
-import { readEnvelope, writeDeltaRequest } from './messages.ts';
+import { readEnvelope, writeDeltaRequest, writeRawResponse } from './messages.ts';
 
 export const ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
 
@@ -132,7 +132,7 @@ export class Relay {
   /** Nobody has answered this Envoy: it gets what was saved, if it has nothing. */
   #fail(envoy: Down, code: number, details: string, requests: readonly Buffer[] = []): void {
     this.#say(details);
-    const { last, log } = this.#options;
+    const { last, log, own: ownTypes } = this.#options;
     const found = last.isKnown ? undefined : last.load();
     if (found === undefined) return void envoy.emit('error', { code, details });
     if (this.#servesSaved === undefined)
@@ -142,6 +142,13 @@ export class Relay {
     this.#current = () => stop.abort();
     const end = (): void => stop.abort();
     envoy.on('end', end).on('cancelled', end);
+    for (const own of ownTypes) {
+      const { typeUrl } = own;
+      const resources = found.resources.get(typeUrl);
+      // What cannot be read is as if it were not there.
+      if (resources !== undefined)
+        own.receive(writeRawResponse({ typeUrl, nonce: '', resources: [...resources], removed: [] })).catch(() => {});
+    }
     const answer = savedAnswers(found.resources);
     const take = (message: Buffer): void => answer(message).forEach((response) => envoy.write(response));
     requests.forEach(take);
@@ -166,6 +173,7 @@ export class Relay {
     const { typeUrl } = own;
     try {
       await own.receive(message);
+      this.#options.last.accepted(typeUrl, message);
       up.write(writeDeltaRequest({ typeUrl, nonce }));
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);

@@ -48,8 +48,6 @@ export interface AcceptedProxy {
   readonly account: string;
   /** For routers: their labels, by which Gateways select them. */
   readonly router: RouterFacts | undefined;
-  /** It is the agent beside a proxy: it gets only what it asks for. */
-  readonly isAgent: boolean;
 }
 
 export interface Scope {
@@ -208,7 +206,6 @@ function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: Prox
     addresses: node.addresses,
     account,
     router: traits.proxyType === 'router' ? routerOf(node, account, labels, classOfIt) : undefined,
-    isAgent: proxy.isAgent === true,
   };
 }
 

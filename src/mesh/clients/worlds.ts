@@ -36,10 +36,6 @@ export function declareWorlds(graph: Graph, { inputs, proxies, workloadClasses }
     if ('error' in proxy) emit(key, proxy);
     else if ((read.get(inputs.shardsMade, viewTraitsKey(proxy.scope.traits)) ?? SHARDS) >= SHARDS) {
       const asked = askedLists(proxy.scope.key, read.get(inputs.asked, key)?.typeUrls ?? []);
-      if (proxy.isAgent) {
-        emit(key, { roots: asked, qualifiers: [] });
-        return;
-      }
       const workload = proxy.workload.key;
       const isServer =
         proxy.scope.traits.family === 'grpc' && (read.get(workloadClasses.services, workload) ?? []).length > 0;
