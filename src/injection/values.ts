@@ -8,7 +8,7 @@ export const valueTable = {
   image: ['image of the proxy', 'registry.example.com/fairlead-proxy:1.0'],
   imagePullPolicy: ['its pull policy', 'IfNotPresent'],
   imagePullSecrets: ['list of secrets that pull it', [{ name: 'registry' }]],
-  resources: ["resources of the proxy: the chart's, with those of the annotations", { requests: { cpu: '100m' } }],
+  resources: ["resources of the proxy: those of the annotations, or else the chart's", { requests: { cpu: '100m' } }],
   initResources: ['resources of the container that sets up interception', { requests: { cpu: '10m' } }],
   interceptionArgs: ['list of arguments for `fairlead intercept`', ['-p', '15001']],
   interceptionMode: ['REDIRECT or NONE', 'REDIRECT'],
