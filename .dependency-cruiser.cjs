@@ -81,6 +81,14 @@ module.exports = {
       from: { path: '^src/ads/wire/' },
       to: { path: '^src/ads/protocol/' },
     },
+    // What the API server asks before it stores an object.
+    only('webhooks', 'webhooks/', [
+      'webhooks/',
+      'api/',
+      'injection/',
+      'ops/connections\\.ts$',
+      '(clock|fair-semaphore|listen-error)\\.ts$',
+    ]),
     // What a Pod becomes, and what its traffic passes.
     only('interception', 'interception/', ['interception/', 'model/cidr\\.ts$', 'api/quote\\.ts$']),
     only('injection', 'injection/', [
@@ -106,8 +114,21 @@ module.exports = {
       'ads/types\\.ts$',
     ]),
     only('ops', 'ops/', ['ops/', 'api/', 'config/', '(listen-error|served-types)\\.ts$']),
+    // Beside an Envoy: nothing of the control plane, whose memory each Pod would pay for.
+    only('agent', 'agent/', [
+      'agent/',
+      'api/json\\.ts$',
+      'config/settings\\.ts$',
+      'identity/(pem|roots|spiffe)\\.ts$',
+      'kube/backoff\\.ts$',
+      'ops/log-line\\.ts$',
+      'reconcilers/durations\\.ts$',
+      'yaml/document\\.ts$',
+      '(clock|listen-error)\\.ts$',
+    ]),
     only('cli', 'cli/', [
       'cli/',
+      'agent/(agent|settings)\\.ts$',
       'api/(json|object)\\.ts$',
       'yaml/document\\.ts$',
       'reconcilers/proxy-node\\.ts$',

@@ -14,8 +14,15 @@ import { type SecureServing, secureServing } from './secure-serving.ts';
 import { releaseEndpoints } from './endpoint-release.ts';
 import { publishedRotation } from './published-rotation.ts';
 import type { Amend } from './envoy/encode/encoder.ts';
-import { createProtos } from './envoy/encode/proto.ts';
-import { type ObjectSource, type SourceSurroundings, openSource, replicaName, startSource } from './object-source.ts';
+import { type Protos, createProtos } from './envoy/encode/proto.ts';
+import {
+  type ObjectSource,
+  type OpenSource,
+  type SourceSurroundings,
+  openSource,
+  replicaName,
+  startSource,
+} from './object-source.ts';
 import { explainAccess } from './explain-access.ts';
 import { checkFiles, translateFiles } from './offline.ts';
 import { AllowedAddresses } from './jwks/addresses.ts';
@@ -31,6 +38,7 @@ import { recordServer } from './record.ts';
 import { replayFile } from './replay.ts';
 import { statusOfReplicas } from './replica-status.ts';
 import { version } from './version.ts';
+import { type WebhookServing, startWebhooks } from './webhook-serving.ts';
 
 /** What the commands do. */
 export function createProgram(): Program {
@@ -65,6 +73,8 @@ export interface Serving {
     readonly grpc?: number;
     /** Absent without an authority. */
     readonly secure?: number;
+    /** Absent without a cluster, or if nobody wants them. */
+    readonly webhooks?: number;
     readonly health: number;
     readonly monitoring: number;
   };
@@ -122,6 +132,7 @@ export async function startServing(
       ...(surroundings.tenantOf && { tenantOf: surroundings.tenantOf }),
       signal: end.signal,
     });
+    const webhooks = await serveWebhooks(config, opened, engine, protos, secure, log, clock, end.signal);
     secure?.start(engine);
     fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), clock, end.signal);
     const source = await startSource(
@@ -138,7 +149,7 @@ export async function startServing(
       config,
       engine,
       source,
-      secure,
+      { secure, webhooks },
       debugging.start(engine, source),
       log,
       end.signal,
@@ -151,6 +162,7 @@ export async function startServing(
     const ports = {
       ...(grpc !== undefined && { grpc }),
       ...(securePort !== undefined && { secure: securePort }),
+      ...(webhooks !== undefined && { webhooks: webhooks.port }),
       health: health.port,
       monitoring: monitoring.port,
     };
@@ -165,6 +177,25 @@ export async function startServing(
     end.abort();
     throw error;
   }
+}
+
+/** Where the API server asks, with the certificate of the secure port. */
+async function serveWebhooks(
+  config: Config,
+  opened: OpenSource,
+  engine: Engine,
+  protos: Protos,
+  secure: SecureServing | undefined,
+  log: LogBudget,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<WebhookServing | undefined> {
+  const { webhooks } = config;
+  if (webhooks === undefined || secure === undefined || opened.kind !== 'kubernetes') return undefined;
+  const { client } = opened;
+  const serving = await startWebhooks({ config, webhooks, client, engine, protos, log, clock, signal });
+  secure.onCertificate((certificate) => serving.present(certificate));
+  return serving;
 }
 
 /** Keeps the public keys that RequestAuthentications refer to in the graph. */
@@ -206,7 +237,7 @@ function startOps(
   config: Config,
   engine: Engine,
   source: ObjectSource,
-  secure: SecureServing | undefined,
+  { secure, webhooks }: { readonly secure: SecureServing | undefined; readonly webhooks: WebhookServing | undefined },
   debug: DebugSources,
   log: LogBudget,
   signal: AbortSignal,
@@ -236,7 +267,10 @@ function startOps(
     ...(source.status && { status: source.status }),
     ...(source.leader && { leader: source.leader }),
     ...(source.files && { files: source.files }),
+    ...(webhooks && { webhooks: webhooks.figures }),
+    ...(source.webhookConfigurations && { webhookConfigurations: source.webhookConfigurations }),
   });
+  webhooks?.onInjected((ms) => metrics.admitted(ms / 1000));
   engine.onConverged((ms) => metrics.converged(ms / 1000));
   ads.measure({ sent: metrics.sent, taken: (ms) => metrics.taken(ms / 1000) });
   mesh.graph.observe(

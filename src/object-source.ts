@@ -2,6 +2,9 @@ import { hostname } from 'node:os';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import type { Config, SourceConfig } from './config/config.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { allocateAll } from './engine/address-allocator.ts';
+import type { AllocatedAddress } from './model/address-claim.ts';
 import { AccessReviews, type AccessReviewsOptions } from './credentials/access-reviews.ts';
 import { entriesOfConfigMap, entriesOfSecret } from './credentials/entries.ts';
 import { type Entries, credentialEntries } from './credentials/read-credential.ts';
@@ -28,6 +31,8 @@ import type { Logger } from './ops/logger.ts';
 import type { ApiServerFigures, MetricSources } from './ops/metric-sources.ts';
 import { reportLog } from './engine/problem-log.ts';
 import { version } from './version.ts';
+import { askForRefusal } from './kube/validation-probe.ts';
+import { WebhookConfiguration, type WebhookConfigurationOptions } from './kube/webhook-configuration.ts';
 
 /** Where objects come from, and its state. */
 export interface ObjectSource {
@@ -42,6 +47,7 @@ export interface ObjectSource {
   readonly leader?: () => boolean;
   readonly locate?: (problem: Problem) => string | undefined;
   readonly files?: NonNullable<MetricSources['files']>;
+  readonly webhookConfigurations?: NonNullable<MetricSources['webhookConfigurations']>;
 }
 
 /** The authorities that peers in the mesh trust. */
@@ -107,6 +113,7 @@ async function directorySource(
   });
   // Whoever writes the files decides which proxies there are.
   followAccess(engine, () => Promise.resolve(true), systemClock, signal);
+  allocateForFiles(engine);
   const directory = await watchDirectory({
     paths,
     validate: createValidator(),
@@ -124,6 +131,18 @@ async function directorySource(
       return place && `${place.file}:${place.line}`;
     },
   };
+}
+
+/** Files have no status to keep automatic addresses in: they follow from all of them together. */
+function allocateForFiles({ mesh, committer }: Engine): void {
+  let before: ReadonlyMap<string, readonly AllocatedAddress[]> = new Map();
+  mesh.onAddressClaims(() => {
+    const after = allocateAll(mesh.addressClaims.entries());
+    for (const key of new Set([...before.keys(), ...after.keys()]))
+      if (!isDeepStrictEqual(before.get(key), after.get(key)))
+        committer.write(mesh.inputs.allocated.write(key, after.get(key)));
+    before = after;
+  });
 }
 
 function clusterSource(
@@ -196,7 +215,11 @@ function clusterSource(
       namespaces: () => mesh.namespaces(),
     });
   mesh.onNamespaces((names) => rootCertificates?.changed(names));
-  roots?.onChange(() => rootCertificates?.changed());
+  const configurations = roots === undefined ? [] : webhookConfigurations(config, shared, roots);
+  roots?.onChange(() => {
+    rootCertificates?.changed();
+    for (const configuration of configurations) configuration.changed();
+  });
   if (config.statusWrites) roots?.countMissingBy((pem) => rootCertificates?.missing(pem));
   const electors = [
     { revision: '', name: config.lease.name },
@@ -246,12 +269,13 @@ function clusterSource(
   });
   operator.start().catch((err: unknown) => log.error('The operator stopped', { err }));
   const remarking = operator.whenReady().then(() => warnOfUnreadKinds({ api: client, log, signal }));
+  const telling = configurations.map((configuration) => configuration.run({ signal }));
   const electing = config.statusWrites ? electors.map((elector) => elector.run({ signal })) : [];
   return {
     ready,
     waitingFor: () => [...operator.waitingFor(), ...(isRead || generations.isRead ? [] : ['GenerationInForce'])],
     async end() {
-      await Promise.all(electing);
+      await Promise.all([...electing, ...telling]);
       if (operator.ready()) await remarking;
       await writer.idle();
       await statuses.idle();
@@ -263,7 +287,37 @@ function clusterSource(
     figures: () => operator.stats(),
     status: () => writer.stats(),
     leader: () => electors.some((elector) => elector.isLeader()),
+    ...(configurations.length > 0 && {
+      webhookConfigurations: () => configurations.map(({ name, isRight }) => [name, isRight] as const),
+    }),
   };
+}
+
+/** What tells the API server how to recognize this control plane. */
+function webhookConfigurations(
+  { webhooks, mesh, revision }: Config,
+  shared: Pick<WebhookConfigurationOptions, 'api' | 'clock' | 'random' | 'log' | 'outages'>,
+  roots: Roots,
+): readonly WebhookConfiguration[] {
+  if (webhooks === undefined) return [];
+  const { injection, validation } = webhooks.configurations;
+  const common = { ...shared, roots: () => roots.pem };
+  const probe = (signal: AbortSignal): Promise<void> => askForRefusal(shared.api, mesh.rootNamespace, revision, signal);
+  return [
+    ...(injection === undefined
+      ? []
+      : [new WebhookConfiguration({ ...common, kind: 'MutatingWebhookConfiguration', name: injection })]),
+    ...(validation === undefined
+      ? []
+      : [
+          new WebhookConfiguration({
+            ...common,
+            kind: 'ValidatingWebhookConfiguration',
+            name: validation,
+            ...(webhooks.failClosed && { probe }),
+          }),
+        ]),
+  ];
 }
 
 /** Endpoints that an Event names. */

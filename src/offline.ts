@@ -21,6 +21,7 @@ import { type Mesh, buildMesh } from './mesh.ts';
 import { ONE } from './mesh/inputs.ts';
 import type { ResolvedProxy } from './mesh/clients/proxies.ts';
 import { printSelector, selects } from './model/labels.ts';
+import { allocateAll } from './engine/address-allocator.ts';
 import { ObjectWriter } from './engine/object-writer.ts';
 import { type ServedType, servedTypeNames } from './served-types.ts';
 import { jsonOf, snapshotOf } from './snapshot.ts';
@@ -38,9 +39,9 @@ export function buildOnce(
   settings: MeshSettings,
   more: (mesh: Mesh) => Write[],
   trace?: Trace,
+  protos = createProtos(),
 ): OfflineMesh {
   const graph = new Graph();
-  const protos = createProtos();
   const mesh = buildMesh(graph, new Encoder(protos, { trace }));
   const store = new Store(new ContentHasher([0, 0]));
   graph.observe((draft) => store.apply(mesh.publicationOf(draft)));
@@ -69,6 +70,10 @@ export function buildOnce(
   });
   for (const [kind, found] of loaded.objects) objects.replace(kind, found);
   graph.commit(writes);
+  const { allocated } = mesh.inputs;
+  graph.commit(
+    Array.from(allocateAll(mesh.addressClaims.entries()), ([key, addresses]) => allocated.write(key, addresses)),
+  );
   // Without a server a bug would go unnoticed, and findings would be missing.
   for (const { error } of graph.failures.values()) throw error;
   return { loaded, mesh, store, protos };
@@ -143,7 +148,12 @@ function remarkOnNode(
 /** At most this many selectors are named. */
 const SHOWN = 5;
 
-export function findingsOf(loaded: LoadedDirectory, mesh: Mesh, complete: boolean): Finding[] {
+/** What is wrong with the objects that were loaded, in the order of the files. */
+export function findingsOf(
+  loaded: Pick<LoadedDirectory, 'reports' | 'locate'>,
+  mesh: Mesh,
+  complete: boolean,
+): Finding[] {
   // A policy with errors is in force, and is read twice.
   const said = new Set(loaded.reports.map(({ object, field }) => placeOf(object, field)));
   const problems = [...mesh.problems.byObject.entries()]

@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import type { PortCertificate } from './ads/transport/secure-port.ts';
 import type { SecureOptions } from './ads/transport/server-options.ts';
 import { AuthorityKeeper, keepAuthority } from './authority-keeper.ts';
 import type { Clock } from './clock.ts';
@@ -24,6 +25,8 @@ export interface SecureServing {
   readonly refusals: () => ReadonlyMap<string, number>;
   /** When the certificates expire that the authority signs with; undefined: there is none yet. */
   readonly expiry: () => { readonly root: Date; readonly chain: Date } | undefined;
+  /** Calls back with what the secure port presents from now on: other ports of this control plane may, too. */
+  onCertificate(presented: (certificate: PortCertificate) => void): void;
   /** Presents certificates from now on. */
   start(engine: Engine): void;
 }
@@ -49,7 +52,10 @@ export function secureServing(
     clock,
     log,
     allow: (expires) => authority!.allow(expires),
-    present: (certificate) => engine?.ads.present(certificate),
+    present(certificate) {
+      engine?.ads.present(certificate);
+      presented(certificate);
+    },
     signal,
   });
   const refusals = new Refusals(
@@ -64,6 +70,7 @@ export function secureServing(
   let expiry: ReturnType<SecureServing['expiry']>;
   let report = '';
   let changed = (): void => undefined;
+  let presented: (certificate: PortCertificate) => void = () => undefined;
   // Without a cluster, or without permission to write to it, there are no ConfigMaps to wait for.
   let missing: (roots: string) => number | undefined = () => 0;
   return {
@@ -85,6 +92,7 @@ export function secureServing(
       services: credentials.services,
       refused: (reason, address) => refusals.add(reason, address),
     },
+    onCertificate: (listener) => (presented = listener),
     start(started) {
       engine = started;
       const {

@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { agentCommand } from './agent.ts';
 import { checkCommand } from './check.ts';
 import { identityCommand } from './identity.ts';
 import { injectCommand } from './inject.ts';
@@ -29,7 +30,7 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
   const commands = [
     ...[serveCommand, checkCommand, translateCommand, explainCommand, statusCommand],
     ...[releaseCommand, identityCommand, recordCommand, replayCommand],
-    ...[injectCommand, interceptCommand, versionCommand],
+    ...[injectCommand, interceptCommand, agentCommand, versionCommand],
   ];
   for (const command of commands) {
     cli.addCommand(command(world, done));

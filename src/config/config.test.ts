@@ -185,3 +185,24 @@ test('the help of every setting shows its variable, and its default if it has on
       'where proxies connect without proof of who they are (ADS, plaintext) (default: off; 127.0.0.1:15010 with --directory; env: FAIRLEAD_GRPC_ADDRESS)',
   });
 });
+
+test('the API server asks where somebody says so, about what is configured', () => {
+  expect(read().webhooks).toBeUndefined();
+  expect(read({ webhookAddress: ':15017' }).webhooks).toEqual({
+    address: { host: every, port: 15017 },
+    configurations: {},
+    failClosed: false,
+  });
+  const all = {
+    ...{ webhookAddress: '127.0.0.1:1', injectionDirectory: '/injection', injectionWebhook: 'injector' },
+    ...{ validationWebhook: 'validator', validationFailurePolicy: 'fail' },
+  };
+  expect(read(all).webhooks).toEqual({
+    address: { host: '127.0.0.1', port: 1 },
+    injectionDirectory: '/injection',
+    configurations: { injection: 'injector', validation: 'validator' },
+    failClosed: true,
+  });
+  expect(() => read({ ...all, directory: ['a'] })).toThrow('--webhook-address and --directory cannot be combined');
+  expect(() => read({ injectionWebhook: 'a b', webhookAddress: ':1' })).toThrow('must be the name of an object');
+});

@@ -22,6 +22,8 @@ export interface Config {
   readonly grpcAddress?: Address;
   /** Where clients prove who they are; absent: there is no authority. */
   readonly secure: SecureConfig | undefined;
+  /** Where the API server asks before it stores objects; absent: nowhere. */
+  readonly webhooks?: WebhookConfig;
   readonly healthAddress: Address;
   readonly monitoringAddress: Address;
   readonly mesh: MeshSettings;
@@ -51,6 +53,17 @@ export interface SecureConfig {
   readonly names: readonly string[];
   /** Where the signing certificates are, if not in Secrets. */
   readonly caDirectory?: string;
+}
+
+/** The port for API servers, and what is served there beside validation. */
+export interface WebhookConfig {
+  readonly address: Address;
+  /** Templates and values; absent: no injection. */
+  readonly injectionDirectory?: string;
+  /** Names of the configurations that tell the API server about us; absent: somebody else keeps the roots in them. */
+  readonly configurations: { readonly injection?: string; readonly validation?: string };
+  /** Nothing is to be stored while nobody can validate it. */
+  readonly failClosed: boolean;
 }
 
 /** Decides how objects are understood, also without a server. */
@@ -101,6 +114,7 @@ export function readConfig(origins: Origins): Config {
     source,
     ...(grpcAddress === 'off' ? {} : { grpcAddress }),
     secure: secureOf(values, isDirectory, address('secureGrpcAddress')),
+    ...webhooksOf(values, isDirectory),
     healthAddress: address('healthAddress'),
     monitoringAddress: address('monitoringAddress'),
     mesh,
@@ -131,6 +145,28 @@ function secureOf(values: Values, isDirectory: boolean, address: Address): Secur
     address,
     names: names.length > 0 ? names : services.map((service) => `${service}.${namespace}.svc`),
     ...(caDirectory === '' ? {} : { caDirectory }),
+  };
+}
+
+/** A directory has no API server. */
+function webhooksOf(values: Values, isDirectory: boolean): Pick<Config, 'webhooks'> {
+  const address = values.one('webhookAddress');
+  if (address === 'off') return {};
+  if (isDirectory)
+    throw new ConfigError(`${values.origin('webhookAddress')} and ${values.origin('directory')} cannot be combined`);
+  const injectionDirectory = values.one('injectionDirectory');
+  const injection = values.optional('injectionWebhook');
+  const validation = values.optional('validationWebhook');
+  return {
+    webhooks: {
+      address,
+      ...(injectionDirectory === '' ? {} : { injectionDirectory }),
+      configurations: {
+        ...(injection === undefined ? {} : { injection }),
+        ...(validation === undefined ? {} : { validation }),
+      },
+      failClosed: values.one('validationFailurePolicy') === 'fail',
+    },
   };
 }
 

@@ -50,6 +50,8 @@ const matching =
 
 const namespace = matching(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, 'must be the name of a namespace');
 
+const objectName = matching(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, 'must be the name of an object');
+
 function address(value: string): Address | Wrong {
   return parseAddress(value) ?? new Wrong('must be host:port or :port');
 }
@@ -153,6 +155,39 @@ export const settings = {
     fallback: '',
     fallbackHelp: 'the Secrets cacerts, else istio-ca-secret; none with --directory',
     parse: text,
+  },
+  webhookAddress: {
+    placeholder: 'address|off',
+    help: 'where the API server asks about Pods and objects before it stores them (TLS)',
+    fallback: 'off',
+    parse: (value) => (value === 'off' ? 'off' : (parseAddress(value) ?? new Wrong('must be host:port, :port or off'))),
+  },
+  injectionDirectory: {
+    placeholder: 'path',
+    help: 'templates and values of injection, a mounted ConfigMap; read again when they change',
+    fallback: '',
+    fallbackHelp: 'none: no injection',
+    parse: text,
+  },
+  injectionWebhook: {
+    placeholder: 'name',
+    help: 'MutatingWebhookConfiguration in which to keep the roots of this control plane',
+    fallback: '',
+    fallbackHelp: 'none',
+    parse: objectName,
+  },
+  validationWebhook: {
+    placeholder: 'name',
+    help: 'ValidatingWebhookConfiguration in which to keep the roots of this control plane',
+    fallback: '',
+    fallbackHelp: 'none',
+    parse: objectName,
+  },
+  validationFailurePolicy: {
+    placeholder: 'keep|fail',
+    help: 'fail: once validation is seen to work, have the API server refuse objects that nobody can validate',
+    fallback: 'keep',
+    parse: oneOf('keep', 'fail'),
   },
   healthAddress: {
     placeholder: 'address',
@@ -259,7 +294,7 @@ export const settings = {
     placeholder: 'name',
     help: 'Lease whose holder writes the status; a revision uses its own, NAME-REVISION',
     fallback: 'fairlead',
-    parse: matching(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, 'must be the name of an object'),
+    parse: objectName,
   },
   leaseNamespace: {
     placeholder: 'namespace',

@@ -54,9 +54,14 @@ export function parseObjects(text: string, validate: Validate): ParsedDocument {
     const { line, path, message } = content.broken;
     return { text, objects: [], findings: [{ severity: 'error', path, line, message }], ignored: 0 };
   }
+  return { text, ...readValue(content.value, validate) };
+}
+
+/** The same for a document that is already parsed. */
+export function readValue(value: unknown, validate: Validate): Omit<ParsedDocument, 'text'> {
   const reading = new Reading(validate);
-  reading.read(content.value, []);
-  return { text, ...reading };
+  reading.read(value, []);
+  return reading;
 }
 
 function isRead(configMap: string, data: unknown): boolean {

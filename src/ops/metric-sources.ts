@@ -41,10 +41,29 @@ export interface MetricSources {
   };
   readonly leader?: () => boolean;
   readonly files?: () => Iterable<{ readonly severity: string }>;
+  readonly webhooks?: () => WebhookFigures;
+  /** By configuration: whether the API server has been told the roots of this control plane. */
+  readonly webhookConfigurations?: () => Iterable<readonly [string, boolean | undefined]>;
+}
+
+export interface WebhookFigures {
+  /** Calls without a verdict, by reason. */
+  readonly unanswered: Iterable<readonly [string, number]>;
+  readonly validations: Iterable<{
+    readonly group: string;
+    readonly resource: string;
+    readonly passed: number;
+    readonly failed: number;
+  }>;
+  /** Admissions of Pods by how they ended. Absent without injection, like the next. */
+  readonly injections?: { readonly injected: number; readonly untouched: number; readonly refused: number };
+  /** Of the newest templates, which are not in use if there are any. */
+  readonly templateProblems?: number;
 }
 
 export interface AdsFigures {
   readonly streams: number;
+  readonly agentStreams: number;
   readonly pendingStreams: number;
   readonly waitingForWorld: number;
   readonly waitingForPlace: number;

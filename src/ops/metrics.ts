@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { type Labelled, metricsOf } from './metric-factory.ts';
 import { servedTypeNames } from '../served-types.ts';
+import { countWebhooks } from './webhook-figures.ts';
 import { countProblems, eventsOf, inboundUpdates, registryTypes } from './istio-figures.ts';
 import type { Route } from './http-server.ts';
 import type { ApiServerFigures, MetricSources } from './metric-sources.ts';
@@ -16,6 +17,8 @@ export interface Metrics {
   taken(seconds: number): void;
   /** A commit was published because of these. */
   triggered(reasons: Iterable<string>): void;
+  /** An admission of a Pod was answered, after this many seconds. */
+  admitted(seconds: number): void;
   /** `/metrics` */
   readonly route: Route;
 }
@@ -50,6 +53,7 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   gauge('fairlead_ready', 'Whether this replica is ready for proxies.', () => Number(sources.ready()));
 
   gauges('pilot_xds', 'Connected proxies.', ['version'], () => [[{ version }, ads().streams]]);
+  gauge('fairlead_xds_agents', 'Agents beside proxies with a stream of their own.', () => ads().agentStreams);
   counters('pilot_xds_pushes', 'Responses sent.', ['type'], () => byType(ads().pushes));
   counters('fairlead_xds_bytes_total', 'Bytes of responses sent.', ['type'], () => byType(ads().bytes));
   counters('pilot_xds_expired_nonce', 'Requests that answer a response that is no longer the newest.', ['type'], () =>
@@ -235,6 +239,8 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
       Array.from(files(), ({ severity }) => [{ severity }, 1]),
     );
 
+  countWebhooks({ gauge, gauges, counter, counters }, sources);
+
   const debounce = histogram(
     'pilot_debounce_time',
     'Time from a change until it is published, in seconds.',
@@ -261,6 +267,13 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     'Time until a connection has taken what it was handed, in seconds.',
     [0.01, 0.1, 1, 3, 5, 10, 20, 30],
   );
+  const admissions =
+    sources.webhooks &&
+    histogram(
+      'sidecar_injection_time_seconds',
+      'Time to decide about a Pod, in seconds.',
+      [0.001, 0.005, 0.01, 0.05, 0.1, 1, 5],
+    );
   const triggers = total('pilot_push_triggers', 'Batches of changes published, by what they were about.', ['type']);
   return {
     sent: (type, bytes) => sizes.observe({ type }, bytes),
@@ -268,6 +281,7 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     triggered(reasons) {
       for (const type of reasons) triggers.inc({ type });
     },
+    admitted: (seconds) => admissions?.observe(seconds),
     converged: (seconds) => convergence.observe(seconds),
     committed: (delay, seconds) => {
       debounce.observe(delay);

@@ -58,6 +58,7 @@ withPeers(['helm'], 'the chart', () => {
       'ConfigMap istio-system/fairlead-injection',
       'ConfigMap istio-system/istio',
       'Deployment istio-system/fairlead',
+      'MutatingWebhookConfiguration /fairlead-istio-system-injection',
       'PodDisruptionBudget istio-system/fairlead',
       'Role istio-system/fairlead-istio-system-authority',
       'Role istio-system/fairlead-istio-system-mesh-config',
@@ -90,7 +91,10 @@ withPeers(['helm'], 'the chart', () => {
       capabilities: { drop: ['ALL'] },
     });
     for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) expect(pod).not.toHaveProperty(field);
-    expect(pod['volumes']).toEqual([{ name: 'injection', configMap: { name: 'fairlead-injection' } }]);
+    const volumes = pod['volumes'] as object[];
+    expect(volumes).toEqual([{ name: 'injection', configMap: { name: 'fairlead-injection', optional: true } }]);
+    const { pod: without } = deploymentOf(await renderChart({ injection: { enabled: false } }));
+    expect(without).not.toHaveProperty('volumes');
   });
 
   test('says on the command line only what the program understands, and means the same by ports', async () => {
@@ -111,6 +115,7 @@ withPeers(['helm'], 'the chart', () => {
     expect(ports).toEqual({
       'grpc-xds': config.grpcAddress?.port,
       'grpc-xds-tls': config.secure?.address.port,
+      'https-webhook': config.webhooks?.address.port,
       'http-monitoring': config.monitoringAddress.port,
       'http-health': config.healthAddress.port,
     });
@@ -123,7 +128,7 @@ withPeers(['helm'], 'the chart', () => {
 
   test('has the defaults of the program where it does not need others', async () => {
     const { container } = deploymentOf(await renderChart());
-    const { log: _, secure, ...config } = configOf((container['args'] as string[]).slice(1));
+    const { log: _, webhooks: ___, secure, ...config } = configOf((container['args'] as string[]).slice(1));
     const { log: __, secure: other, ...defaults } = readConfig({ flags: {}, env: {} });
     expect(config).toEqual(defaults);
     expect(secure).toEqual({ ...other, names: [`fairlead.${NAMESPACE}.svc`, `fairlead.${NAMESPACE}`] });
@@ -141,6 +146,7 @@ withPeers(['helm'], 'the chart', () => {
       const { ports } = spec as { ports: { name: string; port: number; targetPort: string }[] };
       expect(ports.map(({ name, port, targetPort }) => [name === targetPort, port])).toEqual([
         [true, 15012],
+        [true, 443],
         [true, 15014],
         [true, 8080],
       ]);
@@ -153,7 +159,22 @@ withPeers(['helm'], 'the chart', () => {
 
   test('grants exactly the permissions that the program uses', async () => {
     const granted = permissionsOf(await renderChart(), 'fairlead', NAMESPACE).map(printPermission);
-    expect(granted.sort()).toEqual([...reads(), ...writes()].sort());
+    expect(granted.sort()).toEqual([...reads(), ...writes(), ...tells('mutating', 'injection')].sort());
+  });
+
+  test('lets it change what tells the API server to ask, by name, and only where that is wanted', async () => {
+    const granted = async (values: object): Promise<string[]> => {
+      const all = permissionsOf(await renderChart(values), 'fairlead', NAMESPACE).map(printPermission);
+      return all.filter((text) => /webhookconfigurations|create networking/.test(text)).sort();
+    };
+    const injection = { enabled: false };
+    expect(await granted({ injection })).toEqual([]);
+    const own = tells('validating', 'validation').sort();
+    expect(await granted({ injection, validation: { enabled: true } })).toEqual(own);
+    expect(await granted({ injection, validation: { enabled: true, failurePolicy: 'Fail' } })).toEqual([
+      `create networking.istio.io/gateways ${NAMESPACE}/*`,
+      ...own,
+    ]);
   });
 
   test('may read Secrets and ConfigMaps in the named namespaces, or in all', async () => {
@@ -174,7 +195,8 @@ withPeers(['helm'], 'the chart', () => {
   test('opens the plaintext port only on request, and on the requested address', async () => {
     const everywhere = [{ namespaceSelector: {} }];
     const portsOf = async (plaintext: object): Promise<unknown> => {
-      const objects = await renderChart({ plaintext, networkPolicy: { enabled: true } });
+      const injection = { enabled: false };
+      const objects = await renderChart({ plaintext, injection, networkPolicy: { enabled: true } });
       const { container } = deploymentOf(objects);
       const specOf = (kind: string): Json => objects.find((object) => object.kind === kind)!['spec'] as Json;
       const { ingress } = specOf('NetworkPolicy') as { ingress: { from: unknown; ports: { port: string }[] }[] };
@@ -197,14 +219,14 @@ withPeers(['helm'], 'the chart', () => {
 
   test('lets it write no status when it shall not', async () => {
     const objects = await renderChart({ statusWrites: false });
-    expect(permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission).sort()).toEqual(reads().sort());
+    const granted = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
+    expect(granted.sort()).toEqual([...reads(), ...tells('mutating', 'injection')].sort());
     expect(configOf((deploymentOf(objects).container['args'] as string[]).slice(1)).statusWrites).toBe(false);
   });
 
   test('reads the mesh config where it is told to, and leaves one that is there alone', async () => {
     const objects = await renderChart({ rootNamespace: 'mesh', meshConfig: { accessLogFile: '/dev/stdout' } });
-    const isMeshConfig = ({ kind, metadata }: ChartObject): boolean =>
-      kind === 'ConfigMap' && metadata.name === 'istio';
+    const isMeshConfig = ({ kind, metadata }: ChartObject): boolean => kind === 'ConfigMap' && metadata.name === 'istio';
     const configMap = objects.find(isMeshConfig);
     expect(configMap?.metadata).toMatchObject({ name: 'istio', namespace: 'mesh' });
     expect(parse((configMap?.['data'] as { mesh: string }).mesh)).toEqual({ accessLogFile: '/dev/stdout' });
@@ -311,18 +333,27 @@ withPeers(['helm'], 'the chart', () => {
     const spec = { podSelector: deployment['selector'], policyTypes: ['Ingress'] };
     const everybody = [{ namespaceSelector: {} }];
     const rule = (port: string, from: object[]): object => ({ from, ports: [{ protocol: 'TCP', port }] });
+    // API servers are not Pods.
+    const asking = { ports: [{ protocol: 'TCP', port: 'https-webhook' }] };
     expect(await policyOf({ enabled: true })).toEqual({
       ...spec,
-      ingress: [rule('grpc-xds-tls', everybody)],
+      ingress: [rule('grpc-xds-tls', everybody), asking],
     });
     const monitoring = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }];
     const shops = [{ namespaceSelector: { matchLabels: { mesh: 'on' } }, podSelector: {} }];
     expect(await policyOf({ enabled: true, proxies: shops, monitoring })).toEqual({
       ...spec,
-      ingress: [rule('grpc-xds-tls', shops), rule('http-monitoring', monitoring)],
+      ingress: [rule('grpc-xds-tls', shops), rule('http-monitoring', monitoring), asking],
+    });
+    const webhooks = [{ ipBlock: { cidr: '10.0.0.0/28' } }];
+    expect(await policyOf({ enabled: true, proxies: [], webhooks })).toEqual({
+      ...spec,
+      ingress: [rule('https-webhook', webhooks)],
     });
     // No rule at all: nobody. A rule without peers would be everybody.
-    expect(await policyOf({ enabled: true, proxies: [] })).toEqual({ ...spec, ingress: null });
+    const injection = { enabled: false };
+    const nobody = await renderChart({ injection, networkPolicy: { enabled: true, proxies: [] } });
+    expect(nobody.find(({ kind }) => kind === 'NetworkPolicy')?.['spec']).toEqual({ ...spec, ingress: null });
     const names = (container['ports'] as { name: string }[]).map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(['grpc-xds-tls', 'http-monitoring']));
   });
@@ -351,8 +382,13 @@ withPeers(['helm'], 'the chart', () => {
     const extraVolumes = [{ name: 'config', secret: { secretName: 'kubeconfig' } }];
     const extraVolumeMounts = [{ name: 'config', mountPath: '/config', readOnly: true }];
     const { pod, container } = deploymentOf(await renderChart({ extraVolumes, extraVolumeMounts }));
-    expect(pod['volumes']).toEqual(expect.arrayContaining(extraVolumes));
-    expect(container['volumeMounts']).toEqual(expect.arrayContaining(extraVolumeMounts));
+    expect([pod['volumes'], container['volumeMounts']]).toEqual([
+      expect.arrayContaining(extraVolumes),
+      expect.arrayContaining(extraVolumeMounts),
+    ]);
+    const injection = { enabled: false };
+    const { pod: only } = deploymentOf(await renderChart({ injection, extraVolumes, extraVolumeMounts }));
+    expect(only['volumes']).toEqual(extraVolumes);
   });
 
   test('lets its user add arguments, which win', async () => {
@@ -378,6 +414,8 @@ withPeers(['helm'], 'the chart', () => {
     ['a namespace that can not be', { credentials: { namespaces: ['Edge'] } }, '/credentials/namespaces/0'],
     ['an address with a port', { plaintext: { host: '127.0.0.1:15010' } }, '/plaintext/host'],
     ['a peer that is none', { networkPolicy: { proxies: [{ namespace: 'shop' }] } }, '/networkPolicy/proxies/0'],
+    ['a failure policy that does not exist', { validation: { failurePolicy: 'Refuse' } }, '/validation/failurePolicy'],
+    ['a namespace that can not be excluded', { injection: { excludedNamespaces: ['A'] } }, '/injection/excluded'],
     ['a budget that is not a number', { podDisruptionBudget: { maxUnavailable: 'one' } }, '/podDisruptionBudget'],
     ['a volume without a name', { extraVolumes: [{ emptyDir: {} }] }, '/extraVolumes/0'],
     ['no amount of memory', { resources: { limits: { memory: 'much' } } }, '/resources/limits/memory'],
@@ -386,6 +424,12 @@ withPeers(['helm'], 'the chart', () => {
     await expect(renderChart(values)).rejects.toThrow(place);
   });
 });
+
+/** The roots in a webhook configuration. */
+function tells(kind: string, name: string): string[] {
+  const resource = `admissionregistration.k8s.io/${kind}webhookconfigurations fairlead-${NAMESPACE}-${name}`;
+  return ['list', 'watch', 'patch'].map((verb) => `${verb} ${resource}`);
+}
 
 /** All but conditions: objects, and what the certificate authority needs. */
 function reads(): string[] {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bundle } from '../../tools/build.ts';
@@ -26,6 +26,7 @@ export interface Replica {
   readonly pod: string;
   readonly adsPort: number;
   readonly securePort: number;
+  readonly webhookPort: number;
   readonly process: RunningProcess;
   ready(): Promise<void>;
   /** A metric without labels. */
@@ -105,8 +106,10 @@ interface Pod extends ApiObject {
   readonly metadata: { readonly name: string; readonly uid: string };
   readonly spec: {
     readonly serviceAccountName: string;
+    readonly volumes?: readonly { readonly name: string; readonly configMap?: { readonly name: string } }[];
     readonly containers: readonly {
       readonly args: readonly string[];
+      readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
       readonly env: readonly { name: string; value?: string; valueFrom?: { fieldRef?: { fieldPath: string } } }[];
     }[];
   };
@@ -121,10 +124,16 @@ async function startReplica(
 ): Promise<Replica> {
   const [container] = pod.spec.containers;
   if (container === undefined) throw new Error(`Pod ${pod.metadata.name} has no container`);
-  const [adsPort = 0, healthPort, monitoringPort, securePort = 0] = await freePorts(4);
+  const [adsPort = 0, healthPort, monitoringPort, securePort = 0, webhookPort = 0] = await freePorts(5);
   const [, ...words] = entryPoint(program);
   // Several replicas are on one machine here.
-  const args = container.args.map((arg) => arg.replace(/^(--grpc-address=).*/, `$1127.0.0.1:${adsPort}`));
+  const mounts = await mountConfigMaps(pod, api, program);
+  const args = container.args.map((arg) =>
+    [...mounts]
+      .reduce((text, [path, directory]) => text.replace(path, directory), arg)
+      .replace(/^(--grpc-address=).*/, `$1127.0.0.1:${adsPort}`)
+      .replace(/^(--webhook-address=).*/, `$1127.0.0.1:${webhookPort}`),
+  );
   if (aside) args.push('--status-writes=off');
   const variables = container.env.filter(({ name }) => !aside || !name.startsWith('POD_'));
   const process = startProcess(globalThis.process.execPath, [...words, ...args], {
@@ -146,6 +155,7 @@ async function startReplica(
     pod: pod.metadata.name,
     adsPort,
     securePort,
+    webhookPort,
     process,
     ready: async () => {
       await poll(`${pod.metadata.name} is ready`, () => get(healthPort, '/ready'), { process });
@@ -159,6 +169,26 @@ async function startReplica(
       return text === undefined ? undefined : (JSON.parse(text) as unknown);
     },
   };
+}
+
+/** Directories with the content of ConfigMaps, by the path where the container has them. */
+async function mountConfigMaps(
+  { metadata, spec }: Pod,
+  api: RunningApiServer,
+  program: string,
+): Promise<ReadonlyMap<string, string>> {
+  const mounts = new Map<string, string>();
+  for (const { name, configMap } of spec.volumes ?? []) {
+    const mountPath = spec.containers[0]?.volumeMounts?.find((mount) => mount.name === name)?.mountPath;
+    if (configMap === undefined || mountPath === undefined) continue;
+    const path = `/api/v1/namespaces/${NAMESPACE}/configmaps/${configMap.name}`;
+    const { data } = (await api.call('GET', path)) as { readonly data?: Readonly<Record<string, string>> };
+    const directory = join(program, 'volumes', metadata.name, name);
+    await mkdir(directory, { recursive: true });
+    for (const [file, text] of Object.entries(data ?? {})) await writeFile(join(directory, file), text);
+    mounts.set(mountPath, directory);
+  }
+  return mounts;
 }
 
 function valueOf({ name, value, valueFrom }: Pod['spec']['containers'][0]['env'][0], pod: Pod): string {

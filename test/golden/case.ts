@@ -36,6 +36,14 @@ export function orphans(): string[] {
 
 export const expectedFile = (name: string): string => join(directory, `${name}.expected.yaml`);
 
+/** Every object of a case, also those that their schema refuses. */
+export function objectsIn(name: string): readonly KubernetesObject[] {
+  const text = readFileSync(join(directory, `${name}.yaml`), 'utf8');
+  return parseAllDocuments(text)
+    .slice(1)
+    .map((document) => document.toJS() as KubernetesObject);
+}
+
 /** The first document of the file has the proxies as Envoy nodes; each of the others is an object. */
 export function readGoldenCase(name: string, validate: Validate): GoldenCase {
   const text = readFileSync(join(directory, `${name}.yaml`), 'utf8');

@@ -46,3 +46,26 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- join "," $names }}
 {{- end }}
+
+{{/* Names of what tells the API server to ask. */}}
+{{- define "fairlead.injectionWebhook" -}}
+{{- printf "%s-injection" (include "fairlead.clusterName" .) -}}
+{{- end -}}
+
+{{- define "fairlead.validationWebhook" -}}
+{{- printf "%s-validation" (include "fairlead.clusterName" .) -}}
+{{- end -}}
+
+{{/* Not empty if the API server is to ask about anything. */}}
+{{- define "fairlead.webhooks" -}}
+{{- if or .Values.injection.enabled .Values.validation.enabled }}true{{ end -}}
+{{- end -}}
+
+{{/* Where the API server asks; without caBundle, which the control plane keeps right. */}}
+{{- define "fairlead.webhookClient" -}}
+service:
+  name: {{ include "fairlead.name" .root }}
+  namespace: {{ .root.Release.Namespace }}
+  path: {{ .path }}
+  port: 443
+{{- end -}}

@@ -1,0 +1,153 @@
+import type { ConfigMap } from './api/core.ts';
+import { isObject, type Json } from './api/json.ts';
+import { kindOf } from './api/kinds.ts';
+import { objectKey } from './api/object.ts';
+import type { Clock } from './clock.ts';
+import type { Config, WebhookConfig } from './config/config.ts';
+import type { Engine } from './engine/engine.ts';
+import type { Protos } from './envoy/encode/proto.ts';
+import { loadInjection } from './injection/configuration.ts';
+import { createInjector } from './injection/injector.ts';
+import type { KubeClient } from './kube/client.ts';
+import { FreshNamespaces } from './kube/fresh-namespaces.ts';
+import { createObjectCheck } from './object-check.ts';
+import type { LogBudget } from './ops/log-budget.ts';
+import type { WebhookFigures } from './ops/metric-sources.ts';
+import type { AdmissionRequest } from './webhooks/admission-review.ts';
+import { type InjectionOutcome, injectPod, labelsIn } from './webhooks/injecting.ts';
+import { InjectionFiles, type LoadInjection } from './webhooks/injection-files.ts';
+import { validate } from './webhooks/validating.ts';
+import { type Webhook, type WebhookServer, serveWebhooks } from './webhooks/webhook-server.ts';
+import { readDocument } from './yaml/document.ts';
+
+/** The port on which the API server asks. */
+export interface WebhookServing extends Pick<WebhookServer, 'port' | 'present'> {
+  readonly figures: () => WebhookFigures;
+  /** Calls back with the milliseconds that each admission of a Pod took. */
+  onInjected(measured: (ms: number) => void): void;
+}
+
+export interface WebhookServingOptions {
+  readonly config: Config;
+  readonly webhooks: WebhookConfig;
+  readonly client: KubeClient;
+  readonly engine: Engine;
+  readonly protos: Protos;
+  readonly log: LogBudget;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** Rejects with a ListenError if it cannot listen on the address. */
+export async function startWebhooks(options: WebhookServingOptions): Promise<WebhookServing> {
+  const { config, webhooks, engine, protos, log, clock, signal } = options;
+  const injections: Record<InjectionOutcome, number> = { injected: 0, untouched: 0, refused: 0 };
+  const validations = new Map<
+    string,
+    { readonly group: string; readonly resource: string; passed: number; failed: number }
+  >();
+  let measured: (ms: number) => void = () => undefined;
+  const files =
+    webhooks.injectionDirectory === undefined
+      ? undefined
+      : new InjectionFiles({ directory: webhooks.injectionDirectory, load, clock, log, signal });
+  const check = createObjectCheck(config.mesh, protos);
+
+  const validateObject: Webhook = (request) => {
+    const verdict = validate(request, check);
+    const kind = kindOf(textOf(request.object?.['apiVersion']), textOf(request.object?.['kind']));
+    if (kind?.custom === true) {
+      const counts = validations.get(kind.name) ?? { group: kind.group, resource: kind.plural, passed: 0, failed: 0 };
+      counts[verdict.allowed ? 'passed' : 'failed']++;
+      validations.set(kind.name, counts);
+    }
+    if (!verdict.allowed) log.info('Object refused', { object: nameOf(request), problem: verdict.message });
+    return verdict;
+  };
+
+  const surroundings = injectionSurroundings(options, files);
+  const inject: Webhook = async (request, path) => {
+    const began = clock.now();
+    const { verdict, outcome } = await injectPod(request, path, surroundings);
+    injections[outcome]++;
+    measured(clock.now() - began);
+    if (!verdict.allowed) log.warn('Pod refused', { object: nameOf(request), problem: verdict.message });
+    return verdict;
+  };
+
+  const server = await serveWebhooks({
+    address: webhooks.address,
+    webhooks: new Map([['validate', validateObject], ...(files === undefined ? [] : [['inject', inject] as const])]),
+    draining: () => engine.draining(),
+    log,
+    signal,
+  });
+  // A Pod that comes first waits for it.
+  await files?.look();
+  void files?.follow();
+  return {
+    port: server.port,
+    present: server.present,
+    figures: () => ({
+      unanswered: server.unanswered,
+      validations: validations.values(),
+      ...(files !== undefined && { injections, templateProblems: files.problems.length }),
+    }),
+    onInjected: (observer) => (measured = observer),
+  };
+}
+
+const load: LoadInjection = (files) => {
+  const loaded = loadInjection(files);
+  return 'config' in loaded ? { injector: createInjector(loaded.config) } : loaded;
+};
+
+function injectionSurroundings(
+  { config, engine, client, clock, signal }: WebhookServingOptions,
+  files: InjectionFiles | undefined,
+): Parameters<typeof injectPod>[2] {
+  const { inputs } = engine.mesh;
+  const { clusterId, rootNamespace } = config.mesh;
+  const fresh = new FreshNamespaces(client, clock, signal);
+  const meshConfig = new ParsedMeshConfig();
+  return {
+    injector: () => files?.injector,
+    meshConfig: () => {
+      const map: ConfigMap | undefined = inputs.lastGood.get(objectKey(clusterId, rootNamespace, 'istio'));
+      return meshConfig.of(map?.data?.['mesh'] ?? '');
+    },
+    labelsOf(namespace) {
+      const known = inputs.objects.Namespace.get(objectKey(clusterId, '', namespace));
+      return known && (known.metadata.labels ?? {});
+    },
+    async freshLabelsOf(namespace) {
+      const found = await fresh.read(namespace);
+      return found && labelsIn(found);
+    },
+  };
+}
+
+/** Parses a text once. */
+class ParsedMeshConfig {
+  #text = '';
+  #value: Json = {};
+
+  of(text: string): Json {
+    if (text !== this.#text) {
+      const content = readDocument(text);
+      this.#value = 'value' in content && isObject(content.value) ? content.value : {};
+      this.#text = text;
+    }
+    return this.#value;
+  }
+}
+
+function nameOf({ kind, namespace, name, object }: AdmissionRequest): string {
+  const metadata: Json = isObject(object?.['metadata']) ? object['metadata'] : {};
+  const generated = textOf(metadata['generateName']);
+  return `${kind}/${namespace}/${name === '' ? `${generated}*` : name}`;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

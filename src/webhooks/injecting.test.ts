@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest';
+import type { InjectionRequest, InjectionResult } from '../injection/injector.ts';
+import type { AdmissionRequest } from './admission-review.ts';
+import { type InjectingOptions, injectPod, labelsIn } from './injecting.ts';
+
+const request: AdmissionRequest = {
+  ...{ uid: 'u', operation: 'CREATE', group: '', kind: 'Pod', resource: 'pods', subresource: '' },
+  ...{ name: '', namespace: 'shop', object: { metadata: { generateName: 'web-' } }, oldObject: undefined },
+};
+
+/** The injector is asked, and decides by the label of the namespace alone. */
+function setup(options: Partial<InjectingOptions> = {}) {
+  const asked: InjectionRequest[] = [];
+  const inject = (about: InjectionRequest): InjectionResult => {
+    asked.push(about);
+    const label = about.namespace.labels['istio-injection'];
+    if (label === 'bad') return { refused: 'annotation x: write y' };
+    if (label !== 'enabled') return { untouched: 'not labelled', warnings: ['w'] };
+    return { pod: { ...about.pod, spec: {} }, warnings: ['w'] };
+  };
+  const all: InjectingOptions = {
+    injector: () => ({ inject }),
+    meshConfig: () => ({ a: 1 }),
+    labelsOf: () => ({ 'istio-injection': 'enabled' }),
+    freshLabelsOf: () => Promise.resolve(undefined),
+    ...options,
+  };
+  return {
+    asked,
+    run: (changes: Partial<AdmissionRequest> = {}, path = '') => injectPod({ ...request, ...changes }, path, all),
+  };
+}
+
+describe('a Pod that is created', () => {
+  test('is given to the injector with what is known of its namespace, and answered with a patch', async () => {
+    const { asked, run } = setup();
+    expect(await run({}, '/cluster/east')).toEqual({
+      verdict: { allowed: true, warnings: ['w'], patch: [{ op: 'add', path: '/spec', value: {} }] },
+      outcome: 'injected',
+    });
+    expect(asked).toEqual([
+      {
+        pod: request.object,
+        namespace: { name: 'shop', labels: { 'istio-injection': 'enabled' } },
+        meshConfig: { a: 1 },
+        parameters: { cluster: 'east', env: {} },
+      },
+    ]);
+  });
+
+  test('is refused with what the injector says', async () => {
+    const { run } = setup({ labelsOf: () => ({ 'istio-injection': 'bad' }) });
+    expect(await run()).toEqual({ verdict: { allowed: false, message: 'annotation x: write y' }, outcome: 'refused' });
+  });
+
+  test.each([
+    ['its namespace is not known yet', undefined],
+    ['its namespace was labelled a moment ago', {}],
+  ])('gets a proxy also if %s', async (_, labels) => {
+    const { asked, run } = setup({
+      labelsOf: () => labels,
+      freshLabelsOf: () => Promise.resolve({ 'istio-injection': 'enabled' }),
+    });
+    expect(await run()).toMatchObject({ outcome: 'injected' });
+    expect(asked).toHaveLength(2);
+  });
+
+  test('is left as it is, with warnings, if the API server confirms the labels or cannot say', async () => {
+    for (const fresh of [{}, undefined]) {
+      const { asked, run } = setup({ labelsOf: () => ({}), freshLabelsOf: () => Promise.resolve(fresh) });
+      expect(await run()).toEqual({ verdict: { allowed: true, warnings: ['w'] }, outcome: 'untouched' });
+      expect(asked).toHaveLength(1);
+    }
+  });
+
+  test('is refused while there are no templates, and if the URL of the webhook is wrong', async () => {
+    expect(await setup({ injector: () => undefined }).run()).toMatchObject({
+      verdict: { allowed: false, message: expect.stringContaining('has no templates') as string },
+    });
+    expect(await setup().run({}, '/cluster')).toMatchObject({
+      verdict: { allowed: false, message: expect.stringContaining('the last key has no value') as string },
+    });
+  });
+});
+
+test.each([
+  ['an update', { operation: 'UPDATE' }],
+  ['another kind', { kind: 'Deployment', group: 'apps' }],
+  ['a part of a Pod', { subresource: 'ephemeralcontainers' }],
+  ['nothing', { object: undefined }],
+])('%s is left as it is', async (_, changes) => {
+  const { asked, run } = setup();
+  expect(await run(changes)).toEqual({ verdict: { allowed: true }, outcome: 'untouched' });
+  expect(asked).toEqual([]);
+});
+
+test('labels of an object are its texts', () => {
+  expect(labelsIn({ metadata: { labels: { a: 'b', c: 1 } } })).toEqual({ a: 'b' });
+  for (const object of [undefined, 'x', {}, { metadata: null }, { metadata: { labels: [] } }])
+    expect(labelsIn(object)).toEqual({});
+});

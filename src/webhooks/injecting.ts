@@ -1,0 +1,84 @@
+import { isObject, type Json } from '../api/json.ts';
+import type { InjectionRequest, InjectionResult, Injector } from '../injection/injector.ts';
+import type { AdmissionRequest, Verdict } from './admission-review.ts';
+import { readInjectionPath } from './injection-path.ts';
+import { diff } from './json-patch.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+export interface InjectingOptions {
+  /** The newest that is usable; undefined: there is none yet. */
+  readonly injector: () => Injector | undefined;
+  /** The mesh config as users write it, parsed. */
+  readonly meshConfig: () => Json;
+  /** Of a namespace, as far as the watch has come; undefined: not known. */
+  readonly labelsOf: (namespace: string) => Labels | undefined;
+  /** Of the same from the API server; undefined if it cannot say now. */
+  readonly freshLabelsOf: (namespace: string) => Promise<Labels | undefined>;
+}
+
+/** How an admission of a Pod ended, for metrics. */
+export type InjectionOutcome = 'injected' | 'untouched' | 'refused';
+
+/**
+ * What becomes of a Pod. The configuration of the webhook selects by the labels that the API server sees: those of the
+ * watch may be older, so nobody is left without a proxy because of them before they were read again.
+ */
+export async function injectPod(
+  request: AdmissionRequest,
+  path: string,
+  options: InjectingOptions,
+): Promise<{ readonly verdict: Verdict; readonly outcome: InjectionOutcome }> {
+  const { object: pod, group, kind, operation, subresource } = request;
+  if (pod === undefined || group !== '' || kind !== 'Pod' || operation !== 'CREATE' || subresource !== '')
+    return { verdict: { allowed: true }, outcome: 'untouched' };
+  const read = readInjectionPath(path);
+  if ('problem' in read)
+    return refused(`the URL of the webhook cannot be used: ${read.problem}. Correct it in its configuration.`);
+  const injector = options.injector();
+  if (injector === undefined)
+    return refused('the control plane has no templates for injection; its log says why, and which file to correct.');
+  const name = request.namespace === '' ? 'default' : request.namespace;
+  const injectWith = (labels: Labels): InjectionResult =>
+    injector.inject({
+      pod,
+      namespace: { name, labels },
+      meshConfig: options.meshConfig(),
+      parameters: read.parameters,
+    });
+  const known = options.labelsOf(name);
+  let result = injectWith(known ?? {});
+  if ('untouched' in result) {
+    const fresh = await options.freshLabelsOf(name);
+    if (fresh !== undefined && !sameLabels(known ?? {}, fresh)) result = injectWith(fresh);
+  }
+  return outcomeOf(pod, result);
+}
+
+function outcomeOf(
+  pod: InjectionRequest['pod'],
+  result: InjectionResult,
+): { readonly verdict: Verdict; readonly outcome: InjectionOutcome } {
+  if ('refused' in result) return refused(result.refused);
+  const { warnings } = result;
+  if ('untouched' in result) return { verdict: { allowed: true, warnings }, outcome: 'untouched' };
+  return { verdict: { allowed: true, warnings, patch: diff(pod, result.pod) }, outcome: 'injected' };
+}
+
+function refused(message: string): { readonly verdict: Verdict; readonly outcome: 'refused' } {
+  return { verdict: { allowed: false, message }, outcome: 'refused' };
+}
+
+function sameLabels(a: Labels, b: Labels): boolean {
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name]);
+}
+
+/** The labels of an object from the API server. */
+export function labelsIn(object: unknown): Labels {
+  const metadata = isObject(object) && isObject(object['metadata']) ? object['metadata'] : {};
+  const labels = isObject(metadata['labels']) ? metadata['labels'] : {};
+  return Object.fromEntries(
+    Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
+}

@@ -1,0 +1,187 @@
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { Agent, request as https } from 'node:https';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Authority } from '../identity/authority.ts';
+import { selfSigned } from '../identity/self-signed.ts';
+import { readMaterial } from '../identity/signing-material.ts';
+import { LARGEST_REVIEW, type Webhook, type WebhookServer, serveWebhooks } from './webhook-server.ts';
+
+let stopping: AbortController;
+let server: WebhookServer;
+let draining: boolean;
+let logged: object[];
+let webhook: Webhook;
+
+beforeEach(async () => {
+  stopping = new AbortController();
+  draining = false;
+  logged = [];
+  webhook = (_, path) => ({ allowed: true, warnings: [`path ${path}`] });
+  server = await serveWebhooks({
+    address: { host: '127.0.0.1', port: 0 },
+    webhooks: new Map([['inject', (...args) => webhook(...args)]]),
+    draining: () => draining,
+    log: { error: (_, fields) => void logged.push(fields) },
+    signal: stopping.signal,
+  });
+});
+afterEach(async () => {
+  stopping.abort();
+  await server.closed;
+});
+
+/** A root, and a certificate of it for the server. */
+async function certified(): Promise<{ root: string; certificate: string; key: string }> {
+  const entries = await selfSigned('cluster.local', new Date());
+  const read = readMaterial(entries, new Date());
+  if ('problem' in read) throw new Error(read.problem);
+  const signed = await new Authority(read.material).signServer(['fairlead.mesh.svc'], 3600, new Date());
+  if ('problem' in signed) throw new Error(signed.problem);
+  return { root: read.material.roots.join(''), certificate: signed.chain[0]!, key: signed.key };
+}
+
+interface Call {
+  readonly path?: string;
+  readonly method?: string;
+  readonly type?: string;
+  readonly body?: string;
+  readonly agent?: Agent;
+}
+
+const review = JSON.stringify({
+  apiVersion: 'admission.k8s.io/v1',
+  kind: 'AdmissionReview',
+  request: { uid: 'u', operation: 'CREATE', kind: {}, resource: {}, object: {} },
+});
+
+async function call(ca: string, options: Call = {}): Promise<{ status: number; body: string; connection: unknown }> {
+  const { path = '/inject', method = 'POST', type = 'application/json', body = review, agent } = options;
+  const sent = https({
+    ...{ host: '127.0.0.1', port: server.port, servername: 'fairlead.mesh.svc', ca, path, method },
+    headers: { 'content-type': type, 'content-length': Buffer.byteLength(body) },
+    ...(agent && { agent }),
+  });
+  sent.on('error', () => undefined);
+  sent.end(method === 'GET' ? '' : body);
+  const [response] = (await once(sent, 'response')) as [import('node:http').IncomingMessage];
+  response.setEncoding('utf8');
+  const chunks = await response.toArray();
+  return { status: response.statusCode!, body: chunks.join(''), connection: response.headers.connection };
+}
+
+describe('the server of webhooks', () => {
+  test('answers a review, with what follows the name of the webhook in the path', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    const { status, body } = await call(root, { path: '/inject/cluster/east?timeout=10s' });
+    expect(status).toBe(200);
+    expect(JSON.parse(body)).toMatchObject({ response: { uid: 'u', allowed: true, warnings: ['path /cluster/east'] } });
+  });
+
+  test('has no connections before it has a certificate, and keeps them when it gets another one', async () => {
+    const [first, second] = [await certified(), await certified()];
+    await expect(call(first.root)).rejects.toThrow();
+    server.present(first);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    expect(await call(first.root, { agent })).toMatchObject({ status: 200 });
+    server.present(second);
+    expect(await call(first.root, { agent })).toMatchObject({ status: 200 });
+    expect(Object.values(agent.freeSockets).flat()).toHaveLength(1);
+    expect(await call(second.root)).toMatchObject({ status: 200 });
+    await expect(call(first.root)).rejects.toThrow(/certificate/);
+    agent.destroy();
+  });
+
+  test.each([
+    ['another method', { method: 'GET' }, 405, 'malformed'],
+    ['another path', { path: '/reject' }, 404, 'malformed'],
+    ['no path', { path: '*' }, 404, 'malformed'],
+    ['another content type', { type: 'text/yaml' }, 415, 'malformed'],
+    ['a body that is not JSON', { body: '{' }, 400, 'malformed'],
+    ['an empty body', { body: '' }, 400, 'malformed'],
+    ['a body that is no review', { body: '{}' }, 400, 'malformed'],
+    ['a body that is too large', { body: ' '.repeat(LARGEST_REVIEW + 1) }, 413, 'too large'],
+  ])('gives no verdict to %s', async (_, options, status, reason) => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    expect(await call(root, options)).toMatchObject({ status });
+    expect([...server.unanswered]).toEqual([[reason, 1]]);
+    expect(await call(root)).toMatchObject({ status: 200 });
+  });
+
+  test('counts a body of unknown length while it comes', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    const sent = https({
+      ...{ host: '127.0.0.1', port: server.port, servername: 'fairlead.mesh.svc', ca: root, path: '/inject' },
+      ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
+    });
+    sent.on('error', () => undefined);
+    for (let i = 0; i < 4; i++) sent.write(' '.repeat(1024 * 1024));
+    const [response] = (await once(sent, 'response')) as [import('node:http').IncomingMessage];
+    expect(response.statusCode).toBe(413);
+    sent.destroy();
+  });
+
+  test('survives a webhook that throws, and logs it', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    webhook = () => {
+      throw new RangeError('too deep');
+    };
+    expect(await call(root)).toMatchObject({ status: 500, body: 'internal error\n' });
+    expect(logged).toEqual([{ err: expect.any(RangeError) as unknown }]);
+    expect([...server.unanswered]).toEqual([['error', 1]]);
+  });
+
+  test('gives up on a body whose sender has gone, and gives its room to others', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    const sockets = await Promise.all(Array.from({ length: 12 }, () => begin(root)));
+    // All room that one caller may have is taken: a call waits for the others.
+    const waiting = call(root);
+    for (const socket of sockets) socket.destroy();
+    expect(await waiting).toMatchObject({ status: 200 });
+    expect(server.unanswered.get('ended')).toBe(12);
+  });
+
+  /** A connection on which a body of the greatest size begins. */
+  async function begin(ca: string): Promise<TLSSocket> {
+    const socket = connectTls({ host: '127.0.0.1', port: server.port, servername: 'fairlead.mesh.svc', ca });
+    await once(socket, 'secureConnect');
+    const head = [
+      'POST /inject HTTP/1.1',
+      'host: x',
+      'content-type: application/json',
+      `content-length: ${LARGEST_REVIEW}`,
+    ];
+    socket.write(`${head.join('\r\n')}\r\n\r\n{`);
+    return socket;
+  }
+
+  test('is not held up by connections that say nothing', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    let closed = 0;
+    const sockets = Array.from({ length: 600 }, () =>
+      connect(server.port, '127.0.0.1')
+        .on('error', () => undefined)
+        .resume(),
+    );
+    for (const socket of sockets) socket.once('close', () => closed++);
+    await Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => undefined)));
+    expect(await call(root)).toMatchObject({ status: 200 });
+    await expect.poll(() => closed).toBe(600 - 512 + 1);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test('asks its callers to go elsewhere while it drains', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    expect(await call(root)).toMatchObject({ connection: 'keep-alive' });
+    draining = true;
+    expect(await call(root)).toMatchObject({ status: 200, connection: 'close' });
+  });
+});

@@ -1,0 +1,237 @@
+import { X509Certificate } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readPem } from '../../src/identity/pem.ts';
+import { selfSigned } from '../../src/identity/self-signed.ts';
+import { CHART, NAMESPACE } from '../chart/chart.ts';
+import { ApiError, type ApiObject } from '../peers/api-server.ts';
+import { poll } from '../peers/process.ts';
+import { printLogOnFailure, withPeers } from '../peers/with-peers.ts';
+import { install, type Installed, type Replica } from './installed.ts';
+
+const peers = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl', 'helm'] as const;
+
+const VALUES = ['--set', 'validation.enabled=true', '--set', 'validation.failurePolicy=Fail'];
+
+withPeers(peers, 'the webhooks of the chart at a real API server', () => {
+  let cluster: Installed;
+  let replica: Replica;
+  printLogOnFailure(() => ({ log: () => `${replica?.process.log()}\n${cluster?.api.log()}` }));
+
+  beforeAll(async () => {
+    cluster = await install({ values: VALUES });
+    const [pod = ''] = await cluster.pods();
+    // While validation is not served yet, objects are stored as before.
+    await cluster.api.kubectl('create', 'namespace', 'shop');
+    await cluster.api.kubectl('label', 'namespace', 'shop', 'istio-injection=enabled');
+    await apply(routes('old', '('));
+    replica = await cluster.start(pod);
+    await replica.ready();
+    await lead(replica);
+  });
+  afterAll(() => cluster?.stop());
+
+  /** There is no network of Services here: the API server finds the process by the name of this machine. */
+  async function lead({ webhookPort }: Replica): Promise<void> {
+    const { api } = cluster;
+    const spec = { type: 'ExternalName', externalName: 'localhost', clusterIP: null, clusterIPs: null };
+    await api.kubectl('-n', NAMESPACE, 'patch', 'service', 'fairlead', '--type=merge', '-p', JSON.stringify({ spec }));
+    for (const kind of ['mutating', 'validating'] as const) {
+      const ports = (await webhooksOf(kind)).map((_, index) => ({
+        op: 'replace',
+        path: `/webhooks/${index}/clientConfig/service/port`,
+        value: webhookPort,
+      }));
+      await api.kubectl(
+        'patch',
+        `${kind}webhookconfiguration`,
+        names[kind],
+        '--type=json',
+        '-p',
+        JSON.stringify(ports),
+      );
+    }
+  }
+
+  const names = { mutating: `fairlead-${NAMESPACE}-injection`, validating: `fairlead-${NAMESPACE}-validation` };
+
+  interface Webhook {
+    readonly failurePolicy: string;
+    readonly clientConfig: { readonly caBundle?: string };
+  }
+
+  async function webhooksOf(kind: keyof typeof names): Promise<readonly Webhook[]> {
+    const path = `/apis/admissionregistration.k8s.io/v1/${kind}webhookconfigurations/${names[kind]}`;
+    return (await cluster.api.call('GET', path))['webhooks'] as readonly Webhook[];
+  }
+
+  /** The roots in each entry, by the organization that they name. */
+  async function bundlesOf(kind: keyof typeof names): Promise<string[]> {
+    return (await webhooksOf(kind)).map(({ clientConfig: { caBundle = '' } }) =>
+      (readPem(Buffer.from(caBundle, 'base64').toString()) ?? [])
+        .map(({ der }) => new X509Certificate(der).subject)
+        .sort()
+        .join(),
+    );
+  }
+
+  const policies = async (): Promise<string[]> => (await webhooksOf('validating')).map((each) => each.failurePolicy);
+
+  const apply = (...objects: readonly object[]): Promise<string> =>
+    cluster.api.apply(objects.map((object) => JSON.stringify(object)).join('\n---\n'));
+
+  /** A VirtualService that the CRD allows whatever the pattern is. */
+  const routes = (name: string, regex: string, namespace = 'shop'): object => ({
+    apiVersion: 'networking.istio.io/v1',
+    kind: 'VirtualService',
+    metadata: { name, namespace },
+    spec: { hosts: [`${name}.example`], http: [{ match: [{ uri: { regex } }], directResponse: { status: 200 } }] },
+  });
+
+  const pod = (name: string, labels: object = {}): object => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, labels },
+    spec: { containers: [{ name: 'app', image: 'app', ports: [{ containerPort: 8080 }] }] },
+  });
+
+  /** The names of all containers of a Pod as it would be stored. */
+  async function containersOf(namespace: string, name: string, labels: object = {}): Promise<string[]> {
+    const path = `/api/v1/namespaces/${namespace}/pods?dryRun=All`;
+    return namesIn(await cluster.api.call('POST', path, pod(name, labels)));
+  }
+
+  function namesIn({ spec }: ApiObject): string[] {
+    const { containers, initContainers = [] } = spec as Record<'containers' | 'initContainers', { name: string }[]>;
+    return [...initContainers, ...containers].map(({ name }) => name).sort();
+  }
+
+  const injected = ['app', 'istio-init', 'istio-proxy'];
+
+  test('the API server is told the roots, and closes validation once it has seen it work', async () => {
+    for (const kind of ['mutating', 'validating'] as const)
+      await poll(`roots of ${kind}`, async () => {
+        const bundles = await bundlesOf(kind);
+        return bundles.every((bundle) => bundle === 'O=cluster.local') ? true : undefined;
+      });
+    await poll('policy', async () => ((await policies()).every((each) => each === 'Fail') ? true : undefined), {
+      timeoutMs: 60_000,
+    });
+    expect((await cluster.api.kubectl('get', 'gateways', '-A', '-o', 'name')).trim()).toBe('');
+  });
+
+  test('an object is refused with the sentence of check, and by server-side dry run, too', async () => {
+    const sentence = 'spec.http[0].match[0].uri.regex: ';
+    const denial = `admission webhook "validation.fairlead.dev" denied the request: ${sentence}`;
+    await expect(apply(routes('bad', '('))).rejects.toThrow(denial);
+    const path = '/apis/networking.istio.io/v1/namespaces/shop/virtualservices?dryRun=All';
+    await expect(cluster.api.call('POST', path, routes('bad', '('))).rejects.toThrow(sentence);
+    await apply(routes('good', 'a+'));
+  });
+
+  test('an object that was wrong before can be labelled and corrected, and not made worse', async () => {
+    const { api } = cluster;
+    await api.kubectl('-n', 'shop', 'label', 'virtualservice', 'old', 'team=mesh');
+    const worse = routes('old', '(') as { spec: { http: object[] } };
+    worse.spec.http.push({ match: [{ uri: { regex: ')' } }], directResponse: { status: 200 } });
+    await expect(apply(worse)).rejects.toThrow('spec.http[1].match[0].uri.regex: ');
+    await apply(routes('old', 'a'));
+    await api.kubectl('-n', 'shop', 'delete', 'virtualservice', 'old');
+  });
+
+  test('a Pod gets its proxy where labels want it, by a dry run without effect', async () => {
+    const { api } = cluster;
+    expect(await containersOf('shop', 'web')).toEqual(expect.arrayContaining(injected));
+    expect(await containersOf('shop', 'web', { 'sidecar.istio.io/inject': 'false' })).toEqual(['app']);
+    await api.kubectl('create', 'namespace', 'plain');
+    expect(await containersOf('plain', 'web')).toEqual(['app']);
+    expect(await containersOf('plain', 'web', { 'sidecar.istio.io/inject': 'true' })).toEqual(
+      expect.arrayContaining(injected),
+    );
+    await api.kubectl('label', 'namespace', 'kube-system', 'istio-injection=enabled');
+    expect(await containersOf('kube-system', 'web')).toEqual(['app']);
+    expect((await api.kubectl('-n', 'shop', 'get', 'pods', '-o', 'name')).trim()).toBe('');
+  });
+
+  test('Pods of a Deployment get it at once when their namespace is labelled', async () => {
+    const { api } = cluster;
+    for (const name of ['one', 'two', 'three']) {
+      await api.kubectl('create', 'namespace', name);
+      await api.kubectl('label', 'namespace', name, 'istio-injection=enabled');
+      await api.kubectl('-n', name, 'create', 'deployment', 'web', '--image=app');
+      const found = await poll(`Pod of ${name}`, async () => {
+        const { items } = (await api.call('GET', `/api/v1/namespaces/${name}/pods`)) as unknown as {
+          items: ApiObject[];
+        };
+        return items[0];
+      });
+      expect(namesIn(found)).toEqual(expect.arrayContaining(['istio-init', 'istio-proxy']));
+    }
+  });
+
+  test('a Pod that cannot be injected is refused, with what to write instead', async () => {
+    const bad = pod('bad') as { metadata: object };
+    const annotations = { 'traffic.sidecar.istio.io/excludeInboundPorts': 'http' };
+    const refusal = cluster.api.call('POST', '/api/v1/namespaces/shop/pods', {
+      ...bad,
+      metadata: { ...bad.metadata, annotations },
+    });
+    await expect(refusal).rejects.toThrow(/denied the request: .*traffic\.sidecar\.istio\.io\/excludeInboundPorts/);
+  });
+
+  test('the metrics say what was asked', async () => {
+    expect(await replica.metric('sidecar_injection_success_total')).toBeGreaterThan(3);
+    expect(await replica.metric('sidecar_injection_failure_total')).toBe(1);
+    expect(await replica.metric('fairlead_injection_template_problems')).toBe(0);
+    expect(
+      await replica.metric('galley_validation_failed\\{group="networking.istio.io",resource="virtualservices"\\}'),
+    ).toBeGreaterThan(1);
+  });
+
+  test('another root comes beside the old one', async () => {
+    const { api } = cluster;
+    const entries = await selfSigned('plugged', new Date());
+    const stringData = entries;
+    await apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'cacerts', namespace: NAMESPACE }, stringData });
+    const [, other = ''] = await cluster.pods();
+    await replica.process.stop();
+    replica = await cluster.start(other);
+    await replica.ready();
+    await poll('both roots', async () => {
+      const bundles = [...(await bundlesOf('mutating')), ...(await bundlesOf('validating'))];
+      return bundles.every((bundle) => bundle === 'O=cluster.local,O=plugged') ? true : undefined;
+    });
+    await lead(replica);
+    await poll('an answer', () => containersOf('shop', 'web').catch(retried));
+    await expect(apply(routes('bad', '('))).rejects.toThrow('denied the request');
+    await api.kubectl('-n', 'shop', 'get', 'virtualservice', 'good');
+  });
+
+  /** The API server does not see changed configurations at once. */
+  const retried = (error: unknown): undefined => {
+    if (!(error instanceof ApiError)) throw error;
+  };
+
+  test('an upgrade takes neither the roots away nor the failure policy back', async () => {
+    const { api } = cluster;
+    await replica.process.stop();
+    const before = [await bundlesOf('mutating'), await bundlesOf('validating'), await policies()];
+    await api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, ...VALUES, '--set', 'log.level=debug');
+    expect([await bundlesOf('mutating'), await bundlesOf('validating'), await policies()]).toEqual(before);
+    expect(await policies()).toEqual(['Fail']);
+  });
+
+  test('without a replica, Pods and objects that nobody asks for are stored, and others wait', async () => {
+    const { api } = cluster;
+    expect(await containersOf('plain', 'web')).toEqual(['app']);
+    expect(await containersOf('kube-system', 'web')).toEqual(['app']);
+    expect(await containersOf(NAMESPACE, 'web').catch(String)).not.toContain('failed calling webhook');
+    await expect(containersOf('shop', 'web')).rejects.toThrow('failed calling webhook');
+    await expect(apply(routes('late', 'a'))).rejects.toThrow('failed calling webhook');
+    await apply(routes('late', 'a', 'kube-system'));
+    await api.helm('upgrade', 'fairlead', CHART, '-n', NAMESPACE, '--set', 'validation.enabled=true');
+    expect(await policies()).toEqual(['Ignore']);
+    await poll('that it is ignored', () => apply(routes('late', 'a')).catch(() => undefined), { timeoutMs: 60_000 });
+    await api.helm('uninstall', 'fairlead', '-n', NAMESPACE);
+    expect(await containersOf('shop', 'web')).toEqual(['app']);
+  });
+});
