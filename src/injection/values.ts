@@ -12,7 +12,7 @@ export const valueTable = {
   initResources: ['resources of the container that sets up interception', { requests: { cpu: '10m' } }],
   interceptionArgs: ['list of arguments for `fairlead intercept`', ['-p', '15001']],
   interceptionMode: ['REDIRECT or NONE', 'REDIRECT'],
-  logArgs: ['list of arguments that set log levels', ['--proxyLogLevel', 'warning']],
+  logArgs: ['list of arguments that set log levels', ['--proxy-log-level', 'warning']],
   proxyConfig: ["the Pod's ProxyConfig as JSON, without defaults", '{}'],
   proxyEnv: ['list of variables: proxyMetadata, and what the URL of the webhook says', [{ name: 'A', value: 'b' }]],
   discoveryAddress: ['where the proxy finds the control plane', 'fairlead.istio-system.svc:15012'],
