@@ -29,6 +29,14 @@ test('the bundle loads the whole program', async () => {
   expect(await run('check', mesh)).toEqual({ stdout: '', stderr: '1 object: 0 errors, 0 warnings\n' });
 });
 
+test('the bundle has the templates of Pods', async () => {
+  const pod = join(directory, 'pod.yaml');
+  writeFileSync(pod, 'apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}]}\n');
+  const { stdout, stderr } = await run('inject', '-f', pod);
+  expect(stdout).toContain('name: istio-proxy');
+  expect(stderr).toBe('');
+});
+
 test('a mistake ends the process with 1 and one line', async () => {
   await expect(run('serve', '--grpc-address', '127.0.0.1:0', '--directory', '/no/such')).rejects.toMatchObject({
     code: 1,

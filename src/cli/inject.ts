@@ -42,7 +42,8 @@ export const injectCommand: CommandFile = (world, done) => {
       for (const { text, line } of splitDocuments(await readInput(file))) {
         const injected = injectDocument(text, `${file}:${line}`, line, injector, meshConfig, options.namespace);
         refused = report(injected.outcomes, `${file}:${line}`, world) || refused;
-        documents.push(injected.text);
+        // Before the first marker there is often nothing.
+        if (injected.text.trim() !== '') documents.push(injected.text);
       }
     if (!refused) world.out(documents.map(marked).join(''));
     done(refused ? 1 : 0);

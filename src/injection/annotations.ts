@@ -35,7 +35,7 @@ const readers = {
     /^[a-z0-9_]+:[a-z]+(,[a-z0-9_]+:[a-z]+)*$/,
     'http:debug,router:info',
   ),
-  'sidecar.istio.io/agentLogLevel': readText('a level, or levels by scope', /^[\w:,.-]{1,200}$/, 'default:info'),
+  'sidecar.istio.io/agentLogLevel': readAgentLevel,
   'sidecar.istio.io/rewriteAppHTTPProbers': readBoolean,
   'sidecar.istio.io/nativeSidecar': readBoolean,
   'sidecar.istio.io/capNetBindService': readBoolean,
@@ -146,6 +146,17 @@ function readOneOf(known: readonly string[]): (text: string) => Read<string> {
 function readText(what: string, pattern: RegExp, example: string): (text: string) => Read<string> {
   return (text) =>
     pattern.test(text) ? { value: text } : { wrong: `${quote(text)} is not ${what}; write for example "${example}"` };
+}
+
+/** One level, or levels by scope as Istio's agent has them, of which ours knows `default`. */
+export function readAgentLevel(text: string): Read<string | undefined> {
+  const levels = text.split(',').map((item) => item.trim().split(':'));
+  const found =
+    levels.find(([scope]) => scope === 'default' || scope === 'all') ?? levels.find((item) => item.length === 1);
+  const level = found?.at(-1);
+  const known = ['error', 'warn', 'info', 'debug'];
+  if (level === undefined || known.includes(level)) return { value: level };
+  return { wrong: `${quote(text)} is not a level; use one of ${known.join(', ')}` };
 }
 
 function readVolumes(text: string): Read<readonly Json[]> {

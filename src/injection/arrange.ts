@@ -1,6 +1,6 @@
 import type { Json } from '../api/json.ts';
 import { INIT, PROXY, listIn, mapContainers, nameOf, objectIn, specOf, withSpec } from './pod.ts';
-import type { Settled } from './pod-values.ts';
+import { DEFAULT_STATUS_PORT, type Settled } from './pod-values.ts';
 
 /**
  * The Pod with its proxy where it runs: first of the containers that are started and last of those that end, beside
@@ -12,7 +12,7 @@ import type { Settled } from './pod-values.ts';
  */
 export function arrange(
   pod: Json,
-  { native, hold, intercepts, statusPort }: Settled,
+  { native, hold, intercepts, statusPort, agentPort }: Settled,
   command: readonly string[],
 ): Json {
   const { containers, initContainers } = listsOf(withoutIntercept(pod, intercepts));
@@ -24,7 +24,8 @@ export function arrange(
   const probed = statusPort === 0 ? withoutProbes(proxy) : proxy;
   if (applications.length === 0) return withLists(pod, [...inits, ...init], [probed]);
   if (native) {
-    const drain = { preStop: { exec: { command: [...command, 'agent', 'drain'] } } };
+    const port = agentPort === DEFAULT_STATUS_PORT ? [] : ['--port', String(agentPort)];
+    const drain = { preStop: { exec: { command: [...command, 'agent', 'drain', ...port] } } };
     const running = { ...probed, restartPolicy: 'Always', lifecycle: { ...drain, ...objectIn(probed, 'lifecycle') } };
     return withLists(pod, [...init, running, ...inits], applications);
   }

@@ -3,6 +3,7 @@ import { printPath } from '../api/schema-path.ts';
 import { Lines } from '../directory/lines.ts';
 import { readPorts, readPortsOrAll, readRanges, readRangesOrAll } from '../interception/values.ts';
 import { readDocument } from '../yaml/document.ts';
+import { readAgentLevel } from './annotations.ts';
 import type { DecisionRules } from './decision.ts';
 import type { FileProblem } from './problem.ts';
 import { OPERATORS, type LabelSelector } from './selector.ts';
@@ -148,7 +149,7 @@ function readSettings(text: string | undefined, problems: FileProblem[]): Json {
   if (mismatch !== undefined)
     return refuse(new Lines().of(text, mismatch.path), `${printPath(mismatch.path)} ${mismatch.message}`.trimStart());
   const { proxy } = value as { readonly proxy: Json };
-  for (const [name, reader] of Object.entries(trafficReaders)) {
+  for (const [name, reader] of Object.entries(textReaders)) {
     const given = proxy[name];
     const read = typeof given === 'string' ? reader(given) : {};
     if ('wrong' in read) refuse(new Lines().of(text, ['proxy', name]), `proxy.${name}: ${read.wrong}`);
@@ -185,13 +186,14 @@ function configOf(
   };
 }
 
-const trafficReaders: Readonly<Record<string, (text: string) => object>> = {
+const textReaders: Readonly<Record<string, (text: string) => object>> = {
   includeOutboundIPRanges: readRangesOrAll,
   excludeOutboundIPRanges: readRanges,
   includeInboundPorts: readPortsOrAll,
   excludeInboundPorts: readPorts,
   includeOutboundPorts: readPorts,
   excludeOutboundPorts: readPorts,
+  agentLogLevel: (text) => (text === '' ? {} : readAgentLevel(text)),
 };
 
 const proxyDefaults = {

@@ -8,13 +8,13 @@ const ADMIN_PORT = 15000;
 const DNS_PORT = 15053;
 
 /** Why the Pod could not run beside a proxy: one of the two would find its port taken. */
-export function portConflict(pod: Json, { values, statusPort, dns }: Settled): string | undefined {
+export function portConflict(pod: Json, { values, agentPort, dns }: Settled): string | undefined {
   const args = values.interceptionArgs as readonly string[];
   const listening = [args[1], args[3]].map(Number);
   const taken = new Set([
     ADMIN_PORT,
     ...listening,
-    statusPort,
+    agentPort,
     HEALTH_PORT,
     PROMETHEUS_PORT,
     ...(dns ? [DNS_PORT] : []),

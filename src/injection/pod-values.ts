@@ -1,6 +1,6 @@
 import { type Json, isObject } from '../api/json.ts';
 import type { Read } from '../interception/values.ts';
-import type { Annotations } from './annotations.ts';
+import { type Annotations, readAgentLevel } from './annotations.ts';
 import type { InjectionConfig } from './configuration.ts';
 import type { InjectionRequest } from './request.ts';
 import { PROXY, listIn, metadataOf, nameOf, objectIn, specOf, textIn, textsIn } from './pod.ts';
@@ -15,6 +15,8 @@ export interface Settled {
   readonly values: PodValues;
   /** 0: the agent answers no probes. */
   readonly statusPort: number;
+  /** Where the agent listens. */
+  readonly agentPort: number;
   readonly intercepts: boolean;
   readonly dns: boolean;
   readonly native: boolean;
@@ -23,6 +25,8 @@ export interface Settled {
   readonly rewriteProbes: boolean;
   readonly mergeMetrics: boolean;
 }
+
+export const DEFAULT_STATUS_PORT = 15020;
 
 const BOOTSTRAP = { volume: 'custom-bootstrap-volume', directory: '/etc/istio/custom-bootstrap' } as const;
 
@@ -44,13 +48,17 @@ export function settle(
     { discoveryAddress: proxy.discoveryAddress },
     defaultConfig,
     annotations['proxy.istio.io/config'] ?? {},
-    { ...(address !== undefined && { discoveryAddress: address }), ...(port !== undefined && { statusPort: port }) },
+    {
+      ...(address !== undefined && { discoveryAddress: address }), // 0 is about probes alone: the agent has a port.
+      ...(port !== undefined && port !== 0 && { statusPort: port }),
+    },
   ]);
   const metadata = metadataOfProxy(config);
   const labels = textsIn(metadataOf(pod), 'labels');
   const workload = given ?? workloadOf(pod);
   const containers = listIn(specOf(pod), 'containers').filter((each) => nameOf(each) !== PROXY);
-  const statusPort = numberIn(config, 'statusPort') ?? 15020;
+  const agentPort = numberIn(config, 'statusPort') ?? DEFAULT_STATUS_PORT;
+  const statusPort = port === 0 ? 0 : agentPort;
   const mode = annotations['sidecar.istio.io/interceptionMode'] ?? (textIn(config, 'interceptionMode') || 'REDIRECT');
   const dns = metadata['ISTIO_META_DNS_CAPTURE'] === 'true';
   const trustDomain = textIn(meshConfig, 'trustDomain') || 'cluster.local';
@@ -72,15 +80,18 @@ export function settle(
       settings: proxy,
       outboundPort: numberIn(meshConfig, 'proxyListenPort') ?? 15001,
       inboundPort: numberIn(meshConfig, 'proxyInboundListenPort') ?? 15006,
-      statusPort,
+      statusPort: agentPort,
       dns,
       mode,
     }),
     interceptionMode: mode,
     logArgs: [
-      ...flag('--proxyLogLevel', annotations['sidecar.istio.io/logLevel'] ?? proxy.logLevel),
-      ...flag('--proxyComponentLogLevel', annotations['sidecar.istio.io/componentLogLevel'] ?? proxy.componentLogLevel),
-      ...flag('--log_output_level', annotations['sidecar.istio.io/agentLogLevel'] ?? proxy.agentLogLevel),
+      ...flag('--proxy-log-level', annotations['sidecar.istio.io/logLevel'] ?? proxy.logLevel),
+      ...flag(
+        '--proxy-component-log-level',
+        annotations['sidecar.istio.io/componentLogLevel'] ?? proxy.componentLogLevel,
+      ),
+      ...flag('--log-level', annotations['sidecar.istio.io/agentLogLevel'] ?? agentLevelOf(proxy.agentLogLevel)),
     ],
     proxyConfig: JSON.stringify(config),
     proxyEnv: variables({
@@ -131,6 +142,7 @@ export function settle(
     value: {
       values,
       statusPort,
+      agentPort,
       intercepts: mode !== 'NONE',
       dns,
       native: annotations['sidecar.istio.io/nativeSidecar'] ?? nativeSidecars,
@@ -139,6 +151,12 @@ export function settle(
       mergeMetrics: annotations['prometheus.istio.io/merge-metrics'] ?? meshConfig['enablePrometheusMerge'] !== false,
     },
   };
+}
+
+/** Of settings that have been checked. */
+function agentLevelOf(text = ''): string | undefined {
+  const read = readAgentLevel(text);
+  return 'value' in read ? read.value : undefined;
 }
 
 function flag(name: string, value: string | undefined): string[] {

@@ -11,7 +11,7 @@ const shape: Shape = {
     concurrency: 'whole',
     discoveryAddress: 'text',
     proxyMetadata: { map: 'text' },
-    statusPort: 'whole',
+    statusPort: 'port',
     proxyAdminPort: 'port',
     holdApplicationUntilProxyStarts: 'boolean',
     interceptionMode: { oneOf: ['REDIRECT', 'NONE'] },

@@ -31,7 +31,7 @@ export function interceptionArgs({
   const of = (name: keyof Annotations & `traffic.${string}`, fallback: string): string =>
     joined(annotations[name] as All<string | number> | undefined) ?? fallback;
   const excludedInbound = of('traffic.sidecar.istio.io/excludeInboundPorts', settings.excludeInboundPorts);
-  const own = [PROMETHEUS_PORT, HEALTH_PORT, statusPort].filter((port) => port !== 0).join(',');
+  const own = [PROMETHEUS_PORT, HEALTH_PORT, statusPort].join(',');
   const rerouted =
     joined(annotations['istio.io/reroute-virtual-interfaces']) ??
     joined(annotations['traffic.sidecar.istio.io/kubevirtInterfaces']) ??

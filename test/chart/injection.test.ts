@@ -41,7 +41,10 @@ withPeers(['helm'], "the chart's templates and settings of injection", () => {
         tags: ['default'],
         rewriteProbes: false,
         neverInjectSelector: [{ matchLabels: { app: 'builder' } }],
-        templates: { team: { metadata: { labels: { team: 'shop' } } }, gateway: '{metadata: {labels: {mine: really}}}' },
+        templates: {
+          team: { metadata: { labels: { team: 'shop' } } },
+          gateway: '{metadata: {labels: {mine: really}}}',
+        },
       },
       proxy: {
         image: { repository: 'r/p', tag: '7' },

@@ -137,11 +137,11 @@ const dns: readonly Case[] = (['udp', undefined] as const).flatMap((protocol) =>
 });
 
 const otherServer: Case = {
-  title: 'another server',
+  title: 'another server, over TCP as any other connection',
   who: 'app',
   to: '10.99.0.3',
   port: 53,
-  answer: 'peer:53',
+  answer: 'pod:15001',
 };
 
 describe.skipIf(reason !== undefined)(
