@@ -114,9 +114,22 @@ module.exports = {
       'ads/types\\.ts$',
     ]),
     only('ops', 'ops/', ['ops/', 'api/', 'config/', '(listen-error|served-types)\\.ts$']),
+    // Beside an Envoy: nothing of the control plane, whose memory each Pod would pay for.
+    only('agent', 'agent/', [
+      'agent/',
+      'api/json\\.ts$',
+      'config/settings\\.ts$',
+      'identity/(pem|roots|spiffe)\\.ts$',
+      'kube/backoff\\.ts$',
+      'ops/log-line\\.ts$',
+      'reconcilers/durations\\.ts$',
+      'yaml/document\\.ts$',
+      '(clock|listen-error)\\.ts$',
+    ]),
     only('cli', 'cli/', [
       'cli/',
-      'api/object\\.ts$',
+      'agent/(agent|settings)\\.ts$',
+      'api/(json|object)\\.ts$',
       'yaml/document\\.ts$',
       'reconcilers/proxy-node\\.ts$',
       'ads/types\\.ts$',

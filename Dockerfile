@@ -8,6 +8,7 @@ COPY package.json package-lock.json .npmrc tsconfig.json ./
 RUN npm ci
 COPY tools/build.ts tools/
 COPY src src
+COPY charts/fairlead/files charts/fairlead/files
 RUN node tools/build.ts dist
 
 FROM node:${NODE}

@@ -8,7 +8,7 @@ SHELL := /bin/bash
 INSTALLED := node_modules/.installed
 FAST := src/ads/ src/api/ src/cache/ src/cli/ src/envoy/ src/model/ src/reconcilers/ src/settle/ src/status/ src/yaml/
 
-.PHONY: help run test test-fast properties check golden gen bench soak peers image
+.PHONY: help run cluster test test-fast properties check golden gen bench soak peers image
 .PHONY: check-types check-lint check-format check-imports check-unused check-generated check-chart
 
 help: ## show the targets
@@ -17,6 +17,10 @@ help: ## show the targets
 run: $(INSTALLED) ## the bookshop on this machine, without a cluster; ONCE=1 looks and ends, PORTS=29000 moves it
 	@node test/peers/build.ts envoy
 	@exec node tools/run/run.ts $(if $(ONCE),--once) $(if $(PORTS),--ports $(PORTS))
+
+cluster: $(INSTALLED) ## a real Kubernetes of one node with Fairlead and the bookshop (root on Linux); DOWN=1 removes it
+	@$(if $(DOWN),,node test/peers/build.ts)
+	@exec node tools/cluster/cluster.ts $(if $(DOWN),--down)
 
 test: $(INSTALLED) peers ## all tests; what cannot run here is named as skipped
 	@mkdir -p .cache && rm -f .cache/tests.json
@@ -65,6 +69,7 @@ check-chart: $(INSTALLED)
 
 golden: $(INSTALLED) ## write the golden files again; review the diff
 	node test/golden/write.ts
+	node test/injection/write.ts
 
 gen: $(INSTALLED) ## write generated files again: crds/ and types from tools/api/schemas, Envoy's messages (needs go)
 	node tools/api/generate.ts
@@ -79,11 +84,13 @@ soak: $(INSTALLED) peers ## half an hour of every attack at once (SECONDS_OF_SOA
 	node test/hitless/main.ts
 	node test/faults/main.ts
 
-peers: $(INSTALLED) ## fetch and build what tests run against: Envoy, etcd, Kubernetes, helm
+peers: $(INSTALLED) ## fetch and build what tests run against: Envoy, Kubernetes with what a node runs, helm
 	@node test/peers/build.ts
 
-image: ## the container image
-	docker build --tag fairlead:$$(sed -n 's/^  "version": "\(.*\)",/\1/p' package.json) .
+image: ## the container images
+	version=$$(sed -n 's/^  "version": "\(.*\)",/\1/p' package.json); \
+	docker build --tag fairlead:$$version . && \
+	docker build --tag fairlead-proxy:$$version --file Dockerfile.proxy .
 
 # By content, not only by time: a fresh checkout changes times. npm does not run on the node that it replaces.
 $(INSTALLED): package-lock.json

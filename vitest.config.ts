@@ -6,6 +6,7 @@ const withPrograms = globSync('{src,test}/**/*.test.ts').filter((file) =>
   /\b(withPeers|startProcess)\(/.test(readFileSync(file, 'utf8')),
 );
 
+const NODE = 'test/node/*.test.ts';
 const SOAK = 'test/soak/soak.test.ts';
 
 export default defineConfig({
@@ -21,7 +22,7 @@ export default defineConfig({
         test: {
           name: 'in process',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: [...withPrograms, SOAK],
+          exclude: [...withPrograms, NODE, SOAK],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -35,8 +36,13 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
+      // One node at a time.
+      {
+        extends: true,
+        test: { name: 'on a node', include: [NODE], maxWorkers: 1, sequence: { groupOrder: 2 } },
+      },
       // Takes all that the machine has, so it is alone.
-      { extends: true, test: { name: 'soak', include: [SOAK], maxWorkers: 1, sequence: { groupOrder: 2 } } },
+      { extends: true, test: { name: 'soak', include: [SOAK], maxWorkers: 1, sequence: { groupOrder: 3 } } },
     ],
   },
 });

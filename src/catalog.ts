@@ -3,8 +3,12 @@ import { emptyAssignment } from './envoy/endpoint/assignment.ts';
 import type { Encoder } from './envoy/encode/encoder.ts';
 import { typeUrl } from './envoy/encode/proto.ts';
 import { leaf, resource } from './envoy/encode/resource.ts';
+import { HOST, NAME_TABLE } from './model/named-host.ts';
 import { PROXY_CONFIG } from './envoy/tls/trust-bundle.ts';
 import { type ServedType, servedTypes } from './served-types.ts';
+
+/** A name table is sent to a client at most this often. Milliseconds. */
+const TABLE_PACE_MS = 1_000;
 
 /** The resource types that are served, in the order of a push. */
 export function catalog(encoder: Encoder): ResourceTypes {
@@ -41,6 +45,10 @@ export function catalog(encoder: Encoder): ResourceTypes {
     { ...named('sds'), wildcard: false, fullState: false, service: serviceOf('Secret') },
     // Between Istio's agents and the control plane: no Envoy asks for it.
     { typeUrl: PROXY_CONFIG, shortName: 'pcds', wildcard: true, fullState: true },
+    // The whole table for every change: Istio's agents take nothing else.
+    { typeUrl: NAME_TABLE, shortName: 'nds', wildcard: true, fullState: true, onDemand: true, paceMs: TABLE_PACE_MS },
+    // The same host by host, for our own agent.
+    { typeUrl: HOST, shortName: 'hosts', wildcard: true, fullState: true, onDemand: true, ofAgents: true },
   ];
 }
 

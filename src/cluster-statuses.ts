@@ -3,12 +3,14 @@ import { isObject } from './api/json.ts';
 import { type KubernetesObject, objectKey } from './api/object.ts';
 import type { Engine } from './engine/engine.ts';
 import { isSettled } from './engine/kept-generations.ts';
+import { AddressAllocator } from './engine/address-allocator.ts';
 import { ObjectStatuses } from './engine/object-statuses.ts';
 import type { ObjectGeneration } from './engine/progress.ts';
 import { Replicas } from './engine/replicas.ts';
 import { ReplicaReports, type ReplicaReportsOptions } from './kube/replica-reports.ts';
+import { StatusesWithAddresses } from './engine/statuses-with-addresses.ts';
 import type { StatusWriter } from './kube/status-writer.ts';
-import { generationKey } from './mesh/objects/in-force.ts';
+import { generationKey, parseGenerationKey } from './mesh/objects/in-force.ts';
 import { printReport, readReport } from './status/replica-report.ts';
 
 export interface ClusterStatusesOptions extends Pick<
@@ -76,9 +78,14 @@ export function keepStatuses(options: ClusterStatusesOptions): ClusterStatuses {
     progress,
     replicas,
     clock,
-    set: (key, status) => writer.set(key, status),
-    forget: (key) => writer.forget(key),
+    set: (key, status) => said.set(key, status),
+    forget: (key) => said.forget(key),
     signal,
+  });
+  const addresses = new AddressAllocator();
+  const said = new StatusesWithAddresses(writer, (key) => addresses.of(parseGenerationKey(key).objectKey));
+  mesh.onAddressClaims((claims) => {
+    for (const key of addresses.update(claims)) said.again(generationKey('ServiceEntry', key));
   });
   mesh.onConditions((key, verdict) => statuses.judged(key, verdict));
   progress.onChange(() => reports?.changed());

@@ -5,6 +5,7 @@ import type { ConnectedProxy } from './ads/types.ts';
 import type { Encoder } from './envoy/encode/encoder.ts';
 import { declareApiListeners } from './mesh/resources/api-listeners.ts';
 import { declareClusters } from './mesh/resources/clusters.ts';
+import type { AddressClaim } from './model/address-claim.ts';
 import type { CredentialKey } from './model/credential.ts';
 import type { WantedKeySet } from './mesh/findings/key-sets.ts';
 import type { MeshService } from './model/service.ts';
@@ -59,6 +60,8 @@ import { declareRouteHosts } from './mesh/clients/route-hosts.ts';
 import { declareRouteTables } from './mesh/resources/route-tables.ts';
 import { declareAudiences } from './mesh/clients/audiences.ts';
 import { declareDestinationViews } from './mesh/clients/destination-views.ts';
+import { declareNameDemand } from './mesh/clients/name-demand.ts';
+import { declareNames } from './mesh/resources/names.ts';
 import { declareNamespaces } from './mesh/clients/namespaces.ts';
 import { declarePriorityLabels } from './mesh/clients/priority-labels.ts';
 import { declareSelectors } from './mesh/clients/selectors.ts';
@@ -84,6 +87,10 @@ export interface Mesh {
   replicasOf(pod: string): readonly string[];
   /** Whether there is such a Pod, with an address, and it has not ended. */
   isRunning(pod: string): boolean;
+  /** Calls back with what has changed of what ServiceEntries mean for automatic addresses; undefined: nothing any more. */
+  onAddressClaims(changed: (claims: ReadonlyMap<string, AddressClaim | undefined>) => void): void;
+  /** All of it, by object. */
+  readonly addressClaims: Collection<AddressClaim>;
   /** Calls back when namespaces have come, gone or changed. */
   onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
@@ -192,6 +199,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     declareSecrets(graph, credentials, deps),
     declareTrustBundle(graph, inputs),
   ];
+  const nameDemand = declareNameDemand(graph, deps);
+  const names = declareNames(graph, nameDemand, deps);
   const listenerConflicts = declareListenerConflicts(graph, deps);
   const problems = declareProblems(graph, [
     inputs.failures,
@@ -238,6 +247,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   });
   for (const collection of [
     ...members,
+    ...names,
+    ...nameDemand.lists,
     ...conditions.map(({ verdicts }) => verdicts),
     scopes,
     views.viewLists,
@@ -247,6 +258,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     credentials.wanted,
     credentials.wantedAccess,
     inputs.objects.Namespace,
+    services.addressClaims,
     endpoints.held.byService,
   ])
     collection.track();
@@ -265,6 +277,13 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       ),
     replicasOf: (pod) => replicasOf(pod, workloads, inputs),
     isRunning: (pod) => workloads.pods.get(pod) !== undefined,
+    onAddressClaims(changed) {
+      graph.observe((draft) => {
+        const claims = new Map(Array.from(draft.changes(services.addressClaims), ({ key, after }) => [key, after]));
+        if (claims.size > 0) changed(claims);
+      }, 'address claims');
+    },
+    addressClaims: services.addressClaims,
     onNamespaces(changed) {
       graph.observe((draft) => {
         const names = [...draft.changes(inputs.objects.Namespace)].map(({ key }) => parseObjectKey(key).name);
@@ -310,13 +329,14 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       const ports = Math.max(1, ingress, portsSelecting(workload, graph.present, services));
       return Math.min(ports, mostInboundPorts);
     },
-    members,
+    members: [...members, ...names],
     accessOf: (stream) => accessOf(stream, graph.present, { ...deps, targets: inbounds.targets }),
     gatewayAccessOf: (stream) => gateways.accessOf(stream, graph.present),
     worldOf(stream) {
       const world = worlds.get(stream);
       return world === undefined || 'error' in world ? { roots: [], qualifiers: [] } : world;
     },
-    publicationOf: (draft, of) => publicationOf(draft, { members, scopes, views, worlds }, of),
+    publicationOf: (draft, of) =>
+      publicationOf(draft, { members, scopes, views, worlds, names, nameLists: nameDemand.lists }, of),
   };
 }

@@ -2,6 +2,9 @@ import { hostname } from 'node:os';
 import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import type { Config, SourceConfig } from './config/config.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { allocateAll } from './engine/address-allocator.ts';
+import type { AllocatedAddress } from './model/address-claim.ts';
 import { AccessReviews, type AccessReviewsOptions } from './credentials/access-reviews.ts';
 import { entriesOfConfigMap, entriesOfSecret } from './credentials/entries.ts';
 import { type Entries, credentialEntries } from './credentials/read-credential.ts';
@@ -110,6 +113,7 @@ async function directorySource(
   });
   // Whoever writes the files decides which proxies there are.
   followAccess(engine, () => Promise.resolve(true), systemClock, signal);
+  allocateForFiles(engine);
   const directory = await watchDirectory({
     paths,
     validate: createValidator(),
@@ -127,6 +131,18 @@ async function directorySource(
       return place && `${place.file}:${place.line}`;
     },
   };
+}
+
+/** Files have no status to keep automatic addresses in: they follow from all of them together. */
+function allocateForFiles({ mesh, committer }: Engine): void {
+  let before: ReadonlyMap<string, readonly AllocatedAddress[]> = new Map();
+  mesh.onAddressClaims(() => {
+    const after = allocateAll(mesh.addressClaims.entries());
+    for (const key of new Set([...before.keys(), ...after.keys()]))
+      if (!isDeepStrictEqual(before.get(key), after.get(key)))
+        committer.write(mesh.inputs.allocated.write(key, after.get(key)));
+    before = after;
+  });
 }
 
 function clusterSource(

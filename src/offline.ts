@@ -21,6 +21,7 @@ import { type Mesh, buildMesh } from './mesh.ts';
 import { ONE } from './mesh/inputs.ts';
 import type { ResolvedProxy } from './mesh/clients/proxies.ts';
 import { printSelector, selects } from './model/labels.ts';
+import { allocateAll } from './engine/address-allocator.ts';
 import { ObjectWriter } from './engine/object-writer.ts';
 import { type ServedType, servedTypeNames } from './served-types.ts';
 import { jsonOf, snapshotOf } from './snapshot.ts';
@@ -69,6 +70,10 @@ export function buildOnce(
   });
   for (const [kind, found] of loaded.objects) objects.replace(kind, found);
   graph.commit(writes);
+  const { allocated } = mesh.inputs;
+  graph.commit(
+    Array.from(allocateAll(mesh.addressClaims.entries()), ([key, addresses]) => allocated.write(key, addresses)),
+  );
   // Without a server a bug would go unnoticed, and findings would be missing.
   for (const { error } of graph.failures.values()) throw error;
   return { loaded, mesh, store, protos };

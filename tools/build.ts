@@ -2,7 +2,7 @@
  * Bundles the program into a directory (dist/ by default). `main.js` is small and loads the rest, so that even an old
  * Node can load it and be refused by its version.
  */
-import { rmSync } from 'node:fs';
+import { cpSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 
@@ -31,6 +31,8 @@ export async function bundle(outdir: string): Promise<void> {
     banner: { js: banner },
     logLevel: 'warning',
   });
+  // The templates that `fairlead inject` uses by default.
+  cpSync(join(ROOT, 'charts/fairlead/files/injection'), join(resolve(ROOT, outdir), 'injection'), { recursive: true });
 }
 
 if (process.argv[1] === import.meta.filename) await bundle(resolve(ROOT, process.argv[2] ?? 'dist'));

@@ -30,6 +30,18 @@ export interface ResourceType {
   /** When replaced or removed, it keeps serving what it has accepted until the client's drain time is over (LDS). */
   readonly drains?: boolean;
   /**
+   * Computed only while someone asks for it, which {@link AdsEvents.asked} reports. Until then there is nothing, and a
+   * wildcard is not answered.
+   */
+  readonly onDemand?: true;
+  /**
+   * A client whose first request asks for this type is the agent beside a proxy: a part of the proxy on a stream of its
+   * own, and not counted as a proxy. It is sent nothing else.
+   */
+  readonly ofAgents?: true;
+  /** At least this many milliseconds pass between two responses of this type on a stream. */
+  readonly paceMs?: number;
+  /**
    * A gRPC service of its own. A client that uses several of them has a stream for each, and nothing on one waits for
    * another.
    */
@@ -60,6 +72,8 @@ export interface ConnectedProxy {
   readonly extensions: readonly string[];
   /** `client_features`: what it says that it understands. Shown to people; nothing depends on it. */
   readonly features?: readonly string[];
+  /** Not a proxy, but the agent beside one, on a stream of its own. */
+  readonly isAgent?: true;
   /** From its credential; absent: it came without one, on the plaintext port. */
   readonly identity?: PeerIdentity;
 }
@@ -135,6 +149,8 @@ export interface AdsEvents {
   /** Between `connected` and its answer: others come first, and nothing is computed for this proxy yet. */
   isDeferred?(stream: string): boolean;
   disconnected(proxy: DisconnectedProxy): void;
+  /** A stream requests a type that is computed on demand, for the first time. It has been `connected`. */
+  asked?(stream: string, typeUrl: string): void;
   refused(refusal: Refusal): void;
   /** All that a change means for one client is on its way, this many milliseconds after the change came. */
   converged?(ms: number): void;

@@ -1,6 +1,8 @@
 import { Command, CommanderError } from 'commander';
+import { agentCommand } from './agent.ts';
 import { checkCommand } from './check.ts';
 import { identityCommand } from './identity.ts';
+import { injectCommand } from './inject.ts';
 import { interceptCommand } from './intercept.ts';
 import { statusCommand } from './status.ts';
 import { recordCommand } from './record.ts';
@@ -28,7 +30,7 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
   const commands = [
     ...[serveCommand, checkCommand, translateCommand, explainCommand, statusCommand],
     ...[releaseCommand, identityCommand, recordCommand, replayCommand],
-    ...[interceptCommand, versionCommand],
+    ...[injectCommand, interceptCommand, agentCommand, versionCommand],
   ];
   for (const command of commands) {
     cli.addCommand(command(world, done));

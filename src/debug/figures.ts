@@ -14,6 +14,7 @@ export function triggerOf(input: string): string {
       return 'service';
     case 'proxies':
     case 'shardsMade':
+    case 'asked':
       return 'proxy';
     case 'credentials':
     case 'secretAccess':

@@ -6,6 +6,7 @@ import type { TenantOf } from '../ads/tenant.ts';
 import type { Questions, Refusal } from '../ads/types.ts';
 import { configKinds } from '../api/kinds.ts';
 import { Graph, type Input } from '../cache/graph.ts';
+import { Askers } from './askers.ts';
 import { catalog } from '../catalog.ts';
 import { Committer } from './committer.ts';
 import { CredentialStore } from '../credentials/credential-store.ts';
@@ -126,6 +127,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     services: () => mesh.services.size,
     now: () => clock.now(),
   });
+  const askers = new Askers((stream, typeUrls) =>
+    committer.write(inputs.asked.write(stream, typeUrls && { typeUrls })),
+  );
   committer.onCommit(() => kinds.committed());
   const admission = new Admission({
     budgets,
@@ -189,10 +193,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       isDeferred: (stream) => kinds.isDeferred(stream),
       disconnected: (proxy) =>
         graph.contain('departures', () => {
+          askers.left(proxy.stream);
           kinds.disconnected(proxy.stream);
           departures.disconnected(proxy);
         }),
       refused: (refusal) => graph.contain('refusals', () => options.refused(refusal)),
+      asked: (stream, typeUrl) => askers.asked(stream, typeUrl),
       converged: (ms) => graph.contain('convergence', () => converged?.(ms)),
     },
     log: options.log,

@@ -29,7 +29,7 @@ const BOOTSTRAP = { volume: 'custom-bootstrap-volume', directory: '/etc/istio/cu
 export function settle(
   pod: Json,
   annotations: Annotations,
-  { namespace, meshConfig, parameters }: InjectionRequest,
+  { namespace, meshConfig, parameters, workload: given }: InjectionRequest,
   { proxy, rules, nativeSidecars, rewriteProbes }: InjectionConfig,
 ): Read<Settled> {
   const defaultConfig = objectIn(meshConfig, 'defaultConfig');
@@ -48,7 +48,7 @@ export function settle(
   ]);
   const metadata = metadataOfProxy(config);
   const labels = textsIn(metadataOf(pod), 'labels');
-  const workload = workloadOf(pod);
+  const workload = given ?? workloadOf(pod);
   const containers = listIn(specOf(pod), 'containers').filter((each) => nameOf(each) !== PROXY);
   const statusPort = numberIn(config, 'statusPort') ?? 15020;
   const mode = annotations['sidecar.istio.io/interceptionMode'] ?? (textIn(config, 'interceptionMode') || 'REDIRECT');
@@ -149,9 +149,9 @@ function variables(texts: Readonly<Record<string, string>>): Json[] {
   return Object.entries(texts).map(([name, value]) => ({ name, value }));
 }
 
-/** Without what the metadata of a proxy does not have. */
-function portOf({ name, containerPort, protocol }: Json): Json {
-  return { ...(name !== undefined && { name }), containerPort, ...(protocol !== undefined && { protocol }) };
+/** As it is after the API server has added defaults. */
+function portOf({ name, containerPort, protocol = 'TCP' }: Json): Json {
+  return { ...(name !== undefined && { name }), containerPort, protocol };
 }
 
 function numberIn(value: Json, name: string): number | undefined {

@@ -48,7 +48,8 @@ class Rewrite {
       const probe = objectIn(this.#container, name);
       const handler = this.#handler(`${nameOf(this.#container)}.${name}`, probe, ['httpGet', 'tcpSocket', 'grpc']);
       if (handler === undefined) continue;
-      const { timeoutSeconds } = probe;
+      // The API server's default, which a second run would see.
+      const { timeoutSeconds = 1 } = probe;
       const httpGet = this.#redirected(handler, `/app-health/${nameOf(this.#container)}/${end}`, { timeoutSeconds });
       const { httpGet: _, tcpSocket: __, grpc: ___, ...rest } = probe;
       changed[name] = { ...rest, httpGet };

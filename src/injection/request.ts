@@ -1,4 +1,5 @@
 import type { Json } from '../api/json.ts';
+import type { Workload } from './workload.ts';
 
 /** One admission, or one Pod of a file. */
 export interface InjectionRequest {
@@ -13,6 +14,8 @@ export interface InjectionRequest {
     readonly network?: string;
     readonly env: Readonly<Record<string, string>>;
   };
+  /** What the Pod is one of, if its owner does not say so: it is a template of a file. */
+  readonly workload?: Workload;
 }
 
 /** Warnings are sentences for the user. */

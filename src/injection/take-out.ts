@@ -12,9 +12,6 @@ export const INJECTOR = 'fairlead';
 
 export const LISTS = ['initContainers', 'containers', 'volumes', 'imagePullSecrets'] as const;
 
-/** Names by list. */
-export type Added = Readonly<Partial<Record<(typeof LISTS)[number], readonly string[]>>>;
-
 /** Who injected a Pod, if anybody did. */
 export function injectedBy(pod: Json): 'us' | 'another' | undefined {
   const text = annotationsOf(pod)[STATUS];

@@ -13,7 +13,8 @@ export function workloadOf(pod: Json): Workload {
   const metadata = metadataOf(pod);
   const owner = listIn(metadata, 'ownerReferences').find(({ controller }) => controller === true);
   if (owner === undefined) {
-    const name = textIn(metadata, 'name') || textIn(metadata, 'generateName').replace(/-$/, '');
+    // A name that was made for it says nothing more.
+    const name = textIn(metadata, 'generateName').replace(/-$/, '') || textIn(metadata, 'name');
     return { apiVersion: 'v1', kind: 'Pod', name };
   }
   const [apiVersion, kind, name] = [textIn(owner, 'apiVersion'), textIn(owner, 'kind'), textIn(owner, 'name')];

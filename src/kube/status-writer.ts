@@ -23,6 +23,8 @@ export interface DesiredStatus {
   /** Generation that they were computed from: they are not written to a newer one, which will get its own. */
   readonly generation: number;
   readonly conditions: readonly DesiredCondition[];
+  /** Of a ServiceEntry: its automatic addresses. Absent: they are not ours. */
+  readonly addresses?: readonly { readonly value: string; readonly host: string }[];
 }
 
 export interface StatusWriterOptions {
@@ -66,6 +68,8 @@ interface Plan {
   /** Until it fires, the object's status is ours to write. */
   readonly term: AbortSignal;
   readonly before: unknown;
+  /** What the status is then. */
+  readonly expected: Json;
   readonly body: {
     readonly metadata: { readonly resourceVersion: string };
     readonly status: Json;
@@ -76,7 +80,7 @@ interface Plan {
 const RACES = 2;
 
 /**
- * Writes conditions to the API server. It remembers what each object's conditions should be, and while this replica
+ * Writes conditions, and automatic addresses, to the API server. It remembers what each object's should be, and while this replica
  * leads for the object's revision, it writes those that differ from the object's, as {@link DueWrites} does. Bounded by
  * the number of objects.
  */
@@ -235,7 +239,11 @@ export class StatusWriter {
       .toISOString()
       .replace(/\.\d+Z$/, 'Z');
     const conditions = mergeConditions(there['conditions'], entry.desired.conditions, this.options.types, now);
-    if (conditions === undefined) return undefined;
+    const { addresses = [] } = entry.desired;
+    const hasAddresses =
+      entry.desired.addresses === undefined || isSame(() => isDeepStrictEqual(there['addresses'] ?? [], addresses));
+    if (conditions === undefined && hasAddresses) return undefined;
+    const status = { ...(conditions && { conditions }), ...(!hasAddresses && { addresses }) };
     // The same write would have the same result.
     if (
       entry.written === entry.desired &&
@@ -247,11 +255,12 @@ export class StatusWriter {
       path: objectPath(type, namespace, name),
       term,
       before: there['conditions'],
-      body: { metadata: { resourceVersion: versionOf(object) }, status: { conditions } },
+      expected: { ...there, ...status },
+      body: { metadata: { resourceVersion: versionOf(object) }, status },
     };
   }
 
-  private async write(key: string, entry: Entry, { path, body, before, term }: Plan): Promise<void> {
+  private async write(key: string, entry: Entry, { path, body, expected, before, term }: Plan): Promise<void> {
     const { api } = this.options;
     const { desired } = entry;
     try {
@@ -262,7 +271,7 @@ export class StatusWriter {
       entry.fresh = answer;
       entry.written = desired;
       const kept = answer && statusOf(answer);
-      entry.kept = isSame(() => isDeepStrictEqual(body.status, kept)) ? undefined : kept;
+      entry.kept = isSame(() => isDeepStrictEqual(expected, kept)) ? undefined : kept;
       entry.conflicts = 0;
     } catch (cause) {
       if (term.aborted) return;
@@ -330,8 +339,8 @@ function idOf({ kind, namespace, name }: DesiredStatus): string {
 
 /** The part that we write. */
 function statusOf(object: KubernetesObject & { readonly status?: unknown }): Json {
-  const { conditions } = isObject(object.status) ? object.status : {};
-  return conditions === undefined ? {} : { conditions };
+  const { conditions, addresses } = isObject(object.status) ? object.status : {};
+  return { ...(conditions !== undefined && { conditions }), ...(addresses !== undefined && { addresses }) };
 }
 
 /** A version that nobody can overtake would hide every later copy. */

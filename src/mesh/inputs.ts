@@ -4,6 +4,7 @@ import type { ConfigMap } from '../api/core.ts';
 import { type KindName, kinds } from '../api/kinds.ts';
 import { type KubernetesObject, objectKey, sourceOfKey } from '../api/object.ts';
 import type { Graph, Input, Reader } from '../cache/graph.ts';
+import type { AllocatedAddress } from '../model/address-claim.ts';
 import type { Credential } from '../model/credential.ts';
 import type { FetchedKeySet } from '../model/key-set.ts';
 import type { LostEndpoints } from '../model/lost-endpoints.ts';
@@ -68,6 +69,10 @@ export interface Inputs {
   readonly failures: Input<{ readonly problems: readonly Problem[] }>;
   /** By stream id. */
   readonly proxies: Input<ConnectedProxy>;
+  /** Automatic addresses that no status has: of files. By object. */
+  readonly allocated: Input<readonly AllocatedAddress[]>;
+  /** The types computed on demand that a stream has asked for; by stream id. */
+  readonly asked: Input<{ readonly typeUrls: readonly string[] }>;
   /**
    * For views that are built over several commits: how many shards of each namespace exist so far. No proxy gets a
    * world from them until all do. By the key of the view traits; absent: all shards.
@@ -133,6 +138,8 @@ export function declareInputs(graph: Graph): Inputs {
     rejectedGenerations: graph.input('rejectedGenerations'),
     failures: graph.input('failures'),
     proxies: graph.input('proxies'),
+    allocated: graph.input('allocated'),
+    asked: graph.input('asked'),
     shardsMade: graph.input('shardsMade'),
   };
 }

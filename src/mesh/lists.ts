@@ -13,6 +13,12 @@ export const secretList = (account: string): string => `secrets|${account}`;
 /** The list of what all proxies are to trust. */
 export const trustList = 'trust';
 
+/** The list with the name table of a scope. */
+export const tableList = (scope: string): string => `table|${scope}`;
+
+/** The list of the names that clients of a scope, or of one of its views or shards of views, may look up. */
+export const namesList = (of: string): string => `names|${of}`;
+
 /** Qualifiers of proxies: the places from which they see endpoints. */
 export const qualifiers = {
   locality: (locality: string): string => `locality ${locality}`,

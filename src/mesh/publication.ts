@@ -12,6 +12,9 @@ export interface Published {
   readonly scopes: Collection<ScopeViews>;
   readonly views: Views;
   readonly worlds: Worlds;
+  /** For agents. Envoy does not depend on them, so nobody waits for them. */
+  readonly names: readonly Members[];
+  readonly nameLists: readonly Collection<readonly string[]>[];
 }
 
 /** Which rollouts the changes of a commit are part of. */
@@ -31,14 +34,20 @@ const nobodyAsks: RolloutsOf = { ofChange: () => [], ofWorld: () => [], ofResour
 /** What a commit changed, in the form that the ADS store takes. */
 export function publicationOf(
   draft: Draft,
-  { members, scopes, views, worlds }: Published,
+  { members, scopes, views, worlds, names, nameLists }: Published,
   of: RolloutsOf = nobodyAsks,
 ): Publication {
   return {
-    members: members.flatMap((collection) => membersOf(draft, collection, of)),
+    members: [
+      ...members.flatMap((collection) => membersOf(draft, collection, of)),
+      ...names.flatMap((collection) => membersOf(draft, collection, nobodyAsks)),
+    ],
     lists: [
       ...Array.from(draft.changes(scopes), (change) => listChange(change, change.after && listsOf(change.after), of)),
       ...Array.from(draft.changes(views.viewLists), (change) => listChange(change, change.after, of)),
+      ...nameLists.flatMap((lists) =>
+        Array.from(draft.changes(lists), (change) => listChange(change, change.after, nobodyAsks)),
+      ),
     ],
     worlds: Array.from(draft.changes(worlds), (change) => worldChange(change, of)),
   };

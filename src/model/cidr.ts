@@ -21,7 +21,7 @@ export function parseCidr(text: string): Cidr | undefined {
 export function canonicalCidr(text: string): string {
   const cidr = parseCidr(text);
   if (cidr === undefined) return text;
-  return printBlock(bytesOf(cidr.address), cidr.length);
+  return printBlock(addressBytes(cidr.address), cidr.length);
 }
 
 /**
@@ -30,7 +30,7 @@ export function canonicalCidr(text: string): string {
 export function blockOf(text: string, bits: number): string | undefined {
   const cidr = parseCidr(text);
   if (cidr === undefined) return undefined;
-  const bytes = bytesOf(cidr.address);
+  const bytes = addressBytes(cidr.address);
   return printBlock(bytes, Math.max(0, bytes.length * 8 - bits));
 }
 
@@ -39,21 +39,22 @@ export function blockOf(text: string, bits: number): string | undefined {
  * own.
  */
 export function leadingBits({ address, length }: Cidr): string {
-  const bits = bytesOf(address).map((byte) => byte.toString(2).padStart(8, '0'));
+  const bits = addressBytes(address).map((byte) => byte.toString(2).padStart(8, '0'));
   return bits.join('').slice(0, length);
 }
 
 /** Whether an address is in a range. */
 export function covers({ address: first, length }: Cidr, address: string): boolean {
   if (isIP(address) !== isIP(first)) return false;
-  const [a, b] = [bytesOf(first), bytesOf(address)];
+  const [a, b] = [addressBytes(first), addressBytes(address)];
   return a.every((byte, i) => {
     const kept = Math.min(8, Math.max(0, length - i * 8));
     return ((byte ^ b[i]!) & (0xff00 >> kept)) === 0;
   });
 }
 
-function bytesOf(address: string): readonly number[] {
+/** The 4 or 16 bytes of an address. */
+export function addressBytes(address: string): readonly number[] {
   return isIP(address) === 4 ? v4Bytes(address) : v6Bytes(address);
 }
 
@@ -62,11 +63,12 @@ function printBlock(bytes: readonly number[], length: number): string {
     const kept = Math.min(8, Math.max(0, length - i * 8));
     return byte & (0xff00 >> kept);
   });
-  return `${printBytes(masked)}/${length}`;
+  return `${addressOfBytes(masked)}/${length}`;
 }
 
-function printBytes(bytes: readonly number[]): string {
-  if (bytes.length === 4) return bytes.join('.');
+/** The address with these bytes, not shortened. */
+export function addressOfBytes(bytes: ArrayLike<number> & Iterable<number>): string {
+  if (bytes.length === 4) return [...bytes].join('.');
   return Array.from({ length: 8 }, (_, i) => ((bytes[2 * i]! << 8) | bytes[2 * i + 1]!).toString(16)).join(':');
 }
 

@@ -37,6 +37,8 @@ export interface Endpoint {
   readonly workload: string;
   readonly namespace: string;
   readonly nodeName: string;
+  /** The name of its Pod under that of its headless Service; absent: it has none. */
+  readonly hostname?: string;
 }
 
 /** What runs behind an address: a Pod or a WorkloadEntry. */

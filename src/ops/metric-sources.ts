@@ -63,6 +63,7 @@ export interface WebhookFigures {
 
 export interface AdsFigures {
   readonly streams: number;
+  readonly agentStreams: number;
   readonly pendingStreams: number;
   readonly waitingForWorld: number;
   readonly waitingForPlace: number;

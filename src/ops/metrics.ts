@@ -53,6 +53,7 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
   gauge('fairlead_ready', 'Whether this replica is ready for proxies.', () => Number(sources.ready()));
 
   gauges('pilot_xds', 'Connected proxies.', ['version'], () => [[{ version }, ads().streams]]);
+  gauge('fairlead_xds_agents', 'Agents beside proxies with a stream of their own.', () => ads().agentStreams);
   counters('pilot_xds_pushes', 'Responses sent.', ['type'], () => byType(ads().pushes));
   counters('fairlead_xds_bytes_total', 'Bytes of responses sent.', ['type'], () => byType(ads().bytes));
   counters('pilot_xds_expired_nonce', 'Requests that answer a response that is no longer the newest.', ['type'], () =>

@@ -78,6 +78,7 @@ const figures: MetricSources = {
   ready: () => true,
   ads: () => ({
     streams: 2,
+        agentStreams: 0,
     pendingStreams: 1,
     waitingForWorld: 0,
     waitingForPlace: 0,

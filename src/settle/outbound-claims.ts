@@ -167,7 +167,7 @@ function isUnspecified(address: string): boolean {
  * The addresses of a service that a proxy uses. A dual-stack Service counts as single-stack: the proxy's family, or its
  * own first one. A ServiceEntry's addresses apply to all proxies, because they need not be reachable.
  */
-function addressesFor(service: MeshService, traits: Traits): readonly string[] {
+export function addressesFor(service: MeshService, traits: Pick<Traits, 'ipFamily' | 'dnsCapture'>): readonly string[] {
   const ofFamily = (list: readonly string[]): string[] =>
     list.filter((address) => traits.ipFamily === 'dual' || isIP(address) === (traits.ipFamily === 'v4' ? 4 : 6));
   if (service.addresses.every(isUnspecified) && traits.dnsCapture) {

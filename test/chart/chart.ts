@@ -35,6 +35,6 @@ export async function helm(
   ...args: readonly (string | object)[]
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
   const values = args.find((arg) => typeof arg === 'object') ?? {};
-  const texts = args.filter((arg) => typeof arg === 'string');
-  return run(pathOf('helm'), [...texts, ...KUBERNETES, '--values', '-'], { input: JSON.stringify(values) });
+  const [command = '', ...rest] = args.filter((arg) => typeof arg === 'string');
+  return run(pathOf('helm'), [command, ...KUBERNETES, ...rest, '--values', '-'], { input: JSON.stringify(values) });
 }

@@ -8,8 +8,12 @@ export interface Instruction {
 }
 
 /** The Dockerfile by stages, with its arguments filled in. */
-export function dockerfile(): Instruction[][] {
-  const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8').replace(/\\\n\s*/g, '');
+export function dockerfile(name = 'Dockerfile'): Instruction[][] {
+  return stagesOf(readFileSync(join(ROOT, name), 'utf8'));
+}
+
+export function stagesOf(dockerfile: string): Instruction[][] {
+  const text = dockerfile.replace(/\\\n\s*/g, '');
   const stages: Instruction[][] = [];
   const values = new Map<string, string>();
   for (const line of text.split('\n')) {

@@ -3,7 +3,7 @@ import type { MemberChange, World } from '../../src/ads/store/publication.ts';
 import type { EncodedResource, Part } from '../../src/ads/store/resource.ts';
 import { type AdsServer, startAdsServer } from '../../src/ads/transport/server.ts';
 import type { AdsServerOptions } from '../../src/ads/transport/server-options.ts';
-import type { ConnectedProxy, Refusal, ResourceTypes } from '../../src/ads/types.ts';
+import type { AdsEvents, ConnectedProxy, Refusal, ResourceTypes } from '../../src/ads/types.ts';
 import { serviceOf } from '../../src/catalog.ts';
 import { types } from '../../src/envoy/encode/proto-types.ts';
 import { typeUrl } from '../../src/envoy/encode/proto.ts';
@@ -76,7 +76,7 @@ export class ServedMesh {
   #ready = true;
   readonly #abort = new AbortController();
 
-  static async start(options: Partial<AdsServerOptions> = {}): Promise<ServedMesh> {
+  static async start(options: Partial<AdsServerOptions> = {}, events: Partial<AdsEvents> = {}): Promise<ServedMesh> {
     const mesh = new ServedMesh();
     mesh.server = await startAdsServer({
       plaintext: { host: '127.0.0.1', port: 0 },
@@ -96,6 +96,7 @@ export class ServedMesh {
           mesh.ended.push(stream);
         },
         refused: (refusal) => mesh.refusals.push(refusal),
+        ...events,
       },
       ...options,
     });

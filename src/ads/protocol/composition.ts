@@ -134,7 +134,8 @@ function composeAll(of: Subscription, view: WorldView): Sent | undefined {
   ledger.oweOnly(NONE, unanswered);
   for (const name of later) ledger.ask(name, known ? owed.get(name) : before);
   const all = absent.length === 0 ? given.batches : [...given.batches, new Batch(absent)];
-  if (all.length === 0 && removed.length === 0 && !of.interest.wildcard && !of.wholeState) return undefined;
+  const isAnswer = (of.interest.wildcard || of.wholeState) && of.type.onDemand !== true;
+  if (all.length === 0 && removed.length === 0 && !isAnswer) return undefined;
   return { ...UNSENT, batches: all, removed, prior, before, tolerated: given.tolerated };
 }
 

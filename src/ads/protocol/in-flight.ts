@@ -22,6 +22,7 @@ export class InFlight {
   readonly #responses: Sent[] = [];
   #sentNonce = 0;
   #ackedNonce = 0;
+  #sentAt = -Infinity;
 
   constructor(delta: boolean, subscribed: Subscribed) {
     this.#delta = delta;
@@ -33,6 +34,11 @@ export class InFlight {
     return this.#sentNonce;
   }
 
+  /** When the newest response was handed to the connection; -Infinity before the first. */
+  get sentAt(): number {
+    return this.#sentAt;
+  }
+
   /** Nonce of the newest accepted response; 0 before the first. */
   get ackedNonce(): number {
     return this.#ackedNonce;
@@ -42,7 +48,7 @@ export class InFlight {
   handed(sent: Sent, { nonce, version }: Pick<Frame, 'nonce' | 'version'>, now: number): void {
     this.#sentNonce = sent.nonce = sent.first = nonce;
     sent.version = version;
-    sent.at = now;
+    this.#sentAt = sent.at = now;
   }
 
   get size(): number {

@@ -147,8 +147,9 @@ export class Subscription {
     return this.#all || this.ledger.pending !== undefined;
   }
 
-  /** Whether it waits for answers to what is on its way. */
+  /** Whether it waits for answers to what is on its way, or for its pace: then until a tick after that. */
   waits(now: number): boolean {
+    if (now - this.inFlight.sentAt < (this.type.paceMs ?? 0)) return true;
     const { newest, size } = this.inFlight;
     return newest !== undefined && size >= this.#maxInFlight && now - newest.at < this.#patience;
   }

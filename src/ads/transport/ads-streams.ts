@@ -194,10 +194,14 @@ export class AdsStreams {
   }
 
   counts(): AdsCounts {
-    let pending = 0;
-    for (const stream of this.#streams.values()) if (stream.delivery?.owes === true) pending++;
+    let [pending, agents] = [0, 0];
+    for (const stream of this.#streams.values()) {
+      if (stream.proxy?.isAgent === true) agents++;
+      else if (stream.delivery?.owes === true) pending++;
+    }
     return this.#stats.counts({
-      streams: this.#streams.size,
+      streams: this.#streams.size - agents,
+      agentStreams: agents,
       pendingStreams: pending,
       waitingForWorld: this.#announcing.waiting,
       waitingForPlace: this.#complete.waiting,
@@ -210,10 +214,13 @@ export class AdsStreams {
     });
   }
 
+  /** Of proxies: what their agents hold is not configuration of Envoy. */
   streams(): StreamState[] {
     const { overdueMs } = { ...BARRIER_TIMES, ...this.#options.times };
     const now = this.#options.now();
-    return [...this.#streams.values()].flatMap((stream) => stateOf(stream, now, overdueMs));
+    return [...this.#streams.values()].flatMap((stream) =>
+      stream.proxy?.isAgent === true ? [] : stateOf(stream, now, overdueMs),
+    );
   }
 
   /** What a stream is subscribed to, as it is now in its world; empty if there is no such stream. */
@@ -300,6 +307,7 @@ export class AdsStreams {
       open: (stream, view) => this.#open(stream, view, context),
       tenantOf: this.#options.tenantOf ?? provenTenant,
       admit: (proxy, address) => this.#options.events.admit?.(proxy, address),
+      isOfAgents: (typeUrl) => this.#options.types.some((type) => type.typeUrl === typeUrl && type.ofAgents === true),
       connected: (proxy, address) => this.#options.events.connected(proxy, address),
       isDeferred: ({ id }) => this.#options.events.isDeferred?.(id) ?? false,
       closed: (stream) => this.#closed(stream),
@@ -330,7 +338,10 @@ export class AdsStreams {
     const recipient = { stream: stream.id, nodeId, build, tenant };
     return new Delivery({ ...context, address: stream.address, recipient, times }, view, {
       wake: () => this.#wake(stream),
-      asked: (type) => this.#siblings.asked(stream, type),
+      asked: (type) => {
+        this.#siblings.asked(stream, type);
+        if (type.onDemand === true) this.#options.events.asked?.(stream.id, type.typeUrl);
+      },
       sent: (type, frame, sent) => {
         this.#siblings.sent(stream, type, sent);
         this.#active = true;
@@ -361,7 +372,8 @@ export class AdsStreams {
     }
     let unused: WorldView | undefined = this.#store.enter(world ?? { roots: [], qualifiers: [] });
     try {
-      unused = stream.world(unused, rollouts);
+      // Nobody waits for an agent.
+      unused = stream.world(unused, stream.proxy?.isAgent === true ? undefined : rollouts);
     } finally {
       if (unused !== undefined) this.#store.leave(unused);
     }

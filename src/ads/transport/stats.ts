@@ -22,8 +22,11 @@ export interface AdsCounts {
   readonly failures: number;
   /** Streams whose bytes went through grpc-js instead of bypassing it: several times the CPU. Must be zero. */
   readonly indirect: number;
+  /** Of proxies. */
   readonly streams: number;
-  /** Streams that are owed something, whether or not it may be sent now. */
+  /** Of the agents beside them. */
+  readonly agentStreams: number;
+  /** Of proxies: streams that are owed something, whether or not it may be sent now. */
   readonly pendingStreams: number;
   readonly waitingForWorld: number;
   readonly waitingForPlace: number;

@@ -33,6 +33,8 @@ export interface StreamHost extends AnsweringHost {
   open(stream: AdsStream, view: WorldView): Delivery;
   readonly tenantOf: TenantOf;
   admit(proxy: ConnectedProxy, address: string): Denial | undefined;
+  /** Only agents begin a stream by asking for this type. */
+  isOfAgents(typeUrl: string): boolean;
   connected(proxy: ConnectedProxy, address: string): void;
   isDeferred(stream: AdsStream): boolean;
   closed(stream: AdsStream): void;
@@ -54,6 +56,8 @@ export interface ProxyIdentity {
   readonly tenant: string;
   /** How long its former listeners keep serving, in milliseconds, if it says so. */
   readonly drainMs: number | undefined;
+  /** It is the agent beside a proxy. */
+  readonly isAgent: boolean;
 }
 
 /** A connection that takes its data more slowly makes room for others; its bytes stay where they are. */
@@ -327,10 +331,15 @@ export class AdsStream {
       return;
     }
     if (request.node === undefined) throw new BadRequest('the first request of a stream has no node');
-    const proxy = { ...readNode(request.node, this.id), ...(this.#identity && { identity: this.#identity }) };
+    const isAgent = this.#host.isOfAgents(request.typeUrl);
+    const proxy = {
+      ...readNode(request.node, this.id),
+      ...(isAgent && { isAgent }),
+      ...(this.#identity && { identity: this.#identity }),
+    };
     if (proxy.nodeId === '') throw new BadRequest('the node has no id');
     const tenant = this.#host.tenantOf(proxy, this.address);
-    this.proxy = { nodeId: proxy.nodeId, build: proxy.build, tenant, drainMs: drainTimeOf(proxy.metadata) };
+    this.proxy = { nodeId: proxy.nodeId, build: proxy.build, tenant, drainMs: drainTimeOf(proxy.metadata), isAgent };
     this.#announcing.take(() => {
       this.contain(() => {
         const refusal = this.#host.admit(proxy, this.address);

@@ -78,7 +78,7 @@ export function declareDestinationViews(graph: Graph, deps: DestinationViewDeps)
       const rule = ruleFor(read, deps.rules, service, rootNamespace, ruleClientOf(client))?.id ?? '';
       const { traits, matched } = client;
       const view = { key: list, namespace: service.namespace, client: client.client, traits, matched };
-      emit(`${list}|${key}`, { list, view, service: key, rule, routes: [], ports: [], clusterPorts });
+      emit(`${list}|${key}`, { list, view, service: key, rule, routes: [], ports: [], clusterPorts, isFirst: false });
     }
   });
 }

@@ -48,6 +48,8 @@ export interface AcceptedProxy {
   readonly account: string;
   /** For routers: their labels, by which Gateways select them. */
   readonly router: RouterFacts | undefined;
+  /** It is the agent beside a proxy: it gets only what it asks for. */
+  readonly isAgent: boolean;
 }
 
 export interface Scope {
@@ -107,7 +109,7 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
       proxyType: options.defaultProxyType,
       domainSuffix: options.domainSuffix,
     });
-    return 'error' in result ? result : viewOf(result.node, accountOf(proxy), read, deps);
+    return 'error' in result ? result : viewOf(result.node, proxy, read, deps);
   };
   const resolved = graph.derive(
     'resolvedProxies',
@@ -138,7 +140,8 @@ function accountOf({ identity }: ConnectedProxy): string {
   return identity === undefined ? '' : `${identity.namespace}/${identity.serviceAccount}`;
 }
 
-function viewOf(node: NodeFacts, account: string, read: Reader, deps: ProxyDeps): AcceptedProxy {
+function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: ProxyDeps): AcceptedProxy {
+  const account = accountOf(proxy);
   const { source, rootNamespace, clusterId } = optionsOf(read, deps.inputs);
   const { traits, namespace } = node;
   const podKey = objectKey(source, namespace, node.workloadName);
@@ -205,6 +208,7 @@ function viewOf(node: NodeFacts, account: string, read: Reader, deps: ProxyDeps)
     addresses: node.addresses,
     account,
     router: traits.proxyType === 'router' ? routerOf(node, account, labels, classOfIt) : undefined,
+    isAgent: proxy.isAgent === true,
   };
 }
 

@@ -37,6 +37,8 @@ export interface ServiceView {
   readonly ports: readonly number[];
   /** Ports that clusters are built for here: an earlier egress listener may already have the others. */
   readonly clusterPorts: readonly number[];
+  /** No earlier egress listener imports it. */
+  readonly isFirst: boolean;
 }
 
 /** A host that only VirtualServices name, as the clients of a view see it. */
@@ -161,10 +163,10 @@ function portsOf(
   deps: ViewDeps,
   view: View,
   service: MeshService,
-): Pick<ServiceView, 'ports' | 'clusterPorts'> | undefined {
+): Pick<ServiceView, 'ports' | 'clusterPorts' | 'isFirst'> | undefined {
   if (view.egress === undefined) {
     const ports = service.ports.map((port) => port.number);
-    return { ports, clusterPorts: ports };
+    return { ports, clusterPorts: ports, isFirst: true };
   }
   const listeners = read.get(deps.sidecars.models, view.egress.sidecar)?.egress ?? everything;
   const [ports = [], ...earlier] = listeners
@@ -172,5 +174,9 @@ function portsOf(
     .map((listener) => importedPorts(listener, view.client, service))
     .reverse();
   if (ports.length === 0) return undefined;
-  return { ports, clusterPorts: ports.filter((port) => !earlier.some((taken) => taken.includes(port))) };
+  return {
+    ports,
+    clusterPorts: ports.filter((port) => !earlier.some((taken) => taken.includes(port))),
+    isFirst: earlier.every((taken) => taken.length === 0),
+  };
 }

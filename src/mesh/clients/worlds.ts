@@ -4,7 +4,17 @@ import { listenerName } from '../../model/listener.ts';
 import { viewTraitsKey } from '../../model/traits.ts';
 import type { Inputs } from '../inputs.ts';
 import { SHARDS } from '../objects/services.ts';
-import { gatewayList, grpcServerList, inboundList, qualifiers, secretList, trustList } from '../lists.ts';
+import { HOST, NAME_TABLE } from '../../model/named-host.ts';
+import {
+  gatewayList,
+  grpcServerList,
+  inboundList,
+  namesList,
+  qualifiers,
+  secretList,
+  tableList,
+  trustList,
+} from '../lists.ts';
 import type { AcceptedProxy, Proxies } from './proxies.ts';
 import type { WorkloadClasses } from './workload-classes.ts';
 
@@ -25,13 +35,25 @@ export function declareWorlds(graph: Graph, { inputs, proxies, workloadClasses }
   return graph.derive('worlds', proxies.resolved, (key, proxy, read, emit: Emit<ProxyWorld>) => {
     if ('error' in proxy) emit(key, proxy);
     else if ((read.get(inputs.shardsMade, viewTraitsKey(proxy.scope.traits)) ?? SHARDS) >= SHARDS) {
+      const asked = askedLists(proxy.scope.key, read.get(inputs.asked, key)?.typeUrls ?? []);
+      if (proxy.isAgent) {
+        emit(key, { roots: asked, qualifiers: [] });
+        return;
+      }
       const workload = proxy.workload.key;
       const isServer =
         proxy.scope.traits.family === 'grpc' && (read.get(workloadClasses.services, workload) ?? []).length > 0;
       const own = isServer ? [grpcServerList(key)] : [];
-      emit(key, worldOf(proxy, own, read.get(workloadClasses.headlessPorts, workload) ?? []));
+      emit(key, worldOf(proxy, [...own, ...asked], read.get(workloadClasses.headlessPorts, workload) ?? []));
     }
   });
+}
+
+function askedLists(scope: string, typeUrls: readonly string[]): string[] {
+  return [
+    ...(typeUrls.includes(NAME_TABLE) ? [tableList(scope)] : []),
+    ...(typeUrls.includes(HOST) ? [namesList(scope)] : []),
+  ];
 }
 
 function worldOf(

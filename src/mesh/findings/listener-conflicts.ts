@@ -53,6 +53,7 @@ export function declareListenerConflicts(graph: Graph, deps: RouteDeps): Collect
         routes: routeKeys(candidatesFor(read, deps, view, service.host)),
         ports,
         clusterPorts: ports,
+        isFirst: true,
       };
       for (const [listener, found] of claimsOfService(own, read, deps))
         for (const [index, { rank, age, claim }] of found.entries())

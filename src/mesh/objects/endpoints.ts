@@ -1,7 +1,7 @@
 import type { Endpoints, EndpointSlice } from '../../api/core.ts';
 import { type KubernetesObject, type ObjectRef, parseObjectKey, refOf } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
-import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
+import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import type { Endpoint, EndpointSummary, Workload } from '../../model/endpoint.ts';
 import { type MeshService, exportsOf, isDns, isHeadless } from '../../model/service.ts';
 import { type EncodedEndpoint, encodeEndpoints } from '../../envoy/endpoint/assignment.ts';
@@ -46,6 +46,8 @@ export interface ServiceEndpoints {
   /** By `namespace/host`; absent for services without endpoints. */
   readonly groups: Collection<EndpointGroup>;
   readonly summaries: Collection<EndpointSummary>;
+  /** The lists of a service; by `namespace/host`. */
+  readonly byService: Index<EndpointList>;
   /** Endpoints that are served although no slice lists them. */
   readonly held: HeldEndpoints;
 }
@@ -191,7 +193,7 @@ export function declareEndpoints(
       );
     },
   );
-  return { lists, groups, summaries, held };
+  return { lists, groups, summaries, byService: plainByService, held };
 }
 
 /** A client's own proxy is not an endpoint for clients in other namespaces. */

@@ -1,12 +1,17 @@
 import { sourceOfKey } from '../../api/object.ts';
 import type { Namespace, Service } from '../../api/core.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import type { AddressClaim } from '../../model/address-claim.ts';
 import { compareAge } from '../../model/age.ts';
 import { spreadHash } from '../../model/hash.ts';
 import { isWildcard } from '../../model/host.ts';
 import { type Alias, type MeshService, exportsOf, serviceKey } from '../../model/service.ts';
 import { mergeClaims } from '../../reconcilers/service-entry/host-claims.ts';
-import { type ReconciledServiceEntry, reconcileServiceEntry } from '../../reconcilers/service-entry/service-entry.ts';
+import {
+  type ReconciledServiceEntry,
+  allocatedAddresses,
+  reconcileServiceEntry,
+} from '../../reconcilers/service-entry/service-entry.ts';
 import { reconcileService } from '../../reconcilers/core/service.ts';
 import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
 import { type InForce, declareReconciled } from './in-force.ts';
@@ -22,6 +27,8 @@ export const SHARDS = 16;
 export interface Services {
   /** ServiceEntries as parsed. */
   readonly parsedEntries: Collection<ReconciledServiceEntry & InForce>;
+  /** ServiceEntries with hosts that are to have automatic addresses, with such addresses, or with others. By object. */
+  readonly addressClaims: Collection<AddressClaim>;
   /** What each object claims, before the claims for one host are merged. */
   readonly claims: Index<MeshService>;
   /** By `namespace/host`. */
@@ -72,9 +79,22 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
         trustDomain,
         defaultExportTo: defaultServiceExportTo,
         rootNamespace: optionsOf(read, inputs).rootNamespace,
+        allocated: read.get(inputs.allocated, key),
       });
     },
-    { services: [], hosts: [], addresses: [] },
+    { services: [], hosts: [], addresses: [], unaddressed: [] },
+  );
+  const addressClaims = graph.derive(
+    'addressClaims',
+    inputs.objects.ServiceEntry,
+    (key, object, read, emit: Emit<AddressClaim>) => {
+      const { name, namespace = '', creationTimestamp: createdAt = '' } = object.metadata;
+      const { unaddressed: hosts = [], addresses = [] } = read.get(parsedEntries, key) ?? {};
+      const held = allocatedAddresses(object);
+      const fixed = addresses.map(({ address }) => address);
+      if (hosts.length > 0 || held.length > 0 || fixed.length > 0)
+        emit(key, { name, namespace, createdAt, hosts, held, fixed });
+    },
   );
   const addressOwners = graph.index(
     'owners of addresses',
@@ -116,6 +136,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
   });
   return {
     parsedEntries,
+    addressClaims,
     claims,
     services,
     byHost: graph.index('services by host', services, (_, service) => [service.host], byAge),

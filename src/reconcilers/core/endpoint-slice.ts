@@ -37,7 +37,10 @@ export function reconcileEndpointSlice(slice: EndpointSlice, context: EndpointCo
       if (workload === 'unknown') continue;
       for (const port of slice.ports ?? []) {
         if (found.length === mostEndpoints) return found;
-        found.push(endpointOf(address, port.port ?? 0, port.name ?? '', health, workload, context.cluster));
+        found.push({
+          ...endpointOf(address, port.port ?? 0, port.name ?? '', health, workload, context.cluster),
+          ...(entry.hostname && { hostname: entry.hostname }),
+        });
       }
     }
   }
@@ -58,7 +61,10 @@ export function reconcileEndpoints(object: Endpoints, context: EndpointContext):
       if (workload === 'unknown') continue;
       for (const port of subset.ports ?? []) {
         if (found.length === mostEndpoints) return found;
-        found.push(endpointOf(address.ip, port.port, port.name ?? '', health, workload, context.cluster));
+        found.push({
+          ...endpointOf(address.ip, port.port, port.name ?? '', health, workload, context.cluster),
+          ...(address.hostname && { hostname: address.hostname }),
+        });
       }
     }
   }

@@ -23,13 +23,16 @@ import { localityOfLabels, tlsModeFor } from '../core/workload.ts';
 import { spiffeId } from '../../identity/spiffe.ts';
 import type { WorkloadSpec } from '../core/workload-spec.ts';
 import { canonicalAddress, isAddress } from '../../model/address.ts';
-import { canonicalHost } from '../../model/host.ts';
+import { canonicalHost, isWildcard } from '../../model/host.ts';
+import type { AllocatedAddress } from '../../model/address-claim.ts';
 
 export interface ServiceEntryContext {
   readonly source: string;
   readonly trustDomain: string;
   readonly defaultExportTo: readonly string[];
   readonly rootNamespace: string;
+  /** Automatic addresses, where the status does not have them: of files. */
+  readonly allocated?: readonly AllocatedAddress[] | undefined;
 }
 
 export interface ReconciledServiceEntry {
@@ -39,6 +42,8 @@ export interface ReconciledServiceEntry {
   readonly hosts: readonly string[];
   /** Its addresses and ranges, with the fields that name them. */
   readonly addresses: readonly { readonly address: string; readonly field: string }[];
+  /** Hosts that are to have automatic addresses. */
+  readonly unaddressed: readonly string[];
   readonly problems: readonly Problem[];
 }
 
@@ -112,7 +117,9 @@ export function reconcileServiceEntry(
     origins: [findings.object],
   };
   checkExports(spec.get('exportTo'), shared.exportTo, Math.max(1, new Set(hosts).size));
-  const allocated = addresses.length > 0 || resolution === 'Passthrough' ? [] : allocatedAddresses(object);
+  const unaddressed =
+    findings.invalid || addresses.length > 0 ? [] : unaddressedHosts(new Set(hosts), resolution, labels);
+  const allocated = unaddressed.length === 0 ? [] : allocatedAddresses(object);
   const anywhere = ports.filter(({ protocol }) => ADDRESSED.has(protocol)).map(({ number }) => number);
   // A listener treats a range that starts at the wildcard address as any address.
   const isAnywhere = addresses.every((address) => /^(0\.0\.0\.0(\/\d+)?|::(\/0)?)$/.test(address));
@@ -135,12 +142,15 @@ export function reconcileServiceEntry(
     endpoints: looksUpHost ? [{ ...hostEndpoint, address: host, servicePorts: ports }] : written,
     name: host,
     addresses: addresses.length === 0 ? ['0.0.0.0'] : addresses,
-    autoAddresses: allocated.flatMap((address) => (address.host === host ? [address.value] : [])),
+    autoAddresses: (unaddressed.includes(host) ? (context.allocated ?? allocated) : []).flatMap((address) =>
+      address.host === host ? [address.value] : [],
+    ),
   }));
   return {
     services: findings.invalid ? [] : services,
     hosts,
     addresses: Array.from(addressFields, ([address, field]) => ({ address, field })),
+    unaddressed,
     problems: findings.problems,
   };
 }
@@ -210,12 +220,21 @@ function endpointOf(
   };
 }
 
+/** Hosts of an entry without addresses that get automatic ones. A wildcard stands for one destination only if Envoy resolves each name. */
+function unaddressedHosts(
+  hosts: ReadonlySet<string>,
+  resolution: Resolution,
+  labels: Readonly<Record<string, string>> = {},
+): readonly string[] {
+  if (resolution === 'Passthrough' || labels['networking.istio.io/enable-autoallocate-ip'] === 'false') return [];
+  return [...hosts].filter((host) => resolution === 'DynamicDNS' || !isWildcard(host));
+}
+
 /** Addresses that an allocator wrote into the status. If they are invalid, the owner is not to blame. */
-function allocatedAddresses({
+export function allocatedAddresses({
   metadata,
   status,
-}: KubernetesObject & { readonly status?: unknown }): { readonly host: string; readonly value: string }[] {
-  if (metadata.labels?.['networking.istio.io/enable-autoallocate-ip'] === 'false') return [];
+}: KubernetesObject & { readonly status?: unknown }): readonly AllocatedAddress[] {
   const ignored = new Findings(refOf('', { apiVersion: '', kind: '', metadata }));
   return new Field(status, 'status', ignored)
     .get('addresses')

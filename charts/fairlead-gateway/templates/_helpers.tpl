@@ -1,0 +1,37 @@
+{{- define "gateway.name" -}}
+{{- .Values.name | default .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "gateway.serviceAccount" -}}
+{{- .Values.serviceAccount.name | default (include "gateway.name" .) -}}
+{{- end -}}
+
+{{/* What Gateways and the Service select. */}}
+{{- define "gateway.selectorLabels" -}}
+app: {{ include "gateway.name" . }}
+istio: {{ include "gateway.name" . | trimPrefix "istio-" }}
+{{- end -}}
+
+{{/* Those of the chart win. */}}
+{{- define "gateway.labels" -}}
+{{- $labels := include "gateway.selectorLabels" . | fromYaml }}
+{{- $_ := set $labels "app.kubernetes.io/name" (include "gateway.name" .) }}
+{{- $_ := set $labels "app.kubernetes.io/version" .Chart.AppVersion }}
+{{- $_ := set $labels "app.kubernetes.io/managed-by" .Release.Service }}
+{{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_") }}
+{{- with .Values.networkGateway }}
+{{- $_ := set $labels "topology.istio.io/network" . }}
+{{- end }}
+{{- toYaml (merge $labels .Values.labels) }}
+{{- end -}}
+
+{{- define "gateway.metadata" -}}
+name: {{ include "gateway.name" . }}
+namespace: {{ .Release.Namespace }}
+labels:
+  {{- include "gateway.labels" . | nindent 2 }}
+{{- with .Values.annotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,235 @@
+import { expect, test } from 'vitest';
+import { type AgentSurroundings, readSettings } from '../settings.ts';
+import { bootstrapOf } from './bootstrap.ts';
+
+const files: Readonly<Record<string, string>> = {
+  '/etc/istio/pod/labels': 'app="reviews"\npod-template-hash="abc"\nversion="v1"\n',
+  '/etc/istio/pod/annotations':
+    'proxy.istio.io/config="concurrency: 3\\nproxyStatsMatcher:\\n  inclusionPrefixes: [cluster.outbound]\\n"\nsidecar.istio.io/statsInclusionSuffixes="upstream_rq_time,x"\n',
+};
+
+function settings(env: AgentSurroundings['env'], type: 'sidecar' | 'router' = 'sidecar') {
+  return readSettings(
+    { type, domain: 'shop.svc.cluster.local', root: '/', meshConfigFile: 'etc/istio/config/mesh' },
+    {
+      env: {
+        POD_NAME: 'reviews-1',
+        POD_NAMESPACE: 'shop',
+        SERVICE_ACCOUNT: 'reviews',
+        INSTANCE_IP: '10.0.0.1',
+        ...env,
+      },
+      readFile: (path) => files[path],
+      addresses: () => [{ interface: 'eth0', address: '10.0.0.1' }],
+    },
+  );
+}
+
+test('a sidecar says who it is', () => {
+  const { node } = bootstrapOf(
+    settings({
+      ISTIO_META_CLUSTER_ID: 'east',
+      ISTIO_META_WORKLOAD_NAME: 'reviews-v1',
+      ISTIO_META_POD_PORTS: '[{"name":"http","containerPort":9080}]',
+      ISTIO_METAJSON_LABELS: '{"team":"books","app":"x"}',
+      ISTIO_METAJSON_MORE: '{"A":{"b":1}}',
+      PROXY_CONFIG: '{"discoveryAddress":"fairlead.istio-system.svc:15012","meshId":"mesh1"}',
+    }),
+    'json',
+  );
+  expect(node).toMatchInlineSnapshot(`
+    {
+      "cluster": "reviews.shop",
+      "id": "sidecar~10.0.0.1~reviews-1.shop~shop.svc.cluster.local",
+      "metadata": {
+        "A": {
+          "b": 1,
+        },
+        "ANNOTATIONS": {
+          "proxy.istio.io/config": "concurrency: 3
+    proxyStatsMatcher:
+      inclusionPrefixes: [cluster.outbound]
+    ",
+          "sidecar.istio.io/statsInclusionSuffixes": "upstream_rq_time,x",
+        },
+        "CLUSTER_ID": "east",
+        "ENVOY_PROMETHEUS_PORT": 15090,
+        "ENVOY_STATUS_PORT": 15021,
+        "INSTANCE_IPS": "10.0.0.1",
+        "INTERCEPTION_MODE": "REDIRECT",
+        "ISTIO_VERSION": "1.30.0",
+        "LABELS": {
+          "app": "reviews",
+          "team": "books",
+          "version": "v1",
+        },
+        "MESH_ID": "mesh1",
+        "NAME": "reviews-1",
+        "NAMESPACE": "shop",
+        "PILOT_SAN": [
+          "fairlead.istio-system.svc",
+        ],
+        "POD_PORTS": "[{"name":"http","containerPort":9080}]",
+        "PROXY_CONFIG": {
+          "concurrency": 3,
+          "discoveryAddress": "fairlead.istio-system.svc:15012",
+          "meshId": "mesh1",
+          "proxyStatsMatcher": {
+            "inclusionPrefixes": [
+              "cluster.outbound",
+            ],
+          },
+        },
+        "SERVICE_ACCOUNT": "reviews",
+        "STATIC_LABELS": {
+          "app": "x",
+          "team": "books",
+        },
+        "WORKLOAD_NAME": "reviews-v1",
+      },
+    }
+  `);
+});
+
+test('a user adds to what Envoy counts', () => {
+  const { statsConfig } = bootstrapOf(settings({}), 'json') as unknown as {
+    statsConfig: { statsMatcher: { inclusionList: { patterns: object[] } } };
+  };
+  expect(statsConfig.statsMatcher.inclusionList.patterns).toEqual(
+    expect.arrayContaining([{ prefix: 'cluster.outbound' }, { suffix: 'upstream_rq_time' }, { suffix: 'x' }]),
+  );
+  expect(statsConfig.statsMatcher.inclusionList.patterns).not.toContainEqual({ suffix: 'downstream_cx_active' });
+});
+
+test('who waits for connections to end has to see them', () => {
+  expect(JSON.stringify(bootstrapOf(settings({ EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true' }), 'json'))).toContain(
+    '"suffix":"downstream_cx_active"',
+  );
+});
+
+test('a mistake names the setting and what it takes', () => {
+  const problem = (env: AgentSurroundings['env']): unknown => {
+    try {
+      return settings(env);
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  expect([
+    problem({ PROXY_CONFIG: '{"concurrency": -1}' }),
+    problem({ PROXY_CONFIG: 'drainDuration: soon' }),
+    problem({ PROXY_CONFIG: 'a: [' }),
+    problem({ EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'perhaps' }),
+    problem({ SECRET_TTL: '1 day' }),
+  ]).toMatchInlineSnapshot(`
+    [
+      {
+        "certificateAddress": "istiod.istio-system.svc:15012",
+        "certificateLife": 86400,
+        "clusterId": "Kubernetes",
+        "dnsCapture": false,
+        "domain": "shop.svc.cluster.local",
+        "env": {
+          "INSTANCE_IP": "10.0.0.1",
+          "POD_NAME": "reviews-1",
+          "POD_NAMESPACE": "shop",
+          "PROXY_CONFIG": "{"concurrency": -1}",
+          "SERVICE_ACCOUNT": "reviews",
+        },
+        "exitOnZeroConnections": undefined,
+        "meshConfigFile": "etc/istio/config/mesh",
+        "paths": {
+          "envoy": "/usr/local/bin/envoy",
+          "mountedCertificates": "/var/run/secrets/workload-spiffe-credentials",
+          "outputCertificates": undefined,
+          "provenCertificates": undefined,
+          "roots": "/var/run/secrets/istio/root-cert.pem",
+          "secretSocket": "/var/run/secrets/workload-spiffe-uds/socket",
+          "state": "/etc/istio/proxy",
+          "token": "/var/run/secrets/tokens/istio-token",
+          "xdsSocket": "/etc/istio/proxy/XDS",
+        },
+        "pod": {
+          "addresses": [
+            "10.0.0.1",
+          ],
+          "annotations": {
+            "proxy.istio.io/config": "concurrency: 3
+    proxyStatsMatcher:
+      inclusionPrefixes: [cluster.outbound]
+    ",
+            "sidecar.istio.io/statsInclusionSuffixes": "upstream_rq_time,x",
+          },
+          "labels": {
+            "app": "reviews",
+            "pod-template-hash": "abc",
+            "version": "v1",
+          },
+          "name": "reviews-1",
+          "namespace": "shop",
+          "serviceAccount": "reviews",
+        },
+        "proxy": {
+          "adminPort": 15000,
+          "binaryPath": undefined,
+          "concurrency": 3,
+          "configPath": undefined,
+          "controlPlaneTls": true,
+          "customConfigFile": "",
+          "discoveryAddress": "istiod.istio-system.svc:15012",
+          "drainDuration": 45000,
+          "extraStatTags": [],
+          "meshId": "",
+          "proxyMetadata": {},
+          "runtimeValues": {},
+          "serviceCluster": "",
+          "statNameLength": 189,
+          "statsMatcher": {
+            "prefixes": [
+              "cluster.outbound",
+            ],
+            "regexps": [],
+            "suffixes": [],
+          },
+          "statusPort": 15020,
+          "terminationDrainDuration": 5000,
+          "whole": {
+            "concurrency": 3,
+            "proxyStatsMatcher": {
+              "inclusionPrefixes": [
+                "cluster.outbound",
+              ],
+            },
+          },
+        },
+        "renewAfter": 0.5,
+        "root": "/",
+        "trustDomain": "cluster.local",
+        "type": "sidecar",
+        "unused": [],
+      },
+      "ProxyConfig drainDuration must be a duration, such as 5s",
+      "PROXY_CONFIG, line 1: is not valid YAML: [ is never closed",
+      "EXIT_ON_ZERO_ACTIVE_CONNECTIONS is "perhaps": use "true" or "false"",
+      "SECRET_TTL is "1 day": use a duration, such as 5s",
+    ]
+  `);
+});
+
+test('an annotation is above PROXY_CONFIG, and the environment above proxyMetadata', () => {
+  const { proxy, clusterId, env } = settings({
+    PROXY_CONFIG: 'concurrency: 1\nproxyMetadata: {ISTIO_META_CLUSTER_ID: west, B: c}\nterminationDrainDuration: 20s',
+    ISTIO_META_CLUSTER_ID: 'east',
+  });
+  expect(proxy).toMatchObject({ concurrency: 3, terminationDrainDuration: 20_000 });
+  expect([clusterId, env['B']]).toEqual(['east', 'c']);
+});
+
+test('runtime values replace and remove ours', () => {
+  const { layeredRuntime } = bootstrapOf(
+    settings({ PROXY_CONFIG: 'runtimeValues: {re2.max_program_size.error_level: "", a.b: "true", c: "5"}' }),
+    'json',
+  ) as unknown as { layeredRuntime: { layers: object[] } };
+  expect(layeredRuntime.layers[0]).toMatchObject({ staticLayer: { 'a.b': true, c: '5' } });
+  expect(JSON.stringify(layeredRuntime)).not.toContain('re2.max');
+});

@@ -1,0 +1,93 @@
+import type { LogFormat } from '../../config/settings.ts';
+import { type Node, nodeOf } from '../node.ts';
+import type { AgentSettings } from '../settings.ts';
+import { agentClusters } from './clusters.ts';
+import { agentListeners } from './listeners.ts';
+import { statsConfig } from './stats.ts';
+
+/** `envoy.config.bootstrap.v3.Bootstrap` as protobuf JSON. */
+export type Bootstrap = { readonly node: Node } & Readonly<Record<string, unknown>>;
+
+/** The file that Envoy starts with. Everything else comes over xDS. */
+export function bootstrapOf(settings: AgentSettings, format: LogFormat): Bootstrap {
+  const { proxy, env } = settings;
+  const isV6 = isV6Only(settings);
+  return {
+    node: nodeOf(settings),
+    applicationLogConfig: { logFormat: logFormats[format] },
+    layeredRuntime: {
+      layers: [
+        { name: 'deprecation', staticLayer: runtimeOf(proxy.runtimeValues) },
+        // What a person changes at the admin interface.
+        { name: 'admin', adminLayer: {} },
+      ],
+    },
+    bootstrapExtensions: [
+      {
+        name: 'envoy.bootstrap.internal_listener',
+        typedConfig: {
+          '@type': 'type.googleapis.com/envoy.extensions.bootstrap.internal_listener.v3.InternalListener',
+          bufferSizeKb: 64,
+        },
+      },
+    ],
+    statsConfig: statsConfig(settings),
+    statsFlushInterval: '5s',
+    admin: {
+      address: { socketAddress: { address: isV6 ? '::1' : '127.0.0.1', portValue: proxy.adminPort } },
+      // Its address is this machine's own: a log of who asks says nothing.
+      accessLog: [],
+    },
+    dynamicResources: {
+      // Never half configured: it waits for both.
+      ldsConfig: { ads: {}, initialFetchTimeout: '0s', resourceApiVersion: 'V3' },
+      cdsConfig: { ads: {}, initialFetchTimeout: '0s', resourceApiVersion: 'V3' },
+      adsConfig: {
+        apiType: 'DELTA_GRPC',
+        transportApiVersion: 'V3',
+        setNodeOnFirstMessageOnly: true,
+        grpcServices: [{ envoyGrpc: { clusterName: 'xds-grpc' } }],
+      },
+    },
+    staticResources: { clusters: agentClusters(settings, isV6), listeners: agentListeners(settings, isV6) },
+    overloadManager: {
+      resourceMonitors: [
+        {
+          name: 'envoy.resource_monitors.global_downstream_max_connections',
+          typedConfig: {
+            '@type':
+              'type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig',
+            maxActiveDownstreamConnections: env['ISTIO_META_GLOBAL_DOWNSTREAM_MAX_CONNECTIONS'] ?? '2147483647',
+          },
+        },
+      ],
+    },
+  };
+}
+
+/** Of a machine without any IPv4 address, loopback aside. */
+function isV6Only({ pod: { addresses } }: Pick<AgentSettings, 'pod'>): boolean {
+  return addresses.length > 0 && addresses.every((address) => address.includes(':'));
+}
+
+/** The same members as the agent's own lines. */
+const logFormats: Readonly<Record<LogFormat, object>> = {
+  json: { jsonFormat: { time: '%Y-%m-%dT%T.%eZ', level: '%l', logger: '%n', msg: '%j' } },
+  text: { textFormat: { inlineString: '%Y-%m-%dT%T.%eZ  %l  envoy %n  %v' } },
+};
+
+/** Source: what Istio sets; see the names in Envoy's documentation. */
+const runtime: Readonly<Record<string, unknown>> = {
+  're2.max_program_size.error_level': '32768',
+  'envoy.reloadable_features.http_reject_path_with_fragment': false,
+};
+
+/** An empty value removes a key. */
+function runtimeOf(values: Readonly<Record<string, string>>): object {
+  const merged: Record<string, unknown> = { ...runtime };
+  for (const [key, value] of Object.entries(values)) {
+    if (value === '') delete merged[key];
+    else merged[key] = value === 'true' ? true : value === 'false' ? false : value;
+  }
+  return merged;
+}

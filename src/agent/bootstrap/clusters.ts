@@ -1,0 +1,43 @@
+import type { AgentSettings } from '../settings.ts';
+
+/** What Envoy reaches in the same Pod: its own admin interface, and the agent. */
+export function agentClusters({ proxy, paths }: AgentSettings, isV6: boolean): readonly object[] {
+  const loopback = isV6 ? '::1' : '127.0.0.1';
+  const port = (portValue: number): object => ({ socketAddress: { address: loopback, portValue } });
+  return [
+    cluster('prometheus_stats', port(proxy.adminPort)),
+    cluster('agent', port(proxy.statusPort)),
+    { ...cluster('sds-grpc', { pipe: { path: paths.secretSocket } }), ...http2 },
+    {
+      ...cluster('xds-grpc', { pipe: { path: paths.xdsSocket } }),
+      ...http2,
+      // As large as it takes: the control plane decides how much it sends.
+      circuitBreakers: {
+        thresholds: ['DEFAULT', 'HIGH'].map((priority) => ({
+          priority,
+          maxConnections: 100_000,
+          maxPendingRequests: 100_000,
+          maxRequests: 100_000,
+        })),
+      },
+    },
+  ];
+}
+
+function cluster(name: string, address: object): object {
+  return {
+    name,
+    type: 'STATIC',
+    connectTimeout: '1s',
+    loadAssignment: { clusterName: name, endpoints: [{ lbEndpoints: [{ endpoint: { address } }] }] },
+  };
+}
+
+const http2 = {
+  typedExtensionProtocolOptions: {
+    'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+      '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+      explicitHttpConfig: { http2ProtocolOptions: {} },
+    },
+  },
+};

@@ -1,0 +1,33 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Certificate } from './workload-certificate.ts';
+
+/** The names that Istio's agent gives them. */
+const NAMES = { chain: 'cert-chain.pem', key: 'key.pem', roots: 'root-cert.pem' } as const;
+
+/** Undefined unless all three are there. */
+export function readCertificate(directory: string): Certificate | undefined {
+  const text = (name: string): string | undefined => readText(join(directory, name));
+  const [chain, key, roots] = [text(NAMES.chain), text(NAMES.key), text(NAMES.roots)];
+  return chain === undefined || key === undefined || roots === undefined ? undefined : { chain, key, roots };
+}
+
+/** Only this user can read the key. Throws if the directory cannot be written to. */
+export function writeCertificate(directory: string, certificate: Certificate): void {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  for (const part of ['key', 'chain', 'roots'] as const) {
+    const path = join(directory, NAMES[part]);
+    writeFileSync(`${path}.new`, certificate[part], { mode: 0o600 });
+    renameSync(`${path}.new`, path);
+  }
+}
+
+/** Undefined if there is no such file, or it is empty. */
+export function readText(path: string): string | undefined {
+  try {
+    const text = readFileSync(path, 'utf8').trim();
+    return text === '' ? undefined : `${text}\n`;
+  } catch {
+    return undefined;
+  }
+}

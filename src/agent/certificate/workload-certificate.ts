@@ -1,0 +1,213 @@
+import { X509Certificate } from 'node:crypto';
+import { type Clock, sleep } from '../../clock.ts';
+import { mergeRoots } from '../../identity/roots.ts';
+import { Backoff } from '../../kube/backoff.ts';
+import type { AgentLog } from '../log.ts';
+import { newKey } from './key.ts';
+
+/** PEM. */
+export interface Certificate {
+  /** The certificate and its intermediates. */
+  readonly chain: string;
+  readonly key: string;
+  /** Those that came with it. */
+  readonly roots: string;
+}
+
+export interface WorkloadCertificateOptions {
+  /** SPIFFE ID. */
+  readonly identity: string;
+  /** Has a CSR signed: the chain, and the roots last. Rejects with the reason. */
+  readonly sign: (csr: string) => Promise<readonly string[]>;
+  /** Keeps it for a restart of this process. Must not throw. */
+  readonly save: (certificate: Certificate) => void;
+  /** Part of its life after which a certificate is renewed; 0.5 by default. */
+  readonly renewAfter: number;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly log: AgentLog;
+  readonly signal: AbortSignal;
+}
+
+/** Renewals of workloads that started together are spread over this part of a certificate's life. */
+const SPREAD = 0.02;
+/** Milliseconds between attempts: while there is no certificate, and while there still is a good one. */
+const [WAITING, RENEWING] = [
+  { base: 500, cap: 20_000 },
+  { base: 5_000, cap: 300_000 },
+];
+
+/** The workload's certificate: has it signed, and renewed while the old one is still good. */
+export class WorkloadCertificate {
+  readonly #options: WorkloadCertificateOptions;
+  readonly #listeners = new Set<() => void>();
+  #current: Certificate | undefined;
+  #trusted: readonly string[] = [];
+  #problem = 'no certificate was requested yet';
+  /** Wakes up the loop before its time. */
+  #wake = new AbortController();
+
+  constructor(options: WorkloadCertificateOptions) {
+    this.#options = options;
+  }
+
+  get current(): Certificate | undefined {
+    return this.#current;
+  }
+
+  /** All roots that peers may have, PEM; empty until there is a certificate. */
+  get roots(): string {
+    return this.#current === undefined ? '' : mergeRoots([this.#current.roots, ...this.#trusted]);
+  }
+
+  /** Why there is no certificate; undefined: there is one. */
+  get problem(): string | undefined {
+    return this.#current === undefined ? this.#problem : undefined;
+  }
+
+  /** Calls it when the certificate or the roots change. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Uses one that was saved, if it is still good. */
+  resume(saved: Certificate): void {
+    const left = lifeOf(saved, this.#options.identity, this.#options.clock.date());
+    if (left === undefined) return;
+    this.#options.log.info('Using the certificate from before the restart', { expires: left.expires });
+    this.#use(saved);
+  }
+
+  /** Trusts these roots besides those of the certificate, and replaces it: another root may have come into force. */
+  async trust(roots: readonly string[]): Promise<void> {
+    const before = this.roots;
+    this.#trusted = roots;
+    if (sameRoots(before, this.roots)) return;
+    this.#changed();
+    await this.#renew();
+  }
+
+  /** Settles once there is a certificate, or the signal has fired. */
+  async first(): Promise<void> {
+    if (this.#current !== undefined || this.#options.signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      this.onChange(resolve);
+      this.#options.signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+  }
+
+  /** Has certificates signed until the signal fires. */
+  async keep(): Promise<void> {
+    const { clock, random, signal, log } = this.#options;
+    const backoff = { waiting: new Backoff({ ...WAITING!, random }), renewing: new Backoff({ ...RENEWING!, random }) };
+    let said = '';
+    while (!signal.aborted) {
+      await this.#sleep(this.#dueIn());
+      if (signal.aborted) return;
+      // Something else may have renewed it, or the clock may have been set.
+      if (this.#dueIn() > 0) continue;
+      try {
+        await this.#renew();
+        backoff.waiting.reset();
+        backoff.renewing.reset();
+        said = '';
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#problem = reasonOf(error);
+        // Once for each reason: it is tried for as long as it takes.
+        if (said !== this.#problem)
+          log.warn('No certificate from the control plane; trying again', { reason: this.#problem });
+        said = this.#problem;
+        const isGood = this.#life() !== undefined;
+        await sleep(clock, (isGood ? backoff.renewing : backoff.waiting).next(), { signal });
+      }
+    }
+  }
+
+  /** Milliseconds. */
+  #dueIn(): number {
+    const life = this.#life();
+    return life === undefined ? 0 : Math.max(0, life.renew - this.#options.clock.date().getTime());
+  }
+
+  #life() {
+    const { identity, clock, renewAfter } = this.#options;
+    return this.#current && lifeOf(this.#current, identity, clock.date(), renewAfter + (this.#jitter - 0.5) * SPREAD);
+  }
+
+  #jitter = 0.5;
+
+  /** At most an hour: the wall clock may be set meanwhile, and a laptop may sleep. */
+  async #sleep(ms: number): Promise<void> {
+    const { clock, signal } = this.#options;
+    await sleep(clock, Math.min(ms, 3_600_000), { signal: AbortSignal.any([signal, this.#wake.signal]) });
+  }
+
+  async #renew(): Promise<void> {
+    const { identity, sign, save, clock, log } = this.#options;
+    const { key, csr } = await newKey(identity);
+    const signed = await sign(csr);
+    const certificate = { chain: signed.slice(0, -1).join(''), key, roots: signed.at(-1)! };
+    const life = lifeOf(certificate, identity, clock.date());
+    if (life === undefined) throw new Error(problemOf(certificate, identity, clock.date()));
+    this.#use(certificate);
+    save(certificate);
+    log.info('Certificate received', { identity, expires: life.expires });
+  }
+
+  #use(certificate: Certificate): void {
+    this.#current = certificate;
+    this.#jitter = this.#options.random();
+    this.#changed();
+    this.#wake.abort();
+    this.#wake = new AbortController();
+  }
+
+  #changed(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
+interface Life {
+  readonly expires: string;
+  /** When it is due to be renewed, as milliseconds since 1970. */
+  readonly renew: number;
+}
+
+/** Undefined unless it is good now. */
+function lifeOf({ chain }: Certificate, identity: string, now: Date, renewAfter = 0.5): Life | undefined {
+  const leaf = parse(chain);
+  if (leaf === undefined || !names(leaf).includes(`URI:${identity}`)) return undefined;
+  const [from, to] = [leaf.validFromDate.getTime(), leaf.validToDate.getTime()];
+  if (now.getTime() < from || now.getTime() >= to) return undefined;
+  return { expires: leaf.validToDate.toISOString(), renew: from + (to - from) * renewAfter };
+}
+
+function problemOf({ chain }: Certificate, identity: string, now: Date): string {
+  const leaf = parse(chain);
+  if (leaf === undefined) return 'the answer of the control plane is not a certificate';
+  if (!names(leaf).includes(`URI:${identity}`))
+    return `the certificate is for ${leaf.subjectAltName ?? 'nobody'} instead of ${identity}; check the trust domain`;
+  return `the certificate is good from ${leaf.validFrom} to ${leaf.validTo}, but the clock of this machine says ${now.toISOString()}`;
+}
+
+function parse(chain: string): X509Certificate | undefined {
+  try {
+    return new X509Certificate(chain);
+  } catch {
+    return undefined;
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return 'details' in error && typeof error.details === 'string' && error.details !== ''
+    ? error.details
+    : error.message;
+}
+
+const names = (leaf: X509Certificate): readonly string[] => leaf.subjectAltName?.split(', ') ?? [];
+
+const sameRoots = (a: string, b: string): boolean => a.length === b.length && mergeRoots([a, b]).length === a.length;

@@ -1,0 +1,93 @@
+import { createSocket } from 'node:dgram';
+import { connect, isIPv6 } from 'node:net';
+import { readFrames } from './tcp-frames.ts';
+
+export type Protocol = 'udp' | 'tcp';
+
+export interface UpstreamOptions {
+  /** IP addresses of the name servers that are asked, in random order. */
+  readonly servers: readonly string[];
+  /** Absent: 53. */
+  readonly port?: number;
+  /** Milliseconds that each of them has to answer; absent: 5,000. */
+  readonly timeoutMs?: number;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+/** Asks other name servers, one after the other, with the protocol that the query came with. */
+export class Upstream {
+  readonly #options: UpstreamOptions;
+
+  constructor(options: UpstreamOptions) {
+    this.#options = options;
+  }
+
+  /** The first answer, as it came; undefined: no server has answered. */
+  async ask(query: Uint8Array, protocol: Protocol, signal: AbortSignal): Promise<Uint8Array | undefined> {
+    const { servers, port = 53, timeoutMs = 5_000, random } = this.#options;
+    const ask = protocol === 'udp' ? askByUdp : askByTcp;
+    const order = servers.map((server) => ({ server, place: random() })).sort((a, b) => a.place - b.place);
+    for (const { server } of order) {
+      if (signal.aborted) return undefined;
+      const found = await ask(query, { server, port }, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]));
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+}
+
+interface Server {
+  readonly server: string;
+  readonly port: number;
+}
+
+/** Each query has a socket of its own, so a port of its own: that and the id are what a forged answer has to guess. */
+function askByUdp(query: Uint8Array, { server, port }: Server, signal: AbortSignal): Promise<Uint8Array | undefined> {
+  return new Promise((resolve) => {
+    const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
+    const end = (found?: Uint8Array): void => {
+      signal.removeEventListener('abort', onAbort);
+      socket.removeAllListeners().on('error', () => {});
+      socket.close();
+      resolve(found);
+    };
+    const onAbort = (): void => end();
+    socket.on('error', onAbort);
+    socket.on('message', (message) => {
+      if (isAnswerTo(query, message)) end(message);
+    });
+    // Connected, it takes only what this server sends, and is told at once if nobody listens there.
+    socket.connect(port, server, () => socket.send(query));
+    if (signal.aborted) end();
+    else signal.addEventListener('abort', onAbort);
+  });
+}
+
+function askByTcp(query: Uint8Array, { server, port }: Server, signal: AbortSignal): Promise<Uint8Array | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: server, port });
+    const end = (found?: Uint8Array): void => {
+      signal.removeEventListener('abort', onAbort);
+      socket.destroy();
+      resolve(found);
+    };
+    const onAbort = (): void => end();
+    socket.on('error', onAbort).on('close', onAbort);
+    const read = readFrames(65_535);
+    socket.on('data', (chunk) => {
+      const messages = read(chunk);
+      if (messages === 'too long') end();
+      else for (const message of messages) if (isAnswerTo(query, message)) end(message);
+    });
+    const length = Buffer.alloc(2);
+    length.writeUInt16BE(query.length);
+    socket.write(Buffer.concat([length, query]));
+    if (signal.aborted) end();
+    else signal.addEventListener('abort', onAbort);
+  });
+}
+
+function isAnswerTo(query: Uint8Array, message: Uint8Array): boolean {
+  return message.length >= 12 && message[0] === query[0] && message[1] === query[1] && (message[2]! & 0x80) !== 0;
+}

@@ -1,0 +1,187 @@
+import { isObject } from '../api/json.ts';
+import { type ProxyConfig, AgentConfigError, readProxyConfig } from './proxy-config.ts';
+import { parseDuration } from '../reconcilers/durations.ts';
+import { readDocument } from '../yaml/document.ts';
+import { readPodInfo } from './pod-info.ts';
+
+export type ProxyType = 'sidecar' | 'router';
+
+/** What the command line says. */
+export interface AgentOptions {
+  readonly type: ProxyType;
+  /** DNS domain of the proxy's namespace: `shop.svc.cluster.local`. */
+  readonly domain: string;
+  /** Where paths begin: `/`, or elsewhere on a machine that is not a Pod. */
+  readonly root: string;
+  readonly meshConfigFile: string;
+}
+
+/** The process's surroundings. */
+export interface AgentSurroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Undefined if there is none. */
+  readonly readFile: (path: string) => string | undefined;
+  /** Addresses of this machine, without loopback: by interface. */
+  readonly addresses: () => readonly { readonly interface: string; readonly address: string }[];
+}
+
+/** Everything that decides what an agent does, read once. */
+export interface AgentSettings extends AgentOptions {
+  readonly proxy: ProxyConfig;
+  /** The process's, above those of `proxyMetadata`. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly pod: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly serviceAccount: string;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly annotations: Readonly<Record<string, string>>;
+    /** The first is the one by which others reach it. */
+    readonly addresses: readonly string[];
+  };
+  readonly trustDomain: string;
+  readonly clusterId: string;
+  readonly certificateAddress: string;
+  readonly paths: AgentPaths;
+  /** Milliseconds; undefined: the fixed time of `terminationDrainDuration`. */
+  readonly exitOnZeroConnections: { readonly atLeast: number } | undefined;
+  readonly dnsCapture: boolean;
+  /** Seconds. */
+  readonly certificateLife: number;
+  readonly renewAfter: number;
+  readonly unused: readonly string[];
+}
+
+/** All absolute. */
+export interface AgentPaths {
+  /** What the agent writes. */
+  readonly state: string;
+  readonly xdsSocket: string;
+  readonly secretSocket: string;
+  readonly token: string;
+  readonly roots: string;
+  /** Certificates that somebody else renews, in place of ours. */
+  readonly mountedCertificates: string;
+  /** On a machine that is not a Pod: the certificate that proves who it is from the second time on. */
+  readonly provenCertificates: string | undefined;
+  readonly outputCertificates: string | undefined;
+  readonly envoy: string;
+}
+
+/** Throws {@link AgentConfigError}. */
+export function readSettings(options: AgentOptions, surroundings: AgentSurroundings): AgentSettings {
+  const { readFile, addresses } = surroundings;
+  const given = defined(surroundings.env);
+  const at = (path: string): string => (path.startsWith('/') ? path : `${options.root.replace(/\/$/, '')}/${path}`);
+  const podInfo = (name: string) => readPodInfo(readFile(at(`etc/istio/pod/${name}`)) ?? '');
+  const [labels, annotations] = [podInfo('labels'), podInfo('annotations')];
+  const meshText = readFile(at(options.meshConfigFile)) ?? '';
+  const { config: proxy, unused } = readProxyConfig([
+    { from: options.meshConfigFile, text: defaultConfigOf(meshText) },
+    { from: 'PROXY_CONFIG', text: given['PROXY_CONFIG'] ?? '' },
+    { from: 'annotation proxy.istio.io/config', text: annotations['proxy.istio.io/config'] ?? '' },
+    { from: 'annotations of the Pod', text: JSON.stringify(ofAnnotations(annotations)) },
+  ]);
+  const env = { ...proxy.proxyMetadata, ...given };
+  const text = (name: string, fallback = ''): string => env[name] ?? fallback;
+  const state = at(proxy.configPath ?? 'etc/istio/proxy');
+  const skipped = list(annotations['traffic.sidecar.istio.io/excludeInterfaces'] ?? '');
+  const own = addresses().flatMap((one) => (skipped.includes(one.interface) ? [] : [one.address]));
+  const first = text('INSTANCE_IP');
+  const directory = (name: string): string | undefined => (text(name) === '' ? undefined : at(text(name)));
+  return {
+    ...options,
+    domain: options.domain || `${text('POD_NAMESPACE') || 'default'}.svc.cluster.local`,
+    proxy,
+    env,
+    pod: {
+      name: text('POD_NAME'),
+      namespace: text('POD_NAMESPACE', 'default'),
+      serviceAccount: text('SERVICE_ACCOUNT', 'default'),
+      labels,
+      annotations,
+      addresses: [...new Set([...(first === '' ? [] : [first]), ...own])],
+    },
+    trustDomain: text('TRUST_DOMAIN', 'cluster.local'),
+    clusterId: text('ISTIO_META_CLUSTER_ID', 'Kubernetes'),
+    certificateAddress: text('CA_ADDR') || proxy.discoveryAddress,
+    paths: {
+      state,
+      xdsSocket: `${state}/XDS`,
+      secretSocket: at('var/run/secrets/workload-spiffe-uds/socket'),
+      token: at('var/run/secrets/tokens/istio-token'),
+      roots: at(text('XDS_ROOT_CA') || text('CA_ROOT_CA') || 'var/run/secrets/istio/root-cert.pem'),
+      mountedCertificates: at('var/run/secrets/workload-spiffe-credentials'),
+      provenCertificates: directory('PROV_CERT'),
+      outputCertificates: directory('OUTPUT_CERTS'),
+      envoy: proxy.binaryPath ?? '/usr/local/bin/envoy',
+    },
+    exitOnZeroConnections: flag(env, 'EXIT_ON_ZERO_ACTIVE_CONNECTIONS')
+      ? { atLeast: milliseconds(env, 'MINIMUM_DRAIN_DURATION', 5_000) }
+      : undefined,
+    dnsCapture:
+      (options.type === 'sidecar' && flag(env, 'ISTIO_META_DNS_CAPTURE')) || flag(env, 'ISTIO_META_ENABLE_DNS_SERVER'),
+    certificateLife: milliseconds(env, 'SECRET_TTL', 86_400_000) / 1000,
+    renewAfter: ratio(env, 'SECRET_GRACE_PERIOD_RATIO', 0.5),
+    unused: unused.map((name) => `ProxyConfig ${name}`),
+  };
+}
+
+/** Fields that have an annotation of their own. */
+function ofAnnotations(annotations: Readonly<Record<string, string>>): object {
+  const discoveryAddress = annotations['sidecar.istio.io/discoveryAddress'];
+  const port = annotations['status.sidecar.istio.io/port'];
+  return {
+    ...(discoveryAddress !== undefined && { discoveryAddress }),
+    // 0 turns the status port of Istio's agent off; ours must have one.
+    ...(port !== undefined && port !== '0' && { statusPort: Number(port) }),
+  };
+}
+
+/** `defaultConfig` of a mesh config, as JSON. What is wrong with the file itself is found by who reads all of it. */
+function defaultConfigOf(text: string): string {
+  if (text.trim() === '') return '';
+  const found = readDocumentOf(text);
+  return JSON.stringify(found['defaultConfig'] ?? {});
+}
+
+function defined(env: AgentSurroundings['env']): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+}
+
+const list = (text: string): readonly string[] =>
+  text.split(',').flatMap((each) => (each.trim() === '' ? [] : [each.trim()]));
+
+type Env = Readonly<Record<string, string>>;
+
+function flag(env: Env, name: string): boolean {
+  const text = (env[name] ?? '').toLowerCase();
+  if (['1', 't', 'true'].includes(text)) return true;
+  if (['', '0', 'f', 'false'].includes(text)) return false;
+  throw new AgentConfigError(`${name} is ${JSON.stringify(env[name])}: use "true" or "false"`);
+}
+
+function milliseconds(env: Env, name: string, fallback: number): number {
+  const text = env[name] ?? '';
+  if (text === '') return fallback;
+  return parseDuration(text) ?? wrongValue(name, text, 'a duration, such as 5s');
+}
+
+function ratio(env: Env, name: string, fallback: number): number {
+  const text = env[name] ?? '';
+  if (text === '') return fallback;
+  const value = Number(text);
+  return value > 0 && value < 1 ? value : wrongValue(name, text, 'a number between 0 and 1, such as 0.5');
+}
+
+function wrongValue(name: string, text: string, what: string): never {
+  throw new AgentConfigError(`${name} is ${JSON.stringify(text)}: use ${what}`);
+}
+
+function readDocumentOf(text: string): Readonly<Record<string, unknown>> {
+  const read = readDocument(text);
+  if ('broken' in read) throw new AgentConfigError(`mesh config, line ${read.broken.line}: ${read.broken.message}`);
+  return isObject(read.value) ? read.value : {};
+}

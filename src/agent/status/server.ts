@@ -1,0 +1,85 @@
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import { ListenError } from '../../listen-error.ts';
+import type { AppAddress } from './app-address.ts';
+import { type AppProbe, runProbe } from './app-probes.ts';
+import { type MetricsSources, writeMetrics } from './metrics.ts';
+
+export interface StatusSources {
+  /** Undefined: ready; or why not, as one line. */
+  readonly notReady: () => Promise<string | undefined>;
+  readonly probes: ReadonlyMap<string, AppProbe>;
+  readonly app: AppAddress;
+  readonly metrics: MetricsSources;
+  /** What is known about this agent, as JSON. */
+  readonly status: () => object;
+  /** Drains now; a signal that follows ends at once. */
+  readonly drain: () => Promise<void>;
+  /** Ends without draining. */
+  readonly quit: () => void;
+}
+
+/** Connections at a time: the kubelet, Envoy and a scraper need few. */
+const CONNECTIONS = 256;
+
+/** The port that the kubelet, scrapers and the containers of the Pod ask: Istio's 15020. Rejects if it is taken. */
+export async function serveStatus(port: number, sources: StatusSources): Promise<Server> {
+  const server = createServer({ headersTimeout: 5_000, requestTimeout: 30_000 }, (request, response) => {
+    answer(request, response, sources).catch(() => response.destroy());
+  });
+  server.maxConnections = CONNECTIONS;
+  server.setTimeout(60_000);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    // All addresses, of both families where there are both.
+    server.listen(port, resolve);
+  }).catch((cause: unknown) => {
+    throw new ListenError('agent status', { host: '', port }, cause);
+  });
+  return server;
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse, sources: StatusSources): Promise<void> {
+  request.resume();
+  const [path = '/', query] = (request.url ?? '/').split('?', 2);
+  const probe = sources.probes.get(path);
+  if (probe !== undefined) {
+    const { status, body } = await runProbe(probe, sources.app, request.headers);
+    return send(response, status, body);
+  }
+  switch (path) {
+    case '/healthz/ready': {
+      const problem = await sources.notReady();
+      return send(response, problem === undefined ? 200 : 503, problem === undefined ? '' : `${problem}\n`);
+    }
+    case '/stats/prometheus':
+    case '/metrics':
+      return writeMetrics(sources.metrics, query === undefined ? '' : `?${query}`, request, response);
+    case '/status':
+      return send(response, 200, `${JSON.stringify(sources.status(), undefined, 2)}\n`, 'application/json');
+    case '/drain':
+    case '/quitquitquit': {
+      const refusal = refusalOf(request);
+      if (refusal !== undefined) return send(response, ...refusal);
+      if (path === '/drain') await sources.drain();
+      send(response, 200, 'ok\n');
+      if (path === '/quitquitquit') sources.quit();
+      return;
+    }
+    default:
+      return path.startsWith('/app-health/') || path.startsWith('/app-lifecycle/')
+        ? send(response, 400, 'this Pod has no such probe\n')
+        : send(response, 404, 'not found\n');
+  }
+}
+
+/** Only who is in this Pod may end it. */
+function refusalOf({ method, socket }: IncomingMessage): readonly [status: number, body: string] | undefined {
+  const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
+  if (address !== '::1' && !address.startsWith('127.')) return [403, 'only from this Pod\n'];
+  return method === 'POST' ? undefined : [405, 'only POST\n'];
+}
+
+function send(response: ServerResponse, status: number, body: string, type = 'text/plain'): void {
+  response.writeHead(status, { 'content-type': type, 'x-content-type-options': 'nosniff' });
+  response.end(body);
+}

@@ -1,0 +1,142 @@
+import { mkdirSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import protobuf from 'protobufjs/minimal.js';
+import type { Clock } from '../../clock.ts';
+import type { AgentLog } from '../log.ts';
+import { type RawResponse, eachField, readDeltaRequest, readRawResponse, writeRawResponse } from './messages.ts';
+
+/** What a start needs. Not secrets: keys are not written down. */
+const TYPES: ReadonlySet<string> = new Set(
+  [
+    'cluster.v3.Cluster',
+    'endpoint.v3.ClusterLoadAssignment',
+    'listener.v3.Listener',
+    'route.v3.RouteConfiguration',
+  ].map((type) => `type.googleapis.com/envoy.config.${type}`),
+);
+
+/** Bytes of resources. A larger configuration is not kept: each Pod would pay for it with its memory. */
+const LIMIT = 8 * 1024 * 1024;
+/** Milliseconds from a change until it is on disk: for the first, and between any two. */
+const [SOON, SELDOM] = [2_000, 30_000];
+
+type Resources = Map<string, Uint8Array>;
+
+export interface LastConfigOptions {
+  readonly file: string;
+  readonly clock: Clock;
+  readonly log: AgentLog;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The configuration that Envoy has acknowledged, by type. It is also in a file, from which an Envoy that starts while the
+ * control plane is away gets what the one before it had.
+ */
+export class LastConfig {
+  readonly #options: LastConfigOptions;
+  readonly #held = new Map<string, Resources>();
+  /** Responses that Envoy has yet to answer, by nonce. */
+  readonly #pending = new Map<string, RawResponse>();
+  #bytes = 0;
+  #tooLarge = false;
+  #cancelSave: (() => void) | undefined;
+  #saved = false;
+
+  constructor(options: LastConfigOptions) {
+    this.#options = options;
+    options.signal.addEventListener('abort', () => this.#cancelSave?.(), { once: true });
+  }
+
+  /** Whether an Envoy of this process has acknowledged anything. */
+  get isKnown(): boolean {
+    return this.#held.size > 0;
+  }
+
+  get isTooLarge(): boolean {
+    return this.#tooLarge;
+  }
+
+  /** A response on its way to Envoy. */
+  sent(typeUrl: string, nonce: string, message: Uint8Array): void {
+    if (this.#tooLarge || !TYPES.has(typeUrl)) return;
+    if (message.length > LIMIT) return this.#giveUp();
+    this.#pending.set(nonce, readRawResponse(message));
+  }
+
+  /** A request of Envoy. */
+  received(message: Uint8Array): void {
+    if (this.#pending.size === 0) return;
+    const { nonce, error } = readDeltaRequest(message);
+    const response = this.#pending.get(nonce);
+    if (response === undefined) return;
+    this.#pending.delete(nonce);
+    if (error === undefined) this.#apply(response);
+  }
+
+  /** Another stream: what the last one owed an answer will not be answered. */
+  restart(): void {
+    this.#pending.clear();
+  }
+
+  /** What was saved, and when; undefined: nothing that can be read. */
+  load():
+    { readonly saved: Date; readonly resources: ReadonlyMap<string, ReadonlyMap<string, Uint8Array>> } | undefined {
+    try {
+      const [bytes, { mtime: saved }] = [readFileSync(this.#options.file), statSync(this.#options.file)];
+      const resources = new Map<string, ReadonlyMap<string, Uint8Array>>();
+      eachField(bytes, (field, reader) => {
+        if (field !== 1) return false;
+        const { typeUrl, resources: of } = readRawResponse(reader.bytes());
+        resources.set(typeUrl, new Map(of));
+        return true;
+      });
+      return resources.size === 0 ? undefined : { saved, resources };
+    } catch {
+      return undefined;
+    }
+  }
+
+  #apply({ typeUrl, resources, removed }: RawResponse): void {
+    const of = this.#held.get(typeUrl) ?? new Map<string, Uint8Array>();
+    this.#held.set(typeUrl, of);
+    for (const name of removed) this.#put(of, name, undefined);
+    // A copy: it would keep all of the message that it came in.
+    for (const [name, resource] of resources) this.#put(of, name, Uint8Array.from(resource));
+    if (this.#bytes > LIMIT) return this.#giveUp();
+    this.#cancelSave ??= this.#options.clock.after(this.#saved ? SELDOM : SOON, () => void this.#save());
+  }
+
+  #put(of: Resources, name: string, resource: Uint8Array | undefined): void {
+    this.#bytes += (resource?.length ?? 0) - (of.get(name)?.length ?? 0);
+    if (resource === undefined) of.delete(name);
+    else of.set(name, resource);
+  }
+
+  #giveUp(): void {
+    this.#tooLarge = true;
+    this.#pending.clear();
+    for (const of of this.#held.values()) of.clear();
+    this.#options.log.warn('The configuration is too large to be kept for a restart without the control plane', {
+      limit: LIMIT,
+    });
+  }
+
+  async #save(): Promise<void> {
+    this.#cancelSave = undefined;
+    if (this.#tooLarge) return;
+    const writer = protobuf.Writer.create();
+    for (const [typeUrl, of] of this.#held)
+      writer.uint32(10).bytes(writeRawResponse({ typeUrl, nonce: '', resources: [...of], removed: [] }));
+    const { file, log } = this.#options;
+    try {
+      mkdirSync(dirname(file), { recursive: true });
+      await writeFile(`${file}.new`, writer.finish(), { mode: 0o600 });
+      renameSync(`${file}.new`, file);
+      this.#saved = true;
+    } catch (error) {
+      log.warn('The configuration is not saved for a restart', { file, reason: String(error) });
+    }
+  }
+}

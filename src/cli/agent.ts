@@ -1,0 +1,96 @@
+import { request } from 'node:http';
+import { Command, Option } from 'commander';
+import type { AgentCommand } from '../agent/agent.ts';
+import type { ProxyType } from '../agent/settings.ts';
+import type { LogFormat, LogLevel } from '../config/settings.ts';
+import type { CommandFile } from './world.ts';
+
+/** The agent beside an Envoy. Loads nothing of the control plane: it starts with each Pod. */
+export const agentCommand: CommandFile = (world, done) => {
+  const command = new Command('agent')
+    .description('run Envoy with what it needs beside it: certificates, configuration, readiness')
+    .argument('<type>', 'sidecar or router')
+    .option('--domain <name>', "DNS domain of the proxy's namespace", '')
+    .option('--root <directory>', 'where relative paths begin', '/')
+    .option('--mesh-config <file>', 'mesh config, of which defaultConfig is read', 'etc/istio/config/mesh')
+    .addOption(
+      new Option('--log-level <level>', 'log level').choices(['error', 'warn', 'info', 'debug']).default('info'),
+    )
+    .addOption(new Option('--log-format <format>', 'log format').choices(['json', 'text']).default('json'))
+    .option('--proxy-log-level <level>', 'log level of Envoy', 'warning')
+    .option('--proxy-component-log-level <levels>', "log levels of Envoy's components", 'misc:error');
+  command.action(async (type: string, options: Record<string, string>) => {
+    if (type !== 'sidecar' && type !== 'router') return command.error('error: the type must be sidecar or router');
+    const { runAgent } = await import('../agent/agent.ts');
+    done(await runAgent(commandOf(type, options), world.signal));
+  });
+  return command
+    .addCommand(
+      new Command('drain')
+        .description('have the agent of this Pod drain its Envoy')
+        .option('--port <port>', 'status port of the agent', '15020')
+        .action(async ({ port }: { port: string }) => {
+          await call(Number(port), 'POST', '/drain');
+          done(0);
+        }),
+    )
+    .addCommand(
+      new Command('wait')
+        .description('wait until the Envoy of this Pod is ready')
+        .option('--port <port>', 'port of its readiness', '15021')
+        .option('--timeout <seconds>', 'how long', '60')
+        .action(async ({ port, timeout }: { port: string; timeout: string }) => {
+          done(await waitFor(Number(port), Number(timeout) * 1000, world.signal, world.err));
+        }),
+    );
+};
+
+function commandOf(type: ProxyType, options: Readonly<Record<string, string>>): AgentCommand {
+  return {
+    type,
+    domain: options['domain'] ?? '',
+    root: options['root'] ?? '/',
+    meshConfigFile: options['meshConfig'] ?? '',
+    // Commander has checked the choices.
+    log: { level: options['logLevel'] as LogLevel, format: options['logFormat'] as LogFormat },
+    proxyLogLevel: options['proxyLogLevel'] ?? '',
+    proxyComponentLogLevel: options['proxyComponentLogLevel'] ?? '',
+  };
+}
+
+/** Milliseconds between looks. */
+const EVERY = 500;
+
+async function waitFor(port: number, ms: number, signal: AbortSignal, err: (text: string) => void): Promise<number> {
+  const ends = performance.now() + ms;
+  let problem = '';
+  while (!signal.aborted) {
+    try {
+      await call(port, 'GET', '/healthz/ready');
+      return 0;
+    } catch (error) {
+      problem = error instanceof Error ? error.message : String(error);
+    }
+    if (performance.now() > ends) break;
+    await new Promise((resolve) => setTimeout(resolve, EVERY));
+  }
+  err(`error: Envoy is not ready: ${problem}\n`);
+  return 1;
+}
+
+/** Rejects unless the answer is 200. */
+function call(port: number, method: string, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ host: 'localhost', port, method, path, agent: false, timeout: 5_000 }, (response) => {
+      response.setEncoding('utf8');
+      let body = '';
+      response.on('data', (chunk: string) => (body = (body + chunk).slice(0, 1_000)));
+      response.on('end', () =>
+        response.statusCode === 200 ? resolve() : reject(new Error(body.trim() || `status ${response.statusCode}`)),
+      );
+    });
+    sent.on('timeout', () => sent.destroy(new Error('no answer')));
+    sent.on('error', reject);
+    sent.end();
+  });
+}

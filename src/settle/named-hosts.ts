@@ -1,0 +1,56 @@
+import type { Endpoint } from '../model/endpoint.ts';
+import { compareText } from '../model/age.ts';
+import { canonicalAddress, isAddress } from '../model/address.ts';
+import type { NamedHost } from '../model/named-host.ts';
+import { type MeshService, isHeadless } from '../model/service.ts';
+import type { Traits } from '../model/traits.ts';
+import { addressesFor } from './outbound-claims.ts';
+
+/**
+ * The names of a service, and of the Pods behind it if it is headless. A host without addresses (an ExternalName, a
+ * ServiceEntry without any) has none: applications get what other name servers know.
+ * @param endpoints of the service; read only if it is headless.
+ */
+export function namedHosts(
+  service: MeshService,
+  endpoints: () => readonly Endpoint[],
+  traits: Pick<Traits, 'ipFamily' | 'dnsCapture'>,
+): readonly NamedHost[] {
+  const own = addressesFor(service, traits).filter((address) => isAddress(address) && !isUnspecified(address));
+  if (own.length > 0) return [namedHost(service, own)];
+  // A service with ranges only stands for them, and not for its endpoints.
+  if (!isHeadless(service) || service.ports.length === 0 || !service.addresses.every(isUnspecified)) return [];
+  const healthy = endpoints().filter(({ health = 'Healthy', addresses: [first = ''] }) => {
+    return health === 'Healthy' && isAddress(first);
+  });
+  if (healthy.length === 0) return [];
+  const pods = new Map<string, string[]>();
+  for (const { hostname, addresses } of healthy)
+    if (hostname !== undefined) pods.set(hostname, [...(pods.get(hostname) ?? []), ...addresses]);
+  return [
+    namedHost(
+      service,
+      healthy.flatMap(({ addresses }) => addresses),
+    ),
+    ...Array.from(pods, ([pod, addresses]) => namedHost(service, addresses, pod)),
+  ];
+}
+
+function namedHost(
+  { host, name, namespace, registry }: MeshService,
+  addresses: readonly string[],
+  pod?: string,
+): NamedHost {
+  const prefix = pod === undefined ? '' : `${pod}.`;
+  return {
+    host: `${prefix}${host}`.toLowerCase(),
+    addresses: [...new Set(addresses.filter(isAddress).map(canonicalAddress))].sort(compareText),
+    registry,
+    shortName: registry === 'Kubernetes' ? `${prefix}${name}` : '',
+    namespace,
+  };
+}
+
+function isUnspecified(address: string): boolean {
+  return address === '0.0.0.0' || address === '::';
+}

@@ -1,0 +1,210 @@
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { KubernetesObject } from '../../src/api/object.ts';
+import { SERVER, secureCluster, startSecure, tokenOf } from '../features/secure-cluster.ts';
+import { freePorts, poll } from '../peers/process.ts';
+import { withPeers } from '../peers/with-peers.ts';
+import { type AgentProcess, type AgentSetup, startFairleadAgent } from './fairlead-agent.ts';
+import { ask, startBackend } from './traffic.ts';
+
+const HOST = 'server.shop.example';
+
+const object = (group: string, kind: string, name: string, spec: object): KubernetesObject =>
+  ({ apiVersion: `${group}.istio.io/v1`, kind, metadata: { name, namespace: 'shop' }, spec }) as KubernetesObject;
+
+const serverEntry = (inbound: number, outbound: number) =>
+  object('networking', 'ServiceEntry', 'server', {
+    hosts: [HOST],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    ports: [{ number: outbound, name: 'http', protocol: 'HTTP' }],
+    endpoints: [{ address: '127.0.0.1', ports: { http: inbound }, serviceAccount: 'server' }],
+    subjectAltNames: ['spiffe://cluster.local/ns/shop/sa/server'],
+  });
+
+/** A mesh in which a server and a client without interception speak mutual TLS. */
+async function startMesh() {
+  const backend = await startBackend('served');
+  onTestFinished(() => backend.close());
+  const [inbound = 0, outbound = 0] = await freePorts(2);
+  const made = await secureCluster();
+  await made.apply(
+    object('security', 'PeerAuthentication', 'default', { mtls: { mode: 'STRICT' } }),
+    object('networking', 'Sidecar', 'server', {
+      workloadSelector: { labels: { app: 'server' } },
+      ingress: [
+        {
+          port: { number: inbound, protocol: 'HTTP', name: 'http' },
+          bind: '127.0.0.1',
+          captureMode: 'NONE',
+          defaultEndpoint: `127.0.0.1:${backend.port}`,
+        },
+      ],
+      egress: [{ hosts: ['~/*'] }],
+    }),
+    serverEntry(inbound, outbound),
+    object('networking', 'DestinationRule', 'server', {
+      host: HOST,
+      trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } },
+    }),
+  );
+  const { program, roots } = await startSecure(made);
+  const setup = (account: string) => ({
+    port: program.serving.ports.secure!,
+    server: SERVER,
+    roots,
+    token: tokenOf(`shop:${account}`),
+    namespace: 'shop',
+    account,
+  });
+  return { made, program, setup, inbound, outbound };
+}
+
+/** What the log says, in order. */
+const messages = ({ process }: AgentProcess): readonly string[] =>
+  process
+    .log()
+    .split('\n')
+    .flatMap((line) => (line.startsWith('{') ? [(JSON.parse(line) as { msg: string }).msg] : []));
+
+const said = (agent: AgentProcess, text: string) => expect.poll(() => messages(agent)).toContain(text);
+
+withPeers(['envoy'], 'the agent beside Envoy', () => {
+  test('two workloads speak mutual TLS with nothing but a token and roots', async () => {
+    const { program, setup, outbound } = await startMesh();
+    const server = await startFairleadAgent(setup('server'));
+    const client = await startFairleadAgent(setup('client'));
+    await Promise.all([server.ready(), client.ready()]);
+    await expect.poll(() => ask(outbound, HOST)).toBe('200 served');
+    // The agents ask for roots, too: a rotation waits for whoever has not acknowledged them.
+    const streams = program.serving.engine.ads.streams();
+    expect(streams).toHaveLength(2);
+    for (const { types } of streams)
+      expect(types.find(({ typeUrl }) => typeUrl.endsWith('ProxyConfig'))).toMatchObject({ synced: true, refused: [] });
+    const metrics = await client.get(client.ports.status, '/stats/prometheus');
+    expect(metrics.body).toContain('istio_agent_connected 1');
+    expect(metrics.body).toContain('envoy_server_live{} 1');
+    expect((await client.get(client.ports.stats, '/stats/prometheus')).status).toBe(200);
+    // Terminated, it drains, and ends with 0.
+    process.kill(client.process.pid, 'SIGTERM');
+    await expect
+      .poll(() => client.get(client.ports.status, '/healthz/ready'))
+      .toEqual({ status: 503, body: 'draining\n' });
+    expect(await client.process.exited).toBe(0);
+    expect(messages(client)).toContain('Draining');
+  });
+
+  test('without a token, it says so once, goes on trying, and recovers', async () => {
+    const { setup } = await startMesh();
+    const agent = await startFairleadAgent({ ...setup('server'), token: '' });
+    await said(agent, 'No certificate from the control plane; trying again');
+    await expect
+      .poll(() => agent.get(agent.ports.status, '/healthz/ready'))
+      .toEqual({ status: 503, body: expect.stringContaining('neither a token nor a certificate') });
+    agent.write('var/run/secrets/tokens/istio-token', 'wrong');
+    await expect
+      .poll(() => agent.get(agent.ports.status, '/healthz/ready'))
+      .toEqual({ status: 503, body: expect.stringContaining('the token is not accepted') });
+    agent.write('var/run/secrets/tokens/istio-token', tokenOf('shop:server'));
+    await agent.ready();
+    expect(messages(agent).filter((each) => each.startsWith('No certificate'))).toHaveLength(2);
+  });
+
+  test('after a restart while the control plane is away, it serves as before, and then what is new', async () => {
+    const { setup, made, inbound, outbound, program } = await startMesh();
+    const server = await startFairleadAgent(setup('server'));
+    const first = await startFairleadAgent(setup('client'));
+    await Promise.all([server.ready(), first.ready()]);
+    await expect.poll(() => ask(outbound, HOST)).toBe('200 served');
+    await poll('the configuration is saved', () =>
+      Promise.resolve(existsSync(join(first.root, 'etc/istio/proxy/last-config.bin')) ? true : undefined),
+    );
+    await first.process.stop();
+    // A port of its own, behind which the control plane comes back.
+    const [gate = 0] = await freePorts(1);
+    const again = await startFairleadAgent({ ...setup('client'), port: gate, root: first.root });
+    await again.ready();
+    await expect.poll(() => ask(outbound, HOST)).toBe('200 served');
+    expect(messages(again)).toContain('Using the certificate from before the restart');
+    const { body } = await again.get(again.ports.status, '/status');
+    expect(JSON.parse(body)).toMatchObject({
+      connected: false,
+      servesConfigurationOf: expect.any(String),
+      certificate: 'valid',
+    });
+    const back = createServer((socket) => {
+      const to = connect(program.serving.ports.secure!, '127.0.0.1');
+      socket.pipe(to).pipe(socket);
+      for (const end of [socket, to]) end.on('error', () => [socket, to].forEach((each) => each.destroy()));
+    }).listen(gate, '127.0.0.1');
+    onTestFinished(() => void back.close());
+    await expect
+      .poll(async () => JSON.parse((await again.get(again.ports.status, '/status')).body) as object)
+      .toEqual(expect.objectContaining({ connected: true }));
+    const [other = 0] = await freePorts(1);
+    await made.apply(serverEntry(inbound, other));
+    await expect.poll(() => ask(other, HOST)).toBe('200 served');
+  });
+
+  test("an Envoy that cannot start is named, and its exit code is the agent's", async () => {
+    const { setup } = await startMesh();
+    const end = async (change: Partial<AgentSetup>) => {
+      const agent = await startFairleadAgent({ ...setup('server'), ...change });
+      const code = await agent.process.exited;
+      return [code, messages(agent).at(-1) ?? agent.process.log().trim().split('\n').at(-1)];
+    };
+    expect(await end({ proxyConfig: { binaryPath: '/no/such/envoy' } })).toEqual([
+      127,
+      'there is no Envoy at /no/such/envoy',
+    ]);
+    const taken = await startBackend('taken');
+    onTestFinished(() => taken.close());
+    expect(await end({ proxyConfig: { proxyAdminPort: taken.port } })).toEqual([
+      1,
+      expect.stringMatching(/^Envoy ended with code 1: .*Address already in use/),
+    ]);
+    expect(
+      await end({
+        files: { 'override.yaml': 'admin: {no_such_field: 1}' },
+        env: { ISTIO_BOOTSTRAP_OVERRIDE: 'override.yaml' },
+      }),
+    ).toEqual([1, expect.stringMatching(/^Envoy ended with code 1: .*no_such_field/)]);
+    expect(await end({ proxyConfig: { concurrency: 'many' } })).toEqual([
+      1,
+      'error: ProxyConfig concurrency must be a whole number',
+    ]);
+    const all = createServer().listen(0);
+    onTestFinished(() => void all.close());
+    await once(all, 'listening');
+    const { port: statusPort } = all.address() as AddressInfo;
+    expect(await end({ proxyConfig: { statusPort } })).toEqual([1, expect.stringContaining(`${statusPort}`)]);
+  });
+
+  test('a drain before the signal is the only one', async () => {
+    const { setup } = await startMesh();
+    const agent = await startFairleadAgent({ ...setup('server'), proxyConfig: { terminationDrainDuration: '600s' } });
+    await agent.ready();
+    const drain = await fetch(`http://127.0.0.1:${agent.ports.status}/drain`, { method: 'POST' });
+    expect(drain.status).toBe(200);
+    expect((await agent.get(agent.ports.status, '/drain')).status).toBe(405);
+    process.kill(agent.process.pid, 'SIGTERM');
+    expect(await agent.process.exited).toBe(0);
+  });
+
+  test('an Envoy that dies ends the agent', async () => {
+    const { setup } = await startMesh();
+    const agent = await startFairleadAgent(setup('server'));
+    await agent.ready();
+    const started = agent.process
+      .log()
+      .split('\n')
+      .map((line) => (line.startsWith('{') ? (JSON.parse(line) as { pid?: number }) : {}))
+      .find(({ pid }) => pid !== undefined);
+    process.kill(started!.pid!, 'SIGSEGV');
+    expect(await agent.process.exited).toBe(139);
+    expect(messages(agent).at(-1)).toContain('SIGSEGV');
+  });
+});

@@ -1,0 +1,104 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { pathOf } from '../peers/peer.ts';
+import { printLogOnFailure } from '../peers/with-peers.ts';
+import { buildImages, programImage } from './images.ts';
+import type { RunningNode } from './node.ts';
+import { startOnlyNode } from './only-node.ts';
+import { withNode } from './with-node.ts';
+
+withNode('a node', () => {
+  let node: RunningNode | undefined;
+  const fixedPaths = readdirSync('/var/lib');
+  const started = (): RunningNode => node ?? expect.fail('it did not start');
+  printLogOnFailure(() => node);
+
+  beforeAll(async () => {
+    const images = await buildImages([programImage(IMAGE, pathOf('busybox'))]);
+    node = await startOnlyNode({ images });
+  }, 300_000);
+  afterAll(async () => {
+    await node?.stop();
+  });
+
+  test('runs a Deployment, whose Pods are reached through their Service, by name', async () => {
+    await started().apply(OBJECTS);
+    await started().kubectl('wait', '--for=condition=Available', 'deployment/web', '--timeout=60s');
+    const port = await started().forward('web.default.svc.cluster.local', 80);
+    const names = new Set<string>();
+    await expect
+      .poll(async () => {
+        const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
+        return names.add((await answer.text()).trim()).size;
+      })
+      .toBe(2);
+    for (const name of names) expect(name).toMatch(/^web-/);
+  });
+
+  test('resolves names in Pods, which reach each other and the API server', async () => {
+    const inside = (...command: string[]) => started().kubectl('exec', 'deployment/web', '--', '/busybox', ...command);
+    expect(await inside('wget', '-q', '-O-', 'http://web')).toMatch(/^web-/);
+    // It asks who they are: they have reached it.
+    expect(await inside('sh', '-c', '/busybox wget -O- https://kubernetes.default/livez 2>&1 || true')).not.toContain(
+      'bad address',
+    );
+  });
+
+  test('hands on logs, and runs programs in its network', async () => {
+    expect(await started().kubectl('logs', 'deployment/web')).toContain('started');
+    expect(await started().run('hostname', [])).toBe('node\n');
+  });
+
+  test('leaves nothing behind', async () => {
+    const { directory } = started();
+    const before = readFileSync('/proc/self/mounts', 'utf8');
+    await started().stop();
+    node = undefined;
+    expect(existsSync(directory)).toBe(false);
+    expect(readFileSync('/proc/self/mounts', 'utf8')).toBe(before);
+    expect(before).not.toContain(directory);
+    expect(readdirSync('/sys/fs/cgroup', { recursive: true }).filter((name) => name.includes('fairlead-node'))).toEqual(
+      [],
+    );
+    expect(readdirSync('/var/lib')).toEqual(fixedPaths);
+  });
+});
+
+const IMAGE = 'docker.io/library/web:test';
+const labels = { app: 'web' };
+const SCRIPT = 'mkdir /www; hostname >/www/index.html; echo started; exec /busybox httpd -f -p 8080 -h /www';
+const OBJECTS = [
+  {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'web', namespace: 'default' },
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: labels },
+      template: {
+        metadata: { labels },
+        spec: {
+          terminationGracePeriodSeconds: 1,
+          containers: [
+            {
+              name: 'web',
+              image: IMAGE,
+              imagePullPolicy: 'Never',
+              command: ['/busybox', 'sh', '-c', SCRIPT.replaceAll(/\b(mkdir|hostname) /g, '/busybox $1 ')],
+              ports: [{ name: 'http', containerPort: 8080 }],
+              readinessProbe: { httpGet: { path: '/', port: 'http' }, periodSeconds: 1 },
+            },
+          ],
+        },
+      },
+    },
+  },
+  {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'web', namespace: 'default' },
+    spec: { selector: labels, ports: [{ port: 80, targetPort: 'http' }] },
+  },
+]
+  .map((object) => JSON.stringify(object))
+  .join('\n---\n');

@@ -1,0 +1,97 @@
+/**
+ * The process behind `make cluster`: starts the node, fills it, and keeps it until SIGTERM. It says in the state what it
+ * has done; its log has the rest.
+ */
+import { copyFile, mkdir, readFile, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { buildImages } from '../../test/node/images.ts';
+import { startOnlyNode } from '../../test/node/only-node.ts';
+import type { RunningNode } from '../../test/node/node.ts';
+import { buildProjectImages } from '../../test/node/project-images.ts';
+import { pathOf } from '../../test/peers/peer.ts';
+import { CLUSTER, type State, writeState } from './state.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const PORTS = { api: 28443, shop: 28080 };
+const NAMESPACE = 'istio-system';
+
+const stopping = new AbortController();
+const { signal } = stopping;
+const told = new Promise<void>((resolve) => {
+  for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+    process.on(name, () => {
+      stopping.abort();
+      resolve();
+    });
+});
+
+let state: State = { keeper: process.pid, steps: [] };
+let begun = performance.now();
+await writeState(state);
+await keep();
+
+async function keep(): Promise<void> {
+  let node: RunningNode | undefined;
+  try {
+    const images = [
+      ...(await buildProjectImages(['fairlead'], signal)),
+      ...(await buildImages([await shopImage()], signal)),
+    ];
+    await done('images');
+    const directory = join(CLUSTER, 'node');
+    await mkdir(directory);
+    node = await startOnlyNode({ directory, apiPort: PORTS.api, images, signal });
+    await done('Kubernetes');
+    await fill(node);
+    const programs = await linkPrograms();
+    const kubeconfig = join(CLUSTER, 'kubeconfig');
+    await copyFile(node.kubeconfig, kubeconfig);
+    await done('everything is ready', { ready: { kubeconfig, programs, shop: PORTS.shop } });
+    await told;
+  } catch (error) {
+    if (!signal.aborted) {
+      console.error(node?.log() ?? '');
+      console.error(error);
+      process.exitCode = 1;
+    }
+  } finally {
+    await node?.stop();
+  }
+}
+
+async function fill(node: RunningNode): Promise<void> {
+  const available = (namespace: string): Promise<string> =>
+    node.kubectl('-n', namespace, 'wait', '--for=condition=Available', 'deployment', '--all', '--timeout=90s');
+  await node.kubectl('create', 'namespace', NAMESPACE);
+  await node.kubectl('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=restricted');
+  const chart = join(ROOT, 'charts/fairlead');
+  await node.helm('install', 'fairlead', chart, '-n', NAMESPACE, '--wait', '--timeout=90s');
+  await done('Fairlead');
+  const files = ['cluster/shop', 'cluster/covers', 'cluster/gateway', 'bookshop/reviews', 'bookshop/stock'];
+  for (const file of files) await node.apply(await readFile(join(ROOT, `examples/${file}.yaml`), 'utf8'));
+  await available('bookshop');
+  await available('publisher');
+  await node.forward('storefront.bookshop.svc.cluster.local', 80, PORTS.shop);
+  await done('the bookshop');
+}
+
+async function shopImage() {
+  const directory = join(ROOT, 'examples/cluster');
+  const dockerfile = await readFile(join(directory, 'Dockerfile'), 'utf8');
+  return { name: 'docker.io/library/bookshop:dev', dockerfile, context: directory };
+}
+
+/** kubectl and helm that fit this Kubernetes. */
+async function linkPrograms(): Promise<string> {
+  const directory = join(CLUSTER, 'bin');
+  await mkdir(directory, { recursive: true });
+  for (const name of ['kubectl', 'helm'] as const) await symlink(pathOf(name), join(directory, name));
+  return directory;
+}
+
+async function done(step: string, more: Partial<State> = {}): Promise<void> {
+  const seconds = ((performance.now() - begun) / 1000).toFixed(0);
+  begun = performance.now();
+  state = { ...state, ...more, steps: [...state.steps, `${step} (${seconds} s)`] };
+  await writeState(state);
+}
