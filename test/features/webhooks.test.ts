@@ -173,6 +173,22 @@ test('hostile objects end in a refusal or an error, never in the end of the prog
   expect(Buffer.from(patch, 'base64').toString()).toContain('istio-proxy');
 });
 
+test('a replica is not ready before the API server can ask it', async () => {
+  const made = await secureCluster();
+  made.server.cluster.denied.add(SECRETS);
+  const program = await made.start({ webhookAddress: '127.0.0.1:0' });
+  await program.logged('Ready');
+  const ready = await get(program.serving.ports.health, '/ready');
+  expect(ready).toMatchObject({
+    status: 503,
+    body: expect.stringContaining('a certificate for the webhooks') as string,
+  });
+  made.server.cluster.denied.clear();
+  program.clock.skip(60 * SECOND);
+  await program.logged('Signing certificates');
+  await expect.poll(async () => (await get(program.serving.ports.health, '/ready')).status).toBe(200);
+});
+
 test('without a configuration of ours nothing is told to the API server', async () => {
   const made = await secureCluster();
   const { cluster } = made.server;
