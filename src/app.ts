@@ -283,7 +283,8 @@ function startOps(
     monitoringAddress: config.monitoringAddress,
     waitingFor: () => {
       if (engine.draining()) return ['shutdown'];
-      return engine.ready() ? [] : [...source.waitingFor(), 'the first commit'];
+      const asked = webhooks?.waitingFor() ?? [];
+      return engine.ready() ? asked : [...source.waitingFor(), 'the first commit', ...asked];
     },
     debug,
     metrics: metrics.route,

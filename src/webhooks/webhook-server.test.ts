@@ -161,6 +161,31 @@ describe('the server of webhooks', () => {
     return socket;
   }
 
+  test('handles large bodies one after the other, and others at once', async () => {
+    const { root, ...certificate } = await certified();
+    server.present(certificate);
+    const large = review + ' '.repeat(300 * 1024);
+    let underWay = 0;
+    let most = 0;
+    const waiting: (() => void)[] = [];
+    webhook = async (_, path) => {
+      if (path === '') {
+        most = Math.max(most, ++underWay);
+        await new Promise<void>((resolve) => waiting.push(resolve));
+        underWay--;
+      }
+      return { allowed: true };
+    };
+    const calls = Array.from({ length: 3 }, () => call(root, { body: large }));
+    for (let answered = 0; answered < 3; answered++) {
+      await expect.poll(() => waiting.length).toBe(1);
+      expect(await call(root, { path: '/inject/a/b' })).toMatchObject({ status: 200 });
+      waiting.pop()!();
+    }
+    expect(await Promise.all(calls)).toEqual(calls.map(() => expect.objectContaining({ status: 200 }) as unknown));
+    expect(most).toBe(1);
+  });
+
   test('is not held up by connections that say nothing', async () => {
     const { root, ...certificate } = await certified();
     server.present(certificate);

@@ -26,6 +26,8 @@ export interface WebhookServer {
   readonly port: number;
   /** For connections from now on; until then there are none. PEM. Throws if the parts do not fit each other. */
   present(certificate: { readonly certificate: string; readonly key: string }): void;
+  /** Whether anybody can connect. */
+  readonly hasCertificate: boolean;
   /** Calls that got no verdict, by reason. */
   readonly unanswered: ReadonlyMap<string, number>;
   /** Resolves once the signal has fired and every connection is closed. */
@@ -36,6 +38,8 @@ export interface WebhookServer {
 export const LARGEST_REVIEW = 3 * 1024 * 1024;
 /** Of bodies at once; a parsed one takes several times as much. Half of it is for one caller at most. */
 const BODIES = 32 * 1024 * 1024;
+/** Larger bodies are handled one at a time, and each is followed by a pause as long as it took: proxies have the rest. */
+const LARGE = 256 * 1024;
 /** Calls that wait for room. Each holds a connection, and nothing is read from it. */
 const MOST_WAITING = 400;
 /** One API server has as many connections as it has calls under way. */
@@ -87,9 +91,16 @@ export async function serveWebhooks(options: WebhookServerOptions): Promise<Webh
   };
   signal.addEventListener('abort', close, { once: true });
   if (signal.aborted) close();
+  let hasCertificate = false;
   return {
     port: (server.address() as AddressInfo).port,
-    present: ({ certificate, key }) => server.setSecureContext({ cert: certificate, key, minVersion: 'TLSv1.2' }),
+    present({ certificate, key }) {
+      server.setSecureContext({ cert: certificate, key, minVersion: 'TLSv1.2' });
+      hasCertificate = true;
+    },
+    get hasCertificate() {
+      return hasCertificate;
+    },
     unanswered: calls.unanswered,
     closed,
   };
@@ -100,6 +111,7 @@ class Calls {
   readonly unanswered = new Map<string, number>();
   readonly #options: WebhookServerOptions;
   readonly #room = new FairSemaphore(BODIES);
+  readonly #large = new FairSemaphore(1);
 
   constructor(options: WebhookServerOptions) {
     this.#options = options;
@@ -112,23 +124,38 @@ class Calls {
   /** Never rejects: what a caller does ends its own call only. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (this.#options.draining()) response.shouldKeepAlive = false;
-    const permit = new Permit(this.#room, request.socket.remoteAddress ?? '');
+    const client = request.socket.remoteAddress ?? '';
+    const permit = new Permit(this.#room, client);
     response.once('close', () => permit.leave());
     try {
       const { webhook, path, length } = this.#check(request);
       if (this.#room.waiting >= MOST_WAITING) throw new Unanswerable('busy', 503, 'too many calls at once; try again');
-      await new Promise<void>((resolve) => {
-        response.once('close', resolve);
-        permit.take(resolve, length);
-      });
-      if (!permit.held) throw new Unanswerable('ended', 499, 'the caller is gone');
-      const read = readReview(await readBody(request, LARGEST_REVIEW));
-      if ('problem' in read) throw new Unanswerable('malformed', 400, read.problem);
-      const verdict = await webhook(read.request, path);
+      await held(permit, length, response);
+      const body = await readBody(request, LARGEST_REVIEW);
+      const { uid, verdict } = await (body.length <= LARGE
+        ? this.#decide(body, webhook, path)
+        : this.#inTurn(client, response, () => this.#decide(body, webhook, path)));
       response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(writeReview(read.request.uid, verdict));
+      response.end(writeReview(uid, verdict));
     } catch (error) {
       this.#refuse(response, error);
+    }
+  }
+
+  async #decide(body: string, webhook: Webhook, path: string): Promise<{ uid: string; verdict: Verdict }> {
+    const read = readReview(body);
+    if ('problem' in read) throw new Unanswerable('malformed', 400, read.problem);
+    return { uid: read.request.uid, verdict: await webhook(read.request, path) };
+  }
+
+  async #inTurn<T>(client: string, response: ServerResponse, work: () => Promise<T>): Promise<T> {
+    const turn = new Permit(this.#large, client);
+    await held(turn, 1, response);
+    const began = performance.now();
+    try {
+      return await work();
+    } finally {
+      setTimeout(() => turn.leave(), performance.now() - began).unref();
     }
   }
 
@@ -156,4 +183,15 @@ class Calls {
     response.writeHead(status, { 'content-type': 'text/plain', ...(status === 503 && { 'retry-after': '1' }) });
     response.end(`${message}\n`);
   }
+}
+
+/** Settles when there is room. Throws an {@link Unanswerable} if the caller does not wait so long. */
+async function held(permit: Permit, size: number, response: ServerResponse): Promise<void> {
+  await new Promise<void>((resolve) => {
+    response.once('close', resolve);
+    permit.take(resolve, size);
+  });
+  if (permit.held && !response.destroyed) return;
+  permit.leave();
+  throw new Unanswerable('ended', 499, 'the caller is gone');
 }

@@ -57,19 +57,28 @@ interface Response {
 
 /** What the program says to the API server, which trusts these roots. */
 async function ask(program: Program, ca: string, path: string, kind: string, object: object): Promise<Response> {
-  const review = {
-    apiVersion: 'admission.k8s.io/v1',
-    kind: 'AdmissionReview',
-    request: { uid: 'u', operation: 'CREATE', kind: { group: '', kind }, resource: {}, namespace: 'shop', object },
-  };
+  const { text } = await send(program, ca, path, kind, JSON.stringify(object));
+  return (JSON.parse(text) as { response: Response }).response;
+}
+
+/** @param object JSON. */
+async function send(program: Program, ca: string, path: string, kind: string, object: string) {
+  const about = JSON.stringify({
+    uid: 'u',
+    operation: 'CREATE',
+    kind: { group: '', kind },
+    resource: {},
+    namespace: 'shop',
+  });
+  const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":${about.slice(0, -1)},"object":${object}}}`;
   const sent = request({
     ...{ host: '127.0.0.1', port: program.serving.ports.webhooks!, servername: SERVER, ca, path, method: 'POST' },
     headers: { 'content-type': 'application/json' },
   });
-  sent.end(JSON.stringify(review));
+  sent.end(review);
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   const text = (await response.toArray()).join('');
-  return (JSON.parse(text) as { response: Response }).response;
+  return { status: response.statusCode, text };
 }
 
 const pod = (annotations: object = {}): object => ({
@@ -141,6 +150,43 @@ test('a Pod that nobody can make of its annotations is refused, and the log name
   expect(answer.status?.message).toContain('traffic.sidecar.istio.io/excludeInboundPorts');
   expect(await program.logged('Pod refused')).toMatchObject({ object: 'Pod/shop/web-*' });
   expect(await metric(program, 'sidecar_injection_failure_total')).toMatch(/ 1$/);
+});
+
+test('hostile objects end in a refusal or an error, never in the end of the program', async () => {
+  const { made, program } = await start();
+  const roots = bundleOf(made, MUTATING);
+  const deep = `${'{"a":'.repeat(200_000)}1${'}'.repeat(200_000)}`;
+  const many = (length: number, each: (i: number) => object): object[] => Array.from({ length }, (_, i) => each(i));
+  const hostile: readonly (readonly [path: string, kind: string, object: string])[] = [
+    ['/inject', 'Pod', deep],
+    ['/inject', 'Pod', `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":${deep}}`],
+    ['/inject', 'Pod', '{"metadata":[],"spec":{"containers":[null,1,{"name":[]}]}}'],
+    ['/inject', 'Pod', '{"__proto__":{"x":1},"metadata":{"annotations":{"__proto__":"x"},"labels":7}}'],
+    ['/inject', 'Pod', JSON.stringify({ spec: { containers: many(20_000, (i) => ({ name: `c${i}`, image: 'a' })) } })],
+    ['/validate', 'Gateway', JSON.stringify({ ...gateway(80), spec: 'deep' }).replace('"deep"', deep)],
+    ['/validate', 'Gateway', JSON.stringify({ ...gateway(80), metadata: [] })],
+    ['/validate', 'Gateway', JSON.stringify({ ...gateway(80), spec: { servers: many(40_000, () => ({ port: {} })) } })],
+  ];
+  for (const each of hostile) expect([200, 500]).toContain((await send(program, roots, ...each)).status);
+  expect(await ask(program, roots, '/validate', 'Gateway', gateway(80))).toMatchObject({ allowed: true });
+  const { patch = '' } = await ask(program, roots, '/inject', 'Pod', pod());
+  expect(Buffer.from(patch, 'base64').toString()).toContain('istio-proxy');
+});
+
+test('a replica is not ready before the API server can ask it', async () => {
+  const made = await secureCluster();
+  made.server.cluster.denied.add(SECRETS);
+  const program = await made.start({ webhookAddress: '127.0.0.1:0' });
+  await program.logged('Ready');
+  const ready = await get(program.serving.ports.health, '/ready');
+  expect(ready).toMatchObject({
+    status: 503,
+    body: expect.stringContaining('a certificate for the webhooks') as string,
+  });
+  made.server.cluster.denied.clear();
+  program.clock.skip(60 * SECOND);
+  await program.logged('Signing certificates');
+  await expect.poll(async () => (await get(program.serving.ports.health, '/ready')).status).toBe(200);
 });
 
 test('without a configuration of ours nothing is told to the API server', async () => {
