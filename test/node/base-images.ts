@@ -49,11 +49,13 @@ function nodeBase(reference: string, version: string, release: string): Base {
       await cp(await npmDirectory(), join(directory, 'npm'), { recursive: true, dereference: true });
       const system = join(directory, 'system');
       const debootstrap = pathOf('debootstrap');
+      const source = mirror(release);
+      if (source === undefined) throw new Error(`no source of packages of Debian ${release} on this machine`);
       await runWithPackages(
         'env',
         [
           `DEBOOTSTRAP_DIR=${join(dirname(dirname(debootstrap)), 'usr/share/debootstrap')}`,
-          ...[debootstrap, '--variant=minbase', release, system, mirror(release)],
+          ...[debootstrap, '--variant=minbase', release, system, source],
         ],
         signal,
       );
@@ -117,12 +119,11 @@ async function npmDirectory(): Promise<string> {
   throw new Error('no npm on the PATH');
 }
 
-/** Where this machine has packages of a Debian release from. */
-function mirror(release: string): string {
+/** Where this machine has packages of a Debian release from; undefined if nowhere. */
+export function mirror(release: string): string | undefined {
   const sources = outputOf('apt-get', 'indextargets', '--format', '$(CODENAME) $(COMPONENT) $(REPO_URI)') ?? '';
   const source = sources.split('\n').find((line) => line.startsWith(`${release} main `));
-  if (source === undefined) throw new Error(`no source of packages of Debian ${release} on this machine`);
-  return source.split(' ')[2]!;
+  return source?.split(' ')[2];
 }
 
 /** How apt of this machine reaches its sources. */

@@ -21,3 +21,13 @@ export async function buildProjectImages(
     signal,
   );
 }
+
+/** Of every service of the bookshop (examples/cluster). */
+export function shopImage(): Image {
+  const context = join(ROOT, 'examples/cluster');
+  return {
+    name: 'docker.io/library/bookshop:dev',
+    dockerfile: readFileSync(join(context, 'Dockerfile'), 'utf8'),
+    context,
+  };
+}

@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { outputOf } from '../peers/parts.ts';
 import { type PeerName, peer } from '../peers/peer.ts';
+import { mirror } from './base-images.ts';
+
+/** Of Debian, for the base image of Node. */
+const RELEASE = 'bookworm';
 
 const PROGRAMS: readonly PeerName[] = [
   ...(['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl'] as const),
@@ -17,6 +21,7 @@ export function whyNoNode(): string | undefined {
   for (const tool of ['unshare', 'nsenter', 'ip', 'ldconfig'])
     if (outputOf(tool, '--version') === undefined && outputOf(tool, '-V') === undefined)
       return `skipped: no node. Needs ${tool} on PATH`;
+  if (mirror(RELEASE) === undefined) return `skipped: no node. Needs a source of packages of Debian ${RELEASE} for apt`;
   return PROGRAMS.map(peer).find((found) => 'missing' in found)?.missing;
 }
 

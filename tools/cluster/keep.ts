@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { buildImages } from '../../test/node/images.ts';
 import { startOnlyNode } from '../../test/node/only-node.ts';
 import type { RunningNode } from '../../test/node/node.ts';
-import { buildProjectImages } from '../../test/node/project-images.ts';
+import { buildProjectImages, shopImage } from '../../test/node/project-images.ts';
 import { pathOf } from '../../test/peers/peer.ts';
 import { CLUSTER, type State, writeState } from './state.ts';
 
@@ -33,10 +33,7 @@ await keep();
 async function keep(): Promise<void> {
   let node: RunningNode | undefined;
   try {
-    const images = [
-      ...(await buildProjectImages(['fairlead'], signal)),
-      ...(await buildImages([await shopImage()], signal)),
-    ];
+    const images = [...(await buildProjectImages(['fairlead'], signal)), ...(await buildImages([shopImage()], signal))];
     await done('images');
     const directory = join(CLUSTER, 'node');
     await mkdir(directory);
@@ -73,12 +70,6 @@ async function fill(node: RunningNode): Promise<void> {
   await available('publisher');
   await node.forward('storefront.bookshop.svc.cluster.local', 80, PORTS.shop);
   await done('the bookshop');
-}
-
-async function shopImage() {
-  const directory = join(ROOT, 'examples/cluster');
-  const dockerfile = await readFile(join(directory, 'Dockerfile'), 'utf8');
-  return { name: 'docker.io/library/bookshop:dev', dockerfile, context: directory };
 }
 
 /** kubectl and helm that fit this Kubernetes. */
