@@ -99,8 +99,6 @@ module.exports = {
       'directory/lines\\.ts$',
     ]),
     only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'clock\\.ts$']),
-    // In each Pod: it must stay small.
-    only('agent-dns', 'agent/dns/', ['agent/dns/', 'model/', 'clock\\.ts$', 'kube/backoff\\.ts$']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
       'mesh',

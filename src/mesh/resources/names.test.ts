@@ -128,7 +128,11 @@ spec: {egress: [{port: {number: 9000, protocol: TCP, name: tcp}, hosts: [shop/ap
   ask(mesh, 'a', NAME_TABLE, {}, 'other');
   ask(mesh, 'agent', HOST, {}, 'other');
   expect(Object.keys(tableOf(mesh, 'a'))).toEqual(['api.example.com', 'elsewhere.other.svc.cluster.local']);
-  expect(Object.keys(hostsOf(mesh, 'agent')).sort()).toEqual(['', 'api.example.com', 'elsewhere.other.svc.cluster.local']);
+  expect(Object.keys(hostsOf(mesh, 'agent')).sort()).toEqual([
+    '',
+    'api.example.com',
+    'elsewhere.other.svc.cluster.local',
+  ]);
 });
 
 test('our own agent gets each host as a resource', () => {
