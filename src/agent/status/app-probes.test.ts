@@ -88,7 +88,7 @@ test('gRPC health is asked for the service', async () => {
     {
       Check: ({ request }: { request: Buffer }, done: (error: object | null, answer?: Buffer) => void) =>
         request.toString().endsWith('gone')
-          ? done({ code: 5, details: 'unknown' })
+          ? done({ code: 5, details: 'unknown service' })
           : done(null, Buffer.from([8, request.length > 0 ? 2 : 1])),
     },
   );
@@ -104,7 +104,7 @@ test('gRPC health is asked for the service', async () => {
   });
   expect(await runProbe(probe({ grpc: { port, service: 'gone' } }), HERE, {})).toEqual({
     status: 500,
-    body: 'gRPC status 5: unknown\n',
+    body: 'gRPC status 5: unknown service\n',
   });
 });
 

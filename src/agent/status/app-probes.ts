@@ -1,10 +1,10 @@
 import { request as requestHttp, type IncomingHttpHeaders } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
-import protobuf from 'protobufjs/minimal.js';
 import { isObject } from '../../api/json.ts';
 import { AgentConfigError } from '../proxy-config.ts';
+import { type AppAddress, local } from './app-address.ts';
+import { SERVING, askGrpc } from './grpc-health.ts';
 
 /** A probe or a handler of a container, which the injector has moved here. The kubelet asks by its path. */
 export type AppProbe = { readonly timeout: number } & (
@@ -82,14 +82,6 @@ function readProbe({
   return undefined;
 }
 
-/** Where the application is, from here. */
-export interface AppAddress {
-  /** Of the Pod: the application may listen there only. */
-  readonly host: string;
-  /** The rules of interception let connections from here pass. Undefined: there are none. */
-  readonly from: string | undefined;
-}
-
 /** What the application answers. Never rejects. */
 export async function runProbe(probe: AppProbe, app: AppAddress, headers: IncomingHttpHeaders): Promise<ProbeAnswer> {
   try {
@@ -108,8 +100,6 @@ export async function runProbe(probe: AppProbe, app: AppAddress, headers: Incomi
     return { status: 500, body: `${error instanceof Error ? error.message : String(error)}\n` };
   }
 }
-
-const local = ({ from }: AppAddress): object => (from === undefined ? {} : { localAddress: from });
 
 function askHttp(
   { port, path, tls, headers, timeout }: Extract<AppProbe, { kind: 'http' }>,
@@ -167,70 +157,4 @@ function openTcp({ port, timeout }: AppProbe, app: AppAddress): Promise<void> {
     });
     socket.on('error', reject).on('close', () => clearTimeout(timer));
   });
-}
-
-/** `grpc.health.v1.HealthCheckResponse.ServingStatus`. */
-const SERVING = 1;
-
-/** `grpc.health.v1.Health/Check`. By hand: gRPC's client cannot choose the address that it calls from. */
-function askGrpc({ port, service, timeout }: Extract<AppProbe, { kind: 'grpc' }>, app: AppAddress): Promise<number> {
-  const message =
-    service === '' ? Buffer.alloc(0) : Buffer.from(protobuf.Writer.create().uint32(10).string(service).finish());
-  const frame = Buffer.alloc(5 + message.length);
-  frame.writeUInt32BE(message.length, 1);
-  message.copy(frame, 5);
-  return new Promise((resolve, reject) => {
-    const host = app.host.includes(':') ? `[${app.host}]` : app.host;
-    const session = connectHttp2(`http://${host}:${port}`, {
-      createConnection: () => connect({ host: app.host, port, ...local(app) }),
-    });
-    const end = (error?: Error): void => {
-      clearTimeout(timer);
-      session.destroy();
-      if (error !== undefined) reject(error);
-    };
-    const timer = setTimeout(() => end(new Error('the application does not answer')), timeout);
-    session.on('error', end);
-    const call = session.request({
-      ':method': 'POST',
-      ':path': '/grpc.health.v1.Health/Check',
-      'content-type': 'application/grpc',
-      te: 'trailers',
-    });
-    let answer = Buffer.alloc(0);
-    let problem = '';
-    const read = (headers: Readonly<Record<string, unknown>>): void => {
-      const status = headers['grpc-status'];
-      if (status !== undefined && status !== '0')
-        problem = `gRPC status ${String(status)}: ${String(headers['grpc-message'] ?? '')}`;
-    };
-    call.on('response', read).on('trailers', read);
-    call.on('data', (chunk: Buffer) => {
-      if (answer.length < MAX_BODY) answer = Buffer.concat([answer, chunk]);
-    });
-    call.on('error', end);
-    call.on('end', () => {
-      try {
-        if (problem !== '' || answer.length < 5) return end(new Error(problem || 'the answer is not gRPC'));
-        const status = statusOf(answer.subarray(5));
-        end();
-        resolve(status);
-      } catch (error) {
-        end(error as Error);
-      }
-    });
-    call.end(frame);
-  });
-}
-
-/** `status` 1. */
-function statusOf(message: Uint8Array): number {
-  const reader = protobuf.Reader.create(message);
-  let status = 0;
-  while (reader.pos < reader.len) {
-    const tag = reader.uint32();
-    if (tag === 8) status = reader.int32();
-    else reader.skipType(tag & 7);
-  }
-  return status;
 }
