@@ -226,7 +226,8 @@ withPeers(['helm'], 'the chart', () => {
 
   test('reads the mesh config where it is told to, and leaves one that is there alone', async () => {
     const objects = await renderChart({ rootNamespace: 'mesh', meshConfig: { accessLogFile: '/dev/stdout' } });
-    const isMeshConfig = ({ kind, metadata }: ChartObject): boolean => kind === 'ConfigMap' && metadata.name === 'istio';
+    const isMeshConfig = ({ kind, metadata }: ChartObject): boolean =>
+      kind === 'ConfigMap' && metadata.name === 'istio';
     const configMap = objects.find(isMeshConfig);
     expect(configMap?.metadata).toMatchObject({ name: 'istio', namespace: 'mesh' });
     expect(parse((configMap?.['data'] as { mesh: string }).mesh)).toEqual({ accessLogFile: '/dev/stdout' });
