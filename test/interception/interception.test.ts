@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { withPeers } from '../peers/with-peers.ts';
 import { type Dial, Lab, hasIptables, peer, pod, whyNoLab } from './lab.ts';
 
 const reason = whyNoLab();
@@ -144,9 +145,8 @@ const otherServer: Case = {
   answer: 'pod:15001',
 };
 
-describe.skipIf(reason !== undefined)(
-  `interception in a network namespace${reason === undefined ? '' : ` (${reason})`}`,
-  () => {
+withPeers(['nft'], `interception in a network namespace${reason === undefined ? '' : ` (${reason})`}`, () => {
+  describe.skipIf(reason !== undefined)('has rules by which', () => {
     let lab: Lab;
     beforeAll(async () => {
       lab = await Lab.start();
@@ -210,5 +210,5 @@ describe.skipIf(reason !== undefined)(
       await lab.intercept('-m', 'NONE');
       expect(await lab.rules()).toBe('');
     });
-  },
-);
+  });
+});

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { pathOf } from '../peers/peer.ts';
 import { poll, run, startProcess, type RunningProcess } from '../peers/process.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../src/main.ts');
@@ -21,28 +22,30 @@ export interface Dial {
   readonly from?: string;
 }
 
-/** Why it cannot run here; undefined if it can. */
+/** Why it cannot run here, apart from programs that are missing; undefined if it can. */
 export function whyNoLab(): string | undefined {
   if (process.getuid?.() !== 0) return 'skipped: needs root for network namespaces';
-  for (const [program, ...args] of [
-    ['ip', '-V'],
-    ['nft', '--version'],
-  ] as const)
-    try {
-      execFileSync(program, args, { stdio: 'ignore' });
-    } catch {
-      return `skipped: no ${program} on PATH`;
-    }
-  return undefined;
+  return runs('ip', '-V') ? undefined : 'skipped: no ip on PATH';
 }
 
+/** Not among the packages that tests fetch. */
 export function hasIptables(): boolean {
+  return runs('iptables-restore', '--version');
+}
+
+function runs(program: string, ...args: readonly string[]): boolean {
   try {
-    execFileSync('iptables-restore', ['--version'], { stdio: 'ignore' });
+    execFileSync(program, args, { stdio: 'ignore' });
     return true;
   } catch {
     return false;
   }
+}
+
+/** With nft and its libraries, which may not be installed. */
+function environment(): NodeJS.ProcessEnv {
+  const bin = dirname(pathOf('nft'));
+  return { ...process.env, PATH: `${bin}:${process.env['PATH']}`, LD_LIBRARY_PATH: join(bin, '../lib') };
 }
 
 export class Lab {
@@ -141,7 +144,9 @@ export class Lab {
   }
 
   async #inPod(...command: readonly string[]): Promise<string> {
-    const { code, stdout, stderr } = await run('ip', ['netns', 'exec', this.#names.pod, ...command]);
+    const { code, stdout, stderr } = await run('ip', ['netns', 'exec', this.#names.pod, ...command], {
+      env: environment(),
+    });
     if (code !== 0) throw new Error(stderr);
     return stdout + stderr;
   }
