@@ -93,6 +93,21 @@ test('of two entries with the same address, the older keeps it; one that opts ou
   expect(addressesOf(cluster, old)[0]!.value).toBe('240.240.7.7');
 });
 
+test('an address that somebody writes is taken from whoever was given it', async () => {
+  const cluster = await Cluster.create();
+  const a = entry('a');
+  await cluster.apply(a);
+  await cluster.start();
+  await cluster.changed(() => {
+    expect(addressesOf(cluster, a)).toHaveLength(2);
+    expect(conditions(cluster, a)).toHaveProperty('Programmed');
+  });
+  const [taken] = addressesOf(cluster, a);
+  await cluster.apply(entry('b', { addresses: [taken!.value] }));
+  await cluster.changed(() => expect(addressesOf(cluster, a)[0]!.value).not.toBe(taken!.value));
+  expect(addressesOf(cluster, a)).toEqual(both('a.example.com'));
+});
+
 test('in files, the same entries have the same addresses wherever they are read', async () => {
   const listeners = async (): Promise<readonly string[]> => {
     const directory = await Directory.create();

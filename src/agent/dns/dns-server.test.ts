@@ -181,13 +181,13 @@ test('what cannot be read is dropped and counted, and the server goes on', async
   };
   for (const message of hostile) socket.send(message, port, '127.0.0.1');
   await probe(1_000);
+  expect(responder.counts().malformed).toBe(hostile.length);
   for (let seed = 1; seed <= 500; seed++) {
     socket.send(mutated(good, seed), port, '127.0.0.1');
     // The socket has room for some hundreds.
     if (seed % 50 === 0) await probe(1_000 + seed);
   }
   expect(await resolverOf(port).resolve4('api.example.com')).toEqual(['240.240.0.1']);
-  expect(responder.counts().malformed).toBeGreaterThanOrEqual(hostile.length);
 });
 
 test('an opcode that is not supported is answered so', async () => {
