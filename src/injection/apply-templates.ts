@@ -76,8 +76,15 @@ function containersOf(pod: Json, patch: Json, list: (typeof CONTAINERS)[number])
 }
 
 function override(base: Json, container: Json): Json {
-  const { image, ...fields } = container;
-  return merge(base, image === 'auto' || image === undefined ? fields : { ...fields, image });
+  const { image, imagePullPolicy, ...fields } = container;
+  const isAuto = image === 'auto' || image === undefined;
+  // The API server has filled it in before it asks: it takes `auto` for an image without a tag.
+  const policy = isAuto && imagePullPolicy === 'Always' ? undefined : imagePullPolicy;
+  return merge(base, {
+    ...fields,
+    ...(isAuto ? {} : { image }),
+    ...(policy === undefined ? {} : { imagePullPolicy: policy }),
+  });
 }
 
 function union(pod: Json, patch: Json, list: 'volumes' | 'imagePullSecrets'): Json[] {
