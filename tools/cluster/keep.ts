@@ -33,7 +33,10 @@ await keep();
 async function keep(): Promise<void> {
   let node: RunningNode | undefined;
   try {
-    const images = [...(await buildProjectImages(['fairlead'], signal)), ...(await buildImages([shopImage()], signal))];
+    const images = [
+      ...(await buildProjectImages(['fairlead', 'fairlead-proxy'], signal)),
+      ...(await buildImages([shopImage()], signal)),
+    ];
     await done('images');
     const directory = join(CLUSTER, 'node');
     await mkdir(directory);
@@ -62,13 +65,18 @@ async function fill(node: RunningNode): Promise<void> {
   await node.kubectl('create', 'namespace', NAMESPACE);
   await node.kubectl('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=restricted');
   const chart = join(ROOT, 'charts/fairlead');
-  await node.helm('install', 'fairlead', chart, '-n', NAMESPACE, '--wait', '--timeout=90s');
+  // Names that no DNS server has, such as covers.example.com.
+  const names = 'meshConfig.defaultConfig.proxyMetadata.ISTIO_META_DNS_CAPTURE=true';
+  await node.helm('install', 'fairlead', chart, '-n', NAMESPACE, '--set-string', names, '--wait', '--timeout=90s');
   await done('Fairlead');
   const files = ['cluster/shop', 'cluster/covers', 'cluster/gateway', 'bookshop/reviews', 'bookshop/stock'];
   for (const file of files) await node.apply(await readFile(join(ROOT, `examples/${file}.yaml`), 'utf8'));
+  const gateway = join(ROOT, 'charts/fairlead-gateway');
+  const service = ['--set', 'service.type=ClusterIP'];
+  await node.helm('install', 'ingressgateway', gateway, '-n', 'bookshop', ...service, '--wait', '--timeout=90s');
   await available('bookshop');
   await available('publisher');
-  await node.forward('storefront.bookshop.svc.cluster.local', 80, PORTS.shop);
+  await node.forward('ingressgateway.bookshop.svc.cluster.local', 80, PORTS.shop);
   await done('the bookshop');
 }
 
