@@ -112,4 +112,8 @@ withNode('Pods with sidecars, behind a gateway', () => {
   test('lose no request while Fairlead restarts', { timeout: 300_000 }, async () => {
     expect(await restart(NAMESPACE, 'fairlead', 'app.kubernetes.io/name=fairlead')).toEqual([]);
   });
+
+  test('lose no request while the gateway restarts', { timeout: 300_000 }, async () => {
+    expect(await restart(SHOP, 'ingressgateway', 'app=ingressgateway')).toEqual([]);
+  });
 });
