@@ -1,0 +1,146 @@
+import { X509Certificate } from 'node:crypto';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { SkippingClock } from '../../../test/features/skipping-clock.ts';
+import { Authority } from '../../identity/authority.ts';
+import { readRequest } from '../../identity/certificate-request.ts';
+import { selfSigned } from '../../identity/self-signed.ts';
+import { readMaterial } from '../../identity/signing-material.ts';
+import { createAgentLog } from '../log.ts';
+import { type Certificate, WorkloadCertificate } from './workload-certificate.ts';
+
+const IDENTITY = 'spiffe://cluster.local/ns/shop/sa/reviews';
+const HOUR = 3_600_000;
+
+let authority: Authority;
+let roots: string;
+beforeAll(async () => {
+  const entries = await selfSigned('cluster.local', new Date());
+  const read = readMaterial(entries, new Date());
+  if ('problem' in read) throw new Error(read.problem);
+  authority = new Authority(read.material);
+  roots = read.material.root;
+});
+
+/** A day's certificate, as the control plane signs it. */
+async function signed(csr: string, date: Date, identity = IDENTITY): Promise<readonly string[]> {
+  const read = await readRequest(csr, IDENTITY);
+  if ('problem' in read) throw new Error(read.problem);
+  const answer = await authority.sign(read.request, identity, 24 * 3600, date);
+  if ('problem' in answer) throw new Error(answer.problem);
+  return answer.chain;
+}
+
+function start({ random = 0.5, sign = signed }: { random?: number; sign?: typeof signed } = {}) {
+  const clock = new SkippingClock();
+  const end = new AbortController();
+  onTestFinished(() => end.abort());
+  const lines: string[] = [];
+  const saved: Certificate[] = [];
+  let requests = 0;
+  const certificate = new WorkloadCertificate({
+    identity: IDENTITY,
+    sign: (csr) => {
+      requests++;
+      return sign(csr, clock.date());
+    },
+    save: (each) => void saved.push(each),
+    renewAfter: 0.5,
+    clock,
+    random: () => random,
+    log: createAgentLog({ level: 'info', format: 'text' }, (line) => void lines.push(line)),
+    signal: end.signal,
+  });
+  return { clock, certificate, lines, saved, requests: () => requests };
+}
+
+const serialOf = ({ current }: WorkloadCertificate): string => new X509Certificate(current!.chain).serialNumber;
+
+test('a certificate is renewed at half of its life, and the old one is good until then', async () => {
+  const { clock, certificate, saved, requests } = start();
+  void certificate.keep();
+  await certificate.first();
+  const first = serialOf(certificate);
+  for (let hour = 0; hour < 11; hour++) clock.skip(HOUR);
+  await expect.poll(() => requests()).toBe(1);
+  clock.skip(HOUR);
+  await expect.poll(() => saved.length).toBe(2);
+  expect(serialOf(certificate)).not.toBe(first);
+  expect(certificate.problem).toBe(undefined);
+});
+
+test('workloads that started together renew at different times', async () => {
+  const [early, late] = [start({ random: 0 }), start({ random: 0.99 })];
+  for (const each of [early, late]) {
+    void each.certificate.keep();
+    await each.certificate.first();
+    for (let minutes = 0; minutes < 11 * 60 + 50; minutes += 10) each.clock.skip(600_000);
+  }
+  await expect.poll(() => early.requests()).toBe(2);
+  expect(late.requests()).toBe(1);
+});
+
+test('while the control plane is away, the certificate stays, and each reason is said once', async () => {
+  let away = false;
+  const { clock, certificate, lines, requests } = start({
+    sign: (csr, date) => (away ? Promise.reject(new Error('connection refused')) : signed(csr, date)),
+  });
+  void certificate.keep();
+  await certificate.first();
+  const first = serialOf(certificate);
+  away = true;
+  clock.skip(13 * HOUR);
+  await expect.poll(() => requests()).toBeGreaterThan(1);
+  for (let minute = 0; minute < 60; minute++) {
+    clock.skip(60_000);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(lines.filter((line) => line.includes('connection refused'))).toHaveLength(1);
+  expect([certificate.problem, serialOf(certificate)]).toEqual([undefined, first]);
+  away = false;
+  clock.skip(300_000);
+  await expect.poll(() => serialOf(certificate)).not.toBe(first);
+});
+
+test('a certificate for somebody else, or for another time, is not used, and the reason says what to do', async () => {
+  const other = start({ sign: (csr, date) => signed(csr, date, 'spiffe://other.example/ns/shop/sa/reviews') });
+  void other.certificate.keep();
+  await expect
+    .poll(() => other.certificate.problem)
+    .toBe(
+      `the certificate is for URI:spiffe://other.example/ns/shop/sa/reviews instead of ${IDENTITY}; check the trust domain`,
+    );
+  // The clock of this machine is behind by an hour.
+  const behind = start({ sign: (csr, date) => signed(csr, new Date(date.getTime() + HOUR)) });
+  void behind.certificate.keep();
+  await expect
+    .poll(() => behind.certificate.problem)
+    .toMatch(/^the certificate is good from .* but the clock of this machine says/);
+});
+
+test('a saved certificate is used while it is good', async () => {
+  const { certificate, saved } = start();
+  void certificate.keep();
+  await certificate.first();
+  const again = start();
+  again.certificate.resume(saved[0]!);
+  expect(serialOf(again.certificate)).toBe(serialOf(certificate));
+  const late = start();
+  late.clock.skip(25 * HOUR);
+  late.certificate.resume(saved[0]!);
+  expect(late.certificate.current).toBe(undefined);
+  const broken = start();
+  broken.certificate.resume({ chain: 'x', key: 'y', roots: 'z' });
+  expect(broken.certificate.current).toBe(undefined);
+});
+
+test('roots that come into force beside the old one are trusted at once, and a certificate is requested that has them', async () => {
+  const { certificate, requests } = start();
+  void certificate.keep();
+  await certificate.first();
+  await certificate.trust([roots]);
+  expect(requests()).toBe(1);
+  const { 'root-cert.pem': another } = await selfSigned('cluster.local', new Date());
+  await certificate.trust([roots, another]);
+  expect(requests()).toBe(2);
+  expect(certificate.roots.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
+});
