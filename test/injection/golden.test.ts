@@ -16,14 +16,14 @@ describe.each(caseNames())('%s', (name) => {
     expect(request).toEqual(readCase(name).request);
   });
 
-  test.runIf('pod' in result)('is stable in a second run, also after a round through the API server', () => {
-    if (!('pod' in result)) return;
+  if (!('pod' in result)) return;
+
+  test('is stable in a second run, also after a round through the API server', () => {
     const again = JSON.parse(JSON.stringify(result.pod)) as Json;
     expect(injector.inject({ ...request, pod: again })).toEqual(result);
   });
 
-  test.runIf('pod' in result)('can be taken out again', () => {
-    if (!('pod' in result)) return;
+  test('can be taken out again', () => {
     expect(plain(takeOut(result.pod))).toEqual(plain(withNumberedPorts(request.pod)));
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { withPeers } from '../peers/with-peers.ts';
-import { type Dial, Lab, hasIptables, peer, pod, whyNoLab } from './lab.ts';
+import { type Dial, Lab, peer, pod, whyNoLab } from './lab.ts';
 
 const reason = whyNoLab();
 
@@ -170,19 +170,17 @@ withPeers(['nft'], `interception in a network namespace${reason === undefined ? 
 
     const restore = async (flags: readonly string[]): Promise<void> => {
       for (const [family, program] of [
-        ['ipv4', 'iptables-restore'],
-        ['ipv6', 'ip6tables-restore'],
+        ['ipv4', 'iptables-nft-restore'],
+        ['ipv6', 'ip6tables-nft-restore'],
       ] as const)
         await lab.restore(program, await lab.intercept(...flags, '--print', 'iptables', '--families', family));
     };
 
-    test
-      .skipIf(!hasIptables())
-      .each([
-        ...options.filter(({ flags }) => flags[0] !== '--families'),
-        { flags: own, cases: [...usual('ip'), ...usual('ip6')] },
-        { flags: ['--capture-all-dns'], cases: dns },
-      ])('with iptables, $flags', async ({ flags, cases }) => {
+    test.each([
+      ...options.filter(({ flags }) => flags[0] !== '--families'),
+      { flags: own, cases: [...usual('ip'), ...usual('ip6')] },
+      { flags: ['--capture-all-dns'], cases: dns },
+    ])('with iptables, $flags', async ({ flags, cases }) => {
       await restore(flags);
       await check(cases);
     });

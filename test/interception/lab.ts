@@ -28,11 +28,6 @@ export function whyNoLab(): string | undefined {
   return runs('ip', '-V') ? undefined : 'skipped: no ip on PATH';
 }
 
-/** Not among the packages that tests fetch. */
-export function hasIptables(): boolean {
-  return runs('iptables-restore', '--version');
-}
-
 function runs(program: string, ...args: readonly string[]): boolean {
   try {
     execFileSync(program, args, { stdio: 'ignore' });
@@ -42,10 +37,12 @@ function runs(program: string, ...args: readonly string[]): boolean {
   }
 }
 
-/** With nft and its libraries, which may not be installed. */
+/** With nft, iptables and their libraries, which may not be installed. */
 function environment(): NodeJS.ProcessEnv {
   const bin = dirname(pathOf('nft'));
-  return { ...process.env, PATH: `${bin}:${process.env['PATH']}`, LD_LIBRARY_PATH: join(bin, '../lib') };
+  const lib = join(bin, '../lib');
+  const path = `${bin}:${process.env['PATH']}`;
+  return { ...process.env, PATH: path, LD_LIBRARY_PATH: lib, XTABLES_LIBDIR: join(lib, 'xtables') };
 }
 
 export class Lab {
@@ -139,6 +136,7 @@ export class Lab {
   async restore(program: string, rules: string): Promise<void> {
     const { code, stderr } = await run('ip', ['netns', 'exec', this.#names.pod, program, '--noflush'], {
       input: rules,
+      env: environment(),
     });
     if (code !== 0) throw new Error(stderr);
   }
