@@ -5,7 +5,7 @@ import { Server } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '../clock.ts';
 import type { LogFormat, LogLevel } from '../config/settings.ts';
 import { spiffeId } from '../identity/spiffe.ts';
-import { bootstrapOf } from './bootstrap/bootstrap.ts';
+import { bootstrapOf, isV6Only } from './bootstrap/bootstrap.ts';
 import { requestCertificate } from './certificate/certificate-client.ts';
 import { readCertificate, readText, writeCertificate } from './certificate/files.ts';
 import { listenOnSocket, secretService, streamOfBytes } from './certificate/secret-server.ts';
@@ -77,8 +77,7 @@ export async function runAgent(
   const crl = join(dirname(paths.roots), 'crl/ca-crl.pem');
   secrets.addService(...secretService(workloadSecrets(certificate, crl, end.signal), log));
   ads.addService({ Delta: { ...streamOfBytes, path: ADS } }, { Delta: relay.serve.bind(relay) });
-  const host =
-    pod.addresses.every((address) => address.includes(':')) && pod.addresses.length > 0 ? '::1' : '127.0.0.1';
+  const host = isV6Only(settings) ? '::1' : '127.0.0.1';
   const admin = adminAt(proxy.adminPort, host);
   const readiness = new Readiness(admin);
   const ending = new AbortController();

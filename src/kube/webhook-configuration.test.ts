@@ -26,7 +26,7 @@ describe('the roots of a webhook', () => {
   test.each([
     ['are added where there are none', undefined, pem('a'), KEPT_MS, pem('a')],
     ['are added at once', pem('a'), pem('a', 'b'), 0, pem('a', 'b')],
-    ['take the place of text that is no certificate', 'x', pem('a'), 0, pem('a')],
+    ['replace text that is not a certificate', 'x', pem('a'), 0, pem('a')],
     ['lose what is not ours after a while', pem('a', 'b'), pem('b'), KEPT_MS, pem('b')],
     ['lose nothing before', pem('a', 'b'), pem('b'), KEPT_MS - 1, undefined],
     ['stay in their order', pem('b', 'a'), pem('a', 'b'), KEPT_MS, undefined],

@@ -101,7 +101,7 @@ describe('the server of webhooks', () => {
     ['another content type', { type: 'text/yaml' }, 415, 'malformed'],
     ['a body that is not JSON', { body: '{' }, 400, 'malformed'],
     ['an empty body', { body: '' }, 400, 'malformed'],
-    ['a body that is no review', { body: '{}' }, 400, 'malformed'],
+    ['a body that is not a review', { body: '{}' }, 400, 'malformed'],
     ['a body that is too large', { body: ' '.repeat(LARGEST_REVIEW + 1) }, 413, 'too large'],
   ])('gives no verdict to %s', async (_, options, status, reason) => {
     const { root, ...certificate } = await certified();

@@ -35,13 +35,16 @@ export async function copiedFiles(dockerfile: string, context: string): Promise<
   return files;
 }
 
+/** Where npm looks in the image, whose steps root runs. */
+const HOME = '/root';
+
 /**
  * Arguments for a build whose steps may run npm: with this machine's cache, and the certificates of its own that it
  * trusts, if it has any.
  */
 export async function npmVolumes(directory: string): Promise<string[]> {
   const cache = join(homedir(), '.npm');
-  const volumes = existsSync(cache) ? ['--volume', `${cache}:/root/.npm`] : [];
+  const volumes = existsSync(cache) ? ['--volume', `${cache}:${HOME}/.npm`] : [];
   const certificates = process.env['NODE_EXTRA_CA_CERTS'];
   if (certificates) {
     const settings = join(directory, 'npmrc');
@@ -50,7 +53,7 @@ export async function npmVolumes(directory: string): Promise<string[]> {
       '--volume',
       `${certificates}:/etc/extra-certificates.pem:ro`,
       '--volume',
-      `${settings}:/root/.npmrc:ro`,
+      `${settings}:${HOME}/.npmrc:ro`,
     );
   }
   return volumes;

@@ -66,7 +66,7 @@ export function bootstrapOf(settings: AgentSettings, format: LogFormat): Bootstr
 }
 
 /** Of a machine without any IPv4 address, loopback aside. */
-function isV6Only({ pod: { addresses } }: Pick<AgentSettings, 'pod'>): boolean {
+export function isV6Only({ pod: { addresses } }: Pick<AgentSettings, 'pod'>): boolean {
   return addresses.length > 0 && addresses.every((address) => address.includes(':'));
 }
 

@@ -25,7 +25,8 @@ type Call = ServerDuplexStream<Buffer, Buffer>;
 export function secretService(secrets: Secrets, log: AgentLog): Parameters<Server['addService']> {
   let streams = 0;
   const serve = (call: Call, read: typeof readRequest, write: typeof writeResponse): void => {
-    if (++streams > LIMITS.streams) call.emit('error', { code: 8, details: 'too many streams' });
+    if (streams >= LIMITS.streams) return void call.emit('error', { code: 8, details: 'too many streams' });
+    streams++;
     const names = new Set<string>();
     const sent = new Map<string, Uint8Array>();
     let version = 0;
