@@ -15,11 +15,10 @@ export function readCertificate(directory: string): Certificate | undefined {
 /** Only this user can read the key. Throws if the directory cannot be written to. */
 export function writeCertificate(directory: string, certificate: Certificate): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  for (const part of ['key', 'chain', 'roots'] as const) {
-    const path = join(directory, NAMES[part]);
-    writeFileSync(`${path}.new`, certificate[part], { mode: 0o600 });
-    renameSync(`${path}.new`, path);
-  }
+  const parts = (['key', 'chain', 'roots'] as const).map((part) => [join(directory, NAMES[part]), certificate[part]]);
+  // A disk that is full leaves the former ones as they are.
+  for (const [path, text = ''] of parts) writeFileSync(`${path}.new`, text, { mode: 0o600 });
+  for (const [path = ''] of parts) renameSync(`${path}.new`, path);
 }
 
 /** Undefined if there is no such file, or it is empty. */
