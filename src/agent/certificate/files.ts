@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Certificate } from './workload-certificate.ts';
 
@@ -16,8 +16,13 @@ export function readCertificate(directory: string): Certificate | undefined {
 export function writeCertificate(directory: string, certificate: Certificate): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const parts = (['key', 'chain', 'roots'] as const).map((part) => [join(directory, NAMES[part]), certificate[part]]);
-  // A disk that is full leaves the former ones as they are.
-  for (const [path, text = ''] of parts) writeFileSync(`${path}.new`, text, { mode: 0o600 });
+  try {
+    for (const [path, text = ''] of parts) writeFileSync(`${path}.new`, text, { mode: 0o600 });
+  } catch (error) {
+    // A full disk leaves the former ones as they are.
+    for (const [path] of parts) rmSync(`${path}.new`, { force: true });
+    throw error;
+  }
   for (const [path = ''] of parts) renameSync(`${path}.new`, path);
 }
 
