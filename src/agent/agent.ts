@@ -10,6 +10,7 @@ import { AgentConfigError } from './config-fields.ts';
 import { adminAt } from './envoy/admin.ts';
 import { type DrainOptions, drain, startDrain } from './envoy/drain.ts';
 import { type EnvoyProcess, startEnvoy } from './envoy/process.ts';
+import { grpcBootstrapOf } from './grpc/bootstrap.ts';
 import { type AgentLog, createAgentLog } from './log.ts';
 import { needDirectory, ownAddresses, reportEnd, writeNeeded } from './machine.ts';
 import { type Services, startServices } from './services.ts';
@@ -57,7 +58,10 @@ export async function runAgent(
       status.close();
       status.closeAllConnections();
     });
-    return await runEnvoy(command, envoy, services, { life, signal, quit: quit.signal });
+    const ending = { life, signal, quit: quit.signal };
+    if (settings.grpcBootstrapFile !== undefined)
+      writeNeeded(settings.grpcBootstrapFile, JSON.stringify(grpcBootstrapOf(settings), undefined, 2));
+    return await (settings.hasEnvoy ? runEnvoy(command, envoy, services, ending) : serveLibraries(services, ending));
   } finally {
     end.abort();
   }
@@ -69,6 +73,15 @@ interface Ending {
   readonly signal: AbortSignal;
   /** Ends Envoy now. */
   readonly quit: AbortSignal;
+}
+
+/** gRPC's libraries in other containers drain by themselves. */
+async function serveLibraries({ certificate }: Services, { life, signal, quit }: Ending): Promise<number> {
+  const end = AbortSignal.any([signal, quit]);
+  await Promise.race([certificate.first(), aborted(end)]);
+  if (life.phase === 'waiting') life.phase = 'running';
+  await aborted(end);
+  return 0;
 }
 
 /** From when there is a certificate until Envoy has ended. Resolves with the exit code. */

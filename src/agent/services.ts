@@ -14,6 +14,7 @@ import type { AgentSettings } from './settings.ts';
 import { dial } from './xds/dial.ts';
 import { LastConfig } from './xds/last-config.ts';
 import { ADS, Relay } from './xds/relay.ts';
+import { PassThrough, STATE_OF_THE_WORLD } from './xds/pass-through.ts';
 import { listenOnSocket, streamOfBytes } from './xds/socket.ts';
 import { trustBundle } from './xds/trust-bundle.ts';
 
@@ -41,8 +42,9 @@ export async function startServices(settings: AgentSettings, { clock, log, signa
     ? await startDnsProxy({ settings, resolvConf, random: Math.random, signal })
     : undefined;
   const last = new LastConfig({ file: join(paths.state, 'last-config.bin'), clock, log, signal });
+  const connect = () => dial(controlPlane(settings, proxy.discoveryAddress));
   const relay = new Relay({
-    dial: () => dial(controlPlane(settings, proxy.discoveryAddress)),
+    dial: connect,
     own: [trustBundle((roots) => certificate.trust(roots)), ...(dns === undefined ? [] : [hostsOfMesh(dns.names)])],
     last,
     clock,
@@ -54,9 +56,14 @@ export async function startServices(settings: AgentSettings, { clock, log, signa
   const shutdown = (): void => [secrets, ads].forEach((server) => server.forceShutdown());
   signal.addEventListener('abort', shutdown, { once: true });
   secrets.addService(...secretService(workloadSecrets(certificate, crlFile(paths), signal), log));
-  ads.addService({ Delta: { ...streamOfBytes, path: ADS } }, { Delta: relay.serve.bind(relay) });
+  const libraries = new PassThrough({ dial: connect, log });
+  ads.addService(
+    { Delta: { ...streamOfBytes, path: ADS }, Stream: { ...streamOfBytes, path: STATE_OF_THE_WORLD } },
+    { Delta: relay.serve.bind(relay), Stream: libraries.serve.bind(libraries) },
+  );
   await listenOnSocket(secrets, paths.secretSocket);
-  await listenOnSocket(ads, paths.xdsSocket);
+  // gRPC's libraries run in other containers, as other users.
+  await listenOnSocket(ads, paths.xdsSocket, settings.grpcBootstrapFile !== undefined);
   void certificate.keep();
   return { certificate, relay, last, dns };
 }

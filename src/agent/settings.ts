@@ -47,6 +47,10 @@ export interface AgentSettings extends AgentOptions {
   /** Milliseconds; undefined: the fixed time of `terminationDrainDuration`. */
   readonly exitOnZeroConnections: { readonly atLeast: number } | undefined;
   readonly dnsCapture: boolean;
+  /** Where gRPC's libraries in other containers look for their bootstrap; undefined: there are none. */
+  readonly grpcBootstrapFile: string | undefined;
+  /** Without one, gRPC's libraries are the only clients of this agent. */
+  readonly hasEnvoy: boolean;
   readonly ports: EnvoyPorts;
   /** Seconds. */
   readonly certificateLife: number;
@@ -101,7 +105,7 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
   const skipped = list(annotations['traffic.sidecar.istio.io/excludeInterfaces'] ?? '');
   const own = addresses().flatMap((one) => (skipped.includes(one.interface) ? [] : [one.address]));
   const first = text('INSTANCE_IP');
-  const directory = (name: string): string | undefined => (text(name) === '' ? undefined : at(text(name)));
+  const path = (name: string): string | undefined => (text(name) === '' ? undefined : at(text(name)));
   return {
     ...options,
     domain: options.domain || `${text('POD_NAMESPACE') || 'default'}.svc.cluster.local`,
@@ -125,8 +129,8 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
       token: at('var/run/secrets/tokens/istio-token'),
       roots: at(text('XDS_ROOT_CA') || text('CA_ROOT_CA') || 'var/run/secrets/istio/root-cert.pem'),
       mountedCertificates: at('var/run/secrets/workload-spiffe-credentials'),
-      provenCertificates: directory('PROV_CERT'),
-      outputCertificates: directory('OUTPUT_CERTS'),
+      provenCertificates: path('PROV_CERT'),
+      outputCertificates: path('OUTPUT_CERTS'),
       envoy: proxy.binaryPath ?? '/usr/local/bin/envoy',
     },
     exitOnZeroConnections: flag(env, 'EXIT_ON_ZERO_ACTIVE_CONNECTIONS')
@@ -134,6 +138,8 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
       : undefined,
     dnsCapture:
       (options.type === 'sidecar' && flag(env, 'ISTIO_META_DNS_CAPTURE')) || flag(env, 'ISTIO_META_ENABLE_DNS_SERVER'),
+    grpcBootstrapFile: path('GRPC_XDS_BOOTSTRAP'),
+    hasEnvoy: !flag(env, 'DISABLE_ENVOY'),
     ports: {
       metrics: port(env, 'ENVOY_PROMETHEUS_PORT', 15_090),
       ready: port(env, 'ENVOY_STATUS_PORT', 15_021),

@@ -29,7 +29,7 @@ export function ownCertificate(
       for (const directory of [saved, paths.outputCertificates])
         if (directory !== undefined)
           try {
-            writeCertificate(directory, signed);
+            writeCertificate(directory, signed, directory !== saved && settings.grpcBootstrapFile !== undefined);
           } catch (error) {
             log.warn('The certificate is not saved for a restart', { directory, reason: String(error) });
           }

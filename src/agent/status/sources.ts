@@ -32,6 +32,7 @@ export function statusSources(
     notReady: async () => {
       if (life.phase === 'draining') return 'draining';
       if (life.phase === 'waiting') return certificate.problem ?? 'Envoy is not started yet';
+      if (!settings.hasEnvoy) return undefined;
       return (await readiness.problem()) ?? (dns?.names.isLoaded === false ? 'there are no names yet' : undefined);
     },
     probes: readAppProbes(env['ISTIO_KUBE_APP_PROBERS'] ?? ''),
@@ -43,7 +44,10 @@ export function statusSources(
           hasCertificate: certificate.problem === undefined,
           failedScrapes,
         }),
-      envoy: env['PILOT_AGENT_MERGE_ENVOY_STATS'] === 'false' ? undefined : { host: loopback, port: ports.metrics },
+      envoy:
+        !settings.hasEnvoy || env['PILOT_AGENT_MERGE_ENVOY_STATS'] === 'false'
+          ? undefined
+          : { host: loopback, port: ports.metrics },
       app,
       targets: type === 'sidecar' ? readScrapeTargets(env['ISTIO_PROMETHEUS_ANNOTATIONS'] ?? '') : [],
       failed: (source) => void failedScrapes[source]++,

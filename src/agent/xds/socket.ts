@@ -13,13 +13,13 @@ export const streamOfBytes = {
   responseDeserialize: bytes,
 } as const;
 
-/** Listens on a socket that only this user can use, in place of one that a former process has left. */
-export async function listenOnSocket(server: Server, path: string): Promise<void> {
+/** Listens on a socket in place of one that a former process has left. Unless it is shared, only this user can use it. */
+export async function listenOnSocket(server: Server, path: string, isShared = false): Promise<void> {
   rmSync(path, { force: true });
   await new Promise<void>((resolve, reject) =>
     server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) =>
       error === null ? resolve() : reject(new AgentConfigError(`cannot listen on ${path}: ${error.message}`)),
     ),
   );
-  chmodSync(path, 0o600);
+  chmodSync(path, isShared ? 0o666 : 0o600);
 }
