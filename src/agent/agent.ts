@@ -50,7 +50,7 @@ export async function runAgent(
       ...sources,
       drain: async () => {
         [life.phase, life.isDrained] = ['draining', true];
-        await startDrain(envoy, false);
+        if (settings.hasEnvoy) await startDrain(envoy, false);
       },
       quit: () => quit.abort(),
     });
