@@ -25,6 +25,7 @@ const readers = {
     /^[^\s]{1,500}$/,
     'registry.example.com/fairlead-proxy:1.0',
   ),
+  'sidecar.istio.io/proxyImageType': readText('a type of image', /^[A-Za-z0-9][\w.-]{0,99}$/, 'debug'),
   'sidecar.istio.io/proxyCPU': readQuantity('100m'),
   'sidecar.istio.io/proxyCPULimit': readQuantity('2'),
   'sidecar.istio.io/proxyMemory': readQuantity('128Mi'),
@@ -81,10 +82,8 @@ export function readAnnotations(annotations: Texts): Read<Annotations> {
   return { value: found as Annotations };
 }
 
-/** Read by others from the Pod, or with no meaning here. */
-const IGNORED: Readonly<Record<string, string>> = {
-  'sidecar.istio.io/proxyImageType': 'has no effect: there is one kind of proxy image; use sidecar.istio.io/proxyImage',
-};
+/** Annotations of Istio's injector that have no meaning here. */
+const IGNORED: Readonly<Record<string, string>> = {};
 
 export function remarksOn(annotations: Texts): string[] {
   return Object.entries(IGNORED).flatMap(([name, remark]) =>

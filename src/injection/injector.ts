@@ -69,7 +69,12 @@ function inject(request: InjectionRequest, config: InjectionConfig): InjectionRe
   );
   const reason = broken ?? tooLarge(injected);
   if (reason !== undefined) return refuse(reason);
-  const remarks = [...warnings, ...remarksOn(annotationsOf(pod)), ...remarksOnUsers(pod, settled.value)];
+  const remarks = [
+    ...warnings,
+    ...settled.value.warnings,
+    ...remarksOn(annotationsOf(pod)),
+    ...remarksOnUsers(pod, settled.value),
+  ];
   return { pod: injected, warnings: remarks.slice(0, MAX_WARNINGS).map((remark) => `Pod ${name}: ${remark}`) };
 }
 

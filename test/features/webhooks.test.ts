@@ -143,6 +143,19 @@ test('the mesh config decides what a Pod becomes, from the next one on', async (
   expect(Buffer.from(patch, 'base64').toString()).toContain('"MARK"');
 });
 
+test('a ProxyConfig of the namespace decides what a Pod becomes, from the next one on', async () => {
+  const { made, program } = await start();
+  await made.apply({
+    apiVersion: 'networking.istio.io/v1beta1',
+    kind: 'ProxyConfig',
+    metadata: { name: 'mark', namespace: 'shop' },
+    spec: { environmentVariables: { MARK: 'here' } },
+  } as Parameters<Cluster['apply']>[0]);
+  await program.committed(() => expect(program.object('ProxyConfig', 'shop', 'mark')).toBeDefined());
+  const { patch = '' } = await ask(program, bundleOf(made, MUTATING), '/inject', 'Pod', pod());
+  expect(Buffer.from(patch, 'base64').toString()).toContain('"MARK"');
+});
+
 test('a Pod that nobody can make of its annotations is refused, and the log names it', async () => {
   const { made, program } = await start();
   const annotations = { 'traffic.sidecar.istio.io/excludeInboundPorts': 'http' };
