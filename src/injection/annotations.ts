@@ -9,6 +9,7 @@ import {
   readRanges,
   readRangesOrAll,
 } from '../interception/values.ts';
+import { parseJson } from './annotation-json.ts';
 import { readProxyConfig } from './proxy-config.ts';
 import { mismatchOf } from './shape.ts';
 import type { Texts } from './pod.ts';
@@ -174,12 +175,8 @@ function readMounts(text: string): Read<readonly Json[]> {
 
 /** JSON: a list of items with names, or a map from names to items. */
 function readItems(text: string, example: string, isValid: (item: Json) => boolean): Read<readonly Json[]> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return { wrong: `is not valid JSON; write for example '${example}'` };
-  }
+  const value = parseJson(text);
+  if (value === undefined) return { wrong: `is not valid JSON, or nested too deeply; write for example '${example}'` };
   const items: unknown[] = Array.isArray(value)
     ? value
     : isObject(value)

@@ -6,7 +6,7 @@ import { type Annotations, readAnnotations, remarksOn } from './annotations.ts';
 import { type Applied, applyPatch } from './apply-templates.ts';
 import { addedLists, arrange, withEachVariableOnce } from './arrange.ts';
 import type { InjectionConfig } from './configuration.ts';
-import { portConflict, remarksOnUsers, tooLarge } from './conflicts.ts';
+import { hasTooLongAnnotations, portConflict, remarksOnUsers, tooLarge } from './conflicts.ts';
 import { type Candidate, decide } from './decision.ts';
 import { merge } from './merge.ts';
 import { podShape } from './pod-shape.ts';
@@ -23,6 +23,8 @@ import type { PodValues } from './values.ts';
 export type { InjectionRequest, InjectionResult };
 
 export const MAX_WARNINGS = 10;
+/** The longest that Kubernetes takes; a name is looked at only after injection. */
+const LONGEST_NAME = 253;
 
 /** Pure, and never throws: neither for what a user wrote nor for what another webhook did to the Pod. */
 export interface Injector {
@@ -44,6 +46,8 @@ function inject(request: InjectionRequest, config: InjectionConfig): InjectionRe
     const { reason, asked } = decision;
     return { untouched: reason, warnings: asked === true ? [`Pod ${name} gets no sidecar: ${reason}`] : [] };
   }
+  if (hasTooLongAnnotations(request.pod))
+    return refuse('its annotations are longer than 256 KiB in total; shorten them');
   const before = injectedBy(request.pod);
   if (before === 'another') return { untouched: 'it has a sidecar of another injector', warnings: [] };
   const pod = before === 'us' ? takeOut(request.pod) : request.pod;
@@ -135,5 +139,5 @@ function candidateOf(pod: Json): Candidate {
 function printName({ pod, namespace }: InjectionRequest): string {
   const metadata = metadataOf(pod);
   const name = textIn(metadata, 'name') || `${textIn(metadata, 'generateName')}*`;
-  return `${namespace.name}/${name}`;
+  return `${namespace.name}/${name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}...` : name}`;
 }

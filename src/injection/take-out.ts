@@ -1,4 +1,5 @@
 import { isObject, type Json } from '../api/json.ts';
+import { parseJson } from './annotation-json.ts';
 import { annotationsOf, labelsWithout, listIn, mapSpecLists, nameOf, proxyOf, textIn, withMetadata } from './pod.ts';
 import { PROBERS, restoreProbes } from './probes.ts';
 import { SCRAPING, restoreMetrics } from './prometheus.ts';
@@ -59,10 +60,6 @@ function objectsOf(value: unknown): readonly Json[] {
 
 /** Annotations are text that anybody may have written. */
 function parsed(text: string): Json {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  const value = parseJson(text);
+  return isObject(value) ? value : {};
 }
