@@ -45,13 +45,18 @@ export function readProxyConfig(text: string): Read<Json> {
   return wrong === undefined ? { value } : { wrong };
 }
 
+/** As Go reads it. */
+export function isDuration(text: string): boolean {
+  return /^(\d+(\.\d+)?(h|m|s|ms|us|µs|ns))+$/.test(text);
+}
+
 /** What is wrong with a ProxyConfig, as the end of a sentence that begins with where it is written. */
 export function wrongIn(config: Json): string | undefined {
   const mismatch = mismatchOf(config, shape);
   if (mismatch !== undefined) return `${printPath(mismatch.path)} ${mismatch.message}`;
   for (const name of DURATIONS) {
     const text = config[name];
-    if (typeof text === 'string' && !/^(\d+(\.\d+)?(h|m|s|ms|us|µs|ns))+$/.test(text))
+    if (typeof text === 'string' && !isDuration(text))
       return `${name} ${quote(text)} is not a duration; write for example "45s"`;
   }
   const name = Object.keys(metadataOfProxy(config)).find((each) => !isEnvironmentName(each));
