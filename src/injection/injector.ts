@@ -8,6 +8,7 @@ import { addedLists, arrange, withEachVariableOnce } from './arrange.ts';
 import type { InjectionConfig } from './configuration.ts';
 import { hasTooLongAnnotations, portConflict, remarksOnUsers, tooLarge } from './conflicts.ts';
 import { type Candidate, decide } from './decision.ts';
+import { addToEvery, splitEvery } from './every-container.ts';
 import { merge } from './merge.ts';
 import { podShape } from './pod-shape.ts';
 import type { InjectionRequest, InjectionResult } from './request.ts';
@@ -65,8 +66,9 @@ function inject(request: InjectionRequest, config: InjectionConfig): InjectionRe
   const names = annotations.value['inject.istio.io/templates'] ?? config.defaultTemplates;
   const patch = patchOf(names, settled.value.values, config.templates);
   if ('wrong' in patch) return refuse(patch.wrong);
-  const applied = applyPatch(pod, patch.value);
-  const { pod: injected, warnings } = finish(applied, settled.value, annotations.value, config);
+  const { patch: ofProxy, every } = splitEvery(patch.value);
+  const applied = applyPatch(pod, ofProxy);
+  const { pod: injected, warnings } = finish(applied, every, settled.value, annotations.value, config);
   const broken = brokenBy(
     names.flatMap((each) => config.templates.get(each) ?? []),
     injected,
@@ -85,11 +87,13 @@ function inject(request: InjectionRequest, config: InjectionConfig): InjectionRe
 /** What templates cannot say: order, probes, metrics; and the record of what was added. */
 function finish(
   { pod, added }: Applied,
+  every: Json | undefined,
   settled: Settled,
   annotations: Annotations,
   { proxy, rules }: InjectionConfig,
 ): { readonly pod: Json; readonly warnings: readonly string[] } {
-  const arranged = arrange(withEachVariableOnce(pod), settled, proxy.command);
+  const extended = addToEvery(withEachVariableOnce(pod), every);
+  const arranged = arrange(extended.pod, settled, proxy.command);
   const { statusPort } = settled;
   // A template may say that its proxy answers no probes.
   const said = annotationsOf(arranged)[REWRITE];
@@ -99,7 +103,12 @@ function finish(
   const { pod: probed, warnings } =
     rewrites && hasAgent ? rewriteProbes(arranged, statusPort) : { pod: arranged, warnings: [] };
   const scraped = settled.mergeMetrics && hasAgent && statusPort !== 0 ? mergeMetrics(probed, statusPort) : probed;
-  const status = { ...addedLists(scraped, added), revision: rules.revision || 'default', injector: INJECTOR };
+  const status = {
+    ...addedLists(scraped, added),
+    ...(every !== undefined && { inContainers: extended.inContainers }),
+    revision: rules.revision || 'default',
+    injector: INJECTOR,
+  };
   return { pod: withAnnotations(scraped, { [STATUS]: JSON.stringify(status) }), warnings };
 }
 

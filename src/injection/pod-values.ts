@@ -108,6 +108,7 @@ export function settle(
       ...parameters.env,
     }),
     discoveryAddress,
+    plaintextAddress: discoveryAddress.replace(/:\d+$/, ':15010'),
     caAddress: proxy.caAddress || discoveryAddress,
     clusterId: parameters.cluster || proxy.clusterId,
     network: network || undefined,

@@ -1,6 +1,7 @@
 import { isObject, type Json } from '../api/json.ts';
 import { parseJson } from './annotation-json.ts';
 import { annotationsOf, labelsWithout, listIn, mapSpecLists, nameOf, proxyOf, textIn, withMetadata } from './pod.ts';
+import { removeFromEvery } from './every-container.ts';
 import { PROBERS, restoreProbes } from './probes.ts';
 import { SCRAPING, restoreMetrics } from './prometheus.ts';
 
@@ -39,7 +40,7 @@ export function takeOut(pod: Json): Json {
     return [...kept, ...objectsOf(own[list])];
   });
   const { [STATUS]: _, [OVERRIDES]: __, ...others } = annotationsOf(without);
-  return withMetadata(without, {
+  return withMetadata(removeFromEvery(without, added['inContainers']), {
     annotations: labelsWithout(others, added['annotations']),
     ...labelsOf(without, added),
   });
