@@ -44,7 +44,12 @@ async function serve(): Promise<void> {
       [
         'inject',
         async (review, path) => {
-          const known = { injector: () => injector, meshConfig: () => ({}), labelsOf: () => labels };
+          const known = {
+            injector: () => injector,
+            meshConfig: () => ({}),
+            proxyConfigsOf: () => ({ shadowed: [] }),
+            labelsOf: () => labels,
+          };
           const { verdict } = await injectPod(review, path, { ...known, freshLabelsOf: () => Promise.resolve(labels) });
           return verdict;
         },

@@ -8,6 +8,8 @@ import { declareClusters } from './mesh/resources/clusters.ts';
 import type { AddressClaim } from './model/address-claim.ts';
 import type { CredentialKey } from './model/credential.ts';
 import type { WantedKeySet } from './mesh/findings/key-sets.ts';
+import type { Labels } from './model/labels.ts';
+import type { ProxyConfigsOfPod } from './model/proxy-config.ts';
 import type { MeshService } from './model/service.ts';
 import type { GatewayAccess } from './settle/access/gateway.ts';
 import type { WorkloadAccess } from './settle/access/judge.ts';
@@ -65,6 +67,7 @@ import { declareNames } from './mesh/resources/names.ts';
 import { declareNamespaces } from './mesh/clients/namespaces.ts';
 import { declarePriorityLabels } from './mesh/clients/priority-labels.ts';
 import { declareSelectors } from './mesh/clients/selectors.ts';
+import { declareProxyConfigs } from './mesh/objects/proxy-configs.ts';
 import { declareSidecars } from './mesh/objects/sidecars.ts';
 import { declareViews } from './mesh/clients/views.ts';
 import { declareVirtualServices } from './mesh/objects/virtual-services.ts';
@@ -122,6 +125,8 @@ export interface Mesh {
   accessOf(stream: string): WorkloadAccess | undefined;
   /** The same for a connected router. */
   gatewayAccessOf(stream: string): GatewayAccess | undefined;
+  /** The ProxyConfigs for a Pod with these labels. */
+  proxyConfigsOf(pod: { readonly namespace: string; readonly labels: Labels }): ProxyConfigsOfPod;
   /** What a connected proxy can reach; empty if it is unknown or was not accepted. */
   worldOf(stream: string): World;
   /** What a commit changes in the ADS store. `of`: absent if nobody waits for acknowledgements. */
@@ -140,6 +145,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const rules = declareRules(graph, inputs, settings);
   const virtualServices = declareVirtualServices(graph, inputs, settings);
   const sidecars = declareSidecars(graph, inputs);
+  const proxyConfigs = declareProxyConfigs(graph, inputs);
 
   // Who asks, and what they share.
   const selectors = declareSelectors(graph, services, rules, virtualServices);
@@ -214,6 +220,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     virtualServices.shadowed,
     virtualServices.delegated,
     sidecars.parsed,
+    proxyConfigs.parsed,
+    proxyConfigs.conflicts,
     policies.peers.parsed,
     policies.requests.parsed,
     policies.authorization.parsed,
@@ -240,6 +248,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     ServiceEntry: services.parsedEntries,
     Gateway: gateways.parsed,
     Sidecar: sidecars.parsed,
+    ProxyConfig: proxyConfigs.parsed,
     WorkloadEntry: workloads.parsedEntries,
     PeerAuthentication: policies.peers.parsed,
     RequestAuthentication: policies.requests.parsed,
@@ -332,6 +341,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     members: [...members, ...names],
     accessOf: (stream) => accessOf(stream, graph.present, { ...deps, targets: inbounds.targets }),
     gatewayAccessOf: (stream) => gateways.accessOf(stream, graph.present),
+    proxyConfigsOf: (pod) => proxyConfigs.of(graph.present, pod),
     worldOf(stream) {
       const world = worlds.get(stream);
       return world === undefined || 'error' in world ? { roots: [], qualifiers: [] } : world;

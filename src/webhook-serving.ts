@@ -119,6 +119,7 @@ function injectionSurroundings(
       const map: ConfigMap | undefined = inputs.lastGood.get(objectKey(clusterId, rootNamespace, 'istio'));
       return meshConfig.of(map?.data?.['mesh'] ?? '');
     },
+    proxyConfigsOf: (pod) => engine.mesh.proxyConfigsOf(pod),
     labelsOf(namespace) {
       const known = inputs.objects.Namespace.get(objectKey(clusterId, '', namespace));
       return known && (known.metadata.labels ?? {});

@@ -23,6 +23,7 @@ export type CustomKindName =
   | 'ServiceEntry'
   | 'Gateway'
   | 'Sidecar'
+  | 'ProxyConfig'
   | 'WorkloadEntry'
   | 'PeerAuthentication'
   | 'RequestAuthentication'
@@ -50,7 +51,7 @@ const custom = (group: string, versions: readonly string[], name: CustomKindName
   name,
   kind: name,
   group,
-  version: 'v1',
+  version: versions[0]!,
   versions,
   plural,
   namespaced: true,
@@ -90,6 +91,8 @@ export const kinds: readonly Kind<KindName>[] = [
   networking('ServiceEntry', 'serviceentries'),
   networking('DestinationRule', 'destinationrules'),
   networking('Sidecar', 'sidecars'),
+  // The only version that Istio's definition has.
+  custom('networking.istio.io', ['v1beta1'], 'ProxyConfig', 'proxyconfigs'),
   networking('Gateway', 'gateways'),
   networking('VirtualService', 'virtualservices'),
   security('PeerAuthentication', 'peerauthentications'),

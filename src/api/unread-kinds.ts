@@ -17,7 +17,6 @@ const routes = (protocol: string): string => `it routes no ${protocol}s; use a V
 const unreadKinds: readonly UnreadKind[] = [
   ...unread('networking.istio.io', {
     EnvoyFilter: 'it patches nothing',
-    ProxyConfig: 'proxies keep the settings that they start with',
     WorkloadGroup: 'no WorkloadEntry is created from it',
   }),
   ...unread('telemetry.istio.io', { Telemetry: 'access logs, metrics and traces stay as the mesh config sets them' }),

@@ -36,6 +36,24 @@ const service = '# of the shop\napiVersion: v1\nkind: Service\nmetadata: {name: 
 const workload = (kind: string, spec: string): string =>
   `apiVersion: apps/v1\nkind: ${kind}\nmetadata: {name: cart, namespace: shop}\nspec: ${spec}\n`;
 
+test('ProxyConfigs among the files count, wherever they stand; what is wrong with them is told', async () => {
+  const proxyConfig = (name: string, spec: string): string =>
+    `apiVersion: networking.istio.io/v1beta1\nkind: ProxyConfig\nmetadata: {name: ${name}, namespace: shop}\nspec: ${spec}\n`;
+  const { code, out, err } = await run(
+    ...['inject', '-f', file('a.yaml', workload('Deployment', `{template: ${template}}`))],
+    ...[
+      '-f',
+      file(
+        'b.yaml',
+        `${proxyConfig('b', '{environmentVariables: {MARK: here}}')}---\n${proxyConfig('c', '{concurrency: -1}')}`,
+      ),
+    ],
+  );
+  expect(code).toBe(0);
+  expect(out).toContain('- name: MARK\n');
+  expect(err).toMatch(/b\.yaml:\d+: ProxyConfig\/shop\/c: spec\.concurrency: must be a whole number/);
+});
+
 test.each(['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job'])(
   'the Pods of a %s get a sidecar',
   async (kind) => {

@@ -9,8 +9,10 @@ import { CONFIG_FILE, type InjectionConfig, loadInjection } from '../injection/c
 import { type Injector, createInjector } from '../injection/injector.ts';
 import { type InjectedObject, type Outcome, injectObject } from '../injection/workload-objects.ts';
 import { version } from '../version.ts';
+import { type ProxyConfigModel, proxyConfigsFor } from '../model/proxy-config.ts';
 import { readDocument } from '../yaml/document.ts';
 import { printable } from './printable.ts';
+import { proxyConfigsIn } from './proxy-configs.ts';
 import { UsageError } from './usage-error.ts';
 import type { CommandFile, World } from './world.ts';
 
@@ -29,7 +31,7 @@ export const injectCommand: CommandFile = (world, done) => {
     );
   command.addHelpText(
     'after',
-    '\nPrints everything that the files have; on standard error, what was left as it is, and why. Prints nothing and\n' +
+    '\nPrints everything that the files have; on standard error, what was left as it is, and why. ProxyConfigs in the files count. Prints nothing and\n' +
       'exits with 1 if the webhook would refuse a Pod. Without --injection-directory, the image, the address and\n' +
       '--native-sidecars are the settings; with it, they have no effect.',
   );
@@ -38,13 +40,20 @@ export const injectCommand: CommandFile = (world, done) => {
     const meshConfig = options.meshConfig === undefined ? {} : meshConfigIn(options.meshConfig);
     const documents: string[] = [];
     let refused = false;
+    const given: { readonly text: string; readonly line: number; readonly place: string }[] = [];
     for (const file of options.filename)
-      for (const { text, line } of splitDocuments(await readInput(file))) {
-        const injected = injectDocument(text, `${file}:${line}`, line, injector, meshConfig, options.namespace);
-        refused = report(injected.outcomes, `${file}:${line}`, world) || refused;
-        // Before the first marker there is often nothing.
-        if (injected.text.trim() !== '') documents.push(injected.text);
-      }
+      for (const { text, line } of splitDocuments(await readInput(file)))
+        given.push({ text, line, place: `${file}:${line}` });
+    const proxyConfigs = proxyConfigsIn(given, options.namespace, (place, problem) =>
+      world.err(`${printable(`${place}: ${problem}`)}\n`),
+    );
+    const surroundings = { injector, meshConfig, proxyConfigs };
+    for (const { text, line, place } of given) {
+      const injected = injectDocument(text, place, line, surroundings, options.namespace);
+      refused = report(injected.outcomes, place, world) || refused;
+      // Before the first marker there is often nothing.
+      if (injected.text.trim() !== '') documents.push(injected.text);
+    }
     if (!refused) world.out(documents.map(marked).join(''));
     done(refused ? 1 : 0);
   });
@@ -108,13 +117,23 @@ function reading<T>(path: string, read: () => T): T {
   }
 }
 
+/** What of a mesh an injection depends on. */
+interface Surroundings {
+  readonly injector: Injector;
+  readonly meshConfig: Json;
+  readonly proxyConfigs: readonly ProxyConfigModel[];
+}
+
+function rootNamespaceOf({ rootNamespace }: Json): string {
+  return typeof rootNamespace === 'string' && rootNamespace !== '' ? rootNamespace : 'istio-system';
+}
+
 /** The text itself where nothing changes. */
 function injectDocument(
   text: string,
   place: string,
   line: number,
-  injector: Injector,
-  meshConfig: Json,
+  { injector, meshConfig, proxyConfigs }: Surroundings,
   namespace: string,
 ): { readonly text: string; readonly outcomes: readonly Outcome[] } {
   const read = readDocument(text);
@@ -127,6 +146,8 @@ function injectDocument(
       // What the file is given for.
       namespace: { name, labels: { 'istio-injection': 'enabled' } },
       meshConfig,
+      proxyConfigsOf: (labels) =>
+        proxyConfigsFor(proxyConfigs, { namespace: name, labels }, rootNamespaceOf(meshConfig)),
       parameters: { env: {} },
       ...(workload !== undefined && { workload }),
     }),

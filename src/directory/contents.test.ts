@@ -197,7 +197,7 @@ items:
       'kind: Fairlead does not read Telemetry: access logs, metrics and traces stay as the mesh config sets them',
     ],
     ['networking.istio.io/v1alpha3 EnvoyFilter', 'EnvoyFilter: it patches nothing'],
-    ['networking.istio.io/v1beta1 ProxyConfig', 'ProxyConfig: proxies keep'],
+    ['networking.istio.io/v1beta1 WorkloadGroup', 'WorkloadGroup: no WorkloadEntry'],
     ['networking.istio.io/v1 WorkloadGroup', 'WorkloadGroup: no WorkloadEntry is created from it'],
     ['extensions.istio.io/v1alpha1 WasmPlugin', 'WasmPlugin: the plugin does not run'],
     ['gateway.networking.k8s.io/v1 HTTPRoute', 'HTTPRoute: it routes no HTTP requests; use a VirtualService'],

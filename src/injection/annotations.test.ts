@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readAnnotations } from './annotations.ts';
+import { readAnnotations, remarksOn } from './annotations.ts';
 
 const wrong: readonly (readonly [name: string, value: string, says: string])[] = [
   ['proxy.istio.io/config', 'a: [', 'YAML'],
@@ -25,6 +25,9 @@ const wrong: readonly (readonly [name: string, value: string, says: string])[] =
   ['sidecar.istio.io/discoveryAddress', 'fairlead', 'fairlead.istio-system.svc:15012'],
   ['sidecar.istio.io/discoveryAddress', 'fairlead:99999', 'fairlead.istio-system.svc:15012'],
   ['sidecar.istio.io/bootstrapOverride', 'My_Map', '"my-bootstrap"'],
+  ['sidecar.istio.io/statsFlushInterval', '5', '"5s"'],
+  ['sidecar.istio.io/statsHistogramBuckets', '{"a":[5,1]}', 'rising numbers'],
+  ['sidecar.istio.io/statsHistogramBuckets', '{"a":1}', 'rising numbers'],
   ['sidecar.istio.io/userVolume', '{', 'not valid JSON'],
   ['sidecar.istio.io/userVolume', '{"A":{}}', 'emptyDir'],
   ['sidecar.istio.io/userVolumeMount', '[{"name":"a"}]', 'mountPath'],
@@ -66,4 +69,23 @@ test.each([
   ['proxy.istio.io/config', '{"concurrency": 2, "somethingNew": {"a": 1}}', { concurrency: 2, somethingNew: { a: 1 } }],
 ])('%s: %s is read', (name, text, value) => {
   expect(readAnnotations({ [name]: text, other: 'x' })).toEqual({ value: { [name]: value } });
+});
+
+test('annotations that have no effect are named, with what to do; those of others are not', () => {
+  const remarks = remarksOn({
+    'sidecar.istio.io/inject': 'true',
+    'sidecar.istio.io/statsInclusionPrefixes': 'cluster.outbound',
+    'sidecar.istio.io/logLevel': 'debug',
+    'traffic.sidecar.istio.io/excludeInboundPort': '80',
+    'prometheus.istio.io/secure-port': '15091',
+    'sidecar.istio.io/constructor': 'a',
+    'example.com/sidecar.istio.io': 'a',
+    'prometheus.io/port': '80',
+    plain: 'a',
+  });
+  expect(remarks).toEqual([
+    'annotation traffic.sidecar.istio.io/excludeInboundPort has no effect; it is not known: check its name',
+    'annotation prometheus.istio.io/secure-port has no effect; it is not supported: set ENVOY_SECURE_METRICS_PORT in proxyMetadata',
+    'annotation sidecar.istio.io/constructor has no effect; it is not known: check its name',
+  ]);
 });

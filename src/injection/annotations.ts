@@ -9,7 +9,8 @@ import {
   readRanges,
   readRangesOrAll,
 } from '../interception/values.ts';
-import { readProxyConfig } from './proxy-config.ts';
+import { parseJson } from './annotation-json.ts';
+import { isDuration, readProxyConfig } from './proxy-config.ts';
 import { mismatchOf } from './shape.ts';
 import type { Texts } from './pod.ts';
 
@@ -25,6 +26,7 @@ const readers = {
     /^[^\s]{1,500}$/,
     'registry.example.com/fairlead-proxy:1.0',
   ),
+  'sidecar.istio.io/proxyImageType': readText('a type of image', /^[A-Za-z0-9][\w.-]{0,99}$/, 'debug'),
   'sidecar.istio.io/proxyCPU': readQuantity('100m'),
   'sidecar.istio.io/proxyCPULimit': readQuantity('2'),
   'sidecar.istio.io/proxyMemory': readQuantity('128Mi'),
@@ -45,6 +47,8 @@ const readers = {
     /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/,
     'my-bootstrap',
   ),
+  'sidecar.istio.io/statsFlushInterval': readDuration,
+  'sidecar.istio.io/statsHistogramBuckets': readBuckets,
   'sidecar.istio.io/userVolume': readVolumes,
   'sidecar.istio.io/userVolumeMount': readMounts,
   'status.sidecar.istio.io/port': (text: string) => (text === '0' ? { value: 0 } : readPort(text)),
@@ -81,15 +85,48 @@ export function readAnnotations(annotations: Texts): Read<Annotations> {
   return { value: found as Annotations };
 }
 
-/** Read by others from the Pod, or with no meaning here. */
-const IGNORED: Readonly<Record<string, string>> = {
-  'sidecar.istio.io/proxyImageType': 'has no effect: there is one kind of proxy image; use sidecar.istio.io/proxyImage',
+/** Domains of annotations that say something to an injector or to the agent. */
+const DOMAINS: ReadonlySet<string> = new Set([
+  'sidecar.istio.io',
+  'traffic.sidecar.istio.io',
+  'status.sidecar.istio.io',
+  'readiness.status.sidecar.istio.io',
+  'proxy.istio.io',
+  'inject.istio.io',
+  'prometheus.istio.io',
+]);
+
+/** Read by others than {@link readers}: the decision, the record of an injection, the agent. */
+const READ_ELSEWHERE: ReadonlySet<string> = new Set([
+  'sidecar.istio.io/inject',
+  'sidecar.istio.io/status',
+  'proxy.istio.io/overrides',
+  'prometheus.istio.io/scrape-targets',
+  ...[
+    'statsInclusionPrefixes',
+    'statsInclusionSuffixes',
+    'statsInclusionRegexps',
+    'statsCompression',
+    'extraStatTags',
+  ].map((name) => `sidecar.istio.io/${name}`),
+]);
+
+/** Of Istio's, what is not supported, and what to do instead. */
+const UNSUPPORTED: Readonly<Record<string, string>> = {
+  'prometheus.istio.io/secure-port': 'set ENVOY_SECURE_METRICS_PORT in proxyMetadata',
+  'sidecar.istio.io/statsEvictionInterval': 'set it in a ConfigMap named by sidecar.istio.io/bootstrapOverride',
 };
 
+/** Warnings about annotations that have no effect, misspelt ones included. */
 export function remarksOn(annotations: Texts): string[] {
-  return Object.entries(IGNORED).flatMap(([name, remark]) =>
-    annotations[name] === undefined ? [] : [`annotation ${name} ${remark}`],
-  );
+  return Object.keys(annotations).flatMap((name) => {
+    if (!DOMAINS.has(name.slice(0, name.indexOf('/')))) return [];
+    if (Object.hasOwn(readers, name) || READ_ELSEWHERE.has(name)) return [];
+    const instead = Object.hasOwn(UNSUPPORTED, name)
+      ? `not supported: ${UNSUPPORTED[name]}`
+      : 'not known: check its name';
+    return [`annotation ${name} has no effect; it is ${instead}`];
+  });
 }
 
 function readMode(text: string): Read<'REDIRECT' | 'NONE'> {
@@ -101,6 +138,23 @@ function readMode(text: string): Read<'REDIRECT' | 'NONE'> {
 function readBoolean(text: string): Read<boolean> {
   if (text === 'true' || text === 'false') return { value: text === 'true' };
   return { wrong: `${quote(text)} is neither "true" nor "false"` };
+}
+
+/** Which the agent reads: a Pod with another value would not start. */
+function readDuration(text: string): Read<string> {
+  return isDuration(text) ? { value: text } : { wrong: `${quote(text)} is not a duration; write for example "5s"` };
+}
+
+/** Upper bounds by prefix of names, likewise. */
+function readBuckets(text: string): Read<Json> {
+  const isRising = (bounds: unknown): boolean =>
+    Array.isArray(bounds) &&
+    bounds.length > 0 &&
+    bounds.every((each: unknown, at) => typeof each === 'number' && each > (at === 0 ? 0 : Number(bounds[at - 1])));
+  const value = parseJson(text);
+  return isObject(value) && Object.values(value).every(isRising)
+    ? { value }
+    : { wrong: `${quote(text)} is not JSON with rising numbers; write for example '{"istiocustom":[1,5,10]}'` };
 }
 
 function readSeconds(text: string): Read<number> {
@@ -175,12 +229,8 @@ function readMounts(text: string): Read<readonly Json[]> {
 
 /** JSON: a list of items with names, or a map from names to items. */
 function readItems(text: string, example: string, isValid: (item: Json) => boolean): Read<readonly Json[]> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return { wrong: `is not valid JSON; write for example '${example}'` };
-  }
+  const value = parseJson(text);
+  if (value === undefined) return { wrong: `is not valid JSON, or nested too deeply; write for example '${example}'` };
   const items: unknown[] = Array.isArray(value)
     ? value
     : isObject(value)

@@ -13,6 +13,8 @@ import { type Template, readTemplate } from './template.ts';
 /** What the proxies of a mesh have in common. */
 export interface ProxySettings {
   readonly image: string;
+  /** Other images, by a name that ProxyConfigs and annotations have for them. */
+  readonly imageTypes: Readonly<Record<string, string>>;
   readonly imagePullPolicy?: string;
   readonly imagePullSecrets: readonly Json[];
   readonly resources: Json;
@@ -80,6 +82,7 @@ const shape: Shape = {
     proxy: {
       members: {
         image: 'text',
+        imageTypes: { map: 'text' },
         imagePullPolicy: { oneOf: ['Always', 'IfNotPresent', 'Never'] },
         imagePullSecrets: { list: { members: { name: 'text' }, required: ['name'] } },
         resources,
@@ -197,6 +200,7 @@ const textReaders: Readonly<Record<string, (text: string) => object>> = {
 };
 
 const proxyDefaults = {
+  imageTypes: {},
   imagePullSecrets: [],
   resources: {},
   initResources: {},

@@ -58,11 +58,16 @@ export function tooLarge(pod: Json): string | undefined {
     for (const { name, value } of listIn(container, 'env'))
       if (typeof value === 'string' && Buffer.byteLength(value) + Buffer.byteLength(String(name)) + 1 > MAX_VARIABLE)
         return `the variable ${String(name)} of ${nameOf(container)} would be longer than the 128 KiB that a process can be given${hintFor(String(name))}`;
+  return hasTooLongAnnotations(pod) ? 'its annotations would be longer than 256 KiB in total; shorten them' : undefined;
+}
+
+/** Whether the API server would not take them, whatever else the Pod becomes. */
+export function hasTooLongAnnotations(pod: Json): boolean {
   const total = Object.entries(annotationsOf(pod)).reduce(
     (sum, [name, text]) => sum + Buffer.byteLength(name) + Buffer.byteLength(text),
     0,
   );
-  return total > MAX_ANNOTATIONS ? 'its annotations would be longer than 256 KiB in total; shorten them' : undefined;
+  return total > MAX_ANNOTATIONS;
 }
 
 function hintFor(name: string): string {

@@ -6,8 +6,9 @@ import { type Annotations, readAnnotations, remarksOn } from './annotations.ts';
 import { type Applied, applyPatch } from './apply-templates.ts';
 import { addedLists, arrange, withEachVariableOnce } from './arrange.ts';
 import type { InjectionConfig } from './configuration.ts';
-import { portConflict, remarksOnUsers, tooLarge } from './conflicts.ts';
+import { hasTooLongAnnotations, portConflict, remarksOnUsers, tooLarge } from './conflicts.ts';
 import { type Candidate, decide } from './decision.ts';
+import { addToEvery, splitEvery } from './every-container.ts';
 import { merge } from './merge.ts';
 import { podShape } from './pod-shape.ts';
 import type { InjectionRequest, InjectionResult } from './request.ts';
@@ -23,6 +24,8 @@ import type { PodValues } from './values.ts';
 export type { InjectionRequest, InjectionResult };
 
 export const MAX_WARNINGS = 10;
+/** The longest that Kubernetes takes; a name is looked at only after injection. */
+const LONGEST_NAME = 253;
 
 /** Pure, and never throws: neither for what a user wrote nor for what another webhook did to the Pod. */
 export interface Injector {
@@ -44,6 +47,8 @@ function inject(request: InjectionRequest, config: InjectionConfig): InjectionRe
     const { reason, asked } = decision;
     return { untouched: reason, warnings: asked === true ? [`Pod ${name} gets no sidecar: ${reason}`] : [] };
   }
+  if (hasTooLongAnnotations(request.pod))
+    return refuse('its annotations are longer than 256 KiB in total; shorten them');
   const before = injectedBy(request.pod);
   if (before === 'another') return { untouched: 'it has a sidecar of another injector', warnings: [] };
   const pod = before === 'us' ? takeOut(request.pod) : request.pod;
@@ -61,26 +66,34 @@ function inject(request: InjectionRequest, config: InjectionConfig): InjectionRe
   const names = annotations.value['inject.istio.io/templates'] ?? config.defaultTemplates;
   const patch = patchOf(names, settled.value.values, config.templates);
   if ('wrong' in patch) return refuse(patch.wrong);
-  const applied = applyPatch(pod, patch.value);
-  const { pod: injected, warnings } = finish(applied, settled.value, annotations.value, config);
+  const { patch: ofProxy, every } = splitEvery(patch.value);
+  const applied = applyPatch(pod, ofProxy);
+  const { pod: injected, warnings } = finish(applied, every, settled.value, annotations.value, config);
   const broken = brokenBy(
     names.flatMap((each) => config.templates.get(each) ?? []),
     injected,
   );
   const reason = broken ?? tooLarge(injected);
   if (reason !== undefined) return refuse(reason);
-  const remarks = [...warnings, ...remarksOn(annotationsOf(pod)), ...remarksOnUsers(pod, settled.value)];
+  const remarks = [
+    ...warnings,
+    ...settled.value.warnings,
+    ...remarksOn(annotationsOf(pod)),
+    ...remarksOnUsers(pod, settled.value),
+  ];
   return { pod: injected, warnings: remarks.slice(0, MAX_WARNINGS).map((remark) => `Pod ${name}: ${remark}`) };
 }
 
 /** What templates cannot say: order, probes, metrics; and the record of what was added. */
 function finish(
   { pod, added }: Applied,
+  every: Json | undefined,
   settled: Settled,
   annotations: Annotations,
   { proxy, rules }: InjectionConfig,
 ): { readonly pod: Json; readonly warnings: readonly string[] } {
-  const arranged = arrange(withEachVariableOnce(pod), settled, proxy.command);
+  const extended = addToEvery(withEachVariableOnce(pod), every);
+  const arranged = arrange(extended.pod, settled, proxy.command);
   const { statusPort } = settled;
   // A template may say that its proxy answers no probes.
   const said = annotationsOf(arranged)[REWRITE];
@@ -90,7 +103,12 @@ function finish(
   const { pod: probed, warnings } =
     rewrites && hasAgent ? rewriteProbes(arranged, statusPort) : { pod: arranged, warnings: [] };
   const scraped = settled.mergeMetrics && hasAgent && statusPort !== 0 ? mergeMetrics(probed, statusPort) : probed;
-  const status = { ...addedLists(scraped, added), revision: rules.revision || 'default', injector: INJECTOR };
+  const status = {
+    ...addedLists(scraped, added),
+    ...(every !== undefined && { inContainers: extended.inContainers }),
+    revision: rules.revision || 'default',
+    injector: INJECTOR,
+  };
   return { pod: withAnnotations(scraped, { [STATUS]: JSON.stringify(status) }), warnings };
 }
 
@@ -130,5 +148,5 @@ function candidateOf(pod: Json): Candidate {
 function printName({ pod, namespace }: InjectionRequest): string {
   const metadata = metadataOf(pod);
   const name = textIn(metadata, 'name') || `${textIn(metadata, 'generateName')}*`;
-  return `${namespace.name}/${name}`;
+  return `${namespace.name}/${name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}...` : name}`;
 }

@@ -24,12 +24,13 @@ const WHOLE: ReadonlySet<string> = new Set(['volumes', 'env']);
  */
 export function merge(base: Json, patch: Json): Json {
   const { $patch, ...members } = patch;
-  const merged: Json = $patch === 'replace' ? {} : { ...base };
+  // Not an object yet: to such a one, a member called `__proto__` would not be a member.
+  const merged = new Map($patch === 'replace' ? [] : Object.entries(base));
   for (const [name, value] of Object.entries(members)) {
-    if (value === null) delete merged[name];
-    else merged[name] = mergeValue(name, merged[name], value);
+    if (value === null) merged.delete(name);
+    else merged.set(name, mergeValue(name, merged.get(name), value));
   }
-  return merged;
+  return Object.fromEntries(merged);
 }
 
 function mergeValue(name: string, base: unknown, patch: unknown): unknown {
@@ -40,23 +41,31 @@ function mergeValue(name: string, base: unknown, patch: unknown): unknown {
   return mergeItems(name, key, Array.isArray(base) ? base : [], patch);
 }
 
-/** Items keep their place; new ones follow. */
+/** Items keep their place; new ones follow. A user may have very many. */
 function mergeItems(name: string, key: string, base: readonly unknown[], patch: readonly unknown[]): unknown[] {
-  const merged = [...base];
+  const merged: unknown[] = [...base];
+  const places = new Map<string, number>();
+  for (const [at, item] of merged.entries()) {
+    const id = isObject(item) ? identityOf(name, key, item) : undefined;
+    if (id !== undefined && !places.has(id)) places.set(id, at);
+  }
+  const deleted = new Set<number>();
   for (const item of patch) {
     if (!isObject(item)) continue;
-    const at = merged.findIndex((other) => isObject(other) && isSame(name, key, other, item));
+    const id = identityOf(name, key, item);
+    const at = places.get(id);
     const { $patch, ...rest } = item;
     if ($patch === 'delete') {
-      if (at >= 0) merged.splice(at, 1);
-    } else if (at < 0) merged.push(merge({}, rest));
+      if (at === undefined) continue;
+      deleted.add(at);
+      places.delete(id);
+    } else if (at === undefined) places.set(id, merged.push(merge({}, rest)) - 1);
     else merged[at] = $patch === 'replace' || WHOLE.has(name) ? rest : merge(merged[at] as Json, rest);
   }
-  return merged;
+  return deleted.size === 0 ? merged : merged.filter((_, at) => !deleted.has(at));
 }
 
-/** A port is one of TCP unless it says otherwise. */
-function isSame(name: string, key: string, a: Json, b: Json): boolean {
-  if (a[key] !== b[key]) return false;
-  return name !== 'ports' || (a['protocol'] ?? 'TCP') === (b['protocol'] ?? 'TCP');
+/** Items with the same are one. A port is one of TCP unless it says otherwise. */
+function identityOf(name: string, key: string, item: Json): string {
+  return JSON.stringify(name === 'ports' ? [item[key], item['protocol'] ?? 'TCP'] : [item[key]]);
 }

@@ -1,10 +1,11 @@
 import { type Json, isObject } from '../api/json.ts';
 import type { Read } from '../interception/values.ts';
 import { type Annotations, readAgentLevel } from './annotations.ts';
-import type { InjectionConfig } from './configuration.ts';
+import { quote } from '../api/quote.ts';
+import type { InjectionConfig, ProxySettings } from './configuration.ts';
 import type { InjectionRequest } from './request.ts';
 import { PROXY, listIn, metadataOf, nameOf, objectIn, specOf, textIn, textsIn } from './pod.ts';
-import { mergeProxyConfigs, metadataOfProxy, wrongIn } from './proxy-config.ts';
+import { mergeProxyConfigs, metadataOfProxy, remarksOnShadowed, settingsOf, wrongIn } from './proxy-config.ts';
 import { proxyResources } from './resources.ts';
 import { interceptionArgs } from './traffic.ts';
 import type { PodValues } from './values.ts';
@@ -24,6 +25,8 @@ export interface Settled {
   readonly hold: boolean;
   readonly rewriteProbes: boolean;
   readonly mergeMetrics: boolean;
+  /** What was asked for and cannot be had. */
+  readonly warnings: readonly string[];
 }
 
 export const DEFAULT_STATUS_PORT = 15020;
@@ -33,7 +36,7 @@ const BOOTSTRAP = { volume: 'custom-bootstrap-volume', directory: '/etc/istio/cu
 export function settle(
   pod: Json,
   annotations: Annotations,
-  { namespace, meshConfig, parameters, workload: given }: InjectionRequest,
+  { namespace, meshConfig, proxyConfigsOf, parameters, workload: given }: InjectionRequest,
   { proxy, rules, nativeSidecars, rewriteProbes }: InjectionConfig,
 ): Read<Settled> {
   const defaultConfig = objectIn(meshConfig, 'defaultConfig');
@@ -42,19 +45,24 @@ export function settle(
   const resources = proxyResources(annotations, proxy.resources);
   if ('wrong' in resources) return resources;
 
+  const labels = textsIn(metadataOf(pod), 'labels');
+  const proxyConfigs = proxyConfigsOf?.(labels) ?? { shadowed: [] };
   const address = annotations['sidecar.istio.io/discoveryAddress'];
   const port = annotations['status.sidecar.istio.io/port'];
-  const config = mergeProxyConfigs([
+  const { image: variant, ...config } = mergeProxyConfigs([
     { discoveryAddress: proxy.discoveryAddress },
     defaultConfig,
+    settingsOf(proxyConfigs.mesh),
+    settingsOf(proxyConfigs.namespace),
     annotations['proxy.istio.io/config'] ?? {},
+    settingsOf(proxyConfigs.workload),
     {
       ...(address !== undefined && { discoveryAddress: address }), // 0 is about probes alone: the agent has a port.
       ...(port !== undefined && port !== 0 && { statusPort: port }),
     },
   ]);
   const metadata = metadataOfProxy(config);
-  const labels = textsIn(metadataOf(pod), 'labels');
+  const image = imageOf(annotations, isObject(variant) ? textIn(variant, 'imageType') : '', proxy);
   const workload = given ?? workloadOf(pod);
   const containers = listIn(specOf(pod), 'containers').filter((each) => nameOf(each) !== PROXY);
   const agentPort = numberIn(config, 'statusPort') ?? DEFAULT_STATUS_PORT;
@@ -70,7 +78,7 @@ export function settle(
   const isLocal = objectIn(meshConfig, 'inboundTrafficPolicy')['mode'] === 'LOCALHOST';
 
   const values: PodValues = {
-    image: annotations['sidecar.istio.io/proxyImage'] ?? proxy.image,
+    image: image.name,
     imagePullPolicy: proxy.imagePullPolicy || undefined,
     imagePullSecrets: proxy.imagePullSecrets,
     resources: resources.value,
@@ -100,6 +108,7 @@ export function settle(
       ...parameters.env,
     }),
     discoveryAddress,
+    plaintextAddress: discoveryAddress.replace(/:\d+$/, ':15010'),
     caAddress: proxy.caAddress || discoveryAddress,
     clusterId: parameters.cluster || proxy.clusterId,
     network: network || undefined,
@@ -148,8 +157,37 @@ export function settle(
       native: annotations['sidecar.istio.io/nativeSidecar'] ?? nativeSidecars,
       hold: config['holdApplicationUntilProxyStarts'] === true,
       rewriteProbes: annotations['sidecar.istio.io/rewriteAppHTTPProbers'] ?? rewriteProbes,
+      warnings: [...image.warnings, ...remarksOnShadowed(proxyConfigs)],
       mergeMetrics: annotations['prometheus.istio.io/merge-metrics'] ?? meshConfig['enablePrometheusMerge'] !== false,
     },
+  };
+}
+
+/** The annotation names an image, or else the type of one, as the ProxyConfig does. */
+function imageOf(
+  annotations: Annotations,
+  variant: string,
+  { image, imageTypes }: ProxySettings,
+): { readonly name: string; readonly warnings: readonly string[] } {
+  const own = annotations['sidecar.istio.io/proxyImage'];
+  const wanted = annotations['sidecar.istio.io/proxyImageType'];
+  const type = wanted ?? variant;
+  if (own !== undefined)
+    return {
+      name: own,
+      warnings:
+        wanted === undefined
+          ? []
+          : ['annotation sidecar.istio.io/proxyImageType has no effect beside sidecar.istio.io/proxyImage'],
+    };
+  if (type === '' || type === 'default') return { name: image, warnings: [] };
+  const typed = Object.hasOwn(imageTypes, type) ? imageTypes[type] : undefined;
+  if (typed !== undefined) return { name: typed, warnings: [] };
+  const known = Object.keys(imageTypes).sort().join(', ');
+  const hint = known === '' ? 'proxy.imageTypes of the chart has none' : `proxy.imageTypes of the chart has ${known}`;
+  return {
+    name: image,
+    warnings: [`there is no image of the type ${quote(type)} (${hint}), and it gets the usual one`],
   };
 }
 

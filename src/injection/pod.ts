@@ -16,8 +16,11 @@ export function listIn(value: Json, name: string): readonly Json[] {
   return Array.isArray(member) ? (member as readonly Json[]) : [];
 }
 
+/** Without those that are null, which are absent for the API server, too. */
 export function textsIn(value: Json, name: string): Texts {
-  return objectIn(value, name) as Texts;
+  const texts = objectIn(value, name);
+  if (!Object.values(texts).includes(null)) return texts as Texts;
+  return Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== null)) as Texts;
 }
 
 export function textIn(value: Json, name: string): string {
@@ -95,6 +98,6 @@ export function mapSpecLists<L extends string>(
 
 /** `names`: whatever somebody has written as a list of them. */
 export function labelsWithout(labels: Texts, names: unknown): Texts {
-  const removed: readonly unknown[] = Array.isArray(names) ? names : [];
-  return Object.fromEntries(Object.entries(labels).filter(([name]) => !removed.includes(name)));
+  const removed = new Set<unknown>(Array.isArray(names) ? names : []);
+  return Object.fromEntries(Object.entries(labels).filter(([name]) => !removed.has(name)));
 }

@@ -1,4 +1,5 @@
 import { isObject, type Json } from '../api/json.ts';
+import { parseJson } from './annotation-json.ts';
 import { PROXY, listIn, mapContainers, nameOf, objectIn, withEnvironment } from './pod.ts';
 
 /** Where the agent reads how to probe the application. */
@@ -135,10 +136,6 @@ function handlerOf({ timeoutSeconds: _, ...handler }: Json): Json {
 }
 
 function parsed(text: string): Json {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  const value = parseJson(text);
+  return isObject(value) ? value : {};
 }

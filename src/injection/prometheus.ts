@@ -1,4 +1,5 @@
-import type { Json } from '../api/json.ts';
+import { isObject, type Json } from '../api/json.ts';
+import { parseJson } from './annotation-json.ts';
 import { PROXY, annotationsOf, mapContainers, nameOf, withAnnotations, withEnvironment, withMetadata } from './pod.ts';
 
 /** Where the agent reads what to scrape of the application. */
@@ -42,9 +43,6 @@ export function restoreMetrics(pod: Json, own: string | undefined): Json {
 }
 
 function scrapingIn(own: string | undefined): Json {
-  try {
-    return JSON.parse(own ?? '{}') as Json;
-  } catch {
-    return {};
-  }
+  const value = parseJson(own ?? '');
+  return isObject(value) ? value : {};
 }

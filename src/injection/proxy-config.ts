@@ -1,9 +1,11 @@
+import { isEnvironmentName } from '../api/environment-name.ts';
 import { isObject, type Json } from '../api/json.ts';
 import { quote } from '../api/quote.ts';
 import { printPath } from '../api/schema-path.ts';
 import type { Read } from '../interception/values.ts';
+import type { ProxyConfigModel, ProxyConfigsOfPod } from '../model/proxy-config.ts';
 import { readDocument } from '../yaml/document.ts';
-import { isEnvironmentName, mismatchOf, type Shape } from './shape.ts';
+import { mismatchOf, type Shape } from './shape.ts';
 
 /** Fields of Istio's ProxyConfig whose wrong type keeps a proxy from starting; others are the agent's to read. */
 const shape: Shape = {
@@ -24,6 +26,7 @@ const shape: Shape = {
     statNameLength: 'whole',
     runtimeValues: { map: 'text' },
     extraStatTags: { list: 'text' },
+    image: { members: { imageType: 'text' } },
     drainDuration: 'text',
     terminationDrainDuration: 'text',
   },
@@ -42,13 +45,18 @@ export function readProxyConfig(text: string): Read<Json> {
   return wrong === undefined ? { value } : { wrong };
 }
 
+/** As Go reads it. */
+export function isDuration(text: string): boolean {
+  return /^(\d+(\.\d+)?(h|m|s|ms|us|µs|ns))+$/.test(text);
+}
+
 /** What is wrong with a ProxyConfig, as the end of a sentence that begins with where it is written. */
 export function wrongIn(config: Json): string | undefined {
   const mismatch = mismatchOf(config, shape);
   if (mismatch !== undefined) return `${printPath(mismatch.path)} ${mismatch.message}`;
   for (const name of DURATIONS) {
     const text = config[name];
-    if (typeof text === 'string' && !/^(\d+(\.\d+)?(h|m|s|ms|us|µs|ns))+$/.test(text))
+    if (typeof text === 'string' && !isDuration(text))
       return `${name} ${quote(text)} is not a duration; write for example "45s"`;
   }
   const name = Object.keys(metadataOfProxy(config)).find((each) => !isEnvironmentName(each));
@@ -64,6 +72,27 @@ export function mergeProxyConfigs(configs: readonly Json[]): Json {
     merged = { ...merged, ...config, ...(Object.keys(proxyMetadata).length > 0 && { proxyMetadata }) };
   }
   return merged;
+}
+
+/** What a ProxyConfig of the cluster sets, with the names that fields have in the mesh config and in the annotation. */
+export function settingsOf(model: ProxyConfigModel | undefined): Json {
+  if (model === undefined) return {};
+  const { concurrency, environmentVariables, imageType } = model;
+  return {
+    ...(concurrency !== undefined && { concurrency }),
+    ...(Object.keys(environmentVariables).length > 0 && { proxyMetadata: environmentVariables }),
+    ...(imageType !== undefined && { image: { imageType } }),
+  };
+}
+
+/** Warnings about ProxyConfigs that do not count. */
+export function remarksOnShadowed({ workload, shadowed }: ProxyConfigsOfPod): string[] {
+  if (workload === undefined || shadowed.length === 0) return [];
+  const names = shadowed.slice(0, 3).map(({ name }) => name);
+  const more = shadowed.length > names.length ? ` and ${shadowed.length - names.length} more` : '';
+  return [
+    `several ProxyConfigs select it, and the oldest, ${workload.name}, is used; ${names.join(', ')}${more} ${shadowed.length === 1 ? 'is' : 'are'} not`,
+  ];
 }
 
 export function metadataOfProxy(config: Json): Readonly<Record<string, string>> {

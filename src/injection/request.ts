@@ -1,4 +1,5 @@
 import type { Json } from '../api/json.ts';
+import type { ProxyConfigsOfPod } from '../model/proxy-config.ts';
 import type { Workload } from './workload.ts';
 
 /** One admission, or one Pod of a file. */
@@ -8,6 +9,8 @@ export interface InjectionRequest {
   readonly namespace: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
   /** The mesh config as users write it, parsed; `{}`: none. */
   readonly meshConfig: Json;
+  /** The ProxyConfigs for a Pod of the namespace with these labels; absent: none. */
+  readonly proxyConfigsOf?: (labels: Readonly<Record<string, string>>) => ProxyConfigsOfPod;
   /** What the URL of the webhook says (`/inject/cluster/C/net/N/KEY/VALUE`); keys of `env` in upper case. */
   readonly parameters: {
     readonly cluster?: string;

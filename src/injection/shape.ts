@@ -1,3 +1,4 @@
+import { isEnvironmentName } from '../api/environment-name.ts';
 import { type Json, isObject } from '../api/json.ts';
 import { type FieldPath } from '../api/schema-path.ts';
 import { quote } from '../api/quote.ts';
@@ -91,11 +92,6 @@ function scalarMismatch(value: unknown, shape: Extract<Shape, string>, path: Fie
         ? undefined
         : { path, message: 'must be a name of letters, digits, "_", "-" and "." that does not begin with a digit' };
   }
-}
-
-/** What every version of Kubernetes takes. */
-export function isEnvironmentName(name: string): boolean {
-  return /^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name) && name !== '.' && !name.startsWith('..');
 }
 
 function first<T>(items: readonly T[], find: (item: T) => Mismatch | undefined): Mismatch | undefined {

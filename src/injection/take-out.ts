@@ -1,5 +1,7 @@
 import { isObject, type Json } from '../api/json.ts';
+import { parseJson } from './annotation-json.ts';
 import { annotationsOf, labelsWithout, listIn, mapSpecLists, nameOf, proxyOf, textIn, withMetadata } from './pod.ts';
+import { removeFromEvery } from './every-container.ts';
 import { PROBERS, restoreProbes } from './probes.ts';
 import { SCRAPING, restoreMetrics } from './prometheus.ts';
 
@@ -38,7 +40,7 @@ export function takeOut(pod: Json): Json {
     return [...kept, ...objectsOf(own[list])];
   });
   const { [STATUS]: _, [OVERRIDES]: __, ...others } = annotationsOf(without);
-  return withMetadata(without, {
+  return withMetadata(removeFromEvery(without, added['inContainers']), {
     annotations: labelsWithout(others, added['annotations']),
     ...labelsOf(without, added),
   });
@@ -59,10 +61,6 @@ function objectsOf(value: unknown): readonly Json[] {
 
 /** Annotations are text that anybody may have written. */
 function parsed(text: string): Json {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  const value = parseJson(text);
+  return isObject(value) ? value : {};
 }

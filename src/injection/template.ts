@@ -4,6 +4,7 @@ import { type FieldPath, printPath } from '../api/schema-path.ts';
 import { Lines } from '../directory/lines.ts';
 import { readDocument, lineOf } from '../yaml/document.ts';
 import { fill, placeholdersIn, type Values } from './placeholders.ts';
+import { wrongInEvery } from './every-container.ts';
 import { podShape, templateShape } from './pod-shape.ts';
 import type { FileProblem } from './problem.ts';
 import { mismatchOf } from './shape.ts';
@@ -40,7 +41,11 @@ export function readTemplate(
   const template = { name: file.replace(/\.ya?ml$/, ''), file, text, content: read.value };
   const filled = fill(template.content, exampleValues);
   const mismatch = mismatchOf(filled, templateShape);
-  if (mismatch === undefined) return { template };
+  if (mismatch === undefined) {
+    const wrong = wrongInEvery(filled);
+    if (wrong === undefined) return { template };
+    return { problems: [at(placeIn(template, ['spec', 'containers']), `spec.containers ${wrong}`)] };
+  }
   return { problems: [at(placeIn(template, mismatch.path), `${printPath(mismatch.path)} ${mismatch.message}`)] };
 }
 

@@ -16,6 +16,10 @@ export const valueTable = {
   proxyConfig: ["the Pod's ProxyConfig as JSON, without defaults", '{}'],
   proxyEnv: ['list of variables: proxyMetadata, and what the URL of the webhook says', [{ name: 'A', value: 'b' }]],
   discoveryAddress: ['where the proxy finds the control plane', 'fairlead.istio-system.svc:15012'],
+  plaintextAddress: [
+    'where gRPC finds the control plane without an agent (`plaintext.enabled` of the chart)',
+    'fairlead.istio-system.svc:15010',
+  ],
   caAddress: ['where the agent gets certificates', 'fairlead.istio-system.svc:15012'],
   clusterId: ['name of the cluster', 'Kubernetes'],
   network: ['network of the Pod, if it has a name', 'network-1'],

@@ -21,6 +21,7 @@ const trims: Readonly<Record<KindName, Trim>> = {
   ServiceEntry: trimCustom,
   Gateway: trimCustom,
   Sidecar: trimCustom,
+  ProxyConfig: trimCustom,
   WorkloadEntry: trimCustom,
   PeerAuthentication: trimCustom,
   RequestAuthentication: trimCustom,

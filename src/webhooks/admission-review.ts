@@ -1,4 +1,5 @@
 import { isObject, type Json } from '../api/json.ts';
+import { isDeeperThan } from '../api/json-depth.ts';
 
 /** What the API server asks, of `admission.k8s.io/v1`: the parts that are read. */
 export interface AdmissionRequest {
@@ -35,8 +36,17 @@ const API_VERSION = 'admission.k8s.io/v1';
 /** A uid is 36 characters long; it is sent back. */
 const LONGEST_UID = 256;
 
-/** The request in a body, or one sentence about what is wrong with it. Never throws. */
-export function readReview(text: string): { readonly request: AdmissionRequest } | { readonly problem: string } {
+/** Objects of Kubernetes have at most some twenty levels. Whatever looks at deeper ones could exhaust the stack. */
+const MOST_LEVELS = 200;
+
+/** What a body asks: one that is to be refused without a closer look, or that is not a request at all. */
+export type ReadReview =
+  | { readonly request: AdmissionRequest }
+  | { readonly refused: string; readonly uid: string }
+  | { readonly problem: string };
+
+/** Problems and reasons are one sentence each. Never throws. */
+export function readReview(text: string): ReadReview {
   let review: unknown;
   try {
     review = JSON.parse(text);
@@ -56,7 +66,11 @@ export function readReview(text: string): { readonly request: AdmissionRequest }
   const objects = ['object', 'oldObject'].map((name) => request[name] ?? undefined);
   if (!objects.every((object) => object === undefined || isObject(object)))
     return { problem: 'request.object and request.oldObject must be objects' };
-  const [object, oldObject] = objects as readonly (Json | undefined)[];
+  const [object, former] = objects as readonly (Json | undefined)[];
+  if (isDeeperThan(object, MOST_LEVELS))
+    return { refused: `the object has more than ${MOST_LEVELS} levels of maps and lists within each other`, uid };
+  // What replaces it may be better.
+  const oldObject = isDeeperThan(former, MOST_LEVELS) ? undefined : former;
   return {
     request: {
       uid,

@@ -21,6 +21,7 @@ function setup(options: Partial<InjectingOptions> = {}) {
   const all: InjectingOptions = {
     injector: () => ({ inject }),
     meshConfig: () => ({ a: 1 }),
+    proxyConfigsOf: () => ({ shadowed: [] }),
     labelsOf: () => ({ 'istio-injection': 'enabled' }),
     freshLabelsOf: () => Promise.resolve(undefined),
     ...options,
@@ -43,6 +44,7 @@ describe('a Pod that is created', () => {
         pod: request.object,
         namespace: { name: 'shop', labels: { 'istio-injection': 'enabled' } },
         meshConfig: { a: 1 },
+        proxyConfigsOf: expect.any(Function) as () => unknown,
         parameters: { cluster: 'east', env: {} },
       },
     ]);

@@ -1,5 +1,6 @@
 import { isObject, type Json } from '../api/json.ts';
 import type { InjectionRequest, InjectionResult, Injector } from '../injection/injector.ts';
+import type { ProxyConfigsOfPod } from '../model/proxy-config.ts';
 import type { AdmissionRequest, Verdict } from './admission-review.ts';
 import { readInjectionPath } from './injection-path.ts';
 import { diff } from './json-patch.ts';
@@ -11,6 +12,7 @@ export interface InjectingOptions {
   readonly injector: () => Injector | undefined;
   /** The mesh config as users write it, parsed. */
   readonly meshConfig: () => Json;
+  readonly proxyConfigsOf: (pod: { readonly namespace: string; readonly labels: Labels }) => ProxyConfigsOfPod;
   /** Of a namespace, as far as the watch has come; undefined: not known. */
   readonly labelsOf: (namespace: string) => Labels | undefined;
   /** Of the same from the API server; undefined if it cannot say now. */
@@ -44,6 +46,7 @@ export async function injectPod(
       pod,
       namespace: { name, labels },
       meshConfig: options.meshConfig(),
+      proxyConfigsOf: (ofPod) => options.proxyConfigsOf({ namespace: name, labels: ofPod }),
       parameters: read.parameters,
     });
   const known = options.labelsOf(name);

@@ -145,6 +145,7 @@ class Calls {
   async #decide(body: string, webhook: Webhook, path: string): Promise<{ uid: string; verdict: Verdict }> {
     const read = readReview(body);
     if ('problem' in read) throw new Unanswerable('malformed', 400, read.problem);
+    if ('refused' in read) return { uid: read.uid, verdict: { allowed: false, message: read.refused } };
     return { uid: read.request.uid, verdict: await webhook(read.request, path) };
   }
 

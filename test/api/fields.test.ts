@@ -14,6 +14,7 @@ import type { RequestAuthentication } from '../../src/api/gen/request-authentica
 import { reconcileAuthorizationPolicy } from '../../src/reconcilers/security/authorization-policy.ts';
 import { reconcilePeerAuthentication } from '../../src/reconcilers/security/peer-authentication.ts';
 import { reconcileRequestAuthentication } from '../../src/reconcilers/security/request-authentication.ts';
+import { reconcileProxyConfig } from '../../src/reconcilers/proxy-config/proxy-config.ts';
 import { reconcileSidecar } from '../../src/reconcilers/sidecar/sidecar.ts';
 import { reconcileVirtualService } from '../../src/reconcilers/virtual-service/virtual-service.ts';
 import { reconcileWorkloadEntry } from '../../src/reconcilers/core/workload.ts';
@@ -43,6 +44,7 @@ const reconcilers: Readonly<Record<CustomKindName, (object: Custom) => { readonl
   ServiceEntry: (object) => reconcileServiceEntry(object, context),
   Gateway: (object) => reconcileGateway(object, context),
   Sidecar: (object) => reconcileSidecar(object, context),
+  ProxyConfig: (object) => reconcileProxyConfig(object, context.source),
   WorkloadEntry: (object) => reconcileWorkloadEntry(object, context),
   PeerAuthentication: (object) => reconcilePeerAuthentication(object as PeerAuthentication, context.source),
   RequestAuthentication: (object) => reconcileRequestAuthentication(object as RequestAuthentication, context.source),

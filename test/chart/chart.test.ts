@@ -2,14 +2,23 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { readConfig } from '../../src/config/config.ts';
 import { kinds } from '../../src/api/kinds.ts';
-import { unreadResources } from '../../src/api/unread-kinds.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { version } from '../../src/version.ts';
 import { kiali } from '../features/kiali.ts';
 import { run } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
-import { CHART, NAMESPACE, ROOT, helm, renderChart, type ChartObject } from './chart.ts';
+import {
+  CHART,
+  NAMESPACE,
+  ROOT,
+  type ChartObject,
+  type Json,
+  configOf,
+  deploymentOf,
+  helm,
+  renderChart,
+} from './chart.ts';
 import { permissionsOf, printPermission } from './permissions.ts';
 
 describe('the files of the chart', () => {
@@ -157,41 +166,6 @@ withPeers(['helm'], 'the chart', () => {
       expect(constraint).toMatchObject({ labelSelector: { matchLabels: selector } });
   });
 
-  test('grants exactly the permissions that the program uses', async () => {
-    const granted = permissionsOf(await renderChart(), 'fairlead', NAMESPACE).map(printPermission);
-    expect(granted.sort()).toEqual([...reads(), ...writes(), ...tells('mutating', 'injection')].sort());
-  });
-
-  test('lets it change what tells the API server to ask, by name, and only where that is wanted', async () => {
-    const granted = async (values: object): Promise<string[]> => {
-      const all = permissionsOf(await renderChart(values), 'fairlead', NAMESPACE).map(printPermission);
-      return all.filter((text) => /webhookconfigurations|create networking/.test(text)).sort();
-    };
-    const injection = { enabled: false };
-    expect(await granted({ injection })).toEqual([]);
-    const own = tells('validating', 'validation').sort();
-    expect(await granted({ injection, validation: { enabled: true } })).toEqual(own);
-    expect(await granted({ injection, validation: { enabled: true, failurePolicy: 'Fail' } })).toEqual([
-      `create networking.istio.io/gateways ${NAMESPACE}/*`,
-      ...own,
-    ]);
-  });
-
-  test('may read Secrets and ConfigMaps in the named namespaces, or in all', async () => {
-    const granted = async (namespaces: string[]): Promise<string[]> => {
-      const objects = await renderChart({ credentials: { namespaces } });
-      const all = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
-      return all.filter((text) => /^(list|watch) \/(secrets|configmaps)( edge| bank|$)/.test(text)).sort();
-    };
-    expect(await granted([])).toEqual(['list /configmaps', 'list /secrets', 'watch /configmaps', 'watch /secrets']);
-    expect(await granted(['edge', 'bank'])).toEqual(
-      ['edge', 'bank']
-        .flatMap((each) => [`list /configmaps ${each}/*`, `list /secrets ${each}/*`, `watch /configmaps ${each}/*`])
-        .concat('watch /secrets edge/*', 'watch /secrets bank/*')
-        .sort(),
-    );
-  });
-
   test('opens the plaintext port only on request, and on the requested address', async () => {
     const everywhere = [{ namespaceSelector: {} }];
     const portsOf = async (plaintext: object): Promise<unknown> => {
@@ -215,13 +189,6 @@ withPeers(['helm'], 'the chart', () => {
       service: true,
       policy: ['grpc-xds', 'grpc-xds-tls'],
     });
-  });
-
-  test('lets it write no status when it shall not', async () => {
-    const objects = await renderChart({ statusWrites: false });
-    const granted = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
-    expect(granted.sort()).toEqual([...reads(), ...tells('mutating', 'injection')].sort());
-    expect(configOf((deploymentOf(objects).container['args'] as string[]).slice(1)).statusWrites).toBe(false);
   });
 
   test('reads the mesh config where it is told to, and leaves one that is there alone', async () => {
@@ -399,102 +366,8 @@ withPeers(['helm'], 'the chart', () => {
     expect(configOf((container['args'] as string[]).slice(1)).batch).toEqual({ quiet: 1, max: 2 });
     expect(container['env']).toContainEqual({ name: 'TZ', value: 'UTC' });
   });
-
-  test.each([
-    ['a value that does not exist', { replicaCount: 2 }, 'replicaCount'],
-    ['text for a number', { replicas: 'two' }, '/replicas'],
-    ['a number of replicas below zero', { replicas: -1 }, '/replicas'],
-    ['an image without a name', { image: { repository: '' } }, '/image/repository'],
-    ['a policy that does not exist', { image: { pullPolicy: 'Sometimes' } }, '/image/pullPolicy'],
-    ['a level that does not exist', { log: { level: 'trace' } }, '/log/level'],
-    ['a batch without units', { batch: '10/100' }, '/batch'],
-    ['mesh config as text', { meshConfig: 'accessLogFile: /dev/stdout' }, '/meshConfig'],
-    ['no name of a namespace', { rootNamespace: 'Istio_System' }, '/rootNamespace'],
-    ['no name of a Service', { service: { alias: '8istiod' } }, '/service/alias'],
-    ['a revision that no Lease can be named for', { revision: 'Canary' }, '/revision'],
-    ['a namespace that can not be', { credentials: { namespaces: ['Edge'] } }, '/credentials/namespaces/0'],
-    ['an address with a port', { plaintext: { host: '127.0.0.1:15010' } }, '/plaintext/host'],
-    ['a peer that is none', { networkPolicy: { proxies: [{ namespace: 'shop' }] } }, '/networkPolicy/proxies/0'],
-    ['a failure policy that does not exist', { validation: { failurePolicy: 'Refuse' } }, '/validation/failurePolicy'],
-    ['a namespace that can not be excluded', { injection: { excludedNamespaces: ['A'] } }, '/injection/excluded'],
-    ['a budget that is not a number', { podDisruptionBudget: { maxUnavailable: 'one' } }, '/podDisruptionBudget'],
-    ['a volume without a name', { extraVolumes: [{ emptyDir: {} }] }, '/extraVolumes/0'],
-    ['no amount of memory', { resources: { limits: { memory: 'much' } } }, '/resources/limits/memory'],
-    ['an environment that is not a list', { extraEnv: { TZ: 'UTC' } }, '/extraEnv'],
-  ])('refuses %s and names it', async (_, values, place) => {
-    await expect(renderChart(values)).rejects.toThrow(place);
-  });
 });
-
-/** The roots in a webhook configuration. */
-function tells(kind: string, name: string): string[] {
-  const resource = `admissionregistration.k8s.io/${kind}webhookconfigurations fairlead-${NAMESPACE}-${name}`;
-  return ['list', 'watch', 'patch'].map((verb) => `${verb} ${resource}`);
-}
-
-/** All but conditions: objects, and what the certificate authority needs. */
-function reads(): string[] {
-  const read = kinds.flatMap(({ kind, group, plural }) => {
-    const place = kind === 'ConfigMap' ? ` ${NAMESPACE}/istio` : '';
-    return ['list', 'watch'].map((verb) => `${verb} ${group}/${plural}${place}`);
-  });
-  const authority = [
-    'create authentication.k8s.io/tokenreviews',
-    'create authorization.k8s.io/subjectaccessreviews',
-    ...['list', 'watch'].flatMap((verb) => [`${verb} /secrets`, `${verb} /configmaps`]),
-    `create /secrets ${NAMESPACE}/*`,
-    `get /secrets ${NAMESPACE}/istio-ca-secret`,
-    `get /secrets ${NAMESPACE}/fairlead-ca`,
-    `update /secrets ${NAMESPACE}/istio-ca-secret`,
-    `update /secrets ${NAMESPACE}/fairlead-ca`,
-    `get /secrets ${NAMESPACE}/cacerts`,
-  ];
-  const reports = [
-    ...['list', 'watch'].map((verb) => `${verb} fairlead.dev/generationsinforce`),
-    ...['list', 'watch', 'create', 'patch'].map((verb) => `${verb} fairlead.dev/replicareports ${NAMESPACE}/*`),
-  ];
-  return [...read, ...unreadResources.map(({ group, plural }) => `list ${group}/${plural}`), ...authority, ...reports];
-}
-
-/** Conditions, Events beside them, the roots of the mesh, and the Lease that says who may write them. */
-function writes(): string[] {
-  return [
-    ...kinds
-      .filter(({ custom }) => custom)
-      .flatMap(({ group, plural }) => [`get ${group}/${plural}`, `patch ${group}/${plural}/status`]),
-    'create /configmaps',
-    ...['list', 'watch', 'patch'].map((verb) => `${verb} /configmaps istio-ca-root-cert`),
-    ...['create', 'update', 'delete'].map((verb) => `${verb} fairlead.dev/generationsinforce`),
-    'create events.k8s.io/events',
-    'create coordination.k8s.io/leases kube-system/*',
-    'get coordination.k8s.io/leases kube-system/fairlead',
-    'update coordination.k8s.io/leases kube-system/fairlead',
-  ];
-}
 
 function isSubset(wanted: object, labels: Readonly<Record<string, string>>): boolean {
   return Object.entries(wanted).every(([name, value]) => labels[name] === value);
-}
-
-type Json = Readonly<Record<string, unknown>>;
-
-function deploymentOf(objects: readonly ChartObject[]): {
-  readonly deployment: Json;
-  readonly labels: Json;
-  readonly pod: Json;
-  readonly container: Json;
-} {
-  const found = objects.find(({ kind }) => kind === 'Deployment') ?? expect.fail('there is no Deployment');
-  const deployment = found['spec'] as Json;
-  const template = deployment['template'] as { metadata: { labels: Json }; spec: Json };
-  const [container = {}] = template.spec['containers'] as Json[];
-  return { deployment, labels: template.metadata.labels, pod: template.spec, container };
-}
-
-function configOf(args: readonly string[]): ReturnType<typeof readConfig> {
-  const flags = args.map((arg): [string, string] => {
-    const [, name = '', value = ''] = /^--([^=]+)=(.*)$/.exec(arg) ?? expect.fail(`${arg} is not a flag with a value`);
-    return [name.replace(/-(.)/g, (__, letter: string) => letter.toUpperCase()), value];
-  });
-  return readConfig({ flags: Object.fromEntries(flags), env: {} });
 }

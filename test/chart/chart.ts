@@ -1,5 +1,7 @@
 import { join } from 'node:path';
+import { expect } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { readConfig } from '../../src/config/config.ts';
 import { pathOf } from '../peers/peer.ts';
 import { run } from '../peers/process.ts';
 
@@ -37,4 +39,29 @@ export async function helm(
   const values = args.find((arg) => typeof arg === 'object') ?? {};
   const [command = '', ...rest] = args.filter((arg) => typeof arg === 'string');
   return run(pathOf('helm'), [command, ...KUBERNETES, ...rest, '--values', '-'], { input: JSON.stringify(values) });
+}
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** The Deployment, and its first container. */
+export function deploymentOf(objects: readonly ChartObject[]): {
+  readonly deployment: Json;
+  readonly labels: Json;
+  readonly pod: Json;
+  readonly container: Json;
+} {
+  const found = objects.find(({ kind }) => kind === 'Deployment') ?? expect.fail('there is no Deployment');
+  const deployment = found['spec'] as Json;
+  const template = deployment['template'] as { metadata: { labels: Json }; spec: Json };
+  const [container = {}] = template.spec['containers'] as Json[];
+  return { deployment, labels: template.metadata.labels, pod: template.spec, container };
+}
+
+/** What the program makes of its arguments. */
+export function configOf(args: readonly string[]): ReturnType<typeof readConfig> {
+  const flags = args.map((arg): [string, string] => {
+    const [, name = '', value = ''] = /^--([^=]+)=(.*)$/.exec(arg) ?? expect.fail(`${arg} is not a flag with a value`);
+    return [name.replace(/-(.)/g, (__, letter: string) => letter.toUpperCase()), value];
+  });
+  return readConfig({ flags: Object.fromEntries(flags), env: {} });
 }

@@ -143,6 +143,19 @@ test('the mesh config decides what a Pod becomes, from the next one on', async (
   expect(Buffer.from(patch, 'base64').toString()).toContain('"MARK"');
 });
 
+test('a ProxyConfig of the namespace decides what a Pod becomes, from the next one on', async () => {
+  const { made, program } = await start();
+  await made.apply({
+    apiVersion: 'networking.istio.io/v1beta1',
+    kind: 'ProxyConfig',
+    metadata: { name: 'mark', namespace: 'shop' },
+    spec: { environmentVariables: { MARK: 'here' } },
+  } as Parameters<Cluster['apply']>[0]);
+  await program.committed(() => expect(program.object('ProxyConfig', 'shop', 'mark')).toBeDefined());
+  const { patch = '' } = await ask(program, bundleOf(made, MUTATING), '/inject', 'Pod', pod());
+  expect(Buffer.from(patch, 'base64').toString()).toContain('"MARK"');
+});
+
 test('a Pod that nobody can make of its annotations is refused, and the log names it', async () => {
   const { made, program } = await start();
   const annotations = { 'traffic.sidecar.istio.io/excludeInboundPorts': 'http' };
@@ -152,10 +165,10 @@ test('a Pod that nobody can make of its annotations is refused, and the log name
   expect(await metric(program, 'sidecar_injection_failure_total')).toMatch(/ 1$/);
 });
 
-test('hostile objects end in a refusal or an error, never in the end of the program', async () => {
+test('hostile objects get an answer, never an error or in the end of the program', async () => {
   const { made, program } = await start();
   const roots = bundleOf(made, MUTATING);
-  const deep = `${'{"a":'.repeat(200_000)}1${'}'.repeat(200_000)}`;
+  const deep = `${'{"a":'.repeat(400_000)}1${'}'.repeat(400_000)}`;
   const many = (length: number, each: (i: number) => object): object[] => Array.from({ length }, (_, i) => each(i));
   const hostile: readonly (readonly [path: string, kind: string, object: string])[] = [
     ['/inject', 'Pod', deep],
@@ -167,7 +180,11 @@ test('hostile objects end in a refusal or an error, never in the end of the prog
     ['/validate', 'Gateway', JSON.stringify({ ...gateway(80), metadata: [] })],
     ['/validate', 'Gateway', JSON.stringify({ ...gateway(80), spec: { servers: many(40_000, () => ({ port: {} })) } })],
   ];
-  for (const each of hostile) expect([200, 500]).toContain((await send(program, roots, ...each)).status);
+  for (const each of hostile) expect((await send(program, roots, ...each)).status).toBe(200);
+  const message = 'the object has more than 200 levels of maps and lists within each other';
+  expect(JSON.parse((await send(program, roots, ...hostile[0]!)).text)).toMatchObject({
+    response: { uid: 'u', allowed: false, status: { message } },
+  });
   expect(await ask(program, roots, '/validate', 'Gateway', gateway(80))).toMatchObject({ allowed: true });
   const { patch = '' } = await ask(program, roots, '/inject', 'Pod', pod());
   expect(Buffer.from(patch, 'base64').toString()).toContain('istio-proxy');

@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { Document, parseAllDocuments, visit } from 'yaml';
+import type { ProxyConfig } from '../../src/api/gen/proxy-config.gen.ts';
 import type { Json } from '../../src/api/json.ts';
 import { loadInjection } from '../../src/injection/configuration.ts';
 import {
@@ -9,6 +10,8 @@ import {
   type Injector,
   createInjector,
 } from '../../src/injection/injector.ts';
+import { proxyConfigsFor } from '../../src/model/proxy-config.ts';
+import { reconcileProxyConfig } from '../../src/reconcilers/proxy-config/proxy-config.ts';
 
 const directory = join(import.meta.dirname, 'cases');
 const templates = join(import.meta.dirname, '../../charts/fairlead/files/injection');
@@ -27,6 +30,8 @@ interface Unusual {
   readonly namespace?: InjectionRequest['namespace'];
   readonly meshConfig?: Json;
   readonly parameters?: InjectionRequest['parameters'];
+  /** Objects of the cluster, whose root namespace is istio-system. */
+  readonly proxyConfigs?: readonly ProxyConfig[];
 }
 
 export function caseNames(): string[] {
@@ -51,13 +56,16 @@ export function readCase(name: string): InjectionCase {
     return document.toJS() as Json;
   });
   const unusual = first as Unusual;
+  const namespace = unusual.namespace ?? { name: 'shop', labels: { 'istio-injection': 'enabled' } };
+  const models = (unusual.proxyConfigs ?? []).flatMap((each) => reconcileProxyConfig(each, 'test').models);
   return {
     injector: injectorWith(unusual.config, unusual.templates),
     request: {
       pod: pod ?? {},
-      namespace: unusual.namespace ?? { name: 'shop', labels: { 'istio-injection': 'enabled' } },
+      namespace,
       meshConfig: unusual.meshConfig ?? {},
       parameters: { env: {}, ...unusual.parameters },
+      proxyConfigsOf: (labels) => proxyConfigsFor(models, { namespace: namespace.name, labels }, 'istio-system'),
     },
   };
 }

@@ -13,7 +13,7 @@ describe.each(caseNames())('%s', (name) => {
   });
 
   test('does not change what it is given', () => {
-    expect(request).toEqual(readCase(name).request);
+    expect(JSON.stringify(request)).toBe(JSON.stringify(readCase(name).request));
   });
 
   if (!('pod' in result)) return;

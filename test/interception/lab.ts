@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathOf } from '../peers/peer.ts';
+import { type LabProxy, startProxy } from './proxy.ts';
 import { poll, run, startProcess, type RunningProcess } from '../peers/process.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../src/main.ts');
@@ -11,16 +12,33 @@ const PROGRAM = join(import.meta.dirname, '../../src/main.ts');
 export const pod = { ip: '10.99.0.2', ip6: 'fd99::2' } as const;
 export const peer = { ip: '10.99.0.1', ip6: 'fd99::1' } as const;
 
+/** A second name server, whose requests nobody captures. */
+const OTHER_SERVER = '10.99.0.3';
+
 /** Who dials: an application, the proxy, something else in the proxy's group. */
 const users = { app: ['1000', '1000'], proxy: ['1337', '1337'], group: ['1000', '1337'] } as const;
 
+/** A request over HTTP, or over DNS for the address of a name. */
 export interface Dial {
   readonly who: keyof typeof users | 'peer';
   readonly to: string;
   readonly port: number;
-  readonly protocol?: 'udp';
+  readonly protocol?: 'udp' | 'tcp';
+  readonly name?: string;
   readonly from?: string;
 }
+
+/** What answers, and the listeners of the proxy that the request has passed. */
+export interface Answer {
+  readonly answer: string;
+  readonly via: Via;
+}
+
+export type Via = 'nothing' | 'outbound' | 'inbound' | 'outbound and inbound';
+
+/** Names, and the addresses that the agent and the servers of the Pod have for them. The agent does not know `other`. */
+export const names = { shared: 'books.example', other: 'other.example' } as const;
+export const addresses = { byAgent: '240.240.0.1', byServer: '192.0.2.1', other: '192.0.2.2' } as const;
 
 /** Why it cannot run here, apart from programs that are missing; undefined if it can. */
 export function whyNoLab(): string | undefined {
@@ -48,6 +66,7 @@ function environment(): NodeJS.ProcessEnv {
 export class Lab {
   readonly #names: { readonly pod: string; readonly peer: string };
   readonly #processes: RunningProcess[] = [];
+  #proxy: LabProxy | undefined;
 
   private constructor() {
     this.#names = { pod: `fairlead-pod-${process.pid}`, peer: `fairlead-peer-${process.pid}` };
@@ -57,8 +76,14 @@ export class Lab {
     const lab = new Lab();
     try {
       await lab.#connect();
-      await lab.#listen('pod', '8080,9999,15001,15006,15008,15021,15053');
-      await lab.#listen('peer', '53,8080,9999');
+      await lab.#listen('pod', '8080,9999,15008,15021');
+      await lab.#listen('peer', '8080,9999');
+      const { shared, other } = names;
+      const { byAgent, byServer } = addresses;
+      await lab.#serveNames('pod', 15053, '1337', ['127.0.0.1', '::1'], [peer.ip], `${shared}=${byAgent}`);
+      const servers = [peer.ip, peer.ip6, OTHER_SERVER];
+      await lab.#serveNames('peer', 53, '0', servers, [], `${shared}=${byServer},${other}=${addresses.other}`);
+      lab.#proxy = await startProxy(lab.#names.pod, [pod.ip, pod.ip6]);
     } catch (error) {
       await lab.stop();
       throw error;
@@ -79,31 +104,37 @@ export class Lab {
       for (const device of ['lo', 'eth0']) await ip('-n', name, 'link', 'set', device, 'up');
     }
     await ip('-n', podName, 'address', 'add', '::6/128', 'dev', 'lo', 'nodad');
-    // A second name server, whose requests nobody captures.
-    await ip('-n', peerName, 'address', 'add', '10.99.0.3/24', 'dev', 'eth0');
+    await ip('-n', peerName, 'address', 'add', `${OTHER_SERVER}/24`, 'dev', 'eth0');
     // A link that is up sends; until then, IPv6 has no route.
     await poll('the link', async () => {
-      const answer = await this.#dial('peer', pod.ip6, '8080', 'tcp');
+      const answer = await this.#request({ who: 'peer', to: pod.ip6, port: 8080 });
       return answer.includes('ECONNREFUSED') || undefined;
     });
   }
 
   async #listen(where: 'pod' | 'peer', ports: string): Promise<void> {
-    const script = join(import.meta.dirname, 'listen.ts');
-    // In the Pod they stand for the proxy; low ports need root.
-    const uid = where === 'pod' ? '1337' : '0';
-    const listener = startProcess('ip', [
-      'netns',
-      'exec',
-      this.#names[where],
-      process.execPath,
-      script,
-      where,
-      uid,
-      ports,
-    ]);
-    this.#processes.push(listener);
-    await poll(`listeners of the ${where}`, async () => listener.log().includes('listening') || undefined);
+    await this.#run(where, 'listen.ts', where, where === 'pod' ? '1000' : '0', ports);
+  }
+
+  async #serveNames(
+    where: 'pod' | 'peer',
+    port: number,
+    uid: string,
+    on: readonly string[],
+    servers: readonly string[],
+    table: string,
+  ): Promise<void> {
+    await this.#run(where, 'name-server.ts', String(port), uid, on.join(','), servers.join(','), table);
+  }
+
+  /** Until the lab stops. */
+  async #run(where: 'pod' | 'peer', script: string, ...args: readonly string[]): Promise<void> {
+    const file = join(import.meta.dirname, script);
+    const started = startProcess('ip', ['netns', 'exec', this.#names[where], process.execPath, file, ...args]);
+    this.#processes.push(started);
+    await poll(`${script} of the ${where}`, async () => started.log().includes('listening') || undefined, {
+      process: started,
+    });
   }
 
   /** Runs `fairlead intercept` in the Pod, as its first container does. */
@@ -149,20 +180,23 @@ export class Lab {
     return stdout + stderr;
   }
 
-  /** Who answers. */
-  dial({ who, to, port, protocol, from }: Dial): Promise<string> {
-    return this.#dial(who, to, String(port), protocol ?? 'tcp', from);
+  async dial(request: Dial): Promise<Answer> {
+    await this.#proxy?.passed();
+    const answer = await this.#request(request);
+    const { outbound = 0, inbound = 0 } = (await this.#proxy?.passed()) ?? {};
+    const via = [...(outbound > 0 ? ['outbound'] : []), ...(inbound > 0 ? ['inbound'] : [])].join(' and ');
+    return { answer, via: via === '' ? 'nothing' : (via as Via) };
   }
 
-  async #dial(who: Dial['who'], to: string, port: string, protocol: string, from = '-'): Promise<string> {
+  async #request({ who, to, port, protocol, from = '-', name = '' }: Dial): Promise<string> {
     const namespace = who === 'peer' ? this.#names.peer : this.#names.pod;
     const script = join(import.meta.dirname, 'dial.ts');
-    const args = [...(who === 'peer' ? users.app : users[who]), protocol, from, to, port];
+    const args = [...(who === 'peer' ? users.app : users[who]), protocol ?? 'http', from, to, String(port), name];
     return (await run('ip', ['netns', 'exec', namespace, process.execPath, script, ...args])).stdout;
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.#processes.map((process) => process.stop()));
+    await Promise.all([this.#proxy?.stop(), ...this.#processes.map((process) => process.stop())]);
     for (const name of Object.values(this.#names)) await run('ip', ['netns', 'delete', name]);
   }
 }

@@ -851,6 +851,38 @@ export const definitions: Readonly<Record<string, SchemaNode>> = {
       }
     }
   },
+  "ProxyConfigSpec": {
+    "type": "object",
+    "properties": {
+      "selector": {
+        "$ref": "#/definitions/PolicySelector"
+      },
+      "concurrency": {
+        "type": "integer",
+        "format": "int32",
+        "minimum": 0,
+        "maximum": 2147483647
+      },
+      "environmentVariables": {
+        "type": "object",
+        "additionalProperties": {
+          "type": "string",
+          "maxLength": 2048
+        }
+      },
+      "image": {
+        "$ref": "#/definitions/ProxyImage"
+      }
+    }
+  },
+  "ProxyImage": {
+    "type": "object",
+    "properties": {
+      "imageType": {
+        "type": "string"
+      }
+    }
+  },
   "RequestAuthenticationSpec": {
     "type": "object",
     "x-exclusive": [

@@ -11,7 +11,7 @@ import { blackHoleCluster, inboundPassthroughCluster } from '../../model/cluster
 import type { FilterChain, Listener, ListenerFilter } from '../gen/types.gen.ts';
 import { type InboundContext, buildInboundChains, passthroughChains } from './inbound-chains.ts';
 import { inboundInspectors } from './inbound-inspectors.ts';
-import { listenerAddress, realListener } from './listener.ts';
+import { listenerAddress, realListener, redirectedAddresses } from './listener.ts';
 import { blackHoleFilter } from './outbound-filters.ts';
 import type { BuiltListener } from './outbound-listener.ts';
 import type { SecurityFilters } from '../security/authorization.ts';
@@ -95,6 +95,7 @@ function virtualInbound(
   if (transparent) first.push(listenerFilters.originalSrc);
   const listener: Listener = {
     ...common('virtualInbound', wildcard, port, chains, first, context),
+    ...redirectedAddresses(traits, port),
     ...(transparent ? { transparent: { value: true } } : {}),
   };
   const served = redirected.map(({ target }) => target);

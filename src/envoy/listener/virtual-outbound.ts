@@ -1,10 +1,10 @@
 import { httpProxyPort } from '../../model/listener.ts';
-import { loopbackAddresses, wildcardAddress } from '../../model/traits.ts';
+import { loopbackAddresses } from '../../model/traits.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { blackHoleCluster } from '../../model/cluster-names.ts';
 import type { Listener } from '../gen/types.gen.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
-import { listenerAddress, realListener } from './listener.ts';
+import { listenerAddress, realListener, redirectedAddresses } from './listener.ts';
 import { blackHoleFilter, unknownTrafficCluster, unknownTrafficFilters } from './outbound-filters.ts';
 import { type BuiltListener, CONNECT_TIMEOUT, type OutboundListenerInput, contextOf } from './outbound-listener.ts';
 
@@ -20,7 +20,7 @@ export function virtualOutbound(input: OutboundListenerInput): BuiltListener | u
   const logs = listenerAccessLogs(settings);
   const listener: Listener = {
     name: 'virtualOutbound',
-    address: listenerAddress(wildcardAddress(traits), port),
+    ...redirectedAddresses(traits, port),
     trafficDirection: 'OUTBOUND',
     useOriginalDst: { value: true },
     ...(traits.interception === 'TPROXY' ? { transparent: { value: true } } : {}),

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { withPeers } from '../peers/with-peers.ts';
+import { renderChart } from './chart.ts';
+
+withPeers(['helm'], 'the chart', () => {
+  test.each([
+    ['a value that does not exist', { replicaCount: 2 }, 'replicaCount'],
+    ['text for a number', { replicas: 'two' }, '/replicas'],
+    ['a number of replicas below zero', { replicas: -1 }, '/replicas'],
+    ['an image without a name', { image: { repository: '' } }, '/image/repository'],
+    ['a policy that does not exist', { image: { pullPolicy: 'Sometimes' } }, '/image/pullPolicy'],
+    ['a level that does not exist', { log: { level: 'trace' } }, '/log/level'],
+    ['a batch without units', { batch: '10/100' }, '/batch'],
+    ['mesh config as text', { meshConfig: 'accessLogFile: /dev/stdout' }, '/meshConfig'],
+    ['no name of a namespace', { rootNamespace: 'Istio_System' }, '/rootNamespace'],
+    ['no name of a Service', { service: { alias: '8istiod' } }, '/service/alias'],
+    ['a revision that no Lease can be named for', { revision: 'Canary' }, '/revision'],
+    ['a namespace that can not be', { credentials: { namespaces: ['Edge'] } }, '/credentials/namespaces/0'],
+    ['an address with a port', { plaintext: { host: '127.0.0.1:15010' } }, '/plaintext/host'],
+    ['a peer that is none', { networkPolicy: { proxies: [{ namespace: 'shop' }] } }, '/networkPolicy/proxies/0'],
+    ['a failure policy that does not exist', { validation: { failurePolicy: 'Refuse' } }, '/validation/failurePolicy'],
+    ['a namespace that can not be excluded', { injection: { excludedNamespaces: ['A'] } }, '/injection/excluded'],
+    ['a budget that is not a number', { podDisruptionBudget: { maxUnavailable: 'one' } }, '/podDisruptionBudget'],
+    ['a volume without a name', { extraVolumes: [{ emptyDir: {} }] }, '/extraVolumes/0'],
+    ['no amount of memory', { resources: { limits: { memory: 'much' } } }, '/resources/limits/memory'],
+    ['an environment that is not a list', { extraEnv: { TZ: 'UTC' } }, '/extraEnv'],
+  ])('refuses %s and names it', async (_, values, place) => {
+    await expect(renderChart(values)).rejects.toThrow(place);
+  });
+});

@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest';
+import type { Json } from '../../src/api/json.ts';
+import { diff } from '../../src/webhooks/json-patch.ts';
+import { injectorWith } from './case.ts';
+
+const many = <T>(length: number, each: (i: number) => T): readonly T[] => Array.from({ length }, (_, i) => each(i));
+const named = (length: number, more: object = {}) => many(length, (i) => ({ name: `n${i}`, ...more }));
+const nested = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth);
+
+const podWith = (metadata: object, spec: object = {}): Json => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'cart', ...metadata },
+  spec: { containers: [{ name: 'cart', image: 'cart' }], ...spec },
+});
+const annotated = (annotations: object): Json => podWith({ annotations });
+const proxyWith = (members: object): Json =>
+  podWith({}, { containers: [{ name: 'istio-proxy', image: 'auto', ...members }] });
+const overridden = (overrides: string): Json =>
+  annotated({
+    'sidecar.istio.io/status': '{"injector":"fairlead","containers":["istio-proxy"]}',
+    'proxy.istio.io/overrides': overrides,
+  });
+
+const injector = injectorWith();
+
+/** What the API server would be sent: the annotation, the refusal, or how many parts of the patch there are. */
+function answer(pod: Json): string {
+  const namespace = { name: 'shop', labels: { 'istio-injection': 'enabled' } };
+  const result = injector.inject({ pod, namespace, meshConfig: {}, parameters: { env: {} } });
+  if ('refused' in result) return result.refused;
+  if ('untouched' in result) return result.untouched;
+  return `patch of ${JSON.stringify(diff(pod, result.pod)).length > 0 ? 'JSON' : ''}`;
+}
+
+/** Of a caller who may create Pods, and whose object is not checked by Kubernetes before it comes here. */
+test.each<[what: string, pod: Json, expected: RegExp]>([
+  [
+    'volumes nested deeply',
+    annotated({ 'sidecar.istio.io/userVolume': `{"a":${nested(50_000)}}` }),
+    /nested too deeply/,
+  ],
+  ['settings nested deeply', annotated({ 'proxy.istio.io/config': nested(50_000) }), /nested more than 100 levels/],
+  ['a record of ours nested deeply', overridden(`{"containers":${nested(50_000)}}`), /^patch/],
+  ['very long annotations', annotated({ a: 'x'.repeat(300_000) }), /annotations are longer than 256 KiB/],
+  [
+    'annotations and labels that are null',
+    podWith({ annotations: { 'proxy.istio.io/config': null }, labels: { app: null } }),
+    /^patch/,
+  ],
+  ['no spec worth the name', podWith({}, { containers: null, volumes: null }), /^patch/],
+  ['very many containers', podWith({}, { containers: named(50_000) }), /longer than the 128 KiB/],
+  ['very many init containers', podWith({}, { initContainers: named(50_000) }), /^patch/],
+  ['very many volumes and secrets', podWith({}, { volumes: named(50_000), imagePullSecrets: named(50_000) }), /^patch/],
+  ['very many labels', podWith({ labels: Object.fromEntries(named(50_000).map(({ name }) => [name, ''])) }), /^patch/],
+  ['very many variables of the proxy', proxyWith({ env: named(40_000, { value: '' }) }), /256 KiB/],
+  [
+    'very many ports of the proxy',
+    proxyWith({ ports: many(40_000, (i) => ({ containerPort: i + 20_000 })) }),
+    /256 KiB/,
+  ],
+  [
+    'a name that is too long',
+    podWith({ name: 'x'.repeat(1_000_000) }, { hostNetwork: 'yes' }),
+    /^Pod: spec\.hostNetwork must be/,
+  ],
+  ['numbers as text', proxyWith({ securityContext: { runAsUser: '1337' } }), /runAsUser must be a whole number$/],
+])('a Pod with %s gets an answer', (_, pod, expected) => {
+  const text = answer(pod);
+  expect(text).toMatch(expected);
+  expect(text.length).toBeLessThan(1_000);
+});
+
+test('names that objects of JavaScript have are names like any other', () => {
+  const pod = JSON.parse(`{
+    "metadata": {"labels": {"__proto__": "a", "constructor": "b"}, "annotations": {"__proto__": "c"}},
+    "spec": {"containers": [
+      {"name": "constructor"},
+      {"name": "istio-proxy", "image": "auto", "resources": {"limits": {"__proto__": "1"}}}
+    ]}
+  }`) as Json;
+  const namespace = { name: 'shop', labels: { 'istio-injection': 'enabled' } };
+  const result = injector.inject({ pod, namespace, meshConfig: {}, parameters: { env: {} } });
+  const text = JSON.stringify(result);
+  for (const kept of ['"__proto__":"a"', '"constructor":"b"', '"__proto__":"c"', '"limits":{"__proto__":"1"}'])
+    expect(text).toContain(kept);
+});
