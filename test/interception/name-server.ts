@@ -20,7 +20,7 @@ const upstream = new Upstream({ servers: servers.split(',').filter((server) => s
 await startDnsServer({
   addresses: addresses.split(','),
   port: Number(port),
-  responder: new Responder({ names, upstream, forwardedAlways: [], random }),
+  responder: new Responder({ names, upstream, random }),
   signal: new AbortController().signal,
 });
 process.stdout.write('listening\n');
