@@ -2,8 +2,9 @@
  * The process behind `make cluster`: starts the node, fills it, and keeps it until SIGTERM. It says in the state what it
  * has done; its log has the rest.
  */
-import { copyFile, mkdir, readFile, symlink } from 'node:fs/promises';
+import { copyFile, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { SHOP, installFairlead, openBookshop } from '../../test/node/bookshop.ts';
 import { buildImages } from '../../test/node/images.ts';
 import { startOnlyNode } from '../../test/node/only-node.ts';
 import type { RunningNode } from '../../test/node/node.ts';
@@ -11,9 +12,7 @@ import { buildProjectImages, shopImage } from '../../test/node/project-images.ts
 import { pathOf } from '../../test/peers/peer.ts';
 import { CLUSTER, type State, writeState } from './state.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const PORTS = { api: 28443, shop: 28080 };
-const NAMESPACE = 'istio-system';
 
 const stopping = new AbortController();
 const { signal } = stopping;
@@ -60,23 +59,10 @@ async function keep(): Promise<void> {
 }
 
 async function fill(node: RunningNode): Promise<void> {
-  const available = (namespace: string): Promise<string> =>
-    node.kubectl('-n', namespace, 'wait', '--for=condition=Available', 'deployment', '--all', '--timeout=90s');
-  await node.kubectl('create', 'namespace', NAMESPACE);
-  await node.kubectl('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=restricted');
-  const chart = join(ROOT, 'charts/fairlead');
-  // Names that no DNS server has, such as covers.example.com.
-  const names = 'meshConfig.defaultConfig.proxyMetadata.ISTIO_META_DNS_CAPTURE=true';
-  await node.helm('install', 'fairlead', chart, '-n', NAMESPACE, '--set-string', names, '--wait', '--timeout=90s');
+  await installFairlead(node);
   await done('Fairlead');
-  const files = ['cluster/shop', 'cluster/covers', 'cluster/gateway', 'bookshop/reviews', 'bookshop/stock'];
-  for (const file of files) await node.apply(await readFile(join(ROOT, `examples/${file}.yaml`), 'utf8'));
-  const gateway = join(ROOT, 'charts/fairlead-gateway');
-  const service = ['--set', 'service.type=ClusterIP'];
-  await node.helm('install', 'ingressgateway', gateway, '-n', 'bookshop', ...service, '--wait', '--timeout=90s');
-  await available('bookshop');
-  await available('publisher');
-  await node.forward('ingressgateway.bookshop.svc.cluster.local', 80, PORTS.shop);
+  await openBookshop(node, ['bookshop/reviews', 'bookshop/stock']);
+  await node.forward(`ingressgateway.${SHOP}.svc.cluster.local`, 80, PORTS.shop);
   await done('the bookshop');
 }
 
