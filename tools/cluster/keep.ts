@@ -10,9 +10,12 @@ import { startOnlyNode } from '../../test/node/only-node.ts';
 import type { RunningNode } from '../../test/node/node.ts';
 import { buildProjectImages, shopImage } from '../../test/node/project-images.ts';
 import { pathOf } from '../../test/peers/peer.ts';
+import { freePorts } from '../../test/peers/process.ts';
+import { isFree } from '../run/ports.ts';
 import { CLUSTER, type State, writeState } from './state.ts';
 
-const PORTS = { api: 28443, shop: 28080 };
+/** The same each time where they are free, as they are not beside `make run`. */
+const USUAL_PORTS = { api: 28_443, shop: 28_080 };
 
 const stopping = new AbortController();
 const { signal } = stopping;
@@ -39,13 +42,13 @@ async function keep(): Promise<void> {
     await done('images');
     const directory = join(CLUSTER, 'node');
     await mkdir(directory);
-    node = await startOnlyNode({ directory, apiPort: PORTS.api, images, signal });
+    node = await startOnlyNode({ directory, apiPort: await portOr(USUAL_PORTS.api), images, signal });
     await done('Kubernetes');
-    await fill(node);
+    const shop = await fill(node);
     const programs = await linkPrograms();
     const kubeconfig = join(CLUSTER, 'kubeconfig');
     await copyFile(node.kubeconfig, kubeconfig);
-    await done('everything is ready', { ready: { kubeconfig, programs, shop: PORTS.shop } });
+    await done('everything is ready', { ready: { kubeconfig, programs, shop } });
     await told;
   } catch (error) {
     if (!signal.aborted) {
@@ -58,12 +61,19 @@ async function keep(): Promise<void> {
   }
 }
 
-async function fill(node: RunningNode): Promise<void> {
+/** Returns the port of the bookshop. */
+async function fill(node: RunningNode): Promise<number> {
   await installFairlead(node);
   await done('Fairlead');
   await openBookshop(node, ['bookshop/reviews', 'bookshop/stock']);
-  await node.forward(`ingressgateway.${SHOP}.svc.cluster.local`, 80, PORTS.shop);
+  const port = await node.forward(`ingressgateway.${SHOP}.svc.cluster.local`, 80, await portOr(USUAL_PORTS.shop));
   await done('the bookshop');
+  return port;
+}
+
+/** It, or any other that is free. */
+async function portOr(usual: number): Promise<number> {
+  return (await isFree(usual)) ? usual : (await freePorts(1))[0]!;
 }
 
 /** kubectl and helm that fit this Kubernetes. */
