@@ -43,6 +43,15 @@ withPeers(['helm'], 'the chart of gateways', () => {
     expect(named(objects, 'Service')['spec']).toMatchObject({ type: 'LoadBalancer', selector: labels });
   });
 
+  test('has the labels that its values choose, also where it is selected', async () => {
+    const labels = { app: 'edge', istio: 'entrance' };
+    const objects = await render({ labels: { ...labels, team: 'edge' } });
+    const { template, selector } = named(objects, 'Deployment')['spec'] as Record<string, Json>;
+    expect(selector).toEqual({ matchLabels: labels });
+    expect(template).toMatchObject({ metadata: { labels: { ...labels, team: 'edge' } } });
+    expect(named(objects, 'Service')['spec']).toMatchObject({ selector: labels });
+  });
+
   test('becomes a router by injection, with what its values say of the proxy', async () => {
     const objects = await render({ env: { TEAM: 'edge' }, resources: { requests: { cpu: '1' } }, revision: '' });
     const { template } = named(objects, 'Deployment')['spec'] as { readonly template: Json };

@@ -2,18 +2,20 @@
  * The process behind `make cluster`: starts the node, fills it, and keeps it until SIGTERM. It says in the state what it
  * has done; its log has the rest.
  */
-import { copyFile, mkdir, readFile, symlink } from 'node:fs/promises';
+import { copyFile, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { SHOP, installFairlead, openBookshop } from '../../test/node/bookshop.ts';
 import { buildImages } from '../../test/node/images.ts';
 import { startOnlyNode } from '../../test/node/only-node.ts';
 import type { RunningNode } from '../../test/node/node.ts';
 import { buildProjectImages, shopImage } from '../../test/node/project-images.ts';
 import { pathOf } from '../../test/peers/peer.ts';
+import { freePorts } from '../../test/peers/process.ts';
+import { isFree } from '../run/ports.ts';
 import { CLUSTER, type State, writeState } from './state.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
-const PORTS = { api: 28443, shop: 28080 };
-const NAMESPACE = 'istio-system';
+/** The same each time where they are free, as they are not beside `make run`. */
+const USUAL_PORTS = { api: 28_443, shop: 28_080 };
 
 const stopping = new AbortController();
 const { signal } = stopping;
@@ -40,13 +42,13 @@ async function keep(): Promise<void> {
     await done('images');
     const directory = join(CLUSTER, 'node');
     await mkdir(directory);
-    node = await startOnlyNode({ directory, apiPort: PORTS.api, images, signal });
+    node = await startOnlyNode({ directory, apiPort: await portOr(USUAL_PORTS.api), images, signal });
     await done('Kubernetes');
-    await fill(node);
+    const shop = await fill(node);
     const programs = await linkPrograms();
     const kubeconfig = join(CLUSTER, 'kubeconfig');
     await copyFile(node.kubeconfig, kubeconfig);
-    await done('everything is ready', { ready: { kubeconfig, programs, shop: PORTS.shop } });
+    await done('everything is ready', { ready: { kubeconfig, programs, shop } });
     await told;
   } catch (error) {
     if (!signal.aborted) {
@@ -59,25 +61,19 @@ async function keep(): Promise<void> {
   }
 }
 
-async function fill(node: RunningNode): Promise<void> {
-  const available = (namespace: string): Promise<string> =>
-    node.kubectl('-n', namespace, 'wait', '--for=condition=Available', 'deployment', '--all', '--timeout=90s');
-  await node.kubectl('create', 'namespace', NAMESPACE);
-  await node.kubectl('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=restricted');
-  const chart = join(ROOT, 'charts/fairlead');
-  // Names that no DNS server has, such as covers.example.com.
-  const names = 'meshConfig.defaultConfig.proxyMetadata.ISTIO_META_DNS_CAPTURE=true';
-  await node.helm('install', 'fairlead', chart, '-n', NAMESPACE, '--set-string', names, '--wait', '--timeout=90s');
+/** Returns the port of the bookshop. */
+async function fill(node: RunningNode): Promise<number> {
+  await installFairlead(node);
   await done('Fairlead');
-  const files = ['cluster/shop', 'cluster/covers', 'cluster/gateway', 'bookshop/reviews', 'bookshop/stock'];
-  for (const file of files) await node.apply(await readFile(join(ROOT, `examples/${file}.yaml`), 'utf8'));
-  const gateway = join(ROOT, 'charts/fairlead-gateway');
-  const service = ['--set', 'service.type=ClusterIP'];
-  await node.helm('install', 'ingressgateway', gateway, '-n', 'bookshop', ...service, '--wait', '--timeout=90s');
-  await available('bookshop');
-  await available('publisher');
-  await node.forward('ingressgateway.bookshop.svc.cluster.local', 80, PORTS.shop);
+  await openBookshop(node, ['bookshop/reviews', 'bookshop/stock']);
+  const port = await node.forward(`ingressgateway.${SHOP}.svc.cluster.local`, 80, await portOr(USUAL_PORTS.shop));
   await done('the bookshop');
+  return port;
+}
+
+/** It, or any other that is free. */
+async function portOr(usual: number): Promise<number> {
+  return (await isFree(usual)) ? usual : (await freePorts(1))[0]!;
 }
 
 /** kubectl and helm that fit this Kubernetes. */

@@ -48,7 +48,7 @@ export async function findBase(): Promise<number> {
   throw new Error('no free ports between 15000 and 32000 of 127.0.0.1');
 }
 
-function isFree(port: number): Promise<boolean> {
+export function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
     server.once('error', () => resolve(false));

@@ -6,10 +6,10 @@
 {{- .Values.serviceAccount.name | default (include "gateway.name" .) -}}
 {{- end -}}
 
-{{/* What Gateways and the Service select. */}}
+{{/* What Gateways and the Service select: these two are the user's to choose. */}}
 {{- define "gateway.selectorLabels" -}}
-app: {{ include "gateway.name" . }}
-istio: {{ include "gateway.name" . | trimPrefix "istio-" }}
+app: {{ .Values.labels.app | default (include "gateway.name" .) | quote }}
+istio: {{ .Values.labels.istio | default (include "gateway.name" . | trimPrefix "istio-") | quote }}
 {{- end -}}
 
 {{/* Those of the chart win. */}}

@@ -1,39 +1,29 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { version } from '../../src/version.ts';
-import { printLogOnFailure } from '../peers/with-peers.ts';
-import { NODE } from './configuration.ts';
-import type { RunningNode } from './node.ts';
-import { buildProjectImages } from './project-images.ts';
-import { startOnlyNode } from './only-node.ts';
-import { withNode } from './with-node.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { version } from '../../../src/version.ts';
+import { NODE } from '../configuration.ts';
+import type { RunningNode } from '../node.ts';
 
-const CHART = join(import.meta.dirname, '../../charts/fairlead');
+const CHART = join(import.meta.dirname, '../../../charts/fairlead');
 const NAMESPACE = 'istio-system';
 
-withNode('the chart on a node', () => {
-  let node: RunningNode | undefined;
-  const started = (): RunningNode => node ?? expect.fail('it did not start');
+/** On a node that nothing else was installed on. */
+export function chart(started: () => RunningNode): void {
   const kubectl = (...args: string[]): Promise<string> => started().kubectl('-n', NAMESPACE, ...args);
   const helm = (...args: string[]): Promise<string> => started().helm('-n', NAMESPACE, ...args);
-  printLogOnFailure(() => node);
   let before = new Set<string>();
 
   beforeAll(async () => {
-    node = await startOnlyNode({ images: await buildProjectImages(['fairlead']) });
     await started().kubectl('create', 'namespace', NAMESPACE);
     await started().kubectl('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=restricted');
     before = await objectsOf(started());
-  }, 600_000);
-  afterAll(async () => {
-    await node?.stop();
   });
 
   test('installs Pods that are ready, under the strictest Pod security', async () => {
-    await helm('install', 'fairlead', CHART, '--set', 'preStopSeconds=1', '--wait', '--timeout=120s');
-    expect(await ready()).toBe('2');
+    await helm('install', 'fairlead', CHART, '--set', 'replicas=1,preStopSeconds=1', '--wait', '--timeout=120s');
+    expect(await ready()).toBe('1');
   });
 
   test('serves through its Service', async () => {
@@ -46,10 +36,10 @@ withNode('the chart on a node', () => {
     await helm('upgrade', 'fairlead', CHART, '--reuse-values', '--set', 'log.level=debug', '--wait', '--timeout=120s');
     await ended(first);
     const second = await podNames();
-    expect(second).toHaveLength(2);
+    expect(second).toHaveLength(1);
     await helm('rollback', 'fairlead', '1', '--wait', '--timeout=120s');
     await ended(second);
-    expect(await ready()).toBe('2');
+    expect(await ready()).toBe('1');
   });
 
   test('is uninstalled, and leaves what docs/user-guide.md says and how to remove that', async () => {
@@ -81,7 +71,7 @@ withNode('the chart on a node', () => {
   function ready(): Promise<string> {
     return kubectl('get', 'deployment/fairlead', '-o', 'jsonpath={.status.readyReplicas}');
   }
-});
+}
 
 /** The trust of the mesh, its API, and who led last. */
 const OUTLIVES = [

@@ -1,25 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { version } from '../../src/version.ts';
-import { printLogOnFailure } from '../peers/with-peers.ts';
-import type { RunningNode } from './node.ts';
-import { startOnlyNode } from './only-node.ts';
-import { buildProjectImages } from './project-images.ts';
-import { withNode } from './with-node.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { version } from '../../../src/version.ts';
+import type { RunningNode } from '../node.ts';
 
-withNode('the image of the proxy', () => {
-  let node: RunningNode | undefined;
-  const started = (): RunningNode => node ?? expect.fail('it did not start');
+export function proxyImage(started: () => RunningNode): void {
   const inside = (...command: string[]): Promise<string> =>
     started().kubectl('-n', 'restricted', 'exec', 'proxy', '--', ...command);
-  printLogOnFailure(() => node);
 
   beforeAll(async () => {
-    node = await startOnlyNode({ images: await buildProjectImages(['fairlead-proxy']) });
     await started().apply(OBJECTS);
     await started().kubectl('-n', 'restricted', 'wait', '--for=condition=Ready', 'pod/proxy', '--timeout=60s');
-  }, 600_000);
-  afterAll(async () => {
-    await node?.stop();
   });
 
   test('runs as the user whose traffic is not intercepted, where its files cannot be changed', async () => {
@@ -32,7 +21,7 @@ withNode('the image of the proxy', () => {
     expect(await inside('node', '/app/dist/main.js', 'version')).toContain(version);
     expect(await inside('nft', '--version')).toMatch(/^nftables v1\./);
   });
-});
+}
 
 const OBJECTS = [
   {

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { SHOP } from '../bookshop.ts';
+import type { RunningNode } from '../node.ts';
+import type { Ways } from './mesh.ts';
+import { pageAt } from './page.ts';
+
+export function sidecars(node: () => RunningNode, ways: () => Ways): void {
+  test('have an Envoy each, and are ready', async () => {
+    const containers = await node().kubectl(
+      ...['-n', SHOP, 'get', 'pods', '-l', 'app=storefront'],
+      ...['-o', 'jsonpath={.items[*].spec.initContainers[*].name} {.items[*].status.initContainerStatuses[*].ready}'],
+    );
+    expect(containers).toBe('istio-init istio-proxy true true');
+  });
+
+  test('speak mutual TLS with each other, and with nobody else where a policy asks for that', async () => {
+    expect(await pageAt(ways().plaintext)).toMatchObject({ service: 'storefront' });
+    await node().apply(JSON.stringify(STRICT));
+    await expect.poll(() => pageAt(ways().plaintext).catch(() => 'refused'), { timeout: 60_000 }).toBe('refused');
+    const { service, parts } = await pageAt(ways().gateway);
+    expect([service, parts['reviews']?.status, parts['stock']?.status]).toEqual(['storefront', 200, 200]);
+    await node().kubectl('-n', SHOP, 'delete', 'peerauthentication', STRICT.metadata.name);
+    await expect
+      .poll(() => pageAt(ways().plaintext).catch(() => 'refused'), { timeout: 60_000 })
+      .toMatchObject({ service: 'storefront' });
+  });
+
+  test('reach a ServiceEntry by a name that no DNS server has', async () => {
+    await expect
+      .poll(async () => (await pageAt(ways().gateway)).parts['covers'], { timeout: 60_000 })
+      .toMatchObject({ status: 200, service: 'covers' });
+  });
+}
+
+const STRICT = {
+  apiVersion: 'security.istio.io/v1',
+  kind: 'PeerAuthentication',
+  metadata: { name: 'default', namespace: SHOP },
+  spec: { mtls: { mode: 'STRICT' } },
+};
