@@ -98,7 +98,7 @@ module.exports = {
       'yaml/',
       'directory/lines\\.ts$',
     ]),
-    only('kube', 'kube/', ['kube/', 'api/', 'cache/', 'clock\\.ts$']),
+    only('kube', 'kube/', ['kube/', 'api/', 'cache/', '(backoff|clock)\\.ts$']),
     only('directory', 'directory/', ['directory/', 'api/', 'cache/', 'yaml/']),
     only('mesh', 'mesh', [
       'mesh',
@@ -120,12 +120,12 @@ module.exports = {
       'api/json\\.ts$',
       'config/settings\\.ts$',
       'identity/(pem|roots|spiffe)\\.ts$',
-      'kube/backoff\\.ts$',
+      
       'model/named-host\\.ts$',
       'ops/log-line\\.ts$',
       'reconcilers/durations\\.ts$',
       'yaml/document\\.ts$',
-      '(clock|listen-error)\\.ts$',
+      '(backoff|clock|listen-error)\\.ts$',
     ]),
     only('cli', 'cli/', [
       'cli/',

@@ -69,6 +69,7 @@ check-chart: $(INSTALLED)
 
 golden: $(INSTALLED) ## write the golden files again; review the diff
 	node test/golden/write.ts
+	node test/bootstrap/write.ts
 	node test/injection/write.ts
 
 gen: $(INSTALLED) ## write generated files again: crds/ and types from tools/api/schemas, Envoy's messages (needs go)

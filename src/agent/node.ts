@@ -27,7 +27,7 @@ export function nodeOf(settings: AgentSettings): Node {
 }
 
 function metadataOf(settings: AgentSettings): Readonly<Record<string, unknown>> {
-  const { pod, proxy, env } = settings;
+  const { pod, proxy, env, ports } = settings;
   const metadata: Record<string, unknown> = {
     NAME: pod.name,
     NAMESPACE: pod.namespace,
@@ -37,8 +37,10 @@ function metadataOf(settings: AgentSettings): Readonly<Record<string, unknown>> 
     INTERCEPTION_MODE: 'REDIRECT',
     CLUSTER_ID: settings.clusterId,
     ...(proxy.meshId !== '' && { MESH_ID: proxy.meshId }),
-    ENVOY_STATUS_PORT: Number(env['ENVOY_STATUS_PORT'] ?? 15_021),
-    ENVOY_PROMETHEUS_PORT: Number(env['ENVOY_PROMETHEUS_PORT'] ?? 15_090),
+    ENVOY_STATUS_PORT: ports.ready,
+    ENVOY_PROMETHEUS_PORT: ports.metrics,
+    ...(ports.secureMetrics !== 0 && { ENVOY_SECURE_METRICS_PORT: ports.secureMetrics }),
+    ...(ports.secureMergedMetrics !== 0 && { ENVOY_SECURE_MERGED_METRICS_PORT: ports.secureMergedMetrics }),
     PILOT_SAN: [hostOf(proxy.discoveryAddress)],
     PROXY_CONFIG: proxy.whole,
     LABELS: withoutHash(pod.labels),
@@ -53,8 +55,8 @@ function metadataOf(settings: AgentSettings): Readonly<Record<string, unknown>> 
       Object.assign(metadata, { STATIC_LABELS: value, LABELS: { ...value, ...withoutHash(pod.labels) } });
     else if (isObject(value)) Object.assign(metadata, value);
   }
-  const ports = metadata['POD_PORTS'];
-  if (typeof ports === 'string' && !Array.isArray(parse(ports))) delete metadata['POD_PORTS'];
+  const podPorts = metadata['POD_PORTS'];
+  if (typeof podPorts === 'string' && !Array.isArray(parse(podPorts))) delete metadata['POD_PORTS'];
   return metadata;
 }
 

@@ -1,6 +1,7 @@
 import { type Json, isObject } from '../api/json.ts';
-import { parseDuration } from '../reconcilers/durations.ts';
 import { readDocument } from '../yaml/document.ts';
+import { type Collectors, readCollectors, unusedOfTracing } from './collectors.ts';
+import { AgentConfigError, Fields } from './config-fields.ts';
 
 /**
  * What an agent takes from Istio's `ProxyConfig`, with Istio's defaults. Durations are in milliseconds. Source:
@@ -27,6 +28,11 @@ export interface ProxyConfig {
   readonly statsMatcher: StatsMatcher;
   readonly extraStatTags: readonly string[];
   readonly meshId: string;
+  readonly collectors: Collectors;
+  /** Roots that the workload trusts besides those of the mesh: PEM. */
+  readonly caCertificates: readonly string[];
+  /** Of Envoy's access logs. */
+  readonly fileFlush: { readonly interval: number; readonly minSizeKb: number | undefined };
   /** All of it, for the node's metadata. */
   readonly whole: Json;
 }
@@ -35,11 +41,6 @@ export interface StatsMatcher {
   readonly prefixes: readonly string[];
   readonly suffixes: readonly string[];
   readonly regexps: readonly string[];
-}
-
-/** A mistake in what a user configured: where, and what to do about it. */
-export class AgentConfigError extends Error {
-  readonly code = 'CONFIG';
 }
 
 /** One place that sets fields; later ones win. */
@@ -66,6 +67,7 @@ export function readProxyConfig(layers: readonly ProxyConfigLayer[]): {
     whole = merge(whole, read.value);
   }
   const field = new Fields(whole);
+  const statsMatcher = field.in('proxyStatsMatcher');
   const config: ProxyConfig = {
     discoveryAddress: field.text('discoveryAddress') || 'istiod.istio-system.svc:15012',
     controlPlaneTls: field.text('controlPlaneAuthPolicy') !== 'NONE',
@@ -82,30 +84,26 @@ export function readProxyConfig(layers: readonly ProxyConfigLayer[]): {
     proxyMetadata: field.texts('proxyMetadata'),
     runtimeValues: field.texts('runtimeValues'),
     statsMatcher: {
-      prefixes: field.list('proxyStatsMatcher', 'inclusionPrefixes'),
-      suffixes: field.list('proxyStatsMatcher', 'inclusionSuffixes'),
-      regexps: field.list('proxyStatsMatcher', 'inclusionRegexps'),
+      prefixes: statsMatcher.list('inclusionPrefixes'),
+      suffixes: statsMatcher.list('inclusionSuffixes'),
+      regexps: statsMatcher.list('inclusionRegexps'),
     },
     extraStatTags: field.list('extraStatTags'),
     meshId: field.text('meshId'),
+    collectors: readCollectors(field),
+    caCertificates: field.list('caCertificatesPem'),
+    fileFlush: { interval: field.duration('fileFlushInterval') ?? 1_000, minSizeKb: field.count('fileFlushMinSizeKb') },
     whole,
   };
-  return { config, unused: Object.keys(whole).filter((name) => UNUSED.includes(name)) };
+  return { config, unused: [...field.names.filter((name) => UNUSED.includes(name)), ...unusedOfTracing(field)] };
 }
 
 /** The rest of a ProxyConfig is read by the injector or the control plane. */
 const UNUSED: readonly string[] = [
-  'tracing',
-  'statsdUdpAddress',
-  'envoyAccessLogService',
-  'envoyMetricsService',
   'proxyBootstrapTemplatePath',
   'readinessProbe',
   'privateKeyProvider',
   'connectionSettings',
-  'caCertificatesPem',
-  'fileFlushInterval',
-  'fileFlushMinSizeKb',
 ];
 
 /** Maps of texts are merged, other fields are replaced, as in Istio. */
@@ -116,60 +114,4 @@ function merge(below: Json, above: Json): Json {
     if (isObject(lower) && isObject(upper)) merged[name] = { ...lower, ...upper };
   }
   return merged as Json;
-}
-
-class Fields {
-  readonly #values: Json;
-
-  constructor(values: Json) {
-    this.#values = values;
-  }
-
-  text(name: string): string {
-    const value = this.#values[name] ?? '';
-    return typeof value === 'string' ? value : wrong(name, 'must be a string');
-  }
-
-  count(name: string): number | undefined {
-    const value = this.#values[name] ?? undefined;
-    if (value === undefined) return undefined;
-    return typeof value === 'number' && Number.isInteger(value) && value >= 0
-      ? value
-      : wrong(name, 'must be a whole number');
-  }
-
-  port(name: string): number | undefined {
-    const port = this.count(name);
-    return port === undefined || (port >= 1 && port <= 65_535) ? port : wrong(name, 'must be a port number');
-  }
-
-  duration(name: string): number | undefined {
-    const text = this.text(name);
-    return text === '' ? undefined : (parseDuration(text) ?? wrong(name, 'must be a duration, such as 5s'));
-  }
-
-  texts(name: string): Readonly<Record<string, string>> {
-    const value = this.#values[name] ?? {};
-    if (!isObject(value)) return wrong(name, 'must be a map of strings');
-    const entries = Object.entries(value);
-    // Istio takes what is written as a number or a boolean, too.
-    return Object.fromEntries(
-      entries.map(([key, each]) => [
-        key,
-        typeof each === 'object' ? wrong(`${name}.${key}`, 'must be a string') : String(each),
-      ]),
-    );
-  }
-
-  list(...path: readonly [string, ...string[]]): readonly string[] {
-    let value: unknown = this.#values;
-    for (const name of path) value = isObject(value) ? value[name] : undefined;
-    if (value === undefined || value === null) return [];
-    if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value;
-    return wrong(path.join('.'), 'must be a list of strings');
-  }
-}
-
-function wrong(field: string, what: string): never {
-  throw new AgentConfigError(`ProxyConfig ${field} ${what}`);
 }

@@ -1,5 +1,6 @@
 import { isObject } from '../api/json.ts';
-import { type ProxyConfig, AgentConfigError, readProxyConfig } from './proxy-config.ts';
+import { AgentConfigError } from './config-fields.ts';
+import { type ProxyConfig, readProxyConfig } from './proxy-config.ts';
 import { parseDuration } from '../reconcilers/durations.ts';
 import { readDocument } from '../yaml/document.ts';
 import { readPodInfo } from './pod-info.ts';
@@ -46,10 +47,24 @@ export interface AgentSettings extends AgentOptions {
   /** Milliseconds; undefined: the fixed time of `terminationDrainDuration`. */
   readonly exitOnZeroConnections: { readonly atLeast: number } | undefined;
   readonly dnsCapture: boolean;
+  /** Where gRPC's libraries in other containers look for their bootstrap; undefined: there are none. */
+  readonly grpcBootstrapFile: string | undefined;
+  /** Without one, gRPC's libraries are the only clients of this agent. */
+  readonly hasEnvoy: boolean;
+  readonly ports: EnvoyPorts;
   /** Seconds. */
   readonly certificateLife: number;
   readonly renewAfter: number;
   readonly unused: readonly string[];
+}
+
+/** On which Envoy answers whoever looks after the Pod. 0: it does not. */
+export interface EnvoyPorts {
+  readonly metrics: number;
+  readonly ready: number;
+  /** With mutual TLS: Envoy's figures alone, and all in the Pod. */
+  readonly secureMetrics: number;
+  readonly secureMergedMetrics: number;
 }
 
 /** All absolute. */
@@ -75,11 +90,13 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
   const at = (path: string): string => (path.startsWith('/') ? path : `${options.root.replace(/\/$/, '')}/${path}`);
   const podInfo = (name: string) => readPodInfo(readFile(at(`etc/istio/pod/${name}`)) ?? '');
   const [labels, annotations] = [podInfo('labels'), podInfo('annotations')];
+  /** A collector may be on the machine that the Pod runs on. */
+  const withHost = (config: string): string => config.replaceAll('$(HOST_IP)', given['HOST_IP'] ?? '$(HOST_IP)');
   const meshText = readFile(at(options.meshConfigFile)) ?? '';
   const { config: proxy, unused } = readProxyConfig([
-    { from: options.meshConfigFile, text: defaultConfigOf(meshText) },
-    { from: 'PROXY_CONFIG', text: given['PROXY_CONFIG'] ?? '' },
-    { from: 'annotation proxy.istio.io/config', text: annotations['proxy.istio.io/config'] ?? '' },
+    { from: options.meshConfigFile, text: withHost(defaultConfigOf(meshText)) },
+    { from: 'PROXY_CONFIG', text: withHost(given['PROXY_CONFIG'] ?? '') },
+    { from: 'annotation proxy.istio.io/config', text: withHost(annotations['proxy.istio.io/config'] ?? '') },
     { from: 'annotations of the Pod', text: JSON.stringify(ofAnnotations(annotations)) },
   ]);
   const env = { ...proxy.proxyMetadata, ...given };
@@ -88,7 +105,7 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
   const skipped = list(annotations['traffic.sidecar.istio.io/excludeInterfaces'] ?? '');
   const own = addresses().flatMap((one) => (skipped.includes(one.interface) ? [] : [one.address]));
   const first = text('INSTANCE_IP');
-  const directory = (name: string): string | undefined => (text(name) === '' ? undefined : at(text(name)));
+  const path = (name: string): string | undefined => (text(name) === '' ? undefined : at(text(name)));
   return {
     ...options,
     domain: options.domain || `${text('POD_NAMESPACE') || 'default'}.svc.cluster.local`,
@@ -112,8 +129,8 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
       token: at('var/run/secrets/tokens/istio-token'),
       roots: at(text('XDS_ROOT_CA') || text('CA_ROOT_CA') || 'var/run/secrets/istio/root-cert.pem'),
       mountedCertificates: at('var/run/secrets/workload-spiffe-credentials'),
-      provenCertificates: directory('PROV_CERT'),
-      outputCertificates: directory('OUTPUT_CERTS'),
+      provenCertificates: path('PROV_CERT'),
+      outputCertificates: path('OUTPUT_CERTS'),
       envoy: proxy.binaryPath ?? '/usr/local/bin/envoy',
     },
     exitOnZeroConnections: flag(env, 'EXIT_ON_ZERO_ACTIVE_CONNECTIONS')
@@ -121,6 +138,14 @@ export function readSettings(options: AgentOptions, surroundings: AgentSurroundi
       : undefined,
     dnsCapture:
       (options.type === 'sidecar' && flag(env, 'ISTIO_META_DNS_CAPTURE')) || flag(env, 'ISTIO_META_ENABLE_DNS_SERVER'),
+    grpcBootstrapFile: path('GRPC_XDS_BOOTSTRAP'),
+    hasEnvoy: !flag(env, 'DISABLE_ENVOY'),
+    ports: {
+      metrics: port(env, 'ENVOY_PROMETHEUS_PORT', 15_090),
+      ready: port(env, 'ENVOY_STATUS_PORT', 15_021),
+      secureMetrics: port(env, 'ENVOY_SECURE_METRICS_PORT', 0),
+      secureMergedMetrics: port(env, 'ENVOY_SECURE_MERGED_METRICS_PORT', 0),
+    },
     certificateLife: milliseconds(env, 'SECRET_TTL', 86_400_000) / 1000,
     renewAfter: ratio(env, 'SECRET_GRACE_PERIOD_RATIO', 0.5),
     unused: unused.map((name) => `ProxyConfig ${name}`),
@@ -167,6 +192,13 @@ function milliseconds(env: Env, name: string, fallback: number): number {
   const text = env[name] ?? '';
   if (text === '') return fallback;
   return parseDuration(text) ?? wrongValue(name, text, 'a duration, such as 5s');
+}
+
+function port(env: Env, name: string, fallback: number): number {
+  const text = env[name] ?? '';
+  if (text === '') return fallback;
+  const value = /^\d+$/.test(text) ? Number(text) : NaN;
+  return value <= 65_535 ? value : wrongValue(name, text, `a port number, such as ${fallback || 15_091}`);
 }
 
 function ratio(env: Env, name: string, fallback: number): number {

@@ -1,7 +1,19 @@
 import type { Json } from '../api/json.ts';
 import { merge } from './merge.ts';
 import { LISTS, OVERRIDES } from './take-out.ts';
-import { annotationsOf, listIn, metadataOf, nameOf, specOf, textsIn, withMetadata, withSpec } from './pod.ts';
+import {
+  annotationsOf,
+  listIn,
+  mapSpecLists,
+  metadataOf,
+  nameOf,
+  specOf,
+  textsIn,
+  withMetadata,
+  withSpec,
+} from './pod.ts';
+
+const EACH = '*';
 
 const CONTAINERS = ['initContainers', 'containers'] as const;
 
@@ -14,9 +26,11 @@ export interface Applied {
 /**
  * A Pod with a patch in which what the user has written wins: labels and annotations, volumes, and fields of containers
  * that have the name of one of the patch (their image `auto` stands for that of the patch). Such containers are kept in
- * an annotation as they were.
+ * an annotation as they were. A container of the patch with the name `*` stands for each of the application's; what these
+ * get from it stays when the patch is taken out.
  */
-export function applyPatch(pod: Json, patch: Json): Applied {
+export function applyPatch(original: Json, whole: Json): Applied {
+  const { pod, patch } = applyToEach(original, whole);
   const { metadata = {}, spec = {} } = patch as { readonly metadata?: Json; readonly spec?: Json };
   const { initContainers: _, containers: __, volumes: ___, imagePullSecrets: ____, ...rest } = spec;
   const own = Object.fromEntries(CONTAINERS.map((list) => [list, ownOf(pod, spec, list)]));
@@ -45,6 +59,21 @@ export function applyPatch(pod: Json, patch: Json): Applied {
       labels: newKeys(labels, textsIn(metadataOf(pod), 'labels')),
       annotations: newKeys(annotations, annotationsOf(pod)),
     },
+  };
+}
+
+/** The part of the patch that is for each container of the application is applied; the rest of it. */
+function applyToEach(pod: Json, patch: Json): { readonly pod: Json; readonly patch: Json } {
+  const containers = listIn(specOf(patch), 'containers');
+  const each = containers.find((container) => nameOf(container) === EACH);
+  if (each === undefined) return { pod, patch };
+  const { name: _, ...base } = each;
+  const names = new Set(CONTAINERS.flatMap((list) => listIn(specOf(patch), list).map(nameOf)));
+  return {
+    pod: mapSpecLists(pod, ['containers'], (_list, items) =>
+      items.map((container) => (names.has(nameOf(container)) ? container : override(base, container))),
+    ),
+    patch: withSpec(patch, { containers: containers.filter((container) => container !== each) }),
   };
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { kinds } from '../api/kinds.ts';
 import { errorOfTransport } from './api-error.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff } from '../backoff.ts';
 import type { KubeApi } from './client.ts';
 import { sleep, type Clock } from '../clock.ts';
 import type { DesiredCondition } from './conditions.ts';

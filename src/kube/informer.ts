@@ -1,7 +1,7 @@
 import { isSame } from './comparison.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { ApiError, errorOfTransport, needsList } from './api-error.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff } from '../backoff.ts';
 import type { KubeApi, Query } from './client.ts';
 import { sleep, type Clock } from '../clock.ts';
 import { deliver } from './deliver.ts';

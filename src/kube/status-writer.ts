@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { kinds, type KindName } from '../api/kinds.ts';
 import { revisionOf, type KubernetesObject } from '../api/object.ts';
 import { ApiError, errorOfTransport, isRefused } from './api-error.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff } from '../backoff.ts';
 import type { KubeApi } from './client.ts';
 import { isSame } from './comparison.ts';
 import type { Clock } from '../clock.ts';

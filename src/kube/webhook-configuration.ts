@@ -2,7 +2,7 @@ import { isObject, type Json } from '../api/json.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { type Clock, sleep } from '../clock.ts';
 import { ApiError, errorOfTransport } from './api-error.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff } from '../backoff.ts';
 import { correctBundles, failingClosed, failsClosed } from './ca-bundle.ts';
 import type { KubeApi } from './client.ts';
 import { Informer } from './informer.ts';

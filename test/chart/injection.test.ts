@@ -20,7 +20,7 @@ withPeers(['helm'], "the chart's templates and settings of injection", () => {
       discoveryAddress: 'fairlead.istio-system.svc:15012',
       resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '2', memory: '1Gi' } },
     });
-    expect([...templates.keys()]).toEqual(['gateway', 'sidecar']);
+    expect([...templates.keys()]).toEqual(['gateway', 'grpc-agent', 'sidecar']);
     expect(defaultTemplates).toEqual(['sidecar']);
     expect(rules).toMatchObject({ revision: '', policy: 'enabled', tags: [] });
   });

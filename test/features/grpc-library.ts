@@ -17,7 +17,9 @@ export interface WorkloadFiles {
   readonly roots: string;
 }
 
-export interface LibraryOptions {
+export type LibraryOptions = WithoutAgent | { readonly bootstrap: string };
+
+interface WithoutAgent {
   /** Of the control plane, on 127.0.0.1. */
   readonly port: number;
   /** The workload and its namespace; `client.shop` by default. */
@@ -26,7 +28,9 @@ export interface LibraryOptions {
 }
 
 /** As Istio's agent writes it for gRPC, but without the agent. */
-function bootstrap({ port, workload = 'client.shop', files }: LibraryOptions): string {
+function bootstrap(options: LibraryOptions): string {
+  if ('bootstrap' in options) return options.bootstrap;
+  const { port, workload = 'client.shop', files } = options;
   return JSON.stringify({
     xds_servers: [
       { server_uri: `127.0.0.1:${port}`, channel_creds: [{ type: 'insecure' }], server_features: ['xds_v3'] },

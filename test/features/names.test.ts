@@ -6,8 +6,8 @@ import { hostsOfMesh } from '../../src/agent/dns/hosts.ts';
 import { Names } from '../../src/agent/dns/names.ts';
 import { Responder } from '../../src/agent/dns/responder.ts';
 import { createAgentLog } from '../../src/agent/log.ts';
-import { streamOfBytes } from '../../src/agent/certificate/secret-server.ts';
-import { dial } from '../../src/agent/xds/control-plane.ts';
+import { streamOfBytes } from '../../src/agent/xds/socket.ts';
+import { dial } from '../../src/agent/xds/dial.ts';
 import { LastConfig } from '../../src/agent/xds/last-config.ts';
 import { ADS, Relay } from '../../src/agent/xds/relay.ts';
 import { CDS } from './proxy.ts';
@@ -74,7 +74,6 @@ async function agent(port: number) {
   const responder = new Responder({
     names: table,
     upstream: { ask: () => Promise.resolve(undefined) },
-    forwardedAlways: [],
     random: Math.random,
   });
   const resolver = new Resolver();

@@ -39,7 +39,7 @@ function plain(pod: Json): unknown {
     Array.isArray(list) ? [...(list as Json[])].sort((a, b) => (String(a['name']) < String(b['name']) ? -1 : 1)) : list;
   const members = {
     ...spec,
-    containers: sorted(spec['containers']),
+    containers: sorted(withoutEach(spec['containers'])),
     initContainers: sorted(spec['initContainers']),
     // What a template adds to the spec itself stays.
     securityContext: undefined,
@@ -50,6 +50,20 @@ function plain(pod: Json): unknown {
       typeof value === 'object' && value !== null && Object.keys(value).length === 0 ? undefined : value,
     ),
   );
+}
+
+/** What the template grpc-agent adds to each container of the application stays, too. */
+function withoutEach(containers: unknown): unknown {
+  const added = [
+    ...['BOOTSTRAP', 'EXPERIMENTAL_SECURITY_SUPPORT', 'EXPERIMENTAL_RBAC'].map((each) => `GRPC_XDS_${each}`),
+    'istio-xds',
+    'istio-data',
+  ];
+  return (containers as readonly Json[]).map(({ env = [], volumeMounts = [], ...container }) => ({
+    ...container,
+    env: (env as readonly Json[]).filter(({ name }) => !added.includes(String(name))),
+    volumeMounts: (volumeMounts as readonly Json[]).filter(({ name }) => !added.includes(String(name))),
+  }));
 }
 
 /** The agent is told the number of a port that has a name. */

@@ -107,113 +107,47 @@ test('who waits for connections to end has to see them', () => {
   );
 });
 
-test('a mistake names the setting and what it takes', () => {
-  const problem = (env: AgentSurroundings['env']): unknown => {
-    try {
-      return settings(env);
-    } catch (error) {
-      return (error as Error).message;
-    }
-  };
-  expect([
-    problem({ PROXY_CONFIG: '{"concurrency": -1}' }),
-    problem({ PROXY_CONFIG: 'drainDuration: soon' }),
-    problem({ PROXY_CONFIG: 'a: [' }),
-    problem({ EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'perhaps' }),
-    problem({ SECRET_TTL: '1 day' }),
-  ]).toMatchInlineSnapshot(`
-    [
-      {
-        "certificateAddress": "istiod.istio-system.svc:15012",
-        "certificateLife": 86400,
-        "clusterId": "Kubernetes",
-        "dnsCapture": false,
-        "domain": "shop.svc.cluster.local",
-        "env": {
-          "INSTANCE_IP": "10.0.0.1",
-          "POD_NAME": "reviews-1",
-          "POD_NAMESPACE": "shop",
-          "PROXY_CONFIG": "{"concurrency": -1}",
-          "SERVICE_ACCOUNT": "reviews",
-        },
-        "exitOnZeroConnections": undefined,
-        "meshConfigFile": "etc/istio/config/mesh",
-        "paths": {
-          "envoy": "/usr/local/bin/envoy",
-          "mountedCertificates": "/var/run/secrets/workload-spiffe-credentials",
-          "outputCertificates": undefined,
-          "provenCertificates": undefined,
-          "roots": "/var/run/secrets/istio/root-cert.pem",
-          "secretSocket": "/var/run/secrets/workload-spiffe-uds/socket",
-          "state": "/etc/istio/proxy",
-          "token": "/var/run/secrets/tokens/istio-token",
-          "xdsSocket": "/etc/istio/proxy/XDS",
-        },
-        "pod": {
-          "addresses": [
-            "10.0.0.1",
-          ],
-          "annotations": {
-            "proxy.istio.io/config": "concurrency: 3
-    proxyStatsMatcher:
-      inclusionPrefixes: [cluster.outbound]
-    ",
-            "sidecar.istio.io/statsInclusionSuffixes": "upstream_rq_time,x",
-          },
-          "labels": {
-            "app": "reviews",
-            "pod-template-hash": "abc",
-            "version": "v1",
-          },
-          "name": "reviews-1",
-          "namespace": "shop",
-          "serviceAccount": "reviews",
-        },
-        "proxy": {
-          "adminPort": 15000,
-          "binaryPath": undefined,
-          "concurrency": 3,
-          "configPath": undefined,
-          "controlPlaneTls": true,
-          "customConfigFile": "",
-          "discoveryAddress": "istiod.istio-system.svc:15012",
-          "drainDuration": 45000,
-          "extraStatTags": [],
-          "meshId": "",
-          "proxyMetadata": {},
-          "runtimeValues": {},
-          "serviceCluster": "",
-          "statNameLength": 189,
-          "statsMatcher": {
-            "prefixes": [
-              "cluster.outbound",
-            ],
-            "regexps": [],
-            "suffixes": [],
-          },
-          "statusPort": 15020,
-          "terminationDrainDuration": 5000,
-          "whole": {
-            "concurrency": 3,
-            "proxyStatsMatcher": {
-              "inclusionPrefixes": [
-                "cluster.outbound",
-              ],
-            },
-          },
-        },
-        "renewAfter": 0.5,
-        "root": "/",
-        "trustDomain": "cluster.local",
-        "type": "sidecar",
-        "unused": [],
-      },
-      "ProxyConfig drainDuration must be a duration, such as 5s",
-      "PROXY_CONFIG, line 1: is not valid YAML: [ is never closed",
-      "EXIT_ON_ZERO_ACTIVE_CONNECTIONS is "perhaps": use "true" or "false"",
-      "SECRET_TTL is "1 day": use a duration, such as 5s",
-    ]
-  `);
+test.each([
+  ['{"proxyAdminPort": -1}', 'ProxyConfig proxyAdminPort must be a whole number'],
+  ['statusPort: 70000', 'ProxyConfig statusPort must be a port number'],
+  ['drainDuration: soon', 'ProxyConfig drainDuration must be a duration, such as 5s'],
+  ['a: [', 'PROXY_CONFIG, line 1: is not valid YAML: [ is never closed'],
+  [
+    'tracing: {zipkin: {address: zipkin}}',
+    'ProxyConfig tracing.zipkin.address must be host:port, such as collector.monitoring:9411',
+  ],
+  ['extraStatTags: a', 'ProxyConfig extraStatTags must be a list of strings'],
+  [
+    'envoyMetricsService: {address: "m:1", tlsSettings: {mode: MUTUAL}}',
+    'ProxyConfig envoyMetricsService.tlsSettings.mode MUTUAL needs clientCertificate and privateKey',
+  ],
+  [
+    'envoyMetricsService: {address: "m:1", tlsSettings: {mode: TLS}}',
+    'ProxyConfig envoyMetricsService.tlsSettings.mode must be DISABLE, SIMPLE, MUTUAL or ISTIO_MUTUAL',
+  ],
+])('a mistake names the setting and what it takes: %s', (config, message) => {
+  expect(() => settings({ PROXY_CONFIG: config })).toThrow(message);
+});
+
+test.each([
+  [
+    { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'perhaps' },
+    'EXIT_ON_ZERO_ACTIVE_CONNECTIONS is "perhaps": use "true" or "false"',
+  ],
+  [{ SECRET_TTL: '1 day' }, 'SECRET_TTL is "1 day": use a duration, such as 5s'],
+  [{ ENVOY_PROMETHEUS_PORT: '1e3' }, 'ENVOY_PROMETHEUS_PORT is "1e3": use a port number, such as 15090'],
+])('so does one in the environment: %s', (env, message) => {
+  expect(() => settings(env)).toThrow(message);
+});
+
+test('what has no effect is named by its path', () => {
+  const config = 'tracing: {lightstep: {address: "a:1"}, customTags: {}}\nconnectionSettings: {}\nreadinessProbe: {}';
+  expect(settings({ PROXY_CONFIG: config }).unused).toEqual([
+    'ProxyConfig connectionSettings',
+    'ProxyConfig readinessProbe',
+    'ProxyConfig tracing.lightstep',
+    'ProxyConfig tracing.customTags',
+  ]);
 });
 
 test('an annotation is above PROXY_CONFIG, and the environment above proxyMetadata', () => {

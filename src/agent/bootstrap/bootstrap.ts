@@ -2,8 +2,9 @@ import type { LogFormat } from '../../config/settings.ts';
 import { type Node, nodeOf } from '../node.ts';
 import type { AgentSettings } from '../settings.ts';
 import { agentClusters } from './clusters.ts';
+import { collectorParts } from './collectors.ts';
 import { agentListeners } from './listeners.ts';
-import { statsConfig } from './stats.ts';
+import { statsConfig, statsFlushInterval } from './stats.ts';
 
 /** `envoy.config.bootstrap.v3.Bootstrap` as protobuf JSON. */
 export type Bootstrap = { readonly node: Node } & Readonly<Record<string, unknown>>;
@@ -12,8 +13,11 @@ export type Bootstrap = { readonly node: Node } & Readonly<Record<string, unknow
 export function bootstrapOf(settings: AgentSettings, format: LogFormat): Bootstrap {
   const { proxy, env } = settings;
   const isV6 = isV6Only(settings);
+  const node = nodeOf(settings);
+  const { clusters, ...reports } = collectorParts(proxy.collectors, node.cluster, isV6);
   return {
-    node: nodeOf(settings),
+    node,
+    ...reports,
     applicationLogConfig: { logFormat: logFormats[format] },
     layeredRuntime: {
       layers: [
@@ -32,7 +36,9 @@ export function bootstrapOf(settings: AgentSettings, format: LogFormat): Bootstr
       },
     ],
     statsConfig: statsConfig(settings),
-    statsFlushInterval: '5s',
+    statsFlushInterval: statsFlushInterval(settings),
+    // Most clusters are never asked: what would count their requests is made with the first.
+    deferredStatOptions: { enableDeferredCreationStats: true },
     admin: {
       address: { socketAddress: { address: isV6 ? '::1' : '127.0.0.1', portValue: proxy.adminPort } },
       // Its address is this machine's own: a log of who asks says nothing.
@@ -49,7 +55,10 @@ export function bootstrapOf(settings: AgentSettings, format: LogFormat): Bootstr
         grpcServices: [{ envoyGrpc: { clusterName: 'xds-grpc' } }],
       },
     },
-    staticResources: { clusters: agentClusters(settings, isV6), listeners: agentListeners(settings, isV6) },
+    staticResources: {
+      clusters: [...agentClusters(settings, isV6), ...clusters],
+      listeners: agentListeners(settings, isV6),
+    },
     overloadManager: {
       resourceMonitors: [
         {

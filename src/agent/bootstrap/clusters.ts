@@ -33,7 +33,8 @@ function cluster(name: string, address: object): object {
   };
 }
 
-const http2 = {
+/** What it speaks. */
+export const http2 = {
   typedExtensionProtocolOptions: {
     'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
       '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
@@ -41,3 +42,18 @@ const http2 = {
     },
   },
 };
+
+/** The secret of this name, which the agent has. */
+export const fromAgent = (name: string): object => ({
+  name,
+  sdsConfig: {
+    resourceApiVersion: 'V3',
+    initialFetchTimeout: '0s',
+    apiConfigSource: {
+      apiType: 'GRPC',
+      transportApiVersion: 'V3',
+      setNodeOnFirstMessageOnly: true,
+      grpcServices: [{ envoyGrpc: { clusterName: 'sds-grpc' } }],
+    },
+  },
+});

@@ -1,4 +1,17 @@
+import { isObject } from '../../api/json.ts';
+import { parseDuration } from '../../reconcilers/durations.ts';
+import { AgentConfigError } from '../config-fields.ts';
 import type { AgentSettings } from '../settings.ts';
+
+/** How often Envoy sends and renews its figures: annotation `sidecar.istio.io/statsFlushInterval`, or 5 s. */
+export function statsFlushInterval({ pod }: AgentSettings): string {
+  const name = 'sidecar.istio.io/statsFlushInterval';
+  const text = pod.annotations[name] ?? '5s';
+  const ms = parseDuration(text);
+  if (ms === undefined || ms < 1)
+    throw new AgentConfigError(`annotation ${name} is ${text}: use a duration, such as 5s`);
+  return `${ms / 1000}s`;
+}
 
 /** What Envoy counts: a small part of what it could, as in Istio, and what the user adds. */
 export function statsConfig(settings: AgentSettings): object {
@@ -16,8 +29,10 @@ export function statsConfig(settings: AgentSettings): object {
     ...annotated('statsInclusionSuffixes'),
   ];
   const regexps = [...REGEXPS, ...proxy.statsMatcher.regexps, ...annotated('statsInclusionRegexps')];
+  const buckets = histogramBuckets(pod.annotations['sidecar.istio.io/statsHistogramBuckets'] ?? '');
   return {
     useAllDefaultTags: true,
+    ...(buckets.length > 0 && { histogramBucketSettings: buckets }),
     statsTags: [...proxy.extraStatTags, ...annotated('extraStatTags')].map((tagName) => ({
       tagName,
       regex: `(${escaped(tagName)}\\.=\\.(.*?);\\.)`,
@@ -32,6 +47,26 @@ export function statsConfig(settings: AgentSettings): object {
       },
     },
   };
+}
+
+/** JSON: upper bounds by prefix of names. */
+function histogramBuckets(text: string): readonly object[] {
+  if (text === '') return [];
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // Below.
+  }
+  const isRising = (bounds: unknown): bounds is readonly number[] =>
+    Array.isArray(bounds) &&
+    bounds.length > 0 &&
+    bounds.every((each, at) => typeof each === 'number' && each > (at === 0 ? 0 : bounds[at - 1]));
+  if (!isObject(value) || !Object.values(value).every(isRising))
+    throw new AgentConfigError(
+      'annotation sidecar.istio.io/statsHistogramBuckets must be JSON with rising numbers, such as {"istio":[1,5,10]}',
+    );
+  return Object.entries(value).map(([prefix, bounds]) => ({ match: { prefix }, buckets: bounds }));
 }
 
 const PREFIXES: readonly string[] = [

@@ -1,7 +1,7 @@
 import type { ServiceError } from '@grpc/grpc-js';
 import protobuf from 'protobufjs/minimal.js';
 import { eachField } from '../xds/messages.ts';
-import { type ControlPlaneOptions, bytes, dial } from '../xds/control-plane.ts';
+import { type ControlPlaneOptions, bytes, dial } from '../xds/dial.ts';
 
 /** Source: istio/api security/v1alpha1/ca.proto. */
 const METHOD = '/istio.v1.auth.IstioCertificateService/CreateCertificate';

@@ -1,9 +1,9 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Certificate } from './workload-certificate.ts';
 
 /** The names that Istio's agent gives them. */
-const NAMES = { chain: 'cert-chain.pem', key: 'key.pem', roots: 'root-cert.pem' } as const;
+export const NAMES = { chain: 'cert-chain.pem', key: 'key.pem', roots: 'root-cert.pem' } as const;
 
 /** Undefined unless all three are there. */
 export function readCertificate(directory: string): Certificate | undefined {
@@ -12,14 +12,22 @@ export function readCertificate(directory: string): Certificate | undefined {
   return chain === undefined || key === undefined || roots === undefined ? undefined : { chain, key, roots };
 }
 
-/** Only this user can read the key. Throws if the directory cannot be written to. */
-export function writeCertificate(directory: string, certificate: Certificate): void {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  for (const part of ['key', 'chain', 'roots'] as const) {
-    const path = join(directory, NAMES[part]);
-    writeFileSync(`${path}.new`, certificate[part], { mode: 0o600 });
-    renameSync(`${path}.new`, path);
+/**
+ * Only this user can read the key, unless other containers of the Pod use it. Throws if the directory cannot be written
+ * to.
+ */
+export function writeCertificate(directory: string, certificate: Certificate, isShared = false): void {
+  mkdirSync(directory, { recursive: true, mode: isShared ? 0o755 : 0o700 });
+  const mode = isShared ? 0o644 : 0o600;
+  const parts = (['key', 'chain', 'roots'] as const).map((part) => [join(directory, NAMES[part]), certificate[part]]);
+  try {
+    for (const [path, text = ''] of parts) writeFileSync(`${path}.new`, text, { mode });
+  } catch (error) {
+    // A full disk leaves the former ones as they are.
+    for (const [path] of parts) rmSync(`${path}.new`, { force: true });
+    throw error;
   }
+  for (const [path = ''] of parts) renameSync(`${path}.new`, path);
 }
 
 /** Undefined if there is no such file, or it is empty. */

@@ -1,9 +1,7 @@
-import { chmodSync, rmSync } from 'node:fs';
-import { Server, ServerCredentials, type ServerDuplexStream } from '@grpc/grpc-js';
-import { AgentConfigError } from '../proxy-config.ts';
+import type { Server, ServerDuplexStream } from '@grpc/grpc-js';
 import type { AgentLog } from '../log.ts';
-import { bytes } from '../xds/control-plane.ts';
 import { readDeltaRequest, readRequest, writeDeltaResponse, writeResponse } from '../xds/messages.ts';
+import { streamOfBytes } from '../xds/socket.ts';
 import { SECRET } from './secrets.ts';
 
 /** Where secrets come from. */
@@ -73,16 +71,6 @@ export function secretService(secrets: Secrets, log: AgentLog): Parameters<Serve
 
 const method = (name: string) => ({ ...streamOfBytes, path: `${SERVICE}${name}` });
 
-/** A method whose messages both ways are bytes. */
-export const streamOfBytes = {
-  requestStream: true,
-  responseStream: true,
-  requestSerialize: bytes,
-  requestDeserialize: bytes,
-  responseSerialize: bytes,
-  responseDeserialize: bytes,
-} as const;
-
 const equal = (a: Uint8Array | undefined, b: Uint8Array): boolean => a !== undefined && Buffer.compare(a, b) === 0;
 
 /** What goes wrong ends this stream, and says so to the client. */
@@ -92,15 +80,4 @@ function guarded(call: Call, fn: () => void): void {
   } catch (error) {
     call.emit('error', { code: 3, details: error instanceof Error ? error.message : String(error) });
   }
-}
-
-/** Listens on a socket that only this user can use, in place of one that a former process has left. */
-export async function listenOnSocket(server: Server, path: string): Promise<void> {
-  rmSync(path, { force: true });
-  await new Promise<void>((resolve, reject) =>
-    server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) =>
-      error === null ? resolve() : reject(new AgentConfigError(`cannot listen on ${path}: ${error.message}`)),
-    ),
-  );
-  chmodSync(path, 0o600);
 }

@@ -6,6 +6,7 @@ import { readRequest } from '../../identity/certificate-request.ts';
 import { selfSigned } from '../../identity/self-signed.ts';
 import { readMaterial } from '../../identity/signing-material.ts';
 import { createAgentLog } from '../log.ts';
+import { newKey } from './key.ts';
 import { type Certificate, WorkloadCertificate } from './workload-certificate.ts';
 
 const IDENTITY = 'spiffe://cluster.local/ns/shop/sa/reviews';
@@ -131,6 +132,9 @@ test('a saved certificate is used while it is good', async () => {
   const broken = start();
   broken.certificate.resume({ chain: 'x', key: 'y', roots: 'z' });
   expect(broken.certificate.current).toBe(undefined);
+  const { key } = await newKey(IDENTITY);
+  broken.certificate.resume({ ...saved[0]!, key });
+  expect(broken.certificate.current).toBe(undefined);
 });
 
 test('roots that come into force beside the old one are trusted at once, and a certificate is requested that has them', async () => {
@@ -143,4 +147,25 @@ test('roots that come into force beside the old one are trusted at once, and a c
   await certificate.trust([roots, another]);
   expect(requests()).toBe(2);
   expect(certificate.roots.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
+});
+
+test('new roots are not acknowledged before there is a certificate from after them', async () => {
+  let away = false;
+  const { clock, certificate, requests } = start({
+    sign: (csr, date) => (away ? Promise.reject(new Error('unavailable')) : signed(csr, date)),
+  });
+  void certificate.keep();
+  await certificate.first();
+  away = true;
+  const { 'root-cert.pem': another } = await selfSigned('cluster.local', new Date());
+  let acknowledged = 0;
+  // The control plane says it again on the next stream.
+  for (let stream = 0; stream < 2; stream++) void certificate.trust([roots, another]).then(() => acknowledged++);
+  await expect.poll(() => requests()).toBe(2);
+  expect(certificate.roots.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
+  expect(acknowledged).toBe(0);
+  away = false;
+  clock.skip(10_000);
+  await expect.poll(() => acknowledged).toBe(2);
+  expect(requests()).toBe(3);
 });

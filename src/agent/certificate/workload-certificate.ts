@@ -1,7 +1,7 @@
-import { X509Certificate } from 'node:crypto';
+import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { type Clock, sleep } from '../../clock.ts';
 import { mergeRoots } from '../../identity/roots.ts';
-import { Backoff } from '../../kube/backoff.ts';
+import { Backoff } from '../../backoff.ts';
 import type { AgentLog } from '../log.ts';
 import { newKey } from './key.ts';
 
@@ -21,6 +21,8 @@ export interface WorkloadCertificateOptions {
   readonly sign: (csr: string) => Promise<readonly string[]>;
   /** Keeps it for a restart of this process. Must not throw. */
   readonly save: (certificate: Certificate) => void;
+  /** Roots of peers besides those that come with certificates, PEM. */
+  readonly trusted?: readonly string[];
   /** Part of its life after which a certificate is renewed; 0.5 by default. */
   readonly renewAfter: number;
   readonly clock: Clock;
@@ -41,9 +43,11 @@ const [WAITING, RENEWING] = [
 /** The workload's certificate: has it signed, and renewed while the old one is still good. */
 export class WorkloadCertificate {
   readonly #options: WorkloadCertificateOptions;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<() => unknown>();
   #current: Certificate | undefined;
   #trusted: readonly string[] = [];
+  /** It may be from before a change of roots. */
+  #isOutdated = false;
   #problem = 'no certificate was requested yet';
   /** Wakes up the loop before its time. */
   #wake = new AbortController();
@@ -58,7 +62,8 @@ export class WorkloadCertificate {
 
   /** All roots that peers may have, PEM; empty until there is a certificate. */
   get roots(): string {
-    return this.#current === undefined ? '' : mergeRoots([this.#current.roots, ...this.#trusted]);
+    if (this.#current === undefined) return '';
+    return mergeRoots([this.#current.roots, ...(this.#options.trusted ?? []), ...this.#trusted]);
   }
 
   /** Why there is no certificate; undefined: there is one. */
@@ -67,7 +72,7 @@ export class WorkloadCertificate {
   }
 
   /** Calls it when the certificate or the roots change. */
-  onChange(listener: () => void): () => void {
+  onChange(listener: () => unknown): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -75,32 +80,49 @@ export class WorkloadCertificate {
   /** Uses one that was saved, if it is still good. */
   resume(saved: Certificate): void {
     const left = lifeOf(saved, this.#options.identity, this.#options.clock.date());
-    if (left === undefined) return;
+    // A process that was killed while it wrote them may have left the key of one and the chain of another.
+    if (left === undefined || !isPair(saved)) return;
     this.#options.log.info('Using the certificate from before the restart', { expires: left.expires });
     this.#use(saved);
   }
 
-  /** Trusts these roots besides those of the certificate, and replaces it: another root may have come into force. */
+  /**
+   * Trusts these roots besides those of the certificate, and replaces it where they are new: another root may have come
+   * into force. Settles once there is a certificate from after that, or the signal has fired.
+   */
   async trust(roots: readonly string[]): Promise<void> {
     const before = this.roots;
     this.#trusted = roots;
-    if (sameRoots(before, this.roots)) return;
-    this.#changed();
-    await this.#renew();
+    if (!sameRoots(before, this.roots)) {
+      this.#isOutdated = true;
+      this.#changed();
+      this.#wakeUp();
+    }
+    await this.#until(() => !this.#isOutdated);
   }
 
   /** Settles once there is a certificate, or the signal has fired. */
   async first(): Promise<void> {
-    if (this.#current !== undefined || this.#options.signal.aborted) return;
+    await this.#until(() => this.#current !== undefined);
+  }
+
+  async #until(isSo: () => boolean): Promise<void> {
+    const { signal } = this.#options;
+    if (isSo() || signal.aborted) return;
     await new Promise<void>((resolve) => {
-      this.onChange(resolve);
-      this.#options.signal.addEventListener('abort', () => resolve(), { once: true });
+      const done = (): void => {
+        stop();
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      const stop = this.onChange(() => isSo() && done());
+      signal.addEventListener('abort', done);
     });
   }
 
   /** Has certificates signed until the signal fires. */
   async keep(): Promise<void> {
-    const { clock, random, signal, log } = this.#options;
+    const { random, signal, log } = this.#options;
     const backoff = { waiting: new Backoff({ ...WAITING!, random }), renewing: new Backoff({ ...RENEWING!, random }) };
     let said = '';
     while (!signal.aborted) {
@@ -121,13 +143,14 @@ export class WorkloadCertificate {
           log.warn('No certificate from the control plane; trying again', { reason: this.#problem });
         said = this.#problem;
         const isGood = this.#life() !== undefined;
-        await sleep(clock, (isGood ? backoff.renewing : backoff.waiting).next(), { signal });
+        await this.#sleep((isGood ? backoff.renewing : backoff.waiting).next());
       }
     }
   }
 
   /** Milliseconds. */
   #dueIn(): number {
+    if (this.#isOutdated) return 0;
     const life = this.#life();
     return life === undefined ? 0 : Math.max(0, life.renew - this.#options.clock.date().getTime());
   }
@@ -147,11 +170,13 @@ export class WorkloadCertificate {
 
   async #renew(): Promise<void> {
     const { identity, sign, save, clock, log } = this.#options;
+    const trusted = this.#trusted;
     const { key, csr } = await newKey(identity);
     const signed = await sign(csr);
     const certificate = { chain: signed.slice(0, -1).join(''), key, roots: signed.at(-1)! };
     const life = lifeOf(certificate, identity, clock.date());
     if (life === undefined) throw new Error(problemOf(certificate, identity, clock.date()));
+    if (trusted === this.#trusted) this.#isOutdated = false;
     this.#use(certificate);
     save(certificate);
     log.info('Certificate received', { identity, expires: life.expires });
@@ -161,6 +186,10 @@ export class WorkloadCertificate {
     this.#current = certificate;
     this.#jitter = this.#options.random();
     this.#changed();
+    this.#wakeUp();
+  }
+
+  #wakeUp(): void {
     this.#wake.abort();
     this.#wake = new AbortController();
   }
@@ -191,6 +220,14 @@ function problemOf({ chain }: Certificate, identity: string, now: Date): string 
   if (!names(leaf).includes(`URI:${identity}`))
     return `the certificate is for ${leaf.subjectAltName ?? 'nobody'} instead of ${identity}; check the trust domain`;
   return `the certificate is good from ${leaf.validFrom} to ${leaf.validTo}, but the clock of this machine says ${now.toISOString()}`;
+}
+
+function isPair({ chain, key }: Certificate): boolean {
+  try {
+    return new X509Certificate(chain).checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false;
+  }
 }
 
 function parse(chain: string): X509Certificate | undefined {

@@ -1,4 +1,6 @@
 import { X509Certificate } from 'node:crypto';
+import { dirname, join } from 'node:path';
+import type { AgentPaths } from '../settings.ts';
 import { readText } from './files.ts';
 import { keyPair, roots } from './secrets.ts';
 import type { Secrets } from './secret-server.ts';
@@ -17,6 +19,9 @@ const SYSTEM_ROOTS: readonly string[] = [
   '/etc/ssl/cert.pem',
 ];
 
+/** Where a Pod has the revocation list of the mesh: beside the roots. */
+export const crlFile = ({ roots: file }: Pick<AgentPaths, 'roots'>): string => join(dirname(file), 'crl/ca-crl.pem');
+
 /** Milliseconds between looks at files that Envoy was given: those of a mounted Secret change. */
 const EVERY = 5_000;
 
@@ -24,7 +29,7 @@ const EVERY = 5_000;
  * What Envoy asks the agent for: `default` and `ROOTCA`, the workload's own; and files, as the control plane names them:
  * `file-cert:CHAIN~KEY`, `file-root:PATH`.
  */
-export function workloadSecrets(own: Source, crlFile: string, signal: AbortSignal): Secrets {
+export function workloadSecrets(own: Source, crl: string, signal: AbortSignal): Secrets {
   const listeners = new Set<() => void>();
   own.onChange(() => listeners.forEach((listener) => listener()));
   const timer = setInterval(() => listeners.forEach((listener) => listener()), EVERY);
@@ -33,7 +38,7 @@ export function workloadSecrets(own: Source, crlFile: string, signal: AbortSigna
   return {
     get(name) {
       if (name === 'default') return own.current && keyPair(name, own.current);
-      if (name === 'ROOTCA') return own.roots === '' ? undefined : roots(name, own.roots, readText(crlFile));
+      if (name === 'ROOTCA') return own.roots === '' ? undefined : roots(name, own.roots, readText(crl));
       if (name.startsWith('file-cert:')) {
         const [chain, key] = name.slice('file-cert:'.length).split('~').map(readText);
         return chain === undefined || key === undefined ? undefined : keyPair(name, { chain, key });

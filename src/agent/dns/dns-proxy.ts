@@ -32,12 +32,7 @@ export async function startDnsProxy({ settings, resolvConf, random, signal }: Dn
   });
   const { host, port } = addressOf(settings.env['DNS_PROXY_ADDR'] ?? '');
   const addresses = host === 'localhost' ? ['127.0.0.1', '::1'] : [host];
-  const responder = new Responder({
-    names,
-    upstream: new Upstream({ servers, random }),
-    forwardedAlways: [],
-    random,
-  });
+  const responder = new Responder({ names, upstream: new Upstream({ servers, random }), random });
   return {
     names,
     port: await startDnsServer({ addresses, port, responder, signal }),

@@ -10,11 +10,6 @@ const MOST_TCP_BYTES = 65_535;
 export interface ResponderOptions {
   readonly names: NameTable;
   readonly upstream: Pick<Upstream, 'ask'>;
-  /**
-   * Names that are forwarded while there is no table: what the agent itself must look up to get one, if it asks here. In
-   * lower case, without a final dot; search domains may follow.
-   */
-  readonly forwardedAlways: readonly string[];
   /** In [0, 1). */
   readonly random: () => number;
 }
@@ -57,7 +52,7 @@ export class Responder {
     }
     if (query === 'unsupported') return notImplemented(message);
     const { names, random } = this.#options;
-    if (!names.isLoaded && !this.#isForwardedAlways(query.name)) {
+    if (!names.isLoaded) {
       this.#counts.early++;
       return failure(query);
     }
@@ -65,10 +60,6 @@ export class Responder {
     if (found === undefined) return this.#forward(message, query, protocol, signal);
     this.#counts.answered++;
     return answer(query, found, protocol === 'udp' ? query.udpBytes : MOST_TCP_BYTES, random);
-  }
-
-  #isForwardedAlways(name: string): boolean {
-    return this.#options.forwardedAlways.some((known) => name === known || name.startsWith(`${known}.`));
   }
 
   #forward(

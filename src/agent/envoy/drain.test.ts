@@ -29,7 +29,8 @@ function envoy(...stats: readonly (string | Error)[]) {
 const settings = (type: 'sidecar' | 'router', atLeast?: number) =>
   ({
     type,
-    proxy: { terminationDrainDuration: 5_000 },
+    proxy: { terminationDrainDuration: 5_000, statusPort: 15_020 },
+    ports: { metrics: 15_090, ready: 15_021, secureMetrics: 15_091, secureMergedMetrics: 0 },
     exitOnZeroConnections: atLeast === undefined ? undefined : { atLeast },
   }) as AgentSettings;
 
@@ -51,6 +52,7 @@ const OPEN = [
   'listener.0.0.0.0_15006.worker_0.downstream_cx_active: 2',
   'listener.admin.downstream_cx_active: 1',
   'listener.0.0.0.0_15021.downstream_cx_active: 1',
+  'listener.0.0.0.0_15091.downstream_cx_active: 1',
   'listener.envoy_internal_main.downstream_cx_active: 3',
   'http.inbound.downstream_cx_active: 2',
 ].join('\n');

@@ -4,7 +4,7 @@ import type { AgentSettings } from '../settings.ts';
 import type { Admin } from './admin.ts';
 
 export interface DrainOptions {
-  readonly settings: Pick<AgentSettings, 'type' | 'proxy' | 'exitOnZeroConnections'>;
+  readonly settings: Pick<AgentSettings, 'type' | 'proxy' | 'exitOnZeroConnections' | 'ports'>;
   readonly admin: Admin;
   readonly clock: Clock;
   readonly log: AgentLog;
@@ -37,8 +37,7 @@ export async function drain(options: DrainOptions, { signal }: { readonly signal
   // The kubelet's grace period is the bound.
   while (!signal.aborted) {
     try {
-      const open = openConnections(await options.admin.get('/stats?usedonly&filter=downstream_cx_active%24'));
-      if (open === 0) return;
+      if (openConnections(await options.admin.get(ACTIVE), settings) === 0) return;
       failures = 0;
     } catch {
       if (++failures >= MOST_FAILURES) return log.warn('Envoy does not say how many connections are open');
@@ -47,13 +46,16 @@ export async function drain(options: DrainOptions, { signal }: { readonly signal
   }
 }
 
-/** Of listeners for traffic: not of Envoy's threads, its admin interface, nor of the ports that agents have. */
-function openConnections(stats: string): number {
+const ACTIVE = '/stats?usedonly&filter=downstream_cx_active%24';
+
+/** Of listeners for traffic: not of Envoy's threads, its admin interface, nor of those that look after the Pod. */
+function openConnections(stats: string, { ports, proxy }: DrainOptions['settings']): number {
+  const own = [...Object.values(ports), proxy.statusPort].map((port) => `_${port}.downstream_cx_active`);
   let sum = 0;
   for (const line of stats.split('\n')) {
     const [name = '', value = ''] = line.split(': ');
     if (!name.startsWith('listener.') || name.includes('.worker_')) continue;
-    if (/^listener\.(admin|envoy_internal_|[^ ]*_(15090|15021|15020)\.)/.test(name)) continue;
+    if (/^listener\.(admin|envoy_internal_)/.test(name) || own.some((end) => name.endsWith(end))) continue;
     sum += Number(value);
   }
   return sum;

@@ -81,7 +81,9 @@ function argumentsOf({ proxy, env, pod }: AgentSettings, options: EnvoyOptions):
     ...['-c', options.bootstrapFile, '--drain-time-s', String(Math.ceil(proxy.drainDuration / 1000))],
     // Who drains decides how gently: the agent, with `graceful`.
     ...['--drain-strategy', 'immediate', '--local-address-ip-version', isV6 ? 'v6' : 'v4'],
-    ...['--file-flush-interval-msec', '1000', '--disable-hot-restart'],
+    ...['--file-flush-interval-msec', String(Math.max(1, Math.round(proxy.fileFlush.interval)))],
+    ...(proxy.fileFlush.minSizeKb === undefined ? [] : ['--file-flush-min-size-kb', String(proxy.fileFlush.minSizeKb)]),
+    '--disable-hot-restart',
     ...['-l', options.level],
     ...(options.componentLevels === '' ? [] : ['--component-log-level', options.componentLevels]),
     ...(env['ISTIO_META_ENVOY_SKIP_DEPRECATED_LOGS'] === 'false' ? [] : ['--skip-deprecated-logs']),

@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { type MetricsSources, readScrapeTarget, writeMetrics } from './metrics.ts';
+import { type MetricsSources, writeMetrics } from './metrics.ts';
+import { readScrapeTargets } from './scrape-targets.ts';
 
 async function startSource(type: string, answer: (url: string) => string | undefined): Promise<number> {
   const server = createServer((request, response) => {
@@ -15,12 +16,13 @@ async function startSource(type: string, answer: (url: string) => string | undef
   return (server.address() as AddressInfo).port;
 }
 
-async function scrape(envoy: number, app: number | undefined, query = '') {
+async function scrape(envoy: number, apps: readonly number[], query = '') {
   const failed: string[] = [];
   const sources: MetricsSources = {
     own: () => 'own 1\n',
     envoy: { host: '127.0.0.1', port: envoy },
-    app: app === undefined ? undefined : { host: '127.0.0.1', port: app, path: '/metrics', from: undefined },
+    app: { host: '127.0.0.1', from: undefined },
+    targets: apps.map((port) => ({ port, path: '/metrics' })),
     failed: (source) => void failed.push(source),
   };
   const server = createServer((request, response) => void writeMetrics(sources, query, request, response)).listen(0);
@@ -35,7 +37,7 @@ async function scrape(envoy: number, app: number | undefined, query = '') {
 test('the metrics of the agent, Envoy and the application are one text; the end mark of OpenMetrics stays last', async () => {
   const envoy = await startSource('text/plain', (asked) => `envoy ${asked.split(' ')[0]}\n`);
   const app = await startSource('application/openmetrics-text; version=1.0.0', (asked) => `app ${asked}\n# EOF\n`);
-  expect(await scrape(envoy, app, '?usedonly')).toEqual({
+  expect(await scrape(envoy, [app], '?usedonly')).toEqual({
     type: 'application/openmetrics-text; version=1.0.0',
     body: 'own 1\nenvoy /stats/prometheus?usedonly\napp /metrics application/openmetrics-text\n# EOF\n',
     failed: [],
@@ -45,15 +47,48 @@ test('the metrics of the agent, Envoy and the application are one text; the end 
 test('one that fails is counted, and costs the others nothing', async () => {
   const broken = await startSource('text/plain', () => undefined);
   const works = await startSource('text/plain', () => 'x 1\n');
-  expect(await scrape(broken, works)).toMatchObject({ body: 'own 1\nx 1\n', failed: ['envoy'] });
-  expect(await scrape(works, broken)).toMatchObject({ body: 'own 1\nx 1\n', failed: ['app'] });
-  expect(await scrape(works, undefined)).toMatchObject({ body: 'own 1\nx 1\n', failed: [] });
+  expect(await scrape(broken, [works])).toMatchObject({ body: 'own 1\nx 1\n', failed: ['envoy'] });
+  expect(await scrape(works, [broken])).toMatchObject({ body: 'own 1\nx 1\n', failed: ['app'] });
+  expect(await scrape(works, [])).toMatchObject({ body: 'own 1\nx 1\n', failed: [] });
+});
+
+test('several applications are asked at once and written in order, with one end mark', async () => {
+  const openMetrics = 'application/openmetrics-text; version=1.0.0';
+  const envoy = await startSource('text/plain', () => 'envoy 1\n');
+  const large = 'x'.repeat(300_000);
+  const [first, second, plain, broken] = await Promise.all([
+    startSource(openMetrics, () => `a{b="${large}"} 1\n# EOF\n`),
+    startSource(openMetrics, () => 'é 2\n# EOF'),
+    startSource('text/plain', () => 'c 3'),
+    startSource('text/plain', () => undefined),
+  ]);
+  expect(await scrape(envoy, [first, broken, second])).toEqual({
+    type: openMetrics,
+    body: `own 1\nenvoy 1\na{b="${large}"} 1\né 2\n# EOF\n`,
+    failed: ['app'],
+  });
+  expect(await scrape(envoy, [second, plain])).toEqual({
+    type: 'text/plain; version=0.0.4; charset=utf-8',
+    body: 'own 1\nenvoy 1\né 2\nc 3\n',
+    failed: [],
+  });
 });
 
 test('a target is what the annotations say, unless it is a port of the proxy', () => {
-  expect(readScrapeTarget('{"scrape":"true","port":"9080","path":"stats"}')).toEqual({ port: 9080, path: '/stats' });
-  expect(readScrapeTarget('{"scrape":"true"}')).toEqual({ port: 80, path: '/metrics' });
+  expect(readScrapeTargets('{"scrape":"true","port":"9080","path":"stats"}')).toEqual([{ port: 9080, path: '/stats' }]);
+  expect(readScrapeTargets('{"scrape":"true"}')).toEqual([{ port: 80, path: '/metrics' }]);
+  expect(
+    readScrapeTargets(
+      '{"scrape":"true","targets":[{"port":"81","path":"/a"},{"port":"15090"},{"port":82}, 5],"port":"9080"}',
+    ),
+  ).toEqual([
+    { port: 81, path: '/a' },
+    { port: 82, path: '/metrics' },
+  ]);
   for (const text of ['', '{}', '{"scrape":"false"}', '{"scrape":"true","port":"15020"}'])
-    expect(readScrapeTarget(text)).toBe(undefined);
-  expect(() => readScrapeTarget('[')).toThrow(/ISTIO_PROMETHEUS_ANNOTATIONS/);
+    expect(readScrapeTargets(text)).toEqual([]);
+  expect(() => readScrapeTargets('[')).toThrow(/ISTIO_PROMETHEUS_ANNOTATIONS/);
+  expect(() => readScrapeTargets(JSON.stringify({ scrape: 'true', targets: Array(21).fill({ port: '81' }) }))).toThrow(
+    /more than 20/,
+  );
 });

@@ -1,39 +1,16 @@
 import { type IncomingMessage, type ServerResponse, request } from 'node:http';
+import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { isObject } from '../../api/json.ts';
-import { AgentConfigError } from '../proxy-config.ts';
-
-/** Where the application's own metrics are. */
-export interface ScrapeTarget {
-  readonly port: number;
-  readonly path: string;
-}
-
-/** Of Istio's agent, which must not be scraped from here: that would never end. */
-const RESERVED: readonly number[] = [15_000, 15_001, 15_004, 15_006, 15_008, 15_020, 15_021, 15_053, 15_090];
-
-/** The value of `ISTIO_PROMETHEUS_ANNOTATIONS`: JSON. Undefined: the application has none. */
-export function readScrapeTarget(text: string): ScrapeTarget | undefined {
-  if (text.trim() === '') return undefined;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // Below.
-  }
-  if (!isObject(value)) throw new AgentConfigError('ISTIO_PROMETHEUS_ANNOTATIONS must be a JSON object');
-  if (value['scrape'] !== 'true' && value['scrape'] !== true) return undefined;
-  const port = Number(value['port'] ?? '') || 80;
-  if (port > 65_535 || RESERVED.includes(port)) return undefined;
-  const path = typeof value['path'] === 'string' && value['path'] !== '' ? value['path'] : '/metrics';
-  return { port, path: path.startsWith('/') ? path : `/${path}` };
-}
+import { type AppAddress, local } from './app-address.ts';
+import type { ScrapeTarget } from './scrape-targets.ts';
 
 export interface MetricsSources {
   /** Of the agent itself, in the text format. */
   readonly own: () => string;
-  readonly envoy: { readonly host: string; readonly port: number };
-  readonly app: (ScrapeTarget & { readonly host: string; readonly from: string | undefined }) | undefined;
+  /** Undefined: somebody else asks Envoy. */
+  readonly envoy: { readonly host: string; readonly port: number } | undefined;
+  readonly app: AppAddress;
+  readonly targets: readonly ScrapeTarget[];
   /** Counts a source that did not answer. */
   readonly failed: (source: 'envoy' | 'app') => void;
 }
@@ -43,41 +20,70 @@ const TIMEOUT = 8_000;
 
 const TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** Writes the metrics of the agent, of Envoy and of the application, in this order. Nothing is kept in memory. */
+/**
+ * Writes the metrics of the agent, of Envoy and of the application, in this order. All are asked at once; nothing is kept
+ * in memory: who has its turn later waits with its answer.
+ */
 export async function writeMetrics(
-  sources: MetricsSources,
+  { own, envoy, app, targets, failed }: MetricsSources,
   query: string,
   from: IncomingMessage,
   to: ServerResponse,
 ): Promise<void> {
-  const { own, envoy, app, failed } = sources;
-  const accept = from.headers.accept ?? '*/*';
-  const [ofEnvoy, ofApp] = await Promise.all([
-    open({ ...envoy, path: `/stats/prometheus${query}` }).catch(() => undefined),
-    app &&
-      open({
-        host: app.host,
-        port: app.port,
-        path: app.path,
-        // OpenMetrics may end with an EOF mark: it comes last.
-        headers: { accept },
-        ...(app.from !== undefined && { localAddress: app.from }),
-      }).catch(() => undefined),
+  const headers = { accept: from.headers.accept ?? '*/*' };
+  const [ofEnvoy, ...ofApp] = await Promise.all([
+    envoy && open({ ...envoy, path: `/stats/prometheus${query}` }).catch(() => failed('envoy')),
+    ...targets.map((target) => open({ ...target, host: app.host, headers, ...local(app) }).catch(() => failed('app'))),
   ]);
-  if (ofEnvoy === undefined) failed('envoy');
-  if (app !== undefined && ofApp === undefined) failed('app');
-  to.writeHead(200, { 'content-type': ofApp?.headers['content-type'] ?? TEXT });
+  const answered = ofApp.filter((each) => each !== undefined);
+  // An answer in OpenMetrics ends with a mark, which comes last: of one it stays, of several it is put there once.
+  const isOpen = answered.length > 0 && answered.every(isOpenMetrics);
+  const isOne = answered.length === 1;
+  to.writeHead(200, {
+    'content-type': (isOne || isOpen ? answered[0]?.headers['content-type'] : undefined) ?? TEXT,
+  });
   to.write(own());
-  for (const [name, source] of [
-    ['envoy', ofEnvoy],
-    ['app', ofApp],
-  ] as const)
-    if (source !== undefined)
-      await pipeline(source, to, { end: false }).catch(() => {
+  const sources = [
+    ...(ofEnvoy ? [['envoy', ofEnvoy] as const] : []),
+    ...answered.map((each) => ['app', each] as const),
+  ];
+  for (const [name, source] of sources) {
+    const whole = name === 'envoy' || isOne;
+    await (whole ? pipeline(source, to, { end: false }) : pipeline(source, withoutMark(), to, { end: false })).catch(
+      () => {
         failed(name);
         to.destroy();
-      });
-  to.end();
+      },
+    );
+    if (to.destroyed) break;
+  }
+  // Whoever was not reached: its connection must not stay.
+  for (const [, source] of sources) source.destroy();
+  to.end(isOpen && !isOne ? MARK : undefined);
+}
+
+const MARK = '# EOF\n';
+
+const isOpenMetrics = ({ headers }: IncomingMessage): boolean =>
+  headers['content-type']?.startsWith('application/openmetrics-text') === true;
+
+/** Takes the mark from the end, and has the last line end. */
+function withoutMark(): Transform {
+  let held = '';
+  return new Transform({
+    decodeStrings: false,
+    transform(chunk: Buffer, _, done) {
+      const text = held + chunk.toString('latin1');
+      // As long as a mark can be, with the end of the line before it.
+      const cut = Math.max(0, text.length - MARK.length - 2);
+      held = text.slice(cut);
+      done(null, Buffer.from(text.slice(0, cut), 'latin1'));
+    },
+    flush(done) {
+      const rest = held.replace(/(^|\n)# EOF\r?\n?$/, '$1');
+      done(null, Buffer.from(rest === '' || rest.endsWith('\n') ? rest : `${rest}\n`, 'latin1'));
+    },
+  });
 }
 
 function open(options: {
@@ -85,7 +91,6 @@ function open(options: {
   readonly port: number;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly localAddress?: string;
 }): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const sent = request({ ...options, agent: false, timeout: TIMEOUT }, (response) => {

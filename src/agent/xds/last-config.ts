@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import protobuf from 'protobufjs/minimal.js';
@@ -48,6 +48,7 @@ export class LastConfig {
   #tooLarge = false;
   #cancelSave: (() => void) | undefined;
   #saved = false;
+  #said = '';
 
   constructor(options: LastConfigOptions) {
     this.#options = options;
@@ -128,9 +129,10 @@ export class LastConfig {
     this.#tooLarge = true;
     this.#pending.clear();
     for (const of of this.#held.values()) of.clear();
-    this.#options.log.warn('The configuration is too large to be kept for a restart without the control plane', {
-      limit: LIMIT,
-    });
+    const { file, log } = this.#options;
+    // What a former one has left would be older with each change.
+    rmSync(file, { force: true });
+    log.warn('The configuration is too large to be kept for a restart without the control plane', { limit: LIMIT });
   }
 
   async #save(): Promise<void> {
@@ -144,9 +146,12 @@ export class LastConfig {
       mkdirSync(dirname(file), { recursive: true });
       await writeFile(`${file}.new`, writer.finish(), { mode: 0o600 });
       renameSync(`${file}.new`, file);
-      this.#saved = true;
+      [this.#saved, this.#said] = [true, ''];
     } catch (error) {
-      log.warn('The configuration is not saved for a restart', { file, reason: String(error) });
+      rmSync(`${file}.new`, { force: true });
+      const reason = String(error);
+      if (reason !== this.#said) log.warn('The configuration is not saved for a restart', { file, reason });
+      this.#said = reason;
     }
   }
 }

@@ -1,8 +1,8 @@
 import type { Client, ClientDuplexStream, ServerDuplexStream } from '@grpc/grpc-js';
 import { type Clock, sleep } from '../../clock.ts';
-import { Backoff } from '../../kube/backoff.ts';
+import { Backoff } from '../../backoff.ts';
 import type { AgentLog } from '../log.ts';
-import { type Dialed, bytes } from './control-plane.ts';
+import { type Dialed, bytes } from './dial.ts';
 import type { LastConfig } from './last-config.ts';
 import { savedAnswers } from './saved-stream.ts';
 import { readEnvelope, writeDeltaRequest, writeRawResponse } from './messages.ts';
@@ -77,6 +77,7 @@ export class Relay {
     let [ended, asked] = [false, false];
     /** Requests of an Envoy that nobody has answered. */
     let unanswered: Buffer[] | undefined = [];
+    let waiting = 0;
     const end = (code = 14, details = 'the control plane ended the stream'): void => {
       if (ended) return;
       ended = true;
@@ -95,6 +96,9 @@ export class Relay {
       if (ended) return;
       last.received(message);
       unanswered?.push(message);
+      waiting += message.length;
+      // It starts with a few kilobytes. Whoever sends so much has a configuration.
+      if (waiting > MOST_UNANSWERED) unanswered = undefined;
       if (!up.write(message)) envoy.pause();
       if (asked) return;
       asked = true;
@@ -189,6 +193,9 @@ export class Relay {
     this.#said = reason;
   }
 }
+
+/** Bytes of requests that are kept until the control plane answers the first of them. */
+const MOST_UNANSWERED = 1024 * 1024;
 
 /** Milliseconds for a connection. */
 const ACCEPTED_WITHIN = 5_000;

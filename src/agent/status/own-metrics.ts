@@ -1,0 +1,29 @@
+/** What the agent says of itself to a scraper. */
+export interface OwnFigures {
+  readonly connected: boolean;
+  readonly hasCertificate: boolean;
+  readonly failedScrapes: Readonly<Record<'envoy' | 'app', number>>;
+}
+
+/** In the text format. */
+export function ownMetrics({ connected, hasCertificate, failedScrapes }: OwnFigures): string {
+  return [
+    ...metric('connected', 'gauge', 'Whether the control plane answers.', { '': Number(connected) }),
+    ...metric('has_certificate', 'gauge', 'Whether there is a good certificate.', { '': Number(hasCertificate) }),
+    ...metric('scrape_failures_total', 'counter', 'Scrapes that failed.', {
+      '{type="envoy"}': failedScrapes.envoy,
+      '{type="application"}': failedScrapes.app,
+    }),
+    '',
+  ].join('\n');
+}
+
+/** Values are by their labels. */
+function metric(name: string, type: string, help: string, values: Readonly<Record<string, number>>): readonly string[] {
+  const full = `istio_agent_${name}`;
+  return [
+    `# HELP ${full} ${help}`,
+    `# TYPE ${full} ${type}`,
+    ...Object.entries(values).map(([labels, value]) => `${full}${labels} ${value}`),
+  ];
+}

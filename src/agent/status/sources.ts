@@ -1,0 +1,75 @@
+import { isV6Only } from '../bootstrap/bootstrap.ts';
+import type { Admin } from '../envoy/admin.ts';
+import { Readiness } from '../envoy/readiness.ts';
+import type { Services } from '../services.ts';
+import type { AgentSettings } from '../settings.ts';
+import type { AppAddress } from './app-address.ts';
+import { readAppProbes } from './app-probes.ts';
+import { ownMetrics } from './own-metrics.ts';
+import { readScrapeTargets } from './scrape-targets.ts';
+import type { StatusSources } from './server.ts';
+
+/** Where Envoy is in its life. */
+export interface Life {
+  phase: 'waiting' | 'running' | 'draining';
+  /** Whoever ends the Pod had it drained, and has waited for that. */
+  isDrained: boolean;
+}
+
+/** What the status port says, and whom it asks. Throws an `AgentConfigError` for what the injector should have written. */
+export function statusSources(
+  settings: AgentSettings,
+  { certificate, relay, last, dns }: Services,
+  admin: Admin,
+  life: Readonly<Life>,
+): Omit<StatusSources, 'drain' | 'quit'> {
+  const { env, ports, proxy, type } = settings;
+  const readiness = new Readiness(admin);
+  const failedScrapes = { envoy: 0, app: 0 };
+  const app = appAddress(settings);
+  const loopback = isV6Only(settings) ? '::1' : '127.0.0.1';
+  return {
+    notReady: async () => {
+      if (life.phase === 'draining') return 'draining';
+      if (life.phase === 'waiting') return certificate.problem ?? 'Envoy is not started yet';
+      if (!settings.hasEnvoy) return undefined;
+      return (await readiness.problem()) ?? (dns?.names.isLoaded === false ? 'there are no names yet' : undefined);
+    },
+    probes: readAppProbes(env['ISTIO_KUBE_APP_PROBERS'] ?? ''),
+    app,
+    metrics: {
+      own: () =>
+        ownMetrics({
+          connected: relay.connected,
+          hasCertificate: certificate.problem === undefined,
+          failedScrapes,
+        }),
+      envoy:
+        !settings.hasEnvoy || env['PILOT_AGENT_MERGE_ENVOY_STATS'] === 'false'
+          ? undefined
+          : { host: loopback, port: ports.metrics },
+      app,
+      targets: type === 'sidecar' ? readScrapeTargets(env['ISTIO_PROMETHEUS_ANNOTATIONS'] ?? '') : [],
+      failed: (source) => void failedScrapes[source]++,
+    },
+    status: () => ({
+      connected: relay.connected,
+      ...(relay.servesSaved && { servesConfigurationOf: relay.servesSaved }),
+      ...(last.isTooLarge && { savedConfiguration: 'none: it is too large' }),
+      certificate: certificate.problem ?? 'valid',
+      controlPlane: proxy.discoveryAddress,
+      ...(dns && { dns: { hosts: dns.names.size, ...dns.counts() } }),
+    }),
+  };
+}
+
+/** The address of the Pod, as the kubelet has it; from where the rules of interception let a connection pass. */
+function appAddress({ env, pod, type }: AgentSettings): AppAddress {
+  const [address = '127.0.0.1'] = pod.addresses;
+  const isV6 = address.includes(':');
+  const intercepted = type === 'sidecar' && env['ISTIO_META_INTERCEPTION_MODE'] !== 'NONE';
+  const from = intercepted ? (isV6 ? '::6' : '127.0.0.6') : undefined;
+  // As applications expect that listen on loopback only, where inbound traffic comes to them by it.
+  const isLocal = env['REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION'] === 'true';
+  return { host: isLocal ? (isV6 ? '::1' : '127.0.0.1') : address, from };
+}
