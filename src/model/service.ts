@@ -107,6 +107,8 @@ export interface MeshService extends Aged {
   readonly exportTo: readonly string[];
   /** Outside the mesh: no mutual TLS. ExternalName, or location MESH_EXTERNAL. */
   readonly meshExternal: boolean;
+  /** Endpoints of a headless Service have names before they are ready: `publishNotReadyAddresses`. */
+  readonly publishesNotReady?: true;
   /** Sessions stay on one endpoint, even while it drains. */
   readonly persistentSession: boolean;
   /** Routers behind it listen on its target ports instead of the ports that their Gateways name. */

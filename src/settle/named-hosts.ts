@@ -8,7 +8,7 @@ import { addressesFor } from './outbound-claims.ts';
 
 /**
  * The names of a service, and of the Pods behind it if it is headless. A host without addresses (an ExternalName, a
- * ServiceEntry without any) has none: applications get what other name servers know.
+ * ServiceEntry without any, a Service of the other IP family) has none: applications get what other name servers know.
  * @param endpoints of the service; read only if it is headless.
  */
 export function namedHosts(
@@ -17,20 +17,21 @@ export function namedHosts(
   traits: Pick<Traits, 'ipFamily' | 'dnsCapture'>,
 ): readonly NamedHost[] {
   const own = addressesFor(service, traits).filter((address) => isAddress(address) && !isUnspecified(address));
-  if (own.length > 0) return [namedHost(service, own)];
+  const reachable = own.filter((address) => service.registry === 'External' || isOfFamily(address, traits.ipFamily));
+  if (own.length > 0) return reachable.length > 0 ? [namedHost(service, reachable)] : [];
   // A service with ranges only stands for them, and not for its endpoints.
   if (!isHeadless(service) || service.ports.length === 0 || !service.addresses.every(isUnspecified)) return [];
-  const healthy = endpoints().filter(({ health = 'Healthy', addresses: [first = ''] }) => {
-    return health === 'Healthy' && isAddress(first);
+  const found = endpoints().filter(({ health = 'Healthy', addresses: [first = ''] }) => {
+    return (health === 'Healthy' || service.publishesNotReady === true) && isAddress(first);
   });
-  if (healthy.length === 0) return [];
+  if (found.length === 0) return [];
   const pods = new Map<string, string[]>();
-  for (const { hostname, addresses } of healthy)
+  for (const { hostname, addresses } of found)
     if (hostname !== undefined) pods.set(hostname, [...(pods.get(hostname) ?? []), ...addresses]);
   return [
     namedHost(
       service,
-      healthy.flatMap(({ addresses }) => addresses),
+      found.flatMap(({ addresses }) => addresses),
     ),
     ...Array.from(pods, ([pod, addresses]) => namedHost(service, addresses, pod)),
   ];
@@ -49,6 +50,10 @@ function namedHost(
     shortName: registry === 'Kubernetes' ? `${prefix}${name}` : '',
     namespace,
   };
+}
+
+function isOfFamily(address: string, family: Traits['ipFamily']): boolean {
+  return family === 'dual' || address.includes(':') === (family === 'v6');
 }
 
 function isUnspecified(address: string): boolean {

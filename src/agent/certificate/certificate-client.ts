@@ -18,6 +18,7 @@ export async function requestCertificate(
 ): Promise<readonly string[]> {
   signal.throwIfAborted();
   const { client, metadata } = dial(authority);
+  let cancel = (): void => {};
   try {
     const answer = await new Promise<Buffer>((resolve, reject) => {
       const call = client.makeUnaryRequest(
@@ -30,13 +31,16 @@ export async function requestCertificate(
         (error: ServiceError | null, value?: Buffer) =>
           error === null && value !== undefined ? resolve(value) : reject(error ?? new Error('no answer')),
       );
-      signal.addEventListener('abort', () => call.cancel(), { once: true });
+      cancel = () => call.cancel();
+      signal.addEventListener('abort', cancel, { once: true });
     });
     const chain = readChain(answer);
     if (chain.length < 2)
       throw new Error(`the authority answered with ${chain.length} certificates instead of a chain`);
     return chain;
   } finally {
+    // The signal outlives the call, and would keep it.
+    signal.removeEventListener('abort', cancel);
     client.close();
   }
 }

@@ -23,10 +23,10 @@ beforeAll(async () => {
 });
 
 /** A day's certificate, as the control plane signs it. */
-async function signed(csr: string, date: Date, identity = IDENTITY): Promise<readonly string[]> {
+async function signed(csr: string, date: Date, identity = IDENTITY, seconds = 24 * 3600): Promise<readonly string[]> {
   const read = await readRequest(csr, IDENTITY);
   if ('problem' in read) throw new Error(read.problem);
-  const answer = await authority.sign(read.request, identity, 24 * 3600, date);
+  const answer = await authority.sign(read.request, identity, seconds, date);
   if ('problem' in answer) throw new Error(answer.problem);
   return answer.chain;
 }
@@ -67,6 +67,20 @@ test('a certificate is renewed at half of its life, and the old one is good unti
   await expect.poll(() => saved.length).toBe(2);
   expect(serialOf(certificate)).not.toBe(first);
   expect(certificate.problem).toBe(undefined);
+});
+
+test.each([
+  ['short ones', (csr: string, date: Date) => signed(csr, date, IDENTITY, 20)],
+  ['with a clock that is ahead', (csr: string, date: Date) => signed(csr, new Date(date.getTime() - 13 * HOUR))],
+])('the life of a certificate begins when it is received: %s', async (_, sign) => {
+  const { clock, certificate, saved, requests } = start({ sign });
+  void certificate.keep();
+  await certificate.first();
+  clock.skip(4_000);
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+  expect(requests()).toBe(1);
+  clock.skip(6 * HOUR);
+  await expect.poll(() => saved.length).toBe(2);
 });
 
 test('workloads that started together renew at different times', async () => {

@@ -40,11 +40,16 @@ const [WAITING, RENEWING] = [
   { base: 5_000, cap: 300_000 },
 ];
 
+/** Milliseconds that at least pass between renewals, however short certificates are. */
+const LEAST = 5_000;
+
 /** The workload's certificate: has it signed, and renewed while the old one is still good. */
 export class WorkloadCertificate {
   readonly #options: WorkloadCertificateOptions;
   readonly #listeners = new Set<() => unknown>();
   #current: Certificate | undefined;
+  /** When it was signed, by the clock of this machine: the certificate is backdated, and the clock may be ahead. */
+  #received: Date | undefined;
   #trusted: readonly string[] = [];
   /** It may be from before a change of roots. */
   #isOutdated = false;
@@ -152,12 +157,15 @@ export class WorkloadCertificate {
   #dueIn(): number {
     if (this.#isOutdated) return 0;
     const life = this.#life();
-    return life === undefined ? 0 : Math.max(0, life.renew - this.#options.clock.date().getTime());
+    if (life === undefined) return 0;
+    const earliest = this.#received === undefined ? 0 : this.#received.getTime() + LEAST;
+    return Math.max(0, Math.max(life.renew, earliest) - this.#options.clock.date().getTime());
   }
 
   #life() {
     const { identity, clock, renewAfter } = this.#options;
-    return this.#current && lifeOf(this.#current, identity, clock.date(), renewAfter + (this.#jitter - 0.5) * SPREAD);
+    const part = renewAfter + (this.#jitter - 0.5) * SPREAD;
+    return this.#current && lifeOf(this.#current, identity, clock.date(), { part, received: this.#received });
   }
 
   #jitter = 0.5;
@@ -174,16 +182,17 @@ export class WorkloadCertificate {
     const { key, csr } = await newKey(identity);
     const signed = await sign(csr);
     const certificate = { chain: signed.slice(0, -1).join(''), key, roots: signed.at(-1)! };
-    const life = lifeOf(certificate, identity, clock.date());
-    if (life === undefined) throw new Error(problemOf(certificate, identity, clock.date()));
+    const received = clock.date();
+    const life = lifeOf(certificate, identity, received);
+    if (life === undefined) throw new Error(problemOf(certificate, identity, received));
     if (trusted === this.#trusted) this.#isOutdated = false;
-    this.#use(certificate);
+    this.#use(certificate, received);
     save(certificate);
     log.info('Certificate received', { identity, expires: life.expires });
   }
 
-  #use(certificate: Certificate): void {
-    this.#current = certificate;
+  #use(certificate: Certificate, received?: Date): void {
+    [this.#current, this.#received] = [certificate, received];
     this.#jitter = this.#options.random();
     this.#changed();
     this.#wakeUp();
@@ -205,13 +214,22 @@ interface Life {
   readonly renew: number;
 }
 
-/** Undefined unless it is good now. */
-function lifeOf({ chain }: Certificate, identity: string, now: Date, renewAfter = 0.5): Life | undefined {
+/**
+ * Undefined unless it is good now.
+ * @param due the part of its life, since it was received, after which it is renewed.
+ */
+function lifeOf(
+  { chain }: Certificate,
+  identity: string,
+  now: Date,
+  due: { readonly part: number; readonly received?: Date | undefined } = { part: 0.5 },
+): Life | undefined {
   const leaf = parse(chain);
   if (leaf === undefined || !names(leaf).includes(`URI:${identity}`)) return undefined;
   const [from, to] = [leaf.validFromDate.getTime(), leaf.validToDate.getTime()];
   if (now.getTime() < from || now.getTime() >= to) return undefined;
-  return { expires: leaf.validToDate.toISOString(), renew: from + (to - from) * renewAfter };
+  const since = Math.min(Math.max(from, due.received?.getTime() ?? from), to);
+  return { expires: leaf.validToDate.toISOString(), renew: since + (to - since) * due.part };
 }
 
 function problemOf({ chain }: Certificate, identity: string, now: Date): string {

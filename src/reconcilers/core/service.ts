@@ -39,6 +39,7 @@ export function reconcileService(object: Service, context: ServiceContext): Mesh
     autoAddresses: [],
     exportTo: settleExportTo(list(annotations['networking.istio.io/exportTo']), namespace, context.defaultExportTo),
     meshExternal: spec.type === 'ExternalName',
+    ...(spec.publishNotReadyAddresses === true && { publishesNotReady: true }),
     ...readServiceLabels(object.metadata.labels),
     ...(spec.selector === undefined || Object.keys(spec.selector).length === 0 ? {} : { selector: spec.selector }),
     ...(spec.type === 'ExternalName' && spec.externalName ? { externalName: canonicalHost(spec.externalName) } : {}),
