@@ -320,8 +320,8 @@ withPeers(peers, 'Fairlead installed by its chart', () => {
    * Fairlead was late with its write and read the object again.
    */
   async function untilConflict({ kind, name, spec, vary }: (typeof ALL)[number]): Promise<void> {
-    const { plural = '', group } = kinds.find((each) => each.kind === kind) ?? {};
-    const path = `/apis/${group}/v1/namespaces/shop/${plural}/${name}`;
+    const { plural = '', group, version } = kinds.find((each) => each.kind === kind) ?? {};
+    const path = `/apis/${group}/${version}/namespaces/shop/${plural}/${name}`;
     let round = 0;
     await poll(`a conflict over ${kind}`, async () => {
       let current = { ...(await cluster.api.call('GET', path)), spec: { ...spec, ...vary(++round) } };

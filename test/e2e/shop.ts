@@ -3,8 +3,8 @@ import { kinds } from '../../src/api/kinds.ts';
 export const reviews = 'reviews.shop.example';
 
 export function object(kind: string, name: string, spec: object): object {
-  const group = kinds.find((known) => known.custom && known.kind === kind)!.group;
-  return { apiVersion: `${group}/v1`, kind, metadata: { name, namespace: 'shop' }, spec };
+  const { group, version } = kinds.find((known) => known.custom && known.kind === kind)!;
+  return { apiVersion: `${group}/${version}`, kind, metadata: { name, namespace: 'shop' }, spec };
 }
 
 export function rule(subsets: Readonly<Record<string, string>>): object {
@@ -57,6 +57,7 @@ export const ALL: readonly {
     vary: (round) => ({ workloadSelector: { labels: { app: `none-${round}` } } }),
   },
   { kind: 'WorkloadEntry', name: 'all', spec: { address: '10.9.8.7' }, vary: (round) => ({ weight: round }) },
+  { kind: 'ProxyConfig', name: 'all', spec: {}, vary: (round) => ({ concurrency: round }) },
   {
     kind: 'PeerAuthentication',
     name: 'all',

@@ -68,26 +68,29 @@ describe('no object and no node makes anything throw, or anything be served that
   });
 
   const custom = kinds.filter((kind) => kind.custom);
-  test.each(custom.map(({ kind, group }) => [kind, group]))('when the spec of a %s is any JSON', (kind, group) => {
-    const others = readObjects(AROUND);
-    fc.assert(
-      fc.property(hostileJson(namesOf(`${kind}Spec`)), (spec) => {
-        const metadata = { name: 'hostile', namespace: 'shop' };
-        const object = { apiVersion: `${group}/v1`, kind, metadata, spec } as KubernetesObject;
-        const mesh = new TestMesh({ oracle: false });
-        mesh.apply([...others, object]);
-        mesh.connect(
-          connectedProxy('proxy-0', {
-            id: 'sidecar~10.1.0.1~client.shop~shop.svc.cluster.local',
-            metadata: { HTTP_PROXY_PORT: '15080' },
-          }),
-        );
-        mesh.connect(connectedProxy('proxy-1', { id: 'router~10.1.0.2~router.shop~shop.svc.cluster.local' }));
-        expectSound(mesh, 2);
-      }),
-      { numRuns: 100 },
-    );
-  });
+  test.each(custom.map(({ kind, group, version }) => [kind, `${group}/${version}`]))(
+    'when the spec of a %s is any JSON',
+    (kind, apiVersion) => {
+      const others = readObjects(AROUND);
+      fc.assert(
+        fc.property(hostileJson(namesOf(`${kind}Spec`)), (spec) => {
+          const metadata = { name: 'hostile', namespace: 'shop' };
+          const object = { apiVersion, kind, metadata, spec } as KubernetesObject;
+          const mesh = new TestMesh({ oracle: false });
+          mesh.apply([...others, object]);
+          mesh.connect(
+            connectedProxy('proxy-0', {
+              id: 'sidecar~10.1.0.1~client.shop~shop.svc.cluster.local',
+              metadata: { HTTP_PROXY_PORT: '15080' },
+            }),
+          );
+          mesh.connect(connectedProxy('proxy-1', { id: 'router~10.1.0.2~router.shop~shop.svc.cluster.local' }));
+          expectSound(mesh, 2);
+        }),
+        { numRuns: 100 },
+      );
+    },
+  );
 });
 
 const AROUND = `
