@@ -124,7 +124,7 @@ module.exports = {
       'identity/(pem|roots|spiffe)\\.ts$',
       
       'model/named-host\\.ts$',
-      'ops/log-line\\.ts$',
+      'ops/(connections|log-line)\\.ts$',
       'reconcilers/durations\\.ts$',
       'yaml/document\\.ts$',
       '(backoff|clock|listen-error)\\.ts$',

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Certificate } from './workload-certificate.ts';
 
@@ -30,9 +30,17 @@ export function writeCertificate(directory: string, certificate: Certificate, is
   for (const [path = ''] of parts) renameSync(`${path}.new`, path);
 }
 
-/** Undefined if there is no such file, or it is empty. */
+/** Bytes. The roots of a system take 200 KiB. */
+const LARGEST = 4 * 1024 * 1024;
+
+/**
+ * Undefined if there is no such file, or it is empty. Whoever writes a DestinationRule can name a path in the Pods of
+ * others: a device or a pipe, which may not end, and a file that is too large are as if they were not there.
+ */
 export function readText(path: string): string | undefined {
   try {
+    const found = statSync(path);
+    if (!found.isFile() || found.size > LARGEST) return undefined;
     const text = readFileSync(path, 'utf8').trim();
     return text === '' ? undefined : `${text}\n`;
   } catch {

@@ -233,6 +233,12 @@ test('an address that the machine does not have is left out, unless it is the on
   });
 });
 
+test('a name server to which there is no route costs its answers, not the agent', async () => {
+  // No socket can be connected to the address of all hosts of the link.
+  const { port } = await lab({ servers: ['255.255.255.255'], port: 53, timeoutMs: 1_000 });
+  expect(rcodeOf(await askUdp(port, query('elsewhere.example.com')))).toBe('SERVFAIL');
+});
+
 function query(name: string, udpPayloadSize?: number): Buffer {
   return packet.encode({
     type: 'query',

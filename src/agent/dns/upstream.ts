@@ -57,8 +57,10 @@ function askByUdp(query: Uint8Array, { server, port }: Server, signal: AbortSign
     socket.on('message', (message) => {
       if (isAnswerTo(query, message)) end(message);
     });
-    // Connected, it takes only what this server sends, and is told at once if nobody listens there.
-    socket.connect(port, server, () => socket.send(query));
+    // Connected, it takes only what this server sends, and is told at once if nobody listens there. As an event: a
+    // callback would also be called without a route to the server, and there is nothing to send on then.
+    socket.on('connect', () => socket.send(query));
+    socket.connect(port, server);
     if (signal.aborted) end();
     else signal.addEventListener('abort', onAbort);
   });

@@ -26,6 +26,9 @@ export interface ProbeAnswer {
   readonly body: string;
 }
 
+/** Of a timeout: timers end at 24 days. */
+const LONGEST_SECONDS = 3_600;
+
 /** Bytes of a body that are passed on. The kubelet shows even less. */
 const MAX_BODY = 10_240;
 
@@ -60,7 +63,8 @@ function readProbe({
   grpc,
   timeoutSeconds,
 }: Readonly<Record<string, unknown>>): AppProbe | undefined {
-  const timeout = (typeof timeoutSeconds === 'number' && timeoutSeconds > 0 ? timeoutSeconds : 1) * 1000;
+  const seconds = typeof timeoutSeconds === 'number' && timeoutSeconds > 0 ? timeoutSeconds : 1;
+  const timeout = Math.min(seconds, LONGEST_SECONDS) * 1000;
   const text = (value: unknown, fallback = ''): string =>
     typeof value === 'string' && value !== '' ? value : fallback;
   for (const handler of [httpGet, tcpSocket, grpc]) {
@@ -82,17 +86,23 @@ function readProbe({
   return undefined;
 }
 
+/** Whoever asks. The signal fires when it is gone. */
+export interface ProbeCaller {
+  readonly headers: IncomingHttpHeaders;
+  readonly signal: AbortSignal;
+}
+
 /** What the application answers. Never rejects. */
-export async function runProbe(probe: AppProbe, app: AppAddress, headers: IncomingHttpHeaders): Promise<ProbeAnswer> {
+export async function runProbe(probe: AppProbe, app: AppAddress, caller: ProbeCaller): Promise<ProbeAnswer> {
   try {
     switch (probe.kind) {
       case 'http':
-        return await askHttp(probe, app, headers);
+        return await askHttp(probe, app, caller);
       case 'tcp':
-        await openTcp(probe, app);
+        await openTcp(probe, app, caller);
         return { status: 200, body: '' };
       case 'grpc': {
-        const status = await askGrpc(probe, app);
+        const status = await askGrpc(probe, app, caller);
         return status === SERVING ? { status: 200, body: '' } : { status: 500, body: `gRPC health status ${status}\n` };
       }
     }
@@ -104,7 +114,7 @@ export async function runProbe(probe: AppProbe, app: AppAddress, headers: Incomi
 function askHttp(
   { port, path, tls, headers, timeout }: Extract<AppProbe, { kind: 'http' }>,
   app: AppAddress,
-  incoming: IncomingHttpHeaders,
+  { headers: incoming, signal }: ProbeCaller,
 ): Promise<ProbeAnswer> {
   const sent: Record<string, string | string[]> = {};
   // The kubelet's own, with the address that it would have asked.
@@ -115,7 +125,7 @@ function askHttp(
   const host = app.host.includes(':') ? `[${app.host}]` : app.host;
   sent['host'] ??= `${host}:${port}`;
   sent['connection'] = 'close';
-  const options = { host: app.host, port, path, agent: false as const, headers: sent, ...local(app) };
+  const options = { host: app.host, port, path, agent: false as const, headers: sent, signal, ...local(app) };
   return new Promise((resolve, reject) => {
     // The kubelet does not verify certificates, either.
     const request = tls ? requestHttps({ ...options, rejectUnauthorized: false }) : requestHttp(options);
@@ -128,9 +138,14 @@ function askHttp(
       const status = statusCode >= 300 && statusCode < 400 && leadsElsewhere(got.location, app.host) ? 200 : statusCode;
       let body = '';
       response.setEncoding('utf8').on('data', (chunk: string) => {
-        if (body.length < MAX_BODY) body = (body + chunk).slice(0, MAX_BODY);
+        body = (body + chunk).slice(0, MAX_BODY);
+        if (body.length < MAX_BODY) return;
+        // The kubelet does not wait for the rest, either.
+        resolve({ status, body });
+        request.destroy();
       });
       response.on('end', () => resolve({ status, body }));
+      response.on('close', () => reject(new Error('the application closed the connection within its answer')));
     });
     request.end();
   });
@@ -144,9 +159,9 @@ function leadsElsewhere(location: string | undefined, host: string): boolean {
   }
 }
 
-function openTcp({ port, timeout }: AppProbe, app: AppAddress): Promise<void> {
+function openTcp({ port, timeout }: AppProbe, app: AppAddress, { signal }: ProbeCaller): Promise<void> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host: app.host, port, ...local(app) });
+    const socket = connect({ host: app.host, port, signal, ...local(app) });
     const timer = setTimeout(
       () => socket.destroy(new Error('the application does not accept the connection')),
       timeout,

@@ -13,6 +13,7 @@ const MAX_ANSWER = 1_024;
 export function askGrpc(
   { port, service, timeout }: { readonly port: number; readonly service: string; readonly timeout: number },
   app: AppAddress,
+  { signal }: { readonly signal: AbortSignal },
 ): Promise<number> {
   const message =
     service === '' ? Buffer.alloc(0) : Buffer.from(protobuf.Writer.create().uint32(10).string(service).finish());
@@ -31,12 +32,15 @@ export function askGrpc(
     };
     const timer = setTimeout(() => end(new Error('the application does not answer')), timeout);
     session.on('error', end);
-    const call = session.request({
-      ':method': 'POST',
-      ':path': '/grpc.health.v1.Health/Check',
-      'content-type': 'application/grpc',
-      te: 'trailers',
-    });
+    const call = session.request(
+      {
+        ':method': 'POST',
+        ':path': '/grpc.health.v1.Health/Check',
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      },
+      { signal },
+    );
     let answer = Buffer.alloc(0);
     let problem = '';
     const read = (headers: Readonly<Record<string, unknown>>): void => {

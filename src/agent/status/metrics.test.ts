@@ -25,7 +25,9 @@ async function scrape(envoy: number, apps: readonly number[], query = '') {
     targets: apps.map((port) => ({ port, path: '/metrics' })),
     failed: (source) => void failed.push(source),
   };
-  const server = createServer((request, response) => void writeMetrics(sources, query, request, response)).listen(0);
+  const server = createServer(
+    (request, response) => void writeMetrics(sources, query, request, response, new AbortController().signal),
+  ).listen(0);
   onTestFinished(() => void server.close());
   await once(server, 'listening');
   const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, {

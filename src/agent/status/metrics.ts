@@ -22,18 +22,21 @@ const TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**
  * Writes the metrics of the agent, of Envoy and of the application, in this order. All are asked at once; nothing is kept
- * in memory: who has its turn later waits with its answer.
+ * in memory: who has its turn later waits with its answer. The signal fires when the scraper is gone.
  */
 export async function writeMetrics(
   { own, envoy, app, targets, failed }: MetricsSources,
   query: string,
   from: IncomingMessage,
   to: ServerResponse,
+  signal: AbortSignal,
 ): Promise<void> {
   const headers = { accept: from.headers.accept ?? '*/*' };
   const [ofEnvoy, ...ofApp] = await Promise.all([
-    envoy && open({ ...envoy, path: `/stats/prometheus${query}` }).catch(() => failed('envoy')),
-    ...targets.map((target) => open({ ...target, host: app.host, headers, ...local(app) }).catch(() => failed('app'))),
+    envoy && open({ ...envoy, path: `/stats/prometheus${query}`, signal }).catch(() => failed('envoy')),
+    ...targets.map((target) =>
+      open({ ...target, host: app.host, headers, signal, ...local(app) }).catch(() => failed('app')),
+    ),
   ]);
   const answered = ofApp.filter((each) => each !== undefined);
   // An answer in OpenMetrics ends with a mark, which comes last: of one it stays, of several it is put there once.
@@ -91,6 +94,7 @@ function open(options: {
   readonly port: number;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
 }): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const sent = request({ ...options, agent: false, timeout: TIMEOUT }, (response) => {

@@ -1,5 +1,6 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import { ListenError } from '../../listen-error.ts';
+import { Connections } from '../../ops/connections.ts';
 import type { AppAddress } from './app-address.ts';
 import { type AppProbe, runProbe } from './app-probes.ts';
 import { type MetricsSources, writeMetrics } from './metrics.ts';
@@ -18,16 +19,22 @@ export interface StatusSources {
   readonly quit: () => void;
 }
 
-/** Connections at a time: the kubelet, Envoy and a scraper need few. */
+/** Connections at a time: the kubelet, Envoy and a scraper need few. Whoever has most loses its oldest to a new one. */
 const CONNECTIONS = 256;
+
+/** Milliseconds without a byte in either direction. */
+const IDLE = 60_000;
 
 /** The port that the kubelet, scrapers and the containers of the Pod ask: Istio's 15020. Rejects if it is taken. */
 export async function serveStatus(port: number, sources: StatusSources): Promise<Server> {
   const server = createServer({ headersTimeout: 5_000, requestTimeout: 30_000 }, (request, response) => {
     answer(request, response, sources).catch(() => response.destroy());
   });
-  server.maxConnections = CONNECTIONS;
-  server.setTimeout(60_000);
+  // So a connection is one piece of work, and not as many as fit into a pipeline.
+  server.maxRequestsPerSocket = 1;
+  server.setTimeout(IDLE);
+  const open = new Connections(CONNECTIONS);
+  server.on('connection', (socket) => open.add(socket));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     // All addresses, of both families where there are both.
@@ -41,9 +48,12 @@ export async function serveStatus(port: number, sources: StatusSources): Promise
 async function answer(request: IncomingMessage, response: ServerResponse, sources: StatusSources): Promise<void> {
   request.resume();
   const [path = '/', query] = (request.url ?? '/').split('?', 2);
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
   const probe = sources.probes.get(path);
   if (probe !== undefined) {
-    const { status, body } = await runProbe(probe, sources.app, request.headers);
+    response.setTimeout(probe.timeout + IDLE);
+    const { status, body } = await runProbe(probe, sources.app, { headers: request.headers, signal: gone.signal });
     return send(response, status, body);
   }
   switch (path) {
@@ -53,7 +63,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, source
     }
     case '/stats/prometheus':
     case '/metrics':
-      return writeMetrics(sources.metrics, query === undefined ? '' : `?${query}`, request, response);
+      return writeMetrics(sources.metrics, query === undefined ? '' : `?${query}`, request, response, gone.signal);
     case '/status':
       return send(response, 200, `${JSON.stringify(sources.status(), undefined, 2)}\n`, 'application/json');
     case '/drain':

@@ -23,6 +23,8 @@ const CLUSTER = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
 
 /** Bytes of resources. A larger configuration is not kept: each Pod would pay for it with its memory. */
 const LIMIT = 8 * 1024 * 1024;
+/** Responses without an answer; a well-behaved control plane waits with the next of a type. */
+const MOST_PENDING = 1_000;
 /** Milliseconds from a change until it is on disk: for the first, and between any two. */
 const [SOON, SELDOM] = [2_000, 30_000];
 
@@ -69,6 +71,8 @@ export class LastConfig {
     if (this.#tooLarge || !TYPES.has(typeUrl)) return;
     if (message.length > LIMIT) return this.#giveUp();
     this.#pending.set(nonce, readRawResponse(message));
+    // An Envoy that answers nothing, or a control plane that does not wait for it.
+    if (this.#pending.size > MOST_PENDING) this.#giveUp();
   }
 
   /** A request of Envoy. */

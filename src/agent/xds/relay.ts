@@ -73,7 +73,7 @@ export class Relay {
   }
 
   #connect(envoy: Down, up: Up, client: Client): void {
-    const { last, own: ownTypes } = this.#options;
+    const { last, own: ownTypes, clock } = this.#options;
     let [ended, asked] = [false, false];
     /** Requests of an Envoy that nobody has answered. */
     let unanswered: Buffer[] | undefined = [];
@@ -81,6 +81,7 @@ export class Relay {
     const end = (code = 14, details = 'the control plane ended the stream'): void => {
       if (ended) return;
       ended = true;
+      cancelLimit();
       if (this.#current === finish) [this.#current, this.#connected] = [undefined, false];
       up.cancel();
       client.close();
@@ -92,9 +93,19 @@ export class Relay {
       end(14, 'another stream has taken its place');
     };
     this.#current = finish;
+    // A control plane that accepts streams and does not answer is as good as away, for an Envoy that has nothing.
+    const cancelLimit = clock.after(ANSWERED_WITHIN, () => {
+      if (unanswered !== undefined && !last.isKnown && last.load() !== undefined)
+        end(4, 'the control plane does not answer');
+    });
     envoy.on('data', (message: Buffer) => {
       if (ended) return;
-      last.received(message);
+      try {
+        last.received(message);
+      } catch {
+        unanswered = undefined;
+        return end(3, 'Envoy sent what is not xDS');
+      }
       unanswered?.push(message);
       waiting += message.length;
       // It starts with a few kilobytes. Whoever sends so much has a configuration.
@@ -109,12 +120,19 @@ export class Relay {
     up.on('drain', () => envoy.resume());
     up.on('data', (message: Buffer) => {
       if (ended) return;
+      let own: OwnType | undefined;
+      let nonce: string;
+      try {
+        const envelope = readEnvelope(message);
+        ({ nonce } = envelope);
+        own = ownTypes.find((type) => type.typeUrl === envelope.typeUrl);
+        if (own === undefined) last.sent(envelope.typeUrl, nonce, message);
+      } catch {
+        return end(13, 'the control plane sent what is not xDS');
+      }
       unanswered = undefined;
       [this.#connected, this.#said, this.#servesSaved] = [true, '', undefined];
-      const { typeUrl, nonce } = readEnvelope(message);
-      const own = ownTypes.find((type) => type.typeUrl === typeUrl);
       if (own !== undefined) return void this.#take(own, message, nonce, up);
-      last.sent(typeUrl, nonce, message);
       if (!envoy.write(message)) up.pause();
     });
     envoy.on('drain', () => up.resume());
@@ -154,7 +172,13 @@ export class Relay {
         own.receive(writeRawResponse({ typeUrl, nonce: '', resources: [...resources], removed: [] })).catch(() => {});
     }
     const answer = savedAnswers(found.resources);
-    const take = (message: Buffer): void => answer(message).forEach((response) => envoy.write(response));
+    const take = (message: Buffer): void => {
+      try {
+        answer(message).forEach((response) => envoy.write(response));
+      } catch {
+        // What is not xDS has no answer.
+      }
+    };
     requests.forEach(take);
     envoy.on('data', take);
     envoy.resume();
@@ -197,6 +221,8 @@ export class Relay {
 /** Bytes of requests that are kept until the control plane answers the first of them. */
 const MOST_UNANSWERED = 1024 * 1024;
 
+/** Milliseconds for the first answer, if there is something saved. */
+const ANSWERED_WITHIN = 15_000;
 /** Milliseconds for a connection. */
 const ACCEPTED_WITHIN = 5_000;
 

@@ -1,0 +1,73 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, type Socket, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect, onTestFinished, test } from 'vitest';
+import { readAppProbes } from './app-probes.ts';
+import { serveStatus } from './server.ts';
+
+/** More than are served at a time. */
+const MANY = 300;
+
+const READY = 'GET /healthz/ready HTTP/1.1\r\nhost: a\r\n\r\n';
+const PROBE = 'GET /app-health/a/livez HTTP/1.1\r\nhost: a\r\n\r\n';
+
+/** Its application accepts connections and answers when it is told to. */
+async function startStatus() {
+  const asked: (() => void)[] = [];
+  const app = createServer((_, response) => void asked.push(() => response.end('alive'))).listen(0, '127.0.0.1');
+  await once(app, 'listening');
+  const { port: appPort } = app.address() as AddressInfo;
+  const here = { host: '127.0.0.1', from: undefined };
+  const server = await serveStatus(0, {
+    notReady: () => Promise.resolve(undefined),
+    probes: readAppProbes(
+      JSON.stringify({ '/app-health/a/livez': { httpGet: { port: appPort, path: '/' }, timeoutSeconds: 3_000 } }),
+    ),
+    app: here,
+    metrics: { own: () => '', envoy: undefined, app: here, targets: [], failed: () => {} },
+    status: () => ({}),
+    drain: () => Promise.resolve(),
+    quit: () => {},
+  });
+  onTestFinished(() => {
+    for (const each of [app, server]) {
+      each.close();
+      each.closeAllConnections();
+    }
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    app,
+    asked,
+    async open(): Promise<Socket> {
+      const socket = connect(port, '127.0.0.1').on('error', () => {});
+      await once(socket, 'connect');
+      return socket;
+    },
+  };
+}
+
+test('connections that ask nothing do not keep the kubelet out', async () => {
+  const { open } = await startStatus();
+  for (let i = 0; i < MANY; i++) await open();
+  const kubelet = await open();
+  kubelet.end(READY);
+  expect(await text(kubelet)).toMatch(/^HTTP\/1.1 200 /);
+});
+
+test('one connection makes one request to the application, however many it has in its pipeline', async () => {
+  const { app, asked, open } = await startStatus();
+  const client = await open();
+  const first = once(app, 'request');
+  client.write(PROBE.repeat(MANY));
+  await first;
+  asked[0]!();
+  let answers = '';
+  for await (const chunk of client.setEncoding('utf8')) {
+    answers += chunk as string;
+    if (answers.includes(' 503 ')) break;
+  }
+  expect(answers).toMatch(/^HTTP\/1.1 200 [^]*alive/);
+  expect(asked).toHaveLength(1);
+});
