@@ -122,7 +122,7 @@ module.exports = {
       'api/json\\.ts$',
       'config/settings\\.ts$',
       'identity/(pem|roots|spiffe)\\.ts$',
-      
+
       'model/named-host\\.ts$',
       'ops/(connections|log-line)\\.ts$',
       'reconcilers/durations\\.ts$',

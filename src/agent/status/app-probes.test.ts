@@ -78,7 +78,10 @@ test.each(['httpGet', 'grpc'])('a probe of %s ends when nobody waits for it any 
   onTestFinished(() => void server.close());
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const asked = runProbe(probe({ [kind]: { port }, timeoutSeconds: 3_000 }), HERE, { headers: {}, signal: gone.signal });
+  const asked = runProbe(probe({ [kind]: { port }, timeoutSeconds: 3_000 }), HERE, {
+    headers: {},
+    signal: gone.signal,
+  });
   const [socket] = (await once(server, 'connection')) as [Socket];
   gone.abort();
   socket.on('error', () => {}).resume();
