@@ -165,7 +165,7 @@ test('a Pod that nobody can make of its annotations is refused, and the log name
   expect(await metric(program, 'sidecar_injection_failure_total')).toMatch(/ 1$/);
 });
 
-test('hostile objects get an answer, never an error or in the end of the program', async () => {
+test('hostile objects get an answer, never an error, nor the end of the program', async () => {
   const { made, program } = await start();
   const roots = bundleOf(made, MUTATING);
   const deep = `${'{"a":'.repeat(400_000)}1${'}'.repeat(400_000)}`;
