@@ -15,8 +15,6 @@ export interface Client {
 export interface Load {
   /** Settles once every asker has been answered so many times more. */
   more(times: number): Promise<void>;
-  /** Answers so far, by the name of the client. */
-  answered(): Readonly<Record<string, number>>;
   /** How many questions were lost so far. */
   lost(): number;
   /** Ends it, once open questions are answered; what was lost: a sentence each, at most `MOST_FAILURES`. */
@@ -61,11 +59,6 @@ export function startLoad(clients: readonly Client[]): Load {
         () => Promise.resolve(ended() || until.every(({ asker, count }) => asker.answered >= count) || undefined),
         { timeoutMs: LONGEST_WAIT_MS },
       );
-    },
-    answered: () => {
-      const sums: Record<string, number> = {};
-      for (const { client, answered } of askers) sums[client.name] = (sums[client.name] ?? 0) + answered;
-      return sums;
     },
     lost: () => failures.length,
     async stop() {

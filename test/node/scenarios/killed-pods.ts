@@ -49,18 +49,20 @@ export function killedPods(node: () => RunningNode): void {
     poll('a restart', async () => ((await state<number>(name, 'restartCount')) > 0 ? true : undefined), {
       timeoutMs: 60_000,
     });
-  /** Its agent, on the port for that. */
-  const ask = async (name: string, path: string): Promise<string> => {
+  /** The origin of its agent, on the port for such questions. */
+  const agentOf = async (name: string): Promise<string> => {
     const address = await kubectl('get', 'pod', name, '-o', 'jsonpath={.status.podIP}');
-    const port = await node().forward(address, 15_020);
-    return (await fetch(`http://127.0.0.1:${port}${path}`)).text();
+    return `http://127.0.0.1:${await node().forward(address, 15_020)}`;
   };
-  const statusOf = async (name: string): Promise<AgentStatus> => JSON.parse(await ask(name, '/status')) as AgentStatus;
+  const statusOf = async (name: string): Promise<AgentStatus> =>
+    (await (await fetch(`${await agentOf(name)}/status`)).json()) as AgentStatus;
+  const ctr = (...args: string[]): Promise<string> =>
+    node().run(pathOf('ctr'), ['--address', NODE.containerdSocket, '--namespace', 'k8s.io', ...args]);
+  const containerOf = async (name: string): Promise<string> =>
+    (await state<string>(name, 'containerID')).split('//')[1]!;
   /** As the kernel does when memory is short: nobody is asked. */
   const killContainer = async (name: string): Promise<void> => {
-    const [, id = ''] = (await state<string>(name, 'containerID')).split('//');
-    const ctr = ['--address', NODE.containerdSocket, '--namespace', 'k8s.io'];
-    await node().run(pathOf('ctr'), [...ctr, 'tasks', 'kill', '--signal', 'SIGKILL', id]);
+    await ctr('tasks', 'kill', '--signal', 'SIGKILL', await containerOf(name));
   };
 
   test('is ready again without the control plane if its agent was killed', { timeout: 120_000 }, async () => {
@@ -119,25 +121,19 @@ export function killedPods(node: () => RunningNode): void {
       await scale(2);
       await ready('waits');
       expect(await statusOf('waits')).toMatchObject({ connected: true, certificate: 'valid' });
-      await expect.poll(() => statusOf('agent-killed')).toMatchObject({ connected: true, certificate: 'valid' });
+      const agent = await agentOf('agent-killed');
+      await expect
+        .poll(async () => (await fetch(`${agent}/status`)).json())
+        .toMatchObject({ connected: true, certificate: 'valid' });
     },
   );
 
   test('while it drains makes room for another one, and leaves nothing that runs', { timeout: 240_000 }, async () => {
-    const id = (await state<string>('waits', 'containerID')).split('//')[1]!;
-    const running = (): Promise<string> =>
-      node().run(pathOf('ctr'), [
-        '--address',
-        NODE.containerdSocket,
-        '--namespace',
-        'k8s.io',
-        'tasks',
-        'list',
-        '--quiet',
-      ]);
+    const [id, agent] = [await containerOf('waits'), await agentOf('waits')];
+    const running = (): Promise<string> => ctr('tasks', 'list', '--quiet');
     expect(await running()).toContain(id);
     await kubectl('delete', 'pod', 'waits', '--wait=false');
-    await expect.poll(() => ask('waits', '/healthz/ready')).toContain('draining');
+    await expect.poll(async () => (await fetch(`${agent}/healthz/ready`)).text()).toContain('draining');
     await kubectl('delete', 'pod', 'waits', '--force', '--grace-period=0');
     await node().apply(pod('waits'));
     await ready('waits');

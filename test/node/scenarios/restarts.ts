@@ -33,10 +33,8 @@ function loadOf(origin: string, ...others: readonly string[]): Everything {
 /** Pods by namespace and labels. */
 type Pods = readonly [namespace: string, selector: string];
 
-const [GATEWAY, FAIRLEAD]: readonly Pods[] = [
-  [SHOP, 'app=ingressgateway'],
-  [SYSTEM, 'app.kubernetes.io/name=fairlead'],
-] as const;
+const GATEWAY: Pods = [SHOP, 'app=ingressgateway'];
+const FAIRLEAD: Pods = [SYSTEM, 'app.kubernetes.io/name=fairlead'];
 
 export function restarts(node: () => RunningNode, ways: () => Ways): void {
   const kubectl = (...args: string[]): Promise<string> => node().kubectl(...args);
@@ -89,7 +87,7 @@ export function restarts(node: () => RunningNode, ways: () => Ways): void {
   });
 
   test('loses nothing while Fairlead restarts, and follows it afterwards', { timeout: 300_000 }, async () => {
-    const { lost, ends } = await lostBy([FAIRLEAD!], () => restart(SYSTEM, 'fairlead'));
+    const { lost, ends } = await lostBy([FAIRLEAD], () => restart(SYSTEM, 'fairlead'));
     expect([lost, ends]).toEqual([[], []]);
     const moved = [{ op: 'add', path: '/spec/http/0/redirect/uri', value: '/moved-again' }];
     await kubectl('-n', SHOP, 'patch', 'virtualservice/storefront', '--type=json', '-p', JSON.stringify(moved));
@@ -104,7 +102,7 @@ export function restarts(node: () => RunningNode, ways: () => Ways): void {
     'loses nothing while its gateway restarts, and sessions go on while it drains',
     { timeout: 300_000 },
     async () => {
-      const { lost, ends } = await lostBy([GATEWAY!], async ([old = ''], sessions) => {
+      const { lost, ends } = await lostBy([GATEWAY], async ([old = ''], sessions) => {
         await restart(SHOP, 'ingressgateway');
         await poll('the end of the gateway to begin', async () =>
           (await kubectl('-n', SHOP, 'get', old, '-o', 'jsonpath={.metadata.deletionTimestamp}')) === ''
@@ -122,7 +120,7 @@ export function restarts(node: () => RunningNode, ways: () => Ways): void {
   test('loses nothing while both charts are upgraded', { timeout: 300_000 }, async () => {
     const upgrade = (namespace: string, release: string, chart: string, value: string): Promise<string> =>
       node().helm('upgrade', release, chart, '-n', namespace, '--reuse-values', '--set', value, ...WAIT);
-    const { lost } = await lostBy([GATEWAY!, FAIRLEAD!], async () => {
+    const { lost } = await lostBy([GATEWAY, FAIRLEAD], async () => {
       await Promise.all([
         upgrade(SYSTEM, 'fairlead', CHARTS.fairlead, 'log.level=debug'),
         upgrade(SHOP, 'ingressgateway', CHARTS.gateway, 'podAnnotations.upgraded=yes'),
