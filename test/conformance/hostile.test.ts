@@ -1,6 +1,7 @@
 import { connect } from 'node:http2';
 import { status as Status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { bytesInUse } from '../../src/testing/memory.ts';
 import { field, framed, openDeltaStream } from '../harness/raw-ads.ts';
 import { bodiesOf, NODE } from './script.ts';
 import { CDS, EDS, RDS, ServedMesh } from './served-mesh.ts';
@@ -140,13 +141,13 @@ test('a client that stops reading costs one response, and holds nobody up', asyn
   mesh.publish({ [RDS]: { big: megabyte(0) } });
   stream.write(framed(request));
   await expect.poll(() => mesh.server.counts().pushes['rds']).toBe(1);
-  const before = process.memoryUsage().arrayBuffers;
+  const before = bytesInUse('arrayBuffers');
   for (let i = 1; i <= 100; i++) {
     mesh.publish({ [RDS]: { big: megabyte(i) } });
     await expectOthersServed(String(i));
   }
   expect(mesh.server.counts()).toMatchObject({ pushes: { rds: 1 }, pendingStreams: 1, waitingForPlace: 0 });
-  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(60 << 20);
+  expect(bytesInUse('arrayBuffers') - before).toBeLessThan(60 << 20);
   session.destroy();
   await expect.poll(() => mesh.server.counts().streams).toBe(1);
 });

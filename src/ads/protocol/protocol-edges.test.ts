@@ -1,9 +1,8 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { field } from '../../../test/harness/raw-ads.ts';
 import { BARRIER_TIMES } from './barrier.ts';
 import { MAX_ABSENT } from './composition.ts';
+import { bytesInUse } from '../../testing/memory.ts';
 import type { MemberChange } from '../store/publication.ts';
 import type { Part } from '../store/resource.ts';
 import { References } from '../store/served.ts';
@@ -628,13 +627,7 @@ test('the words of a refusal are not kept with the names that it mentions', () =
   const clusters = Array.from({ length: 20 }, (_, i) => `a-cluster-with-a-long-name-${i}`);
   lab.publish(...clusters.map((name): Item => [CDS, name, '1']), [CDS, 'other', '1']);
   lab.take({ typeUrl: CDS });
-  setFlagsFromString('--expose-gc');
-  const gc = runInNewContext('gc') as () => void;
-  const heapUsed = (): number => {
-    gc();
-    return process.memoryUsage().heapUsed;
-  };
-  const before = heapUsed();
+  const before = bytesInUse('heapUsed');
   for (const name of clusters) {
     lab.publish([CDS, 'other', name]);
     const message = Buffer.concat([Buffer.from(`${name}: no `), Buffer.alloc(1_000_000, 'x')]);
@@ -646,7 +639,7 @@ test('the words of a refusal are not kept with the names that it mentions', () =
     }
   }
   expect([...lab.delivery.subscriptions[0]!.ledger.refusals!.names.keys()].length).toBeGreaterThan(15);
-  expect(heapUsed() - before).toBeLessThan(10_000_000);
+  expect(bytesInUse('heapUsed') - before).toBeLessThan(10_000_000);
 });
 
 describe('clusters that were sent one by one to a client that does not answer', () => {

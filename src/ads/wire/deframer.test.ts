@@ -1,8 +1,7 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { framed } from '../../../test/harness/byte-streams.ts';
+import { collect } from '../../testing/memory.ts';
 import { Deframer } from './deframer.ts';
 
 const MAX = 100_000;
@@ -75,9 +74,6 @@ test.each([
 });
 
 describe('of a message that has begun', () => {
-  setFlagsFromString('--expose-gc');
-  const gc = runInNewContext('gc') as () => void;
-
   /** Its pieces of so many bytes come with more of other streams; how many of what came so are still there. */
   function unfinished(length: number): { readonly deframer: Deframer; readonly alive: () => number } {
     const deframer = new Deframer(10_000_000);
@@ -89,7 +85,7 @@ describe('of a message that has begun', () => {
       return new WeakRef(buffer);
     });
     const alive = (): number => {
-      gc();
+      collect();
       return arrived.filter((each) => each.deref() !== undefined).length;
     };
     return { deframer, alive };
