@@ -35,7 +35,8 @@ type Stream = ClientDuplexStream<Buffer, Buffer>;
 async function startRelay(answer: (request: Buffer) => Buffer | undefined) {
   const directory = mkdtempSync(join(tmpdir(), 'fl-relay-'));
   const [clock, end, saved] = [new FakeClock(), new AbortController(), join(directory, 'last-config.bin')];
-  const log = createAgentLog({ level: 'error', format: 'text' }, () => {});
+  const lines: string[] = [];
+  const log = createAgentLog({ level: 'info', format: 'text' }, (line) => void lines.push(line));
   const above = new Server();
   let asked = (): void => {};
   const hasAsked = new Promise<void>((resolve) => (asked = resolve));
@@ -77,6 +78,7 @@ async function startRelay(answer: (request: Buffer) => Buffer | undefined) {
     relay,
     clock,
     hasAsked,
+    lines,
     save: () => writeFileSync(saved, savedCluster('kept')),
     connect: (): Stream => envoy.makeBidiStreamRequest(ADS, bytes, bytes),
   };
@@ -106,6 +108,22 @@ test.each([...RUBBISH, HALF])(
     }
   },
 );
+
+test('that the control plane is away is said once, and that it is back', async () => {
+  let isBack = false;
+  const answered = writeDeltaResponse({ typeUrl: CDS, version: '1', resources: [] });
+  const { connect, lines } = await startRelay(() => (isBack ? answered : RUBBISH[0]));
+  for (const back of [false, false, true, true]) {
+    isBack = back;
+    const stream = connect();
+    stream.on('error', () => {}).write(request);
+    await first(stream);
+  }
+  expect(lines).toEqual([
+    expect.stringContaining('Not connected to the control plane'),
+    expect.stringContaining('Connected to the control plane again'),
+  ]);
+});
 
 test('an Envoy that starts while the control plane sends rubbish gets what was saved', async () => {
   const { connect, relay, save } = await startRelay(() => RUBBISH[0]);

@@ -131,7 +131,7 @@ export class Relay {
         return end(13, 'the control plane sent what is not xDS');
       }
       unanswered = undefined;
-      [this.#connected, this.#said, this.#servesSaved] = [true, '', undefined];
+      this.#answered();
       if (own !== undefined) return void this.#take(own, message, nonce, up);
       if (!envoy.write(message)) up.pause();
     });
@@ -208,6 +208,11 @@ export class Relay {
       this.#options.log.warn('The agent rejects what the control plane sent', { type: typeUrl, reason });
       up.write(writeDeltaRequest({ typeUrl, nonce, error: reason }));
     }
+  }
+
+  #answered(): void {
+    if (this.#said !== '') this.#options.log.info('Connected to the control plane again');
+    [this.#connected, this.#said, this.#servesSaved] = [true, '', undefined];
   }
 
   /** Once for each reason: Envoy tries again for as long as it takes. */
