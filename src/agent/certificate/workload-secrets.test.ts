@@ -6,13 +6,13 @@ import { rootCertificates } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { workloadSecrets } from './workload-secrets.ts';
 
-function start() {
+function start(roots = '') {
   const [directory, end] = [mkdtempSync(join(tmpdir(), 'fl-secrets-')), new AbortController()];
   onTestFinished(() => {
     end.abort();
     rmSync(directory, { recursive: true, force: true });
   });
-  const none = { current: undefined, roots: '', onChange: () => () => {} };
+  const none = { current: undefined, roots, onChange: () => () => {} };
   return { directory, secrets: workloadSecrets(none, join(directory, 'crl.pem'), end.signal) };
 }
 
@@ -34,4 +34,12 @@ test('roots come without what is not a certificate', () => {
   writeFileSync(file, `${rootCertificates[0]}\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`);
   const secret = Buffer.from(secrets.get(`file-root:${file}`)!).toString('latin1');
   expect(secret.match(/BEGIN CERTIFICATE/g)).toHaveLength(1);
+});
+
+test('the roots of the mesh come with its revocation list, if there is one', () => {
+  const { directory, secrets } = start(rootCertificates[0]!);
+  const rootsOfMesh = (): string => Buffer.from(secrets.get('ROOTCA')!).toString('latin1');
+  expect(rootsOfMesh()).not.toContain('X509 CRL');
+  writeFileSync(join(directory, 'crl.pem'), '-----BEGIN X509 CRL-----');
+  expect(rootsOfMesh()).toContain('BEGIN X509 CRL');
 });

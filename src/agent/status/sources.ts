@@ -3,7 +3,7 @@ import type { Admin } from '../envoy/admin.ts';
 import { Readiness } from '../envoy/readiness.ts';
 import type { Services } from '../services.ts';
 import type { AgentSettings } from '../settings.ts';
-import type { AppAddress } from './app-address.ts';
+import { appAddress } from './app-address.ts';
 import { readAppProbes } from './app-probes.ts';
 import { ownMetrics } from './own-metrics.ts';
 import { readScrapeTargets } from './scrape-targets.ts';
@@ -61,15 +61,4 @@ export function statusSources(
       ...(dns && { dns: { hosts: dns.names.size, ...dns.counts() } }),
     }),
   };
-}
-
-/** The address of the Pod, as the kubelet has it; from where the rules of interception let a connection pass. */
-function appAddress({ env, pod, type }: AgentSettings): AppAddress {
-  const [address = '127.0.0.1'] = pod.addresses;
-  const isV6 = address.includes(':');
-  const intercepted = type === 'sidecar' && env['ISTIO_META_INTERCEPTION_MODE'] !== 'NONE';
-  const from = intercepted ? (isV6 ? '::6' : '127.0.0.6') : undefined;
-  // As applications expect that listen on loopback only, where inbound traffic comes to them by it.
-  const isLocal = env['REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION'] === 'true';
-  return { host: isLocal ? (isV6 ? '::1' : '127.0.0.1') : address, from };
 }
