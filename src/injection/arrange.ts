@@ -52,6 +52,11 @@ function withLists(pod: Json, initContainers: readonly Json[], containers: reado
   return withSpec(pod, { initContainers, containers });
 }
 
+/** Whether connections of the Pod are redirected to its proxy. */
+export function isIntercepted(pod: Json): boolean {
+  return listsOf(pod).initContainers.some(isIntercept);
+}
+
 function isIntercept(container: Json): boolean {
   return nameOf(container) === INIT;
 }

@@ -1,5 +1,6 @@
 import type { Json } from '../api/json.ts';
 import { PROXY_ID } from '../interception/options.ts';
+import { isIntercepted } from './arrange.ts';
 import { PROXY, allContainers, annotationsOf, listIn, nameOf, objectIn, specOf } from './pod.ts';
 import type { Settled } from './pod-values.ts';
 import { HEALTH_PORT, PROMETHEUS_PORT } from './traffic.ts';
@@ -29,9 +30,9 @@ export function portConflict(pod: Json, { values, agentPort, dns }: Settled): st
   return undefined;
 }
 
-/** What its owner may not expect. */
-export function remarksOnUsers(pod: Json, { intercepts }: Settled): string[] {
-  if (!intercepts) return [];
+/** What the owner of an injected Pod may not expect. */
+export function remarksOnUsers(pod: Json): string[] {
+  if (!isIntercepted(pod)) return [];
   const spec = specOf(pod);
   return ['runAsUser', 'runAsGroup'].flatMap((field) =>
     allContainers(pod)

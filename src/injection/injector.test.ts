@@ -40,10 +40,17 @@ test('probes that no process could be told of are refused, with what to do', () 
 });
 
 test('warnings are bounded', () => {
-  const containers = Array.from({ length: 50 }, (_, i) =>
-    container(`app-${i}`, { securityContext: { runAsUser: 1337 } }),
-  );
-  expect(inject({ metadata: { name: 'many' }, spec: { containers } })).toHaveProperty('warnings.length', MAX_WARNINGS);
+  const annotations = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`sidecar.istio.io/misspelt-${i}`, 'x']));
+  const pod = { metadata: { name: 'many', annotations }, spec: { containers: [container('a')] } };
+  expect(inject(pod)).toHaveProperty('warnings.length', MAX_WARNINGS);
+});
+
+test.each([
+  ['is told of where connections are redirected', { initContainers: [container('istio-init')] }, 1],
+  ['is nothing to tell of where none are, as with gRPC', {}, 0],
+])("the proxy's user %s", (_, more, told) => {
+  const containers = [container('a', { securityContext: { runAsUser: 1337 } })];
+  expect(inject({ metadata: { name: 'a' }, spec: { ...more, containers } })).toHaveProperty('warnings.length', told);
 });
 
 test('a mistake in the mesh config is refused where it is written', () => {

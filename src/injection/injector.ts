@@ -79,7 +79,7 @@ function inject(request: InjectionRequest, config: InjectionConfig): InjectionRe
     ...warnings,
     ...settled.value.warnings,
     ...remarksOn(annotationsOf(pod)),
-    ...remarksOnUsers(pod, settled.value),
+    ...remarksOnUsers(injected),
   ];
   return { pod: injected, warnings: remarks.slice(0, MAX_WARNINGS).map((remark) => `Pod ${name}: ${remark}`) };
 }
