@@ -47,8 +47,14 @@ export function grpc(node: () => RunningNode): void {
     expect(await call('simple', 'xds:///simple:9000')).toBe('simple');
   });
 
+  test('wait for a classic agent if they are told to: they start once', async () => {
+    const containers = ['-o', 'jsonpath={.spec.containers[*].name} {.status.containerStatuses[*].restartCount}'];
+    expect(await kubectl('get', 'pod/classic', ...containers)).toBe('istio-proxy app 0 0');
+    expect(await call('client', 'xds:///classic:9000')).toBe('classic');
+  });
+
   test('end without waiting for a drain', async () => {
-    const pods = ['pod/echo', 'pod/client', 'pod/simple'];
+    const pods = ['pod/echo', 'pod/client', 'pod/simple', 'pod/classic'];
     await kubectl('delete', ...pods, '--wait=false');
     // Far less than their grace period.
     await kubectl('wait', '--for=delete', ...pods, '--timeout=25s');
@@ -58,12 +64,18 @@ export function grpc(node: () => RunningNode): void {
 const NAMESPACE = 'grpc';
 const metadata = (name: string) => ({ name, namespace: NAMESPACE });
 
+interface PodOptions {
+  readonly labels?: object;
+  readonly annotations?: object;
+  readonly account?: string;
+}
+
 /** @param args of the program; ready once it serves, if it does. */
 function pod(
   name: string,
   template: string,
   args: readonly string[],
-  { labels = {}, account = 'default' }: { readonly labels?: object; readonly account?: string } = {},
+  { labels = {}, annotations = {}, account = 'default' }: PodOptions = {},
 ): object {
   return {
     apiVersion: 'v1',
@@ -71,7 +83,7 @@ function pod(
     metadata: {
       ...metadata(name),
       labels: { app: name, ...labels },
-      annotations: { 'inject.istio.io/templates': template },
+      annotations: { 'inject.istio.io/templates': template, ...annotations },
     },
     spec: {
       serviceAccountName: account,
@@ -135,11 +147,17 @@ const OBJECTS = [
       rules: [{ from: [{ source: { principals: [`cluster.local/ns/${NAMESPACE}/sa/caller`] } }] }],
     },
   },
-  ...['echo', 'behind-envoy', 'simple'].map(service),
-  ...['echo', 'behind-envoy'].map(mutual),
+  ...['echo', 'behind-envoy', 'classic', 'simple'].map(service),
+  ...['echo', 'behind-envoy', 'classic'].map(mutual),
   pod('echo', 'grpc-agent', ['serve', 'echo', `${PORT}`], { labels: { 'security.istio.io/tlsMode': 'istio' } }),
   pod('client', 'grpc-agent', ['idle'], { account: 'caller' }),
   pod('behind-envoy', 'sidecar', ['serve', 'behind-envoy', `${PORT}`, 'plain'], { account: 'caller' }),
+  pod('classic', 'grpc-agent', ['serve', 'classic', `${PORT}`], {
+    annotations: {
+      'sidecar.istio.io/nativeSidecar': 'false',
+      'proxy.istio.io/config': JSON.stringify({ holdApplicationUntilProxyStarts: true }),
+    },
+  }),
   pod('simple', 'grpc-simple', ['serve', 'simple', `${PORT}`]),
 ]
   .map((object) => JSON.stringify(object))
