@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ECHO, GRPC_IMAGE } from '../grpc/image.ts';
 import type { RunningNode } from '../node.ts';
+import { peerMode } from './peer-mode.ts';
 
 /** Applications with gRPC's own xDS, which need an agent, but no Envoy. */
 export function grpc(node: () => RunningNode): void {
@@ -12,7 +13,7 @@ export function grpc(node: () => RunningNode): void {
     (await inside(from, ...ECHO, 'call', target)).trim();
 
   beforeAll(async () => {
-    await node().apply(OBJECTS);
+    await node().apply([...OBJECTS, ...MODES].join('\n---\n'));
     await kubectl('wait', '--for=condition=Ready', 'pod', '--all', '--timeout=90s');
   }, 180_000);
   afterAll(() => node().kubectl('delete', 'namespace', NAMESPACE, '--wait=false'));
@@ -122,12 +123,7 @@ const mutual = (host: string): object => ({
   spec: { host, trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
 });
 
-const mode = (name: string, spec: object): object => ({
-  apiVersion: 'security.istio.io/v1',
-  kind: 'PeerAuthentication',
-  metadata: metadata(name),
-  spec,
-});
+const MODES = [peerMode(NAMESPACE, 'default', 'STRICT'), peerMode(NAMESPACE, 'simple', 'DISABLE', { app: 'simple' })];
 
 const OBJECTS = [
   {
@@ -136,8 +132,6 @@ const OBJECTS = [
     metadata: { name: NAMESPACE, labels: { 'istio-injection': 'enabled' } },
   },
   { apiVersion: 'v1', kind: 'ServiceAccount', metadata: metadata('caller') },
-  mode('default', { mtls: { mode: 'STRICT' } }),
-  mode('simple', { selector: { matchLabels: { app: 'simple' } }, mtls: { mode: 'DISABLE' } }),
   {
     apiVersion: 'security.istio.io/v1',
     kind: 'AuthorizationPolicy',
@@ -159,6 +153,4 @@ const OBJECTS = [
     },
   }),
   pod('simple', 'grpc-simple', ['serve', 'simple', `${PORT}`]),
-]
-  .map((object) => JSON.stringify(object))
-  .join('\n---\n');
+].map((object) => JSON.stringify(object));
