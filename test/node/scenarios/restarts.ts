@@ -49,6 +49,8 @@ export function restarts(node: () => RunningNode, ways: () => Ways): void {
   beforeAll(async () => {
     await node().apply(MODES.join('\n---\n'));
     await kubectl('-n', SHOP, 'wait', '--for=condition=Programmed', ...policies, '--timeout=60s');
+    const stock = `http://127.0.0.1:${await node().forward(`stock.${SHOP}.svc.cluster.local`, 80)}`;
+    await expect(fetch(stock)).rejects.toThrow('fetch failed');
   }, 90_000);
   afterAll(() => kubectl('-n', SHOP, 'delete', ...policies));
 
