@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { printLogOnFailure } from '../peers/with-peers.ts';
+import { grpcImage } from './grpc/image.ts';
 import { buildImages } from './images.ts';
 import type { RunningNode } from './node.ts';
 import { startOnlyNode } from './only-node.ts';
@@ -21,7 +22,7 @@ withNode('a node', () => {
   beforeAll(async () => {
     const images = [
       ...(await buildProjectImages(['fairlead', 'fairlead-proxy'])),
-      ...(await buildImages([shopImage(), webImage()])),
+      ...(await buildImages([shopImage(), webImage(), await grpcImage()])),
     ];
     node = await startOnlyNode({ images });
   }, 900_000);

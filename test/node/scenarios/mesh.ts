@@ -3,6 +3,7 @@ import { SHOP, installFairlead, openBookshop } from '../bookshop.ts';
 import type { RunningNode } from '../node.ts';
 import { PLAIN_GATEWAY } from '../plain-gateway.ts';
 import { ends } from './ends.ts';
+import { grpc } from './grpc.ts';
 import { killedPods } from './killed-pods.ts';
 import { restarts } from './restarts.ts';
 import { sidecars } from './sidecars.ts';
@@ -35,6 +36,7 @@ export function mesh(node: () => RunningNode): void {
   }, 300_000);
 
   describe('Pods with sidecars, behind a gateway', () => sidecars(node, () => ways));
+  describe('gRPC applications without an Envoy', () => grpc(node));
   describe('a bookshop under load', () => restarts(node, () => ways));
   describe('a Pod that ends', () => ends(node));
   describe('a Pod that is killed', () => killedPods(node));

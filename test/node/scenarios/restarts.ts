@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { poll } from '../../peers/process.ts';
 import { CHARTS, SHOP, SYSTEM, WAIT, closeGateway, openGateway } from '../bookshop.ts';
 import { type Load, startLoad } from '../load/load.ts';
@@ -7,6 +7,7 @@ import { type LongSessions, longSessions, shortSessions } from '../load/web-sock
 import type { RunningNode } from '../node.ts';
 import type { Ways } from './mesh.ts';
 import { isWhole, pageAt } from './page.ts';
+import { peerMode } from './peer-mode.ts';
 
 /** Restarts after which a load that has lost nothing will not lose anything. */
 const MOST_TRIES = 3;
@@ -30,6 +31,9 @@ function loadOf(origin: string, ...others: readonly string[]): Everything {
   return { load, sessions };
 }
 
+/** What the storefront asks for is mutual TLS only; itself, it is asked by a gateway that has no certificate. */
+const MODES = [peerMode(SHOP, 'strict', 'STRICT'), peerMode(SHOP, 'open', 'PERMISSIVE', { app: 'storefront' })];
+
 /** Pods by namespace and labels. */
 type Pods = readonly [namespace: string, selector: string];
 
@@ -40,6 +44,15 @@ export function restarts(node: () => RunningNode, ways: () => Ways): void {
   const kubectl = (...args: string[]): Promise<string> => node().kubectl(...args);
   const restart = (namespace: string, ...names: string[]): Promise<string> =>
     kubectl('-n', namespace, 'rollout', 'restart', ...names.map((name) => `deployment/${name}`));
+
+  const policies = ['peerauthentication/strict', 'peerauthentication/open'];
+  beforeAll(async () => {
+    await node().apply(MODES.join('\n---\n'));
+    await kubectl('-n', SHOP, 'wait', '--for=condition=Programmed', ...policies, '--timeout=60s');
+    const stock = `http://127.0.0.1:${await node().forward(`stock.${SHOP}.svc.cluster.local`, 80)}`;
+    await expect(fetch(stock)).rejects.toThrow('fetch failed');
+  }, 90_000);
+  afterAll(() => kubectl('-n', SHOP, 'delete', ...policies));
 
   /** Makes a change under load, which goes on until every Pod from before has ended, and has more answers after that. */
   async function change(load: Load, pods: readonly Pods[], make: (old: readonly string[]) => Promise<unknown>) {

@@ -3,6 +3,7 @@ import { SHOP } from '../bookshop.ts';
 import type { RunningNode } from '../node.ts';
 import type { Ways } from './mesh.ts';
 import { pageAt } from './page.ts';
+import { peerMode } from './peer-mode.ts';
 
 export function sidecars(node: () => RunningNode, ways: () => Ways): void {
   test('have an Envoy each, and are ready', async () => {
@@ -15,11 +16,11 @@ export function sidecars(node: () => RunningNode, ways: () => Ways): void {
 
   test('speak mutual TLS with each other, and with nobody else where a policy asks for that', async () => {
     expect(await pageAt(ways().plaintext)).toMatchObject({ service: 'storefront' });
-    await node().apply(JSON.stringify(STRICT));
+    await node().apply(peerMode(SHOP, 'strict', 'STRICT'));
     await expect.poll(() => pageAt(ways().plaintext).catch(() => 'refused'), { timeout: 60_000 }).toBe('refused');
     const { service, parts } = await pageAt(ways().gateway);
     expect([service, parts['reviews']?.status, parts['stock']?.status]).toEqual(['storefront', 200, 200]);
-    await node().kubectl('-n', SHOP, 'delete', 'peerauthentication', STRICT.metadata.name);
+    await node().kubectl('-n', SHOP, 'delete', 'peerauthentication/strict');
     await expect
       .poll(() => pageAt(ways().plaintext).catch(() => 'refused'), { timeout: 60_000 })
       .toMatchObject({ service: 'storefront' });
@@ -31,10 +32,3 @@ export function sidecars(node: () => RunningNode, ways: () => Ways): void {
       .toMatchObject({ status: 200, service: 'covers' });
   });
 }
-
-const STRICT = {
-  apiVersion: 'security.istio.io/v1',
-  kind: 'PeerAuthentication',
-  metadata: { name: 'default', namespace: SHOP },
-  spec: { mtls: { mode: 'STRICT' } },
-};
