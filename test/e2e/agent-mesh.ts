@@ -8,7 +8,8 @@ import { startBackend } from './traffic.ts';
 /** The name by which clients ask. */
 export const HOST = 'server.shop.example';
 
-const object = (group: string, kind: string, name: string, spec: object): KubernetesObject =>
+/** One of the namespace `shop`. */
+export const object = (group: string, kind: string, name: string, spec: object): KubernetesObject =>
   ({ apiVersion: `${group}.istio.io/v1`, kind, metadata: { name, namespace: 'shop' }, spec }) as KubernetesObject;
 
 /** The server, as clients find it. */
@@ -22,13 +23,9 @@ export const serverEntry = (inbound: number, outbound: number) =>
     subjectAltNames: ['spiffe://cluster.local/ns/shop/sa/server'],
   });
 
-/** A mesh in which a server and a client without interception speak mutual TLS. */
-export async function startMesh() {
-  const backend = await startBackend('served');
-  onTestFinished(() => backend.close());
-  const [inbound = 0, outbound = 0] = await freePorts(2);
-  const made = await secureCluster();
-  await made.apply(
+/** A server that speaks mutual TLS only, and forwards to a backend on this machine; and how clients speak to it. */
+export function meshObjects({ backend, inbound, outbound }: { backend: number; inbound: number; outbound: number }) {
+  return [
     object('security', 'PeerAuthentication', 'default', { mtls: { mode: 'STRICT' } }),
     object('networking', 'Sidecar', 'server', {
       workloadSelector: { labels: { app: 'server' } },
@@ -37,7 +34,7 @@ export async function startMesh() {
           port: { number: inbound, protocol: 'HTTP', name: 'http' },
           bind: '127.0.0.1',
           captureMode: 'NONE',
-          defaultEndpoint: `127.0.0.1:${backend.port}`,
+          defaultEndpoint: `127.0.0.1:${backend}`,
         },
       ],
       egress: [{ hosts: ['~/*'] }],
@@ -47,7 +44,16 @@ export async function startMesh() {
       host: HOST,
       trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } },
     }),
-  );
+  ];
+}
+
+/** A mesh in which a server and a client without interception speak mutual TLS. */
+export async function startMesh() {
+  const backend = await startBackend('served');
+  onTestFinished(() => backend.close());
+  const [inbound = 0, outbound = 0] = await freePorts(2);
+  const made = await secureCluster();
+  await made.apply(...meshObjects({ backend: backend.port, inbound, outbound }));
   const { program, roots } = await startSecure(made);
   const setup = (account: string) => ({
     port: program.serving.ports.secure!,

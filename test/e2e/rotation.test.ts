@@ -8,15 +8,13 @@ import { SECRETS } from '../features/sources.ts';
 import { startEnvoy } from '../peers/envoy.ts';
 import { freePorts, poll } from '../peers/process.ts';
 import { withPeers } from '../peers/with-peers.ts';
+import { HOST, meshObjects, object } from './agent-mesh.ts';
 import { startIstioAgent } from './istio-agent.ts';
 import { startBackend, startSteadyClient } from './traffic.ts';
 
 const NAMESPACE = 'istio-system';
-const HOST = 'server.shop.example';
 const HOUR = 3_600_000;
 
-const object = (group: string, kind: string, name: string, spec: object): KubernetesObject =>
-  ({ apiVersion: `${group}.istio.io/v1`, kind, metadata: { name, namespace: 'shop' }, spec }) as KubernetesObject;
 const namespace = (name: string): KubernetesObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
 
 const encoded = (entries: Readonly<Record<string, string>>) =>
@@ -44,29 +42,11 @@ async function startMesh() {
   const read = (path: string, of: string, name: string) =>
     (cluster.object(path, of, name) as { readonly data?: Record<string, string> } | undefined)?.data ?? {};
   write('cacerts', await selfSigned('old', new Date()));
-  const ingress = {
-    port: { number: inbound, protocol: 'HTTP', name: 'http' },
-    bind: '127.0.0.1',
-    captureMode: 'NONE',
-    defaultEndpoint: `127.0.0.1:${backend.port}`,
-  };
   await made.apply(
     namespace(NAMESPACE),
     namespace('shop'),
-    object('security', 'PeerAuthentication', 'default', { mtls: { mode: 'STRICT' } }),
-    object('networking', 'Sidecar', 'server', {
-      workloadSelector: { labels: { app: 'server' } },
-      ingress: [ingress],
-      egress: [{ hosts: ['~/*'] }],
-    }),
-    object('networking', 'ServiceEntry', 'server', {
-      hosts: [HOST],
-      location: 'MESH_INTERNAL',
-      resolution: 'STATIC',
-      ports: [{ number: outbound, name: 'http', protocol: 'HTTP' }],
-      endpoints: [{ address: '127.0.0.1', ports: { http: inbound }, serviceAccount: 'server' }],
-      subjectAltNames: ['spiffe://cluster.local/ns/shop/sa/server'],
-    }),
+    ...meshObjects({ backend: backend.port, inbound, outbound }),
+    // In place of the one above: each request needs a handshake.
     object('networking', 'DestinationRule', 'server', {
       host: HOST,
       trafficPolicy: {

@@ -5,7 +5,8 @@ import { Agent, request } from 'undici';
 import { CONTROLLERS, FIRST_SERVICE, SERVICE_RANGE, etcdArgs, kubeconfigOf, userOf } from '../peers/api-server.ts';
 import { createAuthority, createSigningKey } from '../peers/keys.ts';
 import { pathOf } from '../peers/peer.ts';
-import { type RunningProcess, poll, run } from '../peers/process.ts';
+import { toolsWith } from '../peers/tools.ts';
+import { type RunningProcess, poll } from '../peers/process.ts';
 import { type Box, startBox } from './box.ts';
 import { NODE, containerdConfig, kubeletConfig, networkConfig, proxyConfig } from './configuration.ts';
 import { dnsObjects } from './dns.ts';
@@ -220,20 +221,3 @@ function podLogs(directory: string): string {
 }
 
 const LOG_LENGTH = 4096;
-
-function toolsWith(kubeconfig: string, home: string) {
-  const env = {
-    ...process.env,
-    KUBECONFIG: kubeconfig,
-    HOME: home,
-    HELM_CONFIG_HOME: home,
-    HELM_CACHE_HOME: home,
-    HELM_DATA_HOME: home,
-  };
-  return async (path: string, args: readonly string[], input?: string): Promise<string> => {
-    await mkdir(home, { recursive: true });
-    const { code, stdout, stderr } = await run(path, args, { env, ...(input !== undefined && { input }) });
-    if (code !== 0) throw new Error(`${path} ${args.join(' ')}: exit code ${code}\n${stderr}${stdout}`);
-    return stdout;
-  };
-}

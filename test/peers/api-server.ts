@@ -1,11 +1,12 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { createAuthority, createSigningKey } from './keys.ts';
 import type { KeyPair } from './keys.ts';
 import { pathOf } from './peer.ts';
-import { freePorts, poll, run, startProcess } from './process.ts';
+import { freePorts, poll, startProcess } from './process.ts';
+import { toolsWith } from './tools.ts';
 import type { RunningProcess } from './process.ts';
 
 export interface ApiServerOptions {
@@ -196,22 +197,7 @@ async function start(
     );
   }
 
-  await mkdir(join(directory, 'home'));
-  const tool = async (path: string, args: readonly string[], input?: string): Promise<string> => {
-    const home = join(directory, 'home');
-    const env = {
-      ...process.env,
-      KUBECONFIG: kubeconfig,
-      HOME: home,
-      HELM_CONFIG_HOME: home,
-      HELM_CACHE_HOME: home,
-      HELM_DATA_HOME: home,
-    };
-    const { code, stdout, stderr } = await run(path, args, { env, ...(input !== undefined && { input }) });
-    if (code !== 0) throw new Error(`${path} ${args.join(' ')}: exit code ${code}\n${stderr}${stdout}`);
-    return stdout;
-  };
-
+  const tool = toolsWith(kubeconfig, join(directory, 'home'));
   let tokens = 0;
   return {
     url,
