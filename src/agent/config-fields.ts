@@ -6,6 +6,9 @@ export class AgentConfigError extends Error {
   readonly code = 'CONFIG';
 }
 
+/** Of counts, and of durations in milliseconds: more than Envoy's flags, or timers here, can take. */
+const LARGEST = 2 ** 31 - 1;
+
 /** Reads members of an object. All of its methods throw {@link AgentConfigError} for a value of another type. */
 export class Fields {
   /** With a dot at its end. */
@@ -42,12 +45,12 @@ export class Fields {
     return typeof value === 'boolean' ? value : this.wrong(name, 'must be true or false');
   }
 
-  count(name: string): number | undefined {
+  count(name: string, most = LARGEST): number | undefined {
     const value = this.#get(name);
     if (value === undefined) return undefined;
-    return typeof value === 'number' && Number.isInteger(value) && value >= 0
-      ? value
-      : this.wrong(name, 'must be a whole number');
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < 0)
+      return this.wrong(name, 'must be a whole number');
+    return value <= most ? value : this.wrong(name, `must be at most ${most}`);
   }
 
   port(name: string): number | undefined {
@@ -65,7 +68,9 @@ export class Fields {
   /** Milliseconds. */
   duration(name: string): number | undefined {
     const text = this.text(name);
-    return text === '' ? undefined : (parseDuration(text) ?? this.wrong(name, 'must be a duration, such as 5s'));
+    if (text === '') return undefined;
+    const ms = parseDuration(text) ?? this.wrong(name, 'must be a duration, such as 5s');
+    return ms <= LARGEST ? ms : this.wrong(name, 'must be at most 596h');
   }
 
   texts(name: string): Readonly<Record<string, string>> {
@@ -83,8 +88,10 @@ export class Fields {
 
   list(name: string): readonly string[] {
     const value = this.#get(name) ?? [];
-    if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value;
-    return this.wrong(name, 'must be a list of strings');
+    if (!Array.isArray(value) || !value.every((each) => typeof each === 'string'))
+      return this.wrong(name, 'must be a list of strings');
+    const empty = value.findIndex((each) => each.trim() === '');
+    return empty < 0 ? value : this.wrong(`${name}[${empty}]`, 'must not be empty');
   }
 
   /** `null` is as if it were not there. */

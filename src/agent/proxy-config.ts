@@ -51,6 +51,9 @@ export interface ProxyConfigLayer {
   readonly text: string;
 }
 
+/** Of Envoy: more than machines have CPUs; one that cannot start its threads does not say why. */
+const MOST_THREADS = 1_024;
+
 /** Throws {@link AgentConfigError}. */
 export function readProxyConfig(layers: readonly ProxyConfigLayer[]): {
   readonly config: ProxyConfig;
@@ -76,7 +79,7 @@ export function readProxyConfig(layers: readonly ProxyConfigLayer[]): {
     terminationDrainDuration: field.duration('terminationDrainDuration') ?? 5_000,
     adminPort: field.port('proxyAdminPort') ?? 15_000,
     statusPort: field.port('statusPort') ?? 15_020,
-    concurrency: field.count('concurrency'),
+    concurrency: field.count('concurrency', MOST_THREADS),
     statNameLength: field.count('statNameLength') ?? 189,
     binaryPath: field.text('binaryPath') || undefined,
     configPath: field.text('configPath') || undefined,

@@ -88,6 +88,19 @@ test('a full range leaves hosts without an address, and ends', () => {
   expect(valuesOf(allocator, 'a')).toEqual([expect.stringMatching(/^2001:2::/)]);
 });
 
+test('the last free address is found, wherever the search begins', () => {
+  const range = Array.from({ length: 2 ** 16 - 2 }, (_, i) => `240.240.${(i + 1) >> 8}.${(i + 1) & 255}`);
+  for (const free of [range[0]!, range[40_000]!, range.at(-1)!]) {
+    const allocator = new AddressAllocator();
+    const fixed = range.filter((address) => address !== free);
+    update(allocator, { full: claim('full', 1, { hosts: [], fixed }), a: claim('a', 2), b: claim('b', 3) });
+    expect(valuesOf(allocator, 'a')[0]).toBe(free);
+    expect(valuesOf(allocator, 'b')).toHaveLength(1);
+    update(allocator, { a: undefined, b: claim('b', 3) });
+    expect(valuesOf(allocator, 'b')[0]).toBe(free);
+  }
+});
+
 const addresses = ['240.240.0.1', '240.240.0.2', '240.240.0.3'] as const;
 const claims = fc.record({
   key: fc.constantFrom('a', 'b', 'c', 'd'),

@@ -6,19 +6,32 @@ import { compareAge } from '../model/age.ts';
 import { spreadHash } from '../model/hash.ts';
 
 /** As in Istio: 240.240.0.0/16 without its first and last address, and as much of 2001:2::/48 as a number of 32 bits. */
-const families = [
-  { isV6: false, size: 2 ** 16 - 2, at: (n: number) => `240.240.${(n + 1) >> 8}.${(n + 1) & 0xff}` },
-  {
-    isV6: true,
-    size: 2 ** 32 - 1,
-    at: (n: number) => canonicalAddress(`2001:2::${((n + 1) >>> 16).toString(16)}:${((n + 1) & 0xffff).toString(16)}`),
-  },
-] as const;
+const v4 = {
+  isV6: false,
+  size: 2 ** 16 - 2,
+  at: (n: number) => `240.240.${(n + 1) >> 8}.${(n + 1) & 0xff}`,
+} as const;
+const v6 = {
+  isV6: true,
+  size: 2 ** 32 - 1,
+  at: (n: number) => canonicalAddress(`2001:2::${((n + 1) >>> 16).toString(16)}:${((n + 1) & 0xffff).toString(16)}`),
+} as const;
+const families = [v4, v6] as const;
 
 type Family = (typeof families)[number];
 
-/** Addresses that are tried for a host before it goes without: more than are ever taken in a row. */
-const MOST_TRIES = 4_096;
+/** The number of an address of the range of IPv4; undefined for others. */
+function numberOf(address: string): number | undefined {
+  const [, high, low] = /^240\.240\.(\d+)\.(\d+)$/.exec(address) ?? [];
+  const n = Number(high) * 256 + Number(low) - 1;
+  return n >= 0 && n < v4.size ? n : undefined;
+}
+
+/**
+ * IPv6 addresses that are tried for a host before it goes without. All hosts of a mesh take so few of them that only
+ * someone who writes addresses on purpose finds so many in a row.
+ */
+const MOST_TRIES = 16;
 
 /**
  * Gives hosts of ServiceEntries addresses of their own, one of each family. An address stays where it is; if two have
@@ -32,6 +45,8 @@ export class AddressAllocator {
   /** How many claims have written an address themselves. */
   readonly #fixed = new Map<string, number>();
   readonly #given = new Map<string, readonly AllocatedAddress[]>();
+  /** 1: has an owner, or somebody has written it. There may be more hosts than addresses: none is searched one by one. */
+  readonly #takenV4 = new Uint8Array(v4.size);
 
   /** What the status of an entry is to have; empty if it is to have nothing. */
   of(key: string): readonly AllocatedAddress[] {
@@ -82,10 +97,24 @@ export class AddressAllocator {
     const count = (this.#fixed.get(address) ?? 0) + by;
     if (count === 0) this.#fixed.delete(address);
     else this.#fixed.set(address, count);
+    this.#mark(address);
   }
 
   #release(key: string): void {
-    for (const { value } of this.#given.get(key) ?? []) if (this.#owners.get(value) === key) this.#owners.delete(value);
+    for (const { value } of this.#given.get(key) ?? []) {
+      if (this.#owners.get(value) !== key) continue;
+      this.#owners.delete(value);
+      this.#mark(value);
+    }
+  }
+
+  #mark(address: string): void {
+    const n = numberOf(address);
+    if (n !== undefined) this.#takenV4[n] = this.#isTaken(address) ? 1 : 0;
+  }
+
+  #isTaken(address: string): boolean {
+    return this.#owners.has(address) || this.#fixed.has(address);
   }
 
   /** @param losers gets those that lose an address to it. */
@@ -98,6 +127,7 @@ export class AddressAllocator {
         const value = this.#kept(key, claim, host, family, former, losers) ?? this.#found(claim, host, family);
         if (value === undefined) continue;
         this.#owners.set(value, key);
+        this.#mark(value);
         given.push({ value, host });
       }
     this.#given.set(key, given);
@@ -125,11 +155,17 @@ export class AddressAllocator {
     return undefined;
   }
 
-  #found({ namespace, name }: AddressClaim, host: string, { size, at }: Family): string | undefined {
+  /** The first free one from where the search begins. */
+  #found({ namespace, name }: AddressClaim, host: string, { isV6, size }: Family): string | undefined {
     const start = spreadHash(`${namespace}/${name}/${host}`) % size;
+    if (!isV6) {
+      const after = this.#takenV4.indexOf(0, start);
+      const free = after >= 0 ? after : this.#takenV4.indexOf(0);
+      return free < 0 ? undefined : v4.at(free);
+    }
     for (let i = 0; i < MOST_TRIES; i++) {
-      const address = at((start + i) % size);
-      if (!this.#owners.has(address) && !this.#fixed.has(address)) return address;
+      const address = v6.at((start + i) % size);
+      if (!this.#isTaken(address)) return address;
     }
     return undefined;
   }

@@ -38,8 +38,11 @@ export interface WebhookServer {
 export const LARGEST_REVIEW = 3 * 1024 * 1024;
 /** Of bodies at once; a parsed one takes several times as much. Half of it is for one caller at most. */
 const BODIES = 32 * 1024 * 1024;
-/** Larger bodies are handled one at a time, and each is followed by a pause as long as it took: proxies have the rest. */
-const LARGE = 256 * 1024;
+/**
+ * Larger bodies are handled one at a time, and each is followed by a pause as long as it took: proxies have the rest. To
+ * check the worst objects takes some 3 ms per KiB. Few Pods have so much.
+ */
+const LARGE = 32 * 1024;
 /** Calls that wait for room. Each holds a connection, and nothing is read from it. */
 const MOST_WAITING = 400;
 /** One API server has as many connections as it has calls under way. */

@@ -117,6 +117,9 @@ test.each([
     'ProxyConfig tracing.zipkin.address must be host:port, such as collector.monitoring:9411',
   ],
   ['extraStatTags: a', 'ProxyConfig extraStatTags must be a list of strings'],
+  ['proxyMetadata: {}\nfileFlushMinSizeKb: 99999999999', 'ProxyConfig fileFlushMinSizeKb must be at most 2147483647'],
+  ['terminationDrainDuration: 1000h', 'ProxyConfig terminationDrainDuration must be at most 596h'],
+  ['extraStatTags: [a, " "]', 'ProxyConfig extraStatTags[1] must not be empty'],
   [
     'envoyMetricsService: {address: "m:1", tlsSettings: {mode: MUTUAL}}',
     'ProxyConfig envoyMetricsService.tlsSettings.mode MUTUAL needs clientCertificate and privateKey',
@@ -127,6 +130,35 @@ test.each([
   ],
 ])('a mistake names the setting and what it takes: %s', (config, message) => {
   expect(() => settings({ PROXY_CONFIG: config })).toThrow(message);
+});
+
+/** With these annotations only. */
+const annotated = (annotations: string) =>
+  readSettings(
+    { type: 'sidecar', domain: 'shop.svc.cluster.local', root: '/', meshConfigFile: 'etc/istio/config/mesh' },
+    {
+      env: { POD_NAME: 'reviews-1', POD_NAMESPACE: 'shop', INSTANCE_IP: '10.0.0.1' },
+      readFile: (path) => (path === '/etc/istio/pod/annotations' ? annotations : undefined),
+      addresses: () => [],
+    },
+  );
+
+test('what Envoy would reject in an annotation is named, and empty items of a list are skipped', () => {
+  const flush = 'sidecar.istio.io/statsFlushInterval';
+  expect(() => bootstrapOf(annotated(`${flush}="5m"\n`), 'json')).toThrow(
+    `annotation ${flush} is 5m: use less than 5m`,
+  );
+  expect(() => annotated('proxy.istio.io/config="proxyStatsMatcher: {inclusionSuffixes: [\\"\\"]}"\n')).toThrow(
+    'ProxyConfig proxyStatsMatcher.inclusionSuffixes[0] must not be empty',
+  );
+  expect(() => annotated('proxy.istio.io/config="concurrency: 100000"\n')).toThrow(
+    'ProxyConfig concurrency must be at most 1024',
+  );
+  const { statsConfig } = bootstrapOf(annotated('sidecar.istio.io/statsInclusionPrefixes="a, ,b, "\n'), 'json') as {
+    readonly statsConfig?: unknown;
+  };
+  expect(JSON.stringify(statsConfig)).toContain('{"prefix":"a"},{"prefix":"b"}');
+  expect(JSON.stringify(statsConfig)).not.toContain('""');
 });
 
 test.each([

@@ -3,6 +3,9 @@ import { parseDuration } from '../../reconcilers/durations.ts';
 import { AgentConfigError } from '../config-fields.ts';
 import type { AgentSettings } from '../settings.ts';
 
+/** Envoy's limit. Milliseconds. */
+const FLUSH_BELOW = 300_000;
+
 /** How often Envoy sends and renews its figures: annotation `sidecar.istio.io/statsFlushInterval`, or 5 s. */
 export function statsFlushInterval({ pod }: AgentSettings): string {
   const name = 'sidecar.istio.io/statsFlushInterval';
@@ -10,6 +13,7 @@ export function statsFlushInterval({ pod }: AgentSettings): string {
   const ms = parseDuration(text);
   if (ms === undefined || ms < 1)
     throw new AgentConfigError(`annotation ${name} is ${text}: use a duration, such as 5s`);
+  if (ms >= FLUSH_BELOW) throw new AgentConfigError(`annotation ${name} is ${text}: use less than 5m`);
   return `${ms / 1000}s`;
 }
 
@@ -19,7 +23,7 @@ export function statsConfig(settings: AgentSettings): object {
   const annotated = (name: string): readonly string[] =>
     (pod.annotations[`sidecar.istio.io/${name}`] ?? '')
       .split(',')
-      .flatMap((each) => (each === '' ? [] : [each.trim()]));
+      .flatMap((each) => (each.trim() === '' ? [] : [each.trim()]));
   const prefixes = [...PREFIXES, ...proxy.statsMatcher.prefixes, ...annotated('statsInclusionPrefixes')];
   const suffixes = [
     ...SUFFIXES,

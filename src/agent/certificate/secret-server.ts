@@ -14,6 +14,8 @@ export interface Secrets {
 
 /** Streams, and names in each. Envoy has one stream for each name. */
 const LIMITS = { streams: 1_000, names: 100 };
+/** Of why a client rejects a secret. It is logged once, until it is another one or secrets have changed. */
+const LONGEST_REASON = 500;
 
 const SERVICE = '/envoy.service.secret.v3.SecretDiscoveryService/';
 
@@ -22,6 +24,13 @@ type Call = ServerDuplexStream<Buffer, Buffer>;
 /** Serves secrets to the Envoy beside this process, in state of the world and in differences. */
 export function secretService(secrets: Secrets, log: AgentLog): Parameters<Server['addService']> {
   let streams = 0;
+  let said = '';
+  secrets.onChange(() => (said = ''));
+  const reject = (error: string): void => {
+    const reason = error.slice(0, LONGEST_REASON).toWellFormed();
+    if (reason !== said) log.warn('Envoy rejects its certificate', { reason });
+    said = reason;
+  };
   const serve = (call: Call, read: typeof readRequest, write: typeof writeResponse): void => {
     if (streams >= LIMITS.streams) return void call.emit('error', { code: 8, details: 'too many streams' });
     streams++;
@@ -44,7 +53,7 @@ export function secretService(secrets: Secrets, log: AgentLog): Parameters<Serve
     call.on('data', (message: Buffer) =>
       guarded(call, () => {
         const request = read(message);
-        if (request.error !== undefined) log.warn('Envoy rejects its certificate', { reason: request.error });
+        if (request.error !== undefined) reject(request.error);
         for (const name of request.names) names.add(name);
         if (names.size > LIMITS.names) throw new Error(`more than ${LIMITS.names} names in one stream`);
         answer();

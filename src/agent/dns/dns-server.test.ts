@@ -345,3 +345,17 @@ async function silentServer(address: string, port: number): Promise<{ received()
   await once(socket, 'listening');
   return { received: () => count };
 }
+
+test('of thousands of queries at once, no more are answered than the client may leave unread', async () => {
+  const { port, responder } = await lab(nowhere);
+  const query = packet.streamEncode({ type: 'query', id: 1, questions: [{ type: 'A', name: 'many.shop' }] });
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+  const closed = once(socket, 'close');
+  socket.pause().write(Buffer.concat(Array.from({ length: 1_500 }, () => query)));
+  // It reads what there is once the server has ended it.
+  await expect.poll(() => responder.counts().answered).toBeGreaterThan(0);
+  socket.resume();
+  await closed;
+  // 16 KB each: some 64 here, and what the buffers of the system take.
+  expect(responder.counts().answered).toBeLessThan(1_500);
+});

@@ -111,11 +111,15 @@ function serveConnection(socket: Socket, responder: Responding, signal: AbortSig
     socket.write(Buffer.concat([length, response]));
     if (socket.writableLength > MOST_UNREAD_BYTES) socket.destroy();
   };
-  const respond = async (message: Buffer): Promise<void> => {
-    waiting++;
-    const response = await responder.respond(message, 'tcp', ended.signal);
-    waiting--;
-    if (response !== undefined) send(response);
+  const respond = (message: Buffer): void => {
+    const response = responder.respond(message, 'tcp', ended.signal);
+    if (response instanceof Promise) {
+      waiting++;
+      void response.then((found) => {
+        waiting--;
+        send(found);
+      });
+    } else if (response !== undefined) send(response);
   };
   socket.setTimeout(IDLE_MS, () => {
     if (waiting === 0) socket.destroy();
@@ -129,6 +133,7 @@ function serveConnection(socket: Socket, responder: Responding, signal: AbortSig
   socket.on('data', (chunk) => {
     const messages = read(chunk);
     if (messages === 'too long') socket.destroy();
-    else for (const message of messages) void respond(message);
+    // Thousands of queries may have come at once: each is answered only if what went before has not ended this.
+    else for (const message of messages) if (!socket.destroyed) respond(message);
   });
 }

@@ -21,6 +21,11 @@ export const HEADER_BYTES = 12;
 const LEAST_UDP_BYTES = 512;
 /** Larger datagrams may be fragmented on the way. */
 const MOST_UDP_BYTES = 1_232;
+/**
+ * Besides the question: OPT, and perhaps a signature. Their names can be compressed in chains as long as the message,
+ * which are followed for each of them.
+ */
+const MOST_RECORDS = 4;
 const RESPONSE = 0x8000;
 const OPCODE = 0x7800;
 
@@ -33,6 +38,7 @@ export function readQuery(message: Uint8Array): Query | Unusable {
   if ((flags & RESPONSE) !== 0) return 'malformed';
   if ((flags & OPCODE) !== 0) return 'unsupported';
   if (bytes.readUInt16BE(4) !== 1) return 'malformed';
+  if (bytes.readUInt16BE(6) + bytes.readUInt16BE(8) + bytes.readUInt16BE(10) > MOST_RECORDS) return 'malformed';
   try {
     const { questions: [question] = [], additionals = [] } = packet.decode(bytes);
     const end = endOfName(bytes, HEADER_BYTES) + 4;

@@ -20,6 +20,8 @@ export interface PassThroughOptions {
 export class PassThrough {
   readonly #options: PassThroughOptions;
   #streams = 0;
+  /** Why there was no connection: once for each reason, since clients try again. */
+  #said = '';
 
   constructor(options: PassThroughOptions) {
     this.#options = options;
@@ -33,9 +35,12 @@ export class PassThrough {
       dialed = this.#options.dial();
     } catch (error) {
       const details = error instanceof Error ? error.message : String(error);
-      this.#options.log.warn('A gRPC client is not connected to the control plane', { reason: details });
+      if (details !== this.#said)
+        this.#options.log.warn('A gRPC client is not connected to the control plane', { reason: details });
+      this.#said = details;
       return void client.emit('error', { code: 14, details });
     }
+    this.#said = '';
     this.#streams++;
     this.#connect(client, dialed);
   }
