@@ -131,7 +131,7 @@ module.exports = {
     ]),
     only('cli', 'cli/', [
       'cli/',
-      'agent/(agent|settings)\\.ts$',
+      'agent/(agent|settings/settings)\\.ts$',
       'api/(json|object)\\.ts$',
       'yaml/document\\.ts$',
       'model/proxy-config\\.ts$',

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import type { LogFormat, LogLevel } from '../config/settings.ts';
 import { bootstrapOf, isV6Only } from './bootstrap/bootstrap.ts';
 import { readText } from './certificate/files.ts';
-import { AgentConfigError } from './config-fields.ts';
+import { AgentConfigError } from './settings/config-fields.ts';
 import { adminAt } from './envoy/admin.ts';
 import { type DrainOptions, drain, startDrain } from './envoy/drain.ts';
 import { type EnvoyProcess, startEnvoy } from './envoy/process.ts';
@@ -14,7 +14,7 @@ import { grpcBootstrapOf } from './grpc/bootstrap.ts';
 import { type AgentLog, createAgentLog } from './log.ts';
 import { needDirectory, ownAddresses, reportEnd, writeNeeded } from './machine.ts';
 import { type Services, startServices } from './services.ts';
-import { type AgentOptions, type AgentSettings, readSettings } from './settings.ts';
+import { type AgentOptions, type AgentSettings, readSettings } from './settings/settings.ts';
 import { type Life, statusSources } from './status/sources.ts';
 import { serveStatus } from './status/server.ts';
 

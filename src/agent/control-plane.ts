@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { readCertificate, readText } from './certificate/files.ts';
 import { hostOf } from './node.ts';
-import type { AgentSettings } from './settings.ts';
+import type { AgentSettings } from './settings/settings.ts';
 import { type ControlPlaneOptions, NotDialed } from './xds/dial.ts';
 
 /** How the control plane at this address is reached, and what proves to it who this workload is. */

@@ -1,6 +1,6 @@
 import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
-import { AgentConfigError } from './config-fields.ts';
+import { AgentConfigError } from './settings/config-fields.ts';
 
 /** Makes it if it is not there. Throws {@link AgentConfigError} if this process cannot write to it. */
 export function needDirectory(path: string): void {

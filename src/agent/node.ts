@@ -1,5 +1,5 @@
 import { isObject } from '../api/json.ts';
-import type { AgentSettings } from './settings.ts';
+import type { AgentSettings } from './settings/settings.ts';
 
 /** `envoy.config.core.v3.Node` as JSON. */
 export interface Node {

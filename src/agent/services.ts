@@ -10,7 +10,7 @@ import { controlPlane } from './control-plane.ts';
 import { type DnsProxy, startDnsProxy } from './dns/dns-proxy.ts';
 import { hostsOfMesh } from './dns/hosts.ts';
 import type { AgentLog } from './log.ts';
-import type { AgentSettings } from './settings.ts';
+import type { AgentSettings } from './settings/settings.ts';
 import { dial } from './xds/dial.ts';
 import { LastConfig } from './xds/last-config.ts';
 import { ADS, Relay } from './xds/relay.ts';

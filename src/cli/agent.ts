@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { Command, Option } from 'commander';
 import type { AgentCommand } from '../agent/agent.ts';
-import type { ProxyType } from '../agent/settings.ts';
+import type { ProxyType } from '../agent/settings/settings.ts';
 import type { LogFormat, LogLevel } from '../config/settings.ts';
 import type { CommandFile } from './world.ts';
 

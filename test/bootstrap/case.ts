@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { type Bootstrap, bootstrapOf } from '../../src/agent/bootstrap/bootstrap.ts';
-import { type AgentSettings, type ProxyType, readSettings } from '../../src/agent/settings.ts';
+import { type AgentSettings, type ProxyType, readSettings } from '../../src/agent/settings/settings.ts';
 
 const directory = join(import.meta.dirname, 'cases');
 

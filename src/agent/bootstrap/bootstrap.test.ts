@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type AgentSurroundings, readSettings } from '../settings.ts';
+import { type AgentSurroundings, readSettings } from '../settings/settings.ts';
 import { bootstrapOf } from './bootstrap.ts';
 
 const files: Readonly<Record<string, string>> = {

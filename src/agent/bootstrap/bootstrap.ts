@@ -1,6 +1,6 @@
 import type { LogFormat } from '../../config/settings.ts';
 import { type Node, nodeOf } from '../node.ts';
-import type { AgentSettings } from '../settings.ts';
+import type { AgentSettings } from '../settings/settings.ts';
 import { agentClusters } from './clusters.ts';
 import { collectorParts } from './collectors.ts';
 import { agentListeners } from './listeners.ts';

@@ -1,4 +1,4 @@
-import type { AgentSettings } from '../settings.ts';
+import type { AgentSettings } from '../settings/settings.ts';
 
 /** What Envoy reaches in the same Pod: its own admin interface, and the agent. */
 export function agentClusters({ proxy, paths }: AgentSettings, isV6: boolean): readonly object[] {

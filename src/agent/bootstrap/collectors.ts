@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
-import type { CollectorTls, Collectors, RemoteService, Tracing } from '../collectors.ts';
-import type { Address } from '../config-fields.ts';
+import type { CollectorTls, Collectors, RemoteService, Tracing } from '../settings/collectors.ts';
+import type { Address } from '../settings/config-fields.ts';
 import { fromAgent, http2 } from './clusters.ts';
 
 /** Parts of a bootstrap that make Envoy report to services outside the Pod. */

@@ -1,4 +1,4 @@
-import type { AgentSettings } from '../settings.ts';
+import type { AgentSettings } from '../settings/settings.ts';
 import { fromAgent } from './clusters.ts';
 
 /**

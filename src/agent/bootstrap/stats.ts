@@ -1,7 +1,7 @@
 import { isObject } from '../../api/json.ts';
 import { parseDuration } from '../../reconcilers/durations.ts';
-import { AgentConfigError } from '../config-fields.ts';
-import type { AgentSettings } from '../settings.ts';
+import { AgentConfigError } from '../settings/config-fields.ts';
+import type { AgentSettings } from '../settings/settings.ts';
 
 /** Envoy's limit. Milliseconds. */
 const FLUSH_BELOW = 300_000;

@@ -3,7 +3,7 @@ import type { Clock } from '../../clock.ts';
 import { spiffeId } from '../../identity/spiffe.ts';
 import { controlPlane } from '../control-plane.ts';
 import type { AgentLog } from '../log.ts';
-import type { AgentSettings } from '../settings.ts';
+import type { AgentSettings } from '../settings/settings.ts';
 import { requestCertificate } from './certificate-client.ts';
 import { readCertificate, writeCertificate } from './files.ts';
 import { WorkloadCertificate } from './workload-certificate.ts';

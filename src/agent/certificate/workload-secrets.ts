@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { dirname, join } from 'node:path';
-import type { AgentPaths } from '../settings.ts';
+import type { AgentPaths } from '../settings/settings.ts';
 import { readText } from './files.ts';
 import { keyPair, roots } from './secrets.ts';
 import type { Secrets } from './secret-server.ts';

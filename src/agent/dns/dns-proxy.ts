@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { AgentSettings } from '../settings.ts';
+import type { AgentSettings } from '../settings/settings.ts';
 import { startDnsServer } from './dns-server.ts';
 import { Names } from './names.ts';
 import { parseResolvConf } from './resolv-conf.ts';

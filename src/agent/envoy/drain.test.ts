@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../testing/fake-clock.ts';
 import { createAgentLog } from '../log.ts';
-import type { AgentSettings } from '../settings.ts';
+import type { AgentSettings } from '../settings/settings.ts';
 import { drain, startDrain } from './drain.ts';
 
 const log = createAgentLog({ level: 'error', format: 'text' }, () => {});

@@ -1,6 +1,6 @@
 import { type Clock, sleep } from '../../clock.ts';
 import type { AgentLog } from '../log.ts';
-import type { AgentSettings } from '../settings.ts';
+import type { AgentSettings } from '../settings/settings.ts';
 import type { Admin } from './admin.ts';
 
 export interface DrainOptions {

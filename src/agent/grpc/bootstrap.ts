@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { NAMES } from '../certificate/files.ts';
 import { nodeOf } from '../node.ts';
-import type { AgentSettings } from '../settings.ts';
+import type { AgentSettings } from '../settings/settings.ts';
 
 /** The file by which gRPC's libraries find the control plane through this agent. Source: gRFC A27, A29 and A36. */
 export function grpcBootstrapOf(settings: AgentSettings): object {

@@ -1,4 +1,4 @@
-import type { AgentSettings } from '../settings.ts';
+import type { AgentSettings } from '../settings/settings.ts';
 
 /** Where the application is, from here. */
 export interface AppAddress {

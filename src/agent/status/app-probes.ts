@@ -2,7 +2,7 @@ import { request as requestHttp, type IncomingHttpHeaders } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { connect } from 'node:net';
 import { isObject } from '../../api/json.ts';
-import { AgentConfigError } from '../config-fields.ts';
+import { AgentConfigError } from '../settings/config-fields.ts';
 import { type AppAddress, local } from './app-address.ts';
 import { SERVING, askGrpc } from './grpc-health.ts';
 

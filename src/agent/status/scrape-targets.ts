@@ -1,5 +1,5 @@
 import { isObject } from '../../api/json.ts';
-import { AgentConfigError } from '../config-fields.ts';
+import { AgentConfigError } from '../settings/config-fields.ts';
 
 /** Where the application's own metrics are. */
 export interface ScrapeTarget {

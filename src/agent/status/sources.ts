@@ -2,7 +2,7 @@ import { isV6Only } from '../bootstrap/bootstrap.ts';
 import type { Admin } from '../envoy/admin.ts';
 import { Readiness } from '../envoy/readiness.ts';
 import type { Services } from '../services.ts';
-import type { AgentSettings } from '../settings.ts';
+import type { AgentSettings } from '../settings/settings.ts';
 import { appAddress } from './app-address.ts';
 import { readAppProbes } from './app-probes.ts';
 import { ownMetrics } from './own-metrics.ts';

@@ -1,6 +1,6 @@
 import { chmodSync, rmSync } from 'node:fs';
 import { type Server, ServerCredentials } from '@grpc/grpc-js';
-import { AgentConfigError } from '../config-fields.ts';
+import { AgentConfigError } from '../settings/config-fields.ts';
 import { bytes } from './dial.ts';
 
 /** A method whose messages both ways are bytes. */

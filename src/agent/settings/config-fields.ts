@@ -1,5 +1,5 @@
-import { type Json, isObject } from '../api/json.ts';
-import { parseDuration } from '../reconcilers/durations.ts';
+import { type Json, isObject } from '../../api/json.ts';
+import { parseDuration } from '../../reconcilers/durations.ts';
 
 /** A mistake in what a user configured: where, and what to do about it. */
 export class AgentConfigError extends Error {

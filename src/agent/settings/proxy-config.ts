@@ -1,5 +1,5 @@
-import { type Json, isObject } from '../api/json.ts';
-import { readDocument } from '../yaml/document.ts';
+import { type Json, isObject } from '../../api/json.ts';
+import { readDocument } from '../../yaml/document.ts';
 import { type Collectors, readCollectors, unusedOfTracing } from './collectors.ts';
 import { AgentConfigError, Fields } from './config-fields.ts';
 

@@ -1,8 +1,8 @@
-import { isObject } from '../api/json.ts';
+import { isObject } from '../../api/json.ts';
 import { AgentConfigError } from './config-fields.ts';
 import { type ProxyConfig, readProxyConfig } from './proxy-config.ts';
-import { parseDuration } from '../reconcilers/durations.ts';
-import { readDocument } from '../yaml/document.ts';
+import { parseDuration } from '../../reconcilers/durations.ts';
+import { readDocument } from '../../yaml/document.ts';
 import { readPodInfo } from './pod-info.ts';
 
 export type ProxyType = 'sidecar' | 'router';
