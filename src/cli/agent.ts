@@ -36,8 +36,8 @@ export const agentCommand: CommandFile = (world, done) => {
     )
     .addCommand(
       new Command('wait')
-        .description('wait until the Envoy of this Pod is ready')
-        .option('--port <port>', 'port of its readiness', '15021')
+        .description('wait until the proxy of this Pod is ready')
+        .option('--port <port>', 'port of its readiness: of Envoy; without one, the status port of the agent', '15021')
         .option('--timeout <seconds>', 'how long', '60')
         .action(async ({ port, timeout }: { port: string; timeout: string }) => {
           done(await waitFor(Number(port), Number(timeout) * 1000, world.signal, world.err));
@@ -74,7 +74,7 @@ async function waitFor(port: number, ms: number, signal: AbortSignal, err: (text
     if (performance.now() > ends) break;
     await new Promise((resolve) => setTimeout(resolve, EVERY));
   }
-  err(`error: Envoy is not ready: ${problem}\n`);
+  err(`error: the proxy is not ready: ${problem}\n`);
   return 1;
 }
 

@@ -1,5 +1,5 @@
 import type { Json } from '../api/json.ts';
-import { INIT, PROXY, listIn, mapContainers, nameOf, objectIn, specOf, withSpec } from './pod.ts';
+import { INIT, PROXY, listIn, mapContainers, nameOf, objectIn, specOf, textIn, withSpec } from './pod.ts';
 import { DEFAULT_STATUS_PORT, type Settled } from './pod-values.ts';
 
 /**
@@ -23,14 +23,17 @@ export function arrange(
   const applications = containers.filter((container) => container !== proxy);
   const probed = statusPort === 0 ? withoutProbes(proxy) : proxy;
   if (applications.length === 0) return withLists(pod, [...inits, ...init], [probed]);
+  const portArgs = ['--port', String(agentPort)];
   if (native) {
-    const port = agentPort === DEFAULT_STATUS_PORT ? [] : ['--port', String(agentPort)];
-    const drain = { preStop: { exec: { command: [...command, 'agent', 'drain', ...port] } } };
+    const args = agentPort === DEFAULT_STATUS_PORT ? [] : portArgs;
+    const drain = { preStop: { exec: { command: [...command, 'agent', 'drain', ...args] } } };
     const running = { ...probed, restartPolicy: 'Always', lifecycle: { ...drain, ...objectIn(probed, 'lifecycle') } };
     return withLists(pod, [...init, running, ...inits], applications);
   }
   if (!hold) return withLists(pod, [...inits, ...init], [...applications, probed]);
-  const wait = { postStart: { exec: { command: [...command, 'agent', 'wait'] } } };
+  // By default for Envoy, which answers on a port of its own.
+  const args = hasEnvoy(proxy) ? [] : portArgs;
+  const wait = { postStart: { exec: { command: [...command, 'agent', 'wait', ...args] } } };
   const awaited = { ...probed, lifecycle: { ...wait, ...objectIn(probed, 'lifecycle') } };
   return withLists(pod, [...inits, ...init], [awaited, ...applications]);
 }
@@ -55,6 +58,12 @@ function withLists(pod: Json, initContainers: readonly Json[], containers: reado
 /** Whether connections of the Pod are redirected to its proxy. */
 export function isIntercepted(pod: Json): boolean {
   return listsOf(pod).initContainers.some(isIntercept);
+}
+
+/** As its agent reads it. */
+function hasEnvoy(proxy: Json): boolean {
+  const said = listIn(proxy, 'env').findLast((variable) => nameOf(variable) === 'DISABLE_ENVOY');
+  return said === undefined || !['1', 't', 'true'].includes(textIn(said, 'value').toLowerCase());
 }
 
 function isIntercept(container: Json): boolean {
