@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { iptablesRules } from './iptables.ts';
 import { nftRuleset } from './nftables.ts';
-import type { InterceptionOptions } from './options.ts';
+import { type InterceptionOptions, PASSTHROUGH } from './options.ts';
 
 /** Rules are a few hundred lines for the kernel; only a lock of another program takes time. */
 const LIMIT = 30_000;
@@ -16,11 +17,12 @@ export class InterceptionError extends Error {
 }
 
 /**
- * Makes the rules those of this network namespace, in place of earlier ones of ours. With nft where there is one, else
- * with iptables. Resolves with the name of the program used.
+ * Makes the rules those of this network namespace, in place of earlier ones of ours, and adds the address that they let
+ * pass. With nft where there is one, else with iptables. Resolves with the name of the program used.
  */
 export async function applyInterception(options: InterceptionOptions, signal: AbortSignal): Promise<string> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT)]);
+  if (options.families.includes('ip6')) await addPassthroughAddress(limited);
   if ((await run('nft', ['-f', '-'], nftRuleset(options), limited)) !== undefined) return 'nft';
   for (const family of options.families) {
     const prefix = family === 'ip' ? 'iptables' : 'ip6tables';
@@ -33,6 +35,14 @@ export async function applyInterception(options: InterceptionOptions, signal: Ab
       throw new InterceptionError(`neither nft nor ${prefix}-restore is on PATH; use an image that has one of them`);
   }
   return 'iptables';
+}
+
+/** All of 127.0.0.0/8 is an address of a Pod from the beginning; of IPv6, there is only ::1. */
+async function addPassthroughAddress(signal: AbortSignal): Promise<void> {
+  if (!existsSync('/proc/net/if_inet6')) return;
+  const args = ['-6', 'address', 'replace', `${PASSTHROUGH.ip6}/128`, 'dev', 'lo', 'nodad'];
+  if ((await run('ip', args, '', signal)) === undefined)
+    throw new InterceptionError('the program ip is not on PATH; use an image that has it (iproute2)');
 }
 
 /** What the program prints; undefined if there is no such program. */

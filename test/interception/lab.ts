@@ -103,7 +103,6 @@ export class Lab {
       await ip('-n', name, 'address', 'add', `${addresses.ip6}/64`, 'dev', 'eth0', 'nodad');
       for (const device of ['lo', 'eth0']) await ip('-n', name, 'link', 'set', device, 'up');
     }
-    await ip('-n', podName, 'address', 'add', '::6/128', 'dev', 'lo', 'nodad');
     await ip('-n', peerName, 'address', 'add', `${OTHER_SERVER}/24`, 'dev', 'eth0');
     // A link that is up sends; until then, IPv6 has no route.
     await poll('the link', async () => {

@@ -5,6 +5,8 @@ export const NODE = {
   name: 'node',
   address: '172.30.0.1',
   podRange: '10.244.0.0/24',
+  /** The second family. */
+  v6: { address: 'fd00:172:30::1', podRange: 'fd00:10:244::/64', serviceRange: 'fd00:10:96::/112' },
   /** Of the cluster's DNS, as a Service. */
   dns: '10.96.0.10',
   domain: 'cluster.local',
@@ -47,7 +49,11 @@ export const networkConfig = {
     {
       type: 'ptp',
       ipMasq: false,
-      ipam: { type: 'host-local', ranges: [[{ subnet: NODE.podRange }]], routes: [{ dst: '0.0.0.0/0' }] },
+      ipam: {
+        type: 'host-local',
+        ranges: [[{ subnet: NODE.podRange }], [{ subnet: NODE.v6.podRange }]],
+        routes: [{ dst: '0.0.0.0/0' }, { dst: '::/0' }],
+      },
     },
   ],
 };
@@ -94,7 +100,7 @@ export function proxyConfig(kubeconfig: string): object {
     apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
     kind: 'KubeProxyConfiguration',
     mode: 'nftables',
-    clusterCIDR: NODE.podRange,
+    clusterCIDR: `${NODE.podRange},${NODE.v6.podRange}`,
     hostnameOverride: NODE.name,
     clientConnection: { kubeconfig },
     // A network namespace cannot set these.

@@ -30,10 +30,13 @@ hostname node
 ip link set lo up
 ip link add node0 type bridge
 ip address add 172.30.0.1/24 dev node0
+ip address add fd00:172:30::1/64 dev node0 nodad
 ip link set node0 up
 # Nobody is there, but addresses of Services need a route.
 ip route add default via 172.30.0.254
+ip -6 route add default via fd00:172:30::fe dev node0
 echo 1 >/proc/sys/net/ipv4/ip_forward
+echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
 
 echo up
 trap : TERM

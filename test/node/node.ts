@@ -104,7 +104,7 @@ async function start(box: Box, archives: readonly string[], options: NodeOptions
     `--service-account-key-file=${await write('sa.pub', signing.publicKey)}`,
     `--service-account-signing-key-file=${signingKey}`,
     ...['--authorization-mode=Node,RBAC', '--enable-admission-plugins=NodeRestriction'],
-    ...[`--service-cluster-ip-range=${SERVICE_RANGE}`, '--allow-privileged=true'],
+    ...[`--service-cluster-ip-range=${SERVICE_RANGE},${NODE.v6.serviceRange}`, '--allow-privileged=true'],
     ...[`--kubelet-client-certificate=${toKubelet.certificate}`, `--kubelet-client-key=${toKubelet.key}`],
     // By address: nobody resolves the name of the node.
     ...[`--kubelet-certificate-authority=${caFile}`, '--kubelet-preferred-address-types=InternalIP'],
@@ -153,7 +153,7 @@ async function start(box: Box, archives: readonly string[], options: NodeOptions
   const kubelet = box.launch('kubelet', pathOf('kubelet'), [
     `--config=${await write('kubelet.yaml', kubeletConfig(box.directory, files))}`,
     `--kubeconfig=${await kubeconfigFor('kubelet', `system:node:${NODE.name}`, 'system:nodes')}`,
-    ...[`--hostname-override=${NODE.name}`, `--node-ip=${NODE.address}`],
+    ...[`--hostname-override=${NODE.name}`, `--node-ip=${NODE.address},${NODE.v6.address}`],
     ...[`--root-dir=${join(box.directory, 'kubelet')}`, `--cert-dir=${join(box.directory, 'kubelet-pki')}`],
   ]);
   box.launch('kube-proxy', pathOf('kube-proxy'), [

@@ -28,7 +28,7 @@ export function fixedClusters({ traits, settings }: FixedClustersInput): readonl
   return [
     blackHole,
     { ...passthrough, name: passthroughCluster },
-    { ...passthrough, name: inboundPassthroughCluster, upstreamBindConfig: bindPassthrough(traits) },
+    { ...passthrough, name: inboundPassthroughCluster, upstreamBindConfig: bindOriginalDestination(traits) },
   ];
 }
 
@@ -40,8 +40,8 @@ export function bindInbound({ ipFamily }: Pick<Traits, 'ipFamily'>): BindConfig 
   return { sourceAddress: socketAddress(ipFamily === 'v6' ? '::6' : '127.0.0.6', 0) };
 }
 
-/** For connections where nothing says by which family the workload was reached. */
-function bindPassthrough(traits: Pick<Traits, 'ipFamily'>): BindConfig {
+/** For connections that go to wherever they were meant for, by either family. */
+export function bindOriginalDestination(traits: Pick<Traits, 'ipFamily'>): BindConfig {
   const bind = bindInbound(traits);
   return traits.ipFamily === 'dual' ? { ...bind, extraSourceAddresses: [{ address: socketAddress('::6', 0) }] } : bind;
 }

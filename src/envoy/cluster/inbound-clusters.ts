@@ -2,7 +2,7 @@ import type { IngressEndpoint, InboundTarget } from '../../model/inbound.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
 import { inboundCluster, protocolClass } from '../../model/service.ts';
 import { loopbackAddress, type Traits } from '../../model/traits.ts';
-import { bindInbound } from './fixed-clusters.ts';
+import { bindInbound, bindOriginalDestination } from './fixed-clusters.ts';
 import { poolFields } from './pool.ts';
 import { portProtocol, protocolOptions } from './protocol.ts';
 import type { Address, Cluster } from '../gen/types.gen.ts';
@@ -74,7 +74,7 @@ function endpointFields(input: InboundClustersInput, target: InboundTarget, name
       type: 'ORIGINAL_DST',
       lbPolicy: 'CLUSTER_PROVIDED',
       cleanupInterval: { seconds: never },
-      upstreamBindConfig: bindInbound(traits),
+      upstreamBindConfig: bindOriginalDestination(traits),
     };
   const address = addressOf(endpoint, input);
   return {
