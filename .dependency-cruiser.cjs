@@ -81,6 +81,8 @@ module.exports = {
       from: { path: '^src/ads/wire/' },
       to: { path: '^src/ads/protocol/' },
     },
+    // Other clusters that objects come from.
+    only('clusters', 'clusters/', ['clusters/', 'api/', 'yaml/document\\.ts$', '(backoff|clock)\\.ts$']),
     // What the API server asks before it stores an object.
     only('webhooks', 'webhooks/', [
       'webhooks/',
