@@ -1,0 +1,200 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { SourceKindName } from '../api/kinds.ts';
+import type { ObjectSink } from '../api/source.ts';
+import type { Clock } from '../clock.ts';
+import { Connection, type StartSource, type Trouble } from './connection.ts';
+import type { StagedSink } from './staged-sink.ts';
+
+/** A cluster that somebody wants to be read. */
+export interface WantedCluster<Access> {
+  /** Who names it. */
+  readonly owner: string;
+  /** Absent: the owner's description is refused; what it said before goes on. */
+  readonly access?: Access;
+}
+
+export interface ClustersOptions<Access> {
+  readonly start: StartSource<Access>;
+  readonly sinkOf: (id: string) => ObjectSink;
+  /** What sources deliver, in the order in which it is swapped. */
+  readonly kinds: readonly SourceKindName[];
+  /** Holds back what sinks are told until the returned function is called: a swap is one commit. */
+  readonly hold: () => () => void;
+  readonly clock: Clock;
+  readonly random: () => number;
+  /** Milliseconds for which a new cluster holds up {@link Clusters.ready}. */
+  readonly patience?: number;
+}
+
+export type ClusterPhase = 'connecting' | 'syncing' | 'synced' | 'timed out' | 'swapping' | 'closing';
+
+export interface ClusterStatus {
+  readonly id: string;
+  readonly owner: string;
+  readonly phase: ClusterPhase;
+  /** When the phase began, except that `syncing` counts from `connecting`. */
+  readonly since: Date;
+  /** Of the connection that is being made if there is one, else of that in use. */
+  readonly trouble?: Trouble;
+}
+
+interface Cluster<Access> {
+  readonly id: string;
+  owner: string;
+  /** What is served comes from it. */
+  current: Connection<Access> | undefined;
+  /** Takes its place once everything was read. */
+  next: Connection<Access> | undefined;
+  /** The first reading took too long. */
+  isLate: boolean;
+  since: Date;
+  cancelWait: () => void;
+}
+
+/** As in Istio, PILOT_REMOTE_CLUSTER_TIMEOUT. */
+const PATIENCE = 30_000;
+
+/**
+ * The other clusters. Each is read by a source of its own, and none waits for another:
+ *
+ * - What a source reads is served once it was read whole, in one step. If the access changes, the old source serves
+ *   until then, however long that takes.
+ * - A source that is away keeps what was known.
+ * - A cluster that nobody wants any more loses everything at once.
+ */
+export class Clusters<Access> {
+  private readonly options: ClustersOptions<Access>;
+  private readonly clusters = new Map<string, Cluster<Access>>();
+  private readonly closing = new Map<Promise<void>, ClusterStatus>();
+  private timeouts = 0;
+
+  constructor(options: ClustersOptions<Access>) {
+    this.options = options;
+  }
+
+  /** All of them: others are removed, and that first. */
+  want(wanted: ReadonlyMap<string, WantedCluster<Access>>): void {
+    for (const [id, cluster] of this.clusters) {
+      const now = wanted.get(id);
+      if (now === undefined || (now.access === undefined && now.owner !== cluster.owner)) this.remove(cluster);
+    }
+    for (const [id, { owner, access }] of wanted) if (access !== undefined) this.reach(id, owner, access);
+  }
+
+  /** Every cluster was read once, or had its time. */
+  ready(): boolean {
+    return [...this.clusters.values()].every(({ current, isLate }) => current !== undefined || isLate);
+  }
+
+  /** In the order in which they were first wanted; then those that are being closed. */
+  statuses(): readonly ClusterStatus[] {
+    return [...Array.from(this.clusters.values(), statusOf), ...this.closing.values()];
+  }
+
+  /** How often the first reading of a cluster took too long. */
+  get syncTimeouts(): number {
+    return this.timeouts;
+  }
+
+  /** Stops all sources. What was known stays. Resolves once nothing runs. */
+  async end(): Promise<void> {
+    for (const cluster of this.clusters.values()) this.close(cluster);
+    this.clusters.clear();
+    await Promise.all(this.closing.keys());
+  }
+
+  private reach(id: string, owner: string, access: Access): void {
+    const cluster = this.clusters.get(id) ?? this.add(id, owner);
+    cluster.owner = owner;
+    if (cluster.next !== undefined && isDeepStrictEqual(cluster.next.access, access)) return;
+    if (cluster.next !== undefined) this.leave(cluster, cluster.next);
+    cluster.next = undefined;
+    if (cluster.current !== undefined && isDeepStrictEqual(cluster.current.access, access)) return;
+    if (cluster.current !== undefined) cluster.since = this.options.clock.date();
+    const { start, clock, random } = this.options;
+    const next: Connection<Access> = new Connection({
+      access,
+      start,
+      clock,
+      random,
+      onWhole: (staged) => this.swap(cluster, next, staged),
+    });
+    cluster.next = next;
+  }
+
+  private add(id: string, owner: string): Cluster<Access> {
+    const { clock, patience = PATIENCE } = this.options;
+    const cancelWait = clock.after(patience, () => {
+      cluster.isLate = true;
+      cluster.since = clock.date();
+      this.timeouts++;
+    });
+    const cluster: Cluster<Access> = {
+      id,
+      owner,
+      current: undefined,
+      next: undefined,
+      isLate: false,
+      since: clock.date(),
+      cancelWait,
+    };
+    this.clusters.set(id, cluster);
+    return cluster;
+  }
+
+  private swap(cluster: Cluster<Access>, next: Connection<Access>, staged: StagedSink): void {
+    const release = this.options.hold();
+    try {
+      staged.open(this.options.sinkOf(cluster.id), this.options.kinds);
+    } finally {
+      release();
+    }
+    cluster.cancelWait();
+    if (cluster.current !== undefined) this.leave(cluster, cluster.current);
+    cluster.current = next;
+    cluster.next = undefined;
+    cluster.since = this.options.clock.date();
+  }
+
+  private remove(cluster: Cluster<Access>): void {
+    this.clusters.delete(cluster.id);
+    const wasServed = cluster.current !== undefined;
+    this.close(cluster);
+    if (!wasServed) return;
+    const release = this.options.hold();
+    try {
+      const sink = this.options.sinkOf(cluster.id);
+      for (const kind of this.options.kinds) sink.replace(kind, []);
+    } finally {
+      release();
+    }
+  }
+
+  private close(cluster: Cluster<Access>): void {
+    cluster.cancelWait();
+    for (const connection of [cluster.next, cluster.current])
+      if (connection !== undefined) this.leave(cluster, connection);
+    cluster.next = cluster.current = undefined;
+  }
+
+  private leave({ id, owner }: Cluster<Access>, connection: Connection<Access>): void {
+    const closed = connection.close().finally(() => this.closing.delete(closed));
+    this.closing.set(closed, { id, owner, phase: 'closing', since: this.options.clock.date() });
+  }
+}
+
+function statusOf<Access>(cluster: Cluster<Access>): ClusterStatus {
+  const { id, owner, since, current, next, isLate } = cluster;
+  const trouble = (next ?? current)?.trouble();
+  const phase =
+    current !== undefined
+      ? next === undefined
+        ? 'synced'
+        : 'swapping'
+      : isLate
+        ? 'timed out'
+        : next?.isHeard === true
+          ? 'syncing'
+          : 'connecting';
+  return { id, owner, phase, since, ...(trouble !== undefined && { trouble }) };
+}

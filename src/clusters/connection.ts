@@ -1,0 +1,99 @@
+import type { ObjectSink } from '../api/source.ts';
+import { Backoff } from '../backoff.ts';
+import { type Clock, sleep } from '../clock.ts';
+import { StagedSink } from './staged-sink.ts';
+
+/** Why a source is not up to date. */
+export interface Trouble {
+  /** For people: with the kind and the server's answer if these are known. */
+  readonly reason: string;
+  readonly since: Date;
+}
+
+/** Something that reads objects from elsewhere until its signal fires. */
+export interface RemoteSource {
+  /** Resolves once everything was delivered; rejects if this cannot work, and the source is started again later. */
+  readonly ready: Promise<void>;
+  /** Resolves once the signal has fired and nothing of it runs any more. */
+  readonly ended: Promise<void>;
+  /** What keeps it from being up to date; it keeps trying by itself. */
+  trouble(): Trouble | undefined;
+}
+
+/** Must not throw before it has returned: a source that cannot start rejects `ready`. */
+export type StartSource<Access> = (access: Access, sink: ObjectSink, signal: AbortSignal) => RemoteSource;
+
+export interface ConnectionOptions<Access> {
+  readonly access: Access;
+  readonly start: StartSource<Access>;
+  readonly clock: Clock;
+  readonly random: () => number;
+  /** Called once, when everything was read and is staged. If it throws, all is read again. */
+  readonly onWhole: (staged: StagedSink) => void;
+}
+
+/** Milliseconds between two starts of a source that does not work. */
+const FIRST_DELAY = 1_000;
+const LONGEST_DELAY = 60_000;
+
+/** One way to reach a cluster: a source, started again until everything was read once, then kept. */
+export class Connection<Access> {
+  readonly access: Access;
+  private readonly options: ConnectionOptions<Access>;
+  private readonly ending = new AbortController();
+  private readonly running: Promise<void>;
+  private source: RemoteSource | undefined;
+  private staged = new StagedSink();
+  private failure: Trouble | undefined;
+  isWhole = false;
+
+  constructor(options: ConnectionOptions<Access>) {
+    this.options = options;
+    this.access = options.access;
+    this.running = this.run(this.ending.signal);
+  }
+
+  /** Something was read. */
+  get isHeard(): boolean {
+    return this.staged.heard;
+  }
+
+  trouble(): Trouble | undefined {
+    return this.source?.trouble() ?? this.failure;
+  }
+
+  /** Nothing of it reaches a sink any more. Resolves once nothing of it runs. */
+  async close(): Promise<void> {
+    this.staged.close();
+    this.ending.abort();
+    await this.running;
+  }
+
+  private async run(signal: AbortSignal): Promise<void> {
+    const { access, start, clock, random, onWhole } = this.options;
+    const backoff = new Backoff({ base: FIRST_DELAY, cap: LONGEST_DELAY, random });
+    const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    while (!signal.aborted) {
+      const end = new AbortController();
+      const staged = (this.staged = new StagedSink());
+      const source = (this.source = start(access, staged, AbortSignal.any([signal, end.signal])));
+      try {
+        await Promise.race([source.ready, aborted]);
+        if (!signal.aborted) {
+          onWhole(staged);
+          this.isWhole = true;
+          this.failure = undefined;
+          await aborted;
+        }
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        this.failure = { reason, since: this.failure?.since ?? clock.date() };
+      }
+      staged.close();
+      end.abort();
+      await source.ended;
+      this.source = undefined;
+      if (!signal.aborted) await sleep(clock, backoff.next(), { signal });
+    }
+  }
+}
