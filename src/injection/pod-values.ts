@@ -57,7 +57,8 @@ export function settle(
     annotations['proxy.istio.io/config'] ?? {},
     settingsOf(proxyConfigs.workload),
     {
-      ...(address !== undefined && { discoveryAddress: address }), // 0 is about probes alone: the agent has a port.
+      ...(address !== undefined && { discoveryAddress: address }),
+      // 0 is about probes alone: the agent has a port.
       ...(port !== undefined && port !== 0 && { statusPort: port }),
     },
   ]);
@@ -211,6 +212,6 @@ function portOf({ name, containerPort, protocol = 'TCP' }: Json): Json {
 }
 
 function numberIn(value: Json, name: string): number | undefined {
-  const member = isObject(value) ? value[name] : undefined;
+  const member = value[name];
   return typeof member === 'number' ? member : undefined;
 }
