@@ -1,4 +1,5 @@
 import { type Json, isObject } from '../api/json.ts';
+import { defaultInterception } from '../interception/options.ts';
 import type { Read } from '../interception/values.ts';
 import { type Annotations, readAgentLevel } from './annotations.ts';
 import { quote } from '../api/quote.ts';
@@ -16,6 +17,9 @@ export interface Settled {
   readonly values: PodValues;
   /** 0: the agent answers no probes. */
   readonly statusPort: number;
+  /** Where the proxy takes outgoing and incoming connections that are intercepted. */
+  readonly outboundPort: number;
+  readonly inboundPort: number;
   /** Where the agent listens. */
   readonly agentPort: number;
   readonly intercepts: boolean;
@@ -68,6 +72,8 @@ export function settle(
   const containers = listIn(specOf(pod), 'containers').filter((each) => nameOf(each) !== PROXY);
   const agentPort = numberIn(config, 'statusPort') ?? DEFAULT_STATUS_PORT;
   const statusPort = port === 0 ? 0 : agentPort;
+  const outboundPort = numberIn(meshConfig, 'proxyListenPort') ?? defaultInterception.outboundPort;
+  const inboundPort = numberIn(meshConfig, 'proxyInboundListenPort') ?? defaultInterception.inboundPort;
   const mode = annotations['sidecar.istio.io/interceptionMode'] ?? (textIn(config, 'interceptionMode') || 'REDIRECT');
   const dns = metadata['ISTIO_META_DNS_CAPTURE'] === 'true';
   const trustDomain = textIn(meshConfig, 'trustDomain') || 'cluster.local';
@@ -87,8 +93,8 @@ export function settle(
     interceptionArgs: interceptionArgs({
       annotations,
       settings: proxy,
-      outboundPort: numberIn(meshConfig, 'proxyListenPort') ?? 15001,
-      inboundPort: numberIn(meshConfig, 'proxyInboundListenPort') ?? 15006,
+      outboundPort,
+      inboundPort,
       statusPort: agentPort,
       dns,
       mode,
@@ -152,6 +158,8 @@ export function settle(
     value: {
       values,
       statusPort,
+      outboundPort,
+      inboundPort,
       agentPort,
       intercepts: mode !== 'NONE',
       dns,
