@@ -5,12 +5,10 @@ import { PROXY, allContainers, annotationsOf, listIn, nameOf, objectIn, specOf }
 import type { Settled } from './pod-values.ts';
 import { HEALTH_PORT, PROMETHEUS_PORT } from './traffic.ts';
 
-const ADMIN_PORT = 15000;
-
 /** Why the Pod could not run beside a proxy: one of the two would find its port taken. */
-export function portConflict(pod: Json, { outboundPort, inboundPort, agentPort, dns }: Settled): string | undefined {
+export function portConflict(pod: Json, { adminPort, outboundPort, inboundPort, agentPort, dns }: Settled): string | undefined {
   const taken = new Set([
-    ADMIN_PORT,
+    adminPort,
     outboundPort,
     inboundPort,
     agentPort,

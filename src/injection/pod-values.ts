@@ -20,6 +20,8 @@ export interface Settled {
   /** Where the proxy takes outgoing and incoming connections that are intercepted. */
   readonly outboundPort: number;
   readonly inboundPort: number;
+  /** Of the proxy, for its administration. */
+  readonly adminPort: number;
   /** Where the agent listens. */
   readonly agentPort: number;
   readonly intercepts: boolean;
@@ -34,6 +36,7 @@ export interface Settled {
 }
 
 export const DEFAULT_STATUS_PORT = 15020;
+const DEFAULT_ADMIN_PORT = 15000;
 
 const BOOTSTRAP = { volume: 'custom-bootstrap-volume', directory: '/etc/istio/custom-bootstrap' } as const;
 
@@ -160,6 +163,7 @@ export function settle(
       statusPort,
       outboundPort,
       inboundPort,
+      adminPort: numberIn(config, 'proxyAdminPort') ?? DEFAULT_ADMIN_PORT,
       agentPort,
       intercepts: mode !== 'NONE',
       dns,
