@@ -6,7 +6,10 @@ import type { Settled } from './pod-values.ts';
 import { HEALTH_PORT, PROMETHEUS_PORT } from './traffic.ts';
 
 /** Why the Pod could not run beside a proxy: one of the two would find its port taken. */
-export function portConflict(pod: Json, { adminPort, outboundPort, inboundPort, agentPort, dns }: Settled): string | undefined {
+export function portConflict(
+  pod: Json,
+  { adminPort, outboundPort, inboundPort, agentPort, dns }: Settled,
+): string | undefined {
   const taken = new Set([
     adminPort,
     outboundPort,
