@@ -20,7 +20,10 @@ export interface Traffic {
 export const PROMETHEUS_PORT = 15090;
 export const HEALTH_PORT = 15021;
 
-/** Arguments for `fairlead intercept`. An annotation replaces what the mesh has, except for ports that are excluded. */
+/**
+ * Arguments for `fairlead intercept`. An annotation replaces what the mesh has. Ports of the proxy and its agent are
+ * excluded in any case.
+ */
 export function interceptionArgs({
   annotations,
   settings,
