@@ -38,14 +38,13 @@ export const interceptCommand: CommandFile = (world, done) => {
     const { options } = read;
     if (options === undefined) world.err('Interception mode NONE: no rules\n');
     else if (flags['print'] !== undefined) world.out(printed(options, flags['print'] === 'iptables'));
-    else world.err(`Connections of this Pod pass its proxy: rules applied with ${await apply(options, world)}\n`);
+    else
+      world.err(
+        `Connections of this Pod pass its proxy: rules applied with ${await applyInterception(options, world.signal)}\n`,
+      );
     done(0);
   });
 };
-
-async function apply(options: InterceptionOptions, { signal }: World): Promise<string> {
-  return applyInterception(options, signal);
-}
 
 function requestOf(flags: Readonly<Record<string, unknown>>, { env }: World): InterceptionRequest {
   const texts = Object.entries(interceptionFlags).flatMap(([name, { flags: text, variable }]) => {

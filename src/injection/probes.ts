@@ -92,8 +92,7 @@ class Rewrite {
   }
 
   #redirected(handler: Json, path: string, more: Json): Json {
-    const given = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined));
-    this.#probers[path] = { ...handler, ...given };
+    this.#probers[path] = { ...handler, ...more };
     const httpGet = objectIn(handler, 'httpGet');
     const headers = httpGet['httpHeaders'];
     return { path, port: this.#statusPort, ...(headers !== undefined && { httpHeaders: headers }) };

@@ -24,7 +24,7 @@ export type InjectionOutcome = 'injected' | 'untouched' | 'refused';
 
 /**
  * What becomes of a Pod. The configuration of the webhook selects by the labels that the API server sees: those of the
- * watch may be older, so nobody is left without a proxy because of them before they were read again.
+ * watch may be older, so they are read again before a Pod is left without a proxy. If that fails, they count as they are.
  */
 export async function injectPod(
   request: AdmissionRequest,
