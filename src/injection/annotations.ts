@@ -9,7 +9,8 @@ import {
   readRanges,
   readRangesOrAll,
 } from '../interception/values.ts';
-import { parseJson } from './annotation-json.ts';
+import { parseJson } from '../api/annotation-json.ts';
+import { readHistogramBuckets } from '../api/histogram-buckets.ts';
 import { isDuration, readProxyConfig } from './proxy-config.ts';
 import { mismatchOf } from './shape.ts';
 import type { Texts } from './pod.ts';
@@ -147,12 +148,8 @@ function readDuration(text: string): Read<string> {
 
 /** Upper bounds of buckets, by a prefix of the names of statistics. Read by the agent, too. */
 function readBuckets(text: string): Read<Json> {
-  const isRising = (bounds: unknown): boolean =>
-    Array.isArray(bounds) &&
-    bounds.length > 0 &&
-    bounds.every((each: unknown, at) => typeof each === 'number' && each > (at === 0 ? 0 : Number(bounds[at - 1])));
-  const value = parseJson(text);
-  return isObject(value) && Object.values(value).every(isRising)
+  const value = readHistogramBuckets(text);
+  return value !== undefined
     ? { value }
     : { wrong: `${quote(text)} is not JSON with rising numbers; write for example '{"istiocustom":[1,5,10]}'` };
 }

@@ -1,22 +1,20 @@
 import type { Json } from '../api/json.ts';
 import { DNS_PORT, PROXY_ID } from '../interception/options.ts';
-import { isIntercepted } from './arrange.ts';
+import { hasEnvoy, isIntercepted } from './arrange.ts';
 import { PROXY, allContainers, annotationsOf, listIn, nameOf, objectIn, specOf } from './pod.ts';
 import type { Settled } from './pod-values.ts';
 import { HEALTH_PORT, PROMETHEUS_PORT } from './traffic.ts';
 
-/** Why the Pod could not run beside a proxy: one of the two would find its port taken. */
+/** Why the Pod could not run beside this proxy: one of the two would find its port taken. */
 export function portConflict(
   pod: Json,
+  proxy: Json | undefined,
   { adminPort, outboundPort, inboundPort, agentPort, dns }: Settled,
 ): string | undefined {
+  if (proxy === undefined) return undefined;
   const taken = new Set([
-    adminPort,
-    outboundPort,
-    inboundPort,
     agentPort,
-    HEALTH_PORT,
-    PROMETHEUS_PORT,
+    ...(hasEnvoy(proxy) ? [adminPort, outboundPort, inboundPort, HEALTH_PORT, PROMETHEUS_PORT] : []),
     ...(dns ? [DNS_PORT] : []),
   ]);
   for (const container of allContainers(pod)) {

@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../api/json.ts';
-import { parseJson } from './annotation-json.ts';
+import { parseJson } from '../api/annotation-json.ts';
 import { PROXY, listIn, mapContainers, nameOf, objectIn, withEnvironment } from './pod.ts';
 
 /** Where the agent reads how to probe the application. */

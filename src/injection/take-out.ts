@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../api/json.ts';
-import { parseJson } from './annotation-json.ts';
+import { parseJson } from '../api/annotation-json.ts';
 import { annotationsOf, textsWithout, listIn, mapSpecLists, nameOf, proxyOf, textIn, withMetadata } from './pod.ts';
 import { removeFromEvery } from './every-container.ts';
 import { PROBERS, restoreProbes } from './probes.ts';

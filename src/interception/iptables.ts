@@ -1,5 +1,12 @@
-import { DNS_PORT, type Family, type InterceptionOptions, LOOPBACK, PASSTHROUGH, TUNNEL_PORT } from './options.ts';
-import { inFamilies } from './nftables.ts';
+import {
+  DNS_PORT,
+  type Family,
+  type InterceptionOptions,
+  LOOPBACK,
+  PASSTHROUGH,
+  TUNNEL_PORT,
+  inFamilies,
+} from './options.ts';
 
 /** What is there of an earlier run, as `iptables-save` prints it: chains of ours, and rules that lead to them. */
 const OURS = /^(?::(?<chain>ISTIO_\w+) .*|-A (?:PREROUTING|OUTPUT) .*-j ISTIO_\w+)$/;
