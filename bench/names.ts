@@ -57,7 +57,7 @@ const write = (added: Write): void => {
 };
 const put = (object: KubernetesObject): Write =>
   inputs.objects[object.kind as 'Service'].write(
-    objectKey(defaultMeshOptions.source, object.metadata.namespace ?? '', object.metadata.name),
+    objectKey(defaultMeshOptions.clusterId, object.metadata.namespace ?? '', object.metadata.name),
     object,
   );
 const server = await startAdsServer({

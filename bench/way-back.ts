@@ -106,7 +106,7 @@ const statuses = keepStatuses({
   engine,
   writer,
   pod: undefined,
-  clusterId: defaultMeshOptions.source,
+  clusterId: defaultMeshOptions.clusterId,
   latest,
   signal,
 });

@@ -113,7 +113,7 @@ export async function startServing(
     const protos = createProtos();
     const debugging = createDebugging({ protos, mesh: config.mesh, identity, clock });
     const engine = await startEngine({
-      mesh: { ...config.mesh, source: config.mesh.clusterId },
+      mesh: config.mesh,
       ...(config.revision === undefined ? {} : { revision: config.revision }),
       protos,
       ...(config.grpcAddress && { plaintext: config.grpcAddress }),

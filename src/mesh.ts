@@ -1,4 +1,4 @@
-import { parseObjectKey } from './api/object.ts';
+import { parseObjectKey, sourceOfKey } from './api/object.ts';
 import type { Collection, Draft, Graph } from './cache/graph.ts';
 import type { Publication, World } from './ads/store/publication.ts';
 import type { ConnectedProxy } from './ads/types.ts';
@@ -271,6 +271,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     endpoints.held.byService,
   ])
     collection.track();
+  const isOwn = (key: string): boolean => sourceOfKey(key) === inputs.options.get(ONE)?.clusterId;
 
   return {
     graph,
@@ -281,8 +282,8 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     listenerConflicts,
     heldEndpoints: endpoints.held,
     namespaces: () =>
-      [...inputs.objects.Namespace.entries()].flatMap(([, { metadata }]) =>
-        metadata.deletionTimestamp === undefined ? [metadata.name] : [],
+      [...inputs.objects.Namespace.entries()].flatMap(([key, { metadata }]) =>
+        isOwn(key) && metadata.deletionTimestamp === undefined ? [metadata.name] : [],
       ),
     replicasOf: (pod) => replicasOf(pod, workloads, inputs),
     isRunning: (pod) => workloads.pods.get(pod) !== undefined,
@@ -295,7 +296,9 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     addressClaims: services.addressClaims,
     onNamespaces(changed) {
       graph.observe((draft) => {
-        const names = [...draft.changes(inputs.objects.Namespace)].map(({ key }) => parseObjectKey(key).name);
+        const names = [...draft.changes(inputs.objects.Namespace)].flatMap(({ key }) =>
+          isOwn(key) ? [parseObjectKey(key).name] : [],
+        );
         if (names.length > 0) changed(names);
       }, 'namespaces');
     },

@@ -23,7 +23,7 @@ export function createObjectCheck(settings: MeshSettings, protos: Protos): Check
   const mesh = buildMesh(graph, new Encoder(protos, {}));
   const validate = createValidator();
   const source = settings.clusterId;
-  graph.commit([mesh.inputs.options.write(ONE, { ...settings, source, assumesCredentials: true })]);
+  graph.commit([mesh.inputs.options.write(ONE, { ...settings, assumesCredentials: true })]);
   return (object) => {
     const { objects, findings } = readValue(object, validate);
     const reports: FileReport[] = findings.map(({ severity, path, message }) => ({

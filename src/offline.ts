@@ -45,10 +45,7 @@ export function buildOnce(
   const mesh = buildMesh(graph, new Encoder(protos, { trace }));
   const store = new Store(new ContentHasher([0, 0]));
   graph.observe((draft) => store.apply(mesh.publicationOf(draft)));
-  const writes: Write[] = [
-    mesh.inputs.options.write(ONE, { ...settings, source: settings.clusterId, assumesCredentials: true }),
-    ...more(mesh),
-  ];
+  const writes: Write[] = [mesh.inputs.options.write(ONE, { ...settings, assumesCredentials: true }), ...more(mesh)];
   const credentials = new CredentialStore({
     write: (key, credential) => writes.push(mesh.inputs.credentials.write(key, credential)),
     clock: systemClock,

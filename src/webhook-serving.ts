@@ -1,5 +1,5 @@
 import type { ConfigMap } from './api/core.ts';
-import { isObject, type Json } from './api/json.ts';
+import { isObject, type Json, textOf } from './api/json.ts';
 import { kindOf } from './api/kinds.ts';
 import { objectKey } from './api/object.ts';
 import type { Clock } from './clock.ts';
@@ -150,8 +150,4 @@ function nameOf({ kind, namespace, name, object }: AdmissionRequest): string {
   const metadata: Json = isObject(object?.['metadata']) ? object['metadata'] : {};
   const generated = textOf(metadata['generateName']);
   return `${kind}/${namespace}/${name === '' ? `${generated}*` : name}`;
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

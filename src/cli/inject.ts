@@ -31,9 +31,9 @@ export const injectCommand: CommandFile = (world, done) => {
     );
   command.addHelpText(
     'after',
-    '\nPrints everything that the files have; on standard error, what was left as it is, and why. ProxyConfigs in the files count. Prints nothing and\n' +
-      'exits with 1 if the webhook would refuse a Pod. Without --injection-directory, the image, the address and\n' +
-      '--native-sidecars are the settings; with it, they have no effect.',
+    '\nPrints everything that the files have; on standard error, what was left as it is, and why. ProxyConfigs in\n' +
+      'the files count. Prints nothing and exits with 1 if the webhook would refuse a Pod. --image,\n' +
+      '--discovery-address and --native-sidecars have no effect with --injection-directory, which has the settings.',
   );
   return command.action(async (options: Options) => {
     const injector = createInjector(configOf(options));

@@ -15,7 +15,9 @@ export const interceptCommand: CommandFile = (world, done) => {
   const command = new Command('intercept')
     .description('redirect the connections of this network namespace to its proxy (root with NET_ADMIN)')
     .addOption(
-      new Option('-m, --istio-inbound-interception-mode <mode>', 'REDIRECT, or NONE for no rules').default('REDIRECT'),
+      new Option('-m, --istio-inbound-interception-mode <mode>', 'REDIRECT, or NONE to change nothing').default(
+        'REDIRECT',
+      ),
     )
     .option('--redirect-dns', "let the agent answer requests to the Pod's name servers (env: ISTIO_META_DNS_CAPTURE)")
     .option('--capture-all-dns', 'let the agent answer requests to any name server')
@@ -31,21 +33,23 @@ export const interceptCommand: CommandFile = (world, done) => {
     );
   for (const { flags, help, variable } of Object.values(interceptionFlags))
     command.option(flags, variable === undefined ? help : `${help} (env: ${variable})`);
-  command.addHelpText('after', '\nRules from an earlier run are replaced. Uses nft, or iptables where there is none.');
+  command.addHelpText(
+    'after',
+    '\nRules from an earlier run are replaced, except with NONE. Uses nft, or iptables where there is no nft.',
+  );
   return command.action(async (flags: Readonly<Record<string, unknown>>) => {
     const read = readInterception(requestOf(flags, world));
     if ('problems' in read) throw new UsageError(read.problems.join('; '));
     const { options } = read;
-    if (options === undefined) world.err('Interception mode NONE: no rules\n');
+    if (options === undefined) world.err('Interception mode NONE: nothing was changed\n');
     else if (flags['print'] !== undefined) world.out(printed(options, flags['print'] === 'iptables'));
-    else world.err(`Connections of this Pod pass its proxy: rules applied with ${await apply(options, world)}\n`);
+    else
+      world.err(
+        `Connections of this Pod pass its proxy: rules applied with ${await applyInterception(options, world.signal)}\n`,
+      );
     done(0);
   });
 };
-
-async function apply(options: InterceptionOptions, { signal }: World): Promise<string> {
-  return applyInterception(options, signal);
-}
 
 function requestOf(flags: Readonly<Record<string, unknown>>, { env }: World): InterceptionRequest {
   const texts = Object.entries(interceptionFlags).flatMap(([name, { flags: text, variable }]) => {

@@ -85,7 +85,7 @@ function pageSources(
     *services() {
       for (const service of services()) yield registryEntry(service, clusterId, claimOf(service, mesh));
     },
-    endpoints: () => endpointShards(services(), listsOf(mesh), clusterId),
+    endpoints: () => endpointShards(services(), listsOf(mesh)),
     *objects() {
       for (const input of Object.values(mesh.inputs.objects)) for (const [, object] of input.entries()) yield object;
     },

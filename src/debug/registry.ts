@@ -6,7 +6,7 @@ import type { MeshService, Protocol, Resolution } from '../model/service.ts';
 /** A host as `/debug/registryz` of Istio shows it. `object`: the first that claims it. */
 export function registryEntry(service: MeshService, clusterId: string, object: KubernetesObject | undefined): object {
   const { host, namespace, name, registry, ports, addresses, autoAddresses, exportTo, selector, aliases } = service;
-  const inCluster = registry === 'Kubernetes' ? { Addresses: { [clusterId]: addresses } } : { Addresses: null };
+  const inClusters = { ...service.addressesIn, [service.remote ?? clusterId]: addresses };
   return {
     Attributes: {
       ServiceRegistry: registry,
@@ -24,7 +24,7 @@ export function registryEntry(service: MeshService, clusterId: string, object: K
     serviceAccounts: service.subjectAltNames,
     creationTime: service.createdAt === '' ? NO_TIME : service.createdAt,
     hostname: host,
-    clusterVIPs: inCluster,
+    clusterVIPs: { Addresses: registry === 'Kubernetes' ? inClusters : null },
     defaultAddress: addresses[0] ?? '0.0.0.0',
     autoAllocatedIPv4Address: autoAddresses.find((address) => !address.includes(':')),
     autoAllocatedIPv6Address: autoAddresses.find((address) => address.includes(':')),
@@ -38,7 +38,6 @@ export function registryEntry(service: MeshService, clusterId: string, object: K
 export function* endpointShards(
   services: Iterable<MeshService>,
   lists: Iterable<EndpointList>,
-  clusterId: string,
 ): Generator<[string, object]> {
   const byService = Map.groupBy(lists, ({ service }) => service);
   const byHost = Map.groupBy(services, ({ host }) => host);
@@ -51,7 +50,12 @@ export function* endpointShards(
         [
           namespace,
           {
-            Shards: { [`${registry}/${clusterId}`]: endpoints.map(endpointEntry) },
+            Shards: Object.fromEntries(
+              Array.from(
+                Map.groupBy(endpoints, ({ cluster }) => cluster),
+                ([cluster, its]) => [`${registry}/${cluster}`, its.map(endpointEntry)],
+              ),
+            ),
             ServiceAccounts: Object.fromEntries([...identities].sort().map((identity) => [identity, {}])),
           },
         ],

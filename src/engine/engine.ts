@@ -221,7 +221,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     mesh,
     committer,
     objects: new ObjectWriter({
-      source: options.mesh.source,
+      source: options.mesh.clusterId,
       revision: options.revision,
       inputs,
       credentials,

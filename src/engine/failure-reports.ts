@@ -45,7 +45,7 @@ function blamed(mesh: Mesh, draft: Draft, failure: Failure): Problem[] {
   return causes.flatMap(({ input, value }) => {
     const kind = kindOf(mesh, input);
     if (kind === undefined || value === undefined) return [];
-    const source = mesh.inputs.options.get('')?.source ?? '';
+    const source = mesh.inputs.options.get('')?.clusterId ?? '';
     // The inputs of objects contain nothing else.
     return [{ object: refOf(source, value as KubernetesObject), field: '', reason: 'InternalError' as const, message }];
   });

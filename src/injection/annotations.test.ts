@@ -34,6 +34,7 @@ const wrong: readonly (readonly [name: string, value: string, says: string])[] =
   ['sidecar.istio.io/userVolumeMount', '3', 'mountPath'],
   ['status.sidecar.istio.io/port', '70000', 'from 1 to 65535'],
   ['readiness.status.sidecar.istio.io/periodSeconds', '0', 'at least 1'],
+  ['readiness.status.sidecar.istio.io/periodSeconds', '00', 'at least 1'],
   ['readiness.status.sidecar.istio.io/failureThreshold', '1s', '"15"'],
   ['traffic.sidecar.istio.io/excludeInboundPorts', '80,http', '"8080,9090"'],
   ['traffic.sidecar.istio.io/excludeInboundPorts', '*', '"8080,9090"'],

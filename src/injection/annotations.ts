@@ -9,7 +9,8 @@ import {
   readRanges,
   readRangesOrAll,
 } from '../interception/values.ts';
-import { parseJson } from './annotation-json.ts';
+import { parseJson } from '../api/annotation-json.ts';
+import { readHistogramBuckets } from '../api/histogram-buckets.ts';
 import { isDuration, readProxyConfig } from './proxy-config.ts';
 import { mismatchOf } from './shape.ts';
 import type { Texts } from './pod.ts';
@@ -140,19 +141,15 @@ function readBoolean(text: string): Read<boolean> {
   return { wrong: `${quote(text)} is neither "true" nor "false"` };
 }
 
-/** Which the agent reads: a Pod with another value would not start. */
+/** Read by the agent, which does not start with anything else. */
 function readDuration(text: string): Read<string> {
   return isDuration(text) ? { value: text } : { wrong: `${quote(text)} is not a duration; write for example "5s"` };
 }
 
-/** Upper bounds by prefix of names, likewise. */
+/** Upper bounds of buckets, by a prefix of the names of statistics. Read by the agent, too. */
 function readBuckets(text: string): Read<Json> {
-  const isRising = (bounds: unknown): boolean =>
-    Array.isArray(bounds) &&
-    bounds.length > 0 &&
-    bounds.every((each: unknown, at) => typeof each === 'number' && each > (at === 0 ? 0 : Number(bounds[at - 1])));
-  const value = parseJson(text);
-  return isObject(value) && Object.values(value).every(isRising)
+  const value = readHistogramBuckets(text);
+  return value !== undefined
     ? { value }
     : { wrong: `${quote(text)} is not JSON with rising numbers; write for example '{"istiocustom":[1,5,10]}'` };
 }
@@ -164,7 +161,8 @@ function readSeconds(text: string): Read<number> {
 }
 
 function readAtLeastOne(text: string): Read<number> {
-  return text === '0' ? { wrong: 'must be at least 1; write for example "15"' } : readSeconds(text);
+  const read = readSeconds(text);
+  return 'value' in read && read.value === 0 ? { wrong: 'must be at least 1; write for example "15"' } : read;
 }
 
 function readAddress(text: string): Read<string> {
@@ -184,7 +182,7 @@ function readNames(text: string): Read<readonly string[]> {
     : { value: names };
 }
 
-/** As Kubernetes reads them; what is not a number of something is refused by the API server with no word of us. */
+/** As Kubernetes reads them. The API server would refuse anything else without naming the annotation. */
 function readQuantity(example: string): (text: string) => Read<string> {
   return (text) =>
     /^(\d+(\.\d*)?|\.\d+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][-+]?\d{1,2})?$/.test(text) && text.length <= 30

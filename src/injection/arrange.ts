@@ -61,7 +61,7 @@ export function isIntercepted(pod: Json): boolean {
 }
 
 /** As its agent reads it. */
-function hasEnvoy(proxy: Json): boolean {
+export function hasEnvoy(proxy: Json): boolean {
   const said = listIn(proxy, 'env').findLast((variable) => nameOf(variable) === 'DISABLE_ENVOY');
   return said === undefined || !['1', 't', 'true'].includes(textIn(said, 'value').toLowerCase());
 }

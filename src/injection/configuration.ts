@@ -113,8 +113,8 @@ const shape: Shape = {
 };
 
 /**
- * Reads the injection directory: {@link CONFIG_FILE}, and a template in each other file that ends in `.yaml`, named as
- * the file. Any problem refuses it as a whole: whoever has a set that works keeps it.
+ * Reads the injection directory: {@link CONFIG_FILE}, and a template in each other file that ends in `.yaml` or `.yml`,
+ * named as the file. Files with other names are not read. Any problem refuses it as a whole: whoever has a set that works keeps it.
  */
 export function loadInjection(
   files: ReadonlyMap<string, string>,

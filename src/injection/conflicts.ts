@@ -1,23 +1,20 @@
 import type { Json } from '../api/json.ts';
-import { PROXY_ID } from '../interception/options.ts';
-import { isIntercepted } from './arrange.ts';
+import { DNS_PORT, PROXY_ID } from '../interception/options.ts';
+import { hasEnvoy, isIntercepted } from './arrange.ts';
 import { PROXY, allContainers, annotationsOf, listIn, nameOf, objectIn, specOf } from './pod.ts';
 import type { Settled } from './pod-values.ts';
 import { HEALTH_PORT, PROMETHEUS_PORT } from './traffic.ts';
 
-const ADMIN_PORT = 15000;
-const DNS_PORT = 15053;
-
-/** Why the Pod could not run beside a proxy: one of the two would find its port taken. */
-export function portConflict(pod: Json, { values, agentPort, dns }: Settled): string | undefined {
-  const args = values.interceptionArgs as readonly string[];
-  const listening = [args[1], args[3]].map(Number);
+/** Why the Pod could not run beside this proxy: one of the two would find its port taken. */
+export function portConflict(
+  pod: Json,
+  proxy: Json | undefined,
+  { adminPort, outboundPort, inboundPort, agentPort, dns }: Settled,
+): string | undefined {
+  if (proxy === undefined) return undefined;
   const taken = new Set([
-    ADMIN_PORT,
-    ...listening,
     agentPort,
-    HEALTH_PORT,
-    PROMETHEUS_PORT,
+    ...(hasEnvoy(proxy) ? [adminPort, outboundPort, inboundPort, HEALTH_PORT, PROMETHEUS_PORT] : []),
     ...(dns ? [DNS_PORT] : []),
   ]);
   for (const container of allContainers(pod)) {

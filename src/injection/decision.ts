@@ -22,9 +22,10 @@ export interface Candidate {
   readonly os: string;
 }
 
-/** `asked`: a reason that whoever wanted a sidecar should hear of. */
+/** `asked`: a reason that whoever wanted a sidecar should hear of. `unselected`: no label asks this control plane. */
 export type Decision =
-  { readonly inject: true } | { readonly inject: false; readonly reason: string; readonly asked?: true };
+  | { readonly inject: true }
+  | { readonly inject: false; readonly reason: string; readonly asked?: true; readonly unselected?: true };
 
 const INJECT = 'sidecar.istio.io/inject';
 const REVISION = 'istio.io/rev';
@@ -41,7 +42,7 @@ export function decide(
   if (SYSTEM_NAMESPACES.includes(namespace.name)) return no(`Pods in ${namespace.name} are never injected`);
   if (labels[INJECT] === 'false') return no(`its label ${INJECT} is "false"`);
   const selected = bySelection(labels, namespace.labels, rules);
-  if (!selected.inject) return selected;
+  if (!selected.inject) return { ...selected, unselected: true };
   const wish = labels[INJECT] ?? annotations[INJECT];
   if (wish === 'false') return no(`its annotation ${INJECT} is "false"`);
   if (wish !== 'true') {

@@ -44,8 +44,12 @@ function inject(request: InjectionRequest, config: InjectionConfig): InjectionRe
   const refuse = (message: string): InjectionResult => ({ refused: `Pod ${name}: ${message}` });
   const decision = decide(candidateOf(request.pod), request.namespace, config.rules);
   if (!decision.inject) {
-    const { reason, asked } = decision;
-    return { untouched: reason, warnings: asked === true ? [`Pod ${name} gets no sidecar: ${reason}`] : [] };
+    const { reason, asked, unselected } = decision;
+    return {
+      untouched: reason,
+      warnings: asked === true ? [`Pod ${name} gets no sidecar: ${reason}`] : [],
+      ...(unselected === true && { unselected }),
+    };
   }
   if (hasTooLongAnnotations(request.pod))
     return refuse('its annotations are longer than 256 KiB in total; shorten them');
@@ -59,9 +63,6 @@ function inject(request: InjectionRequest, config: InjectionConfig): InjectionRe
   if ('wrong' in annotations) return refuse(annotations.wrong);
   const settled = settle(pod, annotations.value, request, config);
   if ('wrong' in settled) return refuse(settled.wrong);
-  const conflict = portConflict(pod, settled.value);
-  if (conflict !== undefined)
-    return { untouched: conflict, warnings: [`Pod ${name} gets no sidecar: ${conflict}; use another port`] };
 
   const names = annotations.value['inject.istio.io/templates'] ?? config.defaultTemplates;
   const patch = patchOf(names, settled.value.values, config.templates);
@@ -69,6 +70,9 @@ function inject(request: InjectionRequest, config: InjectionConfig): InjectionRe
   const { patch: ofProxy, every } = splitEvery(patch.value);
   const applied = applyPatch(pod, ofProxy);
   const { pod: injected, warnings } = finish(applied, every, settled.value, annotations.value, config);
+  const conflict = portConflict(pod, proxyOf(injected), settled.value);
+  if (conflict !== undefined)
+    return { untouched: conflict, warnings: [`Pod ${name} gets no sidecar: ${conflict}; use another port`] };
   const broken = brokenBy(
     names.flatMap((each) => config.templates.get(each) ?? []),
     injected,

@@ -1,21 +1,27 @@
 import { type Json, isObject } from '../api/json.ts';
+import { defaultInterception } from '../interception/options.ts';
 import type { Read } from '../interception/values.ts';
 import { type Annotations, readAgentLevel } from './annotations.ts';
 import { quote } from '../api/quote.ts';
 import type { InjectionConfig, ProxySettings } from './configuration.ts';
 import type { InjectionRequest } from './request.ts';
-import { PROXY, listIn, metadataOf, nameOf, objectIn, specOf, textIn, textsIn } from './pod.ts';
+import { PROXY, type Texts, listIn, metadataOf, nameOf, objectIn, specOf, textIn, textsIn } from './pod.ts';
 import { mergeProxyConfigs, metadataOfProxy, remarksOnShadowed, settingsOf, wrongIn } from './proxy-config.ts';
 import { proxyResources } from './resources.ts';
 import { interceptionArgs } from './traffic.ts';
 import type { PodValues } from './values.ts';
-import { asLabel, ownerPath, workloadOf } from './workload.ts';
+import { type Workload, asLabel, ownerPath, workloadOf } from './workload.ts';
 
 /** How one Pod's proxy is to be: what its templates refer to, and what cannot be said by a template. */
 export interface Settled {
   readonly values: PodValues;
   /** 0: the agent answers no probes. */
   readonly statusPort: number;
+  /** Where the proxy takes outgoing and incoming connections that are intercepted. */
+  readonly outboundPort: number;
+  readonly inboundPort: number;
+  /** Of the proxy, for its administration. */
+  readonly adminPort: number;
   /** Where the agent listens. */
   readonly agentPort: number;
   readonly intercepts: boolean;
@@ -30,6 +36,7 @@ export interface Settled {
 }
 
 export const DEFAULT_STATUS_PORT = 15020;
+const DEFAULT_ADMIN_PORT = 15000;
 
 const BOOTSTRAP = { volume: 'custom-bootstrap-volume', directory: '/etc/istio/custom-bootstrap' } as const;
 
@@ -57,22 +64,23 @@ export function settle(
     annotations['proxy.istio.io/config'] ?? {},
     settingsOf(proxyConfigs.workload),
     {
-      ...(address !== undefined && { discoveryAddress: address }), // 0 is about probes alone: the agent has a port.
+      ...(address !== undefined && { discoveryAddress: address }),
+      // 0 is about probes alone: the agent has a port.
       ...(port !== undefined && port !== 0 && { statusPort: port }),
     },
   ]);
   const metadata = metadataOfProxy(config);
   const image = imageOf(annotations, isObject(variant) ? textIn(variant, 'imageType') : '', proxy);
-  const workload = given ?? workloadOf(pod);
   const containers = listIn(specOf(pod), 'containers').filter((each) => nameOf(each) !== PROXY);
   const agentPort = numberIn(config, 'statusPort') ?? DEFAULT_STATUS_PORT;
   const statusPort = port === 0 ? 0 : agentPort;
+  const outboundPort = numberIn(meshConfig, 'proxyListenPort') ?? defaultInterception.outboundPort;
+  const inboundPort = numberIn(meshConfig, 'proxyInboundListenPort') ?? defaultInterception.inboundPort;
   const mode = annotations['sidecar.istio.io/interceptionMode'] ?? (textIn(config, 'interceptionMode') || 'REDIRECT');
   const dns = metadata['ISTIO_META_DNS_CAPTURE'] === 'true';
   const trustDomain = textIn(meshConfig, 'trustDomain') || 'cluster.local';
   const discoveryAddress = textIn(config, 'discoveryAddress');
   const network = labels['topology.istio.io/network'] || parameters.network || proxy.network;
-  const bootstrap = annotations['sidecar.istio.io/bootstrapOverride'];
   const seconds = (name: 'initialDelaySeconds' | 'periodSeconds' | 'failureThreshold'): number | undefined =>
     annotations[`readiness.status.sidecar.istio.io/${name}`];
   const isLocal = objectIn(meshConfig, 'inboundTrafficPolicy')['mode'] === 'LOCALHOST';
@@ -86,21 +94,14 @@ export function settle(
     interceptionArgs: interceptionArgs({
       annotations,
       settings: proxy,
-      outboundPort: numberIn(meshConfig, 'proxyListenPort') ?? 15001,
-      inboundPort: numberIn(meshConfig, 'proxyInboundListenPort') ?? 15006,
+      outboundPort,
+      inboundPort,
       statusPort: agentPort,
       dns,
       mode,
     }),
     interceptionMode: mode,
-    logArgs: [
-      ...flag('--proxy-log-level', annotations['sidecar.istio.io/logLevel'] ?? proxy.logLevel),
-      ...flag(
-        '--proxy-component-log-level',
-        annotations['sidecar.istio.io/componentLogLevel'] ?? proxy.componentLogLevel,
-      ),
-      ...flag('--log-level', annotations['sidecar.istio.io/agentLogLevel'] ?? agentLevelOf(proxy.agentLogLevel)),
-    ],
+    logArgs: logArgsOf(annotations, proxy),
     proxyConfig: JSON.stringify(config),
     proxyEnv: variables({
       ...(isLocal && { REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION: 'true' }),
@@ -116,19 +117,7 @@ export function settle(
     trustDomain,
     domainSuffix: proxy.domainSuffix,
     revision: rules.revision || 'default',
-    workloadName: workload.name,
-    owner: workload.kind === 'Pod' ? undefined : ownerPath(workload, namespace.name),
-    canonicalName:
-      labels['service.istio.io/canonical-name'] ||
-      labels['app.kubernetes.io/name'] ||
-      labels['app'] ||
-      asLabel(workload.name) ||
-      undefined,
-    canonicalRevision:
-      labels['service.istio.io/canonical-revision'] ||
-      labels['app.kubernetes.io/version'] ||
-      labels['version'] ||
-      'latest',
+    ...namesOf(given ?? workloadOf(pod), labels, namespace.name),
     podPorts: JSON.stringify(containers.flatMap((each) => listIn(each, 'ports').map(portOf))),
     appContainers: containers.map(nameOf).join(',') || undefined,
     defaultContainer: nameOf(containers[0] ?? {}) || undefined,
@@ -136,21 +125,16 @@ export function settle(
     readinessInitialDelaySeconds: seconds('initialDelaySeconds'),
     readinessPeriodSeconds: seconds('periodSeconds') ?? 15,
     readinessFailureThreshold: seconds('failureThreshold') ?? 4,
-    bootstrapFile: bootstrap === undefined ? undefined : `${BOOTSTRAP.directory}/custom_bootstrap.json`,
-    userVolumes: [
-      ...(annotations['sidecar.istio.io/userVolume'] ?? []),
-      ...(bootstrap === undefined ? [] : [{ name: BOOTSTRAP.volume, configMap: { name: bootstrap } }]),
-    ],
-    userVolumeMounts: [
-      ...(annotations['sidecar.istio.io/userVolumeMount'] ?? []),
-      ...(bootstrap === undefined ? [] : [{ name: BOOTSTRAP.volume, mountPath: BOOTSTRAP.directory, readOnly: true }]),
-    ],
+    ...volumesOf(annotations),
     addedCapabilities: annotations['sidecar.istio.io/capNetBindService'] === true ? ['NET_BIND_SERVICE'] : undefined,
   };
   return {
     value: {
       values,
       statusPort,
+      outboundPort,
+      inboundPort,
+      adminPort: numberIn(config, 'proxyAdminPort') ?? DEFAULT_ADMIN_PORT,
       agentPort,
       intercepts: mode !== 'NONE',
       dns,
@@ -191,6 +175,58 @@ function imageOf(
   };
 }
 
+function logArgsOf(annotations: Annotations, proxy: ProxySettings): string[] {
+  const {
+    'sidecar.istio.io/logLevel': level = proxy.logLevel,
+    'sidecar.istio.io/componentLogLevel': componentLevel = proxy.componentLogLevel,
+    'sidecar.istio.io/agentLogLevel': agentLevel = agentLevelOf(proxy.agentLogLevel),
+  } = annotations;
+  return [
+    ...flag('--proxy-log-level', level),
+    ...flag('--proxy-component-log-level', componentLevel),
+    ...flag('--log-level', agentLevel),
+  ];
+}
+
+/** How the proxy names what it runs beside. */
+function namesOf(
+  workload: Workload,
+  labels: Texts,
+  namespace: string,
+): Pick<PodValues, 'workloadName' | 'owner' | 'canonicalName' | 'canonicalRevision'> {
+  return {
+    workloadName: workload.name,
+    owner: workload.kind === 'Pod' ? undefined : ownerPath(workload, namespace),
+    canonicalName:
+      labels['service.istio.io/canonical-name'] ||
+      labels['app.kubernetes.io/name'] ||
+      labels['app'] ||
+      asLabel(workload.name) ||
+      undefined,
+    canonicalRevision:
+      labels['service.istio.io/canonical-revision'] ||
+      labels['app.kubernetes.io/version'] ||
+      labels['version'] ||
+      'latest',
+  };
+}
+
+/** The user's volumes, with the ConfigMap of a bootstrap among them. */
+function volumesOf(annotations: Annotations): Pick<PodValues, 'bootstrapFile' | 'userVolumes' | 'userVolumeMounts'> {
+  const {
+    'sidecar.istio.io/userVolume': userVolumes = [],
+    'sidecar.istio.io/userVolumeMount': userVolumeMounts = [],
+    'sidecar.istio.io/bootstrapOverride': configMap,
+  } = annotations;
+  if (configMap === undefined) return { bootstrapFile: undefined, userVolumes, userVolumeMounts };
+  const { volume: name, directory } = BOOTSTRAP;
+  return {
+    bootstrapFile: `${directory}/custom_bootstrap.json`,
+    userVolumes: [...userVolumes, { name, configMap: { name: configMap } }],
+    userVolumeMounts: [...userVolumeMounts, { name, mountPath: directory, readOnly: true }],
+  };
+}
+
 /** Of settings that have been checked. */
 function agentLevelOf(text = ''): string | undefined {
   const read = readAgentLevel(text);
@@ -211,6 +247,6 @@ function portOf({ name, containerPort, protocol = 'TCP' }: Json): Json {
 }
 
 function numberIn(value: Json, name: string): number | undefined {
-  const member = isObject(value) ? value[name] : undefined;
+  const member = value[name];
   return typeof member === 'number' ? member : undefined;
 }

@@ -78,7 +78,7 @@ export function mapContainers(pod: Json, change: (container: Json) => Json): Jso
   });
 }
 
-/** Environment variables in front of those that are there, in place of those of the same name. */
+/** Environment variables after those that are there, in place of those of the same name. */
 export function withEnvironment(container: Json, variables: readonly Json[]): Json {
   const names = new Set(variables.map(nameOf));
   const others = listIn(container, 'env').filter((variable) => !names.has(nameOf(variable)));
@@ -97,7 +97,7 @@ export function mapSpecLists<L extends string>(
 }
 
 /** `names`: whatever somebody has written as a list of them. */
-export function labelsWithout(labels: Texts, names: unknown): Texts {
+export function textsWithout(texts: Texts, names: unknown): Texts {
   const removed = new Set<unknown>(Array.isArray(names) ? names : []);
-  return Object.fromEntries(Object.entries(labels).filter(([name]) => !removed.has(name)));
+  return Object.fromEntries(Object.entries(texts).filter(([name]) => !removed.has(name)));
 }

@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../api/json.ts';
-import { parseJson } from './annotation-json.ts';
+import { parseJson } from '../api/annotation-json.ts';
 import { PROXY, listIn, mapContainers, nameOf, objectIn, withEnvironment } from './pod.ts';
 
 /** Where the agent reads how to probe the application. */
@@ -92,8 +92,7 @@ class Rewrite {
   }
 
   #redirected(handler: Json, path: string, more: Json): Json {
-    const given = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined));
-    this.#probers[path] = { ...handler, ...given };
+    this.#probers[path] = { ...handler, ...more };
     const httpGet = objectIn(handler, 'httpGet');
     const headers = httpGet['httpHeaders'];
     return { path, port: this.#statusPort, ...(headers !== undefined && { httpHeaders: headers }) };

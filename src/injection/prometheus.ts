@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../api/json.ts';
-import { parseJson } from './annotation-json.ts';
+import { parseJson } from '../api/annotation-json.ts';
 import { PROXY, annotationsOf, mapContainers, nameOf, withAnnotations, withEnvironment, withMetadata } from './pod.ts';
 
 /** Where the agent reads what to scrape of the application. */

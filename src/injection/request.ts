@@ -25,6 +25,11 @@ export interface InjectionRequest {
 export type InjectionResult =
   | { readonly pod: Json; readonly warnings: readonly string[] }
   /** Allowed as it is; the reason is for logs and for whoever asks. Warnings say what the user may not expect. */
-  | { readonly untouched: string; readonly warnings: readonly string[] }
+  | {
+      readonly untouched: string;
+      readonly warnings: readonly string[];
+      /** No label of the Pod or of its namespace asks for a sidecar of this control plane. */
+      readonly unselected?: true;
+    }
   /** Not admitted: what is wrong, where, and what to write instead. */
   | { readonly refused: string };

@@ -1,6 +1,6 @@
 import { isObject, type Json } from '../api/json.ts';
-import { parseJson } from './annotation-json.ts';
-import { annotationsOf, labelsWithout, listIn, mapSpecLists, nameOf, proxyOf, textIn, withMetadata } from './pod.ts';
+import { parseJson } from '../api/annotation-json.ts';
+import { annotationsOf, textsWithout, listIn, mapSpecLists, nameOf, proxyOf, textIn, withMetadata } from './pod.ts';
 import { removeFromEvery } from './every-container.ts';
 import { PROBERS, restoreProbes } from './probes.ts';
 import { SCRAPING, restoreMetrics } from './prometheus.ts';
@@ -41,14 +41,14 @@ export function takeOut(pod: Json): Json {
   });
   const { [STATUS]: _, [OVERRIDES]: __, ...others } = annotationsOf(without);
   return withMetadata(removeFromEvery(without, added['inContainers']), {
-    annotations: labelsWithout(others, added['annotations']),
+    annotations: textsWithout(others, added['annotations']),
     ...labelsOf(without, added),
   });
 }
 
 function labelsOf(pod: Json, added: Json): Json {
   const { labels } = isObject(pod['metadata']) ? pod['metadata'] : {};
-  return isObject(labels) ? { labels: labelsWithout(labels as Record<string, string>, added['labels']) } : {};
+  return isObject(labels) ? { labels: textsWithout(labels as Record<string, string>, added['labels']) } : {};
 }
 
 function textsOf(value: unknown): readonly string[] {

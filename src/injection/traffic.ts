@@ -1,3 +1,4 @@
+import { PROXY_ID } from '../interception/options.ts';
 import type { All } from '../interception/values.ts';
 import type { Annotations } from './annotations.ts';
 import type { ProxySettings } from './configuration.ts';
@@ -19,7 +20,10 @@ export interface Traffic {
 export const PROMETHEUS_PORT = 15090;
 export const HEALTH_PORT = 15021;
 
-/** Arguments for `fairlead intercept`. An annotation replaces what the mesh has, except for ports that are excluded. */
+/**
+ * Arguments for `fairlead intercept`. An annotation replaces what the mesh has. Ports of the proxy and its agent are
+ * excluded in any case.
+ */
 export function interceptionArgs({
   annotations,
   settings,
@@ -28,6 +32,7 @@ export function interceptionArgs({
   ...rest
 }: Traffic): readonly string[] {
   const { statusPort, dns, mode } = rest;
+  const user = String(PROXY_ID);
   const of = (name: keyof Annotations & `traffic.${string}`, fallback: string): string =>
     joined(annotations[name] as All<string | number> | undefined) ?? fallback;
   const excludedInbound = of('traffic.sidecar.istio.io/excludeInboundPorts', settings.excludeInboundPorts);
@@ -38,7 +43,7 @@ export function interceptionArgs({
     '';
   const optional = (flag: string, value: string): string[] => (value === '' ? [] : [flag, value]);
   return [
-    ...['-p', String(outboundPort), '-z', String(inboundPort), '-u', '1337', '-g', '1337', '-m', mode],
+    ...['-p', String(outboundPort), '-z', String(inboundPort), '-u', user, '-g', user, '-m', mode],
     ...['-i', of('traffic.sidecar.istio.io/includeOutboundIPRanges', settings.includeOutboundIPRanges)],
     ...['-x', of('traffic.sidecar.istio.io/excludeOutboundIPRanges', settings.excludeOutboundIPRanges)],
     ...['-b', of('traffic.sidecar.istio.io/includeInboundPorts', settings.includeInboundPorts)],

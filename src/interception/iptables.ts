@@ -1,19 +1,31 @@
-import { DNS_PORT, type Family, type InterceptionOptions, LOOPBACK, PASSTHROUGH, TUNNEL_PORT } from './options.ts';
-import { inFamilies } from './nftables.ts';
+import {
+  DNS_PORT,
+  type Family,
+  type InterceptionOptions,
+  LOOPBACK,
+  PASSTHROUGH,
+  TUNNEL_PORT,
+  inFamilies,
+} from './options.ts';
 
-/** Rules of ours that a chain of the kernel's own may have already, as `iptables-save` prints them. */
-const HOOKS = /^-A (?:PREROUTING|OUTPUT) .*-j ISTIO_\w+$/;
+/** What is there of an earlier run, as `iptables-save` prints it: chains of ours, and rules that lead to them. */
+const OURS = /^(?::(?<chain>ISTIO_\w+) .*|-A (?:PREROUTING|OUTPUT) .*-j ISTIO_\w+)$/;
 
 /** Names of our chains begin so; other tools for such Pods know them by these names. */
 type Chain = `ISTIO_${string}`;
 
 /**
  * The same rules as input of `iptables-restore --noflush` (of `ip6tables-restore` for that family), for images without
- * nft. Declaring a chain empties it; the rules that lead to it from the kernel's own chains are left out if `saved`, the
- * output of `iptables-save`, has them.
+ * nft. Declaring a chain empties it, so a chain in `saved`, the output of `iptables-save`, is declared even if it gets no
+ * rule now. The rules that lead to it from the kernel's own chains are left out if `saved` has them.
  */
 export function iptablesRules(options: InterceptionOptions, family: Family, saved: string): string {
-  const there = new Set(saved.split('\n').filter((line) => HOOKS.test(line)));
+  const there = new Set(
+    saved.split('\n').flatMap((line) => {
+      const found = OURS.exec(line);
+      return found === null ? [] : [found.groups?.['chain'] ?? line];
+    }),
+  );
   const all = { ...options, families: [family] };
   return [
     table('nat', there, ['-A PREROUTING -p tcp -j ISTIO_INBOUND', '-A OUTPUT -j ISTIO_OUTPUT'], {
@@ -29,7 +41,7 @@ export function iptablesRules(options: InterceptionOptions, family: Family, save
   ].join('');
 }
 
-/** A table with no rule is left out. */
+/** A table with no rule is left out, unless it had some. `there`: chains and hooks of an earlier run. */
 function table(
   name: string,
   there: ReadonlySet<string>,
@@ -37,11 +49,12 @@ function table(
   chains: Readonly<Record<Chain, readonly string[]>>,
 ): string {
   const entries = Object.entries(chains);
-  if (entries.every(([, rules]) => rules.length === 0)) return '';
+  const isEmpty = entries.every(([, rules]) => rules.length === 0);
+  if (isEmpty && !entries.some(([chain]) => there.has(chain))) return '';
   return [
     `*${name}`,
     ...entries.map(([chain]) => `:${chain} - [0:0]`),
-    ...hooks.filter((hook) => !there.has(hook)),
+    ...(isEmpty ? [] : hooks.filter((hook) => !there.has(hook))),
     ...entries.flatMap(([chain, rules]) => rules.map((rule) => `-A ${chain} ${rule}`)),
     'COMMIT',
     '',
@@ -101,7 +114,7 @@ function zones(options: InterceptionOptions): Readonly<Record<Chain, readonly st
     ...options.proxyUsers.map((user) => `-m owner --uid-owner ${user}`),
     ...options.proxyGroups.map((group) => `-m owner --gid-owner ${group}`),
   ];
-  if (servers.length === 0) return {};
+  if (servers.length === 0) return { ISTIO_DNS_OUT: [], ISTIO_DNS_IN: [] };
   return {
     ISTIO_DNS_OUT: [
       ...owners.flatMap((owner) => [

@@ -1,5 +1,13 @@
-import { isIP } from 'node:net';
-import { DNS_PORT, type Family, type InterceptionOptions, LOOPBACK, PASSTHROUGH, TUNNEL_PORT } from './options.ts';
+import {
+  DNS_PORT,
+  type Family,
+  type InterceptionOptions,
+  LOOPBACK,
+  PASSTHROUGH,
+  TUNNEL_PORT,
+  familyOf,
+  inFamilies,
+} from './options.ts';
 
 const TABLE = 'inet fairlead';
 
@@ -132,15 +140,6 @@ function otherFamily(families: readonly Family[]): string[] {
   return (['ip', 'ip6'] as const)
     .filter((one) => !families.includes(one))
     .map((one) => `meta nfproto ${names[one]} return`);
-}
-
-export const inFamilies =
-  (families: readonly Family[]) =>
-  (range: string): boolean =>
-    families.includes(familyOf(range));
-
-function familyOf(range: string): Family {
-  return isIP(range.split('/')[0] ?? '') === 6 ? 'ip6' : 'ip';
 }
 
 function set(numbers: readonly number[]): string {

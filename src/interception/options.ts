@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import type { All } from './values.ts';
 
 export type Family = 'ip' | 'ip6';
@@ -67,3 +68,13 @@ export const defaultInterception: InterceptionOptions = {
   dns: undefined,
   families: ['ip', 'ip6'],
 };
+
+/** Which of addresses and CIDRs the rules of these families can name. */
+export const inFamilies =
+  (families: readonly Family[]) =>
+  (range: string): boolean =>
+    families.includes(familyOf(range));
+
+export function familyOf(range: string): Family {
+  return isIP(range.split('/')[0] ?? '') === 6 ? 'ip6' : 'ip';
+}

@@ -11,11 +11,9 @@ import type { LostEndpoints } from '../model/lost-endpoints.ts';
 
 /** Options fixed at startup, which every transform may read. Plain JSON like every input. */
 export interface MeshOptions {
-  /** Source of the mesh config and of Namespaces and Nodes: the cluster id, or the name of the directory source. */
-  readonly source: string;
   readonly domainSuffix: string;
   readonly rootNamespace: string;
-  /** Cluster id of the endpoints of this source. */
+  /** The own cluster, whose configuration this is: the source of its objects, a directory's too. */
   readonly clusterId: string;
   /** For proxies whose node does not say. */
   readonly defaultProxyNamespace: string;
@@ -27,7 +25,6 @@ export interface MeshOptions {
 }
 
 export const defaultMeshOptions: MeshOptions = {
-  source: 'Kubernetes',
   domainSuffix: 'cluster.local',
   rootNamespace: 'istio-system',
   clusterId: 'Kubernetes',
@@ -67,6 +64,8 @@ export interface Inputs {
   readonly rejectedGenerations: Input<RejectedGeneration>;
   /** Our own bugs, with the objects affected; by what failed. */
   readonly failures: Input<{ readonly problems: readonly Problem[] }>;
+  /** Clusters besides the own one whose objects are sources, too; by id. */
+  readonly remoteClusters: Input<{ readonly id: string }>;
   /** By stream id. */
   readonly proxies: Input<ConnectedProxy>;
   /** Automatic addresses that no status has: of files. By object. */
@@ -137,6 +136,7 @@ export function declareInputs(graph: Graph): Inputs {
     formerGenerations: graph.input('formerGenerations'),
     rejectedGenerations: graph.input('rejectedGenerations'),
     failures: graph.input('failures'),
+    remoteClusters: graph.input('remoteClusters'),
     proxies: graph.input('proxies'),
     allocated: graph.input('allocated'),
     asked: graph.input('asked'),

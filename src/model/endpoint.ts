@@ -44,6 +44,8 @@ export interface Endpoint {
 /** What runs behind an address: a Pod or a WorkloadEntry. */
 export interface Workload {
   readonly kind: 'Pod' | 'WorkloadEntry';
+  /** Where the object is. */
+  readonly cluster: string;
   readonly namespace: string;
   readonly name: string;
   readonly addresses: readonly string[];

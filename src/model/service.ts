@@ -2,6 +2,7 @@ import { isOwnProxy } from './address.ts';
 import type { ObjectRef } from '../api/object.ts';
 import type { Aged } from './age.ts';
 import type { Labels } from './labels.ts';
+import { ownValue } from './own-value.ts';
 
 /** Istio's protocols. `Unsupported` is a port that names none: its protocol is found by sniffing. */
 export type Protocol =
@@ -99,6 +100,10 @@ export interface MeshService extends Aged {
   readonly ports: readonly ServicePort[];
   /** Virtual IPs and CIDRs; only `0.0.0.0` if there are none. */
   readonly addresses: readonly string[];
+  /** Which other cluster this Service is in; absent: the own one. Of a service in several, that of the first. */
+  readonly remote?: string;
+  /** Virtual IPs that proxies in other clusters use instead, by cluster. */
+  readonly addressesIn?: Readonly<Record<string, readonly string[]>>;
   /** Ranges that do not count on a port because a Service in another namespace has it: see {@link LostRange}. */
   readonly lostRanges?: readonly LostRange[];
   /** Automatically allocated addresses (from the status of a ServiceEntry); used only by proxies that capture DNS. */
@@ -218,4 +223,9 @@ type Targets = Pick<InlineEndpoint, 'address' | 'ports' | 'servicePorts'>;
 export function isOwn({ address, ports, servicePorts }: Targets): boolean {
   const targets = servicePorts.map(({ targetPort, number }) => (typeof targetPort === 'number' ? targetPort : number));
   return isOwnProxy(address, [...Object.values(ports), ...targets]);
+}
+
+/** The virtual IPs and CIDRs of a service for proxies of a cluster; empty: the own one. */
+export function addressesIn({ addresses, addressesIn: others }: MeshService, cluster: string): readonly string[] {
+  return (others && ownValue(others, cluster)) ?? addresses;
 }

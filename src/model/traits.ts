@@ -21,6 +21,8 @@ export interface Traits {
   readonly ipFamily: 'v4' | 'v6' | 'dual';
   /** The domain in its id is the cluster's: short names of Kubernetes Services resolve there. */
   readonly shortNames: boolean;
+  /** The cluster that it is in, if that is another one than the own and known. It uses the addresses of Services there. */
+  readonly cluster: string;
   /** Metadata DNS_CAPTURE: it uses automatically allocated addresses. */
   readonly dnsCapture: boolean;
   /** Metadata HTTP10. */
@@ -52,6 +54,7 @@ export const anyTraits: Traits = {
   interception: 'REDIRECT',
   ipFamily: 'v4',
   shortNames: true,
+  cluster: '',
   dnsCapture: false,
   http10: false,
   idleTimeout: 0,
@@ -103,7 +106,7 @@ export function listenerTraitsKey({ http10, idleTimeout, outboundExactBalance }:
 
 /** The traits that what a sidecar itself serves depends on. */
 export function inboundTraits({ clientCertificate: _, ...traits }: Traits): Traits {
-  return { ...traits, shortNames: true, dnsCapture: false, httpProxyPort: 0, outboundExactBalance: false };
+  return { ...traits, shortNames: true, cluster: '', dnsCapture: false, httpProxyPort: 0, outboundExactBalance: false };
 }
 
 /** The traits that what a router gets for Gateways depends on. */
@@ -112,6 +115,7 @@ export function gatewayTraits({ clientCertificate: _, serverCertificate: __, ...
     ...traits,
     interception: 'REDIRECT',
     shortNames: true,
+    cluster: '',
     dnsCapture: false,
     httpProxyPort: 0,
     inboundExactBalance: false,
@@ -150,6 +154,7 @@ export function traitsKey(traits: Traits): string {
   const words: string[] = [traits.proxyType, traits.agent ? 'agent' : 'plain', traits.interception, traits.ipFamily];
   if (traits.family === 'grpc') words.push('grpc');
   if (!traits.shortNames) words.push('full-names');
+  if (traits.cluster !== '') words.push(`cluster=${traits.cluster}`);
   if (traits.dnsCapture) words.push('dns-capture');
   const ofListeners = listenerTraitsKey(traits);
   if (ofListeners !== '') words.push(ofListeners);

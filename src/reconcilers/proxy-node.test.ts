@@ -97,6 +97,7 @@ test('traits come from metadata', () => {
     interception: 'NONE',
     ipFamily: 'v4',
     shortNames: true,
+    cluster: '',
     dnsCapture: true,
     http10: true,
     idleTimeout: 90_000,

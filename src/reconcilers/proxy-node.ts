@@ -160,6 +160,8 @@ function traitsOf({ type, shortNames }: ParsedId, addresses: readonly string[], 
   if (type === 'sidecar' && metadata.text('GENERATOR') === 'grpc') return { ...anyTraits, ...ofAll, family: 'grpc' };
   return {
     ...ofAll,
+    // Whether it is a known one is not for the node to say.
+    cluster: '',
     proxyType: type,
     family: 'envoy',
     interception: interception === 'NONE' || interception === 'TPROXY' ? interception : 'REDIRECT',

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Client } from '../model/client.ts';
 import { bracketed } from '../model/host.ts';
-import type { MeshService } from '../model/service.ts';
+import { type MeshService, addressesIn } from '../model/service.ts';
 import type { Traits } from '../model/traits.ts';
 
 export interface DomainsInput {
@@ -116,7 +116,7 @@ export function stemOf(domain: string): string {
 
 /** Virtual addresses that a request may use as its host. */
 export function addressesFor(service: MeshService, traits: Traits): readonly string[] {
-  const given = service.addresses.filter((address) => address !== '0.0.0.0' && address !== '::');
+  const given = addressesIn(service, traits.cluster).filter((address) => address !== '0.0.0.0' && address !== '::');
   if (given.length > 0) {
     if (service.registry === 'External') return given;
     // A dual-stack Service counts as single-stack: the client's family, or its own first one.

@@ -51,7 +51,7 @@ function names(
   ipFamily: Family = 'v4',
   dnsCapture = true,
 ) {
-  const found = namedHosts(service(of), () => endpoints, { ipFamily, dnsCapture });
+  const found = namedHosts(service(of), () => endpoints, { ipFamily, dnsCapture, cluster: '' });
   return Object.fromEntries(found.map(({ host, addresses }) => [host, addresses.join()]));
 }
 

@@ -2,7 +2,7 @@ import type { Endpoint } from '../model/endpoint.ts';
 import { compareText } from '../model/age.ts';
 import { canonicalAddress, isAddress } from '../model/address.ts';
 import type { NamedHost } from '../model/named-host.ts';
-import { type MeshService, isHeadless } from '../model/service.ts';
+import { type MeshService, addressesIn, isHeadless } from '../model/service.ts';
 import type { Traits } from '../model/traits.ts';
 import { addressesFor } from './outbound-claims.ts';
 
@@ -14,13 +14,14 @@ import { addressesFor } from './outbound-claims.ts';
 export function namedHosts(
   service: MeshService,
   endpoints: () => readonly Endpoint[],
-  traits: Pick<Traits, 'ipFamily' | 'dnsCapture'>,
+  traits: Pick<Traits, 'ipFamily' | 'dnsCapture' | 'cluster'>,
 ): readonly NamedHost[] {
   const own = addressesFor(service, traits).filter((address) => isAddress(address) && !isUnspecified(address));
   const reachable = own.filter((address) => service.registry === 'External' || isOfFamily(address, traits.ipFamily));
   if (own.length > 0) return reachable.length > 0 ? [namedHost(service, reachable)] : [];
   // A service with ranges only stands for them, and not for its endpoints.
-  if (!isHeadless(service) || service.ports.length === 0 || !service.addresses.every(isUnspecified)) return [];
+  if (!isHeadless(service) || service.ports.length === 0 || !addressesIn(service, traits.cluster).every(isUnspecified))
+    return [];
   const found = endpoints().filter(({ health = 'Healthy', addresses: [first = ''] }) => {
     return (health === 'Healthy' || service.publishesNotReady === true) && isAddress(first);
   });

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { isWildcard } from '../model/host.ts';
 import { type Bind, type ListenerClaim, httpProxyPort } from '../model/listener.ts';
 import type { ListenerSettings } from '../model/mesh-config.ts';
-import { type MeshService, type ServicePort, isHeadless, protocolClass } from '../model/service.ts';
+import { type MeshService, type ServicePort, addressesIn, isHeadless, protocolClass } from '../model/service.ts';
 import type { EgressListener } from '../model/sidecar.ts';
 import { type Traits, loopbackAddress, loopbackAddresses, wildcardAddress } from '../model/traits.ts';
 import { type ChainInput, l4Chains } from './outbound-chains.ts';
@@ -167,15 +167,19 @@ function isUnspecified(address: string): boolean {
  * The addresses of a service that a proxy uses. A dual-stack Service counts as single-stack: the proxy's family, or its
  * own first one. A ServiceEntry's addresses apply to all proxies, because they need not be reachable.
  */
-export function addressesFor(service: MeshService, traits: Pick<Traits, 'ipFamily' | 'dnsCapture'>): readonly string[] {
+export function addressesFor(
+  service: MeshService,
+  traits: Pick<Traits, 'ipFamily' | 'dnsCapture' | 'cluster'>,
+): readonly string[] {
+  const addresses = addressesIn(service, traits.cluster);
   const ofFamily = (list: readonly string[]): string[] =>
     list.filter((address) => traits.ipFamily === 'dual' || isIP(address) === (traits.ipFamily === 'v4' ? 4 : 6));
-  if (service.addresses.every(isUnspecified) && traits.dnsCapture) {
+  if (addresses.every(isUnspecified) && traits.dnsCapture) {
     // The IPv4 address first, whatever their order in the status.
     const allocated = ofFamily(service.autoAddresses).sort((a, b) => isIP(a) - isIP(b));
     if (allocated.length > 0) return allocated;
   }
-  if (service.registry === 'External') return service.addresses;
-  const [own = service.addresses[0] ?? '0.0.0.0'] = ofFamily(service.addresses);
+  if (service.registry === 'External') return addresses;
+  const [own = addresses[0] ?? '0.0.0.0'] = ofFamily(addresses);
   return [own];
 }

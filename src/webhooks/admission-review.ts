@@ -1,4 +1,4 @@
-import { isObject, type Json } from '../api/json.ts';
+import { isObject, type Json, textOf } from '../api/json.ts';
 import { isDeeperThan } from '../api/json-depth.ts';
 
 /** What the API server asks, of `admission.k8s.io/v1`: the parts that are read. */
@@ -135,8 +135,4 @@ function oneLine(text: string): string {
 function cut(text: string, longest: number): string {
   const characters = [...text];
   return characters.length <= longest ? text : `${characters.slice(0, longest - 3).join('')}...`;
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

@@ -8,14 +8,15 @@ const request: AdmissionRequest = {
   ...{ name: '', namespace: 'shop', object: { metadata: { generateName: 'web-' } }, oldObject: undefined },
 };
 
-/** The injector is asked, and decides by the label of the namespace alone. */
+/** An injector that decides by the label of the namespace alone. */
 function setup(options: Partial<InjectingOptions> = {}) {
   const asked: InjectionRequest[] = [];
   const inject = (about: InjectionRequest): InjectionResult => {
     asked.push(about);
     const label = about.namespace.labels['istio-injection'];
     if (label === 'bad') return { refused: 'annotation x: write y' };
-    if (label !== 'enabled') return { untouched: 'not labelled', warnings: ['w'] };
+    if (label === 'host') return { untouched: 'host network', warnings: ['w'] };
+    if (label !== 'enabled') return { untouched: 'not labelled', warnings: ['w'], unselected: true };
     return { pod: { ...about.pod, spec: {} }, warnings: ['w'] };
   };
   const all: InjectingOptions = {
@@ -67,12 +68,25 @@ describe('a Pod that is created', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test('is left as it is, with warnings, if the API server confirms the labels or cannot say', async () => {
-    for (const fresh of [{}, undefined]) {
-      const { asked, run } = setup({ labelsOf: () => ({}), freshLabelsOf: () => Promise.resolve(fresh) });
-      expect(await run()).toEqual({ verdict: { allowed: true, warnings: ['w'] }, outcome: 'untouched' });
-      expect(asked).toHaveLength(1);
-    }
+  test('is left as it is, with warnings, if the API server confirms the labels', async () => {
+    const { asked, run } = setup({ labelsOf: () => ({}), freshLabelsOf: () => Promise.resolve({}) });
+    expect(await run()).toEqual({ verdict: { allowed: true, warnings: ['w'] }, outcome: 'untouched' });
+    expect(asked).toHaveLength(1);
+  });
+
+  test('is refused if no known label selects it and the API server cannot say', async () => {
+    expect(await setup({ labelsOf: () => ({}) }).run()).toEqual({
+      verdict: {
+        allowed: false,
+        message: 'the labels of namespace shop cannot be read from the API server now; try again.',
+      },
+      outcome: 'refused',
+    });
+  });
+
+  test('is left as it is for any other reason, whatever the API server says', async () => {
+    const { run } = setup({ labelsOf: () => ({ 'istio-injection': 'host' }) });
+    expect(await run()).toEqual({ verdict: { allowed: true, warnings: ['w'] }, outcome: 'untouched' });
   });
 
   test('is refused while there are no templates, and if the URL of the webhook is wrong', async () => {

@@ -23,8 +23,9 @@ export interface InjectingOptions {
 export type InjectionOutcome = 'injected' | 'untouched' | 'refused';
 
 /**
- * What becomes of a Pod. The configuration of the webhook selects by the labels that the API server sees: those of the
- * watch may be older, so nobody is left without a proxy because of them before they were read again.
+ * What becomes of a Pod. The webhook's configuration selects Pods by the labels that the API server sees. Those of the
+ * watch may be older, so if they do not select the Pod, they are read again. If that fails, the Pod is refused: its
+ * owner tries again, whereas nobody would notice a missing proxy.
  */
 export async function injectPod(
   request: AdmissionRequest,
@@ -51,9 +52,11 @@ export async function injectPod(
     });
   const known = options.labelsOf(name);
   let result = injectWith(known ?? {});
-  if ('untouched' in result) {
+  if ('untouched' in result && result.unselected === true) {
     const fresh = await options.freshLabelsOf(name);
-    if (fresh !== undefined && !sameLabels(known ?? {}, fresh)) result = injectWith(fresh);
+    if (fresh === undefined)
+      return refused(`the labels of namespace ${name} cannot be read from the API server now; try again.`);
+    if (!sameLabels(known ?? {}, fresh)) result = injectWith(fresh);
   }
   return outcomeOf(pod, result);
 }

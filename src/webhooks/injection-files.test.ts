@@ -57,7 +57,7 @@ test('those that cannot be used leave the former in place, and the log says so o
     { message: 'Injection templates are in use', fields: { directory } },
     {
       message: 'Injection templates cannot be used',
-      fields: { former: 'stay in use', problems: ['sidecar.yaml:3: is bad'] },
+      fields: { inUse: 'former', problems: ['sidecar.yaml:3: is bad'] },
     },
     { message: 'Injection templates are in use', fields: { directory } },
   ]);

@@ -26,7 +26,7 @@ const MOST_FILES = 100;
 /** Of a directory that cannot be used, so many problems are logged. */
 const MOST_SAID = 10;
 
-/** Follows the templates and values of injection. What cannot be used leaves the former in place. */
+/** Follows the templates and values of injection. Those that cannot be used leave the former ones in use. */
 export class InjectionFiles {
   readonly #options: InjectionFilesOptions;
   #injector: Injector | undefined;
@@ -73,7 +73,7 @@ export class InjectionFiles {
     }
     this.#problems = loaded.problems;
     log.warn('Injection templates cannot be used', {
-      former: this.#injector === undefined ? 'none' : 'stay in use',
+      inUse: this.#injector === undefined ? 'none' : 'former',
       problems: loaded.problems.slice(0, MOST_SAID).map(print),
       ...(loaded.problems.length > MOST_SAID && { more: loaded.problems.length - MOST_SAID }),
     });

@@ -1,4 +1,4 @@
-import { isObject, type Json } from '../api/json.ts';
+import { isObject, type Json, textOf } from '../api/json.ts';
 import { kindOf } from '../api/kinds.ts';
 import type { AdmissionRequest, Verdict } from './admission-review.ts';
 
@@ -95,8 +95,4 @@ function withName(object: Json, { name, namespace }: AdmissionRequest): Json {
 
 function metadataOf(object: Json): Json {
   return isObject(object['metadata']) ? object['metadata'] : {};
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

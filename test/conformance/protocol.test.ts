@@ -86,6 +86,8 @@ describe.each([
     script.subscribe(EDS, ['a', 'b']);
     await script.take(EDS);
     script.subscribe(EDS, ['a']);
+    // The server has read it.
+    expect(await script.client.settled(RDS)).toEqual([]);
     mesh.publish({ [EDS]: { b: '2' } });
     mesh.publish({ [EDS]: { a: '2' } });
     expect(await script.take(EDS)).toEqual(['a@2']);

@@ -266,7 +266,7 @@ export class FleetProxy {
 /** Of an object's rollout. */
 export function keyOf({ apiVersion, kind, metadata: { namespace = '', name } }: KubernetesObject): string {
   const { group } = kindOf(apiVersion, kind)!;
-  return originKey({ group, kind, source: defaultMeshOptions.source, namespace, name });
+  return originKey({ group, kind, source: defaultMeshOptions.clusterId, namespace, name });
 }
 
 /** @param id `name address` */

@@ -51,12 +51,13 @@ export class TestMesh {
     if (this.oracle) assertFromScratch(this.graph, (graph) => void buildMesh(graph, testEncoder()));
   }
 
-  apply(objects: readonly KubernetesObject[]): void {
-    this.commit(objects.map((object) => writeOf(this.mesh, object, object)));
+  /** @param cluster where they are; the own one if it is not said. */
+  apply(objects: readonly KubernetesObject[], cluster?: string): void {
+    this.commit(objects.map((object) => writeOf(this.mesh, object, object, cluster)));
   }
 
-  delete(objects: readonly KubernetesObject[]): void {
-    this.commit(objects.map((object) => writeOf(this.mesh, object, undefined)));
+  delete(objects: readonly KubernetesObject[], cluster?: string): void {
+    this.commit(objects.map((object) => writeOf(this.mesh, object, undefined, cluster)));
   }
 
   connect(proxy: ConnectedProxy): void {
@@ -105,10 +106,15 @@ export class TestMesh {
 }
 
 /** @param value undefined: the object is deleted. */
-export function writeOf({ inputs }: Mesh, object: KubernetesObject, value: KubernetesObject | undefined): Write {
+export function writeOf(
+  { inputs }: Mesh,
+  object: KubernetesObject,
+  value: KubernetesObject | undefined,
+  cluster = defaultMeshOptions.clusterId,
+): Write {
   const kind = kindOf(object.apiVersion, object.kind)!;
   const { namespace = '', name } = object.metadata;
-  return inputs.objects[kind.name].write(objectKey(defaultMeshOptions.source, namespace, name), value);
+  return inputs.objects[kind.name].write(objectKey(cluster, namespace, name), value);
 }
 
 /** The objects in a YAML text that are of kinds that Fairlead watches. */

@@ -72,14 +72,10 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'status in a cluster', () => {
 
     const { code, out, err } = await status(server.kubeconfig);
     expect([code, err]).toEqual([0, '']);
-    expect(out.split('\n').map((line) => line.split(/ +/)[0])).toEqual([
-      'PROXY',
-      'one.shop',
-      'two.shop',
-      '',
-      'All',
-      '',
-    ]);
+    expect(
+      out.split('\n').map((line) => line.split(/ +/)[0]),
+      out,
+    ).toEqual(['PROXY', 'one.shop', 'two.shop', '', 'All', '']);
     const one = await status(server.kubeconfig, 'two.shop', '-o', 'json');
     expect(JSON.parse(one.out)).toMatchObject({
       replicas: [

@@ -1,4 +1,4 @@
-import { isObject } from '../../api/json.ts';
+import { readHistogramBuckets } from '../../api/histogram-buckets.ts';
 import { parseDuration } from '../../reconcilers/durations.ts';
 import { AgentConfigError } from '../settings/config-fields.ts';
 import type { AgentSettings } from '../settings/settings.ts';
@@ -56,17 +56,8 @@ export function statsConfig(settings: AgentSettings): object {
 /** JSON: upper bounds by prefix of names. */
 function histogramBuckets(text: string): readonly object[] {
   if (text === '') return [];
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // Below.
-  }
-  const isRising = (bounds: unknown): bounds is readonly number[] =>
-    Array.isArray(bounds) &&
-    bounds.length > 0 &&
-    bounds.every((each, at) => typeof each === 'number' && each > (at === 0 ? 0 : bounds[at - 1]));
-  if (!isObject(value) || !Object.values(value).every(isRising))
+  const value = readHistogramBuckets(text);
+  if (value === undefined)
     throw new AgentConfigError(
       'annotation sidecar.istio.io/statsHistogramBuckets must be JSON with rising numbers, such as {"istio":[1,5,10]}',
     );

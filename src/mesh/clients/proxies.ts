@@ -140,9 +140,12 @@ function accountOf({ identity }: ConnectedProxy): string {
 
 function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: ProxyDeps): AcceptedProxy {
   const account = accountOf(proxy);
-  const { source, rootNamespace, clusterId } = optionsOf(read, deps.inputs);
-  const { traits, namespace } = node;
-  const podKey = objectKey(source, namespace, node.workloadName);
+  const { rootNamespace, clusterId } = optionsOf(read, deps.inputs);
+  const { namespace } = node;
+  // A name that is not known means nothing: there are proxies that have never been told that of their cluster.
+  const remote = read.get(deps.inputs.remoteClusters, node.cluster)?.id ?? '';
+  const traits = { ...node.traits, cluster: remote };
+  const podKey = objectKey(remote || clusterId, namespace, node.workloadName);
   const pod = node.workloadName === '' ? undefined : read.get(deps.workloads.pods, podKey);
   const workload = pod ?? entryOf(node, read, deps);
   const labels: Labels = { ...(workload?.labels ?? node.labels), ...node.staticLabels };
@@ -167,7 +170,7 @@ function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: Prox
     sidecar: sidecar?.key ?? '',
   };
   const nodeName = workload?.nodeName || node.nodeName;
-  const cluster = workload === undefined ? node.cluster : clusterId;
+  const cluster = workload?.cluster ?? node.cluster;
   const priorityLabels = allOf(read, deps.priorityLabels);
   const topology: Topology = {
     locality,

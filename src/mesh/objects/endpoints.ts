@@ -1,5 +1,5 @@
 import type { Endpoints, EndpointSlice } from '../../api/core.ts';
-import { type KubernetesObject, type ObjectRef, parseObjectKey, refOf } from '../../api/object.ts';
+import { type KubernetesObject, type ObjectRef, refOf, sourceOfKey } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import type { Endpoint, EndpointSummary, Workload } from '../../model/endpoint.ts';
@@ -78,11 +78,13 @@ export function declareEndpoints(
     service.persistentSession ? [key] : [],
   );
   const contextOf = (read: Reader, key: string, service: string): EndpointContext => ({
-    cluster: optionsOf(read, inputs).clusterId,
+    cluster: sourceOfKey(key),
     persistentSession: read.group(persistentSessions, service).length > 0,
     pod: (ns, name) => read.get(workloads.pods, siblingKey(key, ns, name)),
     podAt: (ns, address) =>
-      read.group(workloads.podsByAddress, address).find(({ value }) => value.ready && value.namespace === ns)?.value,
+      read
+        .group(workloads.podsByAddress, address)
+        .find(({ value }) => value.ready && value.namespace === ns && value.cluster === sourceOfKey(key))?.value,
   });
 
   const slices = graph.derive(
@@ -99,19 +101,18 @@ export function declareEndpoints(
     },
   );
   const slicesByService = graph.index('slices by service', slices, (_, list) => [list.service]);
+  const hasSlices = (read: Reader, key: string, service: string): boolean =>
+    read.group(slicesByService, service).some((member) => sourceOfKey(member.key) === sourceOfKey(key));
   const legacy = graph.derive('legacyEndpoints', objects.Endpoints, (key, object, read, emit: Emit<EndpointList>) => {
     const { name, namespace = '' } = object.metadata;
     const service = hostOf(read, namespace, name);
-    if (read.group(slicesByService, service).length > 0) return;
+    if (hasSlices(read, key, service)) return;
     const endpoints = reconcileEndpoints(object as Endpoints, contextOf(read, key, service));
     const origin = originOf(key, object);
     emit(`${key}#legacy`, { service, endpoints, origins: [origin], problems: tooMany(endpoints, origin, 'subsets') });
   });
-  const held = declareHeldEndpoints(
-    graph,
-    inputs,
-    workloads,
-    (read, { namespace, service }) => read.group(slicesByService, hostOf(read, namespace, service)).length > 0,
+  const held = declareHeldEndpoints(graph, inputs, workloads, (read, key, { namespace, service }) =>
+    hasSlices(read, key, hostOf(read, namespace, service)),
   );
   const kept = graph.derive('heldEndpointLists', held.held, (key, part, read, emit: Emit<EndpointList>) => {
     const service = hostOf(read, part.namespace, part.service);
@@ -130,9 +131,7 @@ export function declareEndpoints(
       const able = ofKind.filter((workload) => isForAll(service, workload, optionsOf(read, inputs).rootNamespace));
       const picked = able.slice(0, Math.max(1, Math.floor(mostEndpoints / Math.max(1, service.ports.length))));
       const endpoints =
-        service.registry === 'External'
-          ? entryEndpoints(service, cluster, picked)
-          : selectedEntries(service, cluster, picked);
+        service.registry === 'External' ? entryEndpoints(service, cluster, picked) : selectedEntries(service, picked);
       const message = `selects ${able.length} workloads with ${service.ports.length} ports each; only the first ${picked.length} count, because at most ${mostEndpoints} endpoints are allowed. Use fewer ports.`;
       const field = service.registry === 'External' ? 'spec.workloadSelector' : 'spec.selector';
       const problems =
@@ -217,7 +216,7 @@ const ineffective = (object: ObjectRef, field: string, message: string): Problem
 
 /** Without its generation, which changes with every endpoint. */
 function originOf(key: string, object: KubernetesObject): ObjectRef {
-  const { generation: _, ...ref } = refOf(parseObjectKey(key).source, object);
+  const { generation: _, ...ref } = refOf(sourceOfKey(key), object);
   return ref;
 }
 

@@ -28,17 +28,19 @@ export function declareHeldEndpoints(
   graph: Graph,
   inputs: Inputs,
   workloads: Workloads,
-  hasSlices: (read: Reader, lost: LostEndpoints) => boolean,
+  hasSlices: (read: Reader, key: string, lost: LostEndpoints) => boolean,
 ): HeldEndpoints {
   const { Pod, Service } = inputs.objects;
   const held = graph.derive('heldEndpoints', inputs.lostEndpoints, (key, lost, read, emit: Emit<HeldPart>) => {
     const service = read.get(Service, siblingKey(key, lost.namespace, lost.service)) as Service | undefined;
-    if (service === undefined || (lost.legacy && hasSlices(read, lost))) return;
+    if (service === undefined || (lost.legacy && hasSlices(read, key, lost))) return;
     const knownPod = ({ pod: { namespace, name }, address }: LostEndpoint): KnownPod | undefined => {
       const podKey = siblingKey(key, namespace, name);
       const pod = read.get(Pod, podKey) as Pod | undefined;
       if (pod === undefined) return undefined;
-      const atAddress = read.group(workloads.podsByAddress, address).length;
+      const atAddress = read
+        .group(workloads.podsByAddress, address)
+        .filter(({ value }) => value.cluster === sourceOfKey(key)).length;
       return { pod, workload: read.get(workloads.pods, podKey), atAddress };
     };
     const endpoints = lost.endpoints.filter((endpoint) => isHeld(endpoint, service, knownPod(endpoint)));

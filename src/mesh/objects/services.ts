@@ -2,7 +2,7 @@ import { sourceOfKey } from '../../api/object.ts';
 import type { Namespace, Service } from '../../api/core.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import type { AddressClaim } from '../../model/address-claim.ts';
-import { compareAge } from '../../model/age.ts';
+import { compareAge, compareText } from '../../model/age.ts';
 import { spreadHash } from '../../model/hash.ts';
 import { isWildcard } from '../../model/host.ts';
 import { type Alias, type MeshService, exportsOf, serviceKey } from '../../model/service.ts';
@@ -57,14 +57,15 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
     (key, object, read, emit: Emit<MeshService>) => {
       const { namespace = '' } = object.metadata;
       const { trustDomain, defaultServiceExportTo } = settingOf(read, settings.visibility);
+      const [source, { clusterId, domainSuffix }] = [sourceOfKey(key), optionsOf(read, inputs)];
       const service = reconcileService(object as Service, {
-        source: sourceOfKey(key),
-        domainSuffix: optionsOf(read, inputs).domainSuffix,
+        source,
+        domainSuffix,
         trustDomain,
         defaultExportTo: defaultServiceExportTo,
         namespace: read.get(inputs.objects.Namespace, siblingKey(key, '', namespace)) as Namespace | undefined,
       });
-      emit(`Service/${key}`, service);
+      emit(`Service/${key}`, source === clusterId ? service : { ...service, remote: source });
     },
   );
   const parsedEntries = declareReconciled<ReconciledServiceEntry>(
@@ -99,7 +100,8 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
   const addressOwners = graph.index(
     'owners of addresses',
     serviceClaims,
-    (_, { addresses }) => addresses.filter((address) => address !== '0.0.0.0'),
+    // Clusters may use the same addresses. Those of others are for their own proxies.
+    (_, { addresses, remote }) => (remote === undefined ? addresses.filter((address) => address !== '0.0.0.0') : []),
     (a, b) => compareAge(a.value, b.value),
   );
   const entryClaims = graph.derive('entryClaims', parsedEntries, (key, { services }, read, emit: Emit<MeshService>) => {
@@ -117,6 +119,7 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
   const both = [serviceClaims, entryClaims];
   const byAge = (a: { value: MeshService }, b: { value: MeshService }) =>
     Number(a.value.registry !== 'Kubernetes') - Number(b.value.registry !== 'Kubernetes') ||
+    compareText(a.value.remote ?? '', b.value.remote ?? '') ||
     compareAge(a.value, b.value);
   const claims = graph.index('claims', both, (_, service) => [serviceKey(service)], byAge);
   const lostRanges = declareLostRanges(graph, serviceClaims, entryClaims, claims);

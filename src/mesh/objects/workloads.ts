@@ -1,10 +1,10 @@
 import type { Node, Pod } from '../../api/core.ts';
-import { parseObjectKey } from '../../api/object.ts';
+import { sourceOfKey } from '../../api/object.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import type { Workload } from '../../model/endpoint.ts';
 import type { Labels } from '../../model/labels.ts';
 import { type ReconciledWorkloadEntry, reconcilePod, reconcileWorkloadEntry } from '../../reconcilers/core/workload.ts';
-import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
+import { type Inputs, siblingKey } from '../inputs.ts';
 import { type InForce, declareReconciled } from './in-force.ts';
 import { labelKeys, selectorKey } from './label-keys.ts';
 import { type Settings, settingOf } from '../settings.ts';
@@ -23,15 +23,15 @@ export interface Workloads {
 }
 
 export function declareWorkloads(graph: Graph, inputs: Inputs, settings: Settings): Workloads {
-  const contextOf = (read: Reader) => ({
-    cluster: optionsOf(read, inputs).clusterId,
+  const contextOf = (read: Reader, key: string) => ({
+    cluster: sourceOfKey(key),
     trustDomain: settingOf(read, settings.visibility).trustDomain,
   });
   const pods = graph.derive('pods', inputs.objects.Pod, (key, object, read, emit: Emit<Workload>) => {
     const pod = object as Pod;
     const nodeName = pod.spec?.nodeName;
     const node = nodeName ? read.get(inputs.objects.Node, siblingKey(key, '', nodeName)) : undefined;
-    const workload = reconcilePod(pod, { ...contextOf(read), node: node as Node | undefined });
+    const workload = reconcilePod(pod, { ...contextOf(read, key), node: node as Node | undefined });
     if (workload !== undefined) emit(key, workload);
   });
   const parsedEntries = declareReconciled<ReconciledWorkloadEntry>(
@@ -39,7 +39,7 @@ export function declareWorkloads(graph: Graph, inputs: Inputs, settings: Setting
     'workloadEntries',
     'WorkloadEntry',
     inputs,
-    (key, object, read) => reconcileWorkloadEntry(object, { ...contextOf(read), source: parseObjectKey(key).source }),
+    (key, object, read) => reconcileWorkloadEntry(object, contextOf(read, key)),
     { workloads: [] },
   );
   const entries = graph.derive('entryWorkloads', parsedEntries, (key, { workloads }, _, emit: Emit<Workload>) => {

@@ -27,7 +27,7 @@ interface NameUse {
   readonly view: string;
   /** `namespace/host` */
   readonly service: string;
-  readonly traits: Pick<Traits, 'ipFamily' | 'dnsCapture'>;
+  readonly traits: Pick<Traits, 'ipFamily' | 'dnsCapture' | 'cluster'>;
 }
 
 /** Some entries of a table. */
@@ -43,11 +43,11 @@ interface TablePiece {
 export function declareNames(graph: Graph, demand: NameDemand, deps: NameDeps): readonly Members[] {
   const uses = graph.derive('name uses', deps.views.serviceViews, (key, member, read, emit: Emit<NameUse>) => {
     const { list, view, service, isFirst } = member;
-    const { ipFamily, dnsCapture } = view.traits;
+    const { ipFamily, dnsCapture, cluster } = view.traits;
     // If several egress listeners import a service, its names are in the list of the first.
     if (!isFirst) return;
     for (const form of read.get(demand.views, view.key) ?? [])
-      emit(`${form} ${key}`, { form, list, view: view.key, service, traits: { ipFamily, dnsCapture } });
+      emit(`${form} ${key}`, { form, list, view: view.key, service, traits: { ipFamily, dnsCapture, cluster } });
   });
   const byService = (form: NameForm) =>
     graph.index(`services named in ${form}`, uses, (_, use) => (use.form === form ? [setOf(use)] : []));
@@ -125,8 +125,8 @@ function declareTables(
 }
 
 /** Views that see a service's names alike have one text. */
-function setOf({ service, traits: { ipFamily, dnsCapture } }: NameUse): string {
-  return `${service}|${ipFamily}${dnsCapture ? '|dns-capture' : ''}`;
+function setOf({ service, traits: { ipFamily, dnsCapture, cluster } }: NameUse): string {
+  return `${service}|${ipFamily}|${cluster}${dnsCapture ? '|dns-capture' : ''}`;
 }
 
 function hostsOf(

@@ -227,7 +227,7 @@ test('a new generation that comes to the same routes stops at them', () => {
   const ranFor = (object: KubernetesObject): string[] => {
     runs.mockClear();
     lab.graph.commit([
-      lab.mesh.inputs.objects.VirtualService.write(objectKey(defaultMeshOptions.source, 'shop', 'v'), object),
+      lab.mesh.inputs.objects.VirtualService.write(objectKey(defaultMeshOptions.clusterId, 'shop', 'v'), object),
     ]);
     return runs.mock.contexts.map((collection) => (collection as unknown as { name: string }).name);
   };

@@ -12,6 +12,7 @@ const nobody: EndpointContext = {
 
 const workload: Workload = {
   kind: 'Pod',
+  cluster: 'c1',
   namespace: 'shop',
   name: 'a-1',
   addresses: ['10.0.0.1'],

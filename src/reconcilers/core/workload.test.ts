@@ -30,6 +30,7 @@ test('a Pod is a workload, with the locality of its node', () => {
   );
   expect(reconcilePod(pod, { ...context, node: nodeOf(topology) })).toEqual({
     kind: 'Pod',
+    cluster: 'c1',
     namespace: 'shop',
     name: 'a-1',
     addresses: ['10.0.0.1', 'fd00::1'],
@@ -149,7 +150,7 @@ function entry(spec: object, metadata: Partial<ObjectMeta> = {}, status?: object
       spec: { address: '10.0.0.9', ...spec },
       ...(status && { status }),
     },
-    { ...context, source: 's' },
+    context,
   );
 }
 
@@ -165,6 +166,7 @@ test('a WorkloadEntry is a workload; its own labels come before those of its spe
   expect(entry(spec, { labels: { version: 'v2' } }).workloads).toEqual([
     {
       kind: 'WorkloadEntry',
+      cluster: 'c1',
       namespace: 'shop',
       name: 'vm',
       addresses: ['10.0.0.9'],

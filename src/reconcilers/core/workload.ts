@@ -8,7 +8,7 @@ import { Field, Findings } from '../field.ts';
 import { readWorkloadSpec } from './workload-spec.ts';
 
 export interface WorkloadContext {
-  /** Name of the cluster that the object came from. */
+  /** Where the object is. */
   readonly cluster: string;
   readonly trustDomain: string;
   /** The node that a Pod runs on. */
@@ -35,6 +35,7 @@ export function reconcilePod(pod: Pod, context: WorkloadContext): Workload | und
         ports.set(port.name, port.containerPort);
   return {
     kind: 'Pod',
+    cluster: context.cluster,
     namespace,
     name,
     addresses,
@@ -60,10 +61,10 @@ export interface ReconciledWorkloadEntry {
 
 export function reconcileWorkloadEntry(
   object: KubernetesObject & { readonly spec?: unknown; readonly status?: unknown },
-  context: WorkloadContext & { readonly source: string },
+  context: WorkloadContext,
 ): ReconciledWorkloadEntry {
   const { name, namespace = '', annotations = {} } = object.metadata;
-  const findings = new Findings(refOf(context.source, object));
+  const findings = new Findings(refOf(context.cluster, object));
   const spec = readWorkloadSpec(new Field(object.spec, 'spec', findings).expectObject());
   const labels: Labels = { ...spec.labels, ...object.metadata.labels };
   const locality = spec.locality || localityOfLabels(labels);
@@ -71,6 +72,7 @@ export function reconcileWorkloadEntry(
   const checked = annotations['proxy.istio.io/health-checks-enabled'] === 'true';
   const workload: Workload = {
     kind: 'WorkloadEntry',
+    cluster: context.cluster,
     namespace,
     name,
     addresses: spec.address === '' ? [] : [spec.address],

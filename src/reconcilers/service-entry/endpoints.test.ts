@@ -27,6 +27,7 @@ function inlineOf(address: string, endpoint: Partial<InlineEndpoint> = {}): Inli
 function workloadOf(kind: Workload['kind'], address: string, workload: Partial<Workload> = {}): Workload {
   return {
     kind,
+    cluster: 'c1',
     namespace: 'shop',
     name: address,
     addresses: [address],
@@ -140,7 +141,7 @@ test('a Service picks WorkloadEntries beside its slices', () => {
   const select = (targetPort: number | string | undefined, service: Partial<MeshService> = {}) => {
     const { targetPort: _, ...plain } = http;
     const ports = [targetPort === undefined ? plain : { ...plain, targetPort }];
-    return brief(selectedEntries(serviceOf('a', ports, { selector: { app: 'a' }, ...service }), 'c1', workloads));
+    return brief(selectedEntries(serviceOf('a', ports, { selector: { app: 'a' }, ...service }), workloads));
   };
   expect(select(8080)).toEqual(['http 10.0.0.4 9090']);
   expect(select('http')).toEqual(['http 10.0.0.4 9090']);
@@ -150,5 +151,5 @@ test('a Service picks WorkloadEntries beside its slices', () => {
 });
 
 test('a Service without a selector picks nothing', () => {
-  expect(selectedEntries(serviceOf('a', [http]), 'c1', workloads)).toEqual([]);
+  expect(selectedEntries(serviceOf('a', [http]), workloads)).toEqual([]);
 });

@@ -7,6 +7,7 @@ import { augmentLabels } from '../core/workload.ts';
 /**
  * The endpoints of a ServiceEntry: its own, or the workloads that its selector picks (Pods and WorkloadEntries in its
  * namespace).
+ * @param cluster where the ServiceEntry is.
  */
 export function entryEndpoints(
   service: MeshService,
@@ -14,8 +15,7 @@ export function entryEndpoints(
   workloads: readonly Workload[],
 ): readonly Endpoint[] {
   if (service.resolution === 'DynamicDNS') return [];
-  if (service.selector !== undefined)
-    return service.ports.flatMap((port) => selected(service, port, cluster, workloads));
+  if (service.selector !== undefined) return service.ports.flatMap((port) => selected(service, port, workloads));
   const endpoints = service.endpoints.flatMap((endpoint) =>
     endpoint.servicePorts.map((port) => inline(endpoint, port, service.namespace, cluster)),
   );
@@ -28,11 +28,7 @@ function firstOfEachPort(endpoints: readonly Endpoint[]): readonly Endpoint[] {
 }
 
 /** The WorkloadEntries that a Kubernetes Service selects, in addition to its slices. */
-export function selectedEntries(
-  service: MeshService,
-  cluster: string,
-  workloads: readonly Workload[],
-): readonly Endpoint[] {
+export function selectedEntries(service: MeshService, workloads: readonly Workload[]): readonly Endpoint[] {
   const { selector } = service;
   if (selector === undefined || service.registry !== 'Kubernetes') return [];
   return service.ports.flatMap((port) =>
@@ -41,7 +37,7 @@ export function selectedEntries(
       .map((workload) => {
         const target = port.targetPort ?? port.number;
         const named = ownValue(workload.ports, typeof target === 'string' ? target : port.name);
-        return fromWorkload(workload, named ?? (typeof target === 'number' ? target : port.number), port.name, cluster);
+        return fromWorkload(workload, named ?? (typeof target === 'number' ? target : port.number), port.name);
       }),
   );
 }
@@ -78,17 +74,12 @@ function inline(endpoint: InlineEndpoint, port: ServicePort, namespace: string, 
   };
 }
 
-function selected(
-  service: MeshService,
-  port: ServicePort,
-  cluster: string,
-  workloads: readonly Workload[],
-): Endpoint[] {
+function selected(service: MeshService, port: ServicePort, workloads: readonly Workload[]): Endpoint[] {
   return workloads
     .filter((w) => w.ready && selects(service.selector!, w.labels) && (isDns(service) || isAddress(w)))
     .map((workload) => {
       const number = workload.kind === 'WorkloadEntry' ? ownValue(workload.ports, port.name) : undefined;
-      const endpoint = fromWorkload(workload, number ?? targetOf(port), port.name, cluster);
+      const endpoint = fromWorkload(workload, number ?? targetOf(port), port.name);
       return { ...endpoint, servicePort: port.number };
     });
 }
@@ -98,7 +89,7 @@ function isAddress(workload: Workload): boolean {
   return workload.addresses.some((address) => /^[0-9.]+$|:/.test(address) && !address.startsWith('unix:'));
 }
 
-function fromWorkload(workload: Workload, port: number, portName: string, cluster: string): Endpoint {
+function fromWorkload(workload: Workload, port: number, portName: string): Endpoint {
   return {
     addresses: workload.kind === 'Pod' ? workload.addresses.slice(0, 1) : workload.addresses,
     port,
@@ -107,7 +98,7 @@ function fromWorkload(workload: Workload, port: number, portName: string, cluste
     labels: workload.labels,
     locality: workload.locality,
     network: workload.network,
-    cluster,
+    cluster: workload.cluster,
     identity: workload.identity,
     tlsMode: workload.tlsMode,
     ...(workload.weight === undefined ? {} : { weight: workload.weight }),

@@ -3,14 +3,16 @@ import { mostEndpoints } from '../core/endpoint-slice.ts';
 import { mostPorts } from '../core/service.ts';
 
 /**
- * Merges a host's claims in one namespace into one service; the winner comes first. Claims with the winner's registry
- * and resolution add their ports, addresses and endpoints; the others lose.
+ * Merges a host's claims in one namespace into one service; the winner comes first. Of a Service in several clusters, the
+ * others add addresses for their own proxies, and names in certificates. ServiceEntries with the winner's resolution add
+ * their ports, addresses and endpoints. All others lose.
  */
 export function mergeClaims(claims: readonly MeshService[]): MeshService {
   const [winner] = claims;
   if (winner === undefined) throw new Error('a host without claims');
   const joining = joiningOf(claims);
   if (joining.length === 0) return winner;
+  if (winner.registry === 'Kubernetes') return mergeClusters([winner, ...joining], winner);
   const ports = new Map(winner.ports.map((port) => [port.number, port]));
   for (const other of joining)
     for (const port of other.ports) if (!ports.has(port.number)) ports.set(port.number, port);
@@ -24,12 +26,25 @@ export function mergeClaims(claims: readonly MeshService[]): MeshService {
   };
 }
 
+function mergeClusters(services: readonly MeshService[], winner: MeshService): MeshService {
+  return {
+    ...winner,
+    addressesIn: Object.fromEntries(
+      services.flatMap(({ remote, addresses }) => (remote === undefined ? [] : [[remote, addresses]])),
+    ),
+    subjectAltNames: distinct(services.flatMap((service) => service.subjectAltNames)),
+    origins: services.flatMap((service) => service.origins),
+  };
+}
+
 /** Each address and port of a host is a listener. */
 export const mostListeners = 10_000;
 
 /** The claims that are served together with the first one, as long as there is room: they are built in one step. */
 export function joiningOf([winner, ...others]: readonly MeshService[]): readonly MeshService[] {
   if (winner === undefined) return [];
+  // All of one name, each in its own cluster.
+  if (winner.registry === 'Kubernetes') return others.filter(({ registry }) => registry === 'Kubernetes');
   let count = countEndpoints(winner);
   const ports = new Set(winner.ports.map(({ number }) => number));
   const addresses = new Set(winner.addresses);

@@ -9,7 +9,7 @@ import type { Ways } from './mesh.ts';
 import { isWhole, pageAt } from './page.ts';
 import { peerMode } from './peer-mode.ts';
 
-/** Restarts after which a load that has lost nothing will not lose anything. */
+/** Restarts: a load that has lost nothing by then would not notice a loss at all. */
 const MOST_TRIES = 3;
 
 interface Everything {

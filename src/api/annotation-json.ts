@@ -1,4 +1,4 @@
-import { isDeeperThan } from '../api/json-depth.ts';
+import { isDeeperThan } from './json-depth.ts';
 
 /** More than Kubernetes has in any of its objects. */
 const LEVELS = 50;
