@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { SourceKindName } from '../api/kinds.ts';
 import type { ObjectSink } from '../api/source.ts';
 import type { Clock } from '../clock.ts';
-import { Connection, type StartSource, type Trouble } from './connection.ts';
+import { Connection, type RemoteSource, type SourceFigures, type Trouble } from './connection.ts';
 import type { StagedSink } from './staged-sink.ts';
 
 /** A cluster that somebody wants to be read. */
@@ -14,8 +14,11 @@ export interface WantedCluster<Access> {
 }
 
 export interface ClustersOptions<Access> {
-  readonly start: StartSource<Access>;
+  /** See `StartSource`. */
+  readonly start: (id: string, access: Access, sink: ObjectSink, signal: AbortSignal) => RemoteSource;
   readonly sinkOf: (id: string) => ObjectSink;
+  /** What the sink has of the cluster is, or is no longer, to be served. */
+  readonly served: (id: string, isServed: boolean) => void;
   /** What sources deliver, in the order in which it is swapped. */
   readonly kinds: readonly SourceKindName[];
   /** Holds back what sinks are told until the returned function is called: a swap is one commit. */
@@ -36,10 +39,13 @@ export interface ClusterStatus {
   readonly since: Date;
   /** Of the connection that is being made if there is one, else of that in use. */
   readonly trouble?: Trouble;
+  /** Of what is served. */
+  readonly figures?: SourceFigures;
 }
 
 interface Cluster<Access> {
   readonly id: string;
+  readonly sink: ObjectSink;
   owner: string;
   /** What is served comes from it. */
   current: Connection<Access> | undefined;
@@ -67,6 +73,7 @@ export class Clusters<Access> {
   private readonly clusters = new Map<string, Cluster<Access>>();
   private readonly closing = new Map<Promise<void>, ClusterStatus>();
   private timeouts = 0;
+  private readonly waiting: (() => void)[] = [];
 
   constructor(options: ClustersOptions<Access>) {
     this.options = options;
@@ -79,11 +86,17 @@ export class Clusters<Access> {
       if (now === undefined || (now.access === undefined && now.owner !== cluster.owner)) this.remove(cluster);
     }
     for (const [id, { owner, access }] of wanted) if (access !== undefined) this.reach(id, owner, access);
+    this.tellReady();
   }
 
   /** Every cluster was read once, or had its time. */
   ready(): boolean {
     return [...this.clusters.values()].every(({ current, isLate }) => current !== undefined || isLate);
+  }
+
+  /** Resolves once {@link ready} is true. */
+  whenReady(): Promise<void> {
+    return this.ready() ? Promise.resolve() : new Promise((resolve) => this.waiting.push(resolve));
   }
 
   /** In the order in which they were first wanted; then those that are being closed. */
@@ -100,7 +113,12 @@ export class Clusters<Access> {
   async end(): Promise<void> {
     for (const cluster of this.clusters.values()) this.close(cluster);
     this.clusters.clear();
+    this.tellReady();
     await Promise.all(this.closing.keys());
+  }
+
+  private tellReady(): void {
+    if (this.ready()) for (const resolve of this.waiting.splice(0)) resolve();
   }
 
   private reach(id: string, owner: string, access: Access): void {
@@ -114,7 +132,7 @@ export class Clusters<Access> {
     const { start, clock, random } = this.options;
     const next: Connection<Access> = new Connection({
       access,
-      start,
+      start: (_, sink, signal) => start(id, access, sink, signal),
       clock,
       random,
       onWhole: (staged) => this.swap(cluster, next, staged),
@@ -128,9 +146,11 @@ export class Clusters<Access> {
       cluster.isLate = true;
       cluster.since = clock.date();
       this.timeouts++;
+      this.tellReady();
     });
     const cluster: Cluster<Access> = {
       id,
+      sink: this.options.sinkOf(id),
       owner,
       current: undefined,
       next: undefined,
@@ -145,7 +165,8 @@ export class Clusters<Access> {
   private swap(cluster: Cluster<Access>, next: Connection<Access>, staged: StagedSink): void {
     const release = this.options.hold();
     try {
-      staged.open(this.options.sinkOf(cluster.id), this.options.kinds);
+      staged.open(cluster.sink, this.options.kinds);
+      if (cluster.current === undefined) this.options.served(cluster.id, true);
     } finally {
       release();
     }
@@ -154,6 +175,7 @@ export class Clusters<Access> {
     cluster.current = next;
     cluster.next = undefined;
     cluster.since = this.options.clock.date();
+    this.tellReady();
   }
 
   private remove(cluster: Cluster<Access>): void {
@@ -163,8 +185,8 @@ export class Clusters<Access> {
     if (!wasServed) return;
     const release = this.options.hold();
     try {
-      const sink = this.options.sinkOf(cluster.id);
-      for (const kind of this.options.kinds) sink.replace(kind, []);
+      for (const kind of this.options.kinds) cluster.sink.replace(kind, []);
+      this.options.served(cluster.id, false);
     } finally {
       release();
     }
@@ -186,6 +208,7 @@ export class Clusters<Access> {
 function statusOf<Access>(cluster: Cluster<Access>): ClusterStatus {
   const { id, owner, since, current, next, isLate } = cluster;
   const trouble = (next ?? current)?.trouble();
+  const figures = (current ?? next)?.figures();
   const phase =
     current !== undefined
       ? next === undefined
@@ -196,5 +219,5 @@ function statusOf<Access>(cluster: Cluster<Access>): ClusterStatus {
         : next?.isHeard === true
           ? 'syncing'
           : 'connecting';
-  return { id, owner, phase, since, ...(trouble !== undefined && { trouble }) };
+  return { id, owner, phase, since, ...(trouble && { trouble }), ...(figures && { figures }) };
 }

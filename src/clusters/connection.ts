@@ -18,6 +18,14 @@ export interface RemoteSource {
   readonly ended: Promise<void>;
   /** What keeps it from being up to date; it keeps trying by itself. */
   trouble(): Trouble | undefined;
+  figures(): SourceFigures;
+}
+
+export interface SourceFigures {
+  /** How many it has, by kind. */
+  readonly objects: Readonly<Record<string, number>>;
+  /** Since it was last heard from. */
+  readonly stalenessSeconds: number;
 }
 
 /** Must not throw before it has returned: a source that cannot start rejects `ready`. */
@@ -56,6 +64,10 @@ export class Connection<Access> {
   /** Something was read. */
   get isHeard(): boolean {
     return this.staged.heard;
+  }
+
+  figures(): SourceFigures | undefined {
+    return this.source?.figures();
   }
 
   trouble(): Trouble | undefined {

@@ -31,6 +31,8 @@ export interface RemoteCluster {
 /** Why an entry of a Secret has no effect. */
 export interface RemoteRefusal {
   readonly secret: SecretRef;
+  /** Absent: it is about the Secret as a whole. */
+  readonly cluster?: string;
   /** In the Secret, as in `data[east].users[0].user.exec`. */
   readonly field: string;
   readonly message: string;
@@ -66,7 +68,7 @@ export function remoteClusters(secrets: readonly RemoteSecret[], ownCluster: str
   for (const { ref, entries, ignored } of [...secrets].sort(oldestFirst)) {
     for (const [id, content] of entries) {
       const refuse = (message: string, field = ''): number =>
-        refusals.push({ secret: ref, field: `data[${id}]${field === '' ? '' : `.${field}`}`, message });
+        refusals.push({ secret: ref, cluster: id, field: `data[${id}]${field === '' ? '' : `.${field}`}`, message });
       const holder = clusters.get(id);
       if (id === ownCluster) refuse('is the cluster of this control plane, which needs no Secret; it is ignored');
       else if (holder !== undefined) {

@@ -5,6 +5,7 @@ import type { AdsServerOptions, AdsLog, ListenAddress, SecureOptions } from '../
 import type { TenantOf } from '../ads/tenant.ts';
 import type { Questions, Refusal } from '../ads/types.ts';
 import { configKinds } from '../api/kinds.ts';
+import type { ObjectSink } from '../api/source.ts';
 import { Graph, type Input } from '../cache/graph.ts';
 import { Askers } from './askers.ts';
 import { catalog } from '../catalog.ts';
@@ -60,6 +61,9 @@ export interface Engine {
   readonly mesh: Mesh;
   readonly committer: Committer;
   readonly objects: ObjectWriter;
+  /** Where objects of another cluster go. They are served in one mesh with ours while {@link serveCluster} says so. */
+  clusterSink(id: string): ObjectSink;
+  serveCluster(id: string, isServed: boolean): void;
   readonly credentials: CredentialStore;
   readonly ads: AdsServer;
   readonly progress: ProgressOfObjects;
@@ -230,6 +234,17 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       endpoints,
       write: (write) => committer.write(write),
     }),
+    clusterSink: (id) =>
+      new ObjectWriter({
+        source: id,
+        revision: options.revision,
+        inputs,
+        // Credentials and configuration are those of the own cluster.
+        ...{ credentials: { found: nothing }, peers: { changed: nothing }, generations: { changed: nothing } },
+        endpoints: { changed: nothing, listed: (_, deliver) => deliver(), caughtUp: nothing },
+        write: (write) => committer.write(write),
+      }),
+    serveCluster: (id, isServed) => committer.write(inputs.remoteClusters.write(id, isServed ? { id } : undefined)),
     credentials,
     ads,
     progress,
@@ -254,3 +269,5 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     },
   };
 }
+
+function nothing(): void {}

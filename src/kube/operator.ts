@@ -1,18 +1,14 @@
-import { setMaxListeners } from 'node:events';
 import { CoreV1Api } from '@kubernetes/client-node';
 import dotI, { type OperatorLogger } from '@dot-i/k8s-operator';
 import { kinds as allKinds, type Kind, type KindName } from '../api/kinds.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { ObjectSink } from '../api/source.ts';
-import type { KubeClient, Query } from './client.ts';
+import type { KubeClient } from './client.ts';
+import { ClusterReader, type KindStats } from './cluster-reader.ts';
 import { systemClock, type Clock } from '../clock.ts';
-import { Informer, type InformerStats } from './informer.ts';
-import { Interner } from './interner.ts';
 import { sayWhatIsLate } from './late-kinds.ts';
 import type { Log } from './log.ts';
 import { Outages } from './outages.ts';
-import { Recovery } from './recovery.ts';
-import { shapeOf } from './trim.ts';
 
 // As the default export, Node gives the CommonJS module; bundlers and vitest give its class.
 const Framework = 'default' in dotI ? dotI.default : dotI;
@@ -46,7 +42,7 @@ export interface FairleadOperatorOptions {
   readonly kinds?: readonly Kind<KindName>[];
   /** The server's copy of a custom object changed, even if only in its status: see {@link FairleadOperator.latest}. */
   readonly observed?: (kind: KindName, namespace: string, name: string) => void;
-  /** Holds back what the sink is told from now on until the returned function is called: see {@link Recovery}. */
+  /** Holds back what the sink is told from now on until the returned function is called. */
   readonly hold?: () => () => void;
   /** Shared by all clients of the same API server, so that each outage is logged once. */
   readonly outages?: Outages;
@@ -63,7 +59,7 @@ export interface OperatorStats {
   readonly malformedObjects: number;
   /** That of the stalest kind. */
   readonly stalenessSeconds: number;
-  readonly kinds: Readonly<Partial<Record<KindName, InformerStats>>>;
+  readonly kinds: KindStats;
 }
 
 /**
@@ -74,61 +70,53 @@ export class FairleadOperator extends Base {
   private readonly options: FairleadOperatorOptions;
   private readonly ending = new AbortController();
   private readonly clock: Clock;
-  private readonly random: () => number;
-  private readonly outages: Outages;
-  private readonly recovery: Recovery;
-  private readonly interner = new Interner();
-  private readonly informers = new Map<KindName, Informer>();
-  private readonly running: Promise<void>[] = [];
+  private readonly reader: ClusterReader;
+  private running: Promise<void> | undefined;
 
   constructor(options: FairleadOperatorOptions) {
     super(options.log);
     this.options = options;
-    this.clock = options.clock ?? systemClock;
-    this.random = options.random ?? Math.random;
-    this.outages = options.outages ?? new Outages({ log: options.log, clock: this.clock, signal: this.ending.signal });
-    const { hold = () => () => undefined } = options;
-    this.recovery = new Recovery({ clock: this.clock, random: this.random, hold });
-    this.kubeConfig = options.client.config;
+    const { client, sink, rootNamespace, observed, hold, log, pageSize, idle } = options;
+    const { clock = systemClock, random = Math.random, kinds = allKinds } = options;
+    this.clock = clock;
+    const outages = options.outages ?? new Outages({ log, clock, signal: this.ending.signal });
+    this.kubeConfig = client.config;
     this.k8sApi = this.kubeConfig.makeApiClient(CoreV1Api);
-    setMaxListeners(0, this.ending.signal);
-    for (const kind of options.kinds ?? allKinds) this.informers.set(kind.name, this.informerOf(kind));
+    const shared = { clock, random, log, outages };
+    this.reader = new ClusterReader({
+      ...{ ...shared, api: client, sink, kinds, rootNamespace },
+      ...{ observed, hold, pageSize, idle },
+    });
   }
 
   protected override async init(): Promise<void> {
     const { signal } = this.options;
     if (signal.aborted) return this.stop();
     signal.addEventListener('abort', () => this.stop(), { once: true, signal: this.ending.signal });
-    for (const informer of this.informers.values()) this.running.push(informer.run({ signal: this.ending.signal }));
+    this.running = this.reader.run({ signal: this.ending.signal });
     const { clock } = this;
     sayWhatIsLate({ waitingFor: () => this.waitingFor(), clock, log: this.options.log, signal: this.ending.signal });
   }
 
-  /** Every kind was read once, or is not installed. Stays true whatever happens to the API server later. */
+  /** See {@link ClusterReader.ready}. */
   ready(): boolean {
-    return [...this.informers.values()].every((informer) => informer.synced);
+    return this.reader.ready();
   }
 
-  /** Resolves once {@link ready} is true. */
-  async whenReady(): Promise<void> {
-    await Promise.all(Array.from(this.informers.values(), (informer) => informer.whenSynced));
+  whenReady(): Promise<void> {
+    return this.reader.whenReady();
   }
 
-  /** Kinds that have not been read yet, with the reason if known: `Pod (403 Forbidden)`. Empty when {@link ready}. */
   waitingFor(): readonly string[] {
-    return [...this.informers].flatMap(([kind, informer]) => {
-      const { synced, trouble } = informer.stats();
-      return synced ? [] : [trouble === undefined ? kind : `${kind} (${trouble})`];
-    });
+    return this.reader.waitingFor();
   }
 
-  /** The latest copy of the object from the server, including its status conditions. */
   latest(kind: KindName, namespace: string, name: string): KubernetesObject | undefined {
-    return this.informers.get(kind)?.latest(namespace, name);
+    return this.reader.latest(kind, namespace, name);
   }
 
   stats(): OperatorStats {
-    const kinds = Object.fromEntries(Array.from(this.informers, ([kind, informer]) => [kind, informer.stats()]));
+    const kinds = this.reader.stats();
     const all = Object.values(kinds);
     return {
       relists: all.reduce((sum, { lists }) => sum + Math.max(0, lists - 1), 0),
@@ -146,46 +134,7 @@ export class FairleadOperator extends Base {
   /** {@link stop}, then closes the client's connections. Must be the last call. */
   async shutdown(): Promise<void> {
     this.stop();
-    await Promise.all(this.running);
+    await this.running;
     await this.options.client.close();
   }
-
-  private informerOf(kind: Kind<KindName>): Informer {
-    const { client, sink, observed, rootNamespace, log, pageSize, idle } = this.options;
-    const { clock, random, outages, recovery } = this;
-    const at = ({ metadata }: KubernetesObject): [string, string] => [metadata.namespace ?? '', metadata.name];
-    const query = queries[kind.name];
-    return new Informer({
-      name: kind.name,
-      type: kind,
-      namespace: kind.name === 'ConfigMap' ? rootNamespace : '',
-      ...(query && { query }),
-      shape: shapeOf(kind, this.interner),
-      sink: {
-        replace: (objects) => sink.replace(kind.name, objects),
-        upsert: (object) => sink.upsert(kind.name, object),
-        delete: (object) => sink.delete(kind.name, ...at(object)),
-        caughtUp: () => sink.caughtUp?.(kind.name),
-        ...(kind.custom && observed && { touched: (object) => observed(kind.name, ...at(object)) }),
-      },
-      ...(servingKinds.has(kind.name) && { doubtsLists: true }),
-      api: client,
-      clock,
-      random,
-      log,
-      outages,
-      recovery,
-      ...(pageSize === undefined ? {} : { pageSize }),
-      ...(idle === undefined ? {} : { idle }),
-    });
-  }
 }
-
-/** Kinds that are read only in part. */
-const queries: Readonly<Partial<Record<KindName, Query>>> = {
-  ConfigMap: { fieldSelector: 'metadata.name=istio' },
-  Pod: { fieldSelector: 'status.phase!=Failed' },
-};
-
-/** What endpoints are made from: most of it does not vanish at once. */
-const servingKinds: ReadonlySet<KindName> = new Set(['Pod', 'EndpointSlice', 'Endpoints']);

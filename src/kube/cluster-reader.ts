@@ -1,0 +1,115 @@
+import { setMaxListeners } from 'node:events';
+import type { Kind, KindName } from '../api/kinds.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import type { ObjectSink } from '../api/source.ts';
+import type { KubeApi, Query } from './client.ts';
+import type { Clock } from '../clock.ts';
+import { Informer, type InformerStats } from './informer.ts';
+import { Interner } from './interner.ts';
+import type { Log } from './log.ts';
+import type { Outages } from './outages.ts';
+import { Recovery } from './recovery.ts';
+import { shapeOf } from './trim.ts';
+
+export interface ClusterReaderOptions {
+  readonly api: KubeApi;
+  readonly sink: ObjectSink;
+  readonly kinds: readonly Kind<KindName>[];
+  /** Where the ConfigMap `istio` is. */
+  readonly rootNamespace: string;
+  /** The server's copy of a custom object changed, even if only in its status: see {@link ClusterReader.latest}. */
+  readonly observed?: ((kind: KindName, namespace: string, name: string) => void) | undefined;
+  /** Holds back what the sink is told from now on until the returned function is called: see {@link Recovery}. */
+  readonly hold?: (() => () => void) | undefined;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly outages: Outages;
+  readonly pageSize?: number | undefined;
+  /** Milliseconds without a byte after which a watch counts as dead. */
+  readonly idle?: number | undefined;
+}
+
+export type KindStats = Readonly<Partial<Record<KindName, InformerStats>>>;
+
+/** Reads one cluster: an informer for each kind. */
+export class ClusterReader {
+  private readonly options: ClusterReaderOptions;
+  private readonly recovery: Recovery;
+  private readonly interner = new Interner();
+  private readonly informers = new Map<KindName, Informer>();
+
+  constructor(options: ClusterReaderOptions) {
+    this.options = options;
+    const { clock, random, hold = () => () => undefined } = options;
+    this.recovery = new Recovery({ clock, random, hold });
+    for (const kind of options.kinds) this.informers.set(kind.name, this.informerOf(kind));
+  }
+
+  /** Resolves once the signal has fired and nothing runs any more. */
+  async run({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    setMaxListeners(0, signal);
+    await Promise.all(Array.from(this.informers.values(), (informer) => informer.run({ signal })));
+  }
+
+  /** Every kind was read once, or is not installed. Stays true whatever happens to the API server later. */
+  ready(): boolean {
+    return [...this.informers.values()].every((informer) => informer.synced);
+  }
+
+  /** Resolves once {@link ready} is true. */
+  async whenReady(): Promise<void> {
+    await Promise.all(Array.from(this.informers.values(), (informer) => informer.whenSynced));
+  }
+
+  /** Kinds that have not been read yet, with the reason if known: `Pod (403 Forbidden)`. Empty when {@link ready}. */
+  waitingFor(): readonly string[] {
+    return [...this.informers].flatMap(([kind, informer]) => {
+      const { synced, trouble } = informer.stats();
+      return synced ? [] : [trouble === undefined ? kind : `${kind} (${trouble})`];
+    });
+  }
+
+  /** The latest copy of the object from the server, including its status conditions. */
+  latest(kind: KindName, namespace: string, name: string): KubernetesObject | undefined {
+    return this.informers.get(kind)?.latest(namespace, name);
+  }
+
+  stats(): KindStats {
+    return Object.fromEntries(Array.from(this.informers, ([kind, informer]) => [kind, informer.stats()]));
+  }
+
+  private informerOf(kind: Kind<KindName>): Informer {
+    const { sink, observed, rootNamespace, pageSize, idle, ...shared } = this.options;
+    const at = ({ metadata }: KubernetesObject): [string, string] => [metadata.namespace ?? '', metadata.name];
+    const query = queries[kind.name];
+    return new Informer({
+      ...shared,
+      name: kind.name,
+      type: kind,
+      namespace: kind.name === 'ConfigMap' ? rootNamespace : '',
+      ...(query && { query }),
+      shape: shapeOf(kind, this.interner),
+      sink: {
+        replace: (objects) => sink.replace(kind.name, objects),
+        upsert: (object) => sink.upsert(kind.name, object),
+        delete: (object) => sink.delete(kind.name, ...at(object)),
+        caughtUp: () => sink.caughtUp?.(kind.name),
+        ...(kind.custom && observed && { touched: (object) => observed(kind.name, ...at(object)) }),
+      },
+      ...(servingKinds.has(kind.name) && { doubtsLists: true }),
+      recovery: this.recovery,
+      ...(pageSize === undefined ? {} : { pageSize }),
+      ...(idle === undefined ? {} : { idle }),
+    });
+  }
+}
+
+/** Kinds that are read only in part. */
+const queries: Readonly<Partial<Record<KindName, Query>>> = {
+  ConfigMap: { fieldSelector: 'metadata.name=istio' },
+  Pod: { fieldSelector: 'status.phase!=Failed' },
+};
+
+/** What endpoints are made from: most of it does not vanish at once. */
+const servingKinds: ReadonlySet<KindName> = new Set(['Pod', 'EndpointSlice', 'Endpoints']);
