@@ -121,7 +121,7 @@ module.exports = {
     // Beside an Envoy: nothing of the control plane, whose memory each Pod would pay for.
     only('agent', 'agent/', [
       'agent/',
-      'api/json\\.ts$',
+      'api/(histogram-buckets|json)\\.ts$',
       'config/settings\\.ts$',
       'identity/(pem|roots|spiffe)\\.ts$',
 

@@ -266,6 +266,7 @@ function startOps(
     ...(source.figures && { apiServer: source.figures }),
     ...(source.status && { status: source.status }),
     ...(source.leader && { leader: source.leader }),
+    ...(source.remoteClusters && { remoteClusters: source.remoteClusters }),
     ...(source.files && { files: source.files }),
     ...(webhooks && { webhooks: webhooks.figures }),
     ...(source.webhookConfigurations && { webhookConfigurations: source.webhookConfigurations }),

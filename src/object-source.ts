@@ -23,6 +23,7 @@ import { keepGenerations } from './cluster-generations.ts';
 import { keepStatuses } from './cluster-statuses.ts';
 import { FairleadOperator } from './kube/operator.ts';
 import { Outages } from './kube/outages.ts';
+import { type RemoteClusters, followRemoteClusters } from './remote-clusters.ts';
 import { RootCertificates } from './kube/root-certificates.ts';
 import { StatusWriter, type StatusWriterOptions } from './kube/status-writer.ts';
 import { warnOfUnreadKinds } from './kube/unread-kinds.ts';
@@ -45,6 +46,7 @@ export interface ObjectSource {
   readonly figures?: () => ApiServerFigures;
   readonly status?: NonNullable<MetricSources['status']>;
   readonly leader?: () => boolean;
+  readonly remoteClusters?: Pick<RemoteClusters, 'reports' | 'syncTimeouts'>;
   readonly locate?: (problem: Problem) => string | undefined;
   readonly files?: NonNullable<MetricSources['files']>;
   readonly webhookConfigurations?: NonNullable<MetricSources['webhookConfigurations']>;
@@ -257,8 +259,19 @@ function clusterSource(
     signal,
   });
   const following = generations.follow();
+  const remote = followRemoteClusters({
+    ...shared,
+    engine,
+    clusterId: config.mesh.clusterId,
+    rootNamespace: config.mesh.rootNamespace,
+    rules: { allowInsecure: config.insecureRemoteClusters },
+    report: (report) => {
+      if (config.statusWrites) events.report(report);
+    },
+    signal,
+  });
   let isRead = false;
-  const ready = operator.whenReady().then(async () => {
+  const ready = Promise.all([operator.whenReady(), remote.ready]).then(async () => {
     const trouble = await generations.read();
     if (trouble !== undefined && !signal.aborted)
       log.warn(
@@ -273,7 +286,11 @@ function clusterSource(
   const electing = config.statusWrites ? electors.map((elector) => elector.run({ signal })) : [];
   return {
     ready,
-    waitingFor: () => [...operator.waitingFor(), ...(isRead || generations.isRead ? [] : ['GenerationInForce'])],
+    waitingFor: () => [
+      ...operator.waitingFor(),
+      ...remote.waitingFor(),
+      ...(isRead || generations.isRead ? [] : ['GenerationInForce']),
+    ],
     async end() {
       await Promise.all([...electing, ...telling]);
       if (operator.ready()) await remarking;
@@ -282,11 +299,13 @@ function clusterSource(
       await following;
       await generations.idle();
       await events.idle();
+      await remote.end();
       await operator.shutdown();
     },
     figures: () => operator.stats(),
     status: () => writer.stats(),
     leader: () => electors.some((elector) => elector.isLeader()),
+    remoteClusters: remote,
     ...(configurations.length > 0 && {
       webhookConfigurations: () => configurations.map(({ name, isRight }) => [name, isRight] as const),
     }),

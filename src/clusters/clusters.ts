@@ -57,8 +57,8 @@ interface Cluster<Access> {
   cancelWait: () => void;
 }
 
-/** As in Istio, PILOT_REMOTE_CLUSTER_TIMEOUT. */
-const PATIENCE = 30_000;
+/** As Istio's PILOT_REMOTE_CLUSTER_TIMEOUT. Milliseconds. */
+export const PATIENCE = 30_000;
 
 /**
  * The other clusters. Each is read by a source of its own, and none waits for another:

@@ -21,13 +21,14 @@ export class StagedSink implements ObjectSink {
   /** Whatever arrives later is dropped. */
   close(): void {
     this.isClosed = true;
+    this.heard = false;
     this.target = undefined;
     this.staged.clear();
   }
 
   replace(kind: SourceKindName, objects: readonly KubernetesObject[]): void {
-    this.heard = true;
     if (this.isClosed) return;
+    this.heard = true;
     if (this.target !== undefined) return this.target.replace(kind, objects);
     this.staged.set(kind, new Map(objects.map((object) => [keyOf(object), object])));
   }

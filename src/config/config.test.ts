@@ -38,6 +38,7 @@ test('without any setting everything has its default', () => {
       names: ['fairlead.istio-system.svc', 'istiod.istio-system.svc'],
     },
     jwksAllowedNetworks: [],
+    insecureRemoteClusters: false,
     log: { level: 'info', format: 'text' },
     lease: { name: 'fairlead', namespace: 'kube-system' },
     statusWrites: true,

@@ -44,6 +44,8 @@ export interface Config {
   readonly jwksAllowedNetworks: readonly string[];
   readonly lease: { readonly name: string; readonly namespace: string };
   readonly statusWrites: boolean;
+  /** Kubeconfigs of remote clusters may say that their server need not prove who it is. */
+  readonly insecureRemoteClusters: boolean;
 }
 
 /** The port for proxies with certificates or tokens. */
@@ -130,6 +132,7 @@ export function readConfig(origins: Origins): Config {
     jwksAllowedNetworks: values.one('jwksAllowedNetworks'),
     lease: { name: values.one('leaseName'), namespace: values.one('leaseNamespace') },
     statusWrites: values.one('statusWrites') === 'on',
+    insecureRemoteClusters: values.one('insecureRemoteClusters') === 'allow',
   });
 }
 

@@ -290,6 +290,12 @@ export const settings = {
     fallback: 'on',
     parse: oneOf('on', 'off'),
   },
+  insecureRemoteClusters: {
+    placeholder: 'refuse|allow',
+    help: 'what becomes of kubeconfigs of remote clusters whose API server need not prove who it is (plain HTTP, insecure-skip-tls-verify)',
+    fallback: 'refuse',
+    parse: oneOf('refuse', 'allow'),
+  },
   leaseName: {
     placeholder: 'name',
     help: 'Lease whose holder writes the status; a revision uses its own, NAME-REVISION',

@@ -12,6 +12,7 @@ import { type DebugSources, debugPages } from '../ops/debug/pages.ts';
 import type { ProxyState } from '../ops/debug/proxies.ts';
 import { version } from '../version.ts';
 import { ONE } from '../mesh/inputs.ts';
+import type { ClusterReport } from './cluster-report.ts';
 import { CommitLog } from './commits.ts';
 import { configDumpJson } from './config-dump.ts';
 import { type QuestionSources, debugQuestions } from './questions.ts';
@@ -91,8 +92,15 @@ function pageSources(
     },
     problems: () => [...mesh.problems.byObject.entries()].flatMap(([, found]) => found),
     held: () => heldEndpoints(mesh),
+    clusters: () => clustersOf(clusterId, source),
     ...(source.locate && { locate: source.locate }),
   };
+}
+
+function clustersOf(id: string, { waitingFor, remoteClusters }: ObjectSource): readonly ClusterReport[] {
+  const phase = waitingFor().length === 0 ? 'synced' : 'syncing';
+  const own: ClusterReport = { id, secretName: '', syncStatus: phase, kind: 'Kubernetes', phase };
+  return [own, ...(remoteClusters?.reports() ?? [])];
 }
 
 function proxyStates({ mesh, ads }: Pick<Engine, 'mesh' | 'ads'>, clock: Clock): ProxyState[] {

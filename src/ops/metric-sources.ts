@@ -40,6 +40,11 @@ export interface MetricSources {
     readonly pending: number;
   };
   readonly leader?: () => boolean;
+  readonly remoteClusters?: {
+    /** `syncStatus`: in the words of Istio. */
+    readonly reports: () => readonly { readonly id: string; readonly syncStatus: string }[];
+    readonly syncTimeouts: () => number;
+  };
   readonly files?: () => Iterable<{ readonly severity: string }>;
   readonly webhooks?: () => WebhookFigures;
   /** By configuration: whether the API server has been told the roots of this control plane. */

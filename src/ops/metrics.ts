@@ -163,6 +163,24 @@ export function createMetrics(sources: MetricSources, clock: () => number = () =
     Object.entries(inboundUpdates(deliveries())).map(([type, count]) => [{ type }, count]),
   );
 
+  const { remoteClusters: clusters } = sources;
+  if (clusters !== undefined) {
+    gauges('istiod_managed_clusters', 'Clusters that objects come from.', ['cluster_type'], () => [
+      [{ cluster_type: 'local' }, 1],
+      [{ cluster_type: 'remote' }, clusters.reports().length],
+    ]);
+    gauges(
+      'istiod_remote_cluster_sync_status',
+      'Remote clusters, by what is known of them. /debug/clusterz says why.',
+      ['cluster_id', 'status'],
+      () => clusters.reports().map(({ id, syncStatus }) => [{ cluster_id: id, status: syncStatus }, 1]),
+    );
+    counter(
+      'remote_cluster_sync_timeouts_total',
+      'Times that the first reading of a remote cluster took too long.',
+      clusters.syncTimeouts,
+    );
+  }
   const { status, leader, files } = sources;
   if (sources.apiServer !== undefined) {
     const apiServer = once(sources.apiServer);

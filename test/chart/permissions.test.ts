@@ -41,6 +41,18 @@ withPeers(['helm'], 'the account of the chart', () => {
     );
   });
 
+  test('may read the Secrets of remote clusters, wherever else it may read Secrets', async () => {
+    const granted = async (namespaces: string[]): Promise<string[]> => {
+      const objects = await renderChart({ credentials: { namespaces } });
+      const all = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);
+      return all.filter((text) => text === `list /secrets ${NAMESPACE}/*` || text === `watch /secrets ${NAMESPACE}/*`);
+    };
+    expect(await granted(['edge'])).toHaveLength(2);
+    expect(await granted(['edge', NAMESPACE])).toHaveLength(2);
+    // A rule for all namespaces has them.
+    expect(await granted([])).toEqual([]);
+  });
+
   test('lets it write no status when it shall not', async () => {
     const objects = await renderChart({ statusWrites: false });
     const granted = permissionsOf(objects, 'fairlead', NAMESPACE).map(printPermission);

@@ -184,7 +184,8 @@ export class FakeCluster implements KubeApi {
     if (virtual !== undefined) return { status: 201, body: virtual(body as Json) };
     if (method === 'POST') return this.create(collection, namespace, body);
     if (name === '') {
-      const matches = matcherOf(namespace, query['fieldSelector'] ?? '');
+      const { fieldSelector = '', labelSelector = '' } = query;
+      const matches = matcherOf(namespace, fieldSelector, labelSelector);
       return query['watch'] === undefined
         ? this.list(collection, matches, query)
         : this.watch(collection, matches, query['resourceVersion'] ?? '');
@@ -312,10 +313,14 @@ function tell({ matches, stream }: Watcher, { revision, before, after }: Change)
   stream.send(JSON.stringify({ type, object: { ...object, metadata } }));
 }
 
-function matcherOf(namespace: string, selector: string): (object: Json) => boolean {
+/** @param labels one `name=value`, or none. */
+function matcherOf(namespace: string, selector: string, labels: string): (object: Json) => boolean {
+  const [label = '', wanted] = labels.split('=');
   const [, path = '', operator, value] = /^([\w.]+)(!=|=)(.*)$/.exec(selector) ?? [];
   return (object) => {
     if (namespace !== '' && (object['metadata'] as Json)['namespace'] !== namespace) return false;
+    const { labels: has = {} } = object['metadata'] as { readonly labels?: Json };
+    if (wanted !== undefined && has[label] !== wanted) return false;
     if (operator === undefined) return true;
     const found = path.split('.').reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), object);
     return (found === value) === (operator === '=');

@@ -1,0 +1,30 @@
+import type { ClusterPhase } from '../clusters/clusters.ts';
+
+/** A cluster as `/debug/clusterz` shows it: Istio's three fields, and ours. Times: RFC 3339. */
+export interface ClusterReport {
+  readonly id: string;
+  /** `namespace/name` of the Secret that names it; empty for the cluster in which this runs. */
+  readonly secretName: string;
+  readonly syncStatus: SyncStatus;
+  readonly kind: 'Kubernetes';
+  /** `refused`: the Secret says nothing about it that can be used. */
+  readonly phase: ClusterPhase | 'refused';
+  readonly since?: string;
+  /** What of it is known, by kind. */
+  readonly objects?: Readonly<Record<string, number>>;
+  /** Since it was last heard from. */
+  readonly stalenessSeconds?: number;
+  /** What keeps it from being up to date, and what to do. */
+  readonly trouble?: { readonly reason: string; readonly since: string };
+  /** What of its Secret has no effect, with the field. */
+  readonly refusals?: readonly string[];
+}
+
+/** In the words of Istio. */
+export type SyncStatus = 'synced' | 'syncing' | 'timeout' | 'closed';
+
+export function syncStatusOf(phase: ClusterReport['phase']): SyncStatus {
+  if (phase === 'synced' || phase === 'swapping') return 'synced';
+  if (phase === 'connecting' || phase === 'syncing') return 'syncing';
+  return phase === 'timed out' ? 'timeout' : 'closed';
+}
