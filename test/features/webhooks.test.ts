@@ -122,7 +122,7 @@ test('templates that are broken while it runs leave the former in use, which a m
   const { made, program, directory } = await start();
   await writeFile(join(directory, 'sidecar.yaml'), 'spec: [');
   program.clock.skip(10 * SECOND);
-  expect(await program.logged('Injection templates cannot be used')).toMatchObject({ former: 'stay in use' });
+  expect(await program.logged('Injection templates cannot be used')).toMatchObject({ inUse: 'former' });
   expect(await metric(program, 'fairlead_injection_template_problems')).toMatch(/ [1-9]$/);
   const { patch = '' } = await ask(program, bundleOf(made, MUTATING), '/inject', 'Pod', pod());
   expect(Buffer.from(patch, 'base64').toString()).toContain('istio-proxy');
