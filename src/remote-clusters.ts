@@ -77,7 +77,7 @@ export function followRemoteClusters(options: RemoteClustersOptions): RemoteClus
   const running = secrets.run();
   const isRead = new AbortController();
   const ready = Promise.race([
-    secrets.whenSynced,
+    secrets.whenKnown,
     sleep(clock, PATIENCE, { signal: AbortSignal.any([signal, isRead.signal]) }),
   ]).then(() => {
     isRead.abort();
@@ -108,6 +108,7 @@ class RemoteSecrets {
   readonly #informer: Informer;
   /** By name. */
   readonly #known = new Map<string, RemoteSecret>();
+  readonly #denied = Promise.withResolvers<void>();
   #refusals: readonly RemoteRefusal[] = [];
 
   constructor(options: RemoteClustersOptions, clusters: Clusters<ClusterAccess>) {
@@ -136,6 +137,9 @@ class RemoteSecrets {
           this.#known.delete(name);
           this.#decide();
         },
+        failed: ({ code }) => {
+          if (code === 403) this.#denied.resolve();
+        },
       },
     });
   }
@@ -144,13 +148,16 @@ class RemoteSecrets {
     return this.#refusals;
   }
 
-  get whenSynced(): Promise<void> {
-    return this.#informer.whenSynced;
+  /** Resolves once they were read, or it is clear that this is not allowed: other clusters may not be wanted. */
+  get whenKnown(): Promise<void> {
+    return Promise.race([this.#informer.whenSynced, this.#denied.promise]);
   }
 
   waitingFor(): readonly string[] {
     const { synced, trouble } = this.#informer.stats();
-    return synced ? [] : [`Secrets of remote clusters${trouble === undefined ? '' : ` (${trouble})`}`];
+    // Whoever does not allow it wants no other clusters.
+    if (synced || trouble?.startsWith('403') === true) return [];
+    return [`Secrets of remote clusters${trouble === undefined ? '' : ` (${trouble})`}`];
   }
 
   run(): Promise<void> {

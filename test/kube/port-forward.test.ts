@@ -64,6 +64,8 @@ withPeers(['etcd', 'kube-apiserver', 'kubectl'], 'status in a cluster', () => {
     for (const name of ['one', 'two']) {
       const program = await directory.start();
       await program.connect(true, { id: `sidecar~10.0.0.1~${name}.shop~shop.svc.cluster.local` });
+      // An acknowledgement counts a moment later.
+      await expect.poll(() => [...program.serving.engine.progress.unfinished()]).toEqual([]);
       ports.set(`istio-system/fairlead-${name}`, program.serving.ports.monitoring);
       await pod(`fairlead-${name}`, 'Running');
     }
