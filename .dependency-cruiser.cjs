@@ -140,7 +140,7 @@ module.exports = {
       'reconcilers/(proxy-node|proxy-config/proxy-config)\\.ts$',
       'ads/types\\.ts$',
       'config/',
-      'debug/status-report\\.ts$',
+      'debug/(cluster|status)-report\\.ts$',
       'identity/rotation-report\\.ts$',
       'injection/',
       'interception/',

@@ -36,7 +36,7 @@ import { type OpsServers, serveOps } from './ops/servers.ts';
 import { logProblems } from './engine/problem-log.ts';
 import { recordServer } from './record.ts';
 import { replayFile } from './replay.ts';
-import { statusOfReplicas } from './replica-status.ts';
+import { clustersOfReplicas, statusOfReplicas } from './replica-status.ts';
 import { version } from './version.ts';
 import { type WebhookServing, startWebhooks } from './webhook-serving.ts';
 
@@ -49,6 +49,7 @@ export function createProgram(): Program {
     explainAccess,
     identity: publishedRotation,
     status: statusOfReplicas,
+    clusters: clustersOfReplicas,
     record: recordServer,
     replay: replayFile,
     release: releaseEndpoints,

@@ -221,7 +221,7 @@ interface Reading extends RemoteClustersOptions {
 
 /** Reads another Kubernetes. */
 function startReading(id: string, access: ClusterAccess, options: Reading): RemoteSource {
-  const { engine, rootNamespace, clock, random, sink, signal } = options;
+  const { rootNamespace, clock, random, sink, signal } = options;
   const log = logOf(options.log, id);
   const api = new KubeClient({
     config: new PooledKubeConfig(() => kubeConfigOf(access)),
@@ -230,7 +230,6 @@ function startReading(id: string, access: ClusterAccess, options: Reading): Remo
   const reader = new ClusterReader({
     ...{ api, sink, kinds: remoteKinds, rootNamespace, clock, random, log },
     outages: new Outages({ log, clock, signal }),
-    hold: () => engine.committer.hold(),
   });
   return {
     ready: reader.whenReady(),

@@ -2,8 +2,9 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { isObject } from './api/json.ts';
 import { ClusterError } from './cluster-error.ts';
-import type { ReplicaStatus, StatusRequest } from './cli/program.ts';
+import type { ReplicaAnswer, ReplicaClusters, ReplicaRequest, ReplicaStatus, StatusRequest } from './cli/program.ts';
 import { UsageError } from './cli/usage-error.ts';
+import type { ClusterReport } from './debug/cluster-report.ts';
 import type { StatusReport } from './debug/status-report.ts';
 import type { KubeClient } from './kube/client.ts';
 import { collectionPath } from './kube/paths.ts';
@@ -17,27 +18,49 @@ const LABEL = 'app.kubernetes.io/name=fairlead';
 const PORT = 15014;
 
 /** `fairlead status`: what each replica says of who has what, those at addresses in their order. */
-export async function statusOfReplicas(
+export function statusOfReplicas(
   { from, proxy }: StatusRequest,
   signal: AbortSignal,
 ): Promise<readonly ReplicaStatus[]> {
-  const path = `/debug/status${proxy === undefined ? '' : `?${new URLSearchParams({ proxyID: proxy }).toString()}`}`;
-  if ('addresses' in from) return askAll(from.addresses.map(atAddress), path, signal);
+  const query = proxy === undefined ? '' : `?${new URLSearchParams({ proxyID: proxy }).toString()}`;
+  return ask(from, { path: `/debug/status${query}`, isReport: isStatus }, signal);
+}
+
+/** `fairlead clusters`: what each replica says of the clusters that objects come from. */
+export function clustersOfReplicas({ from }: ReplicaRequest, signal: AbortSignal): Promise<readonly ReplicaClusters[]> {
+  return ask(from, { path: '/debug/clusterz', isReport: areClusters }, signal);
+}
+
+interface Question<Report> {
+  readonly path: string;
+  readonly isReport: (answer: unknown) => answer is Report;
+}
+
+async function ask<Report>(
+  from: ReplicaRequest['from'],
+  question: Question<Report>,
+  signal: AbortSignal,
+): Promise<readonly ReplicaAnswer<Report>[]> {
+  if ('addresses' in from) return askAll(from.addresses.map(atAddress), question, signal);
   const opened = openSource(from.source);
   if (opened.kind !== 'kubernetes') return [];
   try {
-    return await askAll(await inCluster(opened.client, from.rootNamespace, signal), path, signal);
+    return await askAll(await inCluster(opened.client, from.rootNamespace, signal), question, signal);
   } finally {
     await opened.client.close();
   }
 }
 
-function askAll(replicas: readonly Replica[], path: string, signal: AbortSignal): Promise<readonly ReplicaStatus[]> {
+function askAll<Report>(
+  replicas: readonly Replica[],
+  { path, isReport }: Question<Report>,
+  signal: AbortSignal,
+): Promise<readonly ReplicaAnswer<Report>[]> {
   return Promise.all(
-    replicas.map(async ({ name, get }): Promise<ReplicaStatus> => {
+    replicas.map(async ({ name, get }): Promise<ReplicaAnswer<Report>> => {
       const patience = AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]);
       try {
-        return { address: name, report: reportIn(await get(path, patience)) };
+        return { address: name, report: reportIn(await get(path, patience), isReport) };
       } catch (error) {
         signal.throwIfAborted();
         return { address: name, failure: causeOf(error) };
@@ -107,7 +130,7 @@ async function getOver(connection: NodeJS.ReadWriteStream, path: string, signal:
   });
 }
 
-function reportIn({ status, body }: Answer): StatusReport {
+function reportIn<Report>({ status, body }: Answer, isReport: Question<Report>['isReport']): Report {
   if (status !== 200) throw new Error(`it answers ${status}: ${body.trim()}`);
   let report: unknown;
   try {
@@ -115,11 +138,16 @@ function reportIn({ status, body }: Answer): StatusReport {
   } catch {
     report = undefined;
   }
-  if (!isReport(report)) throw new Error('its answer is not a status; is it Fairlead, in this version?');
+  if (!isReport(report)) throw new Error('its answer is not what was asked for; is it Fairlead, in this version?');
   return report;
 }
 
-function isReport(report: unknown): report is StatusReport {
+function areClusters(report: unknown): report is readonly ClusterReport[] {
+  const isText = (value: unknown): boolean => typeof value === 'string';
+  return Array.isArray(report) && report.every((each) => isObject(each) && [each['id'], each['phase']].every(isText));
+}
+
+function isStatus(report: unknown): report is StatusReport {
   return isObject(report) && typeof report['at'] === 'string' && areObjects(report['objects'], report['proxies']);
 }
 

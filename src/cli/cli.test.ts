@@ -38,6 +38,7 @@ async function run(argv: readonly string[], program: Partial<Program> = {}, env 
         release: unexpected,
         explainAccess: unexpected,
         status: unexpected,
+        clusters: unexpected,
         record: unexpected,
         replay: unexpected,
         ...program,

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { agentCommand } from './agent.ts';
 import { checkCommand } from './check.ts';
+import { clustersCommand } from './clusters.ts';
 import { identityCommand } from './identity.ts';
 import { injectCommand } from './inject.ts';
 import { interceptCommand } from './intercept.ts';
@@ -29,7 +30,7 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     .configureHelp({ showGlobalOptions: false });
   const commands = [
     ...[serveCommand, checkCommand, translateCommand, explainCommand, statusCommand],
-    ...[releaseCommand, identityCommand, recordCommand, replayCommand],
+    ...[clustersCommand, releaseCommand, identityCommand, recordCommand, replayCommand],
     ...[injectCommand, interceptCommand, agentCommand, versionCommand],
   ];
   for (const command of commands) {

@@ -1,5 +1,6 @@
 import type { ConnectedProxy } from '../ads/types.ts';
 import type { ClusterSettings, Config, MeshSettings, SourceConfig } from '../config/config.ts';
+import type { ClusterReport } from '../debug/cluster-report.ts';
 import type { StatusReport } from '../debug/status-report.ts';
 import type { RotationReport } from '../identity/rotation-report.ts';
 import type { ServedType } from '../served-types.ts';
@@ -19,6 +20,8 @@ export interface Program {
   explainAccess(question: AccessQuestion, signal: AbortSignal): Promise<AccessAnswer>;
   /** What replicas say of who has what. Those that do not answer are among them. */
   status(request: StatusRequest, signal: AbortSignal): Promise<readonly ReplicaStatus[]>;
+  /** What replicas say of the clusters that objects come from. */
+  clusters(request: ReplicaRequest, signal: AbortSignal): Promise<readonly ReplicaClusters[]>;
   /** Records a running server. */
   record(request: RecordRequest, signal: AbortSignal): Promise<{ readonly bytes: number }>;
   /** Computes again what a recording has. */
@@ -39,19 +42,25 @@ export const explainedCodes: ReadonlySet<string> = new Set([
   ...['CLUSTER', 'CONFIG', 'DIRECTORY', 'INTERCEPTION', 'KUBECONFIG', 'LISTEN', 'USAGE'],
 ]);
 
-export interface StatusRequest {
+export interface ReplicaRequest {
   /** `host:port` of each replica; or all in a cluster. */
   readonly from: { readonly addresses: readonly string[] } | ClusterSettings;
+}
+
+export interface StatusRequest extends ReplicaRequest {
   /** `pod.namespace` or the id of a node: only this proxy, and the objects that wait for it. */
   readonly proxy?: string;
 }
 
 /** `address`: or `namespace/pod`. */
-export type ReplicaStatus = { readonly address: string } & (
-  | { readonly report: StatusReport }
+export type ReplicaAnswer<Report> = { readonly address: string } & (
+  | { readonly report: Report }
   /** Why there is no report. */
   | { readonly failure: string }
 );
+
+export type ReplicaStatus = ReplicaAnswer<StatusReport>;
+export type ReplicaClusters = ReplicaAnswer<readonly ClusterReport[]>;
 
 export interface RecordRequest {
   readonly file: string;

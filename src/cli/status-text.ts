@@ -1,5 +1,6 @@
 import type { ObjectReport, ProxyReport, StatusReport, TypeReport } from '../debug/status-report.ts';
 import { printable } from './printable.ts';
+import { duration, table } from './text-table.ts';
 
 /** Names in one cell; the others are counted. */
 const NAMED = 5;
@@ -188,33 +189,10 @@ function ageMs(since: string, { at }: StatusReport): number {
   return Math.max(0, Date.parse(at) - Date.parse(since));
 }
 
-/** As kubectl prints it: in the largest unit of which there are two or more. */
-function duration(ms: number): string {
-  const seconds = Math.floor(ms / 1_000);
-  if (seconds < 120) return `${seconds}s`;
-  if (seconds < 2 * 3_600) return `${Math.floor(seconds / 60)}m`;
-  return seconds < 48 * 3_600 ? `${Math.floor(seconds / 3_600)}h` : `${Math.floor(seconds / 86_400)}d`;
-}
-
 function many(count: number, word: string): string {
   return `${count} ${word}${count === 1 ? '' : 's'}`;
 }
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
-}
-
-/** Columns as wide as they have to be, none of them empty. */
-function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [titles, ...rows.map((row) => row.map((cell) => printable(cell) || '-'))];
-  const widths = titles.map((_, i) => lines.reduce((most, line) => Math.max(most, line[i]!.length), 0));
-  return lines
-    .map(
-      (line) =>
-        `${line
-          .map((cell, i) => cell.padEnd(widths[i]!))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('');
 }

@@ -1,25 +1,17 @@
 import { Command, Option } from 'commander';
-import { readClusterSettings } from '../config/config.ts';
-import { clusterSettingNames } from '../config/settings.ts';
 import type { ReplicaStatus } from './program.ts';
 import { printProxies, printStatus } from './status-text.ts';
-import { addSettings, type CommandFile, originsOf } from './world.ts';
+import { fromOf, replicaOptions } from './replicas.ts';
+import type { CommandFile } from './world.ts';
 
 export const statusCommand: CommandFile = (world, done) => {
-  const command = new Command('status')
+  const command = replicaOptions(new Command('status'))
     .description('show how far proxies have followed the objects: who lags, since when, and for which object')
     .argument('[proxy]', 'only this one, in detail: POD.NAMESPACE, or the id of a node')
-    .addOption(
-      new Option(
-        '--address <host:port>',
-        'health or monitoring address of a replica, on this machine; may be repeated (default: all replicas in the cluster)',
-      ).argParser((address, former: readonly string[] = []) => [...former, address]),
-    )
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'));
-  addSettings(command, clusterSettingNames);
   return command.action(async (proxy: string | undefined, options: Options) => {
-    const { address: addresses, output } = options;
-    const from = addresses === undefined ? readClusterSettings(originsOf(options, world)) : { addresses };
+    const { output } = options;
+    const from = fromOf(options, world);
     const program = await world.program();
     const replicas = await program.status({ from, ...(proxy !== undefined && { proxy }) }, world.signal);
     const failures = replicas.flatMap((each) => ('failure' in each ? [each] : []));
@@ -36,7 +28,6 @@ export const statusCommand: CommandFile = (world, done) => {
 };
 
 interface Options extends Readonly<Record<string, unknown>> {
-  readonly address?: readonly string[];
   readonly output: 'text' | 'json';
 }
 

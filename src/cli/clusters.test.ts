@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import type { ClusterReport } from '../debug/cluster-report.ts';
+import { printClusters } from './clusters.ts';
+
+const NOW = Date.parse('2026-01-01T12:00:00Z');
+const own = { id: 'Kubernetes', secretName: '', syncStatus: 'synced', kind: 'Kubernetes', phase: 'synced' } as const;
+
+test('clusters are listed with their state, and below them what is wrong', () => {
+  const east = {
+    ...{ ...own, id: 'east', secretName: 'istio-system/east', since: '2026-01-01T09:00:00Z' },
+    ...{ objects: { Pod: 7, Service: 3 }, stalenessSeconds: 4.2 },
+  };
+  const west: ClusterReport = {
+    ...{ ...own, id: 'west', secretName: 'istio-system/west', phase: 'timed out', since: '2026-01-01T11:55:00Z' },
+    trouble: { reason: 'Node: 403 Forbidden', since: '2026-01-01T11:54:00Z' },
+    refusals: ['Secret istio-system/west: data[west].users[0].user.exec is bad\u001b[2J'],
+  };
+  expect(printClusters([{ address: 'a', report: [own, east, west] }], NOW)).toBe(
+    [
+      'CLUSTER     SECRET             STATE      FOR  OBJECTS  HEARD\n',
+      'Kubernetes  -                  SYNCED     -    -        -\n',
+      'east        istio-system/east  SYNCED     3h   10       4s ago\n',
+      'west        istio-system/west  TIMED OUT  5m   -        -\n',
+      '\n',
+      'CLUSTER  TROUBLE\n',
+      'west     Node: 403 Forbidden, since 2026-01-01T11:54:00Z\n',
+      'west     Secret istio-system/west: data[west].users[0].user.exec is bad\\u{1b}[2J\n',
+    ].join(''),
+  );
+});
+
+test('with several replicas, each says for itself', () => {
+  const report = [{ ...own, refusals: ['x'] }];
+  const text = printClusters(
+    [
+      { address: 'a', report },
+      { address: 'b', report },
+      { address: 'c', failure: 'away' },
+    ],
+    NOW,
+  );
+  expect(text.match(/ (REPLICA|a|b|c)$/gm)).toEqual([' REPLICA', ' a', ' b', ' REPLICA', ' a', ' b']);
+  expect(printClusters([{ address: 'c', failure: 'away' }], NOW)).toBe('');
+});
