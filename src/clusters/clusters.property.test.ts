@@ -47,7 +47,7 @@ const step = fc.oneof(
 
 test('whatever happens to clusters, what is served of each is what its last whole source last said', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+    fc.asyncProperty(fc.array(step, { minLength: 30, maxLength: 60 }), async (steps) => {
       const clock = new FakeClock();
       const served = new Map<string, Set<string>>();
       const remotes = new Map<string, Remote>();
