@@ -145,7 +145,7 @@ module.exports = {
       'injection/',
       'interception/',
       'directory/split\\.ts$',
-      '(app|served-types|version)\\.ts$',
+      '(app|clock|served-types|version)\\.ts$',
     ]),
     {
       name: 'src-imports-nothing-from-test',

@@ -1,7 +1,8 @@
 import { request } from 'node:http';
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import type { AgentCommand } from '../agent/agent.ts';
 import type { ProxyType } from '../agent/settings/settings.ts';
+import { sleep, systemClock } from '../clock.ts';
 import type { LogFormat, LogLevel } from '../config/settings.ts';
 import type { CommandFile } from './world.ts';
 
@@ -28,19 +29,19 @@ export const agentCommand: CommandFile = (world, done) => {
     .addCommand(
       new Command('drain')
         .description('have the agent of this Pod drain its Envoy')
-        .option('--port <port>', 'status port of the agent', '15020')
-        .action(async ({ port }: { port: string }) => {
-          await call(Number(port), 'POST', '/drain');
+        .option('--port <port>', 'status port of the agent', portOf, 15_020)
+        .action(async ({ port }: { port: number }) => {
+          await call(port, 'POST', '/drain', { signal: world.signal });
           done(0);
         }),
     )
     .addCommand(
       new Command('wait')
         .description('wait until the proxy of this Pod is ready')
-        .option('--port <port>', 'port of its readiness: of Envoy; without one, the status port of the agent', '15021')
-        .option('--timeout <seconds>', 'how long', '60')
-        .action(async ({ port, timeout }: { port: string; timeout: string }) => {
-          done(await waitFor(Number(port), Number(timeout) * 1000, world.signal, world.err));
+        .option('--port <port>', 'readiness port of Envoy, or, without Envoy, status port of the agent', portOf, 15_021)
+        .option('--timeout <seconds>', 'how long', secondsOf, 60)
+        .action(async ({ port, timeout }: { port: number; timeout: number }) => {
+          done(await waitFor(port, timeout * 1000, world.err, { signal: world.signal }));
         }),
     );
 };
@@ -58,37 +59,55 @@ function commandOf(type: ProxyType, options: Readonly<Record<string, string>>): 
   };
 }
 
+function portOf(text: string): number {
+  const port = /^\d+$/.test(text) ? Number(text) : 0;
+  if (port < 1 || port > 65_535) throw new InvalidArgumentError('Use a port number, from 1 to 65535.');
+  return port;
+}
+
+function secondsOf(text: string): number {
+  if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError('Use a number of seconds, such as 60.');
+  return Number(text);
+}
+
 /** Milliseconds between looks. */
 const EVERY = 500;
 
-async function waitFor(port: number, ms: number, signal: AbortSignal, err: (text: string) => void): Promise<number> {
+interface Until {
+  readonly signal: AbortSignal;
+}
+
+async function waitFor(port: number, ms: number, err: (text: string) => void, until: Until): Promise<number> {
   const ends = performance.now() + ms;
   let problem = '';
-  while (!signal.aborted) {
+  while (!until.signal.aborted) {
     try {
-      await call(port, 'GET', '/healthz/ready');
+      await call(port, 'GET', '/healthz/ready', until);
       return 0;
     } catch (error) {
       problem = error instanceof Error ? error.message : String(error);
     }
     if (performance.now() > ends) break;
-    await new Promise((resolve) => setTimeout(resolve, EVERY));
+    await sleep(systemClock, EVERY, until);
   }
   err(`error: the proxy is not ready: ${problem}\n`);
   return 1;
 }
 
 /** Rejects unless the answer is 200. */
-function call(port: number, method: string, path: string): Promise<void> {
+function call(port: number, method: string, path: string, { signal }: Until): Promise<void> {
   return new Promise((resolve, reject) => {
-    const sent = request({ host: 'localhost', port, method, path, agent: false, timeout: 5_000 }, (response) => {
-      response.setEncoding('utf8');
-      let body = '';
-      response.on('data', (chunk: string) => (body = (body + chunk).slice(0, 1_000)));
-      response.on('end', () =>
-        response.statusCode === 200 ? resolve() : reject(new Error(body.trim() || `status ${response.statusCode}`)),
-      );
-    });
+    const sent = request(
+      { host: 'localhost', port, method, path, agent: false, timeout: 5_000, signal },
+      (response) => {
+        response.setEncoding('utf8');
+        let body = '';
+        response.on('data', (chunk: string) => (body = (body + chunk).slice(0, 1_000)));
+        response.on('end', () =>
+          response.statusCode === 200 ? resolve() : reject(new Error(body.trim() || `status ${response.statusCode}`)),
+        );
+      },
+    );
     sent.on('timeout', () => sent.destroy(new Error('no answer')));
     sent.on('error', reject);
     sent.end();
