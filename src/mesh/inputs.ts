@@ -15,6 +15,8 @@ export interface MeshOptions {
   readonly rootNamespace: string;
   /** The own cluster, whose configuration this is: the source of its objects, a directory's too. */
   readonly clusterId: string;
+  /** Other names by which proxies may call clusters: the id by the name. */
+  readonly clusterAliases?: Readonly<Record<string, string>>;
   /** For proxies whose node does not say. */
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';

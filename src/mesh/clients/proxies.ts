@@ -107,7 +107,10 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
       proxyType: options.defaultProxyType,
       domainSuffix: options.domainSuffix,
     });
-    return 'error' in result ? result : viewOf(result.node, proxy, read, deps);
+    if ('error' in result) return result;
+    const { node } = result;
+    const { clusterAliases: aliases = {} } = options;
+    return viewOf({ ...node, cluster: ownValue(aliases, node.cluster) ?? node.cluster }, proxy, read, deps);
   };
   const resolved = graph.derive(
     'resolvedProxies',
