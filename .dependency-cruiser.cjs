@@ -41,6 +41,8 @@ module.exports = {
       '(clock|fair-semaphore)\\.ts$',
       'reconcilers/security/key-set\\.ts$',
     ]),
+    // Names of gateways between networks.
+    only('gateway-hosts', 'gateway-hosts/', ['gateway-hosts/', 'model/', '(clock|fair-semaphore)\\.ts$']),
     // Secrets for proxies.
     only('credentials', 'credentials/', [
       'credentials/',

@@ -23,6 +23,8 @@ import {
   replicaName,
   startSource,
 } from './object-source.ts';
+import { GatewayHosts } from './gateway-hosts/host-addresses.ts';
+import { lookUpHost } from './gateway-hosts/look-up.ts';
 import { explainAccess } from './explain-access.ts';
 import { checkFiles, translateFiles } from './offline.ts';
 import { AllowedAddresses } from './jwks/addresses.ts';
@@ -136,6 +138,7 @@ export async function startServing(
     const webhooks = await serveWebhooks(config, opened, engine, protos, secure, log, clock, end.signal);
     secure?.start(engine);
     fetchKeySets(engine, new AllowedAddresses(config.jwksAllowedNetworks), clock, end.signal);
+    followGatewayHosts(engine, clock, end.signal);
     const source = await startSource(
       config,
       opened,
@@ -211,6 +214,21 @@ function fetchKeySets({ mesh, committer }: Engine, allowed: AllowedAddresses, cl
   mesh.onWantedKeySets((key, wanted) => {
     if (wanted === undefined) keySets.unwant(key);
     else keySets.want(key, wanted.source, wanted.namespace);
+  });
+}
+
+/** Keeps what the names of gateways between networks resolve to in the graph. */
+function followGatewayHosts({ mesh, committer }: Engine, clock: Clock, signal: AbortSignal): void {
+  const hosts = new GatewayHosts({
+    lookUp: lookUpHost,
+    write: (host, found) => committer.write(mesh.inputs.gatewayAddresses.write(host, found)),
+    clock,
+    random: Math.random,
+    signal,
+  });
+  mesh.onWantedGatewayHosts((host, isWanted) => {
+    if (isWanted) hosts.want(host);
+    else hosts.unwant(host);
   });
 }
 

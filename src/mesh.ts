@@ -9,6 +9,7 @@ import type { AddressClaim } from './model/address-claim.ts';
 import type { CredentialKey } from './model/credential.ts';
 import type { WantedKeySet } from './mesh/findings/key-sets.ts';
 import type { Labels } from './model/labels.ts';
+import type { NetworkGateways } from './model/network.ts';
 import type { ProxyConfigsOfPod } from './model/proxy-config.ts';
 import type { MeshService } from './model/service.ts';
 import type { GatewayAccess } from './settle/access/gateway.ts';
@@ -31,6 +32,7 @@ import { declareKeySetProblems, declareWantedKeySets } from './mesh/findings/key
 import { declareListenerConflicts } from './mesh/findings/listener-conflicts.ts';
 import { declareOutboundListeners } from './mesh/resources/outbound-listeners.ts';
 import type { Members } from './mesh/resources/members.ts';
+import { declareNetworks } from './mesh/objects/networks.ts';
 import { declarePeerModes } from './mesh/objects/peer-modes.ts';
 import { declarePolicies } from './mesh/objects/policies.ts';
 import { declareRules } from './mesh/objects/rules.ts';
@@ -98,6 +100,10 @@ export interface Mesh {
   onNamespaces(changed: (names: readonly string[]) => void): void;
   /** Of the mesh config; `cluster.local` before the first commit. */
   trustDomain(): string;
+  /** By network. */
+  readonly networkGateways: Collection<NetworkGateways>;
+  /** Calls back with every name of a gateway that is to be looked up from now on, or no longer. */
+  onWantedGatewayHosts(changed: (host: string, isWanted: boolean) => void): void;
   /** Calls back with every key set that is to be fetched from now on; undefined: it no longer is. */
   onWantedKeySets(changed: (key: string, wanted: WantedKeySet | undefined) => void): void;
   /** Calls back with every Secret or ConfigMap that is to be read from now on; undefined: it no longer is. */
@@ -137,11 +143,12 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   // What users write, and what it means.
   const inputs = declareInputs(graph);
   const settings = declareSettings(graph, inputs);
-  const workloads = declareWorkloads(graph, inputs, settings);
+  const networks = declareNetworks(graph, inputs);
+  const workloads = declareWorkloads(graph, inputs, settings, networks);
   const services = declareServices(graph, inputs, settings);
   const policies = declarePolicies(graph, inputs);
   const peerModes = declarePeerModes(graph, inputs, policies, settings);
-  const endpoints = declareEndpoints(graph, inputs, { services, workloads, peerModes });
+  const endpoints = declareEndpoints(graph, inputs, { services, workloads, peerModes, networks });
   const rules = declareRules(graph, inputs, settings);
   const virtualServices = declareVirtualServices(graph, inputs, settings);
   const sidecars = declareSidecars(graph, inputs);
@@ -155,6 +162,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const objects = {
     inputs,
     settings,
+    networks,
     workloads,
     services,
     endpoints,
@@ -211,6 +219,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
   const problems = declareProblems(graph, [
     inputs.failures,
     settings.parsed,
+    networks.parsed,
     workloads.parsedEntries,
     services.parsedEntries,
     ...endpoints.lists,
@@ -264,6 +273,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
     worlds,
     problems.byObject,
     wantedKeySets,
+    networks.wantedHosts,
     credentials.wanted,
     credentials.wantedAccess,
     inputs.objects.Namespace,
@@ -303,6 +313,12 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       }, 'namespaces');
     },
     trustDomain: () => settings.security.get(ONE)?.trustDomain ?? 'cluster.local',
+    networkGateways: networks.gateways,
+    onWantedGatewayHosts(changed) {
+      graph.observe((draft) => {
+        for (const { key, after } of draft.changes(networks.wantedHosts)) changed(key, after !== undefined);
+      }, 'wanted hosts of gateways');
+    },
     onWantedKeySets(changed) {
       graph.observe((draft) => {
         for (const { key, after } of draft.changes(wantedKeySets)) changed(key, after);

@@ -5,9 +5,10 @@ export interface Namespace extends KubernetesObject {
   readonly kind: 'Namespace';
 }
 
-/** Only labels and annotations matter: they say where a node is. */
+/** Labels and annotations say where a node is, external addresses how others reach it. */
 export interface Node extends KubernetesObject {
   readonly kind: 'Node';
+  readonly status?: { readonly addresses?: readonly { readonly type: string; readonly address: string }[] };
 }
 
 export interface ConfigMap extends KubernetesObject {

@@ -27,6 +27,7 @@ test('without any setting everything has its default', () => {
       domainSuffix: 'cluster.local',
       rootNamespace: 'istio-system',
       clusterId: 'Kubernetes',
+      clusterAliases: {},
       gatewayScope: 'mesh',
       defaultProxyNamespace: 'default',
       defaultProxyType: 'sidecar',
@@ -126,6 +127,18 @@ describe('what is wrong is one line that names where it was set', () => {
   test.each<[string, Origins['flags'], Environment, string | RegExp]>([
     ['a flag', { grpcAddress: '15010' }, {}, '--grpc-address: "15010" must be host:port, :port or off'],
     ['a port out of range', { healthAddress: ':99999' }, {}, '--health-address: ":99999" must be host:port or :port'],
+    [
+      'an alias without a cluster',
+      { clusterAliases: 'a' },
+      {},
+      '--cluster-aliases: "a" must be name=cluster, separated by commas, with each name and each cluster at most once',
+    ],
+    [
+      'two aliases of a cluster',
+      { clusterAliases: 'a=c,b=c' },
+      {},
+      '--cluster-aliases: "a=c,b=c" must be name=cluster, separated by commas, with each name and each cluster at most once',
+    ],
     ['an empty flag', { clusterId: '' }, {}, '--cluster-id: "" must be a name without spaces or slashes'],
     [
       'a variable',

@@ -73,6 +73,7 @@ export interface MeshSettings {
   readonly domainSuffix: string;
   readonly rootNamespace: string;
   readonly clusterId: string;
+  readonly clusterAliases: Readonly<Record<string, string>>;
   readonly gatewayScope: 'mesh' | 'namespace';
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';
@@ -226,6 +227,7 @@ function meshOf(values: Values): MeshSettings {
     domainSuffix: values.one('domainSuffix'),
     rootNamespace: values.one('rootNamespace'),
     clusterId: values.one('clusterId'),
+    clusterAliases: values.one('clusterAliases'),
     gatewayScope: values.one('gatewayScope'),
     defaultProxyNamespace: values.one('defaultProxyNamespace'),
     defaultProxyType: values.one('defaultProxyType'),

@@ -105,6 +105,16 @@ function ranges(value: string): readonly string[] | Wrong {
     : new Wrong('must be addresses or ranges such as 10.96.0.0/12, separated by commas');
 }
 
+/** Ids by other names: `name=cluster`, separated by commas. */
+function aliases(value: string): Readonly<Record<string, string>> | Wrong {
+  const pairs = value.split(',').filter((pair) => pair !== '');
+  const found = pairs.map((pair) => /^([^/\s=]{1,253})=([^/\s=]{1,253})$/.exec(pair)?.slice(1) ?? []);
+  const [names, ids] = [new Set(found.map(([name]) => name)), new Set(found.map(([, id]) => id))];
+  return found.every(({ length }) => length === 2) && names.size === pairs.length && ids.size === pairs.length
+    ? Object.fromEntries(found as [string, string][])
+    : new Wrong('must be name=cluster, separated by commas, with each name and each cluster at most once');
+}
+
 /** In the order of the help. The flag is the name with dashes; the variable is the name in capitals after FAIRLEAD_. */
 export const settings = {
   directory: {
@@ -221,6 +231,13 @@ export const settings = {
     fallback: 'Kubernetes',
     parse: matching(/^[^/\s]{1,253}$/, 'must be a name without spaces or slashes'),
   },
+  clusterAliases: {
+    placeholder: 'name=cluster,...',
+    help: 'other names of clusters, at most one of each: a proxy whose CLUSTER_ID is such a name is in that cluster',
+    fallback: '',
+    fallbackHelp: 'none',
+    parse: aliases,
+  },
   revision: {
     placeholder: 'name',
     help: 'of the kinds of istio.io, use only objects labelled istio.io/rev=NAME or without that label',
@@ -328,7 +345,13 @@ export type ValueOf<K extends SettingName> = Exclude<ReturnType<(typeof settings
 export const settingNames = Object.keys(settings) as readonly SettingName[];
 
 /** Settings that also matter without a server. */
-export const meshSettingNames: readonly SettingName[] = ['domainSuffix', 'rootNamespace', 'clusterId', 'gatewayScope'];
+export const meshSettingNames: readonly SettingName[] = [
+  'domainSuffix',
+  'rootNamespace',
+  'clusterId',
+  'clusterAliases',
+  'gatewayScope',
+];
 /** Settings that say where a cluster is. */
 export const clusterSettingNames: readonly SettingName[] = ['kubeconfig', 'context', 'rootNamespace'];
 /** Where objects come from. */

@@ -93,6 +93,7 @@ function pageSources(
     problems: () => [...mesh.problems.byObject.entries()].flatMap(([, found]) => found),
     held: () => heldEndpoints(mesh),
     clusters: () => clustersOf(clusterId, source),
+    networks: () => networksOf(mesh),
     ...(source.locate && { locate: source.locate }),
   };
 }
@@ -101,6 +102,16 @@ function clustersOf(id: string, { waitingFor, remoteClusters }: ObjectSource): r
   const phase = waitingFor().length === 0 ? 'synced' : 'syncing';
   const own: ClusterReport = { id, secretName: '', syncStatus: phase, kind: 'Kubernetes', phase };
   return [own, ...(remoteClusters?.reports() ?? [])];
+}
+
+function* networksOf({ networkGateways, inputs }: Engine['mesh']): Generator<object> {
+  for (const [network, { gateways, unresolved, ignored }] of networkGateways.entries())
+    yield {
+      network,
+      gateways: gateways.map(({ address, port, cluster }) => ({ address, port, ...(cluster !== '' && { cluster }) })),
+      unresolved: unresolved.map((host) => ({ host, problem: inputs.gatewayAddresses.get(host)?.problem })),
+      ...(ignored > 0 && { ignored }),
+    };
 }
 
 function proxyStates({ mesh, ads }: Pick<Engine, 'mesh' | 'ads'>, clock: Clock): ProxyState[] {

@@ -13,6 +13,7 @@ import type { EndpointHistory } from './endpoint-history.ts';
 import type { Generations } from './generations.ts';
 import type { PeerHistory } from './peer-history.ts';
 import { isValidMeshConfig } from '../reconcilers/mesh-config/mesh-config.ts';
+import { areValidMeshNetworks } from '../reconcilers/mesh-config/mesh-networks.ts';
 
 export interface ObjectWriterOptions {
   readonly source: string;
@@ -118,7 +119,8 @@ export class ObjectWriter implements ObjectSink {
   }
 
   private keepGood(key: string, map: ConfigMap): void {
-    if (isValidMeshConfig(map.data?.['mesh'])) this.options.write(this.options.inputs.lastGood.write(key, map));
+    if (isValidMeshConfig(map.data?.['mesh']) && areValidMeshNetworks(map.data?.['meshNetworks']))
+      this.options.write(this.options.inputs.lastGood.write(key, map));
   }
 
   private present(kind: SourceKindName, key: string, from: 'list' | 'event'): void {

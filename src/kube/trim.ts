@@ -90,12 +90,14 @@ function trimNamespace(raw: Json, interner: Interner): Json {
 
 function trimNode(raw: Json, interner: Interner): Json {
   const { labels, annotations } = object(raw['metadata']);
+  const external = objects(object(raw['status'])['addresses']).filter(({ type }) => type === 'ExternalIP');
   return {
     metadata: {
       ...meta(raw['metadata'], interner),
       ...texts('labels', labels, interner),
       ...texts('annotations', annotations, interner, isMeshAnnotation),
     },
+    ...(external.length > 0 && { status: { addresses: external.map((each) => pick(each, 'type', 'address')) } }),
   };
 }
 

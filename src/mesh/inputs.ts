@@ -15,6 +15,8 @@ export interface MeshOptions {
   readonly rootNamespace: string;
   /** The own cluster, whose configuration this is: the source of its objects, a directory's too. */
   readonly clusterId: string;
+  /** Other names by which proxies may call clusters: the id by the name. */
+  readonly clusterAliases?: Readonly<Record<string, string>>;
   /** For proxies whose node does not say. */
   readonly defaultProxyNamespace: string;
   readonly defaultProxyType: 'sidecar' | 'router';
@@ -42,6 +44,8 @@ export interface Inputs {
   readonly objects: Readonly<Record<KindName, Input<KubernetesObject>>>;
   /** The last mesh config without errors; keyed like the ConfigMap. */
   readonly lastGood: Input<ConfigMap>;
+  /** What names of gateways between networks resolve to; by name. */
+  readonly gatewayAddresses: Input<{ readonly addresses: readonly string[]; readonly problem?: string }>;
   /** Public keys of issuers, by {@link keySetKey}. */
   readonly keySets: Input<FetchedKeySet>;
   /** Secrets and ConfigMaps that proxies need; by {@link CredentialKey}. */
@@ -125,6 +129,7 @@ export function declareInputs(graph: Graph): Inputs {
     options: graph.input('options'),
     objects,
     lastGood: graph.input('lastGood'),
+    gatewayAddresses: graph.input('gatewayAddresses'),
     keySets: graph.input('keySets'),
     credentials: graph.input('credentials'),
     trustBundle: graph.input('trustBundle'),

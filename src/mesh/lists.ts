@@ -23,4 +23,6 @@ export const namesList = (of: string): string => `names|${of}`;
 export const qualifiers = {
   locality: (locality: string): string => `locality ${locality}`,
   topology: (key: string): string => `topology ${key}`,
+  /** Network and locality. */
+  sight: (key: string): string => `sight ${key}`,
 };

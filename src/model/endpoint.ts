@@ -55,6 +55,8 @@ export interface Workload {
   readonly tlsMode: 'istio' | 'disabled';
   readonly locality: string;
   readonly network: string;
+  /** The network is that of its cluster or address: it does not name one itself. */
+  readonly inheritsNetwork?: true;
   readonly nodeName: string;
   /** Name of the workload that owns it (Deployment, CronJob, ...). */
   readonly workload: string;
@@ -76,6 +78,8 @@ export interface EndpointSummary {
   readonly addresses: readonly string[];
   /** DNS services only: the endpoints, which are inside the cluster itself. */
   readonly dnsEndpoints: readonly Endpoint[];
+  /** Sorted, distinct networks that they are in; absent: they are in none. */
+  readonly networks?: readonly string[];
 }
 
 /** Endpoints that are draining because of this label get no new requests. */

@@ -1,7 +1,8 @@
+import type { Labels } from './labels.ts';
 import type { ClusterSettings } from './mesh-config.ts';
 import type { MeshService } from './service.ts';
 import type { TrafficPolicy, LocalityLbSetting } from './traffic-policy.ts';
-import type { Topology } from './topology.ts';
+import { type Topology, nowhere } from './topology.ts';
 import { ownValue } from './own-value.ts';
 import { labelsOf } from './policy-resolution.ts';
 
@@ -74,6 +75,8 @@ export interface TopologyNeeds {
   readonly cluster: boolean;
   /** Label names. */
   readonly labels: readonly string[];
+  /** Its network, and how it reaches others. */
+  readonly network?: boolean;
 }
 
 export function topologyNeeds(
@@ -103,9 +106,26 @@ export function narrowTopology(topology: Topology, needs: TopologyNeeds): Topolo
   });
   return {
     locality: needs.locality ? topology.locality : '',
-    network: '',
+    ...sightOf(needs.network === true ? topology : nowhere),
     cluster: needs.cluster ? topology.cluster : '',
     nodeName: needs.nodeName ? topology.nodeName : '',
     labels: Object.fromEntries(named),
   };
+}
+
+/** What of a topology decides which endpoints of other networks are reached, and how. */
+export function sightOf({
+  network,
+  ipFamily,
+  requestedNetworks,
+}: Topology): Pick<Topology, 'network' | 'ipFamily' | 'requestedNetworks'> {
+  return { network, ...(ipFamily && { ipFamily }), ...(requestedNetworks && { requestedNetworks }) };
+}
+
+/** The same for proxies that see endpoints of all networks and localities alike. */
+export const sightKey = (topology: Topology): string => JSON.stringify([sightOf(topology), topology.locality]);
+
+/** The labels of a gateway, as priorities by label see it. */
+export function labelsOfGateway(cluster: string, network: string): Labels {
+  return { ...(cluster !== '' && { [clusterLabel]: cluster }), [networkLabel]: network };
 }

@@ -13,6 +13,10 @@ export interface Topology {
   readonly nodeName: string;
   /** The proxy's labels that a failover priority names, including topology labels. */
   readonly labels: Labels;
+  /** Which gateways of networks the proxy can reach; absent: those with IPv4 addresses. */
+  readonly ipFamily?: 'v6' | 'dual';
+  /** Only endpoints in these networks, or in none, are for the proxy; absent: all. */
+  readonly requestedNetworks?: readonly string[];
 }
 
 /** Nothing is known, or nothing matters. */

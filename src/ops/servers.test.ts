@@ -66,6 +66,7 @@ const debug = {
       message: 'is odd.',
     },
   ],
+  networks: () => [],
   clusters: () => [{ id: 'east' }],
   held: () => [{ service: 'shop/reviews', address: '10.1.0.1' }],
   locate: () => 'a.yaml:7',

@@ -28,6 +28,8 @@ export interface NodeFacts {
   /** `region/zone/subzone` from the request; empty if unknown. */
   readonly locality: string;
   readonly network: string;
+  /** Only endpoints in these networks, or in none, are for it; empty: all. Sorted. */
+  readonly requestedNetworks: readonly string[];
   /** For a router: the members of metadata PROXY_CONFIG gatewayTopology that are set. */
   readonly gatewayTopology: Partial<GatewayTopology> | undefined;
   readonly cluster: string;
@@ -73,6 +75,7 @@ class NodeError extends Error {}
 const MAX_TEXT = 4_096;
 const MAX_POD_PORTS_TEXT = 65_536;
 const MAX_ADDRESSES = 64;
+const MAX_NAMES = 64;
 const MAX_LABELS = 256;
 
 /** A DNS label (RFC 1123). */
@@ -99,6 +102,7 @@ function factsOf(proxy: NodeInput, defaults: NodeDefaults): NodeFacts {
     podPorts: metadata.podPorts(),
     locality: region === '' && zone === '' && subZone === '' ? '' : `${region}/${zone}/${subZone}`,
     network: metadata.text('NETWORK'),
+    requestedNetworks: metadata.names('REQUESTED_NETWORK_VIEW'),
     gatewayTopology: id.type === 'router' ? metadata.gatewayTopology() : undefined,
     cluster: metadata.text('CLUSTER_ID') || 'Kubernetes',
     nodeName: metadata.text('NODE_NAME'),
@@ -251,6 +255,19 @@ class Metadata {
     if (!list.every(isAddress)) return undefined;
     if (list.length > MAX_ADDRESSES) throw new NodeError(`metadata ${key} holds more than ${MAX_ADDRESSES} addresses`);
     return [...new Set(list.map(canonicalAddress))];
+  }
+
+  /** Names separated by commas, or a list of them; sorted, each once. */
+  names(key: string): readonly string[] {
+    const value = this.get(key);
+    const list: readonly unknown[] = Array.isArray(value) ? value : this.text(key).split(',');
+    if (list.length > MAX_NAMES) throw new NodeError(`metadata ${key} holds more than ${MAX_NAMES} names`);
+    const names = list.map((name) => {
+      if (typeof name !== 'string') throw new NodeError(`metadata ${key} must be a list of strings`);
+      if (name.length > MAX_TEXT) throw new NodeError(`metadata ${key} is longer than ${MAX_TEXT} characters`);
+      return name.trim();
+    });
+    return [...new Set(names)].filter((name) => name !== '').sort();
   }
 
   labels(key: string): Labels {

@@ -82,6 +82,16 @@ test('a Service of several clusters is one, with the endpoints of all; each prox
   expect([...mesh.mesh.problems.byObject.entries()]).toEqual([]);
 });
 
+test('a proxy that calls its cluster by an alias is in that cluster', () => {
+  const mesh = new TestMesh({ mesh: { clusterAliases: { oriental: 'east' } } });
+  mesh.commit([mesh.mesh.inputs.remoteClusters.write('east', { id: 'east' })]);
+  mesh.apply([...service('db', '10.0.0.1'), slice('db', ['10.1.0.7'])]);
+  mesh.apply(service('db', '10.9.0.1'), 'east');
+  for (const cluster of ['oriental', 'unknown']) mesh.connect(proxyIn(cluster));
+  expect(listenersOf(mesh, 'oriental/client')).toContain('10.9.0.1_9000');
+  expect(listenersOf(mesh, 'unknown/client')).toContain('10.0.0.1_9000');
+});
+
 test('a Service that only another cluster has is there for all', () => {
   const mesh = meshOf('east');
   mesh.connect(proxyIn(OWN));

@@ -14,6 +14,7 @@ export interface EncodedEndpoint {
   readonly labels: Labels;
   readonly locality: string;
   readonly cluster: string;
+  readonly network: string;
   readonly nodeName: string;
   readonly health: Health | undefined;
   readonly weight: number;
@@ -28,8 +29,13 @@ export interface EncodedEndpoint {
   readonly disablesMtls: boolean;
 }
 
-/** Endpoints of one list share one block of memory. */
-export function encodeEndpoints(endpoints: readonly Endpoint[]): readonly EncodedEndpoint[] {
+/**
+ * Endpoints of one list share one block of memory.
+ *
+ * @param scale by which weights are multiplied.
+ */
+export function encodeEndpoints(given: readonly Endpoint[], scale = 1): readonly EncodedEndpoint[] {
+  const endpoints = scale === 1 ? given : given.map((each) => ({ ...each, weight: scaled(weightOf(each), scale) }));
   const writer = new BackwardWriter(256 * (endpoints.length + 1));
   const marks = endpoints.map((endpoint) => {
     const plain = writer.mark();
@@ -49,7 +55,7 @@ export function encodeEndpoints(endpoints: readonly Endpoint[]): readonly Encode
 }
 
 function factsOf(endpoint: Endpoint, plain: Uint8Array, mtls: Uint8Array): EncodedEndpoint {
-  const { addresses, port, portName, health, labels, locality, cluster, nodeName } = endpoint;
+  const { addresses, port, portName, health, labels, locality, cluster, network, nodeName } = endpoint;
   const [address = ''] = addresses;
   return {
     portName,
@@ -57,10 +63,11 @@ function factsOf(endpoint: Endpoint, plain: Uint8Array, mtls: Uint8Array): Encod
     labels,
     locality,
     cluster,
+    network,
     nodeName,
     health,
     weight: weightOf(endpoint),
-    sendable: port === 0 ? /^[/@]/.test(address) : port <= 65_535 && addresses.every(isAddress),
+    sendable: port === 0 ? /^[/@]/.test(address) : port <= 65_535 && addresses.length > 0 && addresses.every(isAddress),
     fromSlice: health !== undefined,
     plain,
     mtls,
@@ -84,6 +91,8 @@ export function workloadOf(endpoint: Pick<Endpoint, 'labels' | 'workload' | 'nam
 function weightOf({ weight }: Pick<Endpoint, 'weight'>): number {
   return weight === undefined || weight === 0 ? 1 : weight;
 }
+
+const scaled = (weight: number, scale: number): number => Math.min(weight * scale, 2 ** 32 - 1);
 
 /** Envoy rejects a whole assignment if it cannot parse one address. */
 function isAddress(address: string): boolean {

@@ -10,8 +10,10 @@ import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from '../..
 import { localityPlan } from '../../model/locality.ts';
 import type { MtlsUse } from '../../model/policy-resolution.ts';
 import { BackwardWriter } from '../encode/wire.ts';
+import { type Horizon, splitHorizon } from './split-horizon.ts';
 
 export { type EncodedEndpoint, encodeEndpoints } from './assignment-endpoint.ts';
+export type { Horizon } from './split-horizon.ts';
 export { topologyNeeds } from '../../model/locality.ts';
 export { mtlsUse } from '../../model/policy-resolution.ts';
 
@@ -33,6 +35,10 @@ export interface AssignmentInput {
   readonly ignoresLabels?: boolean;
   /** Needed if {@link topologyNeeds} says so. */
   readonly topology?: Topology | undefined;
+  /**
+   * The gateways of other networks, by network; see {@link splitHorizon}. Absent: all endpoints are reached directly.
+   */
+  readonly horizon?: Horizon | undefined;
 }
 
 /** The bytes of a ClusterLoadAssignment, and whether requests may go anywhere. */
@@ -44,7 +50,11 @@ export interface BuiltAssignment {
 /** Without endpoints, it has only a name. */
 export function buildAssignment(input: AssignmentInput): BuiltAssignment {
   const { clusterName, policy, service, settings, topology, mtls, ignoresLabels } = input;
-  const endpoints = selectEndpoints(input);
+  const selected = selectEndpoints(input);
+  const endpoints =
+    input.horizon === undefined || topology === undefined
+      ? selected.filter(({ sendable }) => sendable)
+      : splitHorizon(selected, topology, input.horizon, (endpoint) => isMarked(endpoint, mtls) && isReady(endpoint));
   if (endpoints.length === 0) return { bytes: emptyAssignment(clusterName), ready: false };
   const plan = localityPlan(policy, service, settings, ignoresLabels);
   const groups = placeGroups(groupByLocality(endpoints), plan, topology);
@@ -61,6 +71,15 @@ export function buildAssignment(input: AssignmentInput): BuiltAssignment {
 
 function isReady({ health }: EncodedEndpoint): boolean {
   return health === undefined || health === 'Healthy';
+}
+
+function usesMtls({ disablesMtls }: EncodedEndpoint, mtls: MtlsUse): boolean {
+  return mtls === 'always' || (mtls === 'auto' && !disablesMtls);
+}
+
+/** Whether connections to the endpoint use mutual TLS, by whose SNI a gateway knows where they lead. */
+function isMarked(endpoint: EncodedEndpoint, mtls: MtlsUse): boolean {
+  return usesMtls(endpoint, mtls) && endpoint.mtls !== endpoint.plain;
 }
 
 /** More than most endpoints need, including their share of the group: buffers that do not grow are not copied. */
@@ -89,7 +108,7 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
   const sameCluster = service.nodeLocal || input.clusterLocal === true;
   return endpoints.filter(
     (endpoint) =>
-      endpoint.sendable &&
+      (endpoint.sendable || endpoint.address === '') &&
       endpoint.health !== 'Terminating' &&
       (unhealthy || endpoint.health !== 'UnHealthy') &&
       (draining || !isDraining(endpoint)) &&
@@ -106,8 +125,7 @@ function writeGroup(writer: BackwardWriter, group: LocalityGroup<EncodedEndpoint
   writer.unsigned(1, group.weight);
   writer.wrap(3, weight);
   for (const endpoint of group.endpoints.toReversed()) {
-    const marked = mtls === 'always' || (mtls === 'auto' && !endpoint.disablesMtls);
-    writer.bytes(marked ? endpoint.mtls : endpoint.plain);
+    writer.bytes(usesMtls(endpoint, mtls) ? endpoint.mtls : endpoint.plain);
   }
   const locality = writer.mark();
   const [region, zone, subzone] = partsOf(group.locality);

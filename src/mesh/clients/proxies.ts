@@ -107,7 +107,10 @@ export function declareProxies(graph: Graph, deps: ProxyDeps): Proxies {
       proxyType: options.defaultProxyType,
       domainSuffix: options.domainSuffix,
     });
-    return 'error' in result ? result : viewOf(result.node, proxy, read, deps);
+    if ('error' in result) return result;
+    const { node } = result;
+    const { clusterAliases: aliases = {} } = options;
+    return viewOf({ ...node, cluster: ownValue(aliases, node.cluster) ?? node.cluster }, proxy, read, deps);
   };
   const resolved = graph.derive(
     'resolvedProxies',
@@ -174,14 +177,16 @@ function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: Prox
   const priorityLabels = allOf(read, deps.priorityLabels);
   const topology: Topology = {
     locality,
-    network: workload?.network || node.network,
+    network: workload?.inheritsNetwork === true ? node.network || workload.network : workload?.network || node.network,
+    ...reachOf(node),
     cluster,
     nodeName,
     labels: placeLabels(augmentLabels(labels, { locality, network: node.network, cluster, nodeName }), priorityLabels),
   };
   const claimed: Topology = {
     locality: workload?.locality ? '' : locality,
-    network: workload?.network ? '' : node.network,
+    network: workload?.network && workload.inheritsNetwork !== true ? '' : node.network,
+    ...(node.requestedNetworks.length > 0 && { requestedNetworks: node.requestedNetworks }),
     cluster: workload === undefined && priorityLabels.includes(clusterLabel) ? cluster : '',
     nodeName: !workload?.nodeName && priorityLabels.includes(nodeLabel) ? nodeName : '',
     labels: workload === undefined ? topology.labels : placeLabels(node.staticLabels, priorityLabels),
@@ -209,6 +214,13 @@ function viewOf(node: NodeFacts, proxy: ConnectedProxy, read: Reader, deps: Prox
     addresses: node.addresses,
     account,
     router: traits.proxyType === 'router' ? routerOf(node, account, labels, classOfIt) : undefined,
+  };
+}
+
+function reachOf({ traits, requestedNetworks }: NodeFacts): Pick<Topology, 'ipFamily' | 'requestedNetworks'> {
+  return {
+    ...(traits.ipFamily !== 'v4' && { ipFamily: traits.ipFamily }),
+    ...(requestedNetworks.length > 0 && { requestedNetworks }),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { World } from '../../ads/store/publication.ts';
 import type { Collection, Emit, Graph } from '../../cache/graph.ts';
 import { listenerName } from '../../model/listener.ts';
+import { sightKey } from '../../model/locality.ts';
 import { viewTraitsKey } from '../../model/traits.ts';
 import type { Inputs } from '../inputs.ts';
 import { SHARDS } from '../objects/services.ts';
@@ -69,7 +70,11 @@ function worldOf(
       trustList,
       ...own,
     ],
-    qualifiers: [qualifiers.locality(topology.locality), qualifiers.topology(topologyKey)],
+    qualifiers: [
+      qualifiers.locality(topology.locality),
+      qualifiers.topology(topologyKey),
+      qualifiers.sight(sightKey(topology)),
+    ],
     ...(excluded.length > 0 && { excluded: [...new Set(excluded)].sort() }),
   };
 }

@@ -14,8 +14,9 @@ import {
 } from '../../reconcilers/core/endpoint-slice.ts';
 import { entryEndpoints, selectedEntries } from '../../reconcilers/service-entry/endpoints.ts';
 import { summarize } from '../../reconcilers/core/endpoint-summary.ts';
-import { type Inputs, optionsOf, siblingKey } from '../inputs.ts';
+import { type Inputs, ONE, optionsOf, siblingKey } from '../inputs.ts';
 import { type HeldEndpoints, declareHeldEndpoints, reconcileHeld } from './held-endpoints.ts';
+import type { Networks } from './networks.ts';
 import type { PeerModesOf } from './peer-modes.ts';
 import type { Services } from './services.ts';
 import { type Workloads, selectedWorkloads } from './workloads.ts';
@@ -56,6 +57,7 @@ export interface EndpointDeps {
   readonly services: Services;
   readonly workloads: Workloads;
   readonly peerModes: PeerModesOf;
+  readonly networks: Networks;
 }
 
 export const NO_ENDPOINTS: EndpointSummary = {
@@ -68,7 +70,7 @@ export const NO_ENDPOINTS: EndpointSummary = {
 export function declareEndpoints(
   graph: Graph,
   inputs: Inputs,
-  { services, workloads, peerModes }: EndpointDeps,
+  { services, workloads, peerModes, networks }: EndpointDeps,
 ): ServiceEndpoints {
   const { objects } = inputs;
   const hostOf = (read: Reader, namespace: string, name: string) =>
@@ -85,6 +87,7 @@ export function declareEndpoints(
       read
         .group(workloads.podsByAddress, address)
         .find(({ value }) => value.ready && value.namespace === ns && value.cluster === sourceOfKey(key))?.value,
+    network: (address) => networks.of(read, sourceOfKey(key), address),
   });
 
   const slices = graph.derive(
@@ -131,7 +134,9 @@ export function declareEndpoints(
       const able = ofKind.filter((workload) => isForAll(service, workload, optionsOf(read, inputs).rootNamespace));
       const picked = able.slice(0, Math.max(1, Math.floor(mostEndpoints / Math.max(1, service.ports.length))));
       const endpoints =
-        service.registry === 'External' ? entryEndpoints(service, cluster, picked) : selectedEntries(service, picked);
+        service.registry === 'External'
+          ? entryEndpoints(service, cluster, picked, (address) => networks.of(read, cluster, address))
+          : selectedEntries(service, picked);
       const message = `selects ${able.length} workloads with ${service.ports.length} ports each; only the first ${picked.length} count, because at most ${mostEndpoints} endpoints are allowed. Use fewer ports.`;
       const field = service.registry === 'External' ? 'spec.workloadSelector' : 'spec.selector';
       const problems =
@@ -157,9 +162,10 @@ export function declareEndpoints(
   // A union: each list is a group of its own.
   const each = graph.index('endpoint lists', lists, (key) => [key]);
   const encoded = graph.derive('encodedEndpoints', each, (key, members, read, emit: Emit<EncodedList>) => {
+    const scale = read.get(networks.scale, ONE) ?? 1;
     for (const { value } of members) {
       const { service, origins, endpoints } = value;
-      emit(key, { service, origins, endpoints: encodeEndpoints(withPeerModes(endpoints, read)) });
+      emit(key, { service, origins, endpoints: encodeEndpoints(withPeerModes(endpoints, read), scale) });
     }
   });
   const byService = graph.index('encoded endpoints by service', encoded, (_, list) => [list.service]);

@@ -7,6 +7,7 @@ import { type ReconciledWorkloadEntry, reconcilePod, reconcileWorkloadEntry } fr
 import { type Inputs, siblingKey } from '../inputs.ts';
 import { type InForce, declareReconciled } from './in-force.ts';
 import { labelKeys, selectorKey } from './label-keys.ts';
+import type { Networks } from './networks.ts';
 import { type Settings, settingOf } from '../settings.ts';
 
 export interface Workloads {
@@ -22,10 +23,11 @@ export interface Workloads {
   readonly byLabel: Index<Workload>;
 }
 
-export function declareWorkloads(graph: Graph, inputs: Inputs, settings: Settings): Workloads {
+export function declareWorkloads(graph: Graph, inputs: Inputs, settings: Settings, networks: Networks): Workloads {
   const contextOf = (read: Reader, key: string) => ({
     cluster: sourceOfKey(key),
     trustDomain: settingOf(read, settings.visibility).trustDomain,
+    network: (address: string) => networks.of(read, sourceOfKey(key), address),
   });
   const pods = graph.derive('pods', inputs.objects.Pod, (key, object, read, emit: Emit<Workload>) => {
     const pod = object as Pod;

@@ -5,6 +5,7 @@ import type { Collection, Emit, Graph, Reader } from '../../cache/graph.ts';
 import {
   type AssignmentInput,
   type EncodedEndpoint,
+  type Horizon,
   buildAssignment,
   mtlsUse,
   topologyNeeds,
@@ -39,6 +40,7 @@ import {
   ruledPortOf,
   sameSet,
 } from './resource-sets.ts';
+import { ONE } from '../inputs.ts';
 import { settingOf } from '../settings.ts';
 import type { ServiceView } from '../clients/views.ts';
 
@@ -66,7 +68,7 @@ export function declareAssignments(
     clientOf: ({ view }) => view.traits.agent,
   });
   const needs = graph.derive('assignment needs', demands, (key, demand, read, emit: Emit<TopologyNeeds>) => {
-    const found = assignmentsOf(demand, undefined, read, deps)?.assignments ?? [];
+    const found = assignmentsOf(demand, undefined, read, deps, topologies)?.assignments ?? [];
     const compared = found.map(({ needs }) => needs).filter(({ labels }) => labels.length > 0);
     for (const [id, needs] of new Map(compared.map((needs) => [needsKey(needs), needs]))) emit(`${key}|${id}`, needs);
   });
@@ -75,7 +77,7 @@ export function declareAssignments(
     'assignmentSets',
     demands,
     (key, demand, read, emit: Emit<AssignmentSet>) => {
-      const found = foundFor(demand, read, deps);
+      const found = foundFor(demand, read, deps, topologies);
       if (found !== undefined) emit(key, assignmentSet(found, read, places, deps));
     },
     (a, b) => sameAssignments(a, b) && isDeepStrictEqual(a.steps, b.steps),
@@ -88,7 +90,7 @@ export function declareAssignments(
     steps,
     (key, { placed }, read, emit: Emit<MadeAssignments>) => {
       const demand = read.get(demands, setOfKey(key));
-      const found = demand && foundFor(demand, read, deps);
+      const found = demand && foundFor(demand, read, deps, topologies);
       if (found !== undefined) emit(key, makeAssignments(found, placed, deps));
     },
     sameAssignments,
@@ -116,8 +118,13 @@ const assignmentSetKey = (view: ServiceView, port: string): string =>
 /** `client`: whether it has an agent. */
 type AssignmentDemand = Demand<boolean>;
 
-function foundFor(demand: AssignmentDemand, read: Reader, deps: ClusterDeps): Assignments | undefined {
-  return assignmentsOf(demand, read.get(deps.endpoints.groups, demand.service), read, deps);
+function foundFor(
+  demand: AssignmentDemand,
+  read: Reader,
+  deps: ClusterDeps,
+  topologies: Topologies,
+): Assignments | undefined {
+  return assignmentsOf(demand, read.get(deps.endpoints.groups, demand.service), read, deps, topologies);
 }
 
 interface Assignments {
@@ -143,6 +150,7 @@ function assignmentsOf(
   group: EndpointGroup | undefined,
   read: Reader,
   deps: ClusterDeps,
+  topologies: Topologies,
 ): Assignments | undefined {
   const found = ruledPortOf(demand, read, deps);
   if (found === undefined || isDns(found.service)) return undefined;
@@ -151,6 +159,8 @@ function assignmentsOf(
   const { clusterLocalHosts } = settingOf(read, deps.settings.visibility);
   const clusterLocal = isClusterLocal(service.host, clusterLocalHosts);
   const endpoints = group?.byPort.get(port.name) ?? [];
+  const horizon = horizonOf(demand.service, read, deps, topologies);
+  const network = horizon === undefined ? {} : { network: true };
   const localities = new Set(endpoints.map(({ locality }) => locality)).size;
   return {
     service,
@@ -168,16 +178,32 @@ function assignmentsOf(
         clusterName: outboundCluster(port.number, subset?.name ?? '', service.host),
         policy,
         endpoints,
+        horizon,
         subsetLabels: subset?.labels ?? {},
         mtls: demand.client ? mtlsUse(rule, port.number, subset) : ('never' as const),
       };
       return {
         input,
         isSubset: subset !== undefined,
-        needs: topologyNeeds(policy, service, settings, clusterLocal),
+        needs: { ...topologyNeeds(policy, service, settings, clusterLocal), ...network },
       };
     }),
   };
+}
+
+/**
+ * The gateways of the networks that the endpoints of a service are in. Undefined: all proxies reach them directly. The
+ * networks are those of the summary, so that it stays the same while endpoints come and go.
+ */
+function horizonOf(service: string, read: Reader, deps: ClusterDeps, topologies: Topologies): Horizon | undefined {
+  const { networks = [] } = read.get(deps.endpoints.summaries, service) ?? {};
+  if (networks.length === 0) return undefined;
+  const known = networks.flatMap((network) => {
+    const found = read.get(deps.networks.gateways, network);
+    return found === undefined ? [] : [[network, found.gateways] as const];
+  });
+  if (known.length === 0 && read.get(topologies.requested, ONE) === undefined) return undefined;
+  return new Map(known);
 }
 
 /**
@@ -216,7 +242,11 @@ function assignmentSet(found: Assignments, read: Reader, places: Places, deps: C
     if (all !== undefined && all.length <= mostPlaces && countQualifiers(all) <= mostProxies) return from(all);
     if (problems.length === 0) problems.push(...tooManyPlaces(found, all));
     const { policy, settings, clusterLocal } = input;
-    const alike = topologyNeeds(policy, service, settings, clusterLocal, true);
+    const { network } = needs;
+    const alike = {
+      ...topologyNeeds(policy, service, settings, clusterLocal, true),
+      ...(network === true && { network }),
+    };
     return from(nearby(places.of(read, alike) ?? [], alike, mostPlaces), true);
   });
   const steps = stepsOf(placed, size);
@@ -246,7 +276,7 @@ function makeAssignments(
 
 /** With too many localities, all endpoints count as equally far. */
 function nearby(places: readonly Place[], needs: TopologyNeeds, most: number): readonly Place[] {
-  const byLocality = needs.locality && !needs.nodeName && !needs.cluster;
+  const byLocality = needs.locality && !needs.nodeName && !needs.cluster && needs.network !== true;
   return byLocality && places.length > most ? [everywhere] : places;
 }
 

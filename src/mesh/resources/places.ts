@@ -1,15 +1,25 @@
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
-import { type TopologyNeeds, narrowTopology } from '../../model/locality.ts';
+import { type TopologyNeeds, narrowTopology, sightKey, sightOf } from '../../model/locality.ts';
 import { spreadHash } from '../../model/hash.ts';
 import { type Topology, nowhere } from '../../model/topology.ts';
 import { qualifiers } from '../lists.ts';
 import type { Proxies } from '../clients/proxies.ts';
+import { ONE } from '../inputs.ts';
 import { allOf, wholeOf } from '../whole.ts';
 
 export interface Topologies {
   /** Group `all`: every locality of a connected proxy. */
   readonly localities: Index<Place>;
   readonly full: Index<{ readonly key: string; readonly topology: Topology }>;
+  /** Group `all`: every combination of a network and a locality of a connected proxy. */
+  readonly sights: Index<Sight>;
+  /** Under {@link ONE}, if some proxy requests certain networks only. */
+  readonly requested: Collection<true>;
+}
+
+interface Sight {
+  readonly key: string;
+  readonly topology: Topology;
 }
 
 /** Demand is data: assignments are built for the places where proxies are. */
@@ -30,7 +40,24 @@ export function declareTopologies(graph: Graph, proxies: Proxies): Topologies {
       emit(locality, { topology, qualifiers: [qualifiers.locality(locality)], hash: spreadHash(locality) });
     },
   );
+  const sights = graph.derive(
+    'sights',
+    graph.index('topologies by sight', full, (_, { topology }) => [sightKey(topology)]),
+    (key, [first], _, emit: Emit<Sight>) => {
+      const { topology } = first.value;
+      emit(key, { key, topology: { ...nowhere, ...sightOf(topology), locality: topology.locality } });
+    },
+  );
+  const requested = graph.derive(
+    'requested networks',
+    graph.index('sights of some networks', sights, (_, { topology }) =>
+      topology.requestedNetworks === undefined ? [] : [ONE],
+    ),
+    (key, _, __, emit: Emit<true>) => emit(key, true),
+  );
   return {
+    sights: wholeOf(graph, 'all sights', sights),
+    requested,
     localities: wholeOf(graph, 'all localities', localities),
     full: wholeOf(graph, 'all topologies', full),
   };
@@ -77,24 +104,33 @@ export function countQualifiers(places: readonly Place[]): number {
   return sum;
 }
 
-export const needsKey = ({ locality, nodeName, cluster, labels }: TopologyNeeds): string =>
-  JSON.stringify([locality, nodeName, cluster, labels]);
+export const needsKey = ({ locality, nodeName, cluster, labels, network = false }: TopologyNeeds): string =>
+  JSON.stringify([locality, nodeName, cluster, labels, network]);
 
 /** The places from which something looks different, each once, however many proxies are there. */
 export function placesOf(read: Reader, topologies: Topologies, needs: TopologyNeeds): readonly Place[] {
-  if (needs.nodeName || needs.cluster || needs.labels.length > 0) {
-    const places = new Map<string, Place & { readonly qualifiers: string[] }>();
-    for (const value of allOf(read, topologies.full)) {
-      const topology = narrowTopology(value.topology, needs);
-      const id = JSON.stringify(topology);
-      const place = places.get(id) ?? { topology, qualifiers: [], hash: spreadHash(id) };
-      places.set(id, place);
-      place.qualifiers.push(qualifiers.topology(value.key));
-    }
-    return [...places.values()];
-  }
+  if (needs.nodeName || needs.cluster || needs.labels.length > 0)
+    return narrowed(allOf(read, topologies.full), needs, qualifiers.topology);
+  // There are fewer of these than of places on nodes.
+  if (needs.network === true) return narrowed(allOf(read, topologies.sights), needs, qualifiers.sight);
   if (!needs.locality) return [everywhere];
   return allOf(read, topologies.localities);
+}
+
+function narrowed(
+  all: readonly { readonly key: string; readonly topology: Topology }[],
+  needs: TopologyNeeds,
+  qualifierOf: (key: string) => string,
+): readonly Place[] {
+  const places = new Map<string, Place & { readonly qualifiers: string[] }>();
+  for (const value of all) {
+    const topology = narrowTopology(value.topology, needs);
+    const id = JSON.stringify(topology);
+    const place = places.get(id) ?? { topology, qualifiers: [], hash: spreadHash(id) };
+    places.set(id, place);
+    place.qualifiers.push(qualifierOf(value.key));
+  }
+  return [...places.values()];
 }
 
 /** The same for all proxies. */

@@ -5,6 +5,7 @@ import { sameResource } from '../../envoy/encode/resource.ts';
 import type { MeshService, ServicePort } from '../../model/service.ts';
 import type { DestinationRuleModel } from '../../model/traffic-policy.ts';
 import type { ServiceEndpoints } from '../objects/endpoints.ts';
+import type { Networks } from '../objects/networks.ts';
 import type { Place } from './places.ts';
 import type { Proxies } from '../clients/proxies.ts';
 import type { PeerModesOf } from '../objects/peer-modes.ts';
@@ -22,6 +23,7 @@ export interface ClusterDeps {
   readonly settings: Settings;
   readonly services: Services;
   readonly endpoints: ServiceEndpoints;
+  readonly networks: Networks;
   readonly rules: Rules;
   readonly peerModes: PeerModesOf;
   readonly proxies: Proxies;

@@ -25,6 +25,8 @@ export interface DebugSources {
   readonly status: (proxy: string | undefined) => Iterable<string>;
   /** The clusters that objects come from. */
   readonly clusters: () => Iterable<object>;
+  /** The networks that have gateways, and those. */
+  readonly networks: () => Iterable<object>;
   /** The last commits, the newest first. */
   readonly commits: () => Iterable<object>;
   /** Records this process for this long; undefined: a recording is under way. */
@@ -54,8 +56,20 @@ export interface PageAnswer extends Answer {
 export type DebugPages = ReadonlyMap<string, Page>;
 
 export function debugPages(sources: DebugSources): DebugPages {
-  const { proxies, configDump, services, endpoints, objects, problems, held, status, clusters, commits, locate } =
-    sources;
+  const {
+    proxies,
+    configDump,
+    services,
+    endpoints,
+    objects,
+    problems,
+    held,
+    status,
+    clusters,
+    networks,
+    commits,
+    locate,
+  } = sources;
   const dump = (query: URLSearchParams, types: readonly string[] | undefined): PageAnswer => {
     const id = query.get('proxyID') ?? '';
     if (id === '') return refusal(400, 'You must provide a proxyID in the query string');
@@ -96,6 +110,7 @@ export function debugPages(sources: DebugSources): DebugPages {
     ],
     ['edsz', { help: 'the endpoints that the proxy proxyID= is given', show: (query) => dump(query, ['eds']) }],
     ['clusterz', { help: 'clusters that objects come from', show: () => jsonArrayAnswer(clusters()) }],
+    ['networkz', { help: 'networks that have gateways, and where these are', show: () => jsonArrayAnswer(networks()) }],
     ['registryz', { help: 'hosts of the mesh', show: () => jsonArrayAnswer(services()) }],
     ['endpointShardz', { help: 'endpoints of the mesh, by host', show: () => jsonObjectAnswer(endpoints()) }],
     ['endpointz', { help: 'the same as endpointShardz', show: () => jsonObjectAnswer(endpoints()) }],

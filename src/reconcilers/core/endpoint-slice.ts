@@ -9,6 +9,8 @@ export interface EndpointContext {
   pod(namespace: string, name: string): Workload | undefined;
   /** A ready Pod of the namespace with this address, for endpoints without a targetRef. */
   podAt(namespace: string, address: string): Workload | undefined;
+  /** The network of an address in this cluster, if its Pod does not name one. */
+  network?(address: string): string;
 }
 
 /** Lists of addresses and ports multiply. The endpoints of one object are built in one step, 2 µs each. */
@@ -38,7 +40,7 @@ export function reconcileEndpointSlice(slice: EndpointSlice, context: EndpointCo
       for (const port of slice.ports ?? []) {
         if (found.length === mostEndpoints) return found;
         found.push({
-          ...endpointOf(address, port.port ?? 0, port.name ?? '', health, workload, context.cluster),
+          ...endpointOf(address, port.port ?? 0, port.name ?? '', health, workload, context),
           ...(entry.hostname && { hostname: entry.hostname }),
         });
       }
@@ -62,7 +64,7 @@ export function reconcileEndpoints(object: Endpoints, context: EndpointContext):
       for (const port of subset.ports ?? []) {
         if (found.length === mostEndpoints) return found;
         found.push({
-          ...endpointOf(address.ip, port.port, port.name ?? '', health, workload, context.cluster),
+          ...endpointOf(address.ip, port.port, port.name ?? '', health, workload, context),
           ...(address.hostname && { hostname: address.hostname }),
         });
       }
@@ -102,8 +104,9 @@ function endpointOf(
   portName: string,
   health: Health,
   workload: Workload | undefined,
-  cluster: string,
+  { cluster, network }: EndpointContext,
 ): Endpoint {
+  const namesNetwork = workload !== undefined && workload.inheritsNetwork !== true;
   return {
     addresses: [address],
     port,
@@ -111,7 +114,7 @@ function endpointOf(
     health,
     labels: workload?.labels ?? {},
     locality: workload?.locality ?? '',
-    network: workload?.network ?? '',
+    network: (namesNetwork ? workload.network : network?.(address)) ?? '',
     cluster,
     identity: workload?.identity ?? '',
     tlsMode: workload?.tlsMode ?? 'disabled',

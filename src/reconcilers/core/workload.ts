@@ -13,6 +13,8 @@ export interface WorkloadContext {
   readonly trustDomain: string;
   /** The node that a Pod runs on. */
   readonly node?: Node | undefined;
+  /** The network of an address in this cluster, if nothing else says it. */
+  network?(address: string): string;
 }
 
 const LOCALITY_LABELS = ['topology.istio.io/locality', 'istio-locality'] as const;
@@ -25,7 +27,8 @@ export function reconcilePod(pod: Pod, context: WorkloadContext): Workload | und
   if (addresses.length === 0 || status.phase === 'Succeeded' || status.phase === 'Failed') return undefined;
   const labels = pod.metadata.labels ?? {};
   const locality = localityOfLabels(labels) || localityOfNode(context.node);
-  const network = labels['topology.istio.io/network'] ?? '';
+  const own = labels['topology.istio.io/network'] ?? '';
+  const network = own || (context.network?.(addresses[0]!) ?? '');
   const account = pod.spec?.serviceAccountName;
   const ports = new Map<string, number>();
   const restartable = (pod.spec?.initContainers ?? []).filter((container) => container.restartPolicy === 'Always');
@@ -44,6 +47,7 @@ export function reconcilePod(pod: Pod, context: WorkloadContext): Workload | und
     tlsMode: tlsModeOf(labels),
     locality,
     network,
+    ...(network !== own && { inheritsNetwork: true }),
     nodeName: pod.spec?.nodeName ?? '',
     workload: workloadName(pod),
     ports: Object.fromEntries(ports),
@@ -68,7 +72,8 @@ export function reconcileWorkloadEntry(
   const spec = readWorkloadSpec(new Field(object.spec, 'spec', findings).expectObject());
   const labels: Labels = { ...spec.labels, ...object.metadata.labels };
   const locality = spec.locality || localityOfLabels(labels);
-  const network = spec.network || (labels['topology.istio.io/network'] ?? '');
+  const own = spec.network || (labels['topology.istio.io/network'] ?? '');
+  const network = own || (context.network?.(spec.address) ?? '');
   const checked = annotations['proxy.istio.io/health-checks-enabled'] === 'true';
   const workload: Workload = {
     kind: 'WorkloadEntry',
@@ -81,6 +86,7 @@ export function reconcileWorkloadEntry(
     tlsMode: tlsModeFor(labels, spec.serviceAccount),
     locality,
     network,
+    ...(network !== own && { inheritsNetwork: true }),
     nodeName: '',
     workload: labels['service.istio.io/workload-name'] ?? name,
     ports: spec.ports,

@@ -43,7 +43,7 @@ export function reconcileMeshConfig(
   domainSuffix = 'cluster.local',
 ): { readonly config: MeshConfig; readonly problems: readonly MeshConfigProblem[] } {
   const findings = new Findings(configMap(rootNamespace));
-  const mesh = new Field(parse(yaml, findings), '', findings).expectObject();
+  const mesh = new Field(readMeshText(yaml, findings), '', findings).expectObject();
   reportUnknownMeshFields(mesh, findings);
   const identity = {
     rootNamespace: mesh.get('rootNamespace').string() || rootNamespace,
@@ -79,12 +79,12 @@ export function isValidMeshConfig(yaml: string | undefined): boolean {
   return reconcileMeshConfig(yaml).problems.every(({ reason }) => reason !== 'Invalid');
 }
 
-function configMap(namespace: string): ObjectRef {
+export function configMap(namespace: string): ObjectRef {
   return { source: '', group: '', kind: 'ConfigMap', namespace, name: 'istio' };
 }
 
 /** The text as plain JSON, as Istio reads it: with the same library as kubectl. Invalid YAML is a finding. */
-function parse(yaml: string | undefined, findings: Findings): unknown {
+export function readMeshText(yaml: string | undefined, findings: Findings): unknown {
   if (yaml === undefined) return {};
   const invalid = (message: string): unknown => {
     findings.report('', 'Invalid', message);

@@ -1,5 +1,6 @@
 import type { Endpoint, Workload } from '../../model/endpoint.ts';
 import { selects } from '../../model/labels.ts';
+import { networkLabel } from '../../model/locality.ts';
 import { type MeshService, type ServicePort, isDns, type InlineEndpoint } from '../../model/service.ts';
 import { ownValue } from '../../model/own-value.ts';
 import { augmentLabels } from '../core/workload.ts';
@@ -8,16 +9,18 @@ import { augmentLabels } from '../core/workload.ts';
  * The endpoints of a ServiceEntry: its own, or the workloads that its selector picks (Pods and WorkloadEntries in its
  * namespace).
  * @param cluster where the ServiceEntry is.
+ * @param network that of an address there, if the endpoint does not name one.
  */
 export function entryEndpoints(
   service: MeshService,
   cluster: string,
   workloads: readonly Workload[],
+  network: (address: string) => string = () => '',
 ): readonly Endpoint[] {
   if (service.resolution === 'DynamicDNS') return [];
   if (service.selector !== undefined) return service.ports.flatMap((port) => selected(service, port, workloads));
   const endpoints = service.endpoints.flatMap((endpoint) =>
-    endpoint.servicePorts.map((port) => inline(endpoint, port, service.namespace, cluster)),
+    endpoint.servicePorts.map((port) => inline(endpoint, port, service.namespace, cluster, network)),
   );
   return service.resolution === 'DNSRoundRobinLB' ? firstOfEachPort(endpoints) : endpoints;
 }
@@ -54,9 +57,17 @@ const NO_WORKLOAD = {
 
 const targetOf = (port: ServicePort): number => (typeof port.targetPort === 'number' ? port.targetPort : port.number);
 
-function inline(endpoint: InlineEndpoint, port: ServicePort, namespace: string, cluster: string): Endpoint {
+function inline(
+  endpoint: InlineEndpoint,
+  port: ServicePort,
+  namespace: string,
+  cluster: string,
+  networkOf: (address: string) => string,
+): Endpoint {
   const path = endpoint.address.startsWith('unix://') ? endpoint.address.slice('unix://'.length) : undefined;
-  const { locality, network } = endpoint;
+  const { locality } = endpoint;
+  const named = endpoint.network || (endpoint.labels[networkLabel] ?? '');
+  const network = named || (endpoint.isHost === true ? '' : networkOf(endpoint.address));
   return {
     ...NO_WORKLOAD,
     addresses: [path ?? endpoint.address],
@@ -84,8 +95,12 @@ function selected(service: MeshService, port: ServicePort, workloads: readonly W
     });
 }
 
-/** WorkloadEntries may name hosts or sockets; only services that resolve names can use these. */
+/**
+ * WorkloadEntries may name hosts or sockets; only services that resolve names can use these. One without an address is
+ * behind the gateway of its network.
+ */
 function isAddress(workload: Workload): boolean {
+  if (workload.addresses.length === 0) return workload.network !== '';
   return workload.addresses.some((address) => /^[0-9.]+$|:/.test(address) && !address.startsWith('unix:'));
 }
 
