@@ -264,6 +264,7 @@ function clusterSource(
     engine,
     clusterId: config.mesh.clusterId,
     rootNamespace: config.mesh.rootNamespace,
+    ...(config.revision !== undefined && { revision: config.revision }),
     rules: { allowInsecure: config.insecureRemoteClusters },
     report: (report) => {
       if (config.statusWrites) events.report(report);

@@ -24,6 +24,7 @@ import type { EventRecorder } from './kube/event-recorder.ts';
 import { Informer } from './kube/informer.ts';
 import type { Log } from './kube/log.ts';
 import { Outages } from './kube/outages.ts';
+import { meshConfigName } from './reconcilers/mesh-config/trust-domain.ts';
 import { version } from './version.ts';
 
 export interface RemoteClustersOptions {
@@ -32,6 +33,7 @@ export interface RemoteClustersOptions {
   readonly engine: Pick<Engine, 'clusterSink' | 'serveCluster' | 'committer'>;
   readonly clusterId: string;
   readonly rootNamespace: string;
+  readonly revision?: string;
   readonly rules: KubeconfigRules;
   /** Tells the owner of a Secret. */
   readonly report: EventRecorder['report'];
@@ -57,8 +59,16 @@ export interface RemoteClusters {
 /** As `istioctl create-remote-secret` labels them. */
 const LABEL = 'istio/multiCluster=true';
 
-const remoteKindNames: ReadonlySet<KindName> = new Set(['Namespace', 'Node', 'Pod', 'Service', 'EndpointSlice']);
-/** What is read of another cluster. Configuration is that of the own one. */
+/** Nobody waits for them if the account may not read them. */
+const optionalKinds: ReadonlySet<KindName> = new Set(['ConfigMap', 'WorkloadEntry']);
+const remoteKindNames: ReadonlySet<KindName> = new Set([
+  ...(['Namespace', 'Node', 'Pod', 'Service', 'EndpointSlice'] as const),
+  ...optionalKinds,
+]);
+/**
+ * What is read of another cluster, as by Istio. Other configuration is that of the own one; of the mesh config, only the
+ * trust domain counts.
+ */
 const remoteKinds = kinds.filter(({ name }) => remoteKindNames.has(name));
 
 /** The clusters that Secrets of the root namespace name: what runs there is of this mesh, too. */
@@ -221,14 +231,15 @@ interface Reading extends RemoteClustersOptions {
 
 /** Reads another Kubernetes. */
 function startReading(id: string, access: ClusterAccess, options: Reading): RemoteSource {
-  const { rootNamespace, clock, random, sink, signal } = options;
+  const { rootNamespace, revision, clock, random, sink, signal } = options;
   const log = logOf(options.log, id);
   const api = new KubeClient({
     config: new PooledKubeConfig(() => kubeConfigOf(access)),
     userAgent: `fairlead/${version}`,
   });
   const reader = new ClusterReader({
-    ...{ api, sink, kinds: remoteKinds, rootNamespace, clock, random, log },
+    ...{ api, sink, kinds: remoteKinds, optional: optionalKinds, rootNamespace, clock, random, log },
+    meshConfig: meshConfigName(revision),
     outages: new Outages({ log, clock, signal }),
   });
   return {
