@@ -20,7 +20,6 @@ import {
   type OpenSource,
   type SourceSurroundings,
   openSource,
-  replicaName,
   startSource,
 } from './object-source.ts';
 import { GatewayHosts } from './gateway-hosts/host-addresses.ts';
@@ -38,6 +37,7 @@ import { type OpsServers, serveOps } from './ops/servers.ts';
 import { logProblems } from './engine/problem-log.ts';
 import { recordServer } from './record.ts';
 import { replayFile } from './replay.ts';
+import { replicaName } from './replica-name.ts';
 import { clustersOfReplicas, statusOfReplicas } from './replica-status.ts';
 import { version } from './version.ts';
 import { type WebhookServing, startWebhooks } from './webhook-serving.ts';
@@ -117,6 +117,7 @@ export async function startServing(
     const debugging = createDebugging({ protos, mesh: config.mesh, identity, clock });
     const engine = await startEngine({
       mesh: config.mesh,
+      namespace: identity.includes('/') ? identity.slice(0, identity.indexOf('/')) : undefined,
       ...(config.revision === undefined ? {} : { revision: config.revision }),
       protos,
       ...(config.grpcAddress && { plaintext: config.grpcAddress }),
@@ -237,7 +238,8 @@ function hasNoStatus({ source, statusWrites, mesh }: Config): (problem: Problem)
   const writes = source.kind === 'kubernetes' && statusWrites;
   return ({ object }) =>
     !writes ||
-    object.source !== mesh.clusterId || kinds.find(({ group, kind }) => group === object.group && kind === object.kind)?.custom !== true;
+    object.source !== mesh.clusterId ||
+    kinds.find(({ group, kind }) => group === object.group && kind === object.kind)?.custom !== true;
 }
 
 /** Serves until the signal fires. */
@@ -280,7 +282,7 @@ function startOps(
     heldEndpoints: () => heldEndpoints(mesh).length,
     objects: () => Object.fromEntries(Object.entries(mesh.inputs.objects).map(([kind, input]) => [kind, input.size])),
     problems: debug.problems,
-    deliveries: () => engine.objects.deliveries,
+    deliveries: () => engine.writer.deliveries,
     withoutEndpoints: () => withoutEndpoints(mesh),
     listenerConflicts: () => mesh.listenerConflicts.size,
     ...(source.figures && { apiServer: source.figures }),

@@ -117,4 +117,3 @@ function logOf(log: Log, cluster: string): Log {
     error: (message, fields) => log.error(message, { cluster, ...fields }),
   };
 }
-

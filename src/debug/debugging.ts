@@ -74,7 +74,7 @@ export function createDebugging(options: DebuggingOptions): Debugging {
 
 function pageSources(
   { protos, mesh: { clusterId }, clock }: DebuggingOptions,
-  { mesh, ads }: Engine,
+  { mesh, ads, objects }: Engine,
   source: ObjectSource,
 ): Omit<DebugSources, 'status' | 'commits' | 'record'> {
   const services = function* (): Generator<MeshService> {
@@ -92,15 +92,23 @@ function pageSources(
     },
     problems: () => [...mesh.problems.byObject.entries()].flatMap(([, found]) => found),
     held: () => heldEndpoints(mesh),
-    clusters: () => clustersOf(clusterId, source),
+    clusters: () => clustersOf(clusterId, objects, source),
     networks: () => networksOf(mesh),
     ...(source.locate && { locate: source.locate }),
   };
 }
 
-function clustersOf(id: string, { waitingFor, remoteClusters }: ObjectSource): readonly ClusterReport[] {
+function clustersOf(
+  id: string,
+  objects: Engine['objects'],
+  { waitingFor, remoteClusters }: ObjectSource,
+): readonly ClusterReport[] {
   const phase = waitingFor().length === 0 ? 'synced' : 'syncing';
-  const own: ClusterReport = { id, secretName: '', syncStatus: phase, kind: 'Kubernetes', phase };
+  const leftOut = objects.leftOut();
+  const own: ClusterReport = {
+    ...{ id, secretName: '', syncStatus: phase, kind: 'Kubernetes', phase },
+    ...(leftOut && { leftOut }),
+  };
   return [own, ...(remoteClusters?.reports() ?? [])];
 }
 
