@@ -2,6 +2,7 @@ import type { Problem } from './api/problem.ts';
 import { createValidator } from './api/validate.ts';
 import type { Config, SourceConfig } from './config/config.ts';
 import { isDeepStrictEqual } from 'node:util';
+import { getHeapStatistics } from 'node:v8';
 import { allocateAll } from './engine/address-allocator.ts';
 import type { AllocatedAddress } from './model/address-claim.ts';
 import { AccessReviews, type AccessReviewsOptions } from './credentials/access-reviews.ts';
@@ -72,6 +73,8 @@ export interface SourceSurroundings {
   readonly identity?: string;
   /** Of the Pod with this name. */
   readonly podUid?: string;
+  /** How large the heap of this process may become. */
+  readonly heapBytes?: number;
 }
 
 /** A source that can be reached. */
@@ -98,7 +101,7 @@ export async function startSource(
   signal: AbortSignal,
 ): Promise<ObjectSource> {
   return source.kind === 'directory'
-    ? directorySource(config, source.paths, engine, log, surroundings.clock ?? systemClock, signal)
+    ? directorySource(config, source.paths, engine, log, surroundings, signal)
     : clusterSource(config, source.client, engine, log, surroundings, roots, signal);
 }
 
@@ -107,9 +110,10 @@ async function directorySource(
   paths: readonly string[],
   engine: Engine,
   log: Logger,
-  clock: Clock,
+  surroundings: SourceSurroundings,
   signal: AbortSignal,
 ): Promise<ObjectSource> {
+  const { clock = systemClock } = surroundings;
   const report = reportLog(log);
   const { credentials, mesh } = engine;
   mesh.onWantedCredentials((key) => {
@@ -130,7 +134,7 @@ async function directorySource(
     remoteKubeconfigs === undefined
       ? undefined
       : followRemoteClusters({
-          ...remoteOptions(config, engine, log, clock, signal),
+          ...remoteOptions(config, engine, log, surroundings, signal),
           from: { kind: 'Files', directory: remoteKubeconfigs },
         });
   return {
@@ -153,12 +157,12 @@ function remoteOptions(
   { mesh, revision, insecureRemoteClusters }: Config,
   engine: Engine,
   log: Logger,
-  clock: Clock,
+  { clock = systemClock, heapBytes = getHeapStatistics().heap_size_limit }: SourceSurroundings,
   signal: AbortSignal,
 ): Omit<RemoteClustersOptions, 'from'> {
   const { clusterId, rootNamespace } = mesh;
   return {
-    ...{ engine, clusterId, rootNamespace, clock, random: Math.random, log, signal },
+    ...{ engine, clusterId, rootNamespace, heapBytes, clock, random: Math.random, log, signal },
     ...(revision !== undefined && { revision }),
     rules: { allowInsecure: insecureRemoteClusters },
   };
@@ -181,10 +185,11 @@ function clusterSource(
   client: KubeClient,
   engine: Engine,
   log: Logger,
-  { clock = systemClock, identity = replicaName(), podUid = process.env['POD_UID'] }: SourceSurroundings,
+  surroundings: SourceSurroundings,
   roots: Roots | undefined,
   signal: AbortSignal,
 ): ObjectSource {
+  const { clock = systemClock, identity = replicaName(), podUid = process.env['POD_UID'] } = surroundings;
   const outages = new Outages({ log, clock, signal });
   const shared = { api: client, clock, random: Math.random, log, outages };
   const operator = new FairleadOperator({
@@ -293,7 +298,7 @@ function clusterSource(
     if (config.statusWrites) events.report(about);
   };
   const remote = followRemoteClusters({
-    ...remoteOptions(config, engine, log, clock, signal),
+    ...remoteOptions(config, engine, log, surroundings, signal),
     from:
       config.remoteKubeconfigs === undefined
         ? { kind: 'Secrets', api: client, outages, report }
