@@ -97,6 +97,8 @@ export interface Mesh {
   onAddressClaims(changed: (claims: ReadonlyMap<string, AddressClaim | undefined>) => void): void;
   /** All of it, by object. */
   readonly addressClaims: Collection<AddressClaim>;
+  /** What ServiceExports mean, by object. */
+  readonly exports: Collection<ExportVerdict>;
   /** Calls back with what the status of a ServiceExport should say from now on, by object; undefined: it is gone. */
   onExports(changed: (key: string, verdict: ExportVerdict | undefined) => void): void;
   /** Calls back when namespaces have come, gone or changed. */
@@ -310,6 +312,7 @@ export function buildMesh(graph: Graph, encoder: Encoder): Mesh {
       }, 'address claims');
     },
     addressClaims: services.addressClaims,
+    exports: services.exports.verdicts,
     onExports(changed) {
       graph.observe((draft) => {
         for (const { key, after } of draft.changes(services.exports.verdicts)) changed(key, after);

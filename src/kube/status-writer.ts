@@ -355,9 +355,9 @@ function isOfOthers({ status }: KubernetesObject & { readonly status?: unknown }
   return Array.isArray(of) && of.includes(type);
 }
 
-function versionRead({ apiVersion }: KubernetesObject, { versions, version }: Kind): string {
-  const read = apiVersion.slice(apiVersion.lastIndexOf('/') + 1);
-  return versions.includes(read) ? read : version;
+/** The version in which the API server has it. */
+function versionRead({ apiVersion }: KubernetesObject, { group, versions, version }: Kind): string {
+  return versions.find((each) => apiVersion === `${group}/${each}`) ?? version;
 }
 
 /** A version that nobody can overtake would hide every later copy. */

@@ -160,6 +160,7 @@ function trimService(raw: Json, interner: Interner): Json {
       ...shared(
         pick(
           object(spec),
+          ...(object(spec)['sessionAffinity'] === 'ClientIP' ? ['sessionAffinity', 'sessionAffinityConfig'] : []),
           'type',
           'clusterIP',
           'clusterIPs',
@@ -170,8 +171,6 @@ function trimService(raw: Json, interner: Interner): Json {
           'internalTrafficPolicy',
           'trafficDistribution',
           'publishNotReadyAddresses',
-          'sessionAffinity',
-          'sessionAffinityConfig',
         ),
         interner,
       ),

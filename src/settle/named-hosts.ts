@@ -1,6 +1,7 @@
 import type { Endpoint } from '../model/endpoint.ts';
 import { compareText } from '../model/age.ts';
 import { canonicalAddress, isAddress } from '../model/address.ts';
+import { isClusterSetHost } from '../model/exported-service.ts';
 import type { NamedHost } from '../model/named-host.ts';
 import { type MeshService, addressesIn, isHeadless } from '../model/service.ts';
 import type { Traits } from '../model/traits.ts';
@@ -48,7 +49,8 @@ function namedHost(
     host: `${prefix}${host}`.toLowerCase(),
     addresses: [...new Set(addresses.filter(isAddress).map(canonicalAddress))].sort(compareText),
     registry,
-    shortName: registry === 'Kubernetes' ? `${prefix}${name}` : '',
+    // Short forms lead to the Service of the cluster itself.
+    shortName: registry === 'Kubernetes' && !isClusterSetHost(host) ? `${prefix}${name}` : '',
     namespace,
   };
 }

@@ -36,7 +36,7 @@ function refusalOf({ of }: Export): 'NoService' | 'InvalidServiceType' | undefin
 
 function partsOf(exporters: readonly Exporter[]): ExportedParts {
   const claims = exporters.map(({ of }) => of.claim);
-  const { exportTo, persistentSession, trafficDistribution, nodeLocal, publishesNotReady } = claims[0]!;
+  const { exportTo, persistentSession, trafficDistribution, nodeLocal, publishesNotReady, origins } = claims[0]!;
   return {
     ports: mergePorts(claims),
     exportTo,
@@ -45,7 +45,7 @@ function partsOf(exporters: readonly Exporter[]): ExportedParts {
     nodeLocal,
     ...(publishesNotReady && { publishesNotReady }),
     subjectAltNames: [...new Set(claims.flatMap(({ subjectAltNames }) => subjectAltNames))],
-    origins: claims.flatMap(({ origins }) => origins),
+    origins,
   };
 }
 
