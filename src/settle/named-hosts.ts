@@ -28,8 +28,12 @@ export function namedHosts(
   });
   if (found.length === 0) return [];
   const pods = new Map<string, string[]>();
-  for (const { hostname, addresses } of found)
-    if (hostname !== undefined) pods.set(hostname, [...(pods.get(hostname) ?? []), ...addresses]);
+  for (const { hostname, cluster, addresses } of found) {
+    if (hostname === undefined) continue;
+    // Clusters may have Pods of the same names.
+    const pod = isClusterSetHost(service.host) ? `${hostname}.${cluster}` : hostname;
+    pods.set(pod, [...(pods.get(pod) ?? []), ...addresses]);
+  }
   return [
     namedHost(
       service,
