@@ -1,5 +1,6 @@
 import type { Endpoints, EndpointSlice } from '../../api/core.ts';
 import type { Endpoint, Health, Workload } from '../../model/endpoint.ts';
+import type { Labels } from '../../model/labels.ts';
 
 export interface EndpointContext {
   readonly cluster: string;
@@ -111,6 +112,8 @@ function workloadOf(
   return context.podAt(namespace, address);
 }
 
+const NO_LABELS: Labels = {};
+
 function endpointOf(
   address: string,
   port: number,
@@ -125,7 +128,7 @@ function endpointOf(
     port,
     portName,
     health,
-    labels: workload?.labels ?? {},
+    labels: workload?.labels ?? NO_LABELS,
     locality: workload?.locality ?? '',
     network: (namesNetwork ? workload.network : network?.(address)) ?? '',
     cluster,
