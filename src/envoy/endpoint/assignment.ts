@@ -1,3 +1,4 @@
+import type { Affinity } from '../../model/cluster-mesh.ts';
 import type { Labels } from '../../model/labels.ts';
 import { selects } from '../../model/labels.ts';
 import type { ClusterSettings } from '../../model/mesh-config.ts';
@@ -50,16 +51,22 @@ export interface BuiltAssignment {
 /** Without endpoints, it has only a name. */
 export function buildAssignment(input: AssignmentInput): BuiltAssignment {
   const { clusterName, policy, service, settings, topology, mtls, ignoresLabels } = input;
-  const selected = selectEndpoints(input);
-  const endpoints =
-    input.horizon === undefined || topology === undefined
-      ? selected.filter(({ sendable }) => sendable)
-      : splitHorizon(selected, topology, input.horizon, (endpoint) => isMarked(endpoint, mtls) && isReady(endpoint));
+  const ranks = byAffinity(selectEndpoints(input), service.affinity)
+    .map((selected) => reachable(selected, input))
+    .filter((endpoints) => endpoints.length > 0);
+  const endpoints = ranks.flat();
   if (endpoints.length === 0) return { bytes: emptyAssignment(clusterName), ready: false };
   const plan = localityPlan(policy, service, settings, ignoresLabels);
-  const groups = placeGroups(groupByLocality(endpoints), plan, topology);
-  // ClusterLoadAssignment: cluster_name 1, endpoints 2.
+  const groups = oneAfterTheOther(ranks.map((rank) => placeGroups(groupByLocality(rank), plan, topology)));
+  // ClusterLoadAssignment: cluster_name 1, endpoints 2, policy 4. Policy: overprovisioning_factor 3.
   const writer = new BackwardWriter(bytesOfEndpoint * endpoints.length);
+  if (ranks.length > 1) {
+    const end = writer.mark();
+    const factor = writer.mark();
+    writer.unsigned(1, untilTheLastOne);
+    writer.wrap(3, factor);
+    writer.wrap(4, end);
+  }
   for (const group of groups.toReversed()) {
     const end = writer.mark();
     writeGroup(writer, group, mtls);
@@ -67,6 +74,42 @@ export function buildAssignment(input: AssignmentInput): BuiltAssignment {
   }
   writer.text(1, clusterName);
   return { bytes: writer.since(0), ready: endpoints.some(isReady) };
+}
+
+/** Those that are used first, and those that are used once no healthy one is left of them. */
+function byAffinity(
+  endpoints: readonly EncodedEndpoint[],
+  affinity: Affinity = 'none',
+): readonly (readonly EncodedEndpoint[])[] {
+  if (affinity === 'none') return [endpoints];
+  const isFirst = ({ viaClusterMesh }: EncodedEndpoint): boolean => viaClusterMesh === (affinity === 'remote');
+  return [endpoints.filter(isFirst), endpoints.filter((endpoint) => !isFirst(endpoint))];
+}
+
+/**
+ * In percent: Envoy leaves a priority in part when its share of healthy endpoints, times this, is less than 100 (its
+ * default is 140). Cilium leaves it for others only with the last one: here, if one of a thousand is healthy.
+ */
+const untilTheLastOne = 100_000;
+
+function oneAfterTheOther(
+  ranks: readonly (readonly LocalityGroup<EncodedEndpoint>[])[],
+): readonly LocalityGroup<EncodedEndpoint>[] {
+  let next = 0;
+  return ranks.flatMap((groups) => {
+    const first = next;
+    next = first + 1 + Math.max(...groups.map(({ priority }) => priority));
+    return groups.map((group) => ({ ...group, priority: first + group.priority }));
+  });
+}
+
+function reachable(
+  endpoints: readonly EncodedEndpoint[],
+  { topology, horizon, mtls }: AssignmentInput,
+): readonly EncodedEndpoint[] {
+  return horizon === undefined || topology === undefined
+    ? endpoints.filter(({ sendable }) => sendable)
+    : splitHorizon(endpoints, topology, horizon, (endpoint) => isMarked(endpoint, mtls) && isReady(endpoint));
 }
 
 function isReady({ health }: EncodedEndpoint): boolean {

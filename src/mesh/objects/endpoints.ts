@@ -2,12 +2,14 @@ import type { Endpoints, EndpointSlice } from '../../api/core.ts';
 import { type KubernetesObject, type ObjectRef, objectKey, refOf, sourceOfKey } from '../../api/object.ts';
 import type { Problem } from '../../api/problem.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
+import { clusterOfSource, isClusterMesh } from '../../model/cluster-mesh.ts';
 import type { Endpoint, EndpointSummary, Workload } from '../../model/endpoint.ts';
 import { clusterSetDomain, isClusterSetHost } from '../../model/exported-service.ts';
 import { type MeshService, exportsOf, isDns, isHeadless } from '../../model/service.ts';
 import { type EncodedEndpoint, encodeEndpoints } from '../../envoy/endpoint/assignment.ts';
 import {
   type EndpointContext,
+  copiedFrom,
   mostEndpoints,
   reconcileEndpoints,
   reconcileEndpointSlice,
@@ -87,15 +89,23 @@ export function declareEndpoints(
   const persistentSessions = graph.index('services with persistent sessions', services.services, (key, service) =>
     service.persistentSession ? [key] : [],
   );
-  const contextOf = (read: Reader, key: string, service: string): EndpointContext => ({
-    cluster: sourceOfKey(key),
+  const globalServices = graph.index('global services', services.services, (key, { affinity }) =>
+    affinity === undefined ? [] : [key],
+  );
+  const contextOf = (
+    read: Reader,
+    key: string,
+    service: string,
+    cluster = clusterOfSource(sourceOfKey(key)),
+  ): EndpointContext => ({
+    cluster,
     persistentSession: read.group(persistentSessions, service).length > 0,
     pod: (ns, name) => read.get(workloads.pods, siblingKey(key, ns, name)),
     podAt: (ns, address) =>
       read
         .group(workloads.podsByAddress, address)
-        .find(({ value }) => value.ready && value.namespace === ns && value.cluster === sourceOfKey(key))?.value,
-    network: (address) => networks.of(read, sourceOfKey(key), address),
+        .find(({ value }) => value.ready && value.namespace === ns && value.cluster === cluster)?.value,
+    network: (address) => networks.of(read, cluster, address),
   });
 
   const slices = graph.derive(
@@ -107,10 +117,14 @@ export function declareEndpoints(
       if (name === undefined) return;
       const { namespace = '' } = slice.metadata;
       const service = hostOf(read, namespace, name);
-      const endpoints = reconcileEndpointSlice(slice, contextOf(read, key, service));
+      const source = sourceOfKey(key);
+      const meshed = isClusterMesh(source) ? clusterOfSource(source) : copiedFrom(slice);
+      if (meshed !== undefined && read.group(globalServices, service).length === 0) return;
+      const context = contextOf(read, key, service, meshed);
+      const endpoints = reconcileEndpointSlice(slice, { ...context, viaClusterMesh: meshed !== undefined });
       const origin = originOf(key, slice);
       const problems = tooMany(endpoints, origin, 'endpoints');
-      const exported = asExported(read, sourceOfKey(key), namespace, name);
+      const exported = meshed === undefined ? asExported(read, source, namespace, name) : {};
       emit(key, { service, ...exported, endpoints, origins: [origin], problems });
     },
   );

@@ -4,6 +4,7 @@ import type { ServiceImport } from '../../api/multicluster.ts';
 import type { Collection, Emit, Graph, Index, Reader } from '../../cache/graph.ts';
 import type { AddressClaim } from '../../model/address-claim.ts';
 import { compareAge, compareText } from '../../model/age.ts';
+import { isClusterMesh } from '../../model/cluster-mesh.ts';
 import { spreadHash } from '../../model/hash.ts';
 import { isWildcard } from '../../model/host.ts';
 import { type Alias, type MeshService, exportsOf, serviceKey } from '../../model/service.ts';
@@ -74,7 +75,9 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
         namespace: read.get(inputs.objects.Namespace, siblingKey(key, '', namespace)) as Namespace | undefined,
       });
       if (isOn(read, inputs) && isStandIn(service, source, read, importedAddresses)) return;
-      emit(`Service/${key}`, source === clusterId ? service : { ...service, remote: source });
+      if (source === clusterId) return emit(`Service/${key}`, service);
+      const remote = { ...service, remote: source };
+      emit(`Service/${key}`, isClusterMesh(source) ? { ...remote, affinity: 'none' } : remote);
     },
   );
   const exports = declareExports(graph, inputs, serviceClaims);
@@ -149,6 +152,8 @@ export function declareServices(graph: Graph, inputs: Inputs, settings: Settings
   const all = [serviceClaims, importClaims, entryClaims];
   const byAge = (a: { value: MeshService }, b: { value: MeshService }) =>
     Number(a.value.registry !== 'Kubernetes') - Number(b.value.registry !== 'Kubernetes') ||
+    // ClusterMesh says less about a Service than an API server.
+    Number(isClusterMesh(a.value.remote ?? '')) - Number(isClusterMesh(b.value.remote ?? '')) ||
     compareText(a.value.remote ?? '', b.value.remote ?? '') ||
     compareAge(a.value, b.value);
   const claims = graph.index('claims', all, (_, service) => [serviceKey(service)], byAge);
