@@ -8,7 +8,7 @@ import { isDraining } from '../../model/endpoint.ts';
 import type { EncodedEndpoint } from './assignment-endpoint.ts';
 import { groupByLocality, type LocalityGroup, partsOf, placeGroups } from '../../model/locality-groups.ts';
 import { localityPlan } from '../../model/locality.ts';
-import type { MtlsUse } from '../../model/policy-resolution.ts';
+import { type MtlsUse, usesMtls } from '../../model/policy-resolution.ts';
 import { BackwardWriter } from '../encode/wire.ts';
 import { type Horizon, splitHorizon } from './split-horizon.ts';
 
@@ -39,6 +39,11 @@ export interface AssignmentInput {
    * The gateways of other networks, by network; see {@link splitHorizon}. Absent: all endpoints are reached directly.
    */
   readonly horizon?: Horizon | undefined;
+  /**
+   * For AUTO_PASSTHROUGH servers, which cannot tell what they forward: only endpoints that terminate mutual TLS, and
+   * none by way of another gateway, which could send connections back.
+   */
+  readonly forwards?: boolean;
 }
 
 /** The bytes of a ClusterLoadAssignment, and whether requests may go anywhere. */
@@ -49,12 +54,13 @@ export interface BuiltAssignment {
 
 /** Without endpoints, it has only a name. */
 export function buildAssignment(input: AssignmentInput): BuiltAssignment {
-  const { clusterName, policy, service, settings, topology, mtls, ignoresLabels } = input;
+  const { clusterName, policy, service, settings, topology, mtls, ignoresLabels, forwards = false } = input;
   const selected = selectEndpoints(input);
+  const passes = (endpoint: EncodedEndpoint): boolean => !forwards && isMarked(endpoint, mtls) && isReady(endpoint);
   const endpoints =
     input.horizon === undefined || topology === undefined
       ? selected.filter(({ sendable }) => sendable)
-      : splitHorizon(selected, topology, input.horizon, (endpoint) => isMarked(endpoint, mtls) && isReady(endpoint));
+      : splitHorizon(selected, topology, input.horizon, passes);
   if (endpoints.length === 0) return { bytes: emptyAssignment(clusterName), ready: false };
   const plan = localityPlan(policy, service, settings, ignoresLabels);
   const groups = placeGroups(groupByLocality(endpoints), plan, topology);
@@ -71,10 +77,6 @@ export function buildAssignment(input: AssignmentInput): BuiltAssignment {
 
 function isReady({ health }: EncodedEndpoint): boolean {
   return health === undefined || health === 'Healthy';
-}
-
-function usesMtls({ disablesMtls }: EncodedEndpoint, mtls: MtlsUse): boolean {
-  return mtls === 'always' || (mtls === 'auto' && !disablesMtls);
 }
 
 /** Whether connections to the endpoint use mutual TLS, by whose SNI a gateway knows where they lead. */
@@ -108,6 +110,7 @@ function selectEndpoints(input: AssignmentInput): readonly EncodedEndpoint[] {
   const sameCluster = service.nodeLocal || input.clusterLocal === true;
   return endpoints.filter(
     (endpoint) =>
+      (input.forwards !== true || isMarked(endpoint, input.mtls)) &&
       (endpoint.sendable || endpoint.address === '') &&
       endpoint.health !== 'Terminating' &&
       (unhealthy || endpoint.health !== 'UnHealthy') &&
